@@ -1,0 +1,20 @@
+"""Where words go: results to stdout, progress and messages to stderr. Both obey NO_COLOR."""
+
+from __future__ import annotations
+
+from rich.console import Console
+
+out = Console()
+err = Console(stderr=True)
+
+
+def error(text: str) -> None:
+    """Say what went wrong, on stderr."""
+    err.print("error:", style="bold red", end=" ")
+    err.print(text, markup=False, highlight=False, soft_wrap=True)
+
+
+def warn(text: str) -> None:
+    """Say what to be careful about, on stderr."""
+    err.print("warning:", style="yellow", end=" ")
+    err.print(text, markup=False, highlight=False, soft_wrap=True)

@@ -1,0 +1,56 @@
+"""Keeps the runs of a simulation as growing columns and turns them into a `Schedule`."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from poolwise.loop import LoopResult
+from poolwise.model import Machine, Outcome, Placement, Schedule, Workload
+
+
+class Recorder:
+    """Columns of runs, one append at a start, one write at an end."""
+
+    def __init__(self) -> None:
+        self._job: list[int] = []
+        self._start: list[int] = []
+        self._end: list[int] = []
+        self._outcome: list[Outcome] = []
+        self._placements: list[Placement] = []
+
+    def started(self, job: int, start: int, placement: Placement) -> int:
+        """Note a start; returns the number of the run."""
+        self._job.append(job)
+        self._start.append(start)
+        self._end.append(-1)
+        self._outcome.append(Outcome.STOPPED)
+        self._placements.append(placement)
+        return len(self._job) - 1
+
+    def ended(self, run: int, end: int, outcome: Outcome) -> None:
+        """Note an end."""
+        self._end[run], self._outcome[run] = end, outcome
+
+    def schedule(self, machine: Machine, workload: Workload, loop: LoopResult) -> Schedule:
+        """Build the record."""
+        lengths = np.array([len(p) for p in self._placements], dtype=np.int64)
+        empty = [np.zeros(0, dtype=np.int64)]
+        refused: dict[str, int] = {}
+        for _, why in loop.refused:
+            refused[why] = refused.get(why, 0) + 1
+        return Schedule(
+            machine=machine,
+            workload=workload,
+            job=np.array(self._job, dtype=np.int64),
+            start=np.array(self._start, dtype=np.int64),
+            end=np.array(self._end, dtype=np.int64),
+            outcome=tuple(self._outcome),
+            offset=np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64),
+            owner=np.concatenate([p.owner for p in self._placements] or empty),
+            resource=np.concatenate([p.resource for p in self._placements] or empty),
+            amount=np.concatenate([p.amount for p in self._placements] or empty),
+            rejected=dict(loop.rejected),
+            waiting=loop.waiting,
+            passes=loop.passes,
+            refused=refused,
+        )

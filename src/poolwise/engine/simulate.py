@@ -1,0 +1,66 @@
+"""One run from its parts."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from poolwise.engine.simulated import Disturbance, Simulation
+from poolwise.interfaces import PerformanceModel, Scheduler
+from poolwise.loop import Observer, run
+from poolwise.model import Machine, Schedule, Workload
+from poolwise.performance.ideal import Ideal
+
+Engine = Literal["auto", "reference"]
+
+
+@dataclass(frozen=True)
+class Result:
+    """A schedule, the engine that made it, and the seconds the simulation alone took (no reading, no compiling)."""
+
+    schedule: Schedule
+    engine: str
+    wall_s: float
+
+
+def simulate(
+    machine: Machine,
+    workload: Workload,
+    scheduler: Scheduler,
+    *,
+    truth: PerformanceModel | None = None,
+    estimate: PerformanceModel | None = None,
+    seed: int = 0,
+    engine: Engine = "auto",
+    disturbances: Sequence[Disturbance] = (),
+    requeue: bool = True,
+    pass_per_event: bool = False,
+    observer: Observer | None = None,
+) -> Result:
+    """Run a workload on a machine under a scheduler.
+
+    Parameters
+    ----------
+    truth, estimate
+        How long runs take, and what the scheduler believes (the truth if not given).
+    engine
+        "reference" is the readable simulator that takes any scheduler; "auto" takes the fastest that can run this.
+    disturbances, requeue, pass_per_event, observer
+        See `Simulation` and `loop.run`.
+    """
+    simulation = Simulation(
+        machine,
+        workload,
+        truth if truth is not None else Ideal(),
+        estimate,
+        disturbances=disturbances,
+        requeue=requeue,
+        pass_per_event=pass_per_event,
+    )
+    dispatcher = scheduler.open(machine, workload, seed)
+    begun = time.perf_counter()
+    loop = run(simulation, dispatcher, observer)
+    wall = time.perf_counter() - begun
+    return Result(simulation.recorder.schedule(machine, workload, loop), "reference", wall)

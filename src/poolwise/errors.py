@@ -1,0 +1,100 @@
+"""One exception tree. Every error that a user can cause says where it stands and what to do about it."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+from pathlib import Path
+
+
+class PoolwiseError(Exception):
+    """Root of all errors that Poolwise raises on purpose; `exit_code` is what the command line returns for it."""
+
+    exit_code = 1
+
+
+class InputError(PoolwiseError):
+    """Something the user wrote cannot be used: a file, a field, a name, an option.
+
+    Parameters
+    ----------
+    message
+        What is wrong, in one sentence.
+    file, line, field
+        Where it stands, as far as known.
+    remedy
+        What to do about it.
+    """
+
+    exit_code = 2
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        file: str | Path | None = None,
+        line: int | None = None,
+        field: str | None = None,
+        remedy: str | None = None,
+    ) -> None:
+        self.message, self.file, self.line, self.field, self.remedy = message, file, line, field, remedy
+        place = ", ".join(
+            part
+            for part in (
+                str(file) if file is not None else "",
+                f"line {line}" if line is not None else "",
+                f"field '{field}'" if field is not None else "",
+            )
+            if part
+        )
+        text = f"{place}: {message}" if place else message
+        super().__init__(f"{text}\n  remedy: {remedy}" if remedy else text)
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return _rebuild_input_error, (type(self), self.message, self.file, self.line, self.field, self.remedy)
+
+
+def _rebuild_input_error(
+    kind: type[InputError],
+    message: str,
+    file: str | Path | None,
+    line: int | None,
+    field: str | None,
+    remedy: str | None,
+) -> InputError:
+    """Unpickle an `InputError` raised in a worker process."""
+    return kind(message, file=file, line=line, field=field, remedy=remedy)
+
+
+class UnknownNameError(InputError):
+    """A name that nothing is registered under; the remedy lists the nearest ones."""
+
+    @classmethod
+    def of(
+        cls,
+        what: str,
+        name: str,
+        known: Iterable[str],
+        *,
+        file: str | Path | None = None,
+        line: int | None = None,
+        field: str | None = None,
+    ) -> UnknownNameError:
+        """Build the error for an unknown `name` of kind `what` among the `known` ones."""
+        known = sorted(known)
+        near = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
+        choices = ", ".join(known) if known else "none"
+        remedy = f"did you mean '{near[0]}'? known: {choices}" if near else f"known: {choices}"
+        return cls(f"unknown {what} '{name}'", file=file, line=line, field=field, remedy=remedy)
+
+
+class InfeasibleError(PoolwiseError):
+    """The question has no answer: no assignment, plan or schedule meets the constraints."""
+
+    exit_code = 3
+
+
+class PolicyError(PoolwiseError):
+    """A policy, scheduler or model broke its contract: NaN priorities, capacity given twice, a queue left to starve."""
+
+    exit_code = 1

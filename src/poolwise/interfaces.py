@@ -1,0 +1,140 @@
+"""Every interface of Poolwise, on one page. Read this first.
+
+A platform yields events and commits plans; a scheduler's dispatcher turns the queue and a snapshot into a plan; a list
+scheduler is put together from a queue order, a backfill and a placement policy; a performance model says how long a job
+takes where it is placed. All of them are small frozen configurations: `__init__` only stores, so that they can be
+compared, pickled, swept and named in a study file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, ClassVar, Literal, Protocol
+
+import numpy as np
+
+from poolwise.arrays import BoolArray, FloatArray, IntArray
+from poolwise.model import (
+    Changes,
+    EventBatch,
+    Job,
+    Machine,
+    Placement,
+    Plan,
+    Queue,
+    Refusal,
+    Run,
+    Snapshot,
+    Start,
+    Workload,
+)
+
+if TYPE_CHECKING:
+    from poolwise.model.decision import CommitResult
+
+OrderKind = Literal["static", "linear", "opaque"]
+
+
+class Scheduler(Protocol):
+    """A scheduling algorithm and its settings; holds no state of a run."""
+
+    def open(self, machine: Machine, workload: Workload, seed: int) -> Dispatcher:
+        """Begin a run."""
+        ...
+
+
+class Dispatcher(Protocol):
+    """One run of a scheduler.
+
+    It may hold only caches that can be rebuilt from a snapshot: one that has run for a week and one freshly opened on the
+    same queue and snapshot decide alike.
+    """
+
+    def schedule(self, queue: Queue, snapshot: Snapshot, changes: Changes) -> Plan:
+        """Decide what to do now. Neither the queue nor the snapshot is changed."""
+        ...
+
+
+class QueuePolicy(Protocol):
+    """The order in which waiting jobs are considered. Ties: earlier submit, then lower id.
+
+    `kind` is a promise that lets fast engines skip work: "static" (a job's priority never changes), "linear" (in the time
+    waited, slope >= 0: priority = slope * waited), or "opaque" (anything; asked again for the whole queue at each pass).
+    """
+
+    kind: ClassVar[OrderKind]
+
+    def priority(self, queue: Queue, snapshot: Snapshot) -> FloatArray:
+        """(n_queued,) float64, higher first; row k is `queue.jobs[k]`. NaN is an error."""
+        ...
+
+
+class PlacementPolicy(Protocol):
+    """Where a job runs."""
+
+    def place(self, job: Job, snapshot: Snapshot) -> Placement | Refusal:
+        """Find a placement for all tasks of a job in what is free, or say which resource is short."""
+        ...
+
+    def screen(self, jobs: IntArray, free: IntArray, snapshot: Snapshot) -> BoolArray:
+        """Filter out what `place` would surely refuse; exactness is not needed, a false False is an error.
+
+        Parameters
+        ----------
+        jobs
+            (k,) rows of the workload, or (1,) to try one job in many states.
+        free
+            (1 or k, n_owner, n_resource) amounts free; broadcasts against `jobs`.
+
+        Returns
+        -------
+        (k,) bool. The default lets everything through.
+        """
+        return np.ones(max(len(jobs), len(free)), dtype=np.bool_)
+
+
+class BackfillPolicy(Protocol):
+    """Which waiting jobs start now, given their priorities."""
+
+    def select(self, jobs: IntArray, priority: FloatArray, snapshot: Snapshot, placement: PlacementPolicy) -> Iterable[Start]:
+        """Choose starts from (n_queued,) jobs in the order (submit, id) with their (n_queued,) priorities."""
+        ...
+
+
+class PerformanceModel(Protocol):
+    """How long a run takes where it is placed. A study has two: the scheduler's estimate and the simulator's truth.
+
+    The quantity is the slowdown, not the rate: runtime = work + ceil(work * slowdown) is exact to the nanosecond where a
+    reciprocal would not be. The rate is 1 / (1 + slowdown); models that are combined multiply their rates and add their
+    setups (`performance.Combined`).
+    """
+
+    def setup(self, run: Run, view: Snapshot) -> int:
+        """Ns before work begins: transfers, attaching."""
+        ...
+
+    def slowdown(self, run: Run, view: Snapshot) -> float:
+        """Extra time per unit of reference work at the present occupancy of `view`, in which the run is included; > -1."""
+        ...
+
+    def touches(self, placement: Placement, view: Snapshot) -> tuple[int, ...]:
+        """Owners whose occupancy changes the slowdown; empty = fixed at the start."""
+        ...
+
+
+class Platform(Protocol):
+    """A machine that runs jobs: simulated, or a cluster that is there."""
+
+    workload: Workload
+
+    def events(self) -> Iterator[EventBatch]:
+        """Yield what happened, instant by instant; the next batch is asked for when the plan for this one is committed."""
+        ...
+
+    def snapshot(self) -> Snapshot:
+        """Show the state now."""
+        ...
+
+    def commit(self, plan: Plan) -> CommitResult:
+        """Carry out a plan, decision by decision; a start that does not fit is refused whole."""
+        ...

@@ -1,0 +1,1 @@
+"""Metrics: numbers computed from a schedule, each with its formula and source."""

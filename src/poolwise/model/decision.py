@@ -1,0 +1,78 @@
+"""What a scheduler may say. Decisions are data: the platform commits them, a test compares them, a log keeps them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from poolwise.arrays import IntArray
+from poolwise.model.placement import Placement, Refusal
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """Start tasks of a job at a placement now; atomic: every row of it or nothing.
+
+    All tasks of one start form one run and end together; a job whose tasks end apart gets one start a task.
+    """
+
+    job: int
+    tasks: tuple[int, ...]
+    placement: Placement
+
+
+@dataclass(frozen=True, slots=True)
+class Stop:
+    """Take a run off its placement. Its work is lost; `requeue` says whether its tasks wait again."""
+
+    run: int
+    requeue: bool
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Reject:
+    """Never run a job; it leaves the queue and is counted under the reason."""
+
+    job: int
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Wait:
+    """Leave a job waiting and say why. Waiting is what happens to an undecided job; this only explains it."""
+
+    job: int
+    refusal: Refusal
+
+
+Decision = Start | Stop | Reject | Wait
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """The decisions of one pass, committed in order, and when to be asked again if nothing else happens.
+
+    `wake_at` (ns) serves rounds, delay scheduling and postponement.
+    """
+
+    decisions: tuple[Decision, ...] = ()
+    wake_at: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class CommitResult:
+    """What became of a plan.
+
+    Attributes
+    ----------
+    committed : decisions that took effect
+    rejected : (decision, why not); a start that no longer fits changes nothing
+    """
+
+    committed: tuple[Decision, ...] = ()
+    rejected: tuple[tuple[Decision, str], ...] = field(default=())
+
+
+def tasks_of(tasks: IntArray) -> tuple[int, ...]:
+    """Turn an array of task numbers into the tuple that `Start` carries."""
+    return tuple(tasks.tolist())

@@ -1,0 +1,218 @@
+"""The machine: owners of resources, their capacities, where they stand and how they are joined."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from enum import IntEnum
+from functools import cached_property
+
+import numpy as np
+
+from poolwise.arrays import FloatArray, IntArray, frozen
+from poolwise.errors import InputError, UnknownNameError
+from poolwise.model.fabric import Fabric
+
+
+class Kind(IntEnum):
+    """What an owner is."""
+
+    NODE = 0  # one shared node, or a group of identical whole nodes of one rack
+    POOL = 1
+    DEVICE = 2
+    LINK = 3
+
+
+@dataclass(frozen=True, eq=False)
+class Machine:
+    """Owners in a fixed order and what each of them has.
+
+    Nodes that jobs take whole are interchangeable within a rack, so one owner stands for all of a rack's nodes of a type and
+    its resource "nodes" counts them (`per_node` says what one of them brings). A node that jobs share is an owner by itself.
+
+    Attributes
+    ----------
+    name : what reports call it
+    owners : n_owner names, unique
+    kind : (n_owner,) `Kind`
+    type : n_owner names of the node, pool, device or link type
+    rack : (n_owner,) rack number, -1 outside racks
+    position : (n_owner, 2) coordinates (x, y) = (rack, shelf)
+    home : (n_owner,) node that a device is attached to, -1 where it is pooled (or is no device)
+    resources : n_resource names
+    capacity : (n_owner, n_resource) int64, base units
+    per_node : resource name -> (n_owner,) int64, what each node of the owner brings besides itself (MiB, cores)
+    attributes : name -> (n_owner,) numbers that models and policies read (frequency, watts, price, ...)
+    fabric : the links, None where the network is not modelled
+    """
+
+    name: str
+    owners: tuple[str, ...]
+    kind: IntArray
+    type: tuple[str, ...]
+    rack: IntArray
+    position: IntArray
+    home: IntArray
+    resources: tuple[str, ...]
+    capacity: IntArray
+    per_node: Mapping[str, IntArray] = field(default_factory=dict)
+    attributes: Mapping[str, FloatArray] = field(default_factory=dict)
+    fabric: Fabric | None = None
+
+    def __post_init__(self) -> None:
+        for array in (
+            self.kind,
+            self.rack,
+            self.position,
+            self.home,
+            self.capacity,
+            *self.per_node.values(),
+            *self.attributes.values(),
+        ):
+            frozen(array)
+        if self.capacity.shape != (len(self.owners), len(self.resources)):
+            raise ValueError(f"capacity has shape {self.capacity.shape}, expected {(len(self.owners), len(self.resources))}")
+        if len(set(self.owners)) != len(self.owners):
+            raise InputError("owner names are not unique", field="name", remedy="give each node, pool, device and link its own")
+        if self.capacity.size and int(self.capacity.min()) < 0:
+            raise InputError("a capacity is negative", field="capacity")
+
+    @classmethod
+    def of_racks(
+        cls, racks: int, nodes: int, *, local: int = 0, pool: int | None = None, cores: int = 1, name: str | None = None
+    ) -> Machine:
+        """Build racks of identical whole nodes, each rack with a memory pool.
+
+        Parameters
+        ----------
+        racks, nodes
+            Number of racks, and of nodes in each.
+        local
+            MiB of local memory per node.
+        pool
+            MiB of the pool of each rack; None for no pools.
+        cores
+            Cores per node.
+        """
+        groups = [f"rack{r}.nodes" for r in range(racks)]
+        pools = [f"rack{r}.pool" for r in range(racks)] if pool is not None else []
+        n = len(groups) + len(pools)
+        capacity = np.zeros((n, 2), dtype=np.int64)
+        capacity[:racks, 0] = nodes
+        capacity[racks:, 1] = pool or 0
+        rack = np.concatenate([np.arange(racks), np.arange(len(pools))]).astype(np.int64)
+        is_node = np.arange(n) < racks
+        return cls(
+            name=name or (f"{racks} x {nodes} nodes"),
+            owners=(*groups, *pools),
+            kind=np.where(is_node, Kind.NODE, Kind.POOL).astype(np.int64),
+            type=("node",) * racks + ("pool",) * len(pools),
+            rack=rack,
+            position=np.stack([rack, np.zeros(n, dtype=np.int64)], axis=1),
+            home=np.full(n, -1, dtype=np.int64),
+            resources=("nodes", "memory"),
+            capacity=capacity,
+            per_node={
+                "memory": np.where(is_node, local, 0).astype(np.int64),
+                "cores": np.where(is_node, cores, 0).astype(np.int64),
+            },
+        )
+
+    @classmethod
+    def flat(cls, processors: int) -> Machine:
+        """Build one rack of one-processor nodes without memory (the machine of `--processors N`)."""
+        return cls.of_racks(1, processors, name=f"{processors} processors")
+
+    @property
+    def n_owner(self) -> int:
+        """Number of owners."""
+        return len(self.owners)
+
+    def resource(self, name: str) -> int:
+        """Column of a resource; raises UnknownNameError."""
+        if name not in self.resources:
+            raise UnknownNameError.of("resource", name, self.resources)
+        return self.resources.index(name)
+
+    def owner(self, name: str) -> int:
+        """Number of an owner; raises UnknownNameError."""
+        found = self._numbers.get(name)
+        if found is None:
+            raise UnknownNameError.of("owner", name, self.owners)
+        return found
+
+    @cached_property
+    def _numbers(self) -> dict[str, int]:
+        return {name: k for k, name in enumerate(self.owners)}
+
+    def of_kind(self, kind: Kind) -> IntArray:
+        """(k,) owners of a kind, ascending."""
+        return np.flatnonzero(self.kind == kind)
+
+    def with_capacity(self, capacity: IntArray) -> Machine:
+        """Return the same machine with other capacities, (n_owner, n_resource)."""
+        return replace(self, capacity=capacity)
+
+    @cached_property
+    def racks(self) -> RackLayout:
+        """The machine seen as racks of whole nodes with a memory pool each; raises InputError if it is not one."""
+        return RackLayout.of(self)
+
+    @property
+    def local_memory(self) -> int:
+        """MiB of local memory per whole node, the least where node types differ (0 without whole nodes)."""
+        groups = self.racks.nodes
+        memory = self.per_node.get("memory")
+        return int(memory[groups].min()) if memory is not None and len(groups) else 0
+
+
+@dataclass(frozen=True, eq=False)
+class RackLayout:
+    """Racks of identical whole nodes, the shape on which rack placement works.
+
+    Attributes
+    ----------
+    nodes : (n_rack,) owner of each rack's nodes
+    pools : (n_rack,) owner of each rack's memory pool, -1 where it has none
+    node_column, memory_column : columns of "nodes" and "memory" (-1 without memory)
+    """
+
+    nodes: IntArray
+    pools: IntArray
+    node_column: int
+    memory_column: int
+
+    @classmethod
+    def of(cls, machine: Machine) -> RackLayout:
+        """Find each rack's one group of whole nodes and its at most one memory pool."""
+        if "nodes" not in machine.resources:
+            raise InputError(
+                f"machine '{machine.name}' has no whole nodes",
+                field="node",
+                remedy='write allocation = "whole" in a [[node]]',
+            )
+        nodes, memory = (
+            machine.resource("nodes"),
+            machine.resources.index("memory") if "memory" in machine.resources else -1,
+        )
+        groups = [o for o in machine.of_kind(Kind.NODE).tolist() if machine.capacity[o, nodes] > 0]
+        racks = [int(machine.rack[o]) for o in groups]
+        if len(set(racks)) != len(racks):
+            raise InputError(
+                "a rack has nodes of several types; rack placement needs racks of identical nodes",
+                field="rack",
+                remedy="put each node type into racks of its own",
+            )
+        pools = np.full(len(groups), -1, dtype=np.int64)
+        for pool in machine.of_kind(Kind.POOL).tolist():
+            if memory < 0 or (machine.capacity[pool, memory] == 0 and int(machine.rack[pool]) not in racks):
+                continue
+            rack = int(machine.rack[pool])
+            if rack not in racks or pools[racks.index(rack)] >= 0:
+                raise InputError(
+                    f"memory pool '{machine.owners[pool]}' does not belong to one rack of nodes",
+                    field="pool",
+                    remedy="give each rack one memory pool",
+                )
+            pools[racks.index(rack)] = pool
+        return cls(np.array(groups, dtype=np.int64), pools, nodes, memory)

@@ -1,0 +1,68 @@
+"""Where a job runs: rows of (task, owner, resource, amount)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+
+from poolwise.arrays import IntArray
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Placement:
+    """What a start takes, one row an allocation. Nodes, pools, devices and links are all owners.
+
+    A row with amount 0 says that the run is there without reserving anything (a sharer of a composed device, a flow on a
+    link): it makes the run an occupant of the owner, which is what contention looks at.
+
+    Attributes
+    ----------
+    task, owner, resource, amount : (n_row,) int64
+    """
+
+    task: IntArray
+    owner: IntArray
+    resource: IntArray
+    amount: IntArray
+
+    @classmethod
+    def of(cls, rows: Iterable[tuple[int, int, int, int]]) -> Placement:
+        """Build from (task, owner, resource, amount) rows."""
+        table = np.array(list(rows), dtype=np.int64).reshape(-1, 4)
+        return cls(table[:, 0], table[:, 1], table[:, 2], table[:, 3])
+
+    def __len__(self) -> int:
+        return len(self.owner)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Placement):
+            return NotImplemented
+        return self.rows() == other.rows()
+
+    __hash__ = None  # type: ignore[assignment]  # arrays inside: not a key
+
+    def rows(self) -> list[tuple[int, int, int, int]]:
+        """List the rows as tuples of int."""
+        columns = (self.task.tolist(), self.owner.tolist(), self.resource.tolist(), self.amount.tolist())
+        return list(zip(*columns, strict=True))
+
+    def owners(self) -> tuple[int, ...]:
+        """List the owners named, each once, ascending."""
+        return tuple(sorted(set(self.owner.tolist())))
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """Why a job cannot be placed now (or ever): the resource that was short, how much was needed and how much was free."""
+
+    reason: str
+    resource: str = ""
+    needed: int = 0
+    free: int = 0
+
+    def __str__(self) -> str:
+        if not self.resource:
+            return self.reason
+        return f"{self.reason} ({self.resource}: needs {self.needed}, {self.free} free)"

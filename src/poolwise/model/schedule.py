@@ -1,0 +1,92 @@
+"""What happened: every run with its start, end and placement, as arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from poolwise.arrays import BoolArray, IntArray
+from poolwise.model.event import Outcome
+from poolwise.model.machine import Machine
+from poolwise.model.workload import Workload
+
+
+@dataclass(frozen=True, eq=False)
+class Schedule:
+    """The record of a simulation.
+
+    Attributes
+    ----------
+    machine, workload : what was run on what
+    job, start, end : (n_run,) row of the workload, ns, ns; in the order of starts
+    outcome : n_run outcomes
+    offset : (n_run + 1,) rows offset[k]:offset[k+1] of `owner`, `resource`, `amount` are run k's placement
+    owner, resource, amount : (n_row,)
+    rejected : row of the workload -> reason
+    waiting : rows that never started
+    passes : scheduling passes
+    refused : reason -> plans' decisions that the platform refused
+    """
+
+    machine: Machine
+    workload: Workload
+    job: IntArray
+    start: IntArray
+    end: IntArray
+    outcome: tuple[Outcome, ...]
+    offset: IntArray
+    owner: IntArray
+    resource: IntArray
+    amount: IntArray
+    rejected: Mapping[int, str]
+    waiting: tuple[int, ...]
+    passes: int
+    refused: Mapping[str, int]
+
+    @property
+    def n_run(self) -> int:
+        """Number of runs."""
+        return len(self.job)
+
+    @cached_property
+    def finished(self) -> BoolArray:
+        """(n_run,) runs that did their work."""
+        return np.array([outcome is Outcome.FINISHED for outcome in self.outcome], dtype=np.bool_)
+
+    @cached_property
+    def job_start(self) -> IntArray:
+        """(n_job,) ns of the first start among the runs that finished, -1 for jobs with none."""
+        first = np.full(len(self.workload), np.iinfo(np.int64).max, dtype=np.int64)
+        np.minimum.at(first, self.job[self.finished], self.start[self.finished])
+        return np.where(first == np.iinfo(np.int64).max, -1, first)
+
+    @cached_property
+    def job_end(self) -> IntArray:
+        """(n_job,) ns of the last end, -1 for jobs with none."""
+        last = np.full(len(self.workload), -1, dtype=np.int64)
+        np.maximum.at(last, self.job[self.finished], self.end[self.finished])
+        return last
+
+    @cached_property
+    def done(self) -> BoolArray:
+        """(n_job,) jobs all of whose tasks finished."""
+        ended = np.zeros(len(self.workload), dtype=np.bool_)
+        ended[self.job[self.finished]] = True
+        ended[list(self.waiting)] = False
+        ended[list(self.rejected)] = False
+        return ended
+
+    def rejections(self) -> dict[str, int]:
+        """Count rejected jobs by reason."""
+        counts: dict[str, int] = {}
+        for reason in self.rejected.values():
+            counts[reason] = counts.get(reason, 0) + 1
+        return dict(sorted(counts.items()))
+
+    def placement_of(self, run: int) -> list[tuple[int, int, int]]:
+        """Rows (owner, resource, amount) of a run's placement."""
+        rows = slice(int(self.offset[run]), int(self.offset[run + 1]))
+        return list(zip(self.owner[rows].tolist(), self.resource[rows].tolist(), self.amount[rows].tolist(), strict=True))

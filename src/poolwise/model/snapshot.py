@@ -1,0 +1,225 @@
+"""What a scheduler sees: the machine now, and what it will look like if the running jobs end when expected."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from poolwise.arrays import IntArray
+from poolwise.model.machine import Machine
+from poolwise.model.placement import Placement
+from poolwise.model.run import Run
+from poolwise.model.runs import RunTable
+from poolwise.model.workload import Workload
+from poolwise.units import SECOND, stretch
+
+if TYPE_CHECKING:
+    from poolwise.interfaces import PerformanceModel
+
+OVERDUE = SECOND
+"""A run past its expected end is expected to end this many ns from now (specs, backfilling)."""
+
+
+class Snapshot:
+    """The state at one instant, read-only. Only expected ends are shown, never true ones.
+
+    Two operations answer every question of backfilling, for any mix of resources: `at(t)` applies the expected releases
+    until t, `with_started(...)` imagines a start. Both return another snapshot.
+
+    Attributes
+    ----------
+    now : int, ns
+    machine, workload : the study's
+    capacity, free : (n_owner, n_resource) int64, read-only
+    estimate : the performance model that the scheduler believes in
+    """
+
+    __slots__ = (
+        "_ended",
+        "_extra",
+        "_progress",
+        "_real",
+        "_table",
+        "capacity",
+        "estimate",
+        "free",
+        "machine",
+        "now",
+        "workload",
+    )
+
+    def __init__(
+        self,
+        now: int,
+        machine: Machine,
+        workload: Workload,
+        capacity: IntArray,
+        free: IntArray,
+        runs: RunTable,
+        estimate: PerformanceModel,
+        progress: Callable[[int, int], float] | None = None,
+    ) -> None:
+        self.now, self.machine, self.workload, self.estimate = now, machine, workload, estimate
+        self.capacity, self.free = capacity.view(), free.view()
+        self.capacity.flags.writeable = self.free.flags.writeable = False
+        self._table, self._progress = runs, progress
+        self._extra: tuple[Run, ...] = ()
+        self._ended: int | None = None  # runs expected to end by then are gone
+        self._real = now  # the present of the platform, from which overdue runs are counted
+
+    def _copy(self, now: int, free: IntArray) -> Snapshot:
+        other = Snapshot(now, self.machine, self.workload, self.capacity, free, self._table, self.estimate, self._progress)
+        other._extra, other._ended, other._real = self._extra, self._ended, self._real
+        return other
+
+    # Runs
+
+    @property
+    def version(self) -> int:
+        """Changes whenever a run starts, ends or is re-estimated; a key for caches of a dispatcher."""
+        return self._table.version
+
+    def runs(self) -> Iterator[Run]:
+        """Iterate over the runs at work, imagined ones last."""
+        yield from (run for run in self._table if not self._gone(run))
+        yield from self._extra
+
+    def run(self, number: int) -> Run:
+        """Look up a run by its number (negative: imagined by `with_started`)."""
+        return self._extra[-1 - number] if number < 0 else self._table[number]
+
+    def occupants(self, owner: int) -> tuple[int, ...]:
+        """Runs that touch an owner: those placed on it and those whose speed depends on it."""
+        here = tuple(n for n in self._table.occupants(owner) if self._ended is None or not self._gone(self._table[n]))
+        return here + tuple(run.id for run in self._extra if owner in self._touched(run))
+
+    def work_left(self, number: int) -> float:
+        """Reference-speed ns that a run is expected still to need: requested time less the work done so far, at least 0."""
+        run = self.run(number)
+        done = self._progress(number, self.now) if self._progress is not None and number >= 0 else 0.0
+        return max(float(self.workload.requested[run.job]) - done, 0.0)
+
+    def composition(self, device: int) -> tuple[int, ...]:
+        """Devices composed with `device`: those that the run using it names, itself alone where it is free."""
+        for number in self.occupants(device):
+            owners = self.run(number).placement.owners()
+            if device in owners:
+                return tuple(o for o in owners if self.machine.kind[o] == self.machine.kind[device])
+        return (device,)
+
+    def _gone(self, run: Run) -> bool:
+        if self._ended is None:
+            return False
+        end = run.expected_end if run.expected_end > self._real else self._real + OVERDUE
+        return end <= self._ended
+
+    def _touched(self, run: Run) -> set[int]:
+        return {*run.placement.owners(), *self.estimate.touches(run.placement, self)}
+
+    # Questions of backfilling
+
+    def empty(self) -> Snapshot:
+        """Return the machine as it stands with nothing running."""
+        return Snapshot(
+            self.now,
+            self.machine,
+            self.workload,
+            self.capacity,
+            self.capacity,
+            RunTable(self.capacity.size),
+            self.estimate,
+        )
+
+    def expected_end(self, job: int, placement: Placement) -> int:
+        """Ns at which a job started now is expected to end: now + setup + requested * (1 + expected slowdown)."""
+        view = self
+        if self.estimate.touches(placement, self):
+            view = self.with_started(job, placement, end=self.now)
+        number = -len(view._extra) if view is not self else -1
+        run = view.run(number) if view is not self else Run(-1, job, (0,), placement, self.now, self.now)
+        setup = self.estimate.setup(run, view)
+        return self.now + setup + stretch(float(self.workload.requested[job]), self.estimate.slowdown(run, view))
+
+    def with_started(
+        self, job: int, placement: Placement, tasks: tuple[int, ...] = (0,), *, end: int | None = None
+    ) -> Snapshot:
+        """Imagine that a job starts now. Free amounts may become negative: whoever asks looks.
+
+        `end` is its expected end, `expected_end(job, placement)` if not given.
+        """
+        if end is None:
+            end = self.expected_end(job, placement)
+        free = self.free.copy()
+        np.subtract.at(free, (placement.owner, placement.resource), placement.amount)
+        other = self._copy(self.now, free)
+        run = Run(-1 - len(self._extra), job, tasks, placement, self.now, end)
+        other._extra = (*self._extra, run)
+        return other
+
+    def imagined(self, time: int, free: IntArray) -> Snapshot:
+        """Return a state with other free amounts, (n_owner, n_resource), at a time; the runs are left as they are."""
+        return self._copy(time, free)
+
+    def at(self, time: int) -> Snapshot:
+        """Apply the releases expected until `time` (included), overdue runs counting as ending at now + 1 s."""
+        if time < self.now:
+            raise ValueError(f"cannot look back from {self.now} to {time}")
+        free = self.free.copy()
+        due = self._expected(self._table.ends) <= time
+        if self._ended is not None:
+            due &= self._expected(self._table.ends) > self._ended
+        if due.any():
+            free += self._table.released(self._table.slots[due]).sum(axis=0).reshape(free.shape)
+        stay = []
+        for run in self._extra:
+            if run.expected_end <= time:
+                np.add.at(free, (run.placement.owner, run.placement.resource), run.placement.amount)
+            else:
+                stay.append(run)
+        other = self._copy(time, free)
+        other._extra = tuple(Run(-1 - k, r.job, r.tasks, r.placement, r.start, r.expected_end) for k, r in enumerate(stay))
+        other._ended = time
+        return other
+
+    def futures(self, block: int = 256) -> Iterator[tuple[IntArray, IntArray]]:
+        """Walk through the expected releases in order.
+
+        Yields
+        ------
+        ends : (k,) distinct expected ends, ascending
+        free : (k, n_owner, n_resource) what is free from each of them on, if nothing else starts
+        """
+        table, shape = self._table, self.free.shape
+        known_ends, slots = self._expected(table.ends), table.slots
+        if self._ended is not None:
+            keep = known_ends > self._ended
+            known_ends, slots = known_ends[keep], slots[keep]
+        ends = np.concatenate([known_ends, np.array([run.expected_end for run in self._extra], dtype=np.int64)])
+        order = np.argsort(ends, kind="stable")
+        block = max(16, min(block, 4_000_000 // max(1, table.n_cell)))
+        carry = self.free.reshape(-1)
+        for low in range(0, len(order), block):
+            part = order[low : low + block]
+            delta = np.zeros((len(part), table.n_cell), dtype=np.int64)
+            known = part < len(slots)
+            if known.any():
+                delta[known] = table.released(slots[part[known]])
+            for row in np.flatnonzero(~known).tolist():
+                placement = self._extra[int(part[row]) - len(slots)].placement
+                np.add.at(delta[row], placement.owner * shape[1] + placement.resource, placement.amount)
+            free = np.cumsum(delta, axis=0)
+            free += carry
+            carry = free[-1]
+            times = ends[part]
+            following = ends[order[low + block]] if low + block < len(order) else -1
+            last = np.append(times[1:] != times[:-1], following != times[-1])  # all releases of one instant together
+            if last.any():
+                yield times[last], free[last].reshape(-1, *shape)
+
+    def _expected(self, ends: IntArray) -> IntArray:
+        """Move overdue ends to now + 1 s."""
+        if len(ends) and int(ends[0]) <= self._real:
+            return np.where(ends <= self._real, self._real + OVERDUE, ends)
+        return ends

@@ -1,0 +1,31 @@
+"""Several models at once: rates multiply, setups add."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from poolwise.interfaces import PerformanceModel
+from poolwise.model import Placement, Run, Snapshot
+
+
+@dataclass(frozen=True)
+class Combined(PerformanceModel):
+    """Models that act on the same run: 1 + slowdown is the product of theirs, setup the sum."""
+
+    models: tuple[PerformanceModel, ...]
+
+    def setup(self, run: Run, view: Snapshot) -> int:
+        """Ns, the sum."""
+        return sum(model.setup(run, view) for model in self.models)
+
+    def slowdown(self, run: Run, view: Snapshot) -> float:
+        """Total s of (1 + s1)(1 + s2)...; exactly s1 where the others are 0."""
+        total = 0.0
+        for model in self.models:
+            more = model.slowdown(run, view)
+            total = more + total + more * total
+        return total
+
+    def touches(self, placement: Placement, view: Snapshot) -> tuple[int, ...]:
+        """The union."""
+        return tuple(sorted({owner for model in self.models for owner in model.touches(placement, view)}))

@@ -1,0 +1,189 @@
+"""Slowdown by memory that lies outside the node: latency, sensitivity of the job, share of remote memory.
+
+Source: Li et al., Fair Memory, section III-A; runtime = r + ceil(r * (sld_factor * rm_ratio)).
+"""
+
+from __future__ import annotations
+
+import math
+import warnings
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Literal
+
+import numpy as np
+
+from poolwise.arrays import FloatArray
+from poolwise.draws import uniform
+from poolwise.errors import InputError
+from poolwise.interfaces import PerformanceModel
+from poolwise.model import Placement, Run, Snapshot, Workload
+from poolwise.registry import register
+
+NEAR_NS, FAR_NS = 180, 280
+
+# Slowdown in percent of the 11 PARSEC kernels that ran, ascending, at 180 and 280 ns of added latency (Figure 5).
+NEAR = (
+    .103935594, 1.37285957, 1.37771886, 1.83561765, 4.67776163, 4.83442012,
+    5.87674881, 13.7825116, 30.6614957, 106.645952, 166.840426,
+)  # fmt: skip
+FAR = (
+    .75210565, 1.96119392, 3.59254798, 5.37873038, 11.20019087, 12.49451142,
+    17.857027, 25.00913367, 52.94264714, 127.45616256, 318.95031442,
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Latency:
+    """Added latency of remote memory, built from parts in ns (Li et al., section III-A.2, Figure 4).
+
+    A path through one switch passes 4 CXL ports, 2 retimers, 1 switch and 4 flights between port and retimer; every further
+    switch adds its own time and one flight between switches.
+    """
+
+    port: int = 25
+    retimer: int = 20
+    switch: int = 20
+    flight: int = 5
+    switch_flight: int = 30
+
+    def ns(self, switches: int) -> int:
+        """Nanoseconds for a path through `switches` >= 1 switches: 180 for one, 280 for three by default."""
+        return (
+            4 * self.port
+            + 2 * self.retimer
+            + self.switch
+            + 4 * self.flight
+            + (switches - 1) * (self.switch + self.switch_flight)
+        )
+
+
+Curve = Literal["quantile", "linear"]
+
+
+def sld_factor(u: float, latency_ns: float, curve: Curve = "quantile") -> float:
+    """Slowdown (fraction) of a job of sensitivity `u` in [0, 1) whose whole memory lies at `latency_ns`.
+
+    `quantile`: value[floor(11 u)], each job behaves as one measured kernel; `linear`: through (0, 0) and (k/11, value).
+    Between the measured latencies piecewise linear through (0, 0), (180, F180(u)), (280, F280(u)); beyond 280 ns the last
+    slope goes on, with a warning.
+    """
+    near, far = _curve(NEAR, u, curve), _curve(FAR, u, curve)
+    if latency_ns == NEAR_NS:
+        return near
+    if latency_ns == FAR_NS:
+        return far
+    if latency_ns < NEAR_NS:
+        return near * latency_ns / NEAR_NS
+    if latency_ns > FAR_NS:
+        warnings.warn(f"remote latency {latency_ns} ns is beyond the measured {FAR_NS} ns: extrapolated", stacklevel=2)
+    return near + (far - near) * (latency_ns - NEAR_NS) / (FAR_NS - NEAR_NS)
+
+
+def _curve(points: tuple[float, ...], u: float, curve: Curve) -> float:
+    if curve == "quantile":
+        return points[int(u * 11)] / 100
+    return float(np.interp(u, np.arange(12) / 11, (0.0, *points))) / 100
+
+
+@register("models", "remote_memory")
+@dataclass(frozen=True)
+class RemoteMemory(PerformanceModel):
+    """Runs slow down in proportion to the share of their memory that is remote, fixed at the start.
+
+    Parameters
+    ----------
+    seed
+        Seed of the sensitivities u; the draw of a job depends on (seed, job id) alone. A workload column "u" goes first.
+    curve
+        "quantile" (default) or "linear", see `sld_factor`.
+    near_ns, far_ns
+        Added latency of memory in the own rack and in another; by default built from `Latency` parts.
+    expect
+        "own" (each job's own slowdown), "mean" (of the curve over u, the same for all) or "none" (0): the last two are
+        what a scheduler may believe that does not know its jobs.
+    spread
+        A job over several racks is as slow as its "worst" rack (default), as the "mean" of its memory, or all remote
+        memory counts as "far" as soon as any of it leaves the rack's pool ("paper": scope system at 280 ns for all).
+    """
+
+    seed: int = 0
+    curve: Curve = "quantile"
+    near_ns: int = NEAR_NS
+    far_ns: int = FAR_NS
+    expect: Literal["own", "mean", "none"] = "own"
+    spread: Literal["worst", "mean", "paper"] = "worst"
+
+    def setup(self, run: Run, view: Snapshot) -> int:
+        """No time."""
+        return 0
+
+    def touches(self, placement: Placement, view: Snapshot) -> tuple[int, ...]:
+        """Nothing: latency does not depend on neighbours."""
+        return ()
+
+    def slowdown(self, run: Run, view: Snapshot) -> float:
+        """sld_factor * rm_ratio of the run at its placement."""
+        workload = view.workload
+        memory = int(workload.memory[run.job])
+        local = view.machine.local_memory
+        remote = memory - local
+        if remote <= 0 or self.expect == "none":
+            return 0.0
+        near, far = self._factors(workload, run.job)
+        inside = self._inside(run.placement, remote, view)
+        if self.spread == "paper":
+            factor = near if inside == 1.0 else far
+        else:
+            factor = near if inside == 1.0 else inside * near + (1 - inside) * far
+        return factor * (remote / memory)
+
+    def _factors(self, workload: Workload, job: int) -> tuple[float, float]:
+        if self.expect == "mean":
+            return _mean_factor(self.near_ns, self.curve), _mean_factor(self.far_ns, self.curve)
+        u = float(sensitivity(workload, self.seed)[job])
+        return sld_factor(u, self.near_ns, self.curve), sld_factor(u, self.far_ns, self.curve)
+
+    def _inside(self, placement: Placement, remote: int, view: Snapshot) -> float:
+        """Share of the remote memory that lies in the pool of the node's own rack, of the worst rack or on average."""
+        layout, machine = view.machine.racks, view.machine
+        nodes: dict[int, int] = {}
+        memory: dict[int, int] = {}
+        for _, owner, resource, amount in placement.rows():
+            rack = int(machine.rack[owner])
+            if resource == layout.node_column:
+                nodes[rack] = nodes.get(rack, 0) + amount
+            elif resource == layout.memory_column:
+                memory[rack] = memory.get(rack, 0) + amount
+        own = {rack: min(memory.get(rack, 0), n * remote) for rack, n in nodes.items()}
+        if self.spread == "mean":
+            return sum(own.values()) / (sum(nodes.values()) * remote)
+        return min(own[rack] / (n * remote) for rack, n in nodes.items())
+
+
+@lru_cache(maxsize=16)
+def _mean_factor(latency_ns: int, curve: Curve) -> float:
+    """Mean of `sld_factor` over u."""
+    us = (np.arange(1100) + 0.5) / 1100
+    return float(np.mean([sld_factor(float(u), latency_ns, curve) for u in us]))
+
+
+_sensitivities: dict[tuple[int, int], tuple[Workload, FloatArray]] = {}
+
+
+def sensitivity(workload: Workload, seed: int) -> FloatArray:
+    """(n_job,) u in [0, 1): the workload's own column "u", else drawn from (seed, job id).
+
+    Raises InputError for values outside [0, 1).
+    """
+    key = (id(workload), seed)
+    known = _sensitivities.get(key)
+    if known is not None and known[0] is workload:
+        return known[1]
+    column = workload.attributes.get("u")
+    u = uniform(seed, "remote_memory", workload.id) if column is None else column.astype(np.float64)
+    if len(u) and not (float(u.min()) >= 0.0 and float(u.max()) < 1.0 and math.isfinite(float(u.sum()))):
+        raise InputError("sensitivities must lie in [0, 1)", field="u", remedy="correct the column or leave it out")
+    _sensitivities.clear()  # one workload at a time is enough, and keeps memory bounded
+    _sensitivities[key] = (workload, u)
+    return u

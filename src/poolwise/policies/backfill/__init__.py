@@ -1,0 +1,1 @@
+"""Backfills: which waiting jobs start now, given their priorities."""

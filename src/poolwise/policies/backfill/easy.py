@@ -1,0 +1,92 @@
+"""EASY backfilling with every resource counted, not nodes alone.
+
+Source: Lifka 1995; the definition that is tested is that of the specs of the memory pools, "Backfilling".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+
+from poolwise.arrays import FloatArray, IntArray
+from poolwise.interfaces import BackfillPolicy, PlacementPolicy
+from poolwise.model import Refusal, Snapshot, Start
+from poolwise.policies.backfill.none import start_in_order
+from poolwise.registry import register
+
+
+@register("backfills", "easy")
+@dataclass(frozen=True)
+class Easy(BackfillPolicy):
+    """Start jobs in priority order until one does not fit (the head); then any that does not delay the head's reservation.
+
+    The shadow time is the earliest expected end at which the head can be placed, expected releases applied in order, with
+    nodes and pool memory. A later job may start now if it fits now and its expected end is not after the shadow time, or
+    (`extra`) the head can still be placed at the shadow time beside this job's allocation, which is then kept for the next
+    candidates.
+
+    Parameters
+    ----------
+    extra
+        Whether the second condition counts.
+    """
+
+    extra: bool = True
+
+    def select(self, jobs: IntArray, priority: FloatArray, snapshot: Snapshot, placement: PlacementPolicy) -> Iterable[Start]:
+        """Choose the starts."""
+        starts, head, state = start_in_order(jobs, priority, snapshot, placement)
+        if head < 0:
+            return starts
+        started = np.isin(jobs, [start.job for start in starts]) if starts else np.zeros(len(jobs), dtype=np.bool_)
+        started[head] = True
+        able = np.flatnonzero(~started)
+        able = able[placement.screen(jobs[able], state.free[None], state)]
+        if not len(able):
+            return starts
+        candidates = able[np.argsort(-priority[able], kind="stable")]
+        starts.extend(self._backfill(int(jobs[head]), jobs[candidates], state, placement))
+        return starts
+
+    def _backfill(self, head: int, candidates: IntArray, state: Snapshot, placement: PlacementPolicy) -> Iterable[Start]:
+        workload = state.workload
+        reserved = workload.job(head)
+        then = reservation(head, state, placement)
+        shadow = then.now
+        for job in candidates.tolist():
+            found = placement.place(workload.job(job), state)
+            if isinstance(found, Refusal):
+                continue
+            end = state.expected_end(job, found)
+            if end > shadow:
+                if not self.extra:
+                    continue
+                kept = then.with_started(job, found, end=end)
+                if int(kept.free.min()) < 0 or isinstance(placement.place(reserved, kept), Refusal):
+                    continue
+                then = kept
+            yield Start(job, tuple(range(int(workload.tasks[job]))), found)
+            state = state.with_started(job, found, end=end)
+
+
+@register("backfills", "easy_no_extra")
+@dataclass(frozen=True)
+class EasyNoExtra(Easy):
+    """EASY with the first condition only: backfilled jobs end before the head's reservation begins."""
+
+    extra: bool = False
+
+
+def reservation(head: int, state: Snapshot, placement: PlacementPolicy) -> Snapshot:
+    """Find the state at the head's shadow time; the state after the last release if the head fits at none."""
+    job, row = state.workload.job(head), np.array([head], dtype=np.int64)
+    last = state.now
+    for ends, free in state.futures():
+        last = int(ends[-1])
+        for k in np.flatnonzero(placement.screen(row, free, state)).tolist():
+            then = state.at(int(ends[k]))
+            if not isinstance(placement.place(job, then), Refusal):
+                return then
+    return state.at(last)

@@ -1,0 +1,53 @@
+"""No backfilling: strict priority order, the first job that does not fit blocks the rest."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+
+from poolwise.arrays import FloatArray, IntArray
+from poolwise.interfaces import BackfillPolicy, PlacementPolicy
+from poolwise.model import Refusal, Snapshot, Start
+from poolwise.registry import register
+
+
+@register("backfills", "none")
+@dataclass(frozen=True)
+class NoBackfill(BackfillPolicy):
+    """Start jobs in priority order until one does not fit."""
+
+    def select(self, jobs: IntArray, priority: FloatArray, snapshot: Snapshot, placement: PlacementPolicy) -> Iterable[Start]:
+        """Choose the starts."""
+        starts, _, _ = start_in_order(jobs, priority, snapshot, placement)
+        return starts
+
+
+def start_in_order(
+    jobs: IntArray, priority: FloatArray, snapshot: Snapshot, placement: PlacementPolicy
+) -> tuple[list[Start], int, Snapshot]:
+    """Start jobs in priority order until one does not fit.
+
+    Returns
+    -------
+    starts
+        In the order of their priorities.
+    head
+        Position (in `jobs`) of the first job that does not fit, -1 if all started. Started ones have priority -inf in a
+        copy, so the head is the first maximum of what is left: a linear scan a start, no sort.
+    snapshot
+        The state with the starts in it.
+    """
+    left = priority.copy()
+    starts: list[Start] = []
+    for _ in range(len(jobs)):
+        head = int(np.argmax(left))
+        job = int(jobs[head])
+        found = placement.place(snapshot.workload.job(job), snapshot)
+        if isinstance(found, Refusal):
+            return starts, head, snapshot
+        starts.append(Start(job, tuple(range(int(snapshot.workload.tasks[job]))), found))
+        snapshot = snapshot.with_started(job, found)
+        left[head] = -np.inf
+    return starts, -1, snapshot

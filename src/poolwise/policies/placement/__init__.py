@@ -1,0 +1,1 @@
+"""Placement policies: where a job runs."""

@@ -1,0 +1,117 @@
+"""Placement of rigid jobs on racks with memory pools: one rack if one can hold the job, else as few as offer most.
+
+Source: specs of the memory pools, "Placement"; Li et al., section IV-A (consolidate while keeping racks balanced).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from poolwise.arrays import BoolArray, IntArray
+from poolwise.interfaces import PlacementPolicy
+from poolwise.model import Job, Placement, Refusal, Snapshot
+from poolwise.registry import register
+
+Scope = Literal["rack", "system"]
+
+
+@register("placements", "racks")
+@dataclass(frozen=True)
+class RackPlacement(PlacementPolicy):
+    """Whole nodes of racks, remote memory from the rack's pool or from any.
+
+    The offer of a rack is min(free nodes, pool free / remote memory per node); in scope "system" the pools are one sum and
+    the offer is the free nodes. Among racks whose offer holds the whole job: most free nodes, then lowest index. Otherwise
+    racks by (offer, free nodes) descending, then index, filled in that order. In scope "system" a node's own rack's pool
+    is used first, then the pools with most free memory (lowest index), split freely.
+
+    Parameters
+    ----------
+    scope
+        "rack": a node may use only its rack's pool; "system": any pool.
+    """
+
+    scope: Scope = "rack"
+
+    def place(self, job: Job, snapshot: Snapshot) -> Placement | Refusal:
+        """Place all nodes of a job, or say whether nodes or pool memory are short."""
+        layout = snapshot.machine.racks
+        free = snapshot.free[layout.nodes, layout.node_column].tolist()
+        n, remote = job.nodes, max(0, job.memory - snapshot.machine.local_memory)
+        if sum(free) < n:
+            return Refusal("not enough free nodes", "nodes", n, sum(free))
+        pool = self._pool_free(snapshot) if remote else [0] * len(free)
+        if remote and self.scope == "rack":
+            offer = [min(f, p // remote) for f, p in zip(free, pool, strict=True)]
+        else:
+            offer = free
+            if sum(pool) < n * remote:
+                return Refusal("not enough pool memory", "memory", n * remote, sum(pool))
+        nodes = _spread(n, offer, free)
+        if nodes is None:
+            return Refusal("not enough pool memory beside the free nodes", "memory", n * remote, _usable(free, pool, remote))
+        memory = [k * remote for k in nodes]
+        if remote and self.scope == "system":
+            memory = _borrow(memory, pool)
+        rows = [(0, int(layout.nodes[r]), layout.node_column, k) for r, k in enumerate(nodes) if k]
+        rows += [(0, int(layout.pools[r]), layout.memory_column, m) for r, m in enumerate(memory) if m]
+        return Placement.of(rows)
+
+    def screen(self, jobs: IntArray, free: IntArray, snapshot: Snapshot) -> BoolArray:
+        """(k,) exactly the jobs (or states) for which `place` finds room."""
+        layout, workload = snapshot.machine.racks, snapshot.workload
+        nodes = free[:, layout.nodes, layout.node_column]
+        n = workload.nodes[jobs]
+        fits: BoolArray = nodes.sum(axis=1) >= n
+        remote = np.maximum(workload.memory[jobs] - snapshot.machine.local_memory, 0)
+        if not remote.any():
+            return fits
+        ask = np.flatnonzero(fits)  # the rest needs no division
+        pool = np.where(layout.pools >= 0, free[:, layout.pools, layout.memory_column], 0)
+        if len(nodes) > 1:
+            nodes, pool = nodes[ask], pool[ask]
+        if len(jobs) > 1:
+            n, remote = n[ask], remote[ask]
+        if self.scope == "system":
+            fits[ask] = pool.sum(axis=1) >= n * remote
+        else:
+            offer = np.where(remote[:, None] > 0, np.minimum(nodes, pool // np.maximum(remote, 1)[:, None]), nodes)
+            fits[ask] = offer.sum(axis=1) >= n
+        return fits
+
+    def _pool_free(self, snapshot: Snapshot) -> list[int]:
+        layout = snapshot.machine.racks
+        return [int(snapshot.free[p, layout.memory_column]) if p >= 0 else 0 for p in layout.pools.tolist()]
+
+
+def _spread(n: int, offer: list[int], free: list[int]) -> list[int] | None:
+    """Nodes to take from each rack, None if the offers do not add up to n."""
+    racks = range(len(offer))
+    nodes = [0] * len(offer)
+    whole = [r for r in racks if offer[r] >= n]
+    if whole:
+        nodes[min(whole, key=lambda r: (-free[r], r))] = n
+        return nodes
+    for r in sorted(racks, key=lambda r: (-offer[r], -free[r], r)):
+        nodes[r] = min(n, max(offer[r], 0))
+        n -= nodes[r]
+    return None if n else nodes
+
+
+def _borrow(wanted: list[int], pool: list[int]) -> list[int]:
+    """MiB from each pool when any pool may serve any node: the own rack's first, then those with most left."""
+    own = [min(w, max(p, 0)) for w, p in zip(wanted, pool, strict=True)]
+    rest = sum(wanted) - sum(own)
+    for r in sorted(range(len(pool)), key=lambda r: (-(pool[r] - own[r]), r)):
+        take = min(rest, pool[r] - own[r])
+        own[r] += take
+        rest -= take
+    return own
+
+
+def _usable(free: list[int], pool: list[int], remote: int) -> int:
+    """Pool MiB that free nodes of the same rack can use."""
+    return sum(min(f, p // remote) * remote for f, p in zip(free, pool, strict=True))

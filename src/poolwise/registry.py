@@ -1,0 +1,129 @@
+"""Where policies are found by name.
+
+A class in the package registers itself with `@register(group, name)` in the file that defines it; nothing else need be
+edited. Another package registers through entry points of the same group ("poolwise.orders", ...). A file of your own
+needs neither: "path/to/file.py:Name" and "module:Name" work wherever a name does.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import pkgutil
+import sys
+from collections.abc import Callable, Mapping
+from importlib.metadata import entry_points
+from pathlib import Path
+from typing import Any, TypeVar
+
+from poolwise.errors import InputError, UnknownNameError
+
+T = TypeVar("T")
+
+GROUPS: Mapping[str, tuple[str, ...]] = {
+    "orders": ("poolwise.policies.order",),
+    "backfills": ("poolwise.policies.backfill",),
+    "placements": ("poolwise.policies.placement",),
+    "models": ("poolwise.performance",),
+    "schedulers": ("poolwise.schedulers",),
+    "formats": ("poolwise.traces",),
+}
+"""Group -> packages whose modules are imported to fill it."""
+
+_registered: dict[str, dict[str, Any]] = {group: {} for group in GROUPS}
+_loaded: set[str] = set()
+
+
+def register(group: str, name: str) -> Callable[[T], T]:
+    """Class decorator: make `name` known in `group`."""
+
+    def keep(thing: T) -> T:
+        if name in _registered[group] and _registered[group][name] is not thing:
+            raise ValueError(f"'{name}' is registered twice in {group}")
+        _registered[group][name] = thing
+        return thing
+
+    return keep
+
+
+def names(group: str) -> list[str]:
+    """Names known in a group, sorted."""
+    _load(group)
+    return sorted({*_registered[group], *(point.name for point in entry_points(group=f"poolwise.{group}"))})
+
+
+def find(group: str, name: str) -> Any:
+    """Look up what is registered, or load "file.py:Name" / "module:Name".
+
+    Raises UnknownNameError or InputError.
+    """
+    if ":" in name:
+        return load(name)
+    _load(group)
+    if name in _registered[group]:
+        return _registered[group][name]
+    for point in entry_points(group=f"poolwise.{group}", name=name):
+        return point.load()
+    raise UnknownNameError.of(group.rstrip("s"), name, names(group), field=group.rstrip("s"))
+
+
+def make(group: str, name: str, **settings: Any) -> Any:
+    """Find a class and configure it; an object that is already configured is taken as it is.
+
+    Raises InputError for settings that it does not have.
+    """
+    found = find(group, name)
+    if not isinstance(found, type):
+        if settings:
+            raise InputError(f"'{name}' is configured already and takes no settings", field=next(iter(settings)))
+        return found
+    try:
+        return found(**settings)
+    except TypeError as error:
+        raise InputError(f"{group.rstrip('s')} '{name}': {error}", field=group.rstrip("s"), remedy=_settings(found)) from error
+
+
+def _settings(found: type) -> str:
+    known = [k for k in getattr(found, "__dataclass_fields__", {})]
+    return f"its settings: {', '.join(known)}" if known else "it takes no settings"
+
+
+def load(reference: str) -> Any:
+    """Import "file.py:Name" or "module:Name"."""
+    where, _, attribute = reference.rpartition(":")
+    if where.endswith(".py"):
+        path = Path(where).resolve()
+        if not path.is_file():
+            raise InputError(f"no such file: {where}", field=reference, remedy="give FILE.py:NAME")
+        module_name = f"poolwise_user_{path.stem}_{abs(hash(path)):x}"
+        module = sys.modules.get(module_name)
+        if module is None:
+            spec = importlib.util.spec_from_file_location(module_name, path)
+            assert spec is not None and spec.loader is not None
+            module = importlib.util.module_from_spec(spec)
+            sys.modules[module_name] = module
+            try:
+                spec.loader.exec_module(module)
+            except Exception as error:
+                del sys.modules[module_name]
+                raise InputError(f"{where} cannot be imported: {error!r}", file=where) from error
+    else:
+        try:
+            module = importlib.import_module(where)
+        except ImportError as error:
+            raise InputError(f"cannot import '{where}': {error}", remedy="give MODULE:NAME or FILE.py:NAME") from error
+    if not hasattr(module, attribute):
+        raise UnknownNameError.of("name", attribute, [n for n in vars(module) if not n.startswith("_")], file=where)
+    return getattr(module, attribute)
+
+
+def _load(group: str) -> None:
+    if group not in GROUPS:
+        raise UnknownNameError.of("group", group, GROUPS)
+    if group in _loaded:
+        return
+    for package_name in GROUPS[group]:
+        package = importlib.import_module(package_name)
+        for module in pkgutil.iter_modules(package.__path__):
+            importlib.import_module(f"{package_name}.{module.name}")
+    _loaded.add(group)

@@ -1,0 +1,1 @@
+"""Schedulers: list (order + placement + backfill), warm-up. Flow and batch schedulers join them."""

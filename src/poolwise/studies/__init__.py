@@ -1,0 +1,1 @@
+"""Studies: what to vary, run in parallel, resumable."""

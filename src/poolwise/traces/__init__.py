@@ -1,0 +1,1 @@
+"""Traces: readers of job logs, one format a file; each registers itself under a name."""

@@ -1,0 +1,104 @@
+"""Quantities with units, and the base units that engines count in.
+
+Engines count time in int64 nanoseconds and resources in integers of a base unit: MiB for memory and storage capacity,
+MB/s for bandwidth, whole cores, nodes and devices. Text carries its unit ("64 GiB", "7 us"); a float becomes an integer
+once, here, rounded up.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from typing import Literal
+
+NS = 1
+US = 1_000
+MS = 1_000_000
+SECOND = 1_000_000_000
+MINUTE = 60 * SECOND
+HOUR = 3600 * SECOND
+DAY = 86400 * SECOND
+
+Dimension = Literal["time", "memory", "bandwidth", "count", "power", "money"]
+
+# unit -> size in the base unit of its dimension (ns, MiB, MB/s, 1, W, $). Decimal and binary prefixes are told apart.
+UNITS: dict[str, dict[str, float]] = {
+    "time": {"ns": NS, "us": US, "ms": MS, "s": SECOND, "min": MINUTE, "h": HOUR, "d": DAY},
+    "memory": {
+        "B": 2.0**-20, "KiB": 2.0**-10, "MiB": 1, "GiB": 2**10, "TiB": 2**20,
+        "kB": 1e3 / 2**20, "KB": 1e3 / 2**20, "MB": 1e6 / 2**20, "GB": 1e9 / 2**20, "TB": 1e12 / 2**20,
+    },
+    "bandwidth": {
+        "B/s": 1e-6, "kB/s": 1e-3, "MB/s": 1, "GB/s": 1e3, "TB/s": 1e6,
+        "Mb/s": 1 / 8, "Gb/s": 1e3 / 8, "Tb/s": 1e6 / 8,
+    },
+    "count": {"": 1},
+    "power": {"W": 1, "kW": 1e3, "MW": 1e6},
+    "money": {"$": 1, "k$": 1e3, "M$": 1e6},
+}  # fmt: skip
+_QUANTITY = re.compile(r"\s*([-+]?(?:\d[\d_]*\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)\s*(\S*)\s*\Z")
+
+
+def parse(text: str | int | float, dimension: Dimension) -> int:
+    """Read a quantity such as "64 GiB" or "7 us" into a whole number of base units, rounded up.
+
+    Raises ValueError (with the units that would do) for a missing or foreign unit, a sign or text that is no number.
+    A bare number is taken only for counts.
+    """
+    units = UNITS[dimension]
+    if isinstance(text, bool):
+        raise ValueError(f"expected a quantity, got {text}")
+    match = _QUANTITY.match(text) if isinstance(text, str) else _QUANTITY.match(repr(text))
+    if match is None:
+        raise ValueError(f"'{text}' is not a quantity; write a number and a unit, such as '{_example(dimension)}'")
+    number, unit = float(match[1].replace("_", "")), match[2]
+    if unit not in units:
+        known = ", ".join(u for u in units if u) or "none"
+        problem = f"unit '{unit}' is unknown here" if unit else "the unit is missing"
+        raise ValueError(f"'{text}': {problem}; units of {dimension}: {known}")
+    if not math.isfinite(number) or number < 0:
+        raise ValueError(f"'{text}': must be finite and not negative")
+    scaled = number * units[unit]
+    nearest = round(scaled)
+    # 0.1 + 0.2 style dust from the multiplication must not push an exact quantity up by one unit.
+    return nearest if abs(scaled - nearest) <= 1e-9 * max(1.0, abs(scaled)) else math.ceil(scaled)
+
+
+def _example(dimension: Dimension) -> str:
+    return {
+        "time": "7 us", "memory": "64 GiB", "bandwidth": "2 GB/s", "count": "4", "power": "350 W", "money": "900 $",
+    }[dimension]  # fmt: skip
+
+
+def to_ns(seconds: float) -> int:
+    """Convert seconds to whole nanoseconds, rounded up."""
+    return math.ceil(seconds * SECOND)
+
+
+def to_seconds(ns: int) -> float:
+    """Convert nanoseconds to seconds."""
+    return ns / SECOND
+
+
+def stretch(work_ns: float, slowdown: float) -> int:
+    """Nanoseconds that `work_ns` of reference work take at a slowdown: work + ceil(work * slowdown), rounded up once.
+
+    Source: specs of the memory pools, runtime = r + ceil(r * (sld_factor * rm_ratio)).
+    """
+    return math.ceil(work_ns) + math.ceil(work_ns * slowdown) if slowdown else math.ceil(work_ns)
+
+
+def format_memory(mib: float) -> str:
+    """Write MiB with the binary unit that reads best: 524288 -> '512 GiB'."""
+    for unit, size in (("TiB", 2**20), ("GiB", 2**10)):
+        if abs(mib) >= size:
+            return f"{mib / size:.6g} {unit}"
+    return f"{mib:.6g} MiB"
+
+
+def format_time(seconds: float) -> str:
+    """Write seconds with the unit that reads best: 7380 -> '2.05 h'."""
+    for unit, size in (("d", 86400.0), ("h", 3600.0), ("min", 60.0), ("s", 1.0), ("ms", 1e-3), ("us", 1e-6)):
+        if abs(seconds) >= size:
+            return f"{seconds / size:.3g} {unit}"
+    return f"{seconds * 1e9:.3g} ns" if seconds else "0 s"
