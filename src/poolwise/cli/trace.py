@@ -1,0 +1,184 @@
+"""`poolwise trace`: what is in a trace, and conversion between formats."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from poolwise.traces import TraceFormat
+
+commands = typer.Typer(help="Look into traces and convert them.", no_args_is_help=True)
+
+
+class Target(StrEnum):
+    """What to convert to."""
+
+    TABLE = "table"
+    SWF = "swf"
+
+
+class MemoryField(StrEnum):
+    """Where the memory of a job stands in SWF."""
+
+    BOTH = "used-then-requested"
+    USED = "used"
+    REQUESTED = "requested"
+
+
+def _path(reference: str) -> Path:
+    from poolwise import catalog
+
+    return catalog.resolve("traces", reference)
+
+
+Trace = Annotated[
+    Path, typer.Argument(parser=_path, metavar="TRACE", help="SWF (plain or .gz), a table (CSV, Parquet), or catalog:NAME.")
+]
+Format = Annotated[str, typer.Option(help="Format of the trace: a name from `poolwise list formats`.")]
+Cores = Annotated[int, typer.Option(min=1, help="Cores of a whole node; a job takes ceil(processors / cores) nodes.")]
+ExtraColumns = Annotated[int | None, typer.Option(min=0, help="Columns beyond the 18th that every row of an SWF log has.")]
+Field = Annotated[MemoryField | None, typer.Option(help="Where the memory of a job stands in an SWF log.")]
+Unknown = Annotated[str | None, typer.Option(help='Jobs of unknown memory: zero, exclude, or an amount per node: "4 GiB".')]
+Scale = Annotated[float | None, typer.Option(help="Factor on the memory of every job.")]
+
+
+@commands.command()
+def info(
+    trace: Trace,
+    format: Format = "auto",
+    machine_cores: Cores = 1,
+    nodes: Annotated[int | None, typer.Option(min=1, help="Nodes of the machine: adds the load and jobs too large.")] = None,
+    extra_columns: ExtraColumns = None,
+    memory_field: Field = None,
+    memory_unknown: Unknown = None,
+    memory_scale: Scale = None,
+    json: Annotated[bool, typer.Option("--json", help="Print exactly one JSON object.")] = False,
+) -> None:
+    """Say what is in a trace: jobs, span, load, quantiles, and what was left out or repaired."""
+    from poolwise import traces
+    from poolwise.cli.output import print_json
+    from poolwise.model import Machine
+
+    options = _options(
+        extra_columns=extra_columns, memory_field=memory_field, memory_unknown=memory_unknown, memory_scale=memory_scale
+    )
+    machine = Machine.of_racks(1, nodes or 1, cores=machine_cores)
+    workload = traces.choose(trace, format, **options).read(trace, machine)
+    content = traces.info(workload, machine if nodes else None)
+    if json:
+        print_json(content)
+    else:
+        _print_info(content)
+
+
+@commands.command()
+def convert(
+    trace: Trace,
+    out: Annotated[Path, typer.Argument(help="Where to write: .parquet, .csv, .csv.gz, .swf or .swf.gz.")],
+    to: Annotated[Target | None, typer.Option(help="What to write; by the ending of OUT if not given.")] = None,
+    format: Format = "auto",
+    machine_cores: Cores = 1,
+    extra_columns: ExtraColumns = None,
+    memory_field: Field = None,
+    memory_unknown: Unknown = None,
+    memory_scale: Scale = None,
+    memory_bytes_per_job: Annotated[
+        bool, typer.Option("--memory-bytes-per-job", help="SWF to SWF: field 10 counts bytes per job, field 7 means nothing.")
+    ] = False,
+    comment: Annotated[list[str] | None, typer.Option(help="SWF to SWF: a line for the header; may be repeated.")] = None,
+) -> None:
+    """Convert a trace into a job table (Parquet, CSV), or an SWF log into one of plain 18 fields.
+
+    A table has the jobs that can be simulated; SWF to SWF keeps every row.
+    """
+    from poolwise import traces
+    from poolwise.cli.console import out as console
+    from poolwise.errors import InputError
+    from poolwise.model import Machine
+
+    options = _options(
+        extra_columns=extra_columns, memory_field=memory_field, memory_unknown=memory_unknown, memory_scale=memory_scale
+    )
+    chosen = traces.choose(trace, format, **options)
+    if to is Target.SWF or (to is None and out.name.removesuffix(".gz").endswith(".swf")):
+        rows = _to_swf(trace, out, chosen, memory_bytes_per_job, comment or [])
+    else:
+        if memory_bytes_per_job or comment:
+            field = "memory_bytes_per_job" if memory_bytes_per_job else "comment"
+            raise InputError("only for SWF to SWF", field=field, remedy="convert to SWF first, that into a table")
+        workload = chosen.read(trace, Machine.of_racks(1, 1, cores=machine_cores))
+        traces.write_table(workload, out)
+        _tell(workload.excluded, "excluded")
+        _tell(workload.repaired, "repaired")
+        rows = len(workload)
+    console.print(f"{out}: {rows:,} jobs", markup=False, highlight=False, soft_wrap=True)
+
+
+def _to_swf(trace: Path, out: Path, chosen: TraceFormat, memory_bytes_per_job: bool, comments: list[str]) -> int:
+    from poolwise.errors import InputError
+    from poolwise.traces.convert import to_swf
+    from poolwise.traces.swf import SWF
+
+    if not isinstance(chosen, SWF):
+        raise InputError("only an SWF log can be written as SWF", file=trace, remedy="convert into .parquet or .csv")
+    if chosen != SWF(extra_columns=chosen.extra_columns):
+        raise InputError(
+            "SWF to SWF keeps rows as they stand", field="memory", remedy="give the memory options where the log is read"
+        )
+    rows, changed = to_swf(
+        trace, out, extra_columns=chosen.extra_columns, memory_bytes_per_job=memory_bytes_per_job, comments=comments
+    )
+    _tell(changed, "changed")
+    return rows
+
+
+def _options(**given: object) -> dict[str, Any]:
+    """Keep the options that were given: a format that does not have one refuses it."""
+    return {name: value.value if isinstance(value, StrEnum) else value for name, value in given.items() if value is not None}
+
+
+def _tell(counts: Mapping[str, int], what: str) -> None:
+    from poolwise.cli.console import warn
+
+    for reason, count in counts.items():
+        warn(f"{what} {count:,} rows: {reason}")
+
+
+def _print_info(content: Mapping[str, Any]) -> None:
+    from rich.table import Table
+
+    from poolwise.cli.console import out
+    from poolwise.units import format_memory, format_time
+
+    table = Table("", "value", box=None, pad_edge=False, title=content["name"], title_justify="left")
+    table.add_row("jobs", f"{content['jobs']:,}")
+    table.add_row("span of submissions", format_time(content["span_s"]))
+    table.add_row("node-seconds", f"{content['node_seconds']:,.6g}")
+    if "load" in content:
+        table.add_row("load", "all jobs submitted at once" if content["load"] is None else f"{content['load']:.4g}")
+        table.add_row("jobs larger than the machine", f"{content['larger_than_machine']:,}")
+    table.add_row("jobs whose memory is known", f"{100 * content['memory_known']:.4g} %")
+    for what in ("excluded", "repaired"):
+        for reason, count in content[what].items():
+            table.add_row(f"{what}: {reason}", f"{count:,}")
+    out.print(table)
+    quantiles = Table("quantile", "nodes", "runtime", "memory per node", box=None, pad_edge=False)
+    for name, nodes in content["nodes"].items():
+        memory = content["memory_mib"].get(name)
+        quantiles.add_row(
+            name,
+            f"{nodes:,.0f}",
+            format_time(content["runtime_s"][name]),
+            "unknown" if memory is None else format_memory(memory),
+        )
+    out.print(quantiles)
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands."""
+    app.add_typer(commands, name="trace")

@@ -1,0 +1,67 @@
+"""Columns of numbers from columns of text, with the position of what is no number."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Sequence
+
+import numpy as np
+
+from poolwise.arrays import FloatArray, IntArray
+
+_REAL = re.compile(r"[-+]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]+)?")
+_WHOLE = re.compile(r"[-+]?[0-9]+")
+_FOREIGN = re.compile(r"[^-+.0-9eE ]")
+_INT64 = range(-(2**63), 2**63)
+
+
+class NotANumber(ValueError):
+    """Text at a position (counted from 0) is not a number of the kind that was asked for."""
+
+    def __init__(self, position: int, problem: str) -> None:
+        self.position, self.problem = position, problem
+        super().__init__(problem)
+
+
+def reals(words: Sequence[str]) -> FloatArray:
+    """(n_word,) float64; raises NotANumber for text, NaN, infinities and numbers that float64 cannot hold.
+
+    Python's own reading would also take "nan", "1_000" and digits of other scripts.
+    """
+    if _FOREIGN.search(" ".join(words)) is None:
+        try:
+            values = np.fromiter(map(float, words), dtype=np.float64, count=len(words))
+        except ValueError:
+            pass
+        else:
+            if bool(np.isfinite(values).all()):
+                return values
+    for position, word in enumerate(words):
+        if _REAL.fullmatch(word) is None or not math.isfinite(float(word)):
+            raise NotANumber(position, f"{_quoted(word)} is not a finite number")
+    return np.array([float(word) for word in words], dtype=np.float64)
+
+
+def wholes(words: Sequence[str]) -> IntArray:
+    """(n_word,) int64; raises NotANumber for anything but whole numbers of 64 bits."""
+    for position, word in enumerate(words):
+        if _WHOLE.fullmatch(word) is None:
+            raise NotANumber(position, f"{_quoted(word)} is not a whole number")
+        if len(word) > 18 and (len(word) > 40 or int(word) not in _INT64):
+            raise NotANumber(position, f"{_quoted(word)} is too large")
+    return np.array([int(word) for word in words], dtype=np.int64)
+
+
+def are_whole(words: Sequence[str]) -> bool:
+    """Whether every word is written as a whole number."""
+    return all(_WHOLE.fullmatch(word) for word in words)
+
+
+def write(value: float) -> str:
+    """Write a number so that it reads back the same, whole ones without a point."""
+    return str(int(value)) if float(value).is_integer() and abs(value) < 1e17 else repr(float(value))
+
+
+def _quoted(word: str) -> str:
+    return repr(word if len(word) <= 40 else word[:37] + "...") if word else "an empty cell"

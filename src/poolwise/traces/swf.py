@@ -1,0 +1,234 @@
+"""Logs in the Standard Workload Format as workloads of whole nodes."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+
+from poolwise.arrays import BoolArray, FloatArray, IntArray
+from poolwise.errors import InputError, UnknownNameError
+from poolwise.model import Machine, Workload
+from poolwise.registry import register
+from poolwise.traces import swf_rows as swf
+from poolwise.traces.format import TraceFormat
+from poolwise.traces.swf_rows import Rows
+from poolwise.traces.text import beginning
+from poolwise.units import SECOND, parse
+
+MemoryField = Literal["used-then-requested", "used", "requested"]
+
+_COLUMNS: dict[MemoryField, tuple[int, ...]] = {
+    "used-then-requested": (swf.USED_MEMORY, swf.REQUESTED_MEMORY),
+    "used": (swf.USED_MEMORY,),
+    "requested": (swf.REQUESTED_MEMORY,),
+}
+_NAMES = {"user": swf.USER, "group": swf.GROUP, "queue": swf.QUEUE, "partition": swf.PARTITION}
+_LONGEST = 2**31  # seconds: submit + runtime stay below 2**63 ns
+_LARGEST = 2**31  # processors, and MiB per node: their product stays below 2**63
+
+
+@register("formats", "swf")
+@dataclass(frozen=True)
+class SWF(TraceFormat):
+    """Standard Workload Format, plain or gzip: one line of 18 numbers a job, comments begin with ";".
+
+    Processors are the larger of allocated and requested; with c cores per node a job takes ceil(processors / c) whole nodes
+    and memory per processor times min(processors, c) on each. Rows without submit time, runtime or processors are left out
+    and counted; a requested time that is unknown or below the runtime becomes the runtime and is counted. Time counts from
+    the first row that is kept. A job larger than the machine is kept: to turn it away is up to the scheduler.
+
+    Parameters
+    ----------
+    extra_columns
+        Columns beyond the 18th that every row has; they are left out.
+    memory_field
+        "used-then-requested" (field 7, where unknown field 10), "used" or "requested"; all in KB per processor.
+    memory_unknown
+        What to do with a job whose memory is unknown or 0: "zero", "exclude", or an amount per node such as "4 GiB".
+    memory_scale
+        Factor on the memory of every job for which it is known.
+    """
+
+    extra_columns: int = 0
+    memory_field: MemoryField = "used-then-requested"
+    memory_unknown: str = "zero"
+    memory_scale: float = 1.0
+
+    def recognises(self, path: Path) -> bool:
+        """Whether the name says so, or the first row is 18 numbers or more."""
+        if path.name.removesuffix(".gz").endswith(".swf"):
+            return True
+        for line in beginning(path).decode("utf-8", "replace").split("\n"):
+            words = line.split()
+            if words and not words[0].startswith(";"):
+                return len(words) >= len(swf.FIELDS) and all(_is_number(word) for word in words[: len(swf.FIELDS)])
+        return False
+
+    def read(self, path: Path, machine: Machine) -> Workload:
+        """Read a log for a machine of whole nodes."""
+        substitute = self._substitute()
+        cores = cores_per_node(machine)
+        log = swf.read_rows(path, self.extra_columns)
+        kilobytes = self._memory(log)
+        log, kilobytes, excluded = _keep(log, kilobytes, exclude_unknown=substitute is None)
+        runtime, requested, repaired = _times(log)
+        nodes, memory = self._demand(log, kilobytes, cores)
+        known = kilobytes > 0
+        if substitute is not None and not known.all():
+            memory = np.where(known, memory, substitute)
+            repaired[f"memory unknown or 0, taken as {self.memory_unknown}"] = int((~known).sum())
+        return Workload.of(
+            _submit(log),
+            runtime,
+            id=log.values[:, swf.JOB].astype(np.int64),
+            requested=requested,
+            requests={"nodes": nodes, "memory": memory},
+            attributes={**_attributes(log), "memory_known": known.astype(np.int64)},
+            excluded=excluded,
+            repaired=repaired,
+            name=path.name.removesuffix(".gz").removesuffix(".swf"),
+        )
+
+    def _substitute(self) -> int | None:
+        """MiB per node of a job whose memory is unknown, None to leave the job out; checks the options on the way."""
+        if self.memory_field not in _COLUMNS:
+            raise UnknownNameError.of("memory field", self.memory_field, _COLUMNS, field="memory_field")
+        if not (math.isfinite(self.memory_scale) and self.memory_scale > 0):
+            raise InputError(
+                f"memory cannot be scaled by {self.memory_scale}", field="memory_scale", remedy="give a number above 0"
+            )
+        if self.memory_unknown == "exclude":
+            return None
+        if self.memory_unknown == "zero":
+            return 0
+        try:
+            amount = parse(self.memory_unknown, "memory")
+        except ValueError as error:
+            raise InputError(
+                str(error), field="memory_unknown", remedy='give "zero", "exclude", or an amount per node such as "4 GiB"'
+            ) from error
+        if amount > _LARGEST:
+            raise InputError(f"{self.memory_unknown} per node is too much", field="memory_unknown", remedy="give less")
+        return amount
+
+    def _demand(self, log: Rows, kilobytes: FloatArray, cores: int) -> tuple[IntArray, IntArray]:
+        """(n_row,) nodes, and MiB on each of them."""
+        for column in (swf.ALLOCATED, swf.REQUESTED_PROCESSORS):
+            many = log.values[:, column] > _LARGEST
+            log.refuse(many, column, "{value} are more than 2**31 processors", "correct or remove the row")
+        processors = log.processors
+        memory = _round_up(kilobytes * np.minimum(processors, cores) / 1024 * self.memory_scale)
+        for column in _COLUMNS[self.memory_field]:
+            log.refuse(
+                (memory > _LARGEST) & (log.values[:, column] > 0),
+                column,
+                "{value} KB per processor would be more than 2**31 MiB on each node",
+                "if the log gives bytes per job, convert it: `poolwise trace convert --memory-bytes-per-job`",
+            )
+        return np.ceil(processors / cores).astype(np.int64), memory.astype(np.int64)
+
+    def _memory(self, log: Rows) -> FloatArray:
+        """(n_row,) KB per processor, 0 where unknown."""
+        kilobytes = np.zeros(len(log), dtype=np.float64)
+        for column in _COLUMNS[self.memory_field]:
+            kilobytes = np.where(kilobytes > 0, kilobytes, np.maximum(log.values[:, column], 0.0))
+        return kilobytes
+
+
+def cores_per_node(machine: Machine) -> int:
+    """Cores of a whole node of the machine, the least where racks differ; raises InputError if it does not say."""
+    cores, groups = machine.per_node.get("cores"), machine.racks.nodes
+    least = int(cores[groups].min()) if cores is not None and len(groups) else 0
+    if least < 1:
+        raise InputError(
+            f"machine '{machine.name}' does not say how many cores a node has", field="cores", remedy="give its nodes cores"
+        )
+    return least
+
+
+def _keep(log: Rows, kilobytes: FloatArray, *, exclude_unknown: bool) -> tuple[Rows, FloatArray, dict[str, int]]:
+    """Leave out rows that no schedule can be made of; a row counts under the first reason that it gives."""
+    reasons: dict[str, BoolArray] = {
+        "submit time unknown": log.values[:, swf.SUBMIT] < 0,
+        "runtime unknown or 0": log.values[:, swf.RUN] <= 0,
+        "processors unknown or 0": log.processors <= 0,
+        "memory unknown or 0": (kilobytes <= 0) if exclude_unknown else np.zeros(len(log), dtype=np.bool_),
+    }
+    keep = np.ones(len(log), dtype=np.bool_)
+    excluded = {}
+    for reason, bad in reasons.items():
+        if count := int((keep & bad).sum()):
+            excluded[reason] = count
+        keep &= ~bad
+    if not keep.any():
+        why = ", ".join(f"{reason}: {count}" for reason, count in excluded.items())
+        raise InputError(
+            f"no row can be used ({why})", file=log.path, remedy="give a trace with submit time, runtime and processors"
+        )
+    return Rows(log.path, log.comments, log.line[keep], log.values[keep]), kilobytes[keep], excluded
+
+
+def _times(log: Rows) -> tuple[IntArray, IntArray, dict[str, int]]:
+    """(n_row,) runtimes and requested times, ns, and how many of the latter were repaired."""
+    runtime, requested = log.values[:, swf.RUN], log.values[:, swf.REQUESTED_TIME]
+    for field, column in ((swf.RUN, runtime), (swf.REQUESTED_TIME, requested)):
+        log.refuse(
+            column > _LONGEST, field, "{value} s are more than 68 years", "times are in seconds; correct or remove the row"
+        )
+    unknown = requested < 0
+    below = ~unknown & (requested < runtime)
+    counts = {
+        "requested time unknown, taken as the runtime": int(unknown.sum()),
+        "requested time below the runtime, taken as the runtime": int(below.sum()),
+    }
+    repaired = {reason: count for reason, count in counts.items() if count}
+    return _to_ns(runtime), _to_ns(np.maximum(requested, runtime)), repaired
+
+
+def _submit(log: Rows) -> IntArray:
+    """(n_row,) ns since the first submission."""
+    seconds = log.values[:, swf.SUBMIT]
+    since = seconds - seconds.min()
+    log.refuse(
+        since > _LONGEST,
+        swf.SUBMIT,
+        "{value} is more than 68 years after the first job",
+        "times are in seconds; correct the row",
+    )
+    return _to_ns(since)
+
+
+def _attributes(log: Rows) -> dict[str, IntArray | FloatArray]:
+    """Columns that the log fills in: names of users, groups, queues and partitions (-1 unknown), wait_s (NaN unknown)."""
+    found: dict[str, IntArray | FloatArray] = {
+        name: log.values[:, column].astype(np.int64)
+        for name, column in _NAMES.items()
+        if bool((log.values[:, column] >= 0).any())
+    }
+    waited = log.values[:, swf.WAIT]
+    if bool((waited >= 0).any()):
+        found["wait_s"] = np.where(waited >= 0, waited, np.nan)
+    return found
+
+
+def _to_ns(seconds: FloatArray) -> IntArray:
+    """Whole nanoseconds, rounded up; whole seconds exactly, however many."""
+    whole = np.floor(seconds)
+    return whole.astype(np.int64) * SECOND + np.ceil((seconds - whole) * SECOND).astype(np.int64)
+
+
+def _round_up(amounts: FloatArray) -> FloatArray:
+    """Round up but for the dust of the multiplication, as `units.parse` does."""
+    nearest = np.rint(amounts)
+    return np.where(np.abs(amounts - nearest) <= 1e-9 * np.maximum(1.0, amounts), nearest, np.ceil(amounts))
+
+
+def _is_number(word: str) -> bool:
+    try:
+        return math.isfinite(float(word))
+    except ValueError:
+        return False

@@ -1,0 +1,249 @@
+"""Columns of a job table as they come from CSV or Parquet, with errors that say where a value stands."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from poolwise.arrays import FloatArray, IntArray
+from poolwise.errors import InputError
+from poolwise.traces.numbers import NotANumber, are_whole, reals, wholes
+from poolwise.traces.text import read_text
+
+Counts = Mapping[str, Mapping[str, int]]
+_KEY = "poolwise"  # of the counts in a Parquet file's metadata
+
+
+class Source(Protocol):
+    """A table that was read: columns by name, (n_row,) each."""
+
+    @property
+    def path(self) -> Path:
+        """File it was read from."""
+        ...
+
+    @property
+    def names(self) -> Sequence[str]:
+        """Columns it has."""
+        ...
+
+    @property
+    def header_line(self) -> int | None:
+        """Line of the header, None where the file has no lines."""
+        ...
+
+    @property
+    def counts(self) -> Counts:
+        """Reason -> rows, for "excluded" and "repaired"; nothing where the file does not keep them."""
+        ...
+
+    def wholes(self, name: str) -> IntArray:
+        """Whole numbers; raises InputError for anything else."""
+        ...
+
+    def numbers(self, name: str) -> IntArray | FloatArray:
+        """Whole numbers where all are, else float64 with NaN for empty cells; raises InputError for text and NaN."""
+        ...
+
+    def texts(self, name: str) -> NDArray[np.str_]:
+        """Text, empty where there is none."""
+        ...
+
+    def place(self, row: int) -> str:
+        """Where a row stands, in words."""
+        ...
+
+    def error(self, row: int, name: str, problem: str, remedy: str) -> InputError:
+        """Make the error for a value."""
+        ...
+
+
+def is_parquet(start: bytes) -> bool:
+    """Whether a file that begins so is Parquet."""
+    return start.startswith(b"PAR1")
+
+
+def _check_names(path: Path, names: Sequence[str], line: int | None) -> None:
+    for k, name in enumerate(names):
+        if not name or name in names[:k]:
+            problem = f"column '{name}' stands twice" if name else f"column {k + 1} has no name"
+            raise InputError(problem, file=path, line=line, field=name or None, remedy="give each column a name of its own")
+
+
+# CSV
+
+
+@dataclass(frozen=True)
+class _CSV:
+    path: Path
+    names: Sequence[str]
+    header_line: int | None
+    words: Sequence[Sequence[str]]  # one sequence a column
+    lines: Sequence[int]
+    counts: Counts = field(default_factory=dict)
+
+    def wholes(self, name: str) -> IntArray:
+        words = self._words(name)
+        try:
+            return wholes(words)
+        except NotANumber as error:
+            raise self.error(error.position, name, error.problem, "write a whole number") from error
+
+    def numbers(self, name: str) -> IntArray | FloatArray:
+        words = self._words(name)
+        if are_whole(words):
+            return self.wholes(name)
+        given = [row for row, word in enumerate(words) if word]
+        values = np.full(len(words), np.nan, dtype=np.float64)
+        try:
+            values[given] = reals([words[row] for row in given])
+        except NotANumber as error:
+            remedy = f"write a number, leave the cell empty where it is unknown, or call the column text.{name}"
+            raise self.error(given[error.position], name, error.problem, remedy) from error
+        return values
+
+    def texts(self, name: str) -> NDArray[np.str_]:
+        return np.array(self.words[self.names.index(name)], dtype=np.str_)
+
+    def place(self, row: int) -> str:
+        return f"line {self.lines[row]}"
+
+    def error(self, row: int, name: str, problem: str, remedy: str) -> InputError:
+        return InputError(problem, file=self.path, line=self.lines[row], field=name, remedy=remedy)
+
+    def _words(self, name: str) -> list[str]:
+        return [word.strip() for word in self.words[self.names.index(name)]]
+
+
+def columns_of_csv(path: Path) -> Source:
+    """Take a CSV file apart, plain or gzip; raises InputError for what is no table."""
+    reader = csv.reader(io.StringIO(read_text(path), newline=""), strict=True)
+    names: list[str] = []
+    header_line, line = 0, 0
+    rows: list[list[str]] = []
+    lines: list[int] = []
+    try:
+        for cells in reader:
+            begun, line = line + 1, reader.line_num  # a quoted cell may span lines
+            if not cells:
+                continue
+            if not names:
+                names, header_line = [cell.strip() for cell in cells], begun
+                _check_names(path, names, begun)
+                continue
+            if len(cells) != len(names):
+                problem = f"the row has {len(cells)} cells, the header {len(names)}"
+                raise InputError(problem, file=path, line=begun, remedy="give every row one cell a column")
+            rows.append(cells)
+            lines.append(begun)
+    except csv.Error as error:
+        remedy = "write cells apart with commas, and quotes around cells with commas"
+        raise InputError(f"not CSV: {error}", file=path, line=line + 1, remedy=remedy) from error
+    if not rows:
+        raise InputError("the table holds no jobs", file=path, remedy="give a header and a row a job")
+    return _CSV(path, names, header_line, list(zip(*rows, strict=True)), lines)
+
+
+def csv_text(columns: Mapping[str, NDArray[Any]]) -> str:
+    """Write columns as CSV; numbers read back the same, NaN as an empty cell."""
+    out = io.StringIO()
+    csv.writer(out, lineterminator="\n").writerow(columns)
+    # a lone carriage return in text is quoted only where all text is
+    text = any(column.dtype.kind in "UO" for column in columns.values())
+    writer = csv.writer(out, lineterminator="\n", quoting=csv.QUOTE_NONNUMERIC if text else csv.QUOTE_MINIMAL)
+    writer.writerows(zip(*(_cells(column) for column in columns.values()), strict=True))
+    return out.getvalue()
+
+
+def _cells(column: NDArray[Any]) -> list[Any]:
+    if column.dtype.kind == "f":
+        return ["" if np.isnan(value) else value for value in column.astype(np.float64).tolist()]
+    cells: list[Any] = column.astype(np.int64).tolist() if column.dtype.kind == "b" else column.tolist()
+    return cells
+
+
+# Parquet
+
+
+@dataclass(frozen=True)
+class _Parquet:
+    path: Path
+    frame: pl.DataFrame
+    counts: Counts
+    header_line: int | None = None
+
+    @property
+    def names(self) -> Sequence[str]:
+        return self.frame.columns
+
+    def wholes(self, name: str) -> IntArray:
+        column = self.frame[name]
+        self._refuse(name, column.is_null(), "the cell is empty", "write a whole number")
+        if column.dtype.is_integer():
+            narrow = column.cast(pl.Int64, strict=False)
+            self._refuse(name, narrow.is_null(), "the number is too large", "write a whole number of 64 bits")
+            return narrow.to_numpy().astype(np.int64)
+        raise self.error(0, name, f"the column is {column.dtype}, not whole numbers", "write it as int64")
+
+    def numbers(self, name: str) -> IntArray | FloatArray:
+        column = self.frame[name]
+        if column.dtype == pl.Boolean:
+            column = column.cast(pl.Int64)
+        if column.dtype.is_integer() and not column.null_count():
+            return _Parquet(self.path, column.to_frame(), self.counts).wholes(name)
+        if not (column.dtype.is_numeric() or column.dtype == pl.Null):
+            remedy = f"write numbers, or call the column text.{name}"
+            raise self.error(0, name, f"the column is {column.dtype}, not numbers", remedy)
+        values = column.cast(pl.Float64)
+        bad = values.is_not_null() & ~values.is_finite().fill_null(True)
+        self._refuse(name, bad, "the value is not a finite number", "write null where it is unknown")
+        return values.to_numpy().astype(np.float64)
+
+    def texts(self, name: str) -> NDArray[np.str_]:
+        return np.array(self.frame[name].cast(pl.String).fill_null("").to_list(), dtype=np.str_)
+
+    def place(self, row: int) -> str:
+        return f"row {row + 1}"
+
+    def error(self, row: int, name: str, problem: str, remedy: str) -> InputError:
+        return InputError(f"{self.place(row)}: {problem}", file=self.path, field=name, remedy=remedy)
+
+    def _refuse(self, name: str, bad: pl.Series, problem: str, remedy: str) -> None:
+        if bad.any():
+            raise self.error(int(bad.arg_max() or 0), name, problem, remedy)
+
+
+def columns_of_parquet(path: Path) -> Source:
+    """Open a Parquet file; raises InputError for a damaged or empty one."""
+    try:
+        frame = pl.read_parquet(path)
+        counts = json.loads(pl.read_parquet_metadata(path).get(_KEY, "{}"))
+    except (pl.exceptions.PolarsError, OSError, ValueError) as error:
+        problem = f"not a whole Parquet file: {error}"
+        raise InputError(problem, file=path, remedy="fetch or write the file again") from error
+    if not len(frame):
+        raise InputError("the table holds no jobs", file=path, remedy="give a row a job")
+    return _Parquet(path, frame, counts)
+
+
+def parquet_bytes(columns: Mapping[str, NDArray[Any]], counts: Counts) -> bytes:
+    """Write columns and counts as Parquet; NaN as null."""
+    frame = pl.DataFrame({name: _series(column) for name, column in columns.items()})
+    out = io.BytesIO()
+    frame.write_parquet(out, metadata={_KEY: json.dumps(counts, sort_keys=True)})
+    return out.getvalue()
+
+
+def _series(column: NDArray[Any]) -> pl.Series:
+    if column.dtype.kind == "f":
+        return pl.Series(column.astype(np.float64)).fill_nan(None)
+    return pl.Series(column.tolist()) if column.dtype.kind in "UO" else pl.Series(column)

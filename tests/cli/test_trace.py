@@ -1,0 +1,120 @@
+import json
+import subprocess
+import sys
+
+import pytest
+
+from poolwise.cli import app as cli
+from poolwise.model import Machine
+from poolwise.traces import read
+
+ROWS = [
+    "1 0 3 100 24 -1 1024 24 200 -1 1 5 -1 -1 -1 -1 -1 -1",
+    "2 50 3 100 6 -1 -1 6 50 -1 1 5 -1 -1 -1 -1 -1 -1",
+    "3 60 3 -1 6 -1 -1 6 50 -1 1 5 -1 -1 -1 -1 -1 -1",
+    "4 100 3 7 600 -1 -1 6 50 2048 1 5 -1 -1 -1 -1 -1 -1",
+]
+
+
+@pytest.fixture(autouse=True, scope="module")
+def commands():
+    cli._discover()
+
+
+@pytest.fixture
+def swf(tmp_path):
+    path = tmp_path / "some.swf"
+    path.write_text("; MaxProcs: 48\n" + "\n".join(ROWS))
+    return path
+
+
+def call(capsys, *words):
+    code = cli.run([*map(str, words)])
+    captured = capsys.readouterr()
+    return code, captured.out, captured.err
+
+
+def test_info_prints_one_json_object(swf, capsys):
+    code, out, err = call(capsys, "trace", "info", swf, "--machine-cores", 12, "--nodes", 4, "--json")
+    content = json.loads(out)
+    assert (code, err) == (0, "")
+    assert content["jobs"] == 3
+    assert content["span_s"] == 100.0
+    assert content["nodes"]["max"] == 50
+    assert content["larger_than_machine"] == 1
+    assert content["load"] == (2 * 100 + 1 * 100) / (4 * 100)
+    assert content["memory_known"] == pytest.approx(2 / 3)
+    assert content["memory_mib"]["min"] == 12
+    assert content["excluded"] == {"runtime unknown or 0": 1}
+    assert sum(content["repaired"].values()) == 2
+
+
+def test_info_for_the_eye_shows_what_was_left_out(swf, capsys):
+    code, out, err = call(capsys, "trace", "info", swf, "--machine-cores", 12, "--memory-unknown", "exclude")
+    assert (code, err) == (0, "")
+    assert "runtime unknown or 0" in out
+    assert "memory unknown or 0" in out
+    assert "24 MiB" in out
+
+
+@pytest.mark.parametrize("name", ["out.parquet", "out.csv", "out.csv.gz"])
+def test_convert_to_a_table_counts_on_stderr_and_keeps_the_jobs(swf, tmp_path, capsys, name):
+    target = tmp_path / name
+    code, out, err = call(capsys, "trace", "convert", swf, target, "--machine-cores", 12, "--memory-unknown", "3 GiB")
+    assert code == 0
+    assert out == f"{target}: 3 jobs\n"
+    assert "excluded 1 rows: runtime unknown or 0" in err
+    assert "repaired 1 rows: memory unknown or 0, taken as 3 GiB" in err
+    machine = Machine.of_racks(1, 4, local=1024, cores=12)
+    table, log = read(target, machine), read(swf, machine, memory_unknown="3 GiB")
+    for column in ("id", "submit", "duration", "requested", "nodes", "memory"):
+        assert getattr(table, column).tolist() == getattr(log, column).tolist()
+
+
+def test_convert_to_swf_keeps_every_row_and_says_what_changed(tmp_path, capsys):
+    source, target = tmp_path / "own.txt", tmp_path / "plain"
+    source.write_text("".join(f"{row} {{1,2}} q_1d\n" for row in ROWS))
+    words = ["--to", "swf", "--extra-columns", 2, "--memory-bytes-per-job", "--comment", "Acknowledge: X"]
+    code, out, err = call(capsys, "trace", "convert", source, target, *words)
+    assert code == 0
+    assert out == f"{target}: 4 jobs\n"
+    assert "changed 4 rows: columns 19 to 20 left out" in err
+    assert "changed 1 rows: used memory set to unknown" in err
+    lines = target.read_text().splitlines()
+    assert lines[0] == "; Acknowledge: X"
+    assert lines[-1] == "4 100 3 7 600 -1 -1 6 50 1 1 5 -1 -1 -1 -1 -1 -1"
+    assert len(lines) == 3 + 4
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["out.swf", "--memory-scale", 2], "as they stand"),
+        (["out.csv", "--memory-bytes-per-job"], "only for SWF to SWF"),
+        (["out.csv", "--comment", "x"], "only for SWF to SWF"),
+        (["out.xlsx"], "CSV or Parquet"),
+        (["missing/out.csv"], "folder"),
+        (["out.csv", "--format", "table", "--memory-scale", 2], "memory_scale"),
+        (["out.csv", "--format", "nothing"], "unknown format"),
+        (["out.csv", "--extra-columns", 1], "18 fields"),
+    ],
+    ids=str,
+)
+def test_what_cannot_be_done_is_refused_with_exit_code_2(swf, tmp_path, capsys, words, said):
+    before = sorted(tmp_path.iterdir())
+    code, out, err = call(capsys, "trace", "convert", swf, tmp_path / words[0], *words[1:])
+    assert (code, out) == (2, "")
+    assert said in err
+    assert "remedy" in err
+    assert sorted(tmp_path.iterdir()) == before
+
+
+def test_a_table_is_not_written_as_swf(shared, tmp_path, capsys):
+    code, _, err = call(capsys, "trace", "convert", shared / "published" / "pool_golden_jobs.csv", tmp_path / "out.swf")
+    assert code == 2
+    assert "only an SWF log" in err
+
+
+def test_help_does_not_load_numpy_or_polars():
+    program = "import sys; from poolwise.cli import trace; sys.exit(any(m in sys.modules for m in ('numpy', 'polars')))"
+    assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0

@@ -1,0 +1,96 @@
+import gzip
+import tempfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from poolwise import catalog
+from poolwise.cli import app as cli
+from poolwise.model import Machine
+from poolwise.traces import read
+from poolwise.traces.convert import to_swf
+from poolwise.traces.swf_rows import ALLOCATED, REQUESTED_MEMORY, REQUESTED_PROCESSORS, USED_MEMORY, Rows, read_rows, write_rows
+
+NOTE = " Note: converted by Poolwise: "
+
+
+@given(
+    st.lists(
+        st.tuples(
+            st.sampled_from([-1, 0, 1, 7, 64]), st.sampled_from([-1, 0, 3, 64]), st.sampled_from([-1, 0, 1, 1023, 2**39])
+        ),
+        min_size=1,
+        max_size=6,
+    )
+)
+@settings(max_examples=30, deadline=None)
+def test_bytes_per_job_become_kilobytes_per_processor(jobs):
+    values = np.full((len(jobs), 18), 5.0)
+    values[:, 0] = np.arange(len(jobs))
+    values[:, [ALLOCATED, REQUESTED_PROCESSORS, REQUESTED_MEMORY]] = jobs
+    with tempfile.TemporaryDirectory() as folder:
+        source, target = Path(folder) / "in.swf", Path(folder) / "out.swf.gz"
+        write_rows(Rows(source, (" Version: 2.2",), np.arange(len(jobs)), values), source)
+        rows, changed = to_swf(source, target, memory_bytes_per_job=True, comments=["Acknowledge: me"])
+        got = read_rows(target)
+    assert rows == len(jobs)
+    assert got.comments[:2] == (" Version: 2.2", " Acknowledge: me")
+    assert got.comments[2].startswith(NOTE)
+    others = [k for k in range(18) if k not in (USED_MEMORY, REQUESTED_MEMORY)]
+    assert np.array_equal(got.values[:, others], values[:, others])
+    assert set(got.values[:, USED_MEMORY]) == {-1}
+    expected, lost = [], 0
+    for allocated, requested, size in jobs:
+        processors = max(allocated, requested)
+        expected.append(-(-size // (1024 * processors)) if size > 0 and processors > 0 else -1)
+        lost += size > 0 and processors <= 0
+    assert got.values[:, REQUESTED_MEMORY].tolist() == expected
+    assert changed.get("requested memory set to unknown, since the processors are", 0) == lost
+
+
+def test_without_options_every_row_stays_as_it_stands(shared, tmp_path):
+    source = shared / "data" / "hpc_hpc2n_excerpt_2002" / "hpc2n.swf.gz"
+    rows, changed = to_swf(source, tmp_path / "out.swf")
+    before, after = read_rows(source), read_rows(tmp_path / "out.swf")
+    assert (rows, changed) == (len(before), {})
+    assert np.array_equal(before.values, after.values)
+    assert before.comments == after.comments
+
+
+@pytest.fixture(scope="module")
+def shipped():
+    return catalog.find("traces", "cerit-2013.swf.gz")
+
+
+def test_the_shipped_log_is_the_conversion_of_the_original(shared, shipped, tmp_path):
+    source = shared / "data" / "hpc_cerit_wagap_2013" / "wagap-2013.swf.gz"
+    comments = [comment.strip() for comment in read_rows(shipped).comments if not comment.startswith(NOTE)]
+    target = tmp_path / "made.swf.gz"
+    options = [word for comment in comments for word in ("--comment", comment)]
+    command = ["trace", "convert", str(source), str(target), "--extra-columns", "3", "--memory-bytes-per-job", *options]
+    cli._discover()
+    assert cli.run(command) == 0
+    made, ours = (gzip.decompress(path.read_bytes()).decode().split("\n") for path in (target, shipped))
+    assert len(made) == len(ours)
+    for line, (one, other) in enumerate(zip(made, ours, strict=True), start=1):
+        assert one == other, line
+
+
+def test_the_shipped_log_gives_its_credit_and_has_reproducible_bytes(shipped):
+    header = "\n".join(read_rows(shipped).comments)
+    for credit in ("Klusacek", "CERIT-SC", "MetaCentrum", "columns 19 to 21 left out", "bytes per job into KB per processor"):
+        assert credit in header
+    head = shipped.read_bytes()[:10]
+    assert head[4:8] == bytes(4), "the gzip header carries a time"
+    assert not head[3] & 8, "the gzip header carries a file name"
+
+
+def test_the_shipped_log_has_memory_for_every_job(shipped):
+    workload = read(shipped, Machine.of_racks(4, 48, local=16 * 1024, pool=512 * 1024, cores=12))
+    assert len(workload) == 17_898
+    assert workload.excluded == {"runtime unknown or 0": 2}
+    assert int(workload.memory.min()) > 0
+    assert set(workload.attributes["memory_known"].tolist()) == {1}

@@ -1,0 +1,39 @@
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from poolwise.traces.numbers import NotANumber, reals, wholes, write
+
+
+@given(st.lists(st.one_of(st.integers(-(10**25), 10**25), st.floats(allow_nan=False, allow_infinity=False)), max_size=9))
+def test_numbers_that_are_written_read_back(values):
+    assert reals([write(value) for value in values]).tolist() == [float(value) for value in values]
+
+
+@given(st.lists(st.integers(-(2**63), 2**63 - 1), max_size=9))
+def test_whole_numbers_of_64_bits_read_back(values):
+    assert wholes([str(value) for value in values]).tolist() == values
+
+
+@given(st.lists(st.sampled_from(["1", "-2"]), max_size=4), st.sampled_from(["1e999", "-1e999", "nan", "inf", "1_0", "", "x"]))
+def test_the_position_of_what_is_no_number_is_known(before, word):
+    for read in (reals, wholes):
+        with pytest.raises(NotANumber) as caught:
+            read([*before, word, "1", "y"])
+        assert caught.value.position == len(before)
+
+
+@given(st.text(max_size=6))
+def test_any_text_is_a_finite_number_or_refused(text):
+    try:
+        assert math.isfinite(reals([text])[0])
+    except NotANumber:
+        assert not text.isascii() or not text.isdigit()
+
+
+@pytest.mark.parametrize("word", ["9223372036854775808", "-9223372036854775809", "0" * 45 + "9" * 30, "9" * 6000])
+def test_whole_numbers_beyond_64_bits_are_refused(word):
+    with pytest.raises(NotANumber, match="too large"):
+        wholes([word])

@@ -1,0 +1,244 @@
+import tempfile
+from collections import Counter
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from poolwise.engine import simulate
+from poolwise.errors import InputError, UnknownNameError
+from poolwise.model import Machine
+from poolwise.schedulers.list import ListScheduler
+from poolwise.traces.swf import SWF
+from poolwise.traces.swf_rows import FIELDS, Rows, write_rows
+from poolwise.units import SECOND
+
+MACHINE = Machine.of_racks(2, 8, local=65536, cores=12)
+SHORT = dict(
+    job="Job Number",
+    submit="Submit Time",
+    wait="Wait Time",
+    run="Run Time",
+    allocated="Number of Allocated Processors",
+    used="Used Memory",
+    processors="Requested Number of Processors",
+    time="Requested Time",
+    memory="Requested Memory",
+    user="User ID",
+    group="Group ID",
+    queue="Queue Number",
+    partition="Partition Number",
+)
+
+
+def log(tmp_path, *jobs):
+    """Write a log of jobs given by short names; what is not given is unknown (-1)."""
+    values = np.full((len(jobs), len(FIELDS)), -1.0)
+    for k, job in enumerate(jobs):
+        for name, value in {"job": k + 1, **job}.items():
+            values[k, FIELDS.index(SHORT[name])] = value
+    path = Path(tmp_path) / "some.log.swf"
+    write_rows(Rows(path, (), np.arange(len(jobs)), values), path)
+    return path
+
+
+def job(**given):
+    return {"submit": 0, "run": 10, "allocated": 1, "processors": 1, "time": 10, "memory": 1024} | given
+
+
+job_values = st.fixed_dictionaries(
+    {
+        "submit": st.sampled_from([-1, 0, 5, 1_356_996_147]),
+        "run": st.sampled_from([-1359981026, -1, 0, 1, 0.25, 3600]),
+        "allocated": st.sampled_from([-1, 0, 1, 5, 12, 13, 200]),
+        "processors": st.sampled_from([-1, 0, 1, 12, 64]),
+        "time": st.sampled_from([-1, 0, 1, 3600, 7200.5]),
+        "used": st.sampled_from([-1, 0, 1, 1000]),
+        "memory": st.sampled_from([-1, 0, 1024, 999_999]),
+    }
+)
+
+
+@given(st.lists(job_values, min_size=1, max_size=12), st.sampled_from(["zero", "exclude", "3 GiB"]))
+@settings(max_examples=150, deadline=None)
+def test_every_row_is_kept_by_the_rules_or_counted_under_the_first_reason(jobs, memory_unknown):
+    kept, excluded, repaired = [], Counter(), Counter()
+    for number, row in enumerate(jobs, start=1):
+        processors = max(row["allocated"], row["processors"])
+        memory = row["used"] if row["used"] > 0 else row["memory"]
+        if row["submit"] == -1:
+            excluded["submit time unknown"] += 1
+        elif row["run"] <= 0:
+            excluded["runtime unknown or 0"] += 1
+        elif processors <= 0:
+            excluded["processors unknown or 0"] += 1
+        elif memory <= 0 and memory_unknown == "exclude":
+            excluded["memory unknown or 0"] += 1
+        else:
+            if row["time"] == -1:
+                repaired["requested time unknown, taken as the runtime"] += 1
+            elif row["time"] < row["run"]:
+                repaired["requested time below the runtime, taken as the runtime"] += 1
+            if memory <= 0:
+                repaired[f"memory unknown or 0, taken as {memory_unknown}"] += 1
+            mib = -(-memory * min(processors, 12) // 1024) if memory > 0 else {"zero": 0, "3 GiB": 3072}[memory_unknown]
+            nodes = -(-processors // 12)
+            kept.append((row["submit"], number, row["run"], max(row["time"], row["run"]), nodes, mib, memory > 0))
+    kept.sort()
+    with tempfile.TemporaryDirectory() as folder:
+        path = log(folder, *jobs)
+        if not kept:
+            with pytest.raises(InputError, match="no row can be used"):
+                SWF(memory_unknown=memory_unknown).read(path, MACHINE)
+            return
+        workload = SWF(memory_unknown=memory_unknown).read(path, MACHINE)
+    assert len(workload) + sum(workload.excluded.values()) == len(jobs)
+    assert (workload.excluded, workload.repaired) == (dict(excluded), dict(repaired))
+    first = kept[0][0]
+    columns = (workload.submit, workload.id, workload.duration, workload.requested, workload.nodes, workload.memory)
+    got = zip(*(column.tolist() for column in (*columns, workload.attributes["memory_known"])), strict=True)
+    want = [(int(s - first) * SECOND, i, int(r * SECOND), int(q * SECOND), n, m, int(k)) for s, i, r, q, n, m, k in kept]
+    assert list(got) == want
+
+
+@pytest.mark.parametrize(
+    ("field", "expected"), [("used-then-requested", [500, 700, 600]), ("used", [500, 0, 600]), ("requested", [900, 700, 0])]
+)
+def test_memory_comes_from_the_field_that_is_asked_for(tmp_path, field, expected):
+    path = log(
+        tmp_path,
+        job(used=500 * 1024, memory=900 * 1024),
+        job(used=0, memory=700 * 1024),
+        job(used=600 * 1024, memory=-1),
+    )
+    workload = SWF(memory_field=field).read(path, MACHINE)
+    assert workload.memory.tolist() == expected
+    assert workload.attributes["memory_known"].tolist() == [int(amount > 0) for amount in expected]
+
+
+def test_memory_is_scaled_where_it_is_known_and_rounded_up_once(tmp_path):
+    path = log(tmp_path, job(memory=10 * 1024), job(memory=1), job(memory=-1))
+    workload = SWF(memory_scale=1.1, memory_unknown="5 MiB").read(path, MACHINE)
+    assert workload.memory.tolist() == [11, 1, 5]
+
+
+@pytest.mark.parametrize(
+    "option",
+    [
+        {"memory_unknown": "4"},
+        {"memory_unknown": "lots"},
+        {"memory_unknown": "-1 GiB"},
+        {"memory_unknown": "1e30 GiB"},
+        {"memory_field": "both"},
+        {"memory_scale": 0.0},
+        {"memory_scale": -1.0},
+        {"memory_scale": float("nan")},
+        {"memory_scale": float("inf")},
+        {"extra_columns": -1},
+    ],
+    ids=str,
+)
+def test_options_that_make_no_sense_are_named(tmp_path, option):
+    with pytest.raises(InputError) as caught:
+        SWF(**option).read(log(tmp_path, job()), MACHINE)
+    assert caught.value.field in option
+    assert caught.value.remedy
+
+
+def test_an_unknown_memory_field_suggests_one(tmp_path):
+    with pytest.raises(UnknownNameError, match="requested"):
+        SWF(memory_field="request").read(log(tmp_path, job()), MACHINE)
+
+
+@pytest.mark.parametrize(
+    ("change", "field"),
+    [
+        ({"run": 2**31 + 1}, "Run Time"),
+        ({"time": 2**40}, "Requested Time"),
+        ({"submit": 2**33}, "Submit Time"),
+        ({"allocated": 2**32}, "Number of Allocated Processors"),
+        ({"processors": 2**32}, "Requested Number of Processors"),
+        ({"memory": 2**45}, "Requested Memory"),
+        ({"memory": 2**45, "used": 2**45}, "Used Memory"),
+    ],
+)
+def test_what_64_bits_could_not_hold_is_refused_with_its_line(tmp_path, change, field):
+    with pytest.raises(InputError) as caught:
+        SWF().read(log(tmp_path, job(), job(**change)), MACHINE)
+    assert (caught.value.line, caught.value.field) == (2, field)
+
+
+def test_the_largest_amounts_overflow_nothing_and_the_scheduler_turns_the_job_away(tmp_path):
+    huge = job(submit=2**31, run=2**31, time=2**31, allocated=2**31, memory=2**31 * 1024 // 12)
+    path = log(tmp_path, job(), huge)
+    workload = SWF().read(path, MACHINE)
+    assert not workload.excluded
+    assert workload.nodes.tolist() == [1, -(-(2**31) // 12)]
+    schedule = simulate(MACHINE, workload, ListScheduler()).schedule
+    assert list(schedule.rejected) == [1]
+    assert sum(schedule.rejections().values()) == 1
+    assert schedule.job_end.tolist() == [10 * SECOND, -1]
+
+
+def test_rows_follow_submit_time_then_id_and_time_counts_from_the_first_kept(tmp_path):
+    path = log(tmp_path, job(submit=50, run=-1), job(submit=120), job(submit=100.5, job=9), job(submit=100.5, job=5))
+    workload = SWF().read(path, MACHINE)
+    assert workload.id.tolist() == [5, 9, 2]
+    assert workload.submit.tolist() == [0, 0, 19_500_000_000]
+
+
+def test_columns_of_names_and_the_logs_own_wait_are_kept_where_they_are_known(tmp_path):
+    path = log(tmp_path, job(user=4, group=2, wait=7), job(user=-1, group=3, queue=0))
+    attributes = SWF().read(path, MACHINE).attributes
+    assert set(attributes) == {"user", "group", "queue", "wait_s", "memory_known"}
+    assert attributes["user"].tolist() == [4, -1]
+    assert attributes["queue"].tolist() == [-1, 0]
+    assert attributes["wait_s"][0] == 7
+    assert np.isnan(attributes["wait_s"][1])
+
+
+def test_cores_are_the_least_of_the_racks_and_must_be_there(tmp_path):
+    path = log(tmp_path, job(allocated=12))
+    uneven = replace(MACHINE, per_node={**MACHINE.per_node, "cores": np.array([12, 4])})
+    assert SWF().read(path, uneven).nodes.tolist() == [3]
+    for per_node in ({}, {"cores": np.array([12, 0])}):
+        with pytest.raises(InputError, match="cores"):
+            SWF().read(path, replace(MACHINE, per_node=per_node))
+
+
+def test_it_recognises_its_files_by_name_or_first_row(tmp_path):
+    swf = SWF()
+    path = log(tmp_path, job())
+    assert swf.recognises(path)
+    for name, content, expected in [
+        ("log", "; header\n\n" + " ".join(["1"] * 18), True),
+        ("log", " ".join(["1"] * 21), True),
+        ("log", " ".join(["1"] * 17), False),
+        ("log", "a" + " 1" * 20, False),
+        ("log", "; only a header", False),
+        ("log.csv", "id,submit_ns", False),
+        ("broken.swf.gz", "not a row", True),
+    ]:
+        other = tmp_path / name
+        other.write_text(content)
+        assert swf.recognises(other) is expected, content
+    (tmp_path / "cut.gz").write_bytes(b"\x1f\x8b\x08")
+    assert not swf.recognises(tmp_path / "cut.gz")
+
+
+@pytest.mark.parametrize(
+    ("name", "jobs", "excluded"),
+    [
+        ("hpc_unilu_gaia_2014/UniLu-Gaia-2014-2.swf.gz", 51_859, 128),
+        ("hpc_lcg_2005/LCG.swf.gz", 187_520, 521),
+        ("hpc_nasa_ipsc_1993/NASA-iPSC-1993-3.1-cln.swf.gz", 18_066, 173),
+        ("hpc_hpc2n_excerpt_2002/hpc2n.swf.gz", 3_145, 25),
+    ],
+)
+def test_real_logs_are_read_whole(shared, name, jobs, excluded):
+    workload = SWF().read(shared / "data" / name, Machine.flat(2004))
+    assert len(workload) == jobs
+    assert workload.excluded == {"runtime unknown or 0": excluded}
