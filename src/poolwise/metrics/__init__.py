@@ -1,1 +1,23 @@
-"""Metrics: numbers computed from a schedule, each with its formula and source."""
+"""Metrics: numbers computed from a schedule, each with its formula and source.
+
+Everything starts from `Outcomes`, one row a job; `summarise` computes all metrics of one run under the names of `METRICS`.
+"""
+
+from poolwise.metrics.intervals import Interval, mean_interval, paired_block_bootstrap
+from poolwise.metrics.outcomes import Outcomes, Status
+from poolwise.metrics.summary import METRICS, Metric, summarise
+from poolwise.metrics.window import Window, common_population, paper_population
+
+__all__ = [
+    "METRICS",
+    "Interval",
+    "Metric",
+    "Outcomes",
+    "Status",
+    "Window",
+    "common_population",
+    "mean_interval",
+    "paired_block_bootstrap",
+    "paper_population",
+    "summarise",
+]

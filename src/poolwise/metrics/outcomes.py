@@ -1,0 +1,224 @@
+"""What became of every job: the table from which every metric is computed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import IntEnum
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from poolwise.arrays import BoolArray, FloatArray, IntArray, frozen
+from poolwise.errors import InputError
+from poolwise.model import Kind, Machine, Schedule, Workload
+
+
+class Status(IntEnum):
+    """What became of a job."""
+
+    FINISHED = 0
+    REJECTED = 1
+    WAITING = 2  # some of it never started
+    LOST = 3  # stopped, or its capacity went away, and not run again
+
+
+@dataclass(frozen=True, eq=False)
+class Outcomes:
+    """One row a job of the workload, in the order (submit, id), and the few facts of the machine that metrics divide by.
+
+    Attributes
+    ----------
+    id : (n_job,) int64
+    submit : (n_job,) int64, ns since the trace began
+    start, end : (n_job,) int64, ns: first start and last end of a job that finished, -1 for all others
+    duration : (n_job,) int64, ns of one task with local memory only
+    requested : (n_job,) int64, ns
+    nodes : (n_job,) int64, nodes of one task x tasks (a task that shares a node counts as one)
+    memory : (n_job,) int64, MiB per node
+    nodes_held : (n_job,) float64, whole nodes held between start and end, mean over that time; 0 if it did not finish. Work
+        of runs that were stopped or lost is not in it.
+    status : (n_job,) uint8, `Status`
+    reason : n_job reasons of rejection, "" where not rejected
+    n_nodes : whole nodes of the machine; where it has none, its owners that are nodes
+    whole_nodes : whether jobs take nodes whole; where not, node and memory utilisation are undefined
+    local_memory : MiB of local memory per node, the least where node types differ
+    node_memory : MiB in all nodes
+    pool_memory : MiB in all pools
+    first_submit : ns of the first submission (0 without jobs)
+    """
+
+    id: IntArray
+    submit: IntArray
+    start: IntArray
+    end: IntArray
+    duration: IntArray
+    requested: IntArray
+    nodes: IntArray
+    memory: IntArray
+    nodes_held: FloatArray
+    status: NDArray[np.uint8]
+    reason: tuple[str, ...]
+    n_nodes: int
+    whole_nodes: bool
+    local_memory: int
+    node_memory: int
+    pool_memory: int
+    first_submit: int
+
+    def __post_init__(self) -> None:
+        n = len(self.id)
+        for name in (*_INTEGERS, "nodes_held", "status"):
+            column = getattr(self, name)
+            if column.shape != (n,):
+                raise ValueError(f"column '{name}' has shape {column.shape}, expected ({n},)")
+            frozen(column)
+        if len(self.reason) != n:
+            raise ValueError(f"there are {len(self.reason)} reasons for {n} jobs")
+        if not np.array_equal(np.lexsort((self.id, self.submit)), np.arange(n)):
+            raise ValueError("rows must stand in the order (submit, id)")
+
+    @classmethod
+    def of(cls, schedule: Schedule) -> Outcomes:
+        """Read a schedule. Never fails, whatever the machine is made of."""
+        workload, n = schedule.workload, len(schedule.workload)
+        status = np.full(n, Status.LOST, dtype=np.uint8)
+        status[schedule.done] = Status.FINISHED
+        status[list(schedule.waiting)] = Status.WAITING
+        status[list(schedule.rejected)] = Status.REJECTED
+        finished = status == Status.FINISHED
+        return cls(
+            id=workload.id,
+            submit=workload.submit,
+            start=np.where(finished, schedule.job_start, -1),
+            end=np.where(finished, schedule.job_end, -1),
+            duration=workload.duration,
+            requested=workload.requested,
+            nodes=workload.nodes * workload.tasks,
+            memory=workload.memory,
+            nodes_held=np.where(finished, _nodes_held(schedule), 0.0),
+            status=status,
+            reason=tuple(schedule.rejected.get(job, "") for job in range(n)),
+            **_machine_facts(schedule.machine),
+            first_submit=_first_submit(workload),
+        )
+
+    @classmethod
+    def from_frame(cls, frame: pl.DataFrame, facts: Mapping[str, int | bool]) -> Outcomes:
+        """Read what `to_frame` and `facts` wrote, in any row order.
+
+        Raises InputError for a missing column or fact, an unknown status, an empty cell or a column that holds no numbers.
+        """
+        for kind, wanted, there in (("column", _COLUMNS, frame.columns), ("fact", _FACTS, facts)):
+            if missing := [name for name in wanted if name not in there]:
+                raise InputError(
+                    f"{kind} '{missing[0]}' is missing", field=missing[0], remedy="write it with Outcomes.to_frame"
+                )
+        frame = frame.select(_COLUMNS).sort("submit", "id")
+        frame = frame.with_columns(pl.col("reason").cast(pl.String).fill_null(""))  # as CSV reads an empty text
+        if nulls := [name for name in _COLUMNS if frame[name].null_count()]:
+            raise InputError("the column has empty cells", field=nulls[0], remedy="write it with Outcomes.to_frame")
+        labels = frame["status"].cast(pl.String)
+        if unknown := sorted(set(labels) - set(_LABELS)):
+            raise InputError(f"unknown status '{unknown[0]}'", field="status", remedy=f"known: {', '.join(_LABELS)}")
+        status = np.array([_LABELS.index(label) for label in labels], dtype=np.uint8)
+        numbers: dict[str, Any] = {name: _integers(frame[name]) for name in _INTEGERS}
+        numbers.update((name, facts[name]) for name in _FACTS)
+        reason = tuple(frame["reason"])
+        return cls(**numbers, nodes_held=_floats(frame["nodes_held"]), status=status, reason=reason)
+
+    def to_frame(self) -> pl.DataFrame:
+        """One row a job, columns named as the attributes; `facts` goes beside it."""
+        columns: dict[str, Any] = {name: getattr(self, name) for name in (*_INTEGERS, "nodes_held")}
+        columns["status"] = pl.Series([_LABELS[k] for k in self.status.tolist()], dtype=pl.Enum(_LABELS))
+        columns["reason"] = pl.Series(self.reason, dtype=pl.String)
+        return pl.DataFrame(columns).select(_COLUMNS)
+
+    @property
+    def facts(self) -> dict[str, int | bool]:
+        """Facts of the machine and the workload that `from_frame` needs beside the frame; plain data for JSON."""
+        return {name: getattr(self, name) for name in _FACTS}
+
+    def __len__(self) -> int:
+        return len(self.id)
+
+    @cached_property
+    def finished(self) -> BoolArray:
+        """(n_job,) jobs that did all their work."""
+        return np.equal(self.status, Status.FINISHED)
+
+    @property
+    def installed_memory(self) -> int:
+        """MiB in nodes and pools."""
+        return self.node_memory + self.pool_memory
+
+    def rejections(self) -> dict[str, int]:
+        """Count rejected jobs by reason."""
+        reasons = [self.reason[k] for k in np.flatnonzero(self.status == Status.REJECTED).tolist()]
+        return {reason: reasons.count(reason) for reason in sorted(set(reasons))}
+
+
+_INTEGERS = ("id", "submit", "start", "end", "duration", "requested", "nodes", "memory")
+_COLUMNS = (*_INTEGERS, "nodes_held", "status", "reason")
+_FACTS = ("n_nodes", "whole_nodes", "local_memory", "node_memory", "pool_memory", "first_submit")
+_LABELS = tuple(status.name.lower() for status in Status)
+
+
+def _integers(column: pl.Series) -> IntArray:
+    if not column.dtype.is_integer():
+        raise InputError(f"expected integers, got {column.dtype}", field=column.name, remedy="write it with Outcomes.to_frame")
+    return np.array(column, dtype=np.int64)
+
+
+def _floats(column: pl.Series) -> FloatArray:
+    if not column.dtype.is_numeric():
+        raise InputError(f"expected numbers, got {column.dtype}", field=column.name, remedy="write it with Outcomes.to_frame")
+    return np.array(column, dtype=np.float64)
+
+
+def _first_submit(workload: Workload) -> int:
+    return int(workload.submit[0]) if len(workload) else 0
+
+
+def _nodes_held(schedule: Schedule) -> FloatArray:
+    """(n_job,) whole nodes held by the finished runs of a job, weighted by each run's part of the time from start to end."""
+    held = np.zeros(len(schedule.workload), dtype=np.float64)
+    machine = schedule.machine
+    if "nodes" not in machine.resources or not schedule.n_run:
+        return held
+    rows = (schedule.resource == machine.resource("nodes")) & (machine.kind[schedule.owner] == Kind.NODE)
+    run = np.repeat(np.arange(schedule.n_run), np.diff(schedule.offset))
+    nodes = np.zeros(schedule.n_run, dtype=np.int64)
+    np.add.at(nodes, run[rows], schedule.amount[rows])
+    job = schedule.job[schedule.finished]
+    span = np.maximum(schedule.job_end - schedule.job_start, 1)[job]
+    length = (schedule.end - schedule.start)[schedule.finished]
+    np.add.at(held, job, nodes[schedule.finished] * (length / span))
+    return held
+
+
+def _machine_facts(machine: Machine) -> dict[str, Any]:
+    """What a machine offers; a node that jobs share brings its own capacity of memory, whole nodes bring `per_node`."""
+    owners = machine.of_kind(Kind.NODE)
+    count = machine.capacity[owners, machine.resource("nodes")] if "nodes" in machine.resources else np.zeros_like(owners)
+    own = _column(machine, "memory")
+    each = machine.per_node.get("memory", np.zeros(machine.n_owner, dtype=np.int64))[owners]
+    whole = bool(count.any())
+    groups = count > 0 if whole else np.ones(len(owners), dtype=np.bool_)
+    per_node = each[groups] if whole else own[owners]
+    return {
+        "n_nodes": int(count.sum()) if whole else len(owners),
+        "whole_nodes": whole,
+        "local_memory": int(per_node.min()) if len(per_node) else 0,
+        "node_memory": int((count * each).sum() + own[owners].sum()),
+        "pool_memory": int(own[machine.of_kind(Kind.POOL)].sum()),
+    }
+
+
+def _column(machine: Machine, resource: str) -> IntArray:
+    if resource not in machine.resources:
+        return np.zeros(machine.n_owner, dtype=np.int64)
+    return machine.capacity[:, machine.resource(resource)]

@@ -1,0 +1,48 @@
+"""How much the machine gets done.
+
+Source: Li et al., Fair Memory, section II-C; specs of the memory pools, "Measurement".
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from poolwise.arrays import FloatArray
+from poolwise.metrics.outcomes import Outcomes
+from poolwise.metrics.window import Window
+from poolwise.units import SECOND
+
+
+def throughput_per_100s(outcomes: Outcomes, window: Window) -> float:
+    """Count the jobs that end inside the window (begin excluded, end included) per 100 s of it; NaN for an empty window.
+
+    All jobs count, those of the warm-up too: it is a property of the machine.
+    """
+    if window.end <= window.begin:
+        return float("nan")
+    ended = outcomes.finished & (outcomes.end > window.begin) & (outcomes.end <= window.end)
+    return 100.0 * int(np.count_nonzero(ended)) / window.length_s
+
+
+def overlap_s(outcomes: Outcomes, window: Window) -> FloatArray:
+    """(n_job,) seconds of each job's run that lie inside the window, 0 for jobs that did not finish."""
+    inside = np.minimum(outcomes.end, window.end) - np.maximum(outcomes.start, window.begin)
+    return np.where(outcomes.finished, np.maximum(inside, 0), 0) / SECOND
+
+
+def utilization(outcomes: Outcomes, window: Window) -> float:
+    """Node-seconds of all jobs inside the window / (nodes x window), in [0, 1].
+
+    NaN for an empty window and where jobs do not take whole nodes. The nodes are those the machine has at the start. Work
+    that was stopped or lost is not counted.
+    """
+    if window.end <= window.begin or not outcomes.whole_nodes:
+        return float("nan")
+    busy = float((outcomes.nodes_held * overlap_s(outcomes, window)).sum())
+    return busy / (outcomes.n_nodes * window.length_s)
+
+
+def makespan_s(outcomes: Outcomes) -> float:
+    """Last end - first submission, seconds; NaN if no job finished."""
+    ends = outcomes.end[outcomes.finished]
+    return (int(ends.max()) - outcomes.first_submit) / SECOND if len(ends) else float("nan")

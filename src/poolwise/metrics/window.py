@@ -1,0 +1,82 @@
+"""When a run is measured, and on which jobs.
+
+Source: Li et al., Fair Memory, section III-C (the first 3000 jobs fill the system; they, and the jobs that end after the
+last start, are left out); specs of the memory pools, "Measurement".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from poolwise.arrays import BoolArray
+from poolwise.errors import InputError
+from poolwise.metrics.outcomes import Outcomes
+from poolwise.units import SECOND
+
+
+@dataclass(frozen=True)
+class Window:
+    """Time from `begin` to `end`, ns."""
+
+    begin: int
+    end: int
+
+    @classmethod
+    def of(cls, outcomes: Outcomes, warm_up: int) -> Window:
+        """From the start of the last warm-up job to the start of the last job.
+
+        The last job is the one that starts last: from then on the machine only drains. Without warm-up jobs (or if none
+        of them ran) the window begins with the first submission.
+        """
+        ran = outcomes.start[outcomes.finished]
+        warm = outcomes.start[outcomes.finished & ~after_warm_up(outcomes, warm_up)]
+        begin = int(warm.max()) if len(warm) else outcomes.first_submit
+        return cls(begin, max(begin, int(ran.max())) if len(ran) else begin)
+
+    @classmethod
+    def whole(cls, outcomes: Outcomes) -> Window:
+        """From the first submission to the last end."""
+        ends = outcomes.end[outcomes.finished]
+        return cls(outcomes.first_submit, int(ends.max()) if len(ends) else outcomes.first_submit)
+
+    @property
+    def length_s(self) -> float:
+        """Seconds."""
+        return (self.end - self.begin) / SECOND
+
+
+def after_warm_up(outcomes: Outcomes, warm_up: int) -> BoolArray:
+    """(n_job,) all but the first `warm_up` submitted jobs, whatever became of those."""
+    return np.arange(len(outcomes)) >= warm_up
+
+
+def paper_population(outcomes: Outcomes, warm_up: int, window: Window | None = None) -> BoolArray:
+    """(n_job,) jobs after the warm-up that end inside the window (`Window.of` if not given).
+
+    This is the paper's rule. It drops the jobs that a policy put off until the end, so it flatters policies that do.
+    """
+    window = Window.of(outcomes, warm_up) if window is None else window
+    inside = (outcomes.end >= window.begin) & (outcomes.end <= window.end)
+    return after_warm_up(outcomes, warm_up) & outcomes.finished & inside
+
+
+def common_population(runs: Sequence[Outcomes], warm_up: int) -> BoolArray:
+    """(n_job,) jobs after the warm-up that finished in all compared runs, hence none rejected, followed to their end.
+
+    Raises InputError if there is nothing to compare or the runs are not of the same jobs.
+    """
+    if not runs:
+        raise InputError("there is no run to compare", remedy="give at least one")
+    for other in runs[1:]:
+        check_same_jobs(runs[0], other)
+    everywhere = np.stack([run.finished for run in runs]).all(axis=0)
+    return after_warm_up(runs[0], warm_up) & everywhere
+
+
+def check_same_jobs(one: Outcomes, other: Outcomes) -> None:
+    """Raise InputError unless two runs are of the same jobs, submitted at the same times."""
+    if not (np.array_equal(one.id, other.id) and np.array_equal(one.submit, other.submit)):
+        raise InputError("the runs are not of the same jobs", field="id", remedy="compare runs of one workload")

@@ -1,0 +1,113 @@
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from poolwise.metrics.memory import (
+    Steps,
+    degradation,
+    degradation_histogram,
+    memory_dollars,
+    memory_utilization,
+    share_remote,
+    share_under_5pct,
+    throughput_per_memory_dollar,
+    throughput_per_memory_dollar_gain,
+    utilization_histogram,
+)
+from poolwise.metrics.window import Window
+from poolwise.units import SECOND
+
+
+def test_utilization_by_hand(example):
+    steps = memory_utilization(example, Window.whole(example))
+    # MiB in use: 2 x 50; with 2 x 150; 2 x 150 alone; nothing; 1 x 100; of 4 x 100 + 200
+    np.testing.assert_array_equal(steps.time // SECOND, [0, 20, 100, 140, 144, 194])
+    np.testing.assert_array_equal(steps.value, np.array([100, 400, 300, 0, 100]) / 600)
+    assert steps.mean() == pytest.approx((100 * 20 + 400 * 80 + 300 * 40 + 100 * 50) / (600 * 194))
+    shares = utilization_histogram(steps)
+    np.testing.assert_allclose(shares.share * 194, [4, 70, 0, 0, 0, 40, 80, 0, 0, 0], atol=1e-9)
+    np.testing.assert_allclose(shares.edges, np.arange(11) / 10)
+
+
+def test_utilization_inside_a_window(example):
+    steps = memory_utilization(example, Window(90 * SECOND, 150 * SECOND))
+    assert steps.mean() == pytest.approx((400 * 10 + 300 * 40 + 100 * 6) / (600 * 60))
+
+
+def test_full_memory_falls_into_the_last_bin_and_edges_into_the_upper(outcomes_of):
+    run = outcomes_of([(0, 0, 10, 10, 4, 150), (0, 10, 20, 10, 4, 45)])
+    shares = utilization_histogram(memory_utilization(run, Window.whole(run)))
+    np.testing.assert_array_equal(shares.share, [0, 0, 0, 0.5, 0, 0, 0, 0, 0, 0.5])  # 180/600 = 0.3 and 600/600 = 1
+
+
+def test_degradation_by_hand(example):
+    np.testing.assert_allclose(degradation(example), [0, 0.2, 0, 0, np.nan, np.nan], rtol=1e-15)
+    everyone = np.ones(6, dtype=bool)
+    histogram = degradation_histogram(example, everyone)
+    np.testing.assert_allclose(histogram.edges, [0, 0.05, 0.1, 0.15, 0.2, 0.25])
+    np.testing.assert_array_equal(histogram.share, [0.75, 0, 0, 0, 0.25])
+    assert share_under_5pct(example, everyone) == 0.75
+    assert share_remote(example, example.finished) == 0.25
+
+
+def test_edges_of_fine_bins_hold_what_lies_on_them():
+    value = np.arange(100) / 100  # 0.29 * 100 is 28.999999999999996
+    shares = utilization_histogram(Steps(np.arange(101), value), bins=100)
+    np.testing.assert_allclose(shares.share, 0.01)
+
+
+@pytest.mark.parametrize("percent", [0, 5, 10, 15, 30, 35, 55, 115])
+def test_degradation_at_an_edge_lies_above_it(outcomes_of, percent):
+    run = outcomes_of([(0, 0, 100 + percent, 100, 1, 0)])
+    everyone = np.ones(1, dtype=bool)
+    assert degradation_histogram(run, everyone).share.argmax() == percent // 5
+    assert share_under_5pct(run, everyone) == (percent < 5)
+
+
+def test_money_by_hand(example, outcomes_of):
+    assert memory_dollars(example) == pytest.approx(600 / 1024 * 4.9)
+    assert memory_dollars(example, dollars_per_gb=1024) == pytest.approx(600)
+    window = Window.whole(example)
+    assert throughput_per_memory_dollar(example, window) == pytest.approx((400 / 194) / (600 / 1024 * 4.9))
+    big = outcomes_of([(0, 0, 100, 100, 1, 0)], node_memory=2400, pool_memory=0)  # 1 job per 100 s, four times the memory
+    gain = throughput_per_memory_dollar_gain(example, window, big, Window.whole(big))
+    assert gain == pytest.approx(400 / 194 * 4)
+
+
+def test_undefined_is_nan(example, outcomes_of):
+    nobody = np.zeros(6, dtype=bool)
+    assert np.isnan(share_under_5pct(example, nobody)) and np.isnan(share_remote(example, nobody))
+    assert not len(degradation_histogram(example, nobody).share)
+    bare = outcomes_of([(0, 0, 10, 10, 1, 0)], node_memory=0, pool_memory=0)
+    steps = memory_utilization(bare, Window.whole(bare))
+    assert np.isnan(steps.mean()) and not len(utilization_histogram(steps).share)
+    assert np.isnan(throughput_per_memory_dollar(bare, Window.whole(bare)))
+    assert np.isnan(throughput_per_memory_dollar_gain(example, Window.whole(example), bare, Window.whole(bare)))
+
+
+times = st.integers(0, 30)
+
+
+@given(st.lists(st.tuples(times, times, st.integers(1, 20), st.integers(1, 4), st.integers(0, 99)), min_size=1), times, times)
+def test_steps_agree_with_looking_every_second(outcomes_of, jobs, begin, length):
+    jobs.sort()
+    run = outcomes_of([(s, s + w, s + w + d, d, n, m) for s, w, d, n, m in jobs])
+    steps = memory_utilization(run, Window(begin * SECOND, (begin + length) * SECOND))
+    seen = [sum(n * m for s, w, d, n, m in jobs if s + w <= t < s + w + d) / 600 for t in range(begin, begin + length)]
+    if not length:
+        assert np.isnan(steps.mean())
+        return
+    assert steps.mean() == pytest.approx(np.mean(seen))
+    assert utilization_histogram(steps).share.sum() == pytest.approx(1)
+    at = np.searchsorted(steps.time, np.arange(begin, begin + length) * SECOND, side="right") - 1
+    np.testing.assert_allclose(steps.value[at], seen)
+
+
+@given(st.lists(st.tuples(st.integers(1, 1000), st.integers(-300, 3000)), min_size=1))
+def test_bins_of_degradation_hold_every_job_once(outcomes_of, jobs):
+    run = outcomes_of([(0, 0, max(d + more, 1), d, 1, 0) for d, more in jobs])
+    histogram = degradation_histogram(run, run.finished)
+    assert histogram.share.sum() == pytest.approx(1)
+    assert len(histogram.edges) == len(histogram.share) + 1
+    assert histogram.share[histogram.edges[:-1] < 0.05 - 1e-9].sum() == pytest.approx(share_under_5pct(run, run.finished))

@@ -1,0 +1,182 @@
+import io
+
+import numpy as np
+import polars as pl
+import pytest
+
+from poolwise.errors import InputError
+from poolwise.metrics import Outcomes, Status, Window, summarise
+from poolwise.model import Kind, Machine, Outcome, Schedule, Workload
+from poolwise.units import SECOND
+
+
+def shared_nodes() -> Machine:
+    """Two nodes that jobs share, of 8 and 4 cores with 100 and 60 MiB, beside a pool of 50 MiB and a device."""
+    n = 4
+    return Machine(
+        name="shared",
+        owners=("a", "b", "pool", "gpu"),
+        kind=np.array([Kind.NODE, Kind.NODE, Kind.POOL, Kind.DEVICE], dtype=np.int64),
+        type=("node", "node", "pool", "gpu"),
+        rack=np.zeros(n, dtype=np.int64),
+        position=np.zeros((n, 2), dtype=np.int64),
+        home=np.array([-1, -1, -1, 0], dtype=np.int64),
+        resources=("cores", "memory"),
+        capacity=np.array([[8, 100], [4, 60], [0, 50], [0, 999]], dtype=np.int64),
+    )
+
+
+def schedule_of(machine, workload, runs, rejected=None, waiting=()) -> Schedule:
+    """Runs are (job, start s, end s, outcome, [(owner, resource, amount), ...])."""
+    rows = [row for run in runs for row in run[4]]
+    columns = np.array(rows, dtype=np.int64).reshape(-1, 3)
+    return Schedule(
+        machine=machine,
+        workload=workload,
+        job=np.array([run[0] for run in runs], dtype=np.int64),
+        start=np.array([run[1] for run in runs], dtype=np.int64) * SECOND,
+        end=np.array([run[2] for run in runs], dtype=np.int64) * SECOND,
+        outcome=tuple(run[3] for run in runs),
+        offset=np.cumsum([0, *(len(run[4]) for run in runs)]),
+        owner=columns[:, 0],
+        resource=columns[:, 1],
+        amount=columns[:, 2],
+        rejected=rejected or {},
+        waiting=waiting,
+        passes=0,
+        refused={},
+    )
+
+
+@pytest.fixture(scope="module")
+def schedule() -> Schedule:
+    """Five jobs on two racks of four nodes: one lost once, one in two parts, one rejected, one waiting, one lost for good."""
+    machine = Machine.of_racks(2, 4, local=100, pool=300)
+    workload = Workload.of(
+        np.array([3, 4, 5, 6, 7]) * SECOND,
+        np.array([10, 20, 30, 40, 50]) * SECOND,
+        id=np.array([11, 12, 13, 14, 15]),
+        tasks=np.array([1, 2, 1, 1, 1]),
+        requests={"nodes": np.array([2, 1, 9, 1, 1]), "memory": np.array([150, 50, 0, 0, 0])},
+    )
+    done, lost = Outcome.FINISHED, Outcome.LOST
+    runs = [
+        (0, 3, 5, lost, [(0, 0, 2), (2, 1, 100)]),
+        (1, 4, 24, done, [(0, 0, 1)]),
+        (0, 10, 22, done, [(0, 0, 1), (1, 0, 1), (2, 1, 50), (3, 1, 50)]),
+        (4, 11, 12, lost, [(1, 0, 1)]),
+        (1, 30, 44, done, [(1, 0, 1)]),
+    ]
+    return schedule_of(machine, workload, runs, rejected={2: "nine nodes"}, waiting=(3,))
+
+
+def test_columns_by_hand(schedule):
+    found = Outcomes.of(schedule)
+    assert found.id.tolist() == [11, 12, 13, 14, 15]
+    assert (found.start // SECOND).tolist() == [10, 4, -1, -1, -1]  # the run that finished, the first of two parts
+    assert (found.end // SECOND).tolist() == [22, 44, -1, -1, -1]
+    assert (found.duration // SECOND).tolist() == [10, 20, 30, 40, 50]
+    assert found.nodes.tolist() == [2, 2, 9, 1, 1]
+    assert found.memory.tolist() == [150, 50, 0, 0, 0]
+    # two nodes in two racks throughout; one node for 20 s and for 14 s of 40 s
+    np.testing.assert_allclose(found.nodes_held, [2, 34 / 40, 0, 0, 0])
+    assert [Status(s).name for s in found.status] == ["FINISHED", "FINISHED", "REJECTED", "WAITING", "LOST"]
+    assert found.reason == ("", "", "nine nodes", "", "")
+    assert found.rejections() == {"nine nodes": 1}
+
+
+def test_facts_of_racks(schedule):
+    assert Outcomes.of(schedule).facts == {
+        "n_nodes": 8,
+        "whole_nodes": True,
+        "local_memory": 100,
+        "node_memory": 800,
+        "pool_memory": 600,
+        "first_submit": 3 * SECOND,
+    }
+    assert Outcomes.of(schedule).installed_memory == 1400
+
+
+def test_facts_of_nodes_that_are_shared():
+    workload = Workload.of(np.array([0]), np.array([5 * SECOND]), requests={"cores": np.array([2])})
+    run = (0, 1, 6, Outcome.FINISHED, [(1, 0, 2)])
+    found = Outcomes.of(schedule_of(shared_nodes(), workload, [run]))
+    assert found.facts == {
+        "n_nodes": 2,
+        "whole_nodes": False,
+        "local_memory": 60,
+        "node_memory": 160,
+        "pool_memory": 50,
+        "first_submit": 0,
+    }
+    metrics = summarise(found, warm_up=0, population=found.finished, window=Window.whole(found))
+    assert metrics["mean_wait_s"] == 1 and metrics["throughput_per_100s"] == pytest.approx(100 / 6)
+    assert np.isnan(metrics["utilization"]) and np.isnan(metrics["mean_memory_utilization"])
+
+
+def test_any_machine_has_facts():
+    no_nodes = Machine(
+        name="links",
+        owners=("link",),
+        kind=np.array([Kind.LINK], dtype=np.int64),
+        type=("link",),
+        rack=np.array([-1]),
+        position=np.zeros((1, 2), dtype=np.int64),
+        home=np.array([-1]),
+        resources=("bandwidth",),
+        capacity=np.array([[7]]),
+        fabric=None,
+    )
+    nothing = Workload.of(np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64))
+    found = Outcomes.of(schedule_of(no_nodes, nothing, []))
+    assert set(found.facts.values()) == {0} and len(found) == 0
+
+
+def test_round_trip(schedule, example):
+    for outcomes in (Outcomes.of(schedule), example):
+        frame = outcomes.to_frame()
+        parquet, csv = io.BytesIO(), io.BytesIO()
+        frame.write_parquet(parquet)
+        frame.write_csv(csv)
+        parquet.seek(0)
+        csv.seek(0)
+        for again in (frame, pl.read_parquet(parquet), pl.read_csv(csv)):
+            back = Outcomes.from_frame(again, outcomes.facts)
+            assert back.to_frame().equals(frame)
+            assert back.facts == outcomes.facts and back.reason == outcomes.reason
+
+
+def test_an_empty_run_has_a_round_trip(outcomes_of):
+    empty = outcomes_of([])
+    assert len(Outcomes.from_frame(empty.to_frame(), empty.facts)) == 0
+
+
+def test_damaged_frames_are_refused(example):
+    frame, facts = example.to_frame(), example.facts
+    damaged = {
+        "end": frame.drop("end"),
+        "status": frame.with_columns(status=pl.lit("gone")),
+        "start": frame.with_columns(start=pl.lit("noon")),
+        "duration": frame.with_columns(duration=pl.lit(1.5)),
+        "nodes_held": frame.with_columns(nodes_held=pl.lit("two")),
+        "memory": frame.with_columns(memory=pl.lit(None, dtype=pl.Int64)),
+    }
+    for field, bad in damaged.items():
+        with pytest.raises(InputError) as error:
+            Outcomes.from_frame(bad, facts)
+        assert error.value.field == field and error.value.remedy
+    with pytest.raises(InputError, match="n_nodes"):
+        Outcomes.from_frame(frame, {name: value for name, value in facts.items() if name != "n_nodes"})
+
+
+def test_columns_must_agree(example):
+    with pytest.raises(ValueError, match="shape"):
+        Outcomes(**{**vars_of(example), "end": example.end[:-1]})
+    with pytest.raises(ValueError, match="reasons"):
+        Outcomes(**{**vars_of(example), "reason": ()})
+    with pytest.raises(ValueError, match="order"):
+        Outcomes(**{**vars_of(example), "id": example.id[::-1].copy(), "submit": np.zeros(6, dtype=np.int64)})
+
+
+def vars_of(outcomes: Outcomes) -> dict[str, object]:
+    return {name: getattr(outcomes, name) for name in Outcomes.__dataclass_fields__}
