@@ -57,6 +57,7 @@ class _Progress:
     end: int  # true end at this pace, ns
     asked: float  # work left by the user's estimate, at `since`
     believed: float  # slowdown by the scheduler's estimate
+    lag: int  # ns by which the believed setup is longer than the true one
 
 
 class Simulation:
@@ -97,7 +98,7 @@ class Simulation:
         self._capacity, self._free = machine.capacity.copy(), machine.capacity.copy()
         self._runs = RunTable(machine.capacity.size)
         self._progress: dict[int, _Progress] = {}
-        self._waiting_tasks = workload.tasks.copy()
+        self._waiting: dict[int, set[int]] = {}  # tasks by row; nothing waits before it arrives
         self._sequence = 0
         self._wake_at: int | None = None
         self._heap: list[tuple[int, int, int, Event]] = []
@@ -153,7 +154,9 @@ class Simulation:
                         rejected.append((decision, "the run is over"))
                         continue
                     self._push(self.now, _END, self._end(number, Outcome.STOPPED, requeue, touched))
-                case Reject() | Wait():
+                case Reject(job):
+                    self._waiting.pop(job, None)
+                case Wait():
                     pass
             committed.append(decision)
         self._adjust(touched)
@@ -186,6 +189,10 @@ class Simulation:
                 ended = self._end(number, Outcome.FINISHED, False, touched)
                 self._adjust(touched)
                 return (ended,)
+            case Ended(_, job, tasks, _, True):
+                self._wait(job, tasks)  # only now, so that a plan cannot start again what it stops
+            case Arrival(job):
+                self._waiting[job] = set(range(int(self.workload.tasks[job])))
             case CapacityChanged():
                 return self._change_capacity(event)
             case Wake() if self._wake_at != self.now:
@@ -202,7 +209,10 @@ class Simulation:
         touched: set[int] = {event.owner}
         while self._free[cell] < 0:
             victims = [n for n in self._runs.occupants(event.owner) if self._holds(n, cell)]
-            events.append(self._end(victims[-1], Outcome.LOST, self.requeue, touched))
+            lost = self._end(victims[-1], Outcome.LOST, self.requeue, touched)
+            if self.requeue:
+                self._wait(lost.job, lost.tasks)
+            events.append(lost)
         self._adjust(touched)
         return events
 
@@ -212,10 +222,14 @@ class Simulation:
 
     # Runs
 
+    def _wait(self, job: int, tasks: tuple[int, ...]) -> None:
+        self._waiting.setdefault(job, set()).update(tasks)
+
     def _why_not(self, start: Start) -> str:
         """Reason why a start cannot be committed, empty if it can."""
         placement = start.placement
-        if self._waiting_tasks[start.job] < len(start.tasks) or not start.tasks:
+        tasks = set(start.tasks)
+        if not tasks or len(tasks) < len(start.tasks) or not tasks <= self._waiting.get(start.job, set()):
             return "tasks are not waiting"
         if len(placement) == 0:
             return "the placement is empty"
@@ -223,6 +237,8 @@ class Simulation:
             return "an amount is negative"
         if not (int(placement.owner.min()) >= 0 and int(placement.owner.max()) < self.machine.n_owner):
             return "an owner does not exist"
+        if not (int(placement.resource.min()) >= 0 and int(placement.resource.max()) < len(self.machine.resources)):
+            return "a resource does not exist"
         need = np.zeros_like(self._free)
         np.add.at(need, (placement.owner, placement.resource), placement.amount)
         if bool((need > self._free)[need > 0].any()):
@@ -232,7 +248,7 @@ class Simulation:
     def _start(self, start: Start) -> tuple[int, ...]:
         placement = start.placement
         np.subtract.at(self._free, (placement.owner, placement.resource), placement.amount)
-        self._waiting_tasks[start.job] -= len(start.tasks)
+        self._waiting[start.job].difference_update(start.tasks)
         number = self.recorder.started(start.job, self.now, placement)
         view = self.snapshot()
         sensitive = self.truth.touches(placement, view)
@@ -245,8 +261,8 @@ class Simulation:
         setup = self.truth.setup(run, view)
         believed_setup = setup if self.estimate is self.truth else self.estimate.setup(run, view)
         work, asked = float(self.workload.duration[start.job]), float(self.workload.requested[start.job])
-        self._progress[number] = _Progress(work, self.now + setup, 0.0, -1, asked, 0.0)
-        self._pace(run, view, fixed_setup=believed_setup - setup)
+        self._progress[number] = _Progress(work, self.now + setup, 0.0, -1, asked, 0.0, believed_setup - setup)
+        self._pace(run, view)
         return self._runs.touched(number)
 
     def _end(self, number: int, outcome: Outcome, requeue: bool, touched: set[int]) -> Ended:
@@ -254,8 +270,6 @@ class Simulation:
         run = self._runs.remove(number)
         del self._progress[number]
         np.add.at(self._free, (run.placement.owner, run.placement.resource), run.placement.amount)
-        if requeue:
-            self._waiting_tasks[run.job] += len(run.tasks)
         self.recorder.ended(number, self.now, outcome)
         return Ended(number, run.job, run.tasks, outcome, requeue)
 
@@ -270,9 +284,11 @@ class Simulation:
         for number in numbers:
             self._pace(self._runs[number], view)
 
-    def _pace(self, run: Run, view: Snapshot, fixed_setup: int = 0) -> None:
+    def _pace(self, run: Run, view: Snapshot) -> None:
         """Let a run go on at the speed that its surroundings allow now; push its end if that moved."""
         state = self._progress[run.id]
+        if state.end == self.now:
+            return  # it ends in this very instant: dust of a change of pace must not move that
         slowdown = self.truth.slowdown(run, view)
         believed = slowdown if self.estimate is self.truth else self.estimate.slowdown(run, view)
         if state.end >= 0 and slowdown == state.slowdown and believed == state.believed:
@@ -286,7 +302,7 @@ class Simulation:
             state.since = self.now
         state.slowdown, state.believed = slowdown, believed
         end = state.since + stretch(state.work, slowdown)
-        expected = state.since + fixed_setup + stretch(state.asked, believed)
+        expected = state.since + state.lag + stretch(state.asked, believed)
         if expected != run.expected_end:
             self._runs.expect(Run(run.id, run.job, run.tasks, run.placement, run.start, expected))
         if end != state.end:

@@ -79,6 +79,31 @@ class Fabric:
             links.append(k)
         return tuple(reversed(links))
 
+    def connected(self, owner: int) -> tuple[int, ...]:
+        """Links (positions) of the connected network that an owner is attached to, ascending."""
+        start = int(self.vertex[owner])
+        found = self._components.get(start)
+        if found is None:
+            links: set[int] = set()
+            seen, front = {start}, deque([start])
+            while front:
+                for k, to in self._neighbours.get(front.popleft(), ()):
+                    links.add(k)
+                    if to not in seen:
+                        seen.add(to)
+                        front.append(to)
+            found = tuple(sorted(links))
+            self._components.update(dict.fromkeys(seen, found))
+        return found
+
+    @cached_property
+    def _components(self) -> dict[int, tuple[int, ...]]:
+        return {}
+
+    def bottleneck(self, links: Sequence[int], amounts: IntArray) -> int:
+        """Least of the (n_owner,) `amounts` among the links of a path, which must not be empty."""
+        return min(int(amounts[self.link[k]]) for k in links)
+
     def link_owners(self, links: Sequence[int]) -> tuple[int, ...]:
         """Owner numbers of links."""
         return tuple(int(self.link[k]) for k in links)

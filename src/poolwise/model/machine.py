@@ -158,7 +158,7 @@ class Machine:
         """The machine seen as racks of whole nodes with a memory pool each; raises InputError if it is not one."""
         return RackLayout.of(self)
 
-    @property
+    @cached_property
     def local_memory(self) -> int:
         """MiB of local memory per whole node, the least where node types differ (0 without whole nodes)."""
         groups = self.racks.nodes

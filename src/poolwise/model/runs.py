@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable, Iterator
 
 import numpy as np
 
 from poolwise.arrays import IntArray
 from poolwise.model.run import Run
+
+_arrangements = itertools.count()  # one count for all tables, so that a number names one arrangement of one table
 
 
 class RunTable:
@@ -21,6 +24,7 @@ class RunTable:
         """Take the number of cells (n_owner * n_resource) that a release may fall into."""
         self.n_cell = n_cell
         self.version = 0
+        self.arrangement = next(_arrangements)  # changes whenever a run is added or removed
         self._runs: dict[int, Run] = {}
         self._slot: dict[int, int] = {}
         self._free_slots: list[int] = []
@@ -94,6 +98,7 @@ class RunTable:
         for owner in depends:
             self._sensitive.setdefault(owner, {})[run.id] = None
         self.version += 1
+        self.arrangement = next(_arrangements)
 
     def remove(self, run: int) -> Run:
         """Take a run out and return it."""
@@ -107,6 +112,7 @@ class RunTable:
         for owner in depends:
             del self._sensitive[owner][run]
         self.version += 1
+        self.arrangement = next(_arrangements)
         return gone
 
     def expect(self, run: Run) -> None:

@@ -90,3 +90,18 @@ class Schedule:
         """Rows (owner, resource, amount) of a run's placement."""
         rows = slice(int(self.offset[run]), int(self.offset[run + 1]))
         return list(zip(self.owner[rows].tolist(), self.resource[rows].tolist(), self.amount[rows].tolist(), strict=True))
+
+    def rack_placements(self) -> list[str]:
+        """Placement of each run as rack:nodes:poolMiB joined by ';' (racks that give only memory have 0 nodes)."""
+        layout, rack = self.machine.racks, self.machine.rack.tolist()
+        owner, resource, amount = self.owner.tolist(), self.resource.tolist(), self.amount.tolist()
+        bounds, texts = self.offset.tolist(), []
+        for first, last in zip(bounds[:-1], bounds[1:], strict=True):
+            nodes: dict[int, int] = {}
+            memory: dict[int, int] = {}
+            for k in range(first, last):
+                share = nodes if resource[k] == layout.node_column else memory
+                share[rack[owner[k]]] = share.get(rack[owner[k]], 0) + amount[k]
+            racks = sorted(nodes.keys() | memory.keys())
+            texts.append(";".join(f"{r}:{nodes.get(r, 0)}:{memory.get(r, 0)}" for r in racks))
+        return texts

@@ -81,6 +81,11 @@ class Snapshot:
         """Changes whenever a run starts, ends or is re-estimated; a key for caches of a dispatcher."""
         return self._table.version
 
+    @property
+    def arrangement(self) -> int | None:
+        """Names which runs are where, a key for caches of performance models; None in states that are imagined."""
+        return self._table.arrangement if not self._extra and self._ended is None else None
+
     def runs(self) -> Iterator[Run]:
         """Iterate over the runs at work, imagined ones last."""
         yield from (run for run in self._table if not self._gone(run))

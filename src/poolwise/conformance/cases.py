@@ -1,0 +1,181 @@
+"""Small machines and workloads on which promises are put to the test, and a look at every state of a run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from poolwise.draws import uniform
+from poolwise.engine.simulated import Simulation
+from poolwise.errors import InputError
+from poolwise.interfaces import Dispatcher, PerformanceModel, Scheduler
+from poolwise.loop import LoopResult, run
+from poolwise.model import Changes, Fabric, Kind, Machine, Placement, Plan, Queue, Schedule, Snapshot, Start, Workload
+from poolwise.performance.ideal import Ideal
+from poolwise.performance.remote_memory import RemoteMemory
+from poolwise.schedulers.list import ListScheduler
+from poolwise.units import SECOND
+
+Visit = Callable[[Queue, Snapshot, Changes], None]
+LOCAL = 65536
+
+
+@dataclass(frozen=True)
+class Case:
+    """A machine and what runs on it.
+
+    Attributes
+    ----------
+    walker : scheduler that places the jobs while something else is checked
+    truth : how long they take, where that is not what is checked
+    """
+
+    machine: Machine
+    workload: Workload
+    walker: Scheduler = field(default_factory=ListScheduler)
+    truth: PerformanceModel = field(default_factory=Ideal)
+
+
+def on_those_that_suit(cases: Sequence[Case], check: Callable[[Case], None]) -> None:
+    """Check on each case. One with a machine of the wrong shape may be declined by an InputError, but not all of them."""
+    declined: list[InputError] = []
+    for case in cases:
+        try:
+            check(case)
+        except InputError as error:
+            declined.append(error)
+    if len(declined) == len(cases):
+        raise declined[0]
+
+
+def racks(jobs: int = 40, seed: int = 1) -> Case:
+    """Three racks of four nodes with memory pools, overloaded: ties, jobs over several racks, hungry ones, two too large."""
+    rows = np.arange(jobs)
+    size, hunger, length, gap = (uniform(seed, name, rows) for name in ("size", "hunger", "length", "gap"))
+    nodes = np.where(size < 0.6, 1 + (size * 5).astype(np.int64), 1 + (size * 10).astype(np.int64))
+    nodes[[jobs // 3, jobs // 2]] = 13  # more than there are
+    memory = np.where(hunger < 0.5, LOCAL // 2, (hunger * 6 * LOCAL).astype(np.int64) // 4)
+    duration = (1 + (length * 8).astype(np.int64)) * 60 * SECOND
+    submit = np.cumsum((gap * 4).astype(np.int64)) * 15 * SECOND
+    workload = Workload.of(
+        submit,
+        duration,
+        requested=np.where(length < 0.3, 2 * duration, duration),
+        requests={"nodes": nodes, "memory": memory, "bandwidth": np.full(jobs, 100)},
+        attributes=_columns(rows, seed, submit, duration),
+        name="racks",
+    )
+    return Case(Machine.of_racks(3, 4, local=LOCAL, pool=4 * LOCAL, cores=8), workload, truth=RemoteMemory())
+
+
+def devices(jobs: int = 30, seed: int = 2) -> Case:
+    """Four shared nodes and four devices on a network of two switches; some jobs use a device, here or over there."""
+    rows = np.arange(jobs)
+    length, gap, want = (uniform(seed, name, rows) for name in ("length", "gap", "want"))
+    duration = (1 + (length * 8).astype(np.int64)) * 60 * SECOND
+    submit = np.cumsum((gap * 6).astype(np.int64)) * 15 * SECOND
+    workload = Workload.of(
+        submit,
+        duration,
+        requests={
+            "cores": np.full(jobs, 2),
+            "bandwidth": np.where(want < 0.8, 500 + (want * 1800).astype(np.int64), 0),
+            "storage": np.where(want < 0.8, 150, 0),
+        },
+        attributes=_columns(rows, seed, submit, duration),
+        name="devices",
+    )
+    return Case(_network(), workload, Spread())
+
+
+def _columns(rows: np.ndarray, seed: int, submit: np.ndarray, duration: np.ndarray) -> dict[str, np.ndarray]:
+    """Attributes that policies and models of the field read."""
+    place = uniform(seed, "place", rows)
+    return {
+        "deadline": submit + 3 * duration,
+        "user": rows % 5,
+        "data_size": (place * 4e9).astype(np.int64),
+        "data_x": (place * 2).astype(np.int64),
+        "data_y": (place * 4).astype(np.int64) % 2,
+    }
+
+
+def _network() -> Machine:
+    """Nodes 0..3, devices 4..7 at the same vertices, a link to each and one between the two switches."""
+    place = np.array([[k // 2, k % 2] for k in range(4)])
+    vertex = np.concatenate([np.arange(4), np.arange(4), np.full(5, -1)])
+    ends = np.array([[0, 4], [1, 4], [2, 5], [3, 5], [4, 5]])
+    capacity = np.zeros((13, 3), dtype=np.int64)
+    capacity[:4, 0], capacity[4:8, 1], capacity[4:8, 2] = 8, 2000, 600
+    capacity[8:13, 1] = 1250, 1250, 400, 1250, 1000
+    kind = np.repeat([Kind.NODE, Kind.DEVICE, Kind.LINK], [4, 4, 5]).astype(np.int64)
+    position = np.concatenate([place, place, np.zeros((5, 2), dtype=np.int64)])
+    return Machine(
+        name="devices",
+        owners=tuple(f"{Kind(k).name.lower()}{n}" for n, k in enumerate(kind.tolist())),
+        kind=kind,
+        type=("any",) * 13,
+        rack=position[:, 0].copy(),
+        position=position,
+        home=np.concatenate([np.full(4, -1), np.arange(4), np.full(5, -1)]),
+        resources=("cores", "bandwidth", "storage"),
+        capacity=capacity,
+        fabric=Fabric(vertex, np.arange(8, 13), ends, np.full(5, 100)),
+    )
+
+
+@dataclass(frozen=True)
+class Spread(Scheduler, Dispatcher):
+    """Shared nodes in turn; a job that asks for bandwidth shares a device that its row number chooses."""
+
+    def open(self, machine: Machine, workload: Workload, seed: int) -> Dispatcher:
+        """Begin a run; it keeps nothing."""
+        return self
+
+    def schedule(self, queue: Queue, snapshot: Snapshot, changes: Changes) -> Plan:
+        """Start what finds cores."""
+        free, starts = snapshot.free[:4, 0].tolist(), []
+        for job in queue.jobs.tolist():
+            cores = snapshot.workload.job(job).request("cores")
+            node = next((n for n in ((job // 3 + k) % 4 for k in range(4)) if free[n] >= cores), None)
+            if node is None:
+                break
+            free[node] -= cores
+            rows = [(0, node, 0, cores)]
+            if snapshot.workload.job(job).request("bandwidth"):
+                rows.append((0, 4 + job % 4, 1, 0))
+            starts.append(Start(job, (0,), Placement.of(rows)))
+        return Plan(tuple(starts))
+
+
+def state(queue: Queue, snapshot: Snapshot) -> tuple[object, ...]:
+    """All that a dispatcher must leave as it is."""
+    jobs = queue.jobs.tolist()
+    runs = [(run.id, run.job, run.tasks, run.expected_end) for run in snapshot.runs()]
+    arrays = (snapshot.free, snapshot.capacity, snapshot.machine.capacity)
+    return jobs, [queue.tasks(job) for job in jobs], snapshot.now, runs, [array.tobytes() for array in arrays]
+
+
+@dataclass
+class Watched(Dispatcher):
+    """A dispatcher that shows every state to a visitor before it decides."""
+
+    dispatcher: Dispatcher
+    visit: Visit
+
+    def schedule(self, queue: Queue, snapshot: Snapshot, changes: Changes) -> Plan:
+        """Visit, then decide."""
+        self.visit(queue, snapshot, changes)
+        return self.dispatcher.schedule(queue, snapshot, changes)
+
+
+def walk(
+    case: Case, visit: Visit, scheduler: Scheduler | None = None, truth: PerformanceModel | None = None, seed: int = 0
+) -> tuple[Schedule, LoopResult, Snapshot]:
+    """Run a case and show every state on the way; the last snapshot is that of the end."""
+    simulation = Simulation(case.machine, case.workload, truth if truth is not None else case.truth)
+    dispatcher = (scheduler if scheduler is not None else case.walker).open(case.machine, case.workload, seed)
+    loop = run(simulation, Watched(dispatcher, visit))
+    return simulation.recorder.schedule(case.machine, case.workload, loop), loop, simulation.snapshot()

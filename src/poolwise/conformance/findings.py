@@ -1,0 +1,82 @@
+"""What checks find: one line a promise."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+RUNS = "runs without an error"
+PICKLES = "is equal after pickling"
+UNCHANGED = "leaves its inputs unchanged"
+DETERMINISTIC = "is deterministic"
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """A promise and, if it was broken, what was seen.
+
+    Attributes
+    ----------
+    name : the promise
+    problem : one sentence, empty if the promise was kept
+    """
+
+    name: str
+    problem: str = ""
+
+    @property
+    def ok(self) -> bool:
+        """Whether the promise was kept."""
+        return not self.problem
+
+    def __str__(self) -> str:
+        return f"ok      {self.name}" if self.ok else f"failed  {self.name}: {self.problem}"
+
+
+class Broken(Exception):
+    """Ends the run of a check: what follows a broken promise tells nothing more."""
+
+
+class Findings:
+    """Collects the first problem of each promise."""
+
+    def __init__(self, *names: str) -> None:
+        self._problems = dict.fromkeys(names, "")
+
+    def blame(self, name: str, problem: str) -> None:
+        """Note a problem; only the first of each promise is kept."""
+        if not self._problems[name]:
+            self._problems[name] = problem
+
+    def require(self, name: str, kept: bool, problem: str) -> None:
+        """Note a problem unless the promise was kept."""
+        if not kept:
+            self.blame(name, problem)
+
+    @contextmanager
+    def running(self) -> Iterator[None]:
+        """Turn an exception of the object into a problem."""
+        try:
+            yield
+        except Broken:
+            pass
+        except Exception as error:  # whatever a user's code may raise is a finding here
+            text = " ".join(str(error).split())
+            self.blame(RUNS, f"raised {type(error).__name__}: {text}" if text else f"raised {type(error).__name__}")
+
+    def pickled(self, thing: Any) -> Any:
+        """Send an object through pickle; the object itself where that fails."""
+        try:
+            other = pickle.loads(pickle.dumps(thing))
+        except Exception as error:  # pickle raises what the object raises
+            self.blame(PICKLES, f"pickling raised {type(error).__name__}: {error}")
+            return thing
+        self.require(PICKLES, bool(other == thing), "its copy differs (a frozen dataclass compares by its fields)")
+        return other
+
+    def checks(self) -> tuple[Check, ...]:
+        """One check a promise, in the order in which they were named."""
+        return tuple(Check(name, problem) for name, problem in self._problems.items())

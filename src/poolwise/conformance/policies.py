@@ -1,0 +1,186 @@
+"""The promises of the parts of a list scheduler: queue order, placement, backfill."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import get_args
+
+import numpy as np
+
+from poolwise.arrays import FloatArray
+from poolwise.conformance.cases import Case, devices, on_those_that_suit, racks, state, walk
+from poolwise.conformance.findings import DETERMINISTIC, PICKLES, RUNS, UNCHANGED, Broken, Check, Findings
+from poolwise.conformance.scheduler import check_scheduler
+from poolwise.interfaces import BackfillPolicy, OrderKind, PlacementPolicy, QueuePolicy
+from poolwise.model import Changes, Placement, Queue, Refusal, Snapshot, Start
+from poolwise.policies.backfill.none import NoBackfill
+from poolwise.policies.order.priorities import FAIR, FCFS
+from poolwise.policies.placement.racks import RackPlacement
+from poolwise.schedulers.list import ListScheduler
+
+SHAPE = "gives every waiting job one float64 that is a number"
+KIND = "keeps the promise of its kind"
+FITS = "places only into what is free"
+ENOUGH = "gives a job all its nodes"
+EMPTY = "places on the empty machine what it places on a busy one"
+SCREEN = "screens out only what it cannot place"
+CHOICE = "starts each waiting job at most once, within what is free"
+
+
+def check_order(order: QueuePolicy, case: Case | None = None) -> tuple[Check, ...]:
+    """Ask a queue order at every pass of a run under another scheduler.
+
+    Of the default cases (racks with pools, shared nodes with devices) it may decline one with an InputError; so may the
+    others of these checks.
+    """
+    findings = Findings(RUNS, PICKLES, DETERMINISTIC, UNCHANGED, SHAPE, KIND)
+    seen: dict[int, tuple[float, float]] = {}
+
+    def visit(queue: Queue, snapshot: Snapshot, changes: Changes) -> None:
+        if not len(queue):
+            return
+        before = state(queue, snapshot)
+        value = order.priority(queue, snapshot)
+        findings.require(UNCHANGED, state(queue, snapshot) == before, "asking it changed the queue or the snapshot")
+        shape, dtype = getattr(value, "shape", None), getattr(value, "dtype", None)
+        if shape != (len(queue),) or dtype != np.float64:
+            findings.blame(SHAPE, f"returned shape {shape} of {dtype} for {len(queue)} jobs, not ({len(queue)},) of float64")
+            raise Broken
+        findings.require(SHAPE, not bool(np.isnan(value).any()), f"NaN for the job in row {queue.jobs[np.isnan(value)][:1]}")
+        for other in (order, copy):
+            same = np.array_equal(value, other.priority(queue, snapshot), equal_nan=True)
+            findings.require(DETERMINISTIC, same, "asked twice about the same queue, it answered differently")
+        _keep_kind(order, queue, snapshot, value, seen, findings)
+
+    def ask(case: Case) -> None:
+        seen.clear()
+        walk(case, visit)
+        findings.require(RUNS, bool(seen), "no job ever waited, so nothing was checked")
+
+    with findings.running():
+        copy = findings.pickled(order)
+        kind = getattr(order, "kind", None)
+        findings.require(KIND, kind in get_args(OrderKind), f"kind is {kind!r}, not one of {', '.join(get_args(OrderKind))}")
+        on_those_that_suit((racks(), devices()) if case is None else (case,), ask)
+    return findings.checks()
+
+
+def _keep_kind(
+    order: QueuePolicy,
+    queue: Queue,
+    snapshot: Snapshot,
+    value: FloatArray,
+    seen: dict[int, tuple[float, float]],
+    findings: Findings,
+) -> None:
+    """Compare each job's priority with the first one seen of it: (seconds waited, priority)."""
+    for job, waited, now in zip(queue.jobs.tolist(), queue.waited_s(snapshot.now).tolist(), value.tolist(), strict=True):
+        past, then = seen.get(job, (-1.0, now))
+        if past < 0 or (past == 0 and waited > 0 and order.kind == "linear"):
+            seen[job] = (waited, now)
+        if order.kind == "static":
+            findings.require(
+                KIND, now == then, f"static, but the job in row {job} has {then} after {past} s and {now} after {waited} s"
+            )
+        elif order.kind == "linear":
+            line = now >= 0 if waited else now == 0
+            if past > 0:
+                line = line and bool(np.isclose(now * past, then * waited, rtol=1e-9, atol=0.0))
+            findings.require(
+                KIND, line, f"linear, but the job in row {job} has {now} after waiting {waited} s and {then} after {past} s"
+            )
+
+
+def check_placement(placement: PlacementPolicy, case: Case | None = None) -> tuple[Check, ...]:
+    """Ask a placement policy for every waiting job at every pass of a run, now and at all expected releases."""
+    findings = Findings(RUNS, PICKLES, DETERMINISTIC, UNCHANGED, FITS, ENOUGH, EMPTY, SCREEN)
+
+    def visit(queue: Queue, snapshot: Snapshot, changes: Changes) -> None:
+        before = state(queue, snapshot)
+        placed = []
+        for row in queue.jobs.tolist():
+            job = snapshot.workload.job(row)
+            found = placement.place(job, snapshot)
+            for other in (placement, copy):
+                findings.require(DETERMINISTIC, other.place(job, snapshot) == found, f"two placements for the job in row {row}")
+            placed.append(not isinstance(found, Refusal))
+            if not isinstance(found, Refusal):
+                _inspect(found, row, snapshot, findings)
+                empty = placement.place(job, snapshot.empty())
+                findings.require(EMPTY, not isinstance(empty, Refusal), f"the job in row {row} is refused by the empty machine")
+        if len(queue):
+            screened = placement.screen(queue.jobs, snapshot.free[None], snapshot)
+            lost = queue.jobs[np.array(placed) & ~screened]
+            findings.require(SCREEN, not len(lost), f"says no to the job in row {lost[:1]}, which it places")
+            _screen_states(placement, int(queue.jobs[0]), snapshot, findings)
+        findings.require(UNCHANGED, state(queue, snapshot) == before, "asking it changed the queue or the snapshot")
+
+    def ask(case: Case) -> None:
+        walk(case, visit)
+
+    with findings.running():
+        copy = findings.pickled(placement)
+        own = replace(devices(), walker=ListScheduler(FCFS(), NoBackfill(), placement))
+        on_those_that_suit((racks(), own) if case is None else (case,), ask)
+    return findings.checks()
+
+
+def _inspect(found: Placement, row: int, snapshot: Snapshot, findings: Findings) -> None:
+    """Look at one placement."""
+    need = np.zeros_like(snapshot.free)
+    np.add.at(need, (found.owner, found.resource), found.amount)
+    fits = bool((need <= snapshot.free).all()) and int(found.amount.min()) >= 0
+    findings.require(FITS, fits, f"the placement of the job in row {row} does not fit what is free at {snapshot.now} ns")
+    asked = snapshot.workload.job(row).request("nodes") * snapshot.workload.job(row).tasks
+    if asked and "nodes" in snapshot.machine.resources:
+        got = int(need[:, snapshot.machine.resource("nodes")].sum())
+        findings.require(ENOUGH, got == asked, f"the job in row {row} asks for {asked} nodes and got {got}")
+
+
+def _screen_states(placement: PlacementPolicy, row: int, snapshot: Snapshot, findings: Findings) -> None:
+    """Screen one job in many states, as backfills do."""
+    for ends, free in snapshot.futures():
+        screened = placement.screen(np.array([row], dtype=np.int64), free, snapshot)
+        for k, end in enumerate(ends.tolist()):
+            fits = not isinstance(placement.place(snapshot.workload.job(row), snapshot.at(end)), Refusal)
+            findings.require(
+                SCREEN, bool(screened[k]) or not fits, f"says no to the job in row {row} at {end} ns, where it places it"
+            )
+
+
+def check_backfill(backfill: BackfillPolicy, case: Case | None = None) -> tuple[Check, ...]:
+    """Ask a backfill at every pass of a run under FCFS and EASY, then let it run the machine itself."""
+    findings = Findings(RUNS, UNCHANGED, CHOICE)
+    placement = RackPlacement()
+
+    def visit(queue: Queue, snapshot: Snapshot, changes: Changes) -> None:
+        empty = snapshot.empty()
+        able = [not isinstance(placement.place(snapshot.workload.job(job), empty), Refusal) for job in queue.jobs.tolist()]
+        jobs = queue.jobs[np.array(able, dtype=np.bool_)]
+        if not len(jobs):
+            return
+        priority, before = FAIR().priority(queue.only(jobs), snapshot), state(queue, snapshot)
+        kept = priority.copy()
+        starts = list(backfill.select(jobs, priority, snapshot, placement))
+        same = state(queue, snapshot) == before and np.array_equal(kept, priority)
+        findings.require(UNCHANGED, same, "asking it changed the queue, the priorities or the snapshot")
+        _inspect_starts(starts, jobs.tolist(), snapshot, findings)
+
+    with findings.running():
+        walk(case if case is not None else racks(), visit)
+    results = {result.name: result for result in findings.checks()}
+    for result in check_scheduler(ListScheduler(FCFS(), backfill), case):
+        if not result.ok or result.name not in results:
+            results[result.name] = result
+    return tuple(results.values())
+
+
+def _inspect_starts(starts: list[Start], waiting: list[int], snapshot: Snapshot, findings: Findings) -> None:
+    need = np.zeros_like(snapshot.free)
+    for start in starts:
+        if start.job not in waiting:
+            findings.blame(CHOICE, f"it starts the job in row {start.job}, which does not wait or was started already")
+            return
+        waiting = [job for job in waiting if job != start.job]
+        np.add.at(need, (start.placement.owner, start.placement.resource), start.placement.amount)
+    findings.require(CHOICE, bool((need <= snapshot.free).all()), f"its starts at {snapshot.now} ns do not fit what is free")

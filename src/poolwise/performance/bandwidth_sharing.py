@@ -1,0 +1,51 @@
+"""Devices whose bandwidth is split evenly among the runs that share them.
+
+Source: specs of the NVMe composition, "Workloads" (fio: base time * sharers / devices).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from poolwise.interfaces import PerformanceModel
+from poolwise.model import Kind, Placement, Run, Snapshot
+from poolwise.registry import register
+
+
+@register("models", "bandwidth_sharing")
+@dataclass(frozen=True)
+class BandwidthSharing(PerformanceModel):
+    """A run gets an even part of each device it is on; composed devices add up.
+
+    A run asks for `bandwidth` (MB/s, a task) at reference speed; with less it slows down by demand / share. With more it
+    is faster only up to the workload's column "peak_bandwidth" (MB/s, a task), where there is one. Runs that ask for no
+    bandwidth neither slow down nor count as sharers.
+    """
+
+    def setup(self, run: Run, view: Snapshot) -> int:
+        """No time."""
+        return 0
+
+    def slowdown(self, run: Run, view: Snapshot) -> float:
+        """Demand / min(share, peak) - 1."""
+        job, tasks = view.workload.job(run.job), len(run.tasks)
+        demand = job.request("bandwidth") * tasks
+        devices = self.touches(run.placement, view)
+        if not demand or not devices:
+            return 0.0
+        column, asks = view.machine.resource("bandwidth"), view.workload.request("bandwidth")
+        share = 0.0
+        for device in devices:
+            sharers = sum(1 for number in view.occupants(device) if asks[view.run(number).job] > 0)
+            share += float(view.capacity[device, column]) / sharers
+        has_peak = "peak_bandwidth" in view.workload.attributes
+        peak = job.attribute("peak_bandwidth") * tasks if has_peak else demand
+        return demand / min(share, peak) - 1.0 if share > 0 else float("inf")
+
+    def touches(self, placement: Placement, view: Snapshot) -> tuple[int, ...]:
+        """The devices of the placement that have bandwidth."""
+        machine = view.machine
+        if "bandwidth" not in machine.resources:
+            return ()
+        column = machine.resource("bandwidth")
+        return tuple(o for o in placement.owners() if machine.kind[o] == Kind.DEVICE and machine.capacity[o, column] > 0)

@@ -1,0 +1,119 @@
+"""Links shared max-min fairly by the runs that hold something elsewhere.
+
+Source: specs of the accelerators ("max-min fair sharing of links") and of the flow placement (network load).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from poolwise.arrays import IntArray
+from poolwise.errors import InputError
+from poolwise.interfaces import PerformanceModel
+from poolwise.model import Machine, Placement, Run, Snapshot
+from poolwise.performance.max_min import max_min_shares
+from poolwise.performance.routes import Route, routes
+from poolwise.registry import register
+
+
+@register("models", "network_sharing")
+@dataclass(frozen=True)
+class NetworkSharing(PerformanceModel):
+    """Each pool or device that a task holds elsewhere puts a flow on every link of the path to it.
+
+    A task asks for `bandwidth` (MB/s) at reference speed, split evenly over what it holds elsewhere; a run is as slow as
+    its slowest flow: demand / share - 1. Links carry "bandwidth" (MB/s).
+
+    A flow's share may change with any flow of the same connected network (a neighbour that is throttled elsewhere leaves
+    more), so a run with flows depends on all links that it could reach.
+    """
+
+    def setup(self, run: Run, view: Snapshot) -> int:
+        """No time."""
+        return 0
+
+    def slowdown(self, run: Run, view: Snapshot) -> float:
+        """Of the slowest flow; 0 for a run without flows.
+
+        Raises InputError where a link on the way has no bandwidth.
+        """
+        return _slowdowns(view).get(run.id, 0.0)
+
+    def touches(self, placement: Placement, view: Snapshot) -> tuple[int, ...]:
+        """All links of the connected network, if the placement has any flow."""
+        fabric = view.machine.fabric
+        found = routes(placement, view.machine)
+        if fabric is None or not found:
+            return ()
+        links = {k for route in found for k in fabric.connected(route.remote)}
+        return tuple(sorted(fabric.link_owners(sorted(links))))
+
+
+_Known = dict[int, tuple[Placement, list[Route]]]
+
+
+@dataclass(frozen=True, slots=True)
+class _Shares:
+    """What the runs of one arrangement get: (arrangement, bytes of the links' capacity), routes and slowdowns by run."""
+
+    key: tuple[int, bytes]
+    known: _Known
+    slowdown: dict[int, float]
+
+
+_latest: list[_Shares] = []  # at most one: a platform asks about all runs of one arrangement in a row
+
+
+def _slowdowns(view: Snapshot) -> dict[int, float]:
+    """Slowdown of every run with flows, by number."""
+    machine, arrangement = view.machine, view.arrangement
+    if machine.fabric is None:
+        return {}
+    capacity = view.capacity[machine.fabric.link, machine.resource("bandwidth")]
+    if arrangement is None:
+        return _share(view, capacity, {})[1]
+    key = (arrangement, capacity.tobytes())
+    if not (_latest and _latest[0].key == key):
+        known, slowdown = _share(view, capacity, _latest[0].known if _latest else {})
+        _latest[:] = [_Shares(key, known, slowdown)]
+    return _latest[0].slowdown
+
+
+def _share(view: Snapshot, capacity: IntArray, before: _Known) -> tuple[_Known, dict[int, float]]:
+    """Share the links of `capacity` (n_link,) MB/s among all runs; routes known `before` are not searched again."""
+    known: _Known = {}
+    runs: list[int] = []
+    demand: list[float] = []
+    paths: list[tuple[int, ...]] = []
+    for run in view.runs():
+        asked = view.workload.job(run.job).request("bandwidth")
+        if not asked:
+            continue
+        placement, found = before.get(run.id, (None, []))
+        if placement is not run.placement:
+            found = routes(run.placement, view.machine)
+        known[run.id] = run.placement, found
+        for route in found:
+            runs.append(run.id)
+            demand.append(asked / sum(other.task == route.task for other in found))
+            paths.append(route.links)
+    flow = np.repeat(np.arange(len(paths)), [len(path) for path in paths])
+    link = np.array([k for path in paths for k in path], dtype=np.int64)
+    share = max_min_shares(np.array(demand), capacity.astype(np.float64), flow, link)
+    slowdown: dict[int, float] = {}
+    for number, wanted, path, got in zip(runs, demand, paths, share.tolist(), strict=True):
+        if not got > 0.0:
+            raise InputError(
+                f"run {number} needs a link without bandwidth: {', '.join(_names(view.machine, path, capacity))}",
+                field="bandwidth",
+                remedy="give the link bandwidth, or do not place anything behind it",
+            )
+        slowdown[number] = max(slowdown.get(number, 0.0), wanted / got - 1.0)
+    return known, slowdown
+
+
+def _names(machine: Machine, path: tuple[int, ...], capacity: IntArray) -> list[str]:
+    assert machine.fabric is not None
+    return [machine.owners[int(machine.fabric.link[k])] for k in path if capacity[k] <= 0]

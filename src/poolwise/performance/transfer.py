@@ -1,0 +1,86 @@
+"""Time to bring a task's data to where it runs.
+
+Source: VineSim, section 3 and Table 4; specs of the accelerators, "Model". Uncontended: size / bottleneck + latency.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from poolwise.errors import InputError
+from poolwise.interfaces import PerformanceModel
+from poolwise.model import Machine, Placement, Run, Snapshot
+from poolwise.performance.routes import homes
+from poolwise.registry import register
+
+
+@register("models", "transfer")
+@dataclass(frozen=True)
+class Transfer(PerformanceModel):
+    """Before work begins, data travels from where it lies to where the task runs; nothing within one place.
+
+    Reads the workload's columns "data_size" (bytes; without it nothing travels), "data_x" and "data_y" (the place, as in
+    `Machine.position`). A run whose tasks fetch to several places waits for the last.
+
+    Parameters
+    ----------
+    switch_ns
+        Latency of each switch that a path goes through, one fewer than its links, besides the links' own.
+    """
+
+    switch_ns: int = 200
+
+    def setup(self, run: Run, view: Snapshot) -> int:
+        """Ns: bytes / least bandwidth on the path (1 MB = 10^6 B), rounded up, + latency.
+
+        Raises InputError where data lies at a place that is not on the network.
+        """
+        job, machine = view.workload.job(run.job), view.machine
+        size = int(job.attribute("data_size")) if "data_size" in view.workload.attributes else 0
+        if not size:
+            return 0
+        place = int(job.attribute("data_x")), int(job.attribute("data_y"))
+        units = sorted({unit for units in homes(run.placement, machine).values() for unit in units})
+        return max(self._time(size, place, unit, view) for unit in units)
+
+    def slowdown(self, run: Run, view: Snapshot) -> float:
+        """None."""
+        return 0.0
+
+    def touches(self, placement: Placement, view: Snapshot) -> tuple[int, ...]:
+        """Nothing: bandwidth is not shared here."""
+        return ()
+
+    def _time(self, size: int, place: tuple[int, int], unit: int, view: Snapshot) -> int:
+        machine = view.machine
+        if tuple(machine.position[unit].tolist()) == place:
+            return 0
+        fabric = machine.fabric
+        if fabric is None:
+            raise InputError(
+                "data must travel, but the machine has no network",
+                field="link",
+                remedy="add [[link]] sections, or leave out data_size",
+            )
+        links = fabric.path(_at(place, machine), unit)
+        if not links:
+            return 0
+        bandwidth = fabric.bottleneck(links, view.capacity[:, machine.resource("bandwidth")])
+        if bandwidth <= 0:
+            raise InputError(f"no bandwidth on the way from {place} to '{machine.owners[unit]}'", field="bandwidth")
+        return -(-size * 1000 // bandwidth) + fabric.path_latency(links) + self.switch_ns * (len(links) - 1)
+
+
+def _at(place: tuple[int, int], machine: Machine) -> int:
+    """Lowest owner at a place that is on the network."""
+    assert machine.fabric is not None
+    here = (machine.position == np.array(place)).all(axis=1) & (machine.fabric.vertex >= 0)
+    if not here.any():
+        raise InputError(
+            f"data lies at x = {place[0]}, y = {place[1]}, where nothing is on the network",
+            field="data_x",
+            remedy="put a node or device there, or move the data",
+        )
+    return int(np.argmax(here))

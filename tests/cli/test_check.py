@@ -1,0 +1,85 @@
+"""`poolwise check`."""
+
+from pathlib import Path
+
+import pytest
+
+from poolwise.cli import app
+from poolwise.cli.app import run
+
+app._discover()
+
+MINE = """
+from dataclasses import dataclass
+from poolwise.interfaces import QueuePolicy
+
+
+@dataclass(frozen=True)
+class Newest(QueuePolicy):
+    kind = "static"
+
+    def priority(self, queue, snapshot):
+        return queue.workload.submit_s[queue.jobs]
+
+
+@dataclass(frozen=True)
+class Wobbly(Newest):
+    def priority(self, queue, snapshot):
+        return super().priority(queue, snapshot) + snapshot.now
+
+
+class Needy:
+    def __init__(self, setting):
+        self.setting = setting
+
+
+NUMBER = 3
+"""
+
+
+@pytest.fixture
+def mine(tmp_path: Path) -> Path:
+    file = tmp_path / "mine.py"
+    file.write_text(MINE)
+    return file
+
+
+def test_a_sound_policy_of_your_own_passes(mine: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["check", f"{mine}:Newest"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == 6
+    assert all(line.startswith("ok      ") for line in lines)
+
+
+def test_a_broken_promise_is_one_line_and_exit_code_2(mine: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["check", f"{mine}:Wobbly"]) == 2
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == 6
+    assert [line for line in lines if line.startswith("failed")] == [
+        line for line in lines if "keeps the promise of its kind: static, but the job in row" in line
+    ]
+
+
+def test_registered_names_and_modules_work(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["check", "sjf"]) == 0
+    assert run(["check", "poolwise.policies.order.priorities:FM"]) == 0
+    assert "failed" not in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("what", "says"),
+    [
+        ("sfj", "did you mean 'sjf'?"),
+        ("missing.py:Order", "no such file"),
+        ("no.such.module:Order", "cannot import"),
+        ("{mine}:Nowest", "did you mean 'Newest'?"),
+        ("{mine}:NUMBER", "int is no scheduler, order"),
+        ("{mine}:Needy", "cannot be configured without settings"),
+    ],
+)
+def test_errors_of_the_user_are_one_message(mine: Path, capsys: pytest.CaptureFixture[str], what: str, says: str) -> None:
+    assert run(["check", what.replace("{mine}", str(mine))]) == 2
+    shown = capsys.readouterr()
+    assert shown.out == ""
+    assert says in shown.err
+    assert "Traceback" not in shown.err

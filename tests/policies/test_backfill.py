@@ -1,0 +1,126 @@
+"""What backfilling promises from one state, within one pass."""
+
+import numpy as np
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+from poolwise.errors import PolicyError
+from poolwise.interfaces import BackfillPolicy
+from poolwise.model import Job, Machine, Placement, Refusal, Run, Snapshot, Start, Workload
+from poolwise.model.runs import RunTable
+from poolwise.performance.remote_memory import RemoteMemory
+from poolwise.policies.backfill.conservative import Conservative
+from poolwise.policies.backfill.easy import Easy, EasyNoExtra, reservation
+from poolwise.policies.backfill.none import NoBackfill, start_in_order
+from poolwise.policies.placement.racks import RackPlacement
+from poolwise.units import SECOND
+
+NOW = 100 * SECOND
+
+
+@st.composite
+def states(draw: st.DrawFn) -> tuple[Snapshot, np.ndarray, np.ndarray, RackPlacement]:
+    """A machine at work, jobs that wait (each fits the empty machine), their priorities (ties included), a placement."""
+    machine = Machine.of_racks(draw(st.integers(1, 3)), draw(st.integers(1, 6)), local=64, pool=draw(st.integers(0, 500)))
+    placement = RackPlacement(draw(st.sampled_from(("rack", "system"))))
+    jobs = draw(
+        st.lists(
+            st.tuples(st.integers(1, 9), st.sampled_from((0, 64, 80, 164, 300)), st.integers(1, 30), st.floats(0, 0.999)),
+            min_size=2,
+            max_size=20,
+        )
+    )
+    nodes, memory, length, u = (np.array(column) for column in zip(*jobs, strict=True))
+    workload = Workload.of(
+        np.arange(len(jobs)),
+        length * SECOND,
+        requests={"nodes": nodes, "memory": memory},
+        attributes={"u": u},
+    )
+    table, free = RunTable(machine.capacity.size), machine.capacity.copy()
+    model = RemoteMemory()
+    empty = Snapshot(NOW, machine, workload, machine.capacity, machine.capacity, RunTable(machine.capacity.size), model)
+    waiting = []
+    running = draw(st.integers(0, len(jobs) - 1))
+    for row in range(len(jobs)):
+        view = Snapshot(NOW, machine, workload, machine.capacity, free, table, model)
+        found = placement.place(workload.job(row), view)
+        if row < running and not isinstance(found, Refusal):
+            end = draw(st.integers(90, 130)) * SECOND  # some are overdue
+            table.add(Run(row, row, (0,), found, 0, end), found.owner * 2 + found.resource, ())
+            np.subtract.at(free, (found.owner, found.resource), found.amount)
+        elif not isinstance(placement.place(workload.job(row), empty), Refusal):
+            waiting.append(row)
+    assume(len(waiting) >= 2)
+    priority = np.array([float(draw(st.integers(0, 4))) for _ in waiting])
+    return Snapshot(NOW, machine, workload, machine.capacity, free, table, model), np.array(waiting), priority, placement
+
+
+def after(snapshot: Snapshot, starts: list[Start]) -> Snapshot:
+    for start in starts:
+        snapshot = snapshot.with_started(start.job, start.placement)
+    return snapshot
+
+
+State = tuple[Snapshot, np.ndarray, np.ndarray, RackPlacement]
+
+
+@settings(max_examples=150, deadline=None)
+@given(states(), st.sampled_from((Easy(), EasyNoExtra())))
+def test_easy_leaves_the_reserved_start_of_the_head_no_later(state: State, easy: Easy) -> None:
+    snapshot, jobs, priority, placement = state
+    in_order, head, begun = start_in_order(jobs, priority, snapshot, placement)
+    starts = list(easy.select(jobs, priority, snapshot, placement))
+    assert starts[: len(in_order)] == in_order
+    end = after(snapshot, starts)
+    assert (end.free >= 0).all()
+    if head >= 0:
+        job = int(jobs[head])
+        assert job not in [start.job for start in starts]
+        assert reservation(job, end, placement).now <= reservation(job, begun, placement).now
+        assert not isinstance(placement.place(snapshot.workload.job(job), reservation(job, end, placement)), Refusal)
+
+
+@settings(max_examples=100, deadline=None)
+@given(states())
+def test_each_backfill_starts_no_fewer_than_the_stricter_one(state: State) -> None:
+    snapshot, jobs, priority, placement = state
+    count = [len(list(b.select(jobs, priority, snapshot, placement))) for b in (NoBackfill(), EasyNoExtra())]
+    assert count[0] <= count[1]
+
+
+@settings(max_examples=100, deadline=None)
+@given(states(), st.sampled_from((NoBackfill(), Easy(), EasyNoExtra(), Conservative())))
+def test_what_fits_in_order_starts_under_every_backfill(state: State, backfill: BackfillPolicy) -> None:
+    snapshot, jobs, priority, placement = state
+    in_order, _, _ = start_in_order(jobs, priority, snapshot, placement)
+    starts = list(backfill.select(jobs, priority, snapshot, placement))
+    assert [start.job for start in in_order] == [start.job for start in starts][: len(in_order)]
+    assert (after(snapshot, starts).free >= 0).all()
+
+
+class Picky(RackPlacement):
+    """Places only at an instant that never comes again: not monotone."""
+
+    def place(self, job: Job, snapshot: Snapshot) -> Placement | Refusal:
+        idle = bool((snapshot.free == snapshot.capacity).all())
+        return super().place(job, snapshot) if idle and snapshot.now == NOW else Refusal("not now")
+
+
+def test_a_placement_that_is_not_monotone_is_told_apart_from_lost_capacity() -> None:
+    machine = Machine.flat(4)
+    workload = Workload.of(np.zeros(2, dtype=np.int64), np.array([5, 5]) * SECOND, requests={"nodes": np.array([3, 2])})
+    table, held = RunTable(machine.capacity.size), Placement.of([(0, 0, 0, 2)])
+    table.add(Run(0, 1, (0,), held, 0, 120 * SECOND), held.owner * 2 + held.resource, ())
+    jobs, priority = np.array([0, 1]), np.array([1.0, 0.0])
+
+    def state(capacity: int) -> Snapshot:
+        have = np.array([[capacity, 0]])
+        return Snapshot(NOW, machine, workload, have, have - np.array([[2, 0]]), table, RemoteMemory())
+
+    with pytest.raises(PolicyError, match="not monotone"):
+        list(Conservative().select(jobs, priority, state(4), Picky()))
+    # Job 0 needs three of the two nodes that are left; job 1 waits for the run that holds both. Then for nobody.
+    assert list(Conservative().select(jobs, priority, state(2), RackPlacement())) == []
+    assert [s.job for s in Conservative().select(jobs, priority, state(4), RackPlacement())] == [1]
