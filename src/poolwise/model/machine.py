@@ -204,15 +204,21 @@ class RackLayout:
                 remedy="put each node type into racks of its own",
             )
         pools = np.full(len(groups), -1, dtype=np.int64)
-        for pool in machine.of_kind(Kind.POOL).tolist():
-            if memory < 0 or (machine.capacity[pool, memory] == 0 and int(machine.rack[pool]) not in racks):
-                continue
-            rack = int(machine.rack[pool])
-            if rack not in racks or pools[racks.index(rack)] >= 0:
+        for k, rack in enumerate(racks):
+            here = [o for o in machine.of_kind(Kind.POOL).tolist() if int(machine.rack[o]) == rack] if memory >= 0 else []
+            filled = [o for o in here if machine.capacity[o, memory] > 0]
+            if len(filled) > 1:
                 raise InputError(
-                    f"memory pool '{machine.owners[pool]}' does not belong to one rack of nodes",
+                    f"rack {rack} has several memory pools: {', '.join(machine.owners[o] for o in filled)}",
                     field="pool",
                     remedy="give each rack one memory pool",
                 )
-            pools[racks.index(rack)] = pool
+            pools[k] = next(iter(filled or here), -1)
+        outside = [o for o in machine.of_kind(Kind.POOL).tolist() if int(machine.rack[o]) not in racks]
+        if stray := [o for o in outside if memory >= 0 and machine.capacity[o, memory] > 0]:
+            raise InputError(
+                f"memory pool '{machine.owners[stray[0]]}' does not belong to a rack of whole nodes",
+                field="pool",
+                remedy='write per = "rack" in its [[pool]]',
+            )
         return cls(np.array(groups, dtype=np.int64), pools, nodes, memory)

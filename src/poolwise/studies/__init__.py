@@ -1,1 +1,8 @@
 """Studies: what to vary, run in parallel, resumable."""
+
+from poolwise.studies.machine_file import load_machine
+from poolwise.studies.results import CellResult, StudyResult
+from poolwise.studies.runner import run
+from poolwise.studies.study import Study, load
+
+__all__ = ["CellResult", "Study", "StudyResult", "load", "load_machine", "run"]

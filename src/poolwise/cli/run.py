@@ -1,0 +1,77 @@
+"""`poolwise run`: a study, from its file to its results and report."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import typer
+
+if TYPE_CHECKING:
+    from poolwise.studies import StudyResult
+
+_SHOWN = {
+    "mean_bounded_slowdown": "mean bounded\nslowdown",
+    "p99_bounded_slowdown": "99th\npercentile",
+    "mean_wait_s": "mean wait\n(s)",
+    "throughput_per_100s": "jobs per\n100 s",
+    "utilization": "nodes\nused",
+}
+"""Metric -> heading, short enough for 80 columns."""
+
+
+def run_study(
+    study: str = typer.Argument(help="STUDY.toml, or the name of a shipped study (`poolwise list studies`)."),
+    out: Path | None = typer.Option(None, help="Folder for cells, results and report; results/STUDY if not given."),
+    jobs: int | None = typer.Option(None, min=1, help="Processes; all cores if not given. Results do not depend on it."),
+    set_: list[str] = typer.Option([], "--set", metavar="KEY=VALUE", help="Replace a value, such as scheduler.scope=system."),
+) -> None:
+    """Run what a study varies, on all cores; run again, and only what is missing is done.
+
+    Writes results.csv, results.parquet, provenance.json, report.html and one pair of files a run.
+    """
+    from poolwise import report, studies
+    from poolwise.cli.console import err, warn
+    from poolwise.cli.console import out as stdout
+    from poolwise.studies.progress import ConsoleProgress
+    from poolwise.studies.study import parse_setting
+
+    loaded = studies.load(study, dict(parse_setting(text) for text in set_))
+    folder = out if out is not None else Path("results") / loaded.name
+    with ConsoleProgress(err) as progress:
+        result = studies.run(loaded, folder, jobs, progress)
+    report.write(result, folder / "report.html")
+    for note in result.notes():
+        warn(note)
+    stdout.print(_table(result))
+    stdout.print(f"report: {folder / 'report.html'}", markup=False, highlight=False, soft_wrap=True)
+
+
+def _table(result: StudyResult) -> object:
+    from rich.table import Table
+
+    table = Table(title=result.study.title, box=None, pad_edge=False, title_justify="left")
+    paths, seeds = list(result.study.vary), len({cell.seed for cell in result.cells}) > 1
+    ends = [path.rpartition(".")[2] for path in paths]
+    for path, end in zip(paths, ends, strict=True):
+        table.add_column(end if ends.count(end) == 1 else path, overflow="fold")
+    for name in [*(["seed"] if seeds else []), "rejected"]:
+        table.add_column(name, justify="right", overflow="fold")
+    for heading in _SHOWN.values():
+        table.add_column(heading, justify="right", overflow="fold")
+    for cell in result.cells:
+        counts = [*([str(cell.seed)] if seeds else []), f"{sum(cell.rejected.values()):,}"]
+        table.add_row(*map(str, cell.parameters.values()), *counts, *(_number(cell.metrics[name]) for name in _SHOWN))
+    return table
+
+
+def _number(value: float) -> str:
+    """Four digits, no exponent; "-" where a metric is undefined."""
+    if value != value:
+        return "-"
+    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command("run")(run_study)

@@ -1,0 +1,284 @@
+"""A cell of a study: one machine, workload, scheduler, set of parameters and seed; one simulation."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import time
+import warnings
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property, lru_cache
+from pathlib import Path
+from typing import Any
+
+import poolwise
+from poolwise.engine import simulate
+from poolwise.errors import InputError
+from poolwise.interfaces import PerformanceModel, Scheduler
+from poolwise.metrics import Outcomes
+from poolwise.model import Machine, Workload
+from poolwise.performance.ideal import Ideal
+from poolwise.schedulers.list import ListScheduler
+from poolwise.schedulers.warm_up import WarmUp, warm_up_end
+from poolwise.studies.choice import Choice
+from poolwise.studies.study_file import PerformanceSection, SchedulerSection
+from poolwise.traces import read, stretch
+
+Json = dict[str, Any]
+Parameter = str | int | float | bool
+
+
+def canonical(content: Any) -> str:
+    """Write JSON in the one way that is hashed: keys sorted, no spaces."""
+    return json.dumps(content, sort_keys=True, separators=(",", ":"), ensure_ascii=True, default=str)
+
+
+def digest(content: bytes | str) -> str:
+    """SHA-256 in hexadecimal."""
+    return hashlib.sha256(content.encode() if isinstance(content, str) else content).hexdigest()
+
+
+@lru_cache(maxsize=1)
+def sources() -> str:
+    """SHA-256 over all Python files of the package: results of other code are other results."""
+    root = Path(poolwise.__file__).parent
+    total = hashlib.sha256()
+    for file in sorted(root.rglob("*.py"), key=lambda file: file.relative_to(root).as_posix()):
+        total.update(f"{file.relative_to(root).as_posix()}\0{digest(file.read_bytes())}\n".encode())
+    return total.hexdigest()
+
+
+@dataclass(frozen=True)
+class Trace:
+    """A stretch of a trace file, and the bytes it must have."""
+
+    path: str
+    sha256: str
+    format: str
+    options: str  # canonical JSON, so that a trace is hashable
+    first: int
+    jobs: int | None
+
+    def content(self) -> Json:
+        """What a result depends on."""
+        return {
+            "sha256": self.sha256,
+            "format": self.format,
+            "options": json.loads(self.options),
+            "first": self.first,
+            "jobs": self.jobs,
+        }
+
+    def read(self, machine: Machine) -> Workload:
+        """Read the jobs as they stand on a machine; raises InputError, also if the file has changed meanwhile."""
+        path = Path(self.path)
+        if digest(path.read_bytes()) != self.sha256:
+            raise InputError("the trace changed while the study ran", file=path, remedy="run the study again")
+        whole = read(path, machine, format=self.format, **json.loads(self.options))
+        left = len(whole) - self.first
+        if left < (self.jobs or 1):
+            raise InputError(
+                f"the trace has {len(whole)} jobs; a stretch of {self.jobs or 1} from {self.first} on goes beyond its end",
+                file=path,
+                field="workload.jobs" if self.jobs else "workload.first",
+                remedy="take fewer, or start earlier",
+            )
+        return stretch(whole, self.first, self.jobs or left)
+
+
+@dataclass(frozen=True, eq=False)
+class Cell:
+    """Everything that one simulation needs, and nothing else.
+
+    Attributes
+    ----------
+    parameters : dotted path -> value as written, of what the study varies; empty for a baseline
+    seed : draws sensitivities and whatever a scheduler draws
+    machine, machine_content : the machine, and what its file says in base units
+    trace, scheduler, performance, warm_up : see the study file
+    sources : SHA-256 of the package's files, see `sources`
+    """
+
+    parameters: Mapping[str, Parameter]
+    seed: int
+    machine: Machine
+    machine_content: Json
+    trace: Trace
+    scheduler: SchedulerSection
+    performance: PerformanceSection
+    warm_up: int
+    sources: str
+
+    @cached_property
+    def inputs(self) -> Json:
+        """The resolved inputs, canonical: equal inputs give equal text."""
+        return {
+            "machine": self.machine_content,
+            "workload": self.trace.content(),
+            "scheduler": scheduler_content(self.scheduler),
+            "performance": {"model": self.performance.model.identity("models"), "estimate": self.performance.estimate},
+            "warm_up": self.warm_up,
+            "seed": self.seed,
+        }
+
+    @cached_property
+    def key(self) -> str:
+        """SHA-256 of the inputs and of the package's sources; names the cell's files."""
+        return digest(canonical({"inputs": self.inputs, "sources": self.sources}))
+
+    @cached_property
+    def label(self) -> str:
+        """What messages call the cell."""
+        words = [f"{path}={value}" for path, value in self.parameters.items()]
+        return " ".join([*words, f"seed={self.seed}"])
+
+    def baseline(self) -> Cell:
+        """Return FCFS without backfilling on the same machine, workload and memory: the measure of fairness."""
+        section = self.scheduler
+        order, backfill = Choice(name="fcfs"), Choice(name="none")
+        first = SchedulerSection(order=order, backfill=backfill, placement=section.placement, scope=section.scope)
+        names = {k: v for k, v in self.parameters.items() if not k.startswith(("scheduler.order", "scheduler.backfill"))}
+        return replace(self, scheduler=first, parameters={"baseline": "fcfs without backfilling", **names})
+
+
+@dataclass(frozen=True)
+class CellRun:
+    """What a simulation leaves behind.
+
+    Attributes
+    ----------
+    outcomes : the Parquet file of the per-job outcomes, as bytes
+    facts : counts, engine, warm-up end, versions; the same for the same inputs
+    seconds : wall time of the cell, kept apart from results
+    """
+
+    outcomes: bytes
+    facts: Json = field(repr=False)
+    seconds: float
+
+
+def scheduler_content(section: SchedulerSection) -> Json:
+    """What a result depends on in a scheduler section, its defaults filled in."""
+    if section.kind != "list":
+        return {"kind": Choice(name=section.kind).identity("schedulers"), "settings": section.settings}
+    order, backfill, placement = parts(section)
+    return {
+        "kind": "list",
+        "order": order.identity("orders"),
+        "backfill": backfill.identity("backfills"),
+        "placement": placement.identity("placements"),
+        "scope": section.scope,
+    }
+
+
+def parts(section: SchedulerSection) -> tuple[Choice, Choice, Choice]:
+    """Order, backfill and placement of a list scheduler, FCFS, EASY and racks where nothing is said."""
+    return (
+        section.order or Choice(name="fcfs"),
+        section.backfill or Choice(name="easy"),
+        section.placement or Choice(name="racks"),
+    )
+
+
+def scheduler_of(section: SchedulerSection, warm_up: int = 0) -> Scheduler:
+    """Configure the scheduler, with the warm-up before it. Raises InputError for unknown names and settings."""
+    if section.kind != "list":
+        other: Scheduler = Choice(name=section.kind, **section.settings).make("schedulers")
+        return WarmUp(other, warm_up) if warm_up else other
+    order, backfill, placement = parts(section)
+    scope = {} if section.scope is None else {"scope": section.scope}
+    scheduler = ListScheduler(order.make("orders"), backfill.make("backfills"), placement.make("placements", **scope))
+    return WarmUp.before(scheduler, warm_up) if warm_up else scheduler
+
+
+def models_of(section: PerformanceSection, seed: int) -> tuple[PerformanceModel, PerformanceModel | None]:
+    """Configure the truth and the scheduler's estimate (None: the truth). A model with a `seed` gets the cell's."""
+    truth = section.model.make("models")
+    fields = getattr(truth, "__dataclass_fields__", {})
+    if "seed" in fields and "seed" not in section.model.settings:
+        truth = replace(truth, seed=seed)
+    if section.estimate == "own":
+        return truth, None
+    if "expect" in fields:
+        return truth, replace(truth, expect=section.estimate)
+    if section.estimate == "none":
+        return truth, Ideal()
+    raise InputError(f"model '{section.model.name}' has no mean to expect", field="estimate", remedy="choose own or none")
+
+
+@dataclass(frozen=True)
+class _Nodes:
+    """What reading a trace depends on: the nodes, and which resources there are at all. How large pools are does not count."""
+
+    content: str
+    machine: Machine = field(compare=False)
+
+    @classmethod
+    def of(cls, cell: Cell) -> _Nodes:
+        present = [name for k, name in enumerate(cell.machine.resources) if cell.machine.capacity[:, k].any()]
+        return cls(canonical([cell.machine_content["node"], cell.machine_content["rack"], present]), cell.machine)
+
+
+@lru_cache(maxsize=2)
+def _workload(trace: Trace, nodes: _Nodes) -> Workload:
+    return trace.read(nodes.machine)
+
+
+def workload_of(cell: Cell) -> Workload:
+    """Read the workload of a cell; kept in the process for the next cell on the same nodes."""
+    return _workload(cell.trace, _Nodes.of(cell))
+
+
+def simulate_cell(cell: Cell) -> CellRun:
+    """Run one cell. Raises InputError where the workload does not fit the study, or the program is another one by now."""
+    begun = time.perf_counter()
+    if sources() != cell.sources:
+        raise InputError("Poolwise itself changed while the study ran", remedy="run the study again")
+    workload = workload_of(cell)
+    if cell.warm_up >= len(workload):
+        raise InputError(
+            f"the warm-up of {cell.warm_up} jobs leaves none of {len(workload)} to measure",
+            field="measure.warm_up",
+            remedy="shorten the warm-up or take more jobs",
+        )
+    truth, estimate = models_of(cell.performance, cell.seed)
+    with warnings.catch_warnings(record=True) as heard:
+        warnings.simplefilter("always")
+        result = simulate(
+            cell.machine,
+            workload,
+            scheduler_of(cell.scheduler, cell.warm_up),
+            truth=truth,
+            estimate=estimate,
+            seed=cell.seed,
+        )
+    schedule = result.schedule
+    outcomes = Outcomes.of(schedule)
+    content = parquet(outcomes)
+    facts = {
+        "key": cell.key,
+        "inputs": cell.inputs,
+        "sources": cell.sources,
+        "outcomes_sha256": digest(content),
+        "machine": outcomes.facts,
+        "jobs": len(workload),
+        "excluded": dict(sorted(workload.excluded.items())),
+        "repaired": dict(sorted(workload.repaired.items())),
+        "rejected": schedule.rejections(),
+        "waiting": len(schedule.waiting),
+        "refused": dict(sorted(schedule.refused.items())),
+        "engine": result.engine,
+        "passes": schedule.passes,
+        "warm_up_end_ns": warm_up_end(cell.warm_up, schedule.job_start),
+        "warnings": sorted({str(warning.message) for warning in heard}),
+    }
+    return CellRun(content, facts, time.perf_counter() - begun)
+
+
+def parquet(outcomes: Outcomes) -> bytes:
+    """Write outcomes as the bytes of a Parquet file."""
+    buffer = io.BytesIO()
+    outcomes.to_frame().write_parquet(buffer, compression="zstd")
+    return buffer.getvalue()

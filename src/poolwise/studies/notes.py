@@ -1,0 +1,84 @@
+"""What a reader of a study's results must be told, in sentences; and what was run, in pairs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from poolwise.units import format_memory
+
+if TYPE_CHECKING:
+    from poolwise.studies.results import CellResult, StudyResult
+
+SPARSE_SHARE = 0.05
+"""A result in which fewer jobs than this share need remote memory says so: pools can hardly matter there."""
+
+
+def notes(result: StudyResult) -> list[str]:
+    """Sentences on rejected, waiting and left-out jobs, refused decisions, sparse use of pools, and warnings."""
+    said: list[str] = []
+    for machine, cells in _by_machine(result):
+        first = cells[0]
+        outcomes = result.outcomes(first)
+        where = f" ({machine})" if machine else ""
+        share = float((outcomes.memory > outcomes.local_memory).mean())
+        if outcomes.pool_memory and share < SPARSE_SHARE:
+            said.append(f"Only {100 * share:.2g} % of the jobs need remote memory{where}: pools can hardly matter here.")
+        rejected = max(sum(cell.rejected.values()) for cell in cells)
+        if rejected:
+            reasons = sorted({reason for cell in cells for reason in cell.rejected})
+            said.append(f"{rejected:,} of {first.jobs:,} jobs can never run{where}: {'; '.join(reasons)}.")
+        waiting = max(cell.waiting for cell in cells)
+        if waiting:
+            said.append(f"{waiting:,} jobs were still waiting when nothing more could happen{where}.")
+    if result.study.measure.population == "common":
+        said += _left_out(result)
+    for what, verb in (("excluded", "left out of the trace"), ("repaired", "changed while reading")):
+        counts: dict[str, int] = {}
+        for cell in result.cells:
+            counts |= getattr(cell, what)
+        said += [f"{count:,} rows were {verb}: {reason}." for reason, count in sorted(counts.items())]
+    refused = {reason: count for facts in result.facts.values() for reason, count in facts.get("refused", {}).items()}
+    said += [f"The machine refused decisions of a scheduler ({count:,}): {why}." for why, count in sorted(refused.items())]
+    return said + sorted({warning for facts in result.facts.values() for warning in facts.get("warnings", ())})
+
+
+def description(result: StudyResult) -> list[tuple[str, str]]:
+    """Workload, machine, schedulers and measurement of a study."""
+    study, first = result.study, result.study.cells[0]
+    outcomes = result.outcomes(result.cells[0])
+    measured = sorted({int(result.population(cell).sum()) for cell in result.cells})
+    pairs = [
+        ("workload", f"{Path(first.trace.path).name}, {_jobs(len(outcomes))} from row {first.trace.first:,} on"),
+        ("machine", f"{first.machine.name}: {outcomes.n_nodes:,} nodes with {format_memory(outcomes.local_memory)} each"),
+        *((f"varied: {path}", ", ".join(str(value) for value in values)) for path, values in study.vary.items()),
+        ("runs", f"{len(study.cells)}, and {len(study.runs) - len(study.cells)} under FCFS without backfilling for fairness"),
+        ("warm-up", f"{_jobs(first.warm_up)} under FCFS without backfilling"),
+        ("measured", " or ".join(_jobs(count) for count in measured) + f" ({study.measure.population} population)"),
+        ("seeds", ", ".join(str(seed) for seed in sorted({cell.seed for cell in study.cells}))),
+        ("engine", ", ".join(sorted({cell.engine for cell in result.cells}))),
+    ]
+    return pairs
+
+
+def _left_out(result: StudyResult) -> list[str]:
+    """How many jobs after the warm-up the comparison leaves out, since some run did not finish them."""
+    measured = min(int(result.population(cell).sum()) for cell in result.cells)
+    most = max(cell.jobs for cell in result.cells) - result.study.measure.warm_up
+    if measured >= most:
+        return []
+    return [f"{_jobs(most - measured)} that some run could not finish are left out of the measures of every run."]
+
+
+def _by_machine(result: StudyResult) -> list[tuple[str, Sequence[CellResult]]]:
+    """Cells by what was varied of the machine."""
+    groups: dict[str, list[CellResult]] = {}
+    for cell in result.cells:
+        name = ", ".join(str(value) for path, value in cell.parameters.items() if path.startswith("machine"))
+        groups.setdefault(name, []).append(cell)
+    return list(groups.items())
+
+
+def _jobs(count: int) -> str:
+    return f"{count:,} job{'' if count == 1 else 's'}"

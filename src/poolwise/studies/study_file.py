@@ -1,0 +1,92 @@
+"""Study files: which machine, which workload, which scheduler, and what is varied."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import Field, model_validator
+
+from poolwise.studies.choice import Choice
+from poolwise.studies.document import Document
+from poolwise.studies.fields import Count, Positive, Section, Time, check_version, validate
+from poolwise.units import SECOND
+
+CATALOG = "catalog:"
+
+
+class WorkloadSection(Section):
+    """Where the jobs come from, and which of them are taken."""
+
+    trace: str = Field(description='path relative to the study file, or "catalog:NAME" for a shipped trace')
+    format: str = Field(default="auto", description="a trace format; auto recognises it")
+    options: dict[str, Any] = Field(default={}, description="options of the format")
+    first: Count = Field(default=0, description="rows to leave out before the first job that is taken")
+    jobs: Positive | None = Field(default=None, description="number of jobs; all if not given")
+
+
+class SchedulerSection(Section):
+    """How jobs are ordered, placed and started; order, backfill, placement and scope are those of list schedulers."""
+
+    kind: str = Field(default="list", description="a scheduler")
+    order: Choice | None = Field(default=None, description='a queue order, or "file.py:Name" relative to the study file')
+    backfill: Choice | None = Field(default=None, description="a backfill")
+    placement: Choice | None = Field(default=None, description="a placement")
+    scope: Literal["rack", "system"] | None = Field(default=None, description="pools that a node may use")
+    settings: dict[str, Any] = Field(default={}, description="settings of schedulers of another kind")
+
+
+class PerformanceSection(Section):
+    """How long jobs take where they are placed, and what the scheduler believes of it."""
+
+    model: Choice = Field(default_factory=lambda: Choice(name="remote_memory"), description="a performance model")
+    estimate: Literal["own", "mean", "none"] = Field(default="own", description="slowdown that the scheduler expects")
+
+
+class MeasureSection(Section):
+    """What is measured, and on which jobs."""
+
+    warm_up: Count = Field(default=500, description="first jobs, under FCFS without backfilling, not measured")
+    population: Literal["common", "paper"] = Field(default="common", description="jobs that all runs finish, or the paper's")
+    tau: Annotated[Time, Field(description="least runtime in bounded slowdown")] = 10 * SECOND
+    baseline: bool = Field(default=True, description="run FCFS without backfilling too, for fairness")
+
+
+class SeedsSection(Section):
+    """Seeds, by value or by number."""
+
+    values: list[Count] | None = None
+    count: Positive | None = None
+
+    @model_validator(mode="after")
+    def _one_of_both(self) -> SeedsSection:
+        if self.values is not None and self.count is not None:
+            raise ValueError("give values or count, not both")
+        if self.values is not None and (not self.values or len(set(self.values)) != len(self.values)):
+            raise ValueError("values must be seeds, each once")
+        return self
+
+    def chosen(self) -> tuple[int, ...]:
+        """List the seeds, (0,) if nothing is said."""
+        if self.values is not None:
+            return tuple(self.values)
+        return tuple(range(self.count if self.count is not None else 1))
+
+
+class StudyFile(Section):
+    """A study: one run for each combination of what is varied and each seed."""
+
+    version: Annotated[Literal[1], Field(description="version of this format")]
+    title: str = ""
+    machine: str | dict[str, Any] = Field(description='a machine file, "catalog:NAME", or a machine\'s sections in place')
+    workload: WorkloadSection
+    scheduler: SchedulerSection = SchedulerSection()
+    performance: PerformanceSection = PerformanceSection()
+    measure: MeasureSection = MeasureSection()
+    vary: dict[str, Any] = Field(default={}, description="dotted path -> values; every combination is run")
+    seeds: SeedsSection = SeedsSection()
+
+
+def check(document: Document) -> StudyFile:
+    """Validate the study that a document holds; the machine and the names in it are judged elsewhere."""
+    check_version(document)
+    return validate(StudyFile, document)

@@ -1,0 +1,83 @@
+import json
+import re
+import tomllib
+
+import pytest
+
+from poolwise import catalog
+from poolwise.cli import app as cli
+from poolwise.cli.schema import Format, schema_of
+
+TYPES = {"object": dict, "array": list, "string": str, "boolean": bool, "null": type(None)}
+
+
+def problems(value, schema, whole, at=""):
+    """Say where a value does not obey a schema: the part of JSON Schema that ours use."""
+    if "$ref" in schema:
+        schema = whole["$defs"][schema["$ref"].removeprefix("#/$defs/")]
+    if "anyOf" in schema:
+        tried = [problems(value, option, whole, at) for option in schema["anyOf"]]
+        return [] if [] in tried else max(tried, key=lambda found: max(map(len, found)))
+    kind = schema.get("type")
+    if kind in ("integer", "number"):
+        if isinstance(value, bool) or not isinstance(value, int if kind == "integer" else (int, float)):
+            return [f"{at}: not of type {kind}"]
+    elif kind is not None and not isinstance(value, TYPES[kind]):
+        return [f"{at}: not of type {kind}"]
+    if value not in schema.get("enum", [value]) or value != schema.get("const", value):
+        return [f"{at}: not one of the choices"]
+    if "minimum" in schema and value < schema["minimum"]:
+        return [f"{at}: too small"]
+    if "pattern" in schema and not re.search(schema["pattern"], value):
+        return [f"{at}: not a name"]
+    if isinstance(value, list):
+        return [p for k, item in enumerate(value) for p in problems(item, schema.get("items", {}), whole, f"{at}.{k}")]
+    if isinstance(value, dict):
+        return object_problems(value, schema, whole, at)
+    return []
+
+
+def object_problems(value, schema, whole, at):
+    found = [f"{at}.{name}: missing" for name in schema.get("required", []) if name not in value]
+    inner, other = schema.get("properties", {}), schema.get("additionalProperties", True)
+    for name, item in value.items():
+        if name in inner or isinstance(other, dict):
+            found += problems(item, inner.get(name, other), whole, f"{at}.{name}")
+        elif not other:
+            found.append(f"{at}.{name}: unknown")
+    return found
+
+
+@pytest.mark.parametrize("format", list(Format))
+def test_the_schema_is_printed_as_one_json_object(format, capsys):
+    cli._discover()
+    assert cli.run(["schema", format.value]) == 0
+    assert json.loads(capsys.readouterr().out) == schema_of(format)
+
+
+@pytest.mark.parametrize(
+    ("format", "name"),
+    [(f, name) for f, kind in ((Format.MACHINE, "machines"), (Format.STUDY, "studies")) for name, _ in catalog.shipped(kind)],
+)
+def test_shipped_files_obey_the_schema_and_changed_ones_do_not(format, name):
+    kind = {Format.MACHINE: "machines", Format.STUDY: "studies"}[format]
+    content = tomllib.loads(catalog.find(kind, name).read_text())
+    schema = schema_of(format)
+    assert problems(content, schema, schema) == []
+    assert problems(content | {"versoin": 1}, schema, schema) == [".versoin: unknown"]
+    assert problems(content | {"version": 2}, schema, schema) == [".version: not one of the choices"]
+    assert problems({k: v for k, v in content.items() if k != "version"}, schema, schema) == [".version: missing"]
+
+
+def test_a_quantity_is_a_text_and_a_study_may_hold_a_machine():
+    study = tomllib.loads(catalog.find("studies", "cerit-pools").read_text())
+    machine = tomllib.loads(catalog.find("machines", "cerit-racks").read_text())
+    schema = schema_of(Format.STUDY)
+    assert problems(study | {"machine": machine}, schema, schema) == []
+    machine["node"][0]["memory"] = 16
+    assert problems(study | {"machine": machine}, schema, schema) == [".machine.node.0.memory: not of type string"]
+
+
+def test_keys_are_described_as_they_are_written():
+    link = schema_of(Format.MACHINE)["$defs"]["Link"]
+    assert {"from", "to", "bandwidth", "latency"} <= link["properties"].keys()

@@ -1,0 +1,198 @@
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from poolwise import catalog
+from poolwise.errors import InputError
+from poolwise.model import Kind, Machine
+from poolwise.studies import load_machine
+
+MACHINE = """\
+version = 1
+
+[[node]]
+name = "nodes"
+cores = 12
+memory = "16 GiB"
+
+[[rack]]
+count = 4
+nodes = { nodes = 48 }
+
+[[pool]]
+name = "pool"
+memory = "512 GiB"
+"""
+
+
+def write(folder: Path, text: str) -> Path:
+    file = folder / "machine.toml"
+    file.write_text(text)
+    return file
+
+
+def same(one: Machine, other: Machine) -> None:
+    assert one.resources == other.resources
+    for name in ("kind", "rack", "position", "home", "capacity"):
+        np.testing.assert_array_equal(getattr(one, name), getattr(other, name))
+    assert one.per_node.keys() == other.per_node.keys()
+    for name, column in one.per_node.items():
+        np.testing.assert_array_equal(column, other.per_node[name])
+
+
+def test_racks_of_whole_nodes_are_those_of_the_model(tmp_path):
+    machine = load_machine(write(tmp_path, MACHINE))
+    expected = Machine.of_racks(4, 48, local=16384, pool=512 * 1024, cores=12)
+    same(machine, expected)
+    assert machine.owners == expected.owners
+    assert machine.name == "machine"
+
+
+def test_the_shipped_demo_machine_is_the_one_of_the_demo():
+    machine = load_machine(catalog.find("machines", "cerit-racks"))
+    same(machine, Machine.of_racks(4, 48, local=16384, pool=512 * 1024, cores=12))
+
+
+@pytest.mark.parametrize(("name", "racks", "nodes", "pool_tib"), [("perlmutter-like", 6, 256, 16), ("juwels-like", 20, 48, 6)])
+def test_the_shipped_machines_of_the_paper(name, racks, nodes, pool_tib):
+    machine = load_machine(catalog.find("machines", name))
+    cores = int(machine.per_node["cores"][0])
+    same(machine, Machine.of_racks(racks, nodes, local=64 * 1024, pool=pool_tib * 2**20, cores=cores))
+
+
+@given(st.integers(1, 5), st.integers(1, 9), st.integers(0, 300), st.integers(0, 900), st.integers(1, 64))
+def test_any_racks_survive_being_written_as_a_file(tmp_path_factory, racks, nodes, local, pool, cores):
+    text = MACHINE.replace("cores = 12", f"cores = {cores}").replace('"16 GiB"', f'"{local} MiB"')
+    text = text.replace("count = 4", f"count = {racks}").replace("nodes = 48", f"nodes = {nodes}")
+    text = text.replace('"512 GiB"', f'"{pool} MiB"')
+    machine = load_machine(write(tmp_path_factory.mktemp("machine"), text))
+    same(machine, Machine.of_racks(racks, nodes, local=local, pool=pool, cores=cores))
+
+
+def test_shared_nodes_devices_pools_and_links(tmp_path):
+    machine = load_machine(
+        write(
+            tmp_path,
+            """\
+version = 1
+name = "mixed"
+[[node]]
+name = "gpu"
+allocation = "shared"
+cores = 8
+memory = "64 GiB"
+attributes = { watts = 350 }
+[[rack]]
+count = 2
+nodes = { gpu = 2 }
+[[pool]]
+name = "nvme"
+per = "machine"
+storage = "1 TiB"
+bandwidth = "2 GB/s"
+[[device]]
+name = "a100"
+count = 3
+at = "g*"
+memory = "40 GiB"
+[[device]]
+name = "spare"
+type = "a100"
+at = "rack"
+[[link]]
+name = "port"
+from = "rack?.gpu?"
+to = "rack"
+bandwidth = "10 Gb/s"
+latency = "200 ns"
+[[link]]
+name = "uplink"
+from = "rack?"
+to = "machine"
+bandwidth = "40 Gb/s"
+latency = "1 us"
+""",
+        )
+    )
+    assert machine.owners[:4] == ("rack0.gpu0", "rack0.gpu1", "rack1.gpu0", "rack1.gpu1")
+    node, pool = machine.owner("rack1.gpu1"), machine.owner("nvme")
+    amount = dict(zip(machine.resources, machine.capacity[node].tolist(), strict=True))
+    assert (amount["cores"], amount["memory"], amount["devices"]) == (8, 65536, 0)
+    assert machine.capacity[pool, machine.resource("storage")] == 2**20
+    assert machine.capacity[pool, machine.resource("bandwidth")] == 2000
+    assert machine.attributes["watts"][node] == 350 and np.isnan(machine.attributes["watts"][pool])
+    device = machine.owner("rack1.gpu1.a1002")
+    assert machine.home[device] == node and machine.position[device].tolist() == [1, 1]
+    assert machine.home[machine.owner("rack0.spare0")] == -1
+    assert len(machine.of_kind(Kind.DEVICE)) == 4 * 3 + 2
+    assert len(machine.of_kind(Kind.LINK)) == 4 + 2
+    path = machine.fabric.path(device, machine.owner("rack0.gpu0"))
+    names = [machine.owners[o] for o in machine.fabric.link_owners(path)]
+    assert names == ["port:rack1.gpu1", "uplink:rack1", "uplink:rack0", "port:rack0.gpu0"]
+    assert machine.fabric.path_latency(path) == 2 * 200 + 2 * 1000
+    assert machine.capacity[machine.owner("uplink:rack0"), machine.resource("bandwidth")] == 5000
+
+
+BROKEN = [  # (what to replace, by what, line, field, what the message or remedy must say)
+    ("cores = 12", "cores = = 12", 5, None, "not valid TOML"),
+    ("version = 1", "", None, "version", "write version = 1"),
+    ("version = 1", "version = 2", 1, "version", "version 2 is not known"),
+    ('"16 GiB"', '"16 GB/s"', 6, "node.nodes.memory", "unit 'GB/s' is unknown here"),
+    ('"16 GiB"', "16", 6, "node.nodes.memory", "with its unit"),
+    ('"512 GiB"', '"-1 GiB"', 14, "pool.pool.memory", "not negative"),
+    ('"512 GiB"', '"plenty"', 14, "pool.pool.memory", "not a quantity"),
+    ('memory = "512 GiB"', 'memroy = "512 GiB"', 14, "pool.pool.memroy", "did you mean 'memory'"),
+    ("[[pool]]", "[[pools]]", 12, "pools", "did you mean 'pool'"),
+    ("count = 4", "count = 0", 9, "rack.0.count", "greater than or equal to 1"),
+    ("count = 4", "count = 1.5", 9, "rack.0.count", "integer"),
+    ("nodes = 48", "thick = 48", 10, "rack.0.nodes", "unknown node type 'thick'"),
+    ("cores = 12", 'allocation = "hole"', 5, "node.nodes.allocation", "did you mean 'whole'"),
+    ('name = "pool"', 'name = "nodes"', 13, "pool.nodes.name", "is taken by a [[node]]"),
+    ('name = "pool"', 'name = "a.b"', 13, None, "cannot be a name"),
+    ('name = "nodes"\n', "", 3, "node.0.name", "missing"),
+    ("[[rack]]\ncount = 4\nnodes = { nodes = 48 }\n", "", None, "rack", "missing"),
+    ('"512 GiB"', '"512 GiB"\nper = "row"', 15, "pool.pool.per", "choices: rack, machine"),
+    ('"512 GiB"', '"512 GiB"\n[[device]]\nname = "gpu"\nat = "fat"', 17, "device.gpu.at", "unknown place 'fat'"),
+    ('"512 GiB"', '"512 GiB"\n[[device]]\nname = "gpu"\nat = "nodes"', 17, "device.gpu.at", 'allocation = "shared"'),
+    (
+        '"512 GiB"',
+        '"512 GiB"\n[[link]]\nname = "up"\nfrom = "rack0"\nto = "spine"\nbandwidth = "1 GB/s"',
+        18,
+        "link.up.to",
+        "unknown end of a link 'spine'",
+    ),
+    (
+        '"512 GiB"',
+        '"512 GiB"\n[[link]]\nname = "up"\nfrom = "rock*"\nto = "machine"\nbandwidth = "1 GB/s"',
+        17,
+        "link.up.from",
+        "unknown owner or rack 'rock*'",
+    ),
+]
+
+
+@pytest.mark.parametrize(("old", "new", "line", "field", "says"), BROKEN, ids=[f"{b[2]}-{b[3]}" for b in BROKEN])
+def test_errors_name_file_line_field_and_remedy(tmp_path, old, new, line, field, says):
+    assert MACHINE.count(old) >= 1
+    file = write(tmp_path, MACHINE.replace(old, new, 1))
+    with pytest.raises(InputError) as caught:
+        load_machine(file)
+    error = caught.value
+    assert error.file == file and error.remedy
+    assert error.line == line, str(error)
+    if field is not None:
+        assert error.field == field
+    assert says in str(error)
+
+
+def test_a_file_that_is_no_text_or_not_there(tmp_path):
+    file = tmp_path / "machine.toml"
+    file.write_bytes(b'version = 1\nname = "\xff"\n')
+    with pytest.raises(InputError, match="UTF-8") as caught:
+        load_machine(file)
+    assert caught.value.line == 2
+    with pytest.raises(InputError, match="No such file"):
+        load_machine(tmp_path / "nowhere.toml")

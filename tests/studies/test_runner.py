@@ -1,0 +1,263 @@
+import fcntl
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from poolwise.engine import simulate
+from poolwise.errors import InputError
+from poolwise.metrics import METRICS, Outcomes, Window, common_population, summarise
+from poolwise.studies import load, run
+from poolwise.studies.cells import models_of, scheduler_of, workload_of
+
+RESULTS = ("results.parquet", "results.csv")
+
+
+def content(out: Path) -> dict[str, bytes]:
+    """Every byte that must not depend on how a study was run."""
+    files = [*(out / "cells").iterdir(), *(out / name for name in RESULTS)]
+    return {file.name: file.read_bytes() for file in files}
+
+
+class Counting:
+    """Progress that counts, and does something after some runs."""
+
+    def __init__(self, then=None, after=0):
+        self.done, self.damaged, self.ran, self.then, self.after = 0, 0, [], then, after
+
+    def begin(self, total, done, damaged):
+        self.total, self.done, self.damaged = total, done, damaged
+
+    def advance(self, cell, seconds):
+        self.ran.append(cell.label)
+        if self.then is not None and len(self.ran) == self.after:
+            self.then()
+
+
+@pytest.fixture(scope="module")
+def undisturbed(kept_folder):
+    """A study folder and what one process makes of it."""
+    return kept_folder, run(load(kept_folder / "study.toml"), kept_folder / "out", jobs=1)
+
+
+def test_results_are_those_of_single_runs_measured_together(undisturbed):
+    _, result = undisturbed
+    outcomes, baselines = {}, {}
+    for cell in result.study.cells:
+        for kept, one in ((outcomes, cell), (baselines, cell.baseline())):
+            truth, estimate = models_of(one.performance, one.seed)
+            scheduler = scheduler_of(one.scheduler, one.warm_up)
+            made = simulate(one.machine, workload_of(one), scheduler, truth=truth, estimate=estimate, seed=one.seed)
+            kept[cell.key] = Outcomes.of(made.schedule)
+    population = common_population(list(outcomes.values()), 5)
+    for cell in result.cells:
+        expected = summarise(
+            outcomes[cell.key],
+            warm_up=5,
+            population=population,
+            window=Window.of(outcomes[cell.key], 5),
+            baseline=baselines[cell.key],
+        )
+        assert cell.metrics == pytest.approx(expected, nan_ok=True, rel=0, abs=0)
+    small, large = (c for c in result.cells if c.parameters["scheduler.order"] == "fm")
+    assert small.metrics["mean_bounded_slowdown"] > large.metrics["mean_bounded_slowdown"]
+
+
+def test_the_files_say_what_the_result_says(undisturbed):
+    folder, result = undisturbed
+    frame = pl.read_parquet(folder / "out" / "results.parquet")
+    assert frame.equals(result.frame(), null_equal=True)
+    assert frame["scheduler.order"].to_list() == ["fcfs", "fcfs", "fm", "fm"]
+    assert set(METRICS) <= set(frame.columns)
+    text = pl.read_csv(folder / "out" / "results.csv")
+    assert text["mean_wait_s"].to_list() == frame["mean_wait_s"].to_list(), "CSV keeps every digit"
+    assert str(folder) not in (folder / "out" / "provenance.json").read_text()
+    assert "<td>fm</td>" in result._repr_html_()
+
+
+def test_processes_and_repetition_change_no_byte(undisturbed, tmp_path):
+    folder, first = undisturbed
+    before = content(folder / "out")
+    again = Counting()
+    run(first.study, folder / "out", jobs=1, progress=again)
+    assert (again.done, again.ran) == (6, []), "4 cells and 2 baselines are there"
+    assert content(folder / "out") == before
+    run(first.study, tmp_path / "two", jobs=2)
+    assert content(tmp_path / "two") == before
+
+
+def test_only_what_is_missing_or_damaged_is_run_again(undisturbed, tmp_path):
+    folder, first = undisturbed
+    out = tmp_path / "out"
+    shutil.copytree(folder / "out", out)
+    before = content(out)
+    gone, torn, altered, *_ = sorted((out / "cells").glob("*.json"))
+    gone.unlink()
+    torn.write_bytes(torn.read_bytes()[:-20])
+    outcomes = altered.with_suffix(".parquet")
+    outcomes.write_bytes(outcomes.read_bytes()[:-1] + b"?")
+    progress = Counting()
+    run(first.study, out, jobs=1, progress=progress)
+    assert (progress.done, progress.damaged, len(progress.ran)) == (3, 3, 3)
+    assert content(out) == before
+
+
+def test_a_changed_study_does_not_mix_with_old_results(undisturbed, tmp_path):
+    folder, first = undisturbed
+    out = tmp_path / "out"
+    shutil.copytree(folder / "out", out)
+    changed = load(folder / "study.toml", {"vary.scheduler.order": ["fm", "sjf"], "workload.jobs": 50})
+    progress = Counting()
+    result = run(changed, out, jobs=1, progress=progress)
+    assert progress.done == 0 and {cell.jobs for cell in result.cells} == {50}
+    assert not {cell.key for cell in first.cells} & {cell.key for cell in result.cells}
+    wider = load(folder / "study.toml", {"vary.scheduler.order": ["fm", "sjf"]})
+    progress = Counting()
+    run(wider, out, jobs=1, progress=progress)
+    assert (progress.done, len(progress.ran)) == (4, 2), "FM and the baselines are those of the first study"
+
+
+def test_a_run_that_is_killed_goes_on_where_it_was(undisturbed, tmp_path):
+    folder, first = undisturbed
+    out = tmp_path / "out"
+    code = f"""
+import os, signal
+from poolwise.studies import load, run
+class Stop:
+    ran = 0
+    def begin(self, *_): pass
+    def advance(self, *_):
+        self.ran += 1
+        if self.ran == 2: os.kill(os.getpid(), signal.SIGKILL)
+if __name__ == "__main__":
+    run(load({str(folder / "study.toml")!r}), {str(out)!r}, jobs=2, progress=Stop())
+"""
+    killed = subprocess.run([sys.executable, "-c", code], stderr=subprocess.DEVNULL, check=False)
+    assert killed.returncode == -signal.SIGKILL
+    whole = {file.stem for file in (out / "cells").glob("*.json")}
+    assert len(whole) == 2 and not (out / "results.csv").exists()
+    draft = out / "cells" / f".{first.cells[0].key}.json.abcd1234"
+    draft.write_text("half")
+    progress = Counting()
+    run(first.study, out, jobs=2, progress=progress)
+    assert (progress.done, len(progress.ran)) == (2, 4)
+    assert not draft.exists()
+    assert content(out) == content(folder / "out")
+
+
+def test_a_second_writer_is_refused_and_changes_nothing(undisturbed, tmp_path):
+    folder, first = undisturbed
+    out = tmp_path / "out"
+    out.mkdir()
+    with (out / ".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        with pytest.raises(InputError, match="another run is writing"):
+            run(first.study, out, jobs=1)
+    assert list((out / "cells").iterdir()) == []
+    run(first.study, out, jobs=1)
+    assert content(out) == content(folder / "out")
+
+
+def test_an_interrupted_run_leaves_whole_cells_and_no_workers(undisturbed, tmp_path):
+    _, first = undisturbed
+
+    def interrupt():
+        raise KeyboardInterrupt
+
+    out = tmp_path / "out"
+    with pytest.raises(KeyboardInterrupt):
+        run(first.study, out, jobs=2, progress=Counting(interrupt, after=1))
+    assert len(list((out / "cells").iterdir())) == 2
+    assert not list((out / "cells").glob(".*"))
+    progress = Counting()
+    run(first.study, out, jobs=1, progress=progress)
+    assert progress.done == 1
+
+
+def test_workers_do_not_outlive_the_process_that_started_them(folder):
+    code = f"""
+import os, signal, sys, joblib
+from poolwise.studies import load, run
+from poolwise.studies.runner import _in_worker
+cell = load({str(folder / "study.toml")!r}).cells[0]
+def worker(cell, parent):
+    _in_worker(cell, parent)
+    return os.getpid()
+if __name__ == "__main__":
+    from joblib import Parallel, delayed
+    print(*Parallel(2)(delayed(worker)(cell, os.getpid()) for _ in range(2)), flush=True)
+    os.kill(os.getpid(), signal.SIGKILL)
+"""
+    killed = subprocess.run([sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, check=False)
+    workers = [int(word) for word in killed.stdout.split()]
+    assert workers
+    deadline = time.monotonic() + 10
+    while any(alive(worker) for worker in workers) and time.monotonic() < deadline:
+        time.sleep(0.1)
+    assert not any(alive(worker) for worker in workers)
+
+
+def alive(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    return "zombie" not in Path(f"/proc/{process}/status").read_text()
+
+
+def test_an_error_in_a_cell_names_the_cell(folder):
+    study = load(folder / "study.toml", {"measure.warm_up": 60})
+    with pytest.raises(InputError, match=r"leaves none .*scheduler\.order=fcfs") as caught:
+        run(study, folder / "out", jobs=1)
+    assert caught.value.field == "measure.warm_up"
+    with pytest.raises(InputError, match=r"in the cell scheduler\.order="):
+        run(study, folder / "out", jobs=2)
+    assert list((folder / "out" / "cells").iterdir()) == []
+
+
+def test_a_folder_that_cannot_be_written(folder):
+    (folder / "file").write_text("")
+    with pytest.raises(InputError, match="cannot write results"):
+        run(load(folder / "study.toml"), folder / "file" / "out", jobs=1)
+    with pytest.raises(InputError, match="processes"):
+        run(load(folder / "study.toml"), folder / "out", jobs=0)
+
+
+def test_rejected_and_left_out_jobs_are_counted_and_said(folder):
+    text = (folder / "jobs.csv").read_text() + "61,4000000000000,2,100000000000,81920\n62,4000000000000,9,100000000000,0\n"
+    (folder / "jobs.csv").write_text(text)
+    result = run(load(folder / "study.toml"), folder / "out", jobs=1)
+    by_pool = {c.parameters["machine.pool.memory.memory"]: sum(c.rejected.values()) for c in result.cells}
+    assert by_pool == {"32 GiB": 2, "64 GiB": 1}
+    assert {int(result.population(cell).sum()) for cell in result.cells} == {55}, "on the jobs that both sizes can run"
+    said = " ".join(result.notes())
+    assert "2 of 62 jobs can never run (32 GiB)" in said and "1 of 62 jobs can never run (64 GiB)" in said
+    assert "2 jobs that some run could not finish" in said
+
+
+def test_the_paper_s_population_differs_from_run_to_run(folder):
+    result = run(
+        load(folder / "study.toml", {"measure.population": "paper", "measure.baseline": False}), folder / "out", jobs=1
+    )
+    sizes = [int(result.population(cell).sum()) for cell in result.cells]
+    assert all(0 < size < 55 for size in sizes)
+    assert all(cell.metrics["discrimination_s"] != cell.metrics["discrimination_s"] for cell in result.cells)
+
+
+def test_pool_size_changes_what_happens_on_the_shipped_log(tmp_path):
+    settings = {
+        "vary.scheduler.order": ["fm"],
+        "vary.machine.pool.memory.memory": ["192 GiB", "2 TiB"],
+        "workload.first": 7200,
+        "workload.jobs": 1000,
+        "measure.warm_up": 100,
+    }
+    result = run(load("cerit-pools", settings), tmp_path, jobs=1)
+    small, large = (cell.metrics for cell in result.cells)
+    assert small["mean_bounded_slowdown"] > 2 * large["mean_bounded_slowdown"]
