@@ -1,3 +1,72 @@
 """Poolwise: plan, simulate and run workloads on disaggregated datacenters."""
 
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from poolwise.api import Run, list_scheduler, simulate
+    from poolwise.conformance import check
+    from poolwise.metrics import METRICS, Outcomes
+    from poolwise.model import Job, Machine, Placement, Queue, Schedule, Snapshot, Workload
+    from poolwise.performance.remote_memory import RemoteMemory
+    from poolwise.schedulers.list import ListScheduler
+    from poolwise.studies import load, run
+    from poolwise.traces import read
+
 __version__ = "0.1.0"
+
+# name -> module: imported when first used, so that the command line starts without NumPy
+_PUBLIC = {
+    "METRICS": "poolwise.metrics",
+    "Job": "poolwise.model",
+    "ListScheduler": "poolwise.schedulers.list",
+    "Machine": "poolwise.model",
+    "Outcomes": "poolwise.metrics",
+    "Placement": "poolwise.model",
+    "Queue": "poolwise.model",
+    "RemoteMemory": "poolwise.performance.remote_memory",
+    "Run": "poolwise.api",
+    "Schedule": "poolwise.model",
+    "Snapshot": "poolwise.model",
+    "Workload": "poolwise.model",
+    "check": "poolwise.conformance",
+    "list_scheduler": "poolwise.api",
+    "load": "poolwise.studies",
+    "read": "poolwise.traces",
+    "run": "poolwise.studies",
+    "simulate": "poolwise.api",
+}
+
+__all__ = [
+    "METRICS",
+    "Job",
+    "ListScheduler",
+    "Machine",
+    "Outcomes",
+    "Placement",
+    "Queue",
+    "RemoteMemory",
+    "Run",
+    "Schedule",
+    "Snapshot",
+    "Workload",
+    "__version__",
+    "check",
+    "list_scheduler",
+    "load",
+    "read",
+    "run",
+    "simulate",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _PUBLIC:
+        return getattr(import_module(_PUBLIC[name]), name)
+    raise AttributeError(f"module 'poolwise' has no attribute '{name}'")
+
+
+def __dir__() -> list[str]:
+    return __all__

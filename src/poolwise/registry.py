@@ -27,6 +27,8 @@ GROUPS: Mapping[str, tuple[str, ...]] = {
     "models": ("poolwise.performance",),
     "schedulers": ("poolwise.schedulers",),
     "formats": ("poolwise.traces",),
+    "generators": ("poolwise.traces.generators",),
+    "reproductions": ("poolwise.reproductions",),
 }
 """Group -> packages whose modules are imported to fill it."""
 

@@ -58,13 +58,15 @@ class Latency:
         )
 
 
-Curve = Literal["quantile", "linear"]
+Curve = Literal["quantile", "linear", "quadratic"]
 
 
 def sld_factor(u: float, latency_ns: float, curve: Curve = "quantile") -> float:
     """Slowdown (fraction) of a job of sensitivity `u` in [0, 1) whose whole memory lies at `latency_ns`.
 
-    `quantile`: value[floor(11 u)], each job behaves as one measured kernel; `linear`: through (0, 0) and (k/11, value).
+    `quantile`: value[floor(11 u)], each job behaves as one measured kernel; `linear`: through (0, 0) and (k/11, value);
+    `quadratic` (parity with the authors' runs): a parabola through the three nearest (k/11, value), k = 1..11, which leaves
+    the measured range at both ends, rounded to two digits.
     Between the measured latencies piecewise linear through (0, 0), (180, F180(u)), (280, F280(u)); beyond 280 ns the last
     slope goes on, with a warning.
     """
@@ -83,7 +85,12 @@ def sld_factor(u: float, latency_ns: float, curve: Curve = "quantile") -> float:
 def _curve(points: tuple[float, ...], u: float, curve: Curve) -> float:
     if curve == "quantile":
         return points[int(u * 11)] / 100
-    return float(np.interp(u, np.arange(12) / 11, (0.0, *points))) / 100
+    if curve == "linear":
+        return float(np.interp(u, np.arange(12) / 11, (0.0, *points))) / 100
+    at = min(max(round(11 * u), 2), 10)  # the middle one of three points k/11
+    t = 11 * u - at
+    below, here, above = points[at - 2 : at + 1]
+    return round((here + t * (above - below) / 2 + t * t * (above - 2 * here + below) / 2) / 100, 2)
 
 
 @register("models", "remote_memory")
@@ -96,7 +103,7 @@ class RemoteMemory(PerformanceModel):
     seed
         Seed of the sensitivities u; the draw of a job depends on (seed, job id) alone. A workload column "u" goes first.
     curve
-        "quantile" (default) or "linear", see `sld_factor`.
+        "quantile" (default), "linear" or "quadratic", see `sld_factor`.
     near_ns, far_ns
         Added latency of memory in the own rack and in another; by default built from `Latency` parts.
     expect
@@ -140,7 +147,7 @@ class RemoteMemory(PerformanceModel):
 
     def _factors(self, workload: Workload, job: int) -> tuple[float, float]:
         if self.expect == "mean":
-            return _mean_factor(self.near_ns, self.curve), _mean_factor(self.far_ns, self.curve)
+            return mean_factor(self.near_ns, self.curve), mean_factor(self.far_ns, self.curve)
         u = float(sensitivity(workload, self.seed)[job])
         return sld_factor(u, self.near_ns, self.curve), sld_factor(u, self.far_ns, self.curve)
 
@@ -162,7 +169,7 @@ class RemoteMemory(PerformanceModel):
 
 
 @lru_cache(maxsize=16)
-def _mean_factor(latency_ns: int, curve: Curve) -> float:
+def mean_factor(latency_ns: int, curve: Curve) -> float:
     """Mean of `sld_factor` over u."""
     us = (np.arange(1100) + 0.5) / 1100
     return float(np.mean([sld_factor(float(u), latency_ns, curve) for u in us]))

@@ -53,7 +53,7 @@ class Easy(BackfillPolicy):
     def _backfill(self, head: int, candidates: IntArray, state: Snapshot, placement: PlacementPolicy) -> Iterable[Start]:
         workload = state.workload
         reserved = workload.job(head)
-        then = reservation(head, state, placement)
+        then = reservation(head, self.reserving(state), placement)
         shadow = then.now
         for job in candidates.tolist():
             found = placement.place(workload.job(job), state)
@@ -69,6 +69,10 @@ class Easy(BackfillPolicy):
                 then = kept
             yield Start(job, tuple(range(int(workload.tasks[job]))), found)
             state = state.with_started(job, found, end=end)
+
+    def reserving(self, state: Snapshot) -> Snapshot:
+        """State on which the head's reservation is made: the true one."""
+        return state
 
 
 @register("backfills", "easy_no_extra")

@@ -1,0 +1,40 @@
+# Everything runs in .venv, which `make setup` builds from pinned versions. Only Python 3.11 or newer and make are needed.
+PYTHON ?= python3
+BIN := .venv/bin
+
+.PHONY: help setup test lint demo bench format clean
+.DEFAULT_GOAL := help
+
+help: ## list the targets
+	@grep -E '^[a-z]+:.*##' Makefile | sed -E 's/:.*## /\t/' | expand -t 10
+
+setup: .venv/ready ## build .venv with pinned versions
+
+.venv/ready: pyproject.toml constraints.txt
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "Poolwise needs Python 3.11 or newer; set PYTHON=..." >&2; exit 1; }
+	$(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt pip hatchling editables
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --no-build-isolation --editable '.[dev]'
+	@touch $@
+
+lint: setup ## format check, lint, types, import contracts
+	$(BIN)/ruff format --check --quiet .
+	$(BIN)/ruff check --quiet .
+	$(BIN)/mypy
+	$(BIN)/lint-imports --no-logo
+
+test: lint ## everything CI runs
+	$(BIN)/pytest --numprocesses 2 --dist loadgroup
+
+demo: setup ## the main job on the CERIT-SC log: a table, and a report to open in a browser
+	$(BIN)/poolwise run cerit-pools --out results/cerit-pools
+
+bench: setup ## benchmarks, as ratios in one run
+	$(BIN)/python -m benchmarks
+
+format: setup ## format and fix
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+clean: ## remove what was built
+	rm -rf .venv results .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

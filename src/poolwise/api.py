@@ -1,0 +1,164 @@
+"""What the command line does, in a few lines of Python: one run from names, and its results as a table.
+
+import poolwise
+machine = poolwise.Machine.of_racks(4, 48, local=16 * 1024, pool=512 * 1024, cores=12)
+workload = poolwise.read("log.swf.gz", machine)
+run = poolwise.simulate(workload, machine, order="fm", backfill="easy")
+run.metrics["mean_bounded_slowdown"]
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from html import escape
+from typing import Any
+
+import numpy as np
+
+from poolwise import engine, registry
+from poolwise.interfaces import BackfillPolicy, PerformanceModel, PlacementPolicy, QueuePolicy, Scheduler
+from poolwise.metrics import Outcomes
+from poolwise.metrics.summary import METRICS, summarise
+from poolwise.metrics.window import Window
+from poolwise.model import Kind, Machine, Schedule, Workload
+from poolwise.performance.ideal import Ideal
+from poolwise.performance.remote_memory import RemoteMemory
+from poolwise.schedulers.list import ListScheduler
+
+SPARSE_SHARE = 0.05
+"""A result in which fewer jobs than this share need remote memory says so: pools can hardly matter there."""
+
+
+@dataclass(frozen=True, eq=False)
+class Run:
+    """One simulation and what it came to.
+
+    Attributes
+    ----------
+    schedule : every run with its start, end and placement
+    outcomes : one row a job
+    metrics : name -> value over all jobs that finished (units in the names; `poolwise.metrics.METRICS` explains them)
+    engine, wall_s : which engine ran, and the seconds of the simulation alone
+    notes : sentences that a reader of the result must know
+    """
+
+    schedule: Schedule
+    outcomes: Outcomes
+    metrics: Mapping[str, float]
+    engine: str
+    wall_s: float
+    notes: tuple[str, ...] = ()
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data, as `poolwise simulate --json` prints it."""
+        workload = self.schedule.workload
+        return {
+            "jobs": int(self.schedule.done.sum()),
+            "excluded": dict(workload.excluded),
+            "repaired": dict(workload.repaired),
+            "rejected": self.schedule.rejections(),
+            "waiting": len(self.schedule.waiting),
+            **{name: None if np.isnan(value) else value for name, value in self.metrics.items()},
+            "passes": self.schedule.passes,
+            "engine": self.engine,
+            "wall_s": self.wall_s,
+            "notes": list(self.notes),
+        }
+
+    def _repr_html_(self) -> str:
+        rows = [
+            f"<tr><td>{escape(METRICS[name].description)}</td><td>{value:.6g}</td><td>{escape(METRICS[name].unit)}</td></tr>"
+            for name, value in self.metrics.items()
+            if not np.isnan(value)
+        ]
+        head = f"{escape(self.schedule.workload.name)} on {escape(self.schedule.machine.name)}"
+        return f"<table><caption>{head}: {int(self.schedule.done.sum())} jobs</caption>{''.join(rows)}</table>"
+
+
+def list_scheduler(
+    order: str | QueuePolicy = "fcfs",
+    backfill: str | BackfillPolicy = "easy",
+    placement: str | PlacementPolicy = "racks",
+    scope: str | None = None,
+) -> ListScheduler:
+    """Put a list scheduler together from names (registered, "module:Name" or "file.py:Name") or objects.
+
+    `scope` ("rack" or "system") goes to the placement. Raises UnknownNameError or InputError.
+    """
+    settings = {} if scope is None else {"scope": scope}
+    return ListScheduler(
+        order=registry.make("orders", order) if isinstance(order, str) else order,
+        backfill=registry.make("backfills", backfill) if isinstance(backfill, str) else backfill,
+        placement=registry.make("placements", placement, **settings) if isinstance(placement, str) else placement,
+    )
+
+
+def default_model(machine: Machine, seed: int) -> PerformanceModel:
+    """Choose remote memory where racks have pools, the ideal machine elsewhere."""
+    has_pools = bool(len(machine.of_kind(Kind.POOL))) and "nodes" in machine.resources
+    return RemoteMemory(seed=seed) if has_pools else Ideal()
+
+
+def simulate(
+    workload: Workload,
+    machine: Machine,
+    order: str | QueuePolicy = "fcfs",
+    backfill: str | BackfillPolicy = "easy",
+    placement: str | PlacementPolicy = "racks",
+    scope: str | None = None,
+    *,
+    scheduler: Scheduler | None = None,
+    truth: PerformanceModel | None = None,
+    estimate: PerformanceModel | None = None,
+    seed: int = 0,
+    engine_name: engine.Engine = "auto",
+    baseline: Schedule | None = None,
+) -> Run:
+    """Run a workload on a machine and measure it over all jobs that finished.
+
+    Parameters
+    ----------
+    order, backfill, placement, scope
+        The list scheduler, by names or objects; `scheduler` goes first where it is given.
+    truth, estimate
+        Performance models: what happens, and what the scheduler believes (the truth if not given).
+    seed
+        Seed of the jobs' sensitivities to remote memory.
+    baseline
+        A schedule of the same workload under FCFS without backfilling, against which fairness is measured.
+    """
+    chosen = scheduler if scheduler is not None else list_scheduler(order, backfill, placement, scope)
+    model = truth if truth is not None else default_model(machine, seed)
+    result = engine.simulate(machine, workload, chosen, truth=model, estimate=estimate, seed=seed, engine=engine_name)
+    return measured(result.schedule, result.engine, result.wall_s, baseline)
+
+
+def measured(schedule: Schedule, engine_name: str, wall_s: float, baseline: Schedule | None = None) -> Run:
+    """Measure a schedule over all jobs that finished, from the first submission to the last end."""
+    outcomes = Outcomes.of(schedule)
+    population = schedule.done
+    metrics = summarise(
+        outcomes,
+        warm_up=0,
+        population=population,
+        window=Window.whole(outcomes),
+        baseline=None if baseline is None else Outcomes.of(baseline),
+    )
+    return Run(schedule, outcomes, metrics, engine_name, wall_s, notes(schedule))
+
+
+def notes(schedule: Schedule) -> tuple[str, ...]:
+    """What a reader must know beside the numbers."""
+    workload, machine, said = schedule.workload, schedule.machine, []
+    if len(machine.of_kind(Kind.POOL)) and "nodes" in machine.resources and len(workload):
+        share = float((workload.memory > machine.local_memory).mean())
+        if share < SPARSE_SHARE:
+            said.append(f"only {100 * share:.2g} % of the jobs need remote memory: pools can hardly matter on this workload")
+    if schedule.waiting:
+        said.append(f"{len(schedule.waiting)} jobs were still waiting when nothing more could happen")
+    if schedule.refused:
+        said.append(
+            f"the machine refused {sum(schedule.refused.values())} decisions of the scheduler: {dict(schedule.refused)}"
+        )
+    return tuple(said)

@@ -1,0 +1,48 @@
+"""`poolwise calibrate`: workloads of a mix, at a given load."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import typer
+
+
+def calibrate(
+    mix: Path = typer.Argument(help="MIX.toml, or the name of a shipped mix such as nvme-high-bandwidth."),
+    machine: Path = typer.Option(..., help="MACHINE.toml, or the name of a shipped machine."),
+    load: float = typer.Option(..., help="Target: mean share of the cores in use on the ideal machine, such as 0.7."),
+    seed: int = typer.Option(0, help="Seed of kinds, priorities and gaps."),
+    out: Path | None = typer.Option(None, help="Write the workloads as a job table: .parquet, .csv or .csv.gz."),
+) -> None:
+    """Find the gap between arrivals that gives a load, and write the workloads.
+
+    The ideal machine has all cores in one node. Says so when the load is not reached within 0.005, and exits with 3.
+    """
+    from poolwise import catalog, traces
+    from poolwise.cli.console import out as stdout
+    from poolwise.errors import InfeasibleError, InputError
+    from poolwise.files import check_writable
+    from poolwise.studies.calibration import TOLERANCE
+    from poolwise.studies.calibration import calibrate as search
+    from poolwise.studies.machine_file import load_machine
+    from poolwise.studies.mix_file import load_mix
+
+    if not 0 < load < 1:
+        raise InputError(f"a load of {load:g} cannot be reached", field="load", remedy="give a number between 0 and 1")
+    if out is not None:
+        check_writable(out)
+    shipped = [path if path.suffix else catalog.find(kind, str(path)) for path, kind in ((mix, "mixes"), (machine, "machines"))]
+    file, _ = load_mix(shipped[0])
+    found = search(file.mix(seed), load_machine(shipped[1]), load)
+    window = "" if found.ideal.opened else " over the whole run: it never came to 0.7"
+    line = f"mean gap {found.mix.mean_gap_s:.6g} s: ideal load {found.ideal.load:.4f}{window}, {found.runs} ideal runs"
+    if not found.reached:
+        raise InfeasibleError(f"no gap gives a load within {TOLERANCE} of {load:g}; the nearest: {line}")
+    stdout.print(line, highlight=False)
+    if out is not None:
+        traces.write_table(found.mix.generate(), out)
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command()(calibrate)

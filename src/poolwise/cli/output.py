@@ -1,0 +1,55 @@
+"""How commands write: one JSON object, a table for the eye, whole files, and where results come from."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rich.table import Table
+
+from poolwise import __version__
+from poolwise.cli.console import out
+
+if TYPE_CHECKING:
+    from poolwise.api import Run
+
+
+def print_json(content: Mapping[str, Any]) -> None:
+    """Print exactly one object on stdout."""
+    sys.stdout.write(json.dumps(content, indent=2, allow_nan=False) + "\n")
+
+
+def print_run(run: Run) -> None:
+    """Print one run's results as a table."""
+    from poolwise.metrics import METRICS
+
+    content = run.to_dict()
+    table = Table(
+        title=f"{run.schedule.workload.name} on {run.schedule.machine.name}", box=None, pad_edge=False, title_justify="left"
+    )
+    table.add_column("")
+    table.add_column("value", justify="right")
+    table.add_column("unit")
+    table.add_row("jobs that ran", f"{content['jobs']:,}", "")
+    for what in ("excluded", "repaired", "rejected"):
+        for reason, count in content[what].items():
+            table.add_row(f"{what}: {reason}", f"{count:,}", "jobs")
+    for name, value in run.metrics.items():
+        if value == value:  # not NaN
+            table.add_row(METRICS[name].description, f"{value:,.6g}", METRICS[name].unit)
+    table.add_row(f"simulated by the {run.engine} engine in", f"{run.wall_s:.3g}", "s")
+    out.print(table)
+
+
+def provenance(seed: int, inputs: Sequence[Path]) -> dict[str, Any]:
+    """Say what made a result: version, command, seed, SHA-256 of the inputs."""
+    return {
+        "poolwise": __version__,
+        "command": ["poolwise", *sys.argv[1:]],
+        "seed": seed,
+        "inputs": {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in inputs},
+    }

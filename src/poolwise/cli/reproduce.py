@@ -1,0 +1,49 @@
+"""`poolwise reproduce`: a paper's results, measured anew and judged claim by claim."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import typer
+
+
+def reproduce(
+    name: str = typer.Argument(help="Which one: a name from `poolwise list reproductions`."),
+    quick: bool = typer.Option(False, "--quick", help="Fewer seeds and sizes: minutes instead of hours."),
+    out: Path | None = typer.Option(None, help="Folder for the results; results/NAME by default."),
+    jobs: int = typer.Option(-1, help="Worker processes; all cores by default."),
+) -> None:
+    """Reproduce a published system's results: figures, a report, and comparison.csv with every claim beside our value."""
+    from dataclasses import replace
+
+    from rich.table import Table
+
+    from poolwise import registry
+    from poolwise.cli.console import err
+    from poolwise.cli.console import out as stdout
+    from poolwise.cli.output import provenance
+    from poolwise.report import write_reproduction
+    from poolwise.studies.reproduction import reproduce as run
+
+    reproduction = registry.make("reproductions", name)
+    folder = out if out is not None else Path("results") / name
+    folder.mkdir(parents=True, exist_ok=True)
+    done = run(name, reproduction, folder, quick=quick, jobs=jobs)
+    source = {key: str(value) for key, value in provenance(0, []).items()}
+    write_reproduction(replace(done, provenance=source), folder)
+    table = Table("artifact", "condition", "metric", "published", "measured", "rule", "holds", box=None, pad_edge=False)
+    for row in done.rows:
+        cells = row.cells()
+        table.add_row(*cells[:3], f"{cells[4]} {cells[3]}", cells[5], cells[8], cells[10])
+    stdout.print(table)
+    count = done.count()
+    stdout.print(
+        f"{count['true']} hold, {count['false']} do not, {count['not_measured']} not measured, {count['shown']} shown",
+        style="bold",
+    )
+    err.print(f"report: {folder / 'report.html'}", soft_wrap=True)
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command()(reproduce)

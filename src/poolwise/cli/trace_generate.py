@@ -1,0 +1,63 @@
+"""`poolwise trace generate`: jobs drawn from a model, written as a job table."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from poolwise.cli.trace import commands
+
+if TYPE_CHECKING:
+    from poolwise.model import Workload
+
+
+@commands.command()
+def generate(
+    name: Annotated[str, typer.Argument(help="A name from `poolwise list generators`, FILE.py:NAME or MODULE:NAME.")],
+    out: Annotated[Path, typer.Option(help="Where to write the job table: .parquet, .csv or .csv.gz.")],
+    seed: Annotated[int | None, typer.Option(help="Seed of all draws.")] = None,
+    jobs: Annotated[int | None, typer.Option(help="Number of jobs.")] = None,
+    set_: Annotated[list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="A setting; may be repeated.")] = None,
+) -> None:
+    """Draw a workload from a model and write it as a job table; says on stderr what is in it."""
+    from poolwise.files import check_writable
+    from poolwise.studies.study import parse_setting
+    from poolwise.traces import write_table
+    from poolwise.traces.generators import configure
+
+    check_writable(out)
+    given: dict[str, Any] = {"seed": seed, "jobs": jobs}
+    settings = {key: value for key, value in given.items() if value is not None}
+    settings.update(parse_setting(text) for text in set_ or [])
+    generator = configure(name, **settings)
+    workload = generator.generate()
+    write_table(workload, out)
+    _print_summary(workload, generator.nodes, out)
+
+
+def _print_summary(workload: Workload, nodes: int, path: Path) -> None:
+    """Say what was drawn, on stderr: the result is the file."""
+    from poolwise.cli.console import err, warn
+    from poolwise.model import Machine
+    from poolwise.traces import info
+    from poolwise.units import format_memory, format_time
+
+    content = info(workload, Machine.of_racks(1, nodes))
+    load = "" if content["load"] is None else f", load {content['load']:.3g} on {nodes:,} nodes"
+    lines = [
+        f"{path}: {len(workload):,} jobs over {format_time(content['span_s'])}{load}",
+        f"node-seconds per job: {content['node_seconds'] / len(workload):,.0f}",
+    ]
+    for what, write in (("nodes", "{:,.0f}".format), ("runtime_s", format_time), ("memory_mib", format_memory)):
+        values = ", ".join(f"{share} {write(value)}" for share, value in content[what].items())
+        if values:
+            lines.append(f"{what.partition('_')[0]}: {values}")
+    if int(workload.memory.sum()):
+        mean = float((workload.memory * workload.node_seconds).sum() / workload.node_seconds.sum())
+        lines.append(f"memory per node, mean weighted with node-seconds: {format_memory(mean)}")
+    for line in lines:
+        err.print(line, markup=False, highlight=False, soft_wrap=True)
+    for reason, count in workload.repaired.items():
+        warn(f"repaired {count:,} jobs: {reason}")

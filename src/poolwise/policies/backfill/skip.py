@@ -1,0 +1,32 @@
+"""List scheduling without a head: what does not fit is skipped and blocks nobody."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+
+from poolwise.arrays import FloatArray, IntArray
+from poolwise.interfaces import BackfillPolicy, PlacementPolicy
+from poolwise.model import Refusal, Snapshot, Start
+from poolwise.registry import register
+
+
+@register("backfills", "skip")
+@dataclass(frozen=True)
+class Skip(BackfillPolicy):
+    """Try every job once in priority order and start whatever fits; nothing is reserved, so large jobs may starve.
+
+    Source: Graham 1966 (list scheduling); specs of the NVMe composition, "Policies" (one that does not fit does not block
+    the rest).
+    """
+
+    def select(self, jobs: IntArray, priority: FloatArray, snapshot: Snapshot, placement: PlacementPolicy) -> Iterable[Start]:
+        """Choose the starts."""
+        able = np.flatnonzero(placement.screen(jobs, snapshot.free[None], snapshot))
+        for job in jobs[able[np.argsort(-priority[able], kind="stable")]].tolist():
+            found = placement.place(snapshot.workload.job(job), snapshot)
+            if not isinstance(found, Refusal):
+                yield Start(job, tuple(range(int(snapshot.workload.tasks[job]))), found)
+                snapshot = snapshot.with_started(job, found)

@@ -1,0 +1,92 @@
+"""The answer in plain words: which order, how much pool, what one gives up, and how sure that is. All of it computed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from poolwise.arrays import FloatArray
+from poolwise.metrics.intervals import Interval, paired_block_bootstrap
+from poolwise.metrics.slowdown import bounded_slowdown
+from poolwise.report.sweep import Sweep
+from poolwise.studies import StudyResult
+
+GOAL = "mean_bounded_slowdown"
+ENOUGH = 0.10
+"""A pool is enough when the best order's mean bounded slowdown there is within this share of the best at any size."""
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """How much worse an alternative is than the choice, in mean bounded slowdown on the same jobs.
+
+    `interval` is the paired difference (alternative - choice) with its 95 % interval; None where only one run exists.
+    """
+
+    alternative: str
+    value: float
+    ratio: float
+    interval: Interval | None
+
+    @property
+    def certain(self) -> bool:
+        """Whether the interval excludes 0."""
+        return self.interval is not None and (self.interval.low > 0 or self.interval.high < 0)
+
+
+@dataclass(frozen=True)
+class Answer:
+    """The recommendation and what speaks for and against it.
+
+    Attributes
+    ----------
+    series : the order (with what else was varied) to run
+    at : position of the pool size in the sweep
+    value : mean bounded slowdown there
+    rivals : the other series at the same size, best first
+    sizes : the same series at the other sizes, ascending, None at `at`
+    """
+
+    series: str
+    at: int
+    value: float
+    rivals: tuple[Comparison, ...]
+    sizes: tuple[Comparison | None, ...]
+
+    @property
+    def runner_up(self) -> Comparison | None:
+        """The best of the other series."""
+        return self.rivals[0] if self.rivals else None
+
+
+def answer(result: StudyResult, sweep: Sweep) -> Answer | None:
+    """Choose the smallest size that is enough, and the best series there; None where nothing could be measured."""
+    best = [sweep.best(GOAL, at)[:1] for at in range(len(sweep.x))]
+    values = [sweep.value(GOAL, found[0], at) if found else np.inf for at, found in enumerate(best)]
+    if not np.isfinite(values).any():
+        return None
+    at = next(k for k, value in enumerate(values) if value <= (1 + ENOUGH) * min(values))
+    series = best[at][0]
+    choice = _slowdowns(result, sweep, series, at)
+    rivals = tuple(_compare(choice, s, _slowdowns(result, sweep, s, at)) for s in sweep.best(GOAL, at) if s != series)
+    sizes = tuple(
+        None if k == at else _compare(choice, sweep.labels[k], _slowdowns(result, sweep, series, k))
+        for k in range(len(sweep.x))
+    )
+    return Answer(series, at, values[at], rivals, sizes)
+
+
+def _compare(choice: FloatArray, label: str, other: FloatArray) -> Comparison:
+    if not len(choice) or choice.shape != other.shape:
+        return Comparison(label, float("nan"), float("nan"), None)
+    return Comparison(label, float(other.mean()), float(other.mean() / choice.mean()), paired_block_bootstrap(other - choice))
+
+
+def _slowdowns(result: StudyResult, sweep: Sweep, series: str, at: int) -> FloatArray:
+    """(n_population,) bounded slowdown of each job of the common population, mean over the seeds."""
+    columns = []
+    for cell in sweep.cells.get((series, at), ()):
+        outcomes = result.outcomes(cell)
+        columns.append(bounded_slowdown(outcomes)[result.population(cell)])
+    return np.mean(columns, axis=0) if columns else np.zeros(0)

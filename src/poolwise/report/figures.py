@@ -1,0 +1,165 @@
+"""Draws figures. One function a kind of figure; `draw` finds it."""
+
+from __future__ import annotations
+
+from functools import singledispatch
+from pathlib import Path
+
+import matplotlib as mpl
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.axis import Axis as MplAxis
+from matplotlib.figure import Figure as Canvas
+from matplotlib.ticker import FuncFormatter, LogFormatter, NullFormatter, ScalarFormatter
+
+from poolwise.arrays import IntArray
+from poolwise.report.theme import DASHES, INK, figure, marker, series_colour, to_svg
+from poolwise.studies.figure import Axis, Bars, Curves, Distribution, Figure, Scatter
+
+
+def svg(shown: Figure) -> str:
+    """Draw as an SVG element that follows the page's theme."""
+    return to_svg(_canvas(shown), shown.name)
+
+
+def save(shown: Figure, folder: Path) -> list[Path]:
+    """Write PNG, SVG and PDF on white for print; the same figure gives the same bytes."""
+    canvas = _canvas(shown)
+    paths = []
+    for kind, metadata in (("png", {"Software": None}), ("svg", {"Date": None}), ("pdf", {"CreationDate": None})):
+        path = folder / f"{shown.name}.{kind}"
+        with mpl.rc_context({"svg.hashsalt": shown.name, "svg.fonttype": "none", "pdf.fonttype": 42}):
+            canvas.savefig(path, metadata=metadata, facecolor="white", dpi=160)
+        paths.append(path)
+    return paths
+
+
+def _canvas(shown: Figure) -> Canvas:
+    with figure() as canvas:
+        axes = canvas.subplots()
+        draw(shown, axes)
+        if axes.get_legend_handles_labels()[1]:
+            canvas.legend(loc="outside right center", handlelength=3)
+        canvas.draw_without_rendering()
+        return canvas
+
+
+@singledispatch
+def draw(shown: Figure, axes: Axes) -> None:
+    """Draw one kind of figure into axes."""
+    raise TypeError(f"no drawing for {type(shown).__name__}")
+
+
+@draw.register
+def _curves(shown: Curves, axes: Axes) -> None:
+    for k, (label, values) in enumerate(shown.series.items()):
+        colour = series_colour(k)
+        axes.plot(shown.x, values, color=colour, marker=marker(k), linestyle=DASHES[k % len(DASHES)], label=label)
+        if label in shown.interval:
+            axes.fill_between(list(shown.x), *shown.interval[label], color=colour, alpha=0.18, linewidth=0)
+        if label in shown.published:
+            axes.plot(
+                shown.x,
+                shown.published[label],
+                color=colour,
+                marker=marker(k),
+                markerfacecolor="none",
+                linestyle="none",
+                markersize=9,
+                label=f"{label}, published",
+            )
+    if shown.highlight is not None:
+        axes.axvline(shown.highlight, color=INK, linewidth=1, alpha=0.45, linestyle=(0, (2, 3)))
+    _dress(axes, shown.x_axis, shown.y_axis)
+
+
+@draw.register
+def _scatter(shown: Scatter, axes: Axes) -> None:
+    for k, (label, (x, y)) in enumerate(shown.series.items()):
+        line = DASHES[k % len(DASHES)] if shown.joined else "none"
+        axes.plot(x, y, color=series_colour(k), marker=marker(k), linestyle=line, label=label)
+    _dress(axes, shown.x_axis, shown.y_axis)
+
+
+@draw.register
+def _distribution(shown: Distribution, axes: Axes) -> None:
+    for k, (label, values) in enumerate(shown.series.items()):
+        ordered = np.sort(values)
+        share = np.arange(1, len(ordered) + 1) / max(1, len(ordered))
+        keep = _thin(len(ordered), shown.tail)
+        axes.plot(
+            ordered[keep],
+            (1.0 - share if shown.tail else share)[keep],
+            color=series_colour(k),
+            linestyle=DASHES[k % len(DASHES)],
+            marker=marker(k),
+            markevery=0.14,
+            label=label,
+        )
+    if shown.tail:
+        axes.set_yscale("log")
+    _dress(axes, shown.x_axis, Axis(shown.y_label))
+    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{100 * value:g} %"))
+
+
+@draw.register
+def _bars(shown: Bars, axes: Axes) -> None:
+    width = 0.8 / max(1, len(shown.series))
+    for k, (label, values) in enumerate(shown.series.items()):
+        at = np.arange(len(shown.groups)) + (k - (len(shown.series) - 1) / 2) * width
+        axes.bar(at, values, width * 0.9, color=series_colour(k), label=label)
+        if label in shown.published:
+            axes.plot(at, shown.published[label], linestyle="none", marker="_", markersize=12, markeredgewidth=2, color=INK)
+    axes.set_xticks(range(len(shown.groups)), list(shown.groups))
+    _dress(axes, Axis(""), shown.y_axis)
+    axes.grid(visible=False, axis="x")
+
+
+def _thin(count: int, tail: bool, points: int = 400) -> IntArray:
+    """Positions that keep the shape of a long curve, denser towards the end that is looked at."""
+    if count <= points:
+        return np.arange(count)
+    steps = np.geomspace(1, count, points) if tail else np.linspace(1, count, points)
+    return np.unique(np.clip(count - steps, 0, count - 1).astype(np.int64))
+
+
+def _dress(axes: Axes, x_axis: Axis, y_axis: Axis) -> None:
+    """Label the axes with units, and give logarithmic ones numbers that read as numbers."""
+    if x_axis.log:
+        axes.set_xscale("log")
+    if y_axis.log:
+        axes.set_yscale("log")
+    _dress_axis(axes.xaxis, x_axis)
+    _dress_axis(axes.yaxis, y_axis)
+    axes.set_xlim(*x_axis.limits)
+    if not y_axis.log and axes.get_yscale() != "log" and y_axis.limits == (None, None):
+        axes.set_ylim(bottom=min(0.0, axes.get_ylim()[0]))
+    else:
+        axes.set_ylim(*y_axis.limits)
+
+
+def _dress_axis(drawn: MplAxis, axis: Axis) -> None:
+    drawn.set_label_text(axis.label)
+    if axis.log:
+        drawn.set_major_formatter(ScalarFormatter())
+        drawn.set_minor_formatter(LogFormatter(minor_thresholds=(1.5, 0.5)))
+    if axis.ticks is not None:
+        drawn.set_ticks(list(axis.ticks), labels=_readable(axis))
+        drawn.set_ticks([], minor=True)
+        drawn.set_minor_formatter(NullFormatter())
+
+
+def _readable(axis: Axis, apart: float = 0.13) -> list[str]:
+    """Labels of the ticks, left out where they would run into the one before; the first and the last always stay."""
+    ticks = axis.ticks or {}
+    at = np.array(list(ticks), dtype=np.float64)
+    at = np.log(at) if axis.log else at
+    span = float(np.ptp(at)) or 1.0
+    shown: list[str] = []
+    before = -np.inf
+    for k, label in enumerate(ticks.values()):
+        last = k == len(at) - 1
+        clear = at[k] - before >= apart * span and (last or at[-1] - at[k] >= apart * span)
+        shown.append(label if clear or last else "")
+        before = at[k] if shown[-1] else before
+    return shown

@@ -1,0 +1,77 @@
+"""The HTML page that all reports share: one file, no network, readable at laptop width, light and dark."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+
+from poolwise.files import write_whole
+from poolwise.report.figures import svg
+from poolwise.report.theme import style_sheet
+from poolwise.studies.figure import Figure
+
+
+@dataclass(frozen=True)
+class Row:
+    """A row of a table; `mark` is "chosen", "true", "false" or empty."""
+
+    cells: Sequence[str]
+    mark: str = ""
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table; `text` for one whose cells are words and should wrap."""
+
+    title: str
+    header: Sequence[str]
+    rows: Sequence[Row]
+    caption: str = ""
+    text: bool = False
+
+
+@dataclass(frozen=True)
+class Section:
+    """A heading with sentences under it."""
+
+    title: str
+    lines: Sequence[str]
+
+
+@dataclass(frozen=True)
+class Page:
+    """A report.
+
+    Attributes
+    ----------
+    title : what this is about
+    lead : the answer in one line, and `because` the sentences that support it
+    sections : shown side by side below the answer
+    notes : what a reader must know beside the numbers
+    """
+
+    title: str
+    lead: str
+    because: Sequence[str] = ()
+    sections: Sequence[Section] = ()
+    notes: Sequence[str] = ()
+    figures: Sequence[Figure] = ()
+    tables: Sequence[Table] = ()
+    provenance: Mapping[str, str] = field(default_factory=dict)
+
+
+def render(page: Page) -> str:
+    """Make the HTML. Apart from the provenance block, the same results give the same bytes."""
+    environment = Environment(
+        loader=PackageLoader("poolwise.report"), autoescape=True, undefined=StrictUndefined, trim_blocks=True
+    )
+    drawn = [(shown, svg(shown)) for shown in page.figures]
+    return environment.get_template("page.html.j2").render(page=page, figures=drawn, style=style_sheet())
+
+
+def write(page: Page, path: Path) -> None:
+    """Write the page; the file appears whole or not at all."""
+    write_whole(path, render(page).encode())

@@ -1,0 +1,172 @@
+"""The report of a study: the answer, the curves behind it, every result, and where it all comes from."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+from poolwise.metrics import METRICS
+from poolwise.metrics.slowdown import bounded_slowdown
+from poolwise.report import words
+from poolwise.report.answer import Answer, answer
+from poolwise.report.page import Page, Row, Section, Table
+from poolwise.report.page import write as write_page
+from poolwise.report.sweep import Sweep
+from poolwise.studies import CellResult, StudyResult
+from poolwise.studies.figure import Axis, Curves, Distribution, Figure
+from poolwise.units import format_memory
+
+
+def write(result: StudyResult, path: Path) -> None:
+    """Write the report of a study; the file appears whole or not at all."""
+    write_page(study_page(result), path)
+
+
+def study_page(result: StudyResult) -> Page:
+    """Put the report of a study together."""
+    sweep = Sweep.of(result)
+    found = answer(result, sweep)
+    sections: list[Section] = []
+    if found is not None:
+        cells = sweep.cells[found.series, found.at]
+        jobs = int(result.population(cells[0]).sum())
+        sections = [
+            Section("What one gives up", words.gives_up(found, sweep)),
+            Section("How sure that is", words.how_sure(found, sweep, len(cells), jobs)),
+        ]
+    nothing = "No answer: no job that every run could take finished."
+    return Page(
+        title=result.study.title,
+        lead=words.headline(found, sweep) if found else nothing,
+        because=words.because(found, sweep) if found else (),
+        sections=sections,
+        notes=result.notes(),
+        figures=_figures(result, sweep, found),
+        tables=[_results(sweep, found), _workload(result), _rejections(sweep), _glossary()],
+        provenance={name: str(value) for name, value in result.provenance().items()},
+    )
+
+
+# Figures
+
+
+_SCALES = {"fraction": (100.0, "%"), "s": (1 / 3600, "h")}
+_CURVES = (
+    ("mean_bounded_slowdown", "Bounded slowdown against pool size", "mean bounded slowdown", True,
+     "Mean over all jobs after the warm-up that no run rejected; lower is better. Time from submission to end over runtime. "
+     "In all figures the dotted line marks the recommended size."),
+    ("utilization", "Node utilisation against pool size", "node utilisation", False,
+     "Share of the offered node time that jobs used between the end of the warm-up and the last start."),
+    ("throughput_per_100s", "Throughput against pool size", "throughput", False, "Jobs finished per 100 s in the same window."),
+    ("discrimination_s", "Discrimination against pool size", "discrimination", True,
+     "Waiting time, summed over jobs, beyond what each would have waited under FCFS without backfilling on the same machine; "
+     "lower is fairer."),
+    ("mean_memory_utilization", "Memory in use against pool size", "memory in use", False,
+     "Local and pooled memory in use over what is installed, averaged over time."),
+)  # fmt: skip
+
+
+def _figures(result: StudyResult, sweep: Sweep, found: Answer | None) -> list[Figure]:
+    shown: list[Figure] = []
+    if len(sweep.x) > 1:
+        shown += [c for c in (_curve(sweep, found, *curve) for curve in _CURVES) if c is not None]
+    if found is not None:
+        samples = {}
+        for series in sweep.series:
+            for cell in sweep.cells.get((series, found.at), ())[:1]:
+                samples[series.upper()] = bounded_slowdown(result.outcomes(cell))[result.population(cell)]
+        where = f" with {sweep.labels[found.at]} of pool per rack" if sweep.x_name else ""
+        caption = "Share of jobs whose bounded slowdown exceeds the value on the x axis."
+        x_axis = Axis("bounded slowdown", log=True)
+        title = f"Who waits longest{where}"
+        shown.append(Distribution("tail", title, caption, samples, x_axis, "jobs that fare worse", tail=True))
+    return shown
+
+
+def _curve(sweep: Sweep, found: Answer | None, metric: str, title: str, label: str, log: bool, caption: str) -> Curves | None:
+    scale, unit = _SCALES.get(METRICS[metric].unit, (1.0, METRICS[metric].unit))
+    series = {s.upper(): [scale * v for v in sweep.values(metric, s)] for s in sweep.series}
+    known = [v for values in series.values() for v in values if math.isfinite(v)]
+    if not known:
+        return None
+    return Curves(
+        metric,
+        title,
+        caption,
+        x=sweep.x,
+        series=series,
+        x_axis=Axis("pool per rack", log=True, ticks={x: format_memory(x) for x in sweep.x}),
+        y_axis=Axis(f"{label} ({unit})" if unit else label, log=log and min(known) > 0),
+        highlight=sweep.x[found.at] if found else None,
+    )
+
+
+# Tables
+
+
+_COLUMNS = (
+    "mean_bounded_slowdown", "median_bounded_slowdown", "p99_bounded_slowdown", "mean_wait_s", "throughput_per_100s",
+    "utilization", "mean_degradation", "discrimination_s", "discrimination_10pct_s",
+)  # fmt: skip
+
+
+def _results(sweep: Sweep, found: Answer | None) -> Table:
+    columns = [name for name in _COLUMNS if name in METRICS]
+    rows = []
+    for at, label in enumerate(sweep.labels):
+        for series in sweep.series:
+            if (series, at) in sweep.cells:
+                cells = [
+                    label,
+                    series.upper(),
+                    *(number(sweep.value(name, series, at), METRICS[name].unit) for name in columns),
+                ]
+                chosen = found is not None and (series, at) == (found.series, found.at)
+                rows.append(Row(cells[0 if sweep.x_name else 1 :], "chosen" if chosen else ""))
+    units = [
+        f"{METRICS[n].description} ({_shown(METRICS[n].unit)})" if METRICS[n].unit else METRICS[n].description for n in columns
+    ]
+    header = [*(["pool per rack"] if sweep.x_name else []), "order", *units]
+    return Table("All results", header, rows, "Means over seeds. The recommended row is set in bold.")
+
+
+def _workload(result: StudyResult) -> Table:
+    rows = [Row([name, value]) for name, value in result.description()]
+    return Table("What was run", ["", ""], rows, text=True)
+
+
+def _rejections(sweep: Sweep) -> Table:
+    """Jobs that never ran, by size; the metrics leave them out for every run, so that all are compared on the same jobs."""
+    rows = []
+    for at, label in enumerate(sweep.labels):
+        cells: list[CellResult] = [c for s in sweep.series for c in sweep.cells.get((s, at), ())]
+        reasons: dict[str, int] = {}
+        for cell in cells:
+            for reason, count in cell.rejected.items():
+                reasons[reason] = max(reasons.get(reason, 0), count)
+        for reason, count in sorted(reasons.items()):
+            rows.append(Row([label or "all", f"{count:,}", reason]))
+    if not rows:
+        rows = [Row(["all sizes", "0", "every job fits the empty machine"])]
+    return Table("Rejected jobs", ["pool per rack", "jobs", "reason"], rows, _rejections.__doc__ or "", text=True)
+
+
+def _glossary() -> Table:
+    rows = [
+        Row([m.description, _shown(m.unit), "" if m.better == "neither" else f"{m.better} is better", name])
+        for name, m in METRICS.items()
+    ]
+    return Table("What the numbers mean", ["metric", "unit", "", "name in the results files"], rows, text=True)
+
+
+def number(value: float, unit: str) -> str:
+    """Write a metric for a table."""
+    if not math.isfinite(value):
+        return "-"
+    if unit == "fraction":
+        return f"{100 * value:.1f}"
+    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.3g}"
+
+
+def _shown(unit: str) -> str:
+    return "%" if unit == "fraction" else unit

@@ -1,0 +1,81 @@
+"""A study seen as curves: which varied parameter runs along the x axis, which combinations of the others are the series."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from poolwise import units
+from poolwise.studies import CellResult, StudyResult
+
+
+@dataclass(frozen=True)
+class Sweep:
+    """Cells arranged by series and x position.
+
+    Attributes
+    ----------
+    x_name : dotted name of the parameter along x, "" where none is a size
+    x : values ascending, in base units (MiB for memory); (0.0,) where there is no x parameter
+    labels : x as the study wrote it
+    series : labels of the combinations of all other varied parameters, in the order of the study
+    cells : (series, position of x) -> one cell a seed
+    """
+
+    x_name: str
+    x: tuple[float, ...]
+    labels: tuple[str, ...]
+    series: tuple[str, ...]
+    cells: Mapping[tuple[str, int], Sequence[CellResult]]
+
+    @classmethod
+    def of(cls, result: StudyResult) -> Sweep:
+        """Choose the first varied parameter that is a size with two or more values as x; everything else names series."""
+        varied: dict[str, list[object]] = {}
+        for cell in result.cells:
+            for name, value in cell.parameters.items():
+                values = varied.setdefault(name, [])
+                if value not in values:
+                    values.append(value)
+        x_name = next((n for n, vs in varied.items() if len(vs) > 1 and all(_size(v) is not None for v in vs)), "")
+        sizes = {str(v): float(_size(v) or 0.0) for v in varied.get(x_name, [""])}
+        labels = sorted(sizes, key=lambda label: sizes[label])
+        cells: dict[tuple[str, int], list[CellResult]] = {}
+        series: list[str] = []
+        for cell in result.cells:
+            others = [str(v) for n, v in cell.parameters.items() if n != x_name and len(varied[n]) > 1]
+            label = ", ".join(others) or "all"
+            if label not in series:
+                series.append(label)
+            at = labels.index(str(cell.parameters.get(x_name, "")))
+            cells.setdefault((label, at), []).append(cell)
+        return cls(x_name, tuple(sizes[label] for label in labels), tuple(labels), tuple(series), cells)
+
+    def values(self, metric: str, series: str) -> list[float]:
+        """Mean of a metric over the seeds, one value for each x; NaN where there is none."""
+        return [self.value(metric, series, at) for at in range(len(self.x))]
+
+    def value(self, metric: str, series: str, at: int) -> float:
+        """Mean of a metric over the seeds of one series at one x; NaN where there is none."""
+        found = [cell.metrics.get(metric, np.nan) for cell in self.cells.get((series, at), ())]
+        return float(np.mean(found)) if found else float("nan")
+
+    def best(self, metric: str, at: int, better: str = "lower") -> list[str]:
+        """Series with a value at x, best first (ties in the order of the study)."""
+        sign = 1.0 if better == "lower" else -1.0
+        known = [s for s in self.series if not np.isnan(self.value(metric, s, at))]
+        return sorted(known, key=lambda s: sign * self.value(metric, s, at))
+
+
+def _size(value: object) -> float | None:
+    """A value as a number of base units of memory, None if it is no such size."""
+    if isinstance(value, bool):
+        return None
+    if isinstance(value, int | float):
+        return float(value)
+    try:
+        return float(units.parse(str(value), "memory"))
+    except ValueError:
+        return None

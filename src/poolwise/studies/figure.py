@@ -1,0 +1,74 @@
+"""Figures as plain data: what is shown, in which unit, with which words. Only the report draws them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from poolwise.arrays import FloatArray
+
+
+@dataclass(frozen=True)
+class Axis:
+    """A labelled axis; `ticks` maps positions to labels where the values are not numbers to be read off."""
+
+    label: str
+    log: bool = False
+    ticks: Mapping[float, str] | None = None
+    limits: tuple[float | None, float | None] = (None, None)
+
+
+@dataclass(frozen=True)
+class Figure:
+    """What every figure has: a name (of its files), a title, a caption, and optionally the paper's figure it stands for."""
+
+    name: str
+    title: str
+    caption: str = ""
+
+
+@dataclass(frozen=True)
+class Curves(Figure):
+    """One line a series over common x positions; NaN leaves a gap.
+
+    `published` holds points read off the paper, drawn hollow beside ours; `interval` maps series to (low, high) bands;
+    `highlight` marks an x position.
+    """
+
+    x: Sequence[float] = ()
+    series: Mapping[str, Sequence[float]] = field(default_factory=dict)
+    x_axis: Axis = field(default_factory=lambda: Axis(""))
+    y_axis: Axis = field(default_factory=lambda: Axis(""))
+    published: Mapping[str, Sequence[float]] = field(default_factory=dict)
+    interval: Mapping[str, tuple[Sequence[float], Sequence[float]]] = field(default_factory=dict)
+    highlight: float | None = None
+
+
+@dataclass(frozen=True)
+class Scatter(Figure):
+    """Points (x, y) a series, joined where `joined` (a Pareto front)."""
+
+    series: Mapping[str, tuple[Sequence[float], Sequence[float]]] = field(default_factory=dict)
+    x_axis: Axis = field(default_factory=lambda: Axis(""))
+    y_axis: Axis = field(default_factory=lambda: Axis(""))
+    joined: bool = False
+
+
+@dataclass(frozen=True)
+class Distribution(Figure):
+    """Cumulative distribution of samples, or (`tail`) the share above x on a logarithmic axis."""
+
+    series: Mapping[str, FloatArray] = field(default_factory=dict)
+    x_axis: Axis = field(default_factory=lambda: Axis(""))
+    y_label: str = "share"
+    tail: bool = False
+
+
+@dataclass(frozen=True)
+class Bars(Figure):
+    """Grouped bars: a group for each label in `groups`, a bar for each series in it; `published` drawn as a mark on it."""
+
+    groups: Sequence[str] = ()
+    series: Mapping[str, Sequence[float]] = field(default_factory=dict)
+    y_axis: Axis = field(default_factory=lambda: Axis(""))
+    published: Mapping[str, Sequence[float]] = field(default_factory=dict)

@@ -1,0 +1,153 @@
+"""Workloads on pooled NVMe: kinds in fixed shares, Poisson arrivals, a deadline for each.
+
+Source: Call et al., section IV-A, Tables I and II, equation 5; specs of the NVMe composition, "Workloads".
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Literal
+
+import numpy as np
+
+from poolwise.arrays import FloatArray, IntArray
+from poolwise.draws import uniform
+from poolwise.errors import InputError
+from poolwise.model import Workload
+from poolwise.registry import register
+from poolwise.traces.generators.arrivals import poisson
+from poolwise.traces.generators.generator import Generator, at_least
+from poolwise.units import SECOND, parse, to_ns
+
+Scenario = Literal["high_bandwidth", "high_capacity", "high_compute"]
+DAYS_S = 3 * 86400.0
+
+
+@dataclass(frozen=True)
+class WorkloadKind:
+    """One kind of workload.
+
+    Attributes
+    ----------
+    base_s : seconds at reference speed
+    cores, bandwidth, storage : asked for; MB/s and MiB
+    peak_bandwidth : MB/s beyond which more is of no use
+    share : weight among the kinds of a mix
+    """
+
+    name: str
+    base_s: float
+    cores: int
+    bandwidth: int = 0
+    storage: int = 0
+    peak_bandwidth: int = 0
+    share: float = 1.0
+
+
+BANDWIDTH_BOUND = WorkloadKind("bandwidth_bound", 1600, 6, 1800, parse("43 GB", "memory"), 6000)
+CAPACITY_BOUND = WorkloadKind("capacity_bound", 800, 6, 160, parse("600 GB", "memory"), 160)
+COMPUTE_BOUND = WorkloadKind("compute_bound", 900, 15)
+FIO = WorkloadKind("fio", 900, 2, 2000, 0, 6000)
+
+SHARES: dict[Scenario, tuple[float, float, float]] = {
+    "high_bandwidth": (0.7, 0.1, 0.2),
+    "high_capacity": (0.1, 0.7, 0.2),
+    "high_compute": (0.2, 0.1, 0.7),
+}
+"""Scenario -> shares of bandwidth-bound, capacity-bound and compute-bound workloads (Table II)."""
+
+
+def published_kinds(scenario: Scenario, fio: float = 0.0) -> tuple[WorkloadKind, ...]:
+    """Kinds of a published scenario; `fio` is the part of the bandwidth-bound share that is FIO instead of SMUFIN."""
+    bandwidth, capacity, compute = SHARES[scenario]
+    kinds = (
+        replace(FIO, share=bandwidth * fio),
+        replace(BANDWIDTH_BOUND, share=bandwidth * (1 - fio)),
+        replace(CAPACITY_BOUND, share=capacity),
+        replace(COMPUTE_BOUND, share=compute),
+    )
+    return tuple(kind for kind in kinds if kind.share > 0)
+
+
+@register("generators", "nvme_mix")
+@dataclass(frozen=True)
+class NvmeMix(Generator):
+    """1500 workloads of a published scenario, or of kinds of your own.
+
+    Kind, priority and gaps come from independent streams of the seed, so that another mean gap or deadline factor leaves
+    the rest as it is. Columns: requests cores, bandwidth, storage; attributes kind (text), peak_bandwidth (MB/s), deadline
+    (ns), high_priority (0 or 1). Deadline = arrival + factor * base time.
+
+    Parameters
+    ----------
+    scenario
+        Shares of the three published kinds; `kinds` go first where they are given.
+    fio
+        Part of the bandwidth-bound workloads that is FIO (mixes M1 to M3: 1.0, 0.7, 0.5).
+    mean_gap_s
+        Mean seconds between arrivals; `calibrate` finds the one for a load.
+    high_priority, factor, high_priority_factor
+        Share of high-priority workloads, and the deadline factors.
+    constant_gaps
+        All gaps equal (what the authors' simulator does).
+    correlated
+        Kind and priority from one draw: the first kinds are the urgent ones (what the authors' simulator does).
+    """
+
+    scenario: Scenario = "high_bandwidth"
+    kinds: tuple[WorkloadKind, ...] = ()
+    fio: float = 0.0
+    jobs: int = 1500
+    seed: int = 0
+    mean_gap_s: float = DAYS_S / 1500
+    high_priority: float = 0.2
+    factor: float = 4.0
+    high_priority_factor: float = 1.2
+    constant_gaps: bool = False
+    correlated: bool = False
+
+    @property
+    def nodes(self) -> int:
+        """Five shared nodes (Table II)."""
+        return 5
+
+    def generate(self) -> Workload:
+        """Draw the workloads."""
+        at_least(0, 1, fio=self.fio, high_priority=self.high_priority)
+        at_least(1, jobs=self.jobs)
+        at_least(1e-9, mean_gap_s=self.mean_gap_s)
+        at_least(0, factor=self.factor, high_priority_factor=self.high_priority_factor)
+        kinds = self.kinds or published_kinds(self.scenario, self.fio)
+        job = np.arange(self.jobs)
+        pick = uniform(self.seed, "nvme_mix.kind", job)
+        kind = _chosen(kinds, pick)
+        urgent = (pick if self.correlated else uniform(self.seed, "nvme_mix.priority", job)) < self.high_priority
+        points = np.arange(self.jobs, dtype=np.float64) if self.constant_gaps else poisson(self.seed, "nvme_mix.gap", job)
+        submit = np.rint(points * (self.mean_gap_s * SECOND)).astype(np.int64)
+        base = np.array([to_ns(k.base_s) for k in kinds], dtype=np.int64)[kind]
+        slack = np.where(urgent, self.high_priority_factor, self.factor) * base
+        columns = {name: np.array([getattr(k, name) for k in kinds], dtype=np.int64)[kind] for name in _COLUMNS}
+        return Workload.of(
+            submit,
+            base,
+            requests={name: columns[name] for name in ("cores", "bandwidth", "storage")},
+            attributes={
+                "kind": np.array([k.name for k in kinds])[kind],
+                "peak_bandwidth": columns["peak_bandwidth"],
+                "deadline": submit + np.rint(slack).astype(np.int64),
+                "high_priority": urgent.astype(np.int64),
+            },
+            name="nvme_mix" if self.kinds else self.scenario,
+        )
+
+
+_COLUMNS = ("cores", "bandwidth", "storage", "peak_bandwidth")
+
+
+def _chosen(kinds: tuple[WorkloadKind, ...], pick: FloatArray) -> IntArray:
+    """(n,) kinds by their shares, from uniform numbers; raises InputError for shares that are no weights."""
+    shares = np.array([kind.share for kind in kinds])
+    if not (np.isfinite(shares).all() and float(shares.min()) >= 0 and float(shares.sum()) > 0):
+        raise InputError("shares must be at least 0 and not all 0", field="share", remedy="give each kind its weight")
+    bounds = np.cumsum(shares) / shares.sum()
+    return np.minimum(np.searchsorted(bounds, pick, side="right"), len(kinds) - 1).astype(np.int64)

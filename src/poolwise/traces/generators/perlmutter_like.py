@@ -1,0 +1,72 @@
+"""Jobs like those on the CPU nodes of Perlmutter, drawn from what is published about them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from poolwise.model import Workload
+from poolwise.registry import register
+from poolwise.traces.generators.memory_jobs import JobDistribution, MemoryJobs
+from poolwise.traces.generators.variates import Quantiles
+
+# share of jobs -> value. Known: 54 % one node, 24 % two, 90 % at most 8, the largest of 13,930 jobs about 526. The points
+# in between are invented, as steep as the mean of 28,600 node-seconds asks for.
+NODES = Quantiles(
+    {0.54: 1, 0.78: 2, 0.90: 8, 0.95: 16, 0.98: 34, 0.992: 68, 0.998: 136, 0.9995: 264, 0.99995: 526}
+)  # fmt: skip
+
+# Known: 10 min to 12 h, clustering at 2, 4, 8 and 12 h (time limits: jobs are stopped within half a minute after them).
+# The shares of the clusters (10, 6, 2.8 and 1.9 %) and the points between them are invented.
+RUNTIME_S = Quantiles(
+    {
+        0.001: 600, 0.25: 1290, 0.50: 3560, 0.64: 6250, 0.68: 7200, 0.78: 7230, 0.85: 12000, 0.865: 14400, 0.925: 14430,
+        0.95: 28800, 0.978: 28830, 0.981: 43200, 0.9999: 43230,
+    }
+)  # fmt: skip
+
+# Known: most jobs in [32, 64) GB, a tail to 505 GB. Invented: 6 % below, 66 % within, 28 % above.
+MEMORY_GB = Quantiles({0.001: 4, 0.06: 32, 0.35: 42, 0.72: 64, 0.85: 128, 0.93: 256, 0.98: 440, 0.9995: 505})
+
+# Known: the quantiles of a measured month from 5 to 99 %. The two outermost points are invented.
+HUNGRY_MEMORY_GB = Quantiles(
+    {0.001: 8, 0.05: 32, 0.25: 45, 0.50: 77, 0.75: 169, 0.90: 441, 0.99: 495, 0.9995: 505}
+)  # fmt: skip
+
+# Found by benchmarks/calibrate_generators.py: means over the distributions, not over any one seed.
+NODE_SECONDS = 28_600.0
+CORRELATION = 0.342
+HUNGRY_CORRELATION = 0.0
+
+
+@register("generators", "perlmutter_like")
+@dataclass(frozen=True)
+class PerlmutterLike(MemoryJobs):
+    """Three days of 13,930 jobs on 1536 nodes with 512 GB each, load 1 (calibrated after the Fair Memory paper's first trace).
+
+    Known and met: jobs, nodes, days, load, nodes per job, range and clusters of runtimes, most frequent memory and its
+    maximum, mean of 28,600 node-seconds a job, node-time-weighted mean memory of about 140 GB per node. Invented: everything
+    between these points, that nodes and runtime are independent, that arrivals are a Poisson process, and that memory
+    depends on a job's nodes and on its runtime alike.
+
+    The paper's Figure 12 (88 % of jobs slowed down by less than 5 %) can only come about when roughly the 28 % that
+    `MEMORY_GB` puts above 64 GB need remote memory, so that figure is no independent check of this generator.
+
+    Source: Li et al., sections III-B, III-C, Figures 6 and 11; specs of the memory pools, "Workloads".
+
+    Parameters
+    ----------
+    hungry
+        Memory per node as in a measured month: quantiles 5/25/50/75/90/99 % of 32/45/77/169/441/495 GB. Its plain mean is
+        already the node-time-weighted mean to be met, so memory does not depend on size here.
+    jobs, nodes, seed, load, exact_load, daily_cycle, estimate_factor, correlation
+        See `MemoryJobs`.
+    """
+
+    jobs: int = 13_930
+    nodes: int = 1536
+    hungry: bool = False
+
+    def generate(self) -> Workload:
+        """Draw the jobs."""
+        memory, correlation = (HUNGRY_MEMORY_GB, HUNGRY_CORRELATION) if self.hungry else (MEMORY_GB, CORRELATION)
+        return self.drawn("perlmutter_like", JobDistribution(NODES, RUNTIME_S, memory, correlation, NODE_SECONDS))
