@@ -31,11 +31,15 @@ def reproduce(
     done = run(name, reproduction, folder, quick=quick, jobs=jobs)
     source = {key: str(value) for key, value in provenance(0, []).items()}
     write_reproduction(replace(done, provenance=source), folder)
-    table = Table("artifact", "condition", "metric", "published", "measured", "rule", "holds", box=None, pad_edge=False)
-    for row in done.rows:
-        cells = row.cells()
-        table.add_row(*cells[:3], f"{cells[4]} {cells[3]}", cells[5], cells[8], cells[10])
-    stdout.print(table)
+    failing = [row for row in done.rows if row.holds == "false"]
+    if failing:
+        table = Table(
+            "what does not hold", "published", "measured", title=done.title, box=None, pad_edge=False, title_justify="left"
+        )
+        for row in failing:
+            claim, cells = row.claim, row.cells()
+            table.add_row(f"{claim.artifact}, {claim.condition}: {claim.metric} ({claim.unit})", cells[4], cells[5])
+        stdout.print(table)
     count = done.count()
     stdout.print(
         f"{count['true']} hold, {count['false']} do not, {count['not_measured']} not measured, {count['shown']} shown",

@@ -44,6 +44,7 @@ class Answer:
     series : the order (with what else was varied) to run
     at : position of the pool size in the sweep
     value : mean bounded slowdown there
+    jobs : jobs on which it is compared
     rivals : the other series at the same size, best first
     sizes : the same series at the other sizes, ascending, None at `at`
     """
@@ -51,6 +52,7 @@ class Answer:
     series: str
     at: int
     value: float
+    jobs: int
     rivals: tuple[Comparison, ...]
     sizes: tuple[Comparison | None, ...]
 
@@ -74,7 +76,7 @@ def answer(result: StudyResult, sweep: Sweep) -> Answer | None:
         None if k == at else _compare(choice, sweep.labels[k], _slowdowns(result, sweep, series, k))
         for k in range(len(sweep.x))
     )
-    return Answer(series, at, values[at], rivals, sizes)
+    return Answer(series, at, values[at], len(choice), rivals, sizes)
 
 
 def _compare(choice: FloatArray, label: str, other: FloatArray) -> Comparison:
@@ -84,9 +86,15 @@ def _compare(choice: FloatArray, label: str, other: FloatArray) -> Comparison:
 
 
 def _slowdowns(result: StudyResult, sweep: Sweep, series: str, at: int) -> FloatArray:
-    """(n_population,) bounded slowdown of each job of the common population, mean over the seeds."""
-    columns = []
-    for cell in sweep.cells.get((series, at), ()):
-        outcomes = result.outcomes(cell)
-        columns.append(bounded_slowdown(outcomes)[result.population(cell)])
-    return np.mean(columns, axis=0) if columns else np.zeros(0)
+    """Bounded slowdown of each job of the common population.
+
+    Seeds that only draw sensitivities share their jobs: a job's mean over the seeds. Seeds that draw the workload itself
+    give jobs of their own: one after the other.
+    """
+    cells = sweep.cells.get((series, at), ())
+    outcomes = [result.outcomes(cell) for cell in cells]
+    columns = [bounded_slowdown(o)[result.population(cell)] for o, cell in zip(outcomes, cells, strict=True)]
+    if not columns:
+        return np.zeros(0)
+    same = all(np.array_equal(o.submit, outcomes[0].submit) and np.array_equal(o.id, outcomes[0].id) for o in outcomes)
+    return np.mean(columns, axis=0) if same else np.concatenate(columns)

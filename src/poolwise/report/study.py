@@ -28,11 +28,10 @@ def study_page(result: StudyResult) -> Page:
     found = answer(result, sweep)
     sections: list[Section] = []
     if found is not None:
-        cells = sweep.cells[found.series, found.at]
-        jobs = int(result.population(cells[0]).sum())
+        seeds = len(sweep.cells[found.series, found.at])
         sections = [
             Section("What one gives up", words.gives_up(found, sweep)),
-            Section("How sure that is", words.how_sure(found, sweep, len(cells), jobs)),
+            Section("How sure that is", words.how_sure(found, sweep, seeds)),
         ]
     nothing = "No answer: no job that every run could take finished."
     return Page(

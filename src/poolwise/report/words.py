@@ -19,12 +19,13 @@ def headline(found: Answer, sweep: Sweep) -> str:
 def because(found: Answer, sweep: Sweep) -> list[str]:
     """Why, with the numbers that decided it."""
     said = [
-        f"The mean bounded slowdown is {found.value:.3g} there: a job's time from submission to its end is on average "
-        f"{found.value:.3g} times its runtime."
+        f"The mean bounded slowdown is {_plain(found.value)} there: a job's time from submission to its end is on average "
+        f"{_plain(found.value)} times its runtime. Jobs wait {format_time(sweep.value('mean_wait_s', found.series, found.at))} "
+        f"on average, half of them at most {format_time(sweep.value('median_wait_s', found.series, found.at))}."
     ]
     if (rival := found.runner_up) is not None and math.isfinite(rival.ratio):
         said.append(
-            f"The next best order, {rival.alternative.upper()}, has {rival.value:.3g} ({_more(rival.ratio)})."
+            f"The next best order, {rival.alternative.upper()}, has {_plain(rival.value)} ({_more(rival.ratio)})."
             + ("" if rival.certain else " The two cannot be told apart on this log.")
         )
     for at, other in enumerate(found.sizes):
@@ -32,11 +33,11 @@ def because(found: Answer, sweep: Sweep) -> list[str]:
             continue
         if at == found.at - 1:
             said.append(
-                f"The next smaller pool, {sweep.labels[at]}, makes it {other.value:.3g} ({_more(other.ratio)}): too small."
+                f"The next smaller pool, {sweep.labels[at]}, makes it {_plain(other.value)} ({_more(other.ratio)}): too small."
             )
         elif at == len(found.sizes) - 1:
             said.append(
-                f"The largest pool tried, {sweep.labels[at]}, brings {other.value:.3g} ({_more(other.ratio)}); "
+                f"The largest pool tried, {sweep.labels[at]}, brings {_plain(other.value)} ({_more(other.ratio)}); "
                 f"a size counts as enough when the best order is within {100 * ENOUGH:.0f} % of its best at any size."
             )
     if len(sweep.x) > 1 and found.at == len(sweep.x) - 1:
@@ -68,7 +69,7 @@ def gives_up(found: Answer, sweep: Sweep) -> list[str]:
     return said
 
 
-def how_sure(found: Answer, sweep: Sweep, seeds: int, jobs: int) -> list[str]:
+def how_sure(found: Answer, sweep: Sweep, seeds: int) -> list[str]:
     """What the intervals say, and what they do not cover."""
     said = []
     if (rival := found.runner_up) is not None and rival.interval is not None:
@@ -78,10 +79,11 @@ def how_sure(found: Answer, sweep: Sweep, seeds: int, jobs: int) -> list[str]:
         if other is not None and other.interval is not None:
             said.append(f"Against a pool of {sweep.labels[at]}: {_verdict(other)}")
     said.append(
-        f"The intervals (95 %, paired block bootstrap over {jobs:,} jobs in the order of submission"
-        + (f", each job's slowdown averaged over {seeds} draws of the sensitivities" if seeds > 1 else "")
-        + ") say how the answer would vary over other stretches like this one. They do not cover a different machine, "
-        "a different mix of users, or jobs that react otherwise to remote memory than the measured kernels do."
+        f"The intervals (95 %, paired block bootstrap over {found.jobs:,} jobs in the order of submission"
+        + (f", from {seeds} seeds" if seeds > 1 else "")
+        + ") say how the answer would vary over other stretches like this one; where the machine is congested for longer than "
+        "a thirtieth of the stretch they are too narrow. They do not cover a different machine, a different mix of users, or "
+        "jobs that react otherwise to remote memory than the measured kernels do."
     )
     return said
 
@@ -89,11 +91,12 @@ def how_sure(found: Answer, sweep: Sweep, seeds: int, jobs: int) -> list[str]:
 def _verdict(other: Comparison) -> str:
     assert other.interval is not None
     low, high = other.interval.low, other.interval.high
-    text = f"the mean bounded slowdown differs by {other.interval.mean:+.3g} [{low:+.3g}, {high:+.3g}]"
+    mean = other.interval.mean
+    text = f"the mean bounded slowdown differs by {_plain(mean, '+')} [{_plain(low, '+')}, {_plain(high, '+')}]"
     if low > 0:
-        return f"{text}, worse beyond doubt on this log."
+        return f"{text}: worse, the interval excludes zero."
     if high < 0:
-        return f"{text}, better beyond doubt on this log."
+        return f"{text}: better, the interval excludes zero."
     return f"{text}: not distinguishable on this log."
 
 
@@ -118,7 +121,12 @@ def _amount(metric: str, value: float) -> str:
         return f"{100 * value:.3g} %"
     if unit == "MiB":
         return format_memory(value)
-    return f"{value:.3g} {unit}".strip()
+    return f"{_plain(value)} {unit}".strip()
+
+
+def _plain(value: float, sign: str = "") -> str:
+    """A number without an exponent: three digits, or whole from a thousand on."""
+    return format(value, f"{sign},.0f") if abs(value) >= 1000 else format(value, f"{sign}.3g")
 
 
 def _first_up(text: str) -> str:

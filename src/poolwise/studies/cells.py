@@ -25,6 +25,7 @@ from poolwise.schedulers.warm_up import WarmUp, warm_up_end
 from poolwise.studies.choice import Choice
 from poolwise.studies.study_file import PerformanceSection, SchedulerSection
 from poolwise.traces import read, stretch
+from poolwise.traces.generators import generate
 
 Json = dict[str, Any]
 Parameter = str | int | float | bool
@@ -88,6 +89,42 @@ class Trace:
         return stretch(whole, self.first, self.jobs or left)
 
 
+@dataclass(frozen=True)
+class Generated:
+    """A stretch of a generated workload; the same settings draw the same jobs."""
+
+    generator: str
+    settings: str  # canonical JSON, the seed included
+    first: int
+    jobs: int | None
+
+    @property
+    def path(self) -> str:
+        """What messages call it."""
+        return f"generator {self.generator}"
+
+    @property
+    def sha256(self) -> str:
+        """Hash of the settings, in the place of a trace's bytes."""
+        return digest(f"{self.generator} {self.settings}")
+
+    def content(self) -> Json:
+        """What a result depends on."""
+        return {
+            "generator": Choice(name=self.generator).identity("generators"),
+            "settings": json.loads(self.settings),
+            "first": self.first,
+            "jobs": self.jobs,
+        }
+
+    def read(self, machine: Machine) -> Workload:
+        """Draw the jobs; raises InputError for settings out of range and for a stretch beyond the end."""
+        whole = generate(self.generator, **json.loads(self.settings))
+        return (
+            whole if not self.first and self.jobs is None else stretch(whole, self.first, self.jobs or len(whole) - self.first)
+        )
+
+
 @dataclass(frozen=True, eq=False)
 class Cell:
     """Everything that one simulation needs, and nothing else.
@@ -105,7 +142,7 @@ class Cell:
     seed: int
     machine: Machine
     machine_content: Json
-    trace: Trace
+    trace: Trace | Generated
     scheduler: SchedulerSection
     performance: PerformanceSection
     warm_up: int
@@ -222,7 +259,7 @@ class _Nodes:
 
 
 @lru_cache(maxsize=2)
-def _workload(trace: Trace, nodes: _Nodes) -> Workload:
+def _workload(trace: Trace | Generated, nodes: _Nodes) -> Workload:
     return trace.read(nodes.machine)
 
 

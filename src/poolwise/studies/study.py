@@ -16,6 +16,7 @@ from poolwise.studies import machine_file, study_file
 from poolwise.studies.build import machine_of
 from poolwise.studies.cells import (
     Cell,
+    Generated,
     Parameter,
     Trace,
     canonical,
@@ -28,6 +29,7 @@ from poolwise.studies.cells import (
 from poolwise.studies.choice import Choice
 from poolwise.studies.document import Document, Origin
 from poolwise.studies.study_file import CATALOG, MeasureSection, PerformanceSection, SchedulerSection, StudyFile
+from poolwise.traces.generators import configure
 
 
 @dataclass(frozen=True, eq=False)
@@ -218,7 +220,7 @@ class _Resolver:
             seed,
             self._machines[text],
             machine.content(),
-            self._trace(file, document),
+            self._workload(file, document, seed),
             scheduler,
             performance,
             file.measure.warm_up,
@@ -241,8 +243,19 @@ class _Resolver:
         _try(document, ("performance",), lambda: models_of(performance, 0))
         return scheduler, performance
 
+    def _workload(self, file: StudyFile, document: Document, seed: int) -> Trace | Generated:
+        workload = file.workload
+        if workload.generator is None:
+            return self._trace(file, document)
+        settings = {"seed": seed, **workload.settings}
+        name = Choice(name=workload.generator).beside(document.file.parent).name
+        _try(document, ("workload", "generator"), lambda: registry.find("generators", name))
+        _try(document, ("workload", "settings"), lambda: configure(name, **settings))
+        return Generated(name, canonical(settings), workload.first, workload.jobs)
+
     def _trace(self, file: StudyFile, document: Document) -> Trace:
         workload = file.workload
+        assert workload.trace is not None  # the section takes one of trace and generator
         if workload.trace.startswith(CATALOG):
             try:
                 path = catalog.find("traces", workload.trace.removeprefix(CATALOG))

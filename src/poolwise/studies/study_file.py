@@ -17,11 +17,25 @@ CATALOG = "catalog:"
 class WorkloadSection(Section):
     """Where the jobs come from, and which of them are taken."""
 
-    trace: str = Field(description='path relative to the study file, or "catalog:NAME" for a shipped trace')
+    trace: str | None = Field(default=None, description='path relative to the study file, or "catalog:NAME" for a shipped one')
+    generator: str | None = Field(
+        default=None, description="instead of a trace: a workload generator, drawn anew for each seed"
+    )
+    settings: dict[str, Any] = Field(default={}, description="settings of the generator; jobs and seed among them")
     format: str = Field(default="auto", description="a trace format; auto recognises it")
     options: dict[str, Any] = Field(default={}, description="options of the format")
     first: Count = Field(default=0, description="rows to leave out before the first job that is taken")
     jobs: Positive | None = Field(default=None, description="number of jobs; all if not given")
+
+    @model_validator(mode="after")
+    def _one_source(self) -> WorkloadSection:
+        if (self.trace is None) == (self.generator is None):
+            raise ValueError("give either trace or generator")
+        if self.generator is None and self.settings:
+            raise ValueError("settings belong to a generator; options to the format of a trace")
+        if self.generator is not None and (self.options or self.format != "auto"):
+            raise ValueError("format and options belong to a trace; settings to a generator")
+        return self
 
 
 class SchedulerSection(Section):

@@ -1,4 +1,4 @@
-"""Columns of numbers from columns of text, with the position of what is no number."""
+"""Columns of numbers from columns of text, with the position of what is no number; whole base units from fractions."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from poolwise.arrays import FloatArray, IntArray
+from poolwise.units import SECOND
 
 _REAL = re.compile(r"[-+]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]+)?")
 _WHOLE = re.compile(r"[-+]?[0-9]+")
@@ -61,6 +62,18 @@ def are_whole(words: Sequence[str]) -> bool:
 def write(value: float) -> str:
     """Write a number so that it reads back the same, whole ones without a point."""
     return str(int(value)) if float(value).is_integer() and abs(value) < 1e17 else repr(float(value))
+
+
+def to_ns(seconds: FloatArray) -> IntArray:
+    """(n,) whole nanoseconds, rounded up; whole seconds exactly, however many."""
+    whole = np.floor(seconds)
+    return whole.astype(np.int64) * SECOND + np.ceil((seconds - whole) * SECOND).astype(np.int64)
+
+
+def round_up(amounts: FloatArray) -> FloatArray:
+    """(n,) rounded up but for the dust of a multiplication, as `units.parse` does."""
+    nearest = np.rint(amounts)
+    return np.where(np.abs(amounts - nearest) <= 1e-9 * np.maximum(1.0, amounts), nearest, np.ceil(amounts))
 
 
 def _quoted(word: str) -> str:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
 
 import numpy as np
 
@@ -15,11 +14,11 @@ from poolwise.model import Machine, Workload
 from poolwise.registry import register
 from poolwise.traces import swf_rows as swf
 from poolwise.traces.format import TraceFormat
+from poolwise.traces.memory import LARGEST, MemoryField, check_scale, substitute
+from poolwise.traces.numbers import round_up, to_ns
+from poolwise.traces.selection import select
 from poolwise.traces.swf_rows import Rows
 from poolwise.traces.text import beginning
-from poolwise.units import SECOND, parse
-
-MemoryField = Literal["used-then-requested", "used", "requested"]
 
 _COLUMNS: dict[MemoryField, tuple[int, ...]] = {
     "used-then-requested": (swf.USED_MEMORY, swf.REQUESTED_MEMORY),
@@ -28,7 +27,7 @@ _COLUMNS: dict[MemoryField, tuple[int, ...]] = {
 }
 _NAMES = {"user": swf.USER, "group": swf.GROUP, "queue": swf.QUEUE, "partition": swf.PARTITION}
 _LONGEST = 2**31  # seconds: submit + runtime stay below 2**63 ns
-_LARGEST = 2**31  # processors, and MiB per node: their product stays below 2**63
+_LARGEST = 2**31  # processors: times as many MiB they stay below 2**63
 
 
 @register("formats", "swf")
@@ -70,16 +69,19 @@ class SWF(TraceFormat):
 
     def read(self, path: Path, machine: Machine) -> Workload:
         """Read a log for a machine of whole nodes."""
-        substitute = self._substitute()
+        if self.memory_field not in _COLUMNS:
+            raise UnknownNameError.of("memory field", self.memory_field, _COLUMNS, field="memory_field")
+        check_scale(self.memory_scale)
+        unknown = substitute(self.memory_unknown)
         cores = cores_per_node(machine)
         log = swf.read_rows(path, self.extra_columns)
         kilobytes = self._memory(log)
-        log, kilobytes, excluded = _keep(log, kilobytes, exclude_unknown=substitute is None)
+        log, kilobytes, excluded = _keep(log, kilobytes, exclude_unknown=unknown is None)
         runtime, requested, repaired = _times(log)
         nodes, memory = self._demand(log, kilobytes, cores)
         known = kilobytes > 0
-        if substitute is not None and not known.all():
-            memory = np.where(known, memory, substitute)
+        if unknown is not None and not known.all():
+            memory = np.where(known, memory, unknown)
             repaired[f"memory unknown or 0, taken as {self.memory_unknown}"] = int((~known).sum())
         return Workload.of(
             _submit(log),
@@ -93,38 +95,16 @@ class SWF(TraceFormat):
             name=path.name.removesuffix(".gz").removesuffix(".swf"),
         )
 
-    def _substitute(self) -> int | None:
-        """MiB per node of a job whose memory is unknown, None to leave the job out; checks the options on the way."""
-        if self.memory_field not in _COLUMNS:
-            raise UnknownNameError.of("memory field", self.memory_field, _COLUMNS, field="memory_field")
-        if not (math.isfinite(self.memory_scale) and self.memory_scale > 0):
-            raise InputError(
-                f"memory cannot be scaled by {self.memory_scale}", field="memory_scale", remedy="give a number above 0"
-            )
-        if self.memory_unknown == "exclude":
-            return None
-        if self.memory_unknown == "zero":
-            return 0
-        try:
-            amount = parse(self.memory_unknown, "memory")
-        except ValueError as error:
-            raise InputError(
-                str(error), field="memory_unknown", remedy='give "zero", "exclude", or an amount per node such as "4 GiB"'
-            ) from error
-        if amount > _LARGEST:
-            raise InputError(f"{self.memory_unknown} per node is too much", field="memory_unknown", remedy="give less")
-        return amount
-
     def _demand(self, log: Rows, kilobytes: FloatArray, cores: int) -> tuple[IntArray, IntArray]:
         """(n_row,) nodes, and MiB on each of them."""
         for column in (swf.ALLOCATED, swf.REQUESTED_PROCESSORS):
             many = log.values[:, column] > _LARGEST
             log.refuse(many, column, "{value} are more than 2**31 processors", "correct or remove the row")
         processors = log.processors
-        memory = _round_up(kilobytes * np.minimum(processors, cores) / 1024 * self.memory_scale)
+        memory = round_up(kilobytes * np.minimum(processors, cores) / 1024 * self.memory_scale)
         for column in _COLUMNS[self.memory_field]:
             log.refuse(
-                (memory > _LARGEST) & (log.values[:, column] > 0),
+                (memory > LARGEST) & (log.values[:, column] > 0),
                 column,
                 "{value} KB per processor would be more than 2**31 MiB on each node",
                 "if the log gives bytes per job, convert it: `poolwise trace convert --memory-bytes-per-job`",
@@ -158,17 +138,7 @@ def _keep(log: Rows, kilobytes: FloatArray, *, exclude_unknown: bool) -> tuple[R
         "processors unknown or 0": log.processors <= 0,
         "memory unknown or 0": (kilobytes <= 0) if exclude_unknown else np.zeros(len(log), dtype=np.bool_),
     }
-    keep = np.ones(len(log), dtype=np.bool_)
-    excluded = {}
-    for reason, bad in reasons.items():
-        if count := int((keep & bad).sum()):
-            excluded[reason] = count
-        keep &= ~bad
-    if not keep.any():
-        why = ", ".join(f"{reason}: {count}" for reason, count in excluded.items())
-        raise InputError(
-            f"no row can be used ({why})", file=log.path, remedy="give a trace with submit time, runtime and processors"
-        )
+    keep, excluded = select(reasons, log.path, "give a trace with submit time, runtime and processors")
     return Rows(log.path, log.comments, log.line[keep], log.values[keep]), kilobytes[keep], excluded
 
 
@@ -186,7 +156,7 @@ def _times(log: Rows) -> tuple[IntArray, IntArray, dict[str, int]]:
         "requested time below the runtime, taken as the runtime": int(below.sum()),
     }
     repaired = {reason: count for reason, count in counts.items() if count}
-    return _to_ns(runtime), _to_ns(np.maximum(requested, runtime)), repaired
+    return to_ns(runtime), to_ns(np.maximum(requested, runtime)), repaired
 
 
 def _submit(log: Rows) -> IntArray:
@@ -199,7 +169,7 @@ def _submit(log: Rows) -> IntArray:
         "{value} is more than 68 years after the first job",
         "times are in seconds; correct the row",
     )
-    return _to_ns(since)
+    return to_ns(since)
 
 
 def _attributes(log: Rows) -> dict[str, IntArray | FloatArray]:
@@ -213,18 +183,6 @@ def _attributes(log: Rows) -> dict[str, IntArray | FloatArray]:
     if bool((waited >= 0).any()):
         found["wait_s"] = np.where(waited >= 0, waited, np.nan)
     return found
-
-
-def _to_ns(seconds: FloatArray) -> IntArray:
-    """Whole nanoseconds, rounded up; whole seconds exactly, however many."""
-    whole = np.floor(seconds)
-    return whole.astype(np.int64) * SECOND + np.ceil((seconds - whole) * SECOND).astype(np.int64)
-
-
-def _round_up(amounts: FloatArray) -> FloatArray:
-    """Round up but for the dust of the multiplication, as `units.parse` does."""
-    nearest = np.rint(amounts)
-    return np.where(np.abs(amounts - nearest) <= 1e-9 * np.maximum(1.0, amounts), nearest, np.ceil(amounts))
 
 
 def _is_number(word: str) -> bool:

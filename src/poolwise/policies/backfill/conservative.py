@@ -31,7 +31,7 @@ class Conservative(BackfillPolicy):
         Reservations only take away, so a job that does not fit from now on beside those made so far never will. Behind the
         last job that may still start now reservations have no effect, and are not made: most passes end after a few.
         """
-        workload, profile = snapshot.workload, _Profile(snapshot)
+        workload, profile = snapshot.workload, Profile(snapshot)
         waiting = jobs[np.argsort(-priority, kind="stable")]
         starts: list[Start] = []
         able, at = profile.able_now(waiting, np.arange(len(waiting)), placement), 0
@@ -44,7 +44,7 @@ class Conservative(BackfillPolicy):
         return starts
 
 
-class _Profile:
+class Profile:
     """What is free from each of a list of instants on."""
 
     def __init__(self, snapshot: Snapshot) -> None:
@@ -84,7 +84,7 @@ class _Profile:
         blocked = np.append(times[shut], _NEVER)  # when a start at k meets the next such instant
         following = blocked[np.searchsorted(shut, np.arange(len(times)))]
         for k in np.flatnonzero(times + int(view.workload.requested[job]) <= following).tolist():
-            found, end = self._fit(job, k, placement)
+            found, end = self.fit(job, k, placement)
             if found is not None:
                 self._occupy(k, end, found)
                 return int(times[k]), found
@@ -94,7 +94,7 @@ class _Profile:
             f"job in row {job} fits at no time, though it fits the empty machine: its placement policy is not monotone"
         )
 
-    def _fit(self, job: int, k: int, placement: PlacementPolicy) -> tuple[Placement | None, int]:
+    def fit(self, job: int, k: int, placement: PlacementPolicy) -> tuple[Placement | None, int]:
         """Placement and end for a start at instant k: the runtime depends on the placement, which depends on the interval."""
         times, view = self.times, self.snapshot
         start, length = int(times[k]), int(view.workload.requested[job])
