@@ -5,15 +5,17 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, get_args
 
+from poolwise.engine import compiled
 from poolwise.engine.simulated import Disturbance, Simulation
+from poolwise.errors import InputError, UnknownNameError
 from poolwise.interfaces import PerformanceModel, Scheduler
 from poolwise.loop import Observer, run
 from poolwise.model import Machine, Schedule, Workload
 from poolwise.performance.ideal import Ideal
 
-Engine = Literal["auto", "reference"]
+Engine = Literal["auto", "reference", "compiled"]
 
 
 @dataclass(frozen=True)
@@ -46,14 +48,27 @@ def simulate(
     truth, estimate
         How long runs take, and what the scheduler believes (the truth if not given).
     engine
-        "reference" is the readable simulator that takes any scheduler; "auto" takes the fastest that can run this.
+        "reference" is the readable simulator that takes any scheduler; "compiled" replays list scheduling on racks in
+        kernels, with the same result, and raises InputError where it cannot; "auto" takes the fastest that can run this.
     disturbances, requeue, pass_per_event, observer
         See `Simulation` and `loop.run`.
     """
+    truth = truth if truth is not None else Ideal()
+    if engine not in get_args(Engine):
+        raise UnknownNameError.of("engine", engine, get_args(Engine), field="engine")
+    if engine != "reference":
+        why = compiled.unsupported(
+            machine, workload, scheduler, truth, estimate, disturbances=disturbances, observer=observer
+        )
+        if not why:
+            schedule, wall = compiled.replay(machine, workload, scheduler, truth, estimate, pass_per_event=pass_per_event)
+            return Result(schedule, "compiled", wall)
+        if engine == "compiled":
+            raise InputError(f"no kernel runs this: {why}", field="engine", remedy='take the engine "reference" or "auto"')
     simulation = Simulation(
         machine,
         workload,
-        truth if truth is not None else Ideal(),
+        truth,
         estimate,
         disturbances=disturbances,
         requeue=requeue,

@@ -1,0 +1,234 @@
+"""A study of list scheduling on racks as the arrays that the kernels replay."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from poolwise.arrays import BoolArray, FloatArray, IntArray
+from poolwise.errors import PolicyError
+from poolwise.interfaces import PerformanceModel, QueuePolicy
+from poolwise.model import Machine, Queue, Refusal, Snapshot, Workload
+from poolwise.model.runs import RunTable
+from poolwise.performance.remote_memory import RemoteMemory, mean_factor, sensitivity, sld_factor
+from poolwise.policies.backfill.conservative import Conservative
+from poolwise.policies.backfill.easy import Easy
+from poolwise.policies.order.priorities import FAIR, FM, WFP3
+from poolwise.policies.placement.racks import RackPlacement
+from poolwise.schedulers.list import ListScheduler
+
+if TYPE_CHECKING:
+    from poolwise.kernels.state import Index, Jobs, Order, Profile, Racks, Rules, Runs, Tree
+    from poolwise.kernels.state import Queue as Waiting
+
+DEEP_QUEUE = 512
+"""Waiting jobs beyond which an index pays; below, scanning them is cheaper than keeping one up to date."""
+
+T = TypeVar("T", bound=np.generic)
+
+
+class Arrays(NamedTuple):
+    """The arguments of the kernel `replay`."""
+
+    jobs: Jobs
+    order: Order
+    rules: Rules
+    racks: Racks
+    queue: Waiting
+    layout: Index
+    tree: Tree
+    profile: Profile
+    runs: Runs
+    now: IntArray
+
+
+class Columns:
+    """The parts of a run, and what the kernels need of them.
+
+    Parameters
+    ----------
+    machine, workload, scheduler
+        What `unsupported` has no objection to.
+    truth, estimate
+        `Ideal` or `RemoteMemory`.
+    """
+
+    def __init__(
+        self,
+        machine: Machine,
+        workload: Workload,
+        scheduler: ListScheduler,
+        truth: PerformanceModel,
+        estimate: PerformanceModel,
+    ) -> None:
+        assert isinstance(scheduler.placement, RackPlacement)
+        self.machine, self.workload, self.scheduler = machine, workload, scheduler
+        self.placement = scheduler.placement
+        self.truth, self.estimate = truth, estimate
+        self.empty = Snapshot(
+            0, machine, workload, machine.capacity, machine.capacity, RunTable(machine.capacity.size), estimate
+        )
+
+    def arrays(self, warm_up: int, per_event: bool) -> Arrays:
+        """Lay out everything that a replay starts from."""
+        from poolwise.kernels import state
+        from poolwise.kernels.index import empty_index, plant
+
+        n = len(self.workload)
+        able = self._able()
+        order = self._order(able)
+        now = _blank(state.N_NOW)
+        now[state.HEAD], now[state.WARM] = -1, int(warm_up > 0)
+        warm = _blank(min(warm_up, n))
+        queue = state.Queue(_blank(n), _blank(n) - 1, _blank(n), _blank(n), warm)
+        runs = state.Runs(
+            job=_blank(n),
+            start=_blank(n),
+            end=_blank(n),
+            expected=_blank(n),
+            offset=_blank(n + 1),
+            rack=_blank(max(n, 1024)),
+            nodes=_blank(max(n, 1024)),
+            memory=_blank(max(n, 1024)),
+            ending=_blank(n),
+            due=_blank(n),
+            rejected=_blank(n),
+        )
+        rules = self._rules(warm_up, per_event)
+        return Arrays(self._jobs(able), order, rules, self._racks(), queue, empty_index(), plant(0), self.profile(0), runs, now)
+
+    def profile(self, size: int) -> Profile:
+        """Return a profile with room for so many instants."""
+        from poolwise.kernels.state import Profile
+
+        n_rack = len(self.machine.racks.nodes)
+        rows = (np.zeros((size, n_rack), dtype=np.int64) for _ in range(2))
+        return Profile(_blank(size), *rows, _blank(1), _blank(n_rack), _blank(n_rack))
+
+    def refusals(self, jobs: IntArray) -> dict[int, str]:
+        """Reasons why jobs (k,) do not fit the empty machine, found once for each size of job."""
+        reasons: dict[tuple[int, int], str] = {}
+        out: dict[int, str] = {}
+        for job in jobs.tolist():
+            size = int(self.workload.nodes[job]), int(self.workload.memory[job])
+            if size not in reasons:
+                found = self.placement.place(self.workload.job(job), self.empty)
+                assert isinstance(found, Refusal)
+                reasons[size] = f"cannot fit on the empty machine: {found.reason}"
+            out[job] = reasons[size]
+        return out
+
+    def check(self, priority: FloatArray, jobs: IntArray) -> FloatArray:
+        """Return the keys of jobs (k,), their negative priorities; raises PolicyError as the reference engine does."""
+        if priority.shape != jobs.shape or bool(np.isnan(priority).any()):
+            name = type(self.scheduler.order).__name__
+            raise PolicyError(f"{name} must return {len(jobs)} priorities that are numbers, got {priority!r}")
+        return -priority
+
+    def _able(self) -> BoolArray:
+        """(n_job,) which jobs fit the empty machine."""
+        rows, full = np.arange(len(self.workload)), self.machine.capacity[None]
+        blocks = np.array_split(rows, len(rows) // 65536 + 1)  # blocks keep the temporaries small
+        return np.concatenate([self.placement.screen(some, full, self.empty) for some in blocks])
+
+    def _jobs(self, able: BoolArray) -> Jobs:
+        from poolwise.kernels.state import Jobs
+
+        workload, local = self.workload, self.machine.local_memory
+        remote = np.maximum(workload.memory - local, 0)
+        ratio = np.zeros(len(workload))
+        np.divide(remote, workload.memory, out=ratio, where=remote > 0)
+        near, far = self._factors(self.truth, remote > 0)
+        believed_near, believed_far = (near, far) if self.estimate == self.truth else self._factors(self.estimate, remote > 0)
+        asked = workload.requested.astype(np.float64)
+        slow = believed_near * ratio
+        if self.placement.scope == "system":
+            # a mixture may round to just below both its parts
+            slow = np.minimum(believed_near, believed_far) * ratio * (1 - 1e-12)
+        length = np.ceil(asked).astype(np.int64) + np.ceil(asked * slow).astype(np.int64)
+        work = workload.duration.astype(np.float64)
+        factors = (ratio, near, far, believed_near, believed_far)
+        fixed = (workload.submit, workload.nodes, remote, able, work, asked, *factors, length)
+        return Jobs(*(_fixed(column) for column in fixed))
+
+    def _factors(self, model: PerformanceModel, remote: BoolArray) -> tuple[FloatArray, FloatArray]:
+        """(n_job,) slowdowns of each job with all its memory near, and far; 0 for jobs without remote memory."""
+        near, far = np.zeros(len(self.workload)), np.zeros(len(self.workload))
+        if not isinstance(model, RemoteMemory) or model.expect == "none" or not remote.any():
+            return near, far
+        for factor, latency in ((near, model.near_ns), (far, model.far_ns)):
+            if model.expect == "mean":
+                factor[remote] = mean_factor(latency, model.curve)
+                continue
+            u = sensitivity(self.workload, model.seed)[remote]
+            if model.curve == "quantile":  # depends on floor(11 u) alone
+                steps = np.array([sld_factor((k + 0.5) / 11, latency) for k in range(11)])
+                factor[remote] = steps[(u * 11).astype(np.int64)]
+            else:
+                factor[remote] = [sld_factor(value, latency, model.curve) for value in u.tolist()]
+        return near, far
+
+    def _order(self, able: BoolArray) -> Order:
+        """Say how the keys follow, and give those that never change."""
+        from poolwise.kernels.state import ASKED, CUBIC, LINEAR, STATIC, Order
+
+        order, workload, none = self.scheduler.order, self.workload, _fixed(np.zeros(0))
+        key, submit = np.zeros(len(workload)), _fixed(workload.submit)
+        if type(order) in (FAIR, FM):
+            divisor = _fixed(self._divisor(order))
+            return Order(LINEAR, key, submit, divisor, none, divisor)
+        if type(order) is WFP3:
+            divisor, nodes = _fixed(workload.requested_s), _fixed(workload.nodes.astype(np.float64))
+            return Order(CUBIC, key, submit, divisor, nodes, _fixed(divisor / np.cbrt(nodes)))
+        if order.kind == "static":
+            jobs = np.flatnonzero(able)
+            queue = Queue(workload)
+            for job in jobs.tolist():
+                queue.add(job)
+            if len(jobs):
+                key[jobs] = self.check(order.priority(queue, self.empty), jobs)
+            return Order(STATIC, key, submit, none, none, none)
+        return Order(ASKED, key, submit, none, none, none)
+
+    def _divisor(self, order: QueuePolicy) -> FloatArray:
+        """(n_job,) d of the priority w / d, its operations in the order of `policies.order.priorities`."""
+        workload, local = self.workload, self.machine.local_memory
+        if isinstance(order, FAIR):
+            return workload.requested_s
+        overload = np.where(workload.memory <= local, 1.0, workload.memory / max(local, 1))
+        divisor: FloatArray = (workload.log10_nodes + 1) * workload.requested_s * overload
+        return divisor
+
+    def _rules(self, warm_up: int, per_event: bool) -> Rules:
+        from poolwise.kernels import state
+
+        backfill = self.scheduler.backfill
+        code = state.CONSERVATIVE if isinstance(backfill, Conservative) else state.NONE
+        if isinstance(backfill, Easy):
+            code = state.EASY if backfill.extra else state.EASY_NO_EXTRA
+        spreads = {"worst": state.WORST, "mean": state.MEAN, "paper": state.PAPER}
+        spread, believed = (
+            spreads[model.spread] if isinstance(model, RemoteMemory) else state.WORST for model in (self.truth, self.estimate)
+        )
+        return state.Rules(self.placement.scope == "system", code, spread, believed, warm_up, per_event, DEEP_QUEUE)
+
+    def _racks(self) -> Racks:
+        from poolwise.kernels.state import Racks
+
+        layout, capacity = self.machine.racks, self.machine.capacity
+        free = capacity[layout.nodes, layout.node_column].copy()
+        pool = np.where(layout.pools >= 0, capacity[layout.pools, layout.memory_column], 0)
+        return Racks(free, pool, *(np.zeros_like(free) for _ in range(4)))
+
+
+def _blank(size: int) -> IntArray:
+    return np.zeros(size, dtype=np.int64)
+
+
+def _fixed(column: NDArray[T]) -> NDArray[T]:
+    """Return a contiguous read-only view: one type of array, so that no kernel is compiled twice."""
+    view = np.ascontiguousarray(column).view()
+    view.setflags(write=False)
+    return view

@@ -1,0 +1,106 @@
+"""The one way a kernel is compiled, and the folder that keeps what was compiled.
+
+Numba notices a change of the file that holds a function, but not of the files it calls into. So the folder is named by a
+hash of all kernel sources together with the versions of Numba and NumPy and the CPU: a kernel in it is never stale.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import tempfile
+import warnings
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from typing import Any, TypeVar, cast
+
+import llvmlite.binding  # type: ignore[import-untyped]  # ships no types
+import numba
+import numpy as np
+
+F = TypeVar("F", bound=Callable[..., object])
+
+njit: Any = numba.njit  # its types do not know all its options, nor those of the configuration
+config: Any = numba.config
+
+
+def kernel(function: F) -> F:
+    """Decorate a function to be compiled at its first call and kept in `folder()`.
+
+    No fastmath: the float64 operations stay in their order and are not contracted into fused multiply-adds, because
+    priorities and slowdowns must have the same bits in every engine. Division follows NumPy: no test for a zero divisor.
+    """
+    return _kept(function)
+
+
+def entry(function: F) -> F:
+    """Decorate a kernel that allocates nothing: all its arrays are the caller's, so none of them need be counted.
+
+    Numba counts the references to each array of a named tuple whenever the tuple goes into a call; where the tuples hold
+    dozens of arrays that is half the time.
+    """
+    return _kept(function, _nrt=False)
+
+
+def step(function: F) -> F:
+    """Decorate a part of an `entry`: no way in from Python and no file of its own, which halves the time to compile."""
+    return cast(F, njit(error_model="numpy", _nrt=False, no_cpython_wrapper=True, no_cfunc_wrapper=True)(function))
+
+
+def _kept(function: F, **options: bool) -> F:
+    before = config.CACHE_DIR
+    config.CACHE_DIR = str(folder())
+    try:
+        return cast(F, njit(cache=True, error_model="numpy", **options)(function))
+    finally:
+        config.CACHE_DIR = before
+
+
+@cache
+def folder() -> Path:
+    """Folder of the compiled kernels; a temporary one, with a warning, where the user's cache cannot be written."""
+    name = f"kernels-{_fingerprint()}"
+    wanted = _cache_root() / "poolwise" / name
+    try:
+        wanted.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=wanted):
+            return wanted
+    except OSError as problem:
+        instead = Path(tempfile.mkdtemp(prefix="poolwise-")) / name
+        instead.mkdir()
+        warnings.warn(
+            f"{wanted} cannot be written ({problem.strerror}): kernels are compiled again in each process", stacklevel=2
+        )
+        return instead
+
+
+def is_compiled() -> bool:
+    """Whether a process has compiled all kernels before and left its mark."""
+    return bool(config.DISABLE_JIT) or _mark().is_file()
+
+
+def mark_compiled() -> None:
+    """Leave the mark that `is_compiled` looks for."""
+    _mark().touch()
+
+
+def _mark() -> Path:
+    return folder() / "complete"
+
+
+def _cache_root() -> Path:
+    for variable in ("NUMBA_CACHE_DIR", "XDG_CACHE_HOME", "LOCALAPPDATA"):
+        if value := os.environ.get(variable):
+            return Path(value)
+    return Path.home() / ".cache"
+
+
+def _fingerprint() -> str:
+    digest = hashlib.sha256()
+    for source in sorted(Path(__file__).parent.glob("*.py")):
+        digest.update(source.name.encode() + b"\0" + source.read_bytes() + b"\0")
+    cpu = f"{llvmlite.binding.get_host_cpu_name()} {llvmlite.binding.get_host_cpu_features().flatten()}"
+    for part in (numba.__version__, np.__version__, llvmlite.__version__, cpu):
+        digest.update(part.encode() + b"\0")
+    return digest.hexdigest()[:16]

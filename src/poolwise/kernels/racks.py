@@ -1,0 +1,153 @@
+"""Where a job fits on racks with memory pools, and how much it is slowed down there.
+
+Source: specs of the memory pools, "Placement" and "Job". The same as `policies.placement.racks` and
+`performance.remote_memory`, operation by operation.
+"""
+
+from __future__ import annotations
+
+import math
+
+from poolwise.arrays import IntArray
+from poolwise.kernels.jit import step
+from poolwise.kernels.state import MEAN, PAPER, Jobs
+
+
+@step
+def total(amounts: IntArray) -> int:
+    """Sum over the racks; a loop compiles much faster than the method of the array."""
+    whole = 0
+    for r in range(amounts.size):
+        whole += amounts[r]
+    return whole
+
+
+@step
+def copy(source: IntArray, target: IntArray) -> None:
+    """Copy amounts of all racks; a loop compiles much faster than a slice."""
+    for r in range(source.size):
+        target[r] = source[r]
+
+
+@step
+def fits(n: int, remote: int, anywhere: bool, free: IntArray, pool: IntArray) -> bool:
+    """Whether n nodes with `remote` MiB each find room. Monotone: less free never lets a job fit."""
+    nodes = 0
+    if remote == 0 or anywhere:
+        memory = 0
+        for r in range(free.size):
+            nodes += free[r]
+            memory += pool[r]
+        return nodes >= n and (remote == 0 or memory >= n * remote)
+    for r in range(free.size):
+        if pool[r] >= free[r] * remote:  # spares the division
+            nodes += free[r]
+        else:
+            nodes += pool[r] // remote
+        if nodes >= n:
+            return True
+    return False
+
+
+@step
+def place(n: int, remote: int, anywhere: bool, free: IntArray, pool: IntArray, take: IntArray, borrow: IntArray) -> bool:
+    """Find nodes (`take`) and MiB (`borrow`) for each rack; False if there is no room."""
+    if not fits(n, remote, anywhere, free, pool):
+        return False
+    whole = -1  # a rack that holds the whole job, the one with most free nodes
+    for r in range(free.size):
+        take[r] = free[r] if remote == 0 or anywhere else min(free[r], pool[r] // remote)
+        borrow[r] = 0
+        if take[r] >= n and (whole < 0 or free[r] > free[whole]):
+            whole = r
+    if whole >= 0:
+        for r in range(free.size):
+            take[r] = n if r == whole else 0
+    else:
+        _fill(n, free, take, borrow)
+    for r in range(free.size):
+        borrow[r] = take[r] * remote
+    if remote and anywhere:
+        _borrow(pool, borrow)
+    return True
+
+
+@step
+def _fill(n: int, free: IntArray, take: IntArray, filled: IntArray) -> None:
+    """Turn offers into nodes taken: racks by (offer, free nodes) descending, then index. `filled` starts as zeros."""
+    while n > 0:
+        best = -1
+        for r in range(free.size):
+            if filled[r] == 0 and take[r] > 0:
+                larger = best < 0 or take[r] > take[best] or (take[r] == take[best] and free[r] > free[best])
+                if larger:
+                    best = r
+        filled[best] = min(n, take[best])
+        n -= filled[best]
+    copy(filled, take)
+
+
+@step
+def _borrow(pool: IntArray, borrow: IntArray) -> None:
+    """Let memory come from any pool: the own rack's first, then those with most left, then the lowest index."""
+    rest = 0
+    for r in range(pool.size):
+        if borrow[r] > pool[r]:
+            rest += borrow[r] - pool[r]
+            borrow[r] = pool[r]
+    while rest > 0:
+        best = 0
+        for r in range(1, pool.size):
+            if pool[r] - borrow[r] > pool[best] - borrow[best]:
+                best = r
+        more = min(rest, pool[best] - borrow[best])
+        borrow[best] += more
+        rest -= more
+
+
+@step
+def inside(remote: int, take: IntArray, borrow: IntArray, spread: int) -> float:
+    """Share of the remote memory in the own rack's pool: of the worst rack, or the mean."""
+    own, nodes, worst = 0, 0, 1.0
+    for r in range(take.size):
+        if take[r] > 0:
+            here = min(borrow[r], take[r] * remote)
+            own += here
+            nodes += take[r]
+            worst = min(worst, here / (take[r] * remote))
+    return own / (nodes * remote) if spread == MEAN else worst
+
+
+@step
+def slowdown(near: float, far: float, ratio: float, share: float, spread: int) -> float:
+    """Extra time per unit of work with `share` of the remote memory near."""
+    if share == 1.0:
+        factor = near
+    elif spread == PAPER:
+        factor = far
+    else:
+        factor = share * near + (1 - share) * far
+    return factor * ratio
+
+
+@step
+def stretch(work: float, slow: float) -> int:
+    """Nanoseconds that work takes at a slowdown."""
+    return math.ceil(work) + math.ceil(work * slow)
+
+
+@step
+def runtime(job: int, jobs: Jobs, take: IntArray, borrow: IntArray, anywhere: bool, spread: int) -> int:
+    """True runtime (ns) of a job where it was just placed."""
+    share = inside(jobs.remote[job], take, borrow, spread) if anywhere and jobs.remote[job] > 0 else 1.0
+    return stretch(jobs.work[job], slowdown(jobs.near[job], jobs.far[job], jobs.ratio[job], share, spread))
+
+
+@step
+def expected(job: int, jobs: Jobs, take: IntArray, borrow: IntArray, anywhere: bool, spread: int) -> int:
+    """Runtime (ns) that the scheduler expects of a job where it was just placed."""
+    if not anywhere or jobs.remote[job] == 0:
+        return int(jobs.length[job])
+    share = inside(jobs.remote[job], take, borrow, spread)
+    slow = slowdown(jobs.believed_near[job], jobs.believed_far[job], jobs.ratio[job], share, spread)
+    return stretch(jobs.asked[job], slow)

@@ -1,0 +1,244 @@
+"""The event loop: take the events of an instant, make one pass, go on.
+
+`replay` returns whenever its caller has to do something (ask a policy, enlarge an array) and goes on where it was when it
+is called again: all its state is in the arrays.
+"""
+
+from __future__ import annotations
+
+from poolwise.arrays import IntArray
+from poolwise.kernels.conservative import conserve, has_instants
+from poolwise.kernels.easy import any_fits, scan
+from poolwise.kernels.indexed import forget, insert, search
+from poolwise.kernels.jit import entry, step
+from poolwise.kernels.racks import place
+from poolwise.kernels.runs import end_first, has_room, start
+from poolwise.kernels.state import (
+    ASK,
+    ASKED,
+    ASKED_PASS,
+    CONSERVATIVE,
+    DEEP,
+    DONE,
+    HEAD,
+    INDEXED,
+    INSTANTS,
+    LAST_TIME,
+    LATE,
+    MAKE_PASS,
+    NEVER,
+    NEXT,
+    PASSES,
+    PHASE,
+    QUIET,
+    REJECTED,
+    ROOM,
+    RUNNING,
+    TAKE_EVENTS,
+    TIME,
+    WAITING,
+    WARM,
+    WARM_FIRST,
+    WARM_LAST,
+    Index,
+    Jobs,
+    Order,
+    Profile,
+    Queue,
+    Racks,
+    Rules,
+    Runs,
+    Tree,
+)
+from poolwise.kernels.waiting import join
+
+SHALLOW = 128
+"""Waiting jobs below which the index is given up again."""
+
+
+@entry
+def replay(
+    jobs: Jobs,
+    order: Order,
+    rules: Rules,
+    racks: Racks,
+    queue: Queue,
+    index: Index,
+    tree: Tree,
+    profile: Profile,
+    runs: Runs,
+    now: IntArray,
+) -> int:
+    """Go on until the events end (DONE) or the caller has to help.
+
+    ASK: write the keys of the waiting jobs. ROOM: give `runs.rack`, `.nodes` and `.memory` at least `now[ROWS]` rows.
+    INSTANTS: give the profile at least `now[ROWS]` instants.
+    DEEP: the queue is so long that an index pays; lay one out (`index.lay_out`). LATE: the clock is beyond `LAST_TIME`.
+    """
+    while True:
+        if now[PHASE] == TAKE_EVENTS:
+            if not _take_events(jobs, order, rules, racks, queue, index, tree, runs, now):
+                return DONE
+            if now[TIME] > LAST_TIME:
+                return LATE
+            now[PHASE] = MAKE_PASS
+        if now[PHASE] == MAKE_PASS:
+            if not has_room(now[WAITING] + now[WARM_LAST] - now[WARM_FIRST], racks, runs, now):
+                return ROOM
+            if now[WARM]:
+                _warm_up(jobs, rules, racks, queue, runs, now)
+        if not (now[WARM] or now[QUIET]) and now[WAITING] > 0:
+            wanted = _pass(jobs, order, rules, racks, queue, index, tree, profile, runs, now)
+            if wanted != DONE:
+                return wanted
+        now[PHASE] = TAKE_EVENTS
+
+
+@step
+def _pass(
+    jobs: Jobs,
+    order: Order,
+    rules: Rules,
+    racks: Racks,
+    queue: Queue,
+    index: Index,
+    tree: Tree,
+    profile: Profile,
+    runs: Runs,
+    now: IntArray,
+) -> int:
+    """Make a pass in the way that suits the rules and the queue; what the caller has to do first, or DONE."""
+    if now[INDEXED] and now[WAITING] < SHALLOW:
+        forget(queue, index, tree, now)
+        now[INDEXED] = 0
+    if not now[INDEXED] and now[WAITING] > rules.deep and order.kind != ASKED and rules.backfill != CONSERVATIVE:
+        if index.leaf.size == 0:
+            return DEEP
+        for k in range(now[WAITING]):
+            insert(queue.job[k], order, index, tree, now)
+        now[INDEXED] = 1
+    if now[INDEXED]:
+        search(jobs, order, rules, racks, queue, index, tree, runs, now)
+        return DONE
+    if now[PHASE] == MAKE_PASS:
+        if not any_fits(jobs, rules, racks, queue, now):
+            return DONE
+        if rules.backfill == CONSERVATIVE and not has_instants(profile, now):
+            return INSTANTS
+        if order.kind == ASKED:
+            now[PHASE] = ASKED_PASS
+            return ASK
+    if rules.backfill == CONSERVATIVE:
+        conserve(jobs, order, rules, racks, queue, profile, runs, now)
+    else:
+        scan(jobs, order, rules, racks, queue, runs, now)
+    return DONE
+
+
+@step
+def _take_events(
+    jobs: Jobs, order: Order, rules: Rules, racks: Racks, queue: Queue, index: Index, tree: Tree, runs: Runs, now: IntArray
+) -> bool:
+    """Let everything happen that happens at the next instant (or one event of it); False if nothing is left."""
+    submit = jobs.submit[now[NEXT]] if now[NEXT] < jobs.submit.size else NEVER
+    end = runs.end[runs.ending[0]] if now[RUNNING] > 0 else NEVER
+    if submit == NEVER and end == NEVER:
+        return False
+    now[TIME] = min(submit, end)
+    now[PASSES] += 1
+    now[QUIET] = 0 if end == now[TIME] else 1
+    while now[RUNNING] > 0 and runs.end[runs.ending[0]] == now[TIME]:
+        end_first(rules, racks, runs, now)
+        if rules.per_event:
+            return True
+    while now[NEXT] < jobs.submit.size and jobs.submit[now[NEXT]] == now[TIME]:
+        _arrive(now[NEXT], jobs, order, rules, queue, index, tree, runs, now)
+        now[NEXT] += 1
+        if rules.per_event:
+            return True
+    return True
+
+
+@step
+def _arrive(
+    job: int, jobs: Jobs, order: Order, rules: Rules, queue: Queue, index: Index, tree: Tree, runs: Runs, now: IntArray
+) -> None:
+    """Let a job wait or turn it away; while the warm-up lasts, a later job waits for its end to be told."""
+    if now[WARM] and job >= rules.warm_up:
+        join(job, queue, now)
+    elif not jobs.able[job]:
+        _reject(job, runs, now)
+        return
+    elif now[WARM]:
+        queue.warm[now[WARM_LAST]] = job
+        now[WARM_LAST] += 1
+    else:
+        join(job, queue, now)
+        if now[INDEXED]:
+            insert(job, order, index, tree, now)
+    now[QUIET] = 0
+
+
+@step
+def _reject(job: int, runs: Runs, now: IntArray) -> None:
+    runs.rejected[now[REJECTED]] = job
+    now[REJECTED] += 1
+
+
+@step
+def _warm_up(jobs: Jobs, rules: Rules, racks: Racks, queue: Queue, runs: Runs, now: IntArray) -> None:
+    """Start warm-up jobs first come, first served; hand over when the last has been submitted and none waits."""
+    while now[WARM_FIRST] < now[WARM_LAST]:
+        job = queue.warm[now[WARM_FIRST]]
+        if not place(jobs.nodes[job], jobs.remote[job], rules.anywhere, racks.free, racks.pool, racks.take, racks.borrow):
+            return
+        start(job, jobs, rules, racks, runs, now)
+        now[WARM_FIRST] += 1
+    last = min(rules.warm_up, jobs.submit.size) - 1
+    if last >= 0 and jobs.submit[last] > now[TIME]:
+        return
+    now[WARM] = 0
+    now[HEAD] = -1
+    now[QUIET] = 0
+    later = now[WAITING]
+    now[WAITING] = 0
+    for k in range(later):  # in the order of arrival: nothing has left the queue yet
+        job = queue.job[k]
+        if jobs.able[job]:
+            queue.job[now[WAITING]], queue.where[job] = job, now[WAITING]
+            now[WAITING] += 1
+        else:
+            queue.where[job] = -1
+            _reject(job, runs, now)
+
+
+@entry
+def unfold(
+    runs: Runs, count: int, node_owner: IntArray, pool_owner: IntArray, columns: IntArray, offset: IntArray, rows: IntArray
+) -> int:
+    """Write the placements of the first `count` runs one row an allocation, a run's nodes before its memory.
+
+    Parameters
+    ----------
+    node_owner, pool_owner
+        (n_rack,) owner numbers.
+    columns
+        (2,) resource columns of nodes and memory.
+    offset
+        (count + 1,) is written.
+    rows
+        (3, >= 2 * rows of the record) owner, resource, amount; written. Returns how many.
+    """
+    at = 0
+    for k in range(count):
+        offset[k] = at
+        for row in range(runs.offset[k], runs.offset[k + 1]):
+            if runs.nodes[row] > 0:
+                rows[0, at], rows[1, at], rows[2, at] = node_owner[runs.rack[row]], columns[0], runs.nodes[row]
+                at += 1
+        for row in range(runs.offset[k], runs.offset[k + 1]):
+            if runs.memory[row] > 0:
+                rows[0, at], rows[1, at], rows[2, at] = pool_owner[runs.rack[row]], columns[1], runs.memory[row]
+                at += 1
+    offset[count] = at
+    return at

@@ -1,0 +1,245 @@
+"""The arrays that kernels share, grouped by what they describe. Names and shapes are the interface of this package."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from poolwise.arrays import BoolArray, FloatArray, IntArray
+
+# Order.kind
+STATIC, LINEAR, CUBIC, ASKED = range(4)
+# Rules.backfill
+NONE, EASY, EASY_NO_EXTRA, CONSERVATIVE = range(4)
+# Rules.spread, Rules.believed_spread
+WORST, MEAN, PAPER = range(3)
+# What `replay` returns
+DONE, ASK, ROOM, INSTANTS, DEEP, LATE = range(6)
+
+OVERDUE = 1_000_000_000
+"""A run past its expected end is expected to end this many ns from now."""
+LAST_TIME = 2**62
+"""A replay stops when the clock passes this, while sums of times still fit 64 bits."""
+NEVER = np.iinfo(np.int64).max
+
+
+class Jobs(NamedTuple):
+    """(n_job,) each, in the order (submit, id), which is the tie rule.
+
+    Attributes
+    ----------
+    submit : ns
+    nodes : whole nodes
+    remote : MiB of remote memory per node
+    able : whether the job fits the empty machine; the others are rejected
+    work, asked : ns of work, and as the scheduler expects it, as float64
+    ratio : remote memory / memory per node
+    near, far : slowdown where all memory is in the pool of the own rack, or of another
+    believed_near, believed_far : the same as the scheduler expects it
+    length : ns, a lower bound of the expected runtime; the expected runtime itself in scope "rack"
+    """
+
+    submit: IntArray
+    nodes: IntArray
+    remote: IntArray
+    able: BoolArray
+    work: FloatArray
+    asked: FloatArray
+    ratio: FloatArray
+    near: FloatArray
+    far: FloatArray
+    believed_near: FloatArray
+    believed_far: FloatArray
+    length: IntArray
+
+
+class Order(NamedTuple):
+    """How the key of a job (its negative priority) follows from its wait w in seconds.
+
+    Attributes
+    ----------
+    kind : STATIC or ASKED (the keys are given), LINEAR (w / divisor) or CUBIC (x * x * x * weight, x = w / divisor)
+    key : (n_job,) negative priority, smaller first, ties by row; up to date for waiting jobs where a pass says so
+    submit : (n_job,) ns
+    divisor, weight : (n_job,), or (0,) where the kind needs none
+    slowness : (n_job,) or (0,); w / slowness grows as the priority does, up to rounding: what the index compares
+    """
+
+    kind: int
+    key: FloatArray
+    submit: IntArray
+    divisor: FloatArray
+    weight: FloatArray
+    slowness: FloatArray
+
+
+class Rules(NamedTuple):
+    """What a replay follows.
+
+    Attributes
+    ----------
+    anywhere : whether a node may use any pool (scope "system")
+    backfill : NONE, EASY, EASY_NO_EXTRA or CONSERVATIVE
+    spread, believed_spread : WORST, MEAN or PAPER
+    warm_up : the first jobs run first come, first served without backfilling until the last of them has started
+    per_event : one pass for each event instead of one for each instant
+    deep : waiting jobs beyond which the queue is indexed
+    """
+
+    anywhere: bool
+    backfill: int
+    spread: int
+    believed_spread: int
+    warm_up: int
+    per_event: bool
+    deep: int
+
+
+class Racks(NamedTuple):
+    """(n_rack,) each.
+
+    Attributes
+    ----------
+    free, pool : free nodes, free MiB of the pool
+    then_free, then_pool : the same at the head's shadow time, jobs taken off that run beyond it
+    take, borrow : nodes and MiB of the placement found last
+    """
+
+    free: IntArray
+    pool: IntArray
+    then_free: IntArray
+    then_pool: IntArray
+    take: IntArray
+    borrow: IntArray
+
+
+class Queue(NamedTuple):
+    """The waiting jobs, in no order.
+
+    Attributes
+    ----------
+    job : (n_job,), the first `now[WAITING]` count
+    where : (n_job,) position of each job in `job`, -1 if it does not wait
+    since : (n_job,) number of the pass in which each job joined
+    chosen : (n_job,) scratch of a pass
+    warm : (n_job,) warm-up jobs that wait, first come, first served; from `now[WARM_FIRST]` to `now[WARM_LAST]`
+    """
+
+    job: IntArray
+    where: IntArray
+    since: IntArray
+    chosen: IntArray
+    warm: IntArray
+
+
+class Index(NamedTuple):
+    """The waiting jobs of a deep queue; see `index` for the layout, `tournament` for the tree.
+
+    Attributes
+    ----------
+    leaf, of : (n_job,) leaf and class of each job, -1 for jobs that never run
+    length : (n_leaf,) `Jobs.length`, ascending within a class
+    first : (n_class + 1,) leaves first[c]:first[c+1] are class c's
+    nodes, least, most : (n_class,) nodes of a class's jobs, least and most remote memory; ascending by (nodes, least)
+    waiting : (n_class,) waiting jobs
+    open, offer, best : (n_class,) scratch of a pass: classes looked at, how much of each is offered, its first job
+    aside : (n_job,) scratch of a pass: jobs taken out for its rest
+    """
+
+    leaf: IntArray
+    of: IntArray
+    length: IntArray
+    first: IntArray
+    nodes: IntArray
+    least: IntArray
+    most: IntArray
+    waiting: IntArray
+    open: IntArray
+    offer: IntArray
+    best: IntArray
+    aside: IntArray
+
+
+class Tree(NamedTuple):
+    """A binary tree over the leaves of an index, the leaves in its second half.
+
+    Attributes
+    ----------
+    winner : (2 * n_leaf,) first job by priority below a node, -1 for none
+    until : (2 * n_leaf,) ns until which the winner surely stays it
+    """
+
+    winner: IntArray
+    until: IntArray
+
+
+class Profile(NamedTuple):
+    """What is free from each of a list of instants on: what conservative backfilling plans with.
+
+    Attributes
+    ----------
+    time : (n_instant,) ns ascending, the first `size[0]` count; the first is now; grown by the caller on INSTANTS
+    free, pool : (n_instant, n_rack)
+    size : (1,)
+    least_free, least_pool : (n_rack,) scratch: the least over an interval
+    """
+
+    time: IntArray
+    free: IntArray
+    pool: IntArray
+    size: IntArray
+    least_free: IntArray
+    least_pool: IntArray
+
+
+class Runs(NamedTuple):
+    """Runs in the order of their starts: the record, and those at work.
+
+    Attributes
+    ----------
+    job, start, end, expected : (n_job,) row of the job, ns
+    offset : (n_job + 1,) rows offset[k]:offset[k+1] are run k's placement
+    rack, nodes, memory : (n_row,) grown by the caller on ROOM
+    ending : (n_job,) heap of the runs at work by (end, run), the first `now[RUNNING]` count
+    due : (n_job,) runs at work by expected end, latest first
+    rejected : (n_job,) jobs turned away, in that order
+    """
+
+    job: IntArray
+    start: IntArray
+    end: IntArray
+    expected: IntArray
+    offset: IntArray
+    rack: IntArray
+    nodes: IntArray
+    memory: IntArray
+    ending: IntArray
+    due: IntArray
+    rejected: IntArray
+
+
+# Rows of `now`, the (N_NOW,) int64 numbers that change
+(
+    TIME,
+    NEXT,  # row of the next arrival
+    WAITING,
+    RUNNING,
+    STARTED,  # runs so far
+    REJECTED,
+    PASSES,
+    PHASE,
+    QUIET,  # 1 if the batch held nothing but jobs turned away
+    WARM_FIRST,
+    WARM_LAST,
+    WARM,  # 1 while the warm-up lasts
+    HEAD,  # job of the reservation that is kept, -1 for none
+    SHADOW,
+    ROWS,  # rows wanted, on ROOM and INSTANTS
+    INDEXED,  # 1 while the index holds the queue
+    CLASSES,  # open classes of the index
+    N_NOW,
+) = range(18)
+
+TAKE_EVENTS, MAKE_PASS, ASKED_PASS = range(3)
+"""Values of now[PHASE]: where `replay` goes on."""
