@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from poolwise.performance.remote_memory import RemoteMemory
     from poolwise.schedulers.list import ListScheduler
     from poolwise.studies import load, run
-    from poolwise.traces import read
+    from poolwise.traces.read import read
 
 __version__ = "0.1.0"
 

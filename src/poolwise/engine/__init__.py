@@ -1,6 +1,6 @@
 """Engines: the reference simulator, and how a run is put together."""
 
-from poolwise.engine.simulate import Result, simulate
+from poolwise.engine.simulate import Engine, Result, simulate
 from poolwise.engine.simulated import Disturbance, Simulation
 
-__all__ = ["Disturbance", "Result", "Simulation", "simulate"]
+__all__ = ["Disturbance", "Engine", "Result", "Simulation", "simulate"]

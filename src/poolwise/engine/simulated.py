@@ -239,9 +239,10 @@ class Simulation:
             return "an owner does not exist"
         if not (int(placement.resource.min()) >= 0 and int(placement.resource.max()) < len(self.machine.resources)):
             return "a resource does not exist"
-        need = np.zeros_like(self._free)
-        np.add.at(need, (placement.owner, placement.resource), placement.amount)
-        if bool((need > self._free)[need > 0].any()):
+        need: dict[tuple[int, int], int] = {}  # of the cells that are named: a table of all owners would cost more with each
+        for _, owner, resource, amount in placement.rows():
+            need[owner, resource] = need.get((owner, resource), 0) + amount
+        if any(amount > self._free[cell] for cell, amount in need.items() if amount):
             return "capacity is not free"
         return ""
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 
 import numpy as np
 
@@ -96,7 +97,7 @@ class Schedule:
         layout, rack = self.machine.racks, self.machine.rack.tolist()
         owner, resource, amount = self.owner.tolist(), self.resource.tolist(), self.amount.tolist()
         bounds, texts = self.offset.tolist(), []
-        for first, last in zip(bounds[:-1], bounds[1:], strict=True):
+        for first, last in pairwise(bounds):
             nodes: dict[int, int] = {}
             memory: dict[int, int] = {}
             for k in range(first, last):

@@ -50,7 +50,8 @@ class FairMemory(Reproduction):
 def notes(results: Results, seeds: int, quick: bool) -> list[str]:
     """What a reader must know before the numbers."""
     said = [
-        f"Generated traces, {seeds} seed{'s' if seeds > 1 else ''}; intervals are 95 % over seeds; times are not divided by 10.",
+        f"Generated traces, {seeds} seed{'s' if seeds > 1 else ''}; intervals are 95 % over seeds. Times are as they are, "
+        "not divided by 10 as in the paper's runs.",
         "Values stand for the paper's population (jobs after the 3000th that end inside the window) unless they say all jobs.",
     ]
     if quick:

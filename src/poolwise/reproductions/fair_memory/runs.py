@@ -161,12 +161,14 @@ def _runs(batch: Batch, size: int, workload: Workload) -> Iterator[tuple[str, st
 
 
 def _nodes_only(batch: Batch) -> Iterator[dict[str, Any]]:
-    """FM behind a reservation that looks at nodes only, and behind EASY, on the first jobs: this one has no compiled kernel."""
+    """FM and SJF with reservations that look at nodes only, and with EASY, on the first jobs: there is no kernel for it."""
     paper = MACHINES[batch.machine]
     machine, workload = paper.pooled(paper.limited), generate(paper.generator, seed=batch.seed, jobs=NODES_ONLY_JOBS)
     for variant, backfill in (("nodes_only", EasyNodesOnly()), ("nodes_only_reference", Easy())):
-        scheduler = WarmUp.before(_list(FM(), "rack", backfill), WARM_UP)
-        yield {**_key(batch, variant, "fm", paper.limited), **_measure(_run(workload, machine, scheduler, batch.seed), None)}
+        for order in ("sjf", "fm"):
+            scheduler = WarmUp.before(_list(ORDERS[order], "rack", backfill), WARM_UP)
+            outcomes = _run(workload, machine, scheduler, batch.seed)
+            yield {**_key(batch, variant, order, paper.limited), **_measure(outcomes, None)}
 
 
 def _list(order: Any, scope: Any, backfill: Any = None) -> ListScheduler:
