@@ -54,7 +54,7 @@ def _table(result: StudyResult) -> object:
     paths, seeds = list(result.study.vary), len({cell.seed for cell in result.cells}) > 1
     ends = [path.rpartition(".")[2] for path in paths]
     for path, end in zip(paths, ends, strict=True):
-        table.add_column(end if ends.count(end) == 1 else path, overflow="fold")
+        table.add_column(end if ends.count(end) == 1 else path, no_wrap=True)
     for name in [*(["seed"] if seeds else []), "rejected"]:
         table.add_column(name, justify="right", overflow="fold")
     for heading in _SHOWN.values():

@@ -78,6 +78,10 @@ def _scatter(shown: Scatter, axes: Axes) -> None:
     for k, (label, (x, y)) in enumerate(shown.series.items()):
         line = DASHES[k % len(DASHES)] if shown.joined else "none"
         axes.plot(x, y, color=series_colour(k), marker=marker(k), linestyle=line, label=label)
+        if label in shown.spread:
+            left, right, low, high = (np.asarray(bound) for bound in shown.spread[label])
+            across, up = (np.asarray(x) - left, right - np.asarray(x)), (np.asarray(y) - low, high - np.asarray(y))
+            axes.errorbar(x, y, xerr=across, yerr=up, color=series_colour(k), linestyle="none", linewidth=1, alpha=0.6)
     _dress(axes, shown.x_axis, shown.y_axis)
 
 

@@ -46,12 +46,15 @@ class Curves(Figure):
 
 @dataclass(frozen=True)
 class Scatter(Figure):
-    """Points (x, y) a series, joined where `joined` (a Pareto front)."""
+    """Points (x, y) a series, joined where `joined`; `spread` maps a series to its (x low, x high, y low, y high)."""
 
     series: Mapping[str, tuple[Sequence[float], Sequence[float]]] = field(default_factory=dict)
     x_axis: Axis = field(default_factory=lambda: Axis(""))
     y_axis: Axis = field(default_factory=lambda: Axis(""))
     joined: bool = False
+    spread: Mapping[str, tuple[Sequence[float], Sequence[float], Sequence[float], Sequence[float]]] = field(
+        default_factory=dict
+    )
 
 
 @dataclass(frozen=True)

@@ -76,6 +76,10 @@ class StudyResult:
         """What became of every job in a cell."""
         return self._runs.outcomes(self._cell(cell))
 
+    def baseline(self, cell: CellResult) -> Outcomes:
+        """What became of every job under FCFS without backfilling on the same machine; needs `measure.baseline`."""
+        return self._runs.outcomes(self._cell(cell).baseline())
+
     def population(self, cell: CellResult) -> BoolArray:
         """(n_job,) jobs on which a cell was measured."""
         return self._runs.population(self._cell(cell))

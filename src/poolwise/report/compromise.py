@@ -1,0 +1,57 @@
+"""Slowdown against fairness: which orders no other order beats in both."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from poolwise.arrays import FloatArray
+from poolwise.metrics.fairness import waiting_benefit_s
+from poolwise.metrics.intervals import paired_block_bootstrap
+from poolwise.metrics.slowdown import bounded_slowdown
+from poolwise.report.sweep import Sweep
+from poolwise.studies import CellResult, StudyResult
+from poolwise.studies.figure import Axis, Scatter
+
+
+def compromise(result: StudyResult, sweep: Sweep, at: int, where: str) -> Scatter | None:
+    """Draw each series at one x with 95 % intervals; None where fairness was not measured."""
+    if not result.study.measure.baseline or len(sweep.series) < 2:
+        return None
+    points = {s: _point(result, sweep.cells[s, at]) for s in sweep.series if (s, at) in sweep.cells}
+    best = front({series: (p[0], p[3]) for series, p in points.items()})
+    names = {series: f"{series.upper()} (front)" if series in best else series.upper() for series in points}
+    return Scatter(
+        "compromise",
+        f"Slowdown against fairness{where}",
+        "Each order once; to the left is faster, below is fairer. Those marked as front are beaten by no other order in both. "
+        "Bars are 95 % intervals (block bootstrap over the jobs in submission order).",
+        series={names[s]: ([p[0]], [p[3]]) for s, p in points.items()},
+        spread={names[s]: ([p[1]], [p[2]], [p[4]], [p[5]]) for s, p in points.items()},
+        x_axis=Axis("mean bounded slowdown"),
+        y_axis=Axis("discrimination (h per job)"),
+    )
+
+
+def front(points: dict[str, tuple[float, float]]) -> set[str]:
+    """Names of the points that no other point beats in one coordinate without losing in the other (both: less is better)."""
+
+    def beaten(name: str) -> bool:
+        x, y = points[name]
+        return any(a <= x and b <= y and (a, b) != (x, y) for other, (a, b) in points.items() if other != name)
+
+    return {name for name in points if not beaten(name)}
+
+
+def _point(result: StudyResult, cells: Sequence[CellResult]) -> tuple[float, ...]:
+    """Mean, low and high of the slowdown, then of the hours of discrimination per job."""
+    slowdowns: list[FloatArray] = []
+    losses: list[FloatArray] = []
+    for cell in cells:
+        outcomes, baseline, population = result.outcomes(cell), result.baseline(cell), result.population(cell)
+        both = population & baseline.finished
+        slowdowns.append(bounded_slowdown(outcomes)[population])
+        losses.append(np.maximum(-waiting_benefit_s(outcomes, baseline)[both], 0.0) / 3600)
+    spread = [paired_block_bootstrap(np.concatenate(values)) for values in (slowdowns, losses)]
+    return tuple(value for interval in spread for value in (interval.mean, interval.low, interval.high))
