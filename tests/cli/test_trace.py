@@ -1,6 +1,7 @@
 import json
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -113,6 +114,53 @@ def test_a_table_is_not_written_as_swf(shared, tmp_path, capsys):
     code, _, err = call(capsys, "trace", "convert", shared / "published" / "pool_golden_jobs.csv", tmp_path / "out.swf")
     assert code == 2
     assert "only an SWF log" in err
+
+
+def test_an_accounting_export_is_recognised_read_for_a_machine_and_converted(tmp_path, capsys):
+    words = ["--machine", "catalog:cerit-racks"]
+    code, out, err = call(capsys, "trace", "info", "catalog:example-sacct.txt", *words, "--json")
+    content = json.loads(out)
+    assert (code, err) == (0, "")
+    assert content["machine"] == "CERIT racks"
+    assert content["nodes"]["max"] == 43
+    assert content["jobs"] + sum(content["excluded"].values()) == 400
+    target = tmp_path / "jobs.csv"
+    words += ["--memory-field", "requested", "--timezone", "Europe/Berlin"]
+    code, out, err = call(capsys, "trace", "convert", "catalog:example-sacct.txt", target, *words)
+    assert (code, out) == (0, f"{target}: {content['jobs']} jobs\n")
+    for reason, count in {**content["excluded"], **content["repaired"]}.items():
+        assert f"{count:,} rows: {reason}" in err
+    assert len(read(target, Machine.of_racks(1, 1, local=1))) == content["jobs"]
+
+
+def test_gpus_take_whole_nodes_too(tmp_path, capsys):
+    path = tmp_path / "philly.csv"
+    path.write_text("timestamp,duration,num_gpus\n2017-10-09 07:01:55,66.0,9\n")
+    code, out, _ = call(capsys, "trace", "info", path, "--machine-gpus", 8, "--json")
+    assert (code, json.loads(out)["nodes"]["max"]) == (0, 2)
+    code, _, err = call(capsys, "trace", "info", path)
+    assert (code, "--machine-gpus" in err) == (2, True)
+
+
+def test_the_quantiles_of_what_shared_nodes_have_are_shown(tmp_path, capsys):
+    machine = tmp_path / "shared.toml"
+    machine.write_text('version = 1\n[[node]]\nname = "n"\nallocation = "shared"\ncores = 64\n[[rack]]\nnodes = { n = 2 }\n')
+    code, out, err = call(capsys, "trace", "info", "catalog:example-sacct.txt", "--machine", machine)
+    assert (code, err) == (0, "")
+    assert "cores" in out.splitlines()[-9]
+    code, _, err = call(capsys, "trace", "info", "catalog:example-sacct.txt", "--machine", machine, "--nodes", 3)
+    assert (code, "leave out --nodes" in err) == (2, True)
+
+
+def test_help_gives_the_export_that_the_reader_needs(capsys):
+    from poolwise.traces.sacct_rows import REQUIRED
+
+    code, out, _ = call(capsys, "trace", "convert", "--help")
+    assert code == 0
+    page = (Path(__file__).parents[2] / "docs" / "how-to" / "own-log.md").read_text(encoding="utf-8")
+    for text in (out, page):
+        fields = {name for line in text.splitlines() if "fields=" in line for name in line.partition("=")[2].strip().split(",")}
+        assert {*REQUIRED} <= fields
 
 
 def test_help_does_not_load_numpy_or_polars():

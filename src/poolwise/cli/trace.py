@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 if TYPE_CHECKING:
+    from poolwise.model import Machine
     from poolwise.traces import TraceFormat
 
 commands = typer.Typer(help="Look into traces and convert them.", no_args_is_help=True)
@@ -23,7 +24,7 @@ class Target(StrEnum):
 
 
 class MemoryField(StrEnum):
-    """Where the memory of a job stands in SWF."""
+    """Where the memory of a job stands in SWF and sacct."""
 
     BOTH = "used-then-requested"
     USED = "used"
@@ -37,12 +38,20 @@ def _path(reference: str) -> Path:
 
 
 Trace = Annotated[
-    Path, typer.Argument(parser=_path, metavar="TRACE", help="SWF (plain or .gz), a table (CSV, Parquet), or catalog:NAME.")
+    Path,
+    typer.Argument(parser=_path, metavar="TRACE", help="SWF, a table, sacct, openb or Philly (plain or .gz), or catalog:NAME."),
 ]
 Format = Annotated[str, typer.Option(help="Format of the trace: a name from `poolwise list formats`.")]
-Cores = Annotated[int, typer.Option(min=1, help="Cores of a whole node; a job takes ceil(processors / cores) nodes.")]
+MachineFile = Annotated[
+    str | None, typer.Option("--machine", metavar="FILE", help="Machine that the jobs are for: a file, or catalog:NAME.")
+]
+Cores = Annotated[
+    int | None, typer.Option(min=1, help="Cores of a whole node; a job takes ceil(processors / cores) nodes. 1 if not given.")
+]
+GPUs = Annotated[int | None, typer.Option(min=1, help="GPUs of a whole node; a job takes enough nodes for its GPUs.")]
+Zone = Annotated[str | None, typer.Option(help="Zone of times without one (sacct, Philly): Europe/Berlin. UTC if not given.")]
 ExtraColumns = Annotated[int | None, typer.Option(min=0, help="Columns beyond the 18th that every row of an SWF log has.")]
-Field = Annotated[MemoryField | None, typer.Option(help="Where the memory of a job stands in an SWF log.")]
+Field = Annotated[MemoryField | None, typer.Option(help="Where the memory of a job stands (SWF, sacct).")]
 Unknown = Annotated[str | None, typer.Option(help='Jobs of unknown memory: zero, exclude, or an amount per node: "4 GiB".')]
 Scale = Annotated[float | None, typer.Option(help="Factor on the memory of every job.")]
 
@@ -51,42 +60,60 @@ Scale = Annotated[float | None, typer.Option(help="Factor on the memory of every
 def info(
     trace: Trace,
     format: Format = "auto",
-    machine_cores: Cores = 1,
+    machine: MachineFile = None,
+    machine_cores: Cores = None,
+    machine_gpus: GPUs = None,
     nodes: Annotated[int | None, typer.Option(min=1, help="Nodes of the machine: adds the load and jobs too large.")] = None,
     extra_columns: ExtraColumns = None,
     memory_field: Field = None,
     memory_unknown: Unknown = None,
     memory_scale: Scale = None,
+    timezone: Zone = None,
     json: Annotated[bool, typer.Option("--json", help="Print exactly one JSON object.")] = False,
 ) -> None:
     """Say what is in a trace: jobs, span, load, quantiles, and what was left out or repaired."""
     from poolwise import traces
     from poolwise.cli.output import print_json
-    from poolwise.model import Machine
 
     options = _options(
-        extra_columns=extra_columns, memory_field=memory_field, memory_unknown=memory_unknown, memory_scale=memory_scale
+        extra_columns=extra_columns,
+        memory_field=memory_field,
+        memory_unknown=memory_unknown,
+        memory_scale=memory_scale,
+        timezone=timezone,
     )
-    machine = Machine.of_racks(1, nodes or 1, cores=machine_cores)
-    workload = traces.choose(trace, format, **options).read(trace, machine)
-    content = traces.info(workload, machine if nodes else None)
+    target = _machine(machine, machine_cores=machine_cores, machine_gpus=machine_gpus, nodes=nodes)
+    workload = traces.choose(trace, format, **options).read(trace, target)
+    content = traces.info(workload, target if machine or nodes else None)
     if json:
         print_json(content)
     else:
         _print_info(content)
 
 
-@commands.command()
+_EXPORT = (
+    "Slurm accounting is exported so:",
+    "fields=JobIDRaw,Submit,Start,State,NNodes,AllocCPUS,ElapsedRaw",
+    "fields=$fields,TimelimitRaw,ReqMem,MaxRSS,NTasks,Partition,AllocTRES",
+    "TZ=UTC sacct -a --parsable2 -S 2026-03-01 -E 2026-04-01 -o $fields > jobs.txt",
+)
+"""Lines short enough to be copied from a terminal of 80 columns."""
+
+
+@commands.command(epilog="\n\n".join(_EXPORT))
 def convert(
     trace: Trace,
     out: Annotated[Path, typer.Argument(help="Where to write: .parquet, .csv, .csv.gz, .swf or .swf.gz.")],
     to: Annotated[Target | None, typer.Option(help="What to write; by the ending of OUT if not given.")] = None,
     format: Format = "auto",
-    machine_cores: Cores = 1,
+    machine: MachineFile = None,
+    machine_cores: Cores = None,
+    machine_gpus: GPUs = None,
     extra_columns: ExtraColumns = None,
     memory_field: Field = None,
     memory_unknown: Unknown = None,
     memory_scale: Scale = None,
+    timezone: Zone = None,
     memory_bytes_per_job: Annotated[
         bool, typer.Option("--memory-bytes-per-job", help="SWF to SWF: field 10 counts bytes per job, field 7 means nothing.")
     ] = False,
@@ -94,15 +121,19 @@ def convert(
 ) -> None:
     """Convert a trace into a job table (Parquet, CSV), or an SWF log into one of plain 18 fields.
 
-    A table has the jobs that can be simulated; SWF to SWF keeps every row.
+    A table has the jobs that can be simulated, in whole nodes or what else the machine has; every row that is left out or
+    repaired is counted by reason. SWF to SWF keeps every row.
     """
     from poolwise import traces
     from poolwise.cli.console import out as console
     from poolwise.errors import InputError
-    from poolwise.model import Machine
 
     options = _options(
-        extra_columns=extra_columns, memory_field=memory_field, memory_unknown=memory_unknown, memory_scale=memory_scale
+        extra_columns=extra_columns,
+        memory_field=memory_field,
+        memory_unknown=memory_unknown,
+        memory_scale=memory_scale,
+        timezone=timezone,
     )
     chosen = traces.choose(trace, format, **options)
     if to is Target.SWF or (to is None and out.name.removesuffix(".gz").endswith(".swf")):
@@ -111,7 +142,7 @@ def convert(
         if memory_bytes_per_job or comment:
             field = "memory_bytes_per_job" if memory_bytes_per_job else "comment"
             raise InputError("only for SWF to SWF", field=field, remedy="convert to SWF first, that into a table")
-        workload = chosen.read(trace, Machine.of_racks(1, 1, cores=machine_cores))
+        workload = chosen.read(trace, _machine(machine, machine_cores=machine_cores, machine_gpus=machine_gpus))
         traces.write_table(workload, out)
         _tell(workload.excluded, "excluded")
         _tell(workload.repaired, "repaired")
@@ -135,6 +166,28 @@ def _to_swf(trace: Path, out: Path, chosen: TraceFormat, memory_bytes_per_job: b
     )
     _tell(changed, "changed")
     return rows
+
+
+def _machine(file: str | None, *, nodes: int | None = None, **each: int | None) -> Machine:
+    """Read the machine file, or build a rack of whole nodes with `machine_cores` and `machine_gpus` each."""
+    from dataclasses import replace
+
+    import numpy as np
+
+    from poolwise import catalog
+    from poolwise.errors import InputError
+    from poolwise.model import Machine
+
+    if file is not None:
+        from poolwise.studies import load_machine
+
+        for name, given in {"nodes": nodes, **each}.items():
+            if given is not None:
+                raise InputError("the machine file says it", field=name, remedy=f"leave out --{name.replace('_', '-')}")
+        return load_machine(catalog.resolve("machines", file))
+    machine = Machine.of_racks(1, nodes or 1, cores=each["machine_cores"] or 1)
+    gpus = np.array([each["machine_gpus"] or 0], dtype=np.int64)
+    return replace(machine, per_node={**machine.per_node, "gpu": gpus})
 
 
 def _options(**given: object) -> dict[str, Any]:
@@ -167,7 +220,8 @@ def _print_info(content: Mapping[str, Any]) -> None:
         for reason, count in content[what].items():
             table.add_row(f"{what}: {reason}", f"{count:,}")
     out.print(table)
-    quantiles = Table("quantile", "nodes", "runtime", "memory per node", box=None, pad_edge=False)
+    asked = content["requests"]
+    quantiles = Table("quantile", "nodes", "runtime", "memory per node", *asked, box=None, pad_edge=False)
     for name, nodes in content["nodes"].items():
         memory = content["memory_mib"].get(name)
         quantiles.add_row(
@@ -175,6 +229,7 @@ def _print_info(content: Mapping[str, Any]) -> None:
             f"{nodes:,.0f}",
             format_time(content["runtime_s"][name]),
             "unknown" if memory is None else format_memory(memory),
+            *(f"{amounts[name]:,.0f}" for amounts in asked.values()),
         )
     out.print(quantiles)
 

@@ -14,7 +14,7 @@ from poolwise.studies import StudyResult
 
 GOAL = "mean_bounded_slowdown"
 ENOUGH = 0.10
-"""A pool is enough when the best order's mean bounded slowdown there is within this share of the best at any size."""
+"""A pool is enough when no size can run more jobs and the best order's mean bounded slowdown is within this of the least."""
 
 
 @dataclass(frozen=True)
@@ -68,7 +68,9 @@ def answer(result: StudyResult, sweep: Sweep) -> Answer | None:
     values = [sweep.value(GOAL, found[0], at) if found else np.inf for at, found in enumerate(best)]
     if not np.isfinite(values).any():
         return None
-    at = next(k for k, value in enumerate(values) if value <= (1 + ENOUGH) * min(values))
+    turned_away = [_rejected(sweep, at) for at in range(len(sweep.x))]
+    able = [value if count == min(turned_away) else np.inf for value, count in zip(values, turned_away, strict=True)]
+    at = next(k for k, value in enumerate(able) if value <= (1 + ENOUGH) * min(able))
     series = best[at][0]
     choice = _slowdowns(result, sweep, series, at)
     rivals = tuple(_compare(choice, s, _slowdowns(result, sweep, s, at)) for s in sweep.best(GOAL, at) if s != series)
@@ -77,6 +79,11 @@ def answer(result: StudyResult, sweep: Sweep) -> Answer | None:
         for k in range(len(sweep.x))
     )
     return Answer(series, at, values[at], len(choice), rivals, sizes)
+
+
+def _rejected(sweep: Sweep, at: int) -> int:
+    """Most jobs that a run at a size could never take."""
+    return max((sum(cell.rejected.values()) for s in sweep.series for cell in sweep.cells.get((s, at), ())), default=0)
 
 
 def _compare(choice: FloatArray, label: str, other: FloatArray) -> Comparison:

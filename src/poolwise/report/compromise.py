@@ -34,6 +34,31 @@ def compromise(result: StudyResult, sweep: Sweep, at: int, where: str) -> Scatte
     )
 
 
+def compromise_over_sizes(result: StudyResult, sweep: Sweep) -> Scatter | None:
+    """Draw each series as a path over the sizes, and name the front of each size; None where fairness was not measured."""
+    if not result.study.measure.baseline or len(sweep.series) < 2 or len(sweep.x) < 2:
+        return None
+    points = {key: _point(result, cells) for key, cells in sweep.cells.items()}
+    fronts = []
+    for at, label in enumerate(sweep.labels):
+        best = front({s: (points[s, at][0], points[s, at][3]) for s in sweep.series if (s, at) in points})
+        fronts.append(f"{label}: {', '.join(series.upper() for series in sweep.series if series in best)}")
+    paths = {}
+    for series in sweep.series:
+        found = [points[series, at] for at in range(len(sweep.x)) if (series, at) in points]
+        paths[series.upper()] = ([p[0] for p in found], [p[3] for p in found])
+    least = min(y for _, ys in paths.values() for y in ys)
+    return Scatter(
+        "compromise_over_sizes",
+        "Slowdown against fairness over pool sizes",
+        f"A path an order, a point a size; the smallest pools lie to the right. Front of each size: {'; '.join(fronts)}.",
+        series=paths,
+        x_axis=Axis("mean bounded slowdown", log=True),
+        y_axis=Axis("discrimination (h per job)", log=least > 0),
+        joined=True,
+    )
+
+
 def front(points: dict[str, tuple[float, float]]) -> set[str]:
     """Names of the points that no other point beats in one coordinate without losing in the other (both: less is better)."""
 

@@ -9,7 +9,7 @@ from poolwise.metrics import METRICS
 from poolwise.metrics.slowdown import bounded_slowdown
 from poolwise.report import words
 from poolwise.report.answer import Answer, answer
-from poolwise.report.compromise import compromise
+from poolwise.report.compromise import compromise, compromise_over_sizes
 from poolwise.report.page import Page, Row, Section, Table
 from poolwise.report.page import write as write_page
 from poolwise.report.sweep import Sweep
@@ -79,8 +79,8 @@ def _figures(result: StudyResult, sweep: Sweep, found: Answer | None) -> list[Fi
         caption = "Share of jobs whose bounded slowdown exceeds the value on the x axis."
         x_axis = Axis("bounded slowdown", log=True)
         title = f"Who waits longest{where}"
-        if (front := compromise(result, sweep, found.at, where)) is not None:
-            shown.append(front)
+        fronts = (compromise(result, sweep, found.at, where), compromise_over_sizes(result, sweep))
+        shown += [front for front in fronts if front is not None]
         shown.append(Distribution("tail", title, caption, samples, x_axis, "jobs that fare worse", tail=True))
     return shown
 

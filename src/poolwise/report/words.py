@@ -33,12 +33,14 @@ def because(found: Answer, sweep: Sweep) -> list[str]:
             continue
         if at == found.at - 1:
             said.append(
-                f"The next smaller pool, {sweep.labels[at]}, makes it {_plain(other.value)} ({_more(other.ratio)}): too small."
+                f"The next smaller pool, {sweep.labels[at]}, makes it {_plain(other.value)} ({_more(other.ratio)})"
+                + (", too small." if other.certain else "; the two sizes cannot be told apart on this log.")
             )
         elif at == len(found.sizes) - 1:
             said.append(
                 f"The largest pool tried, {sweep.labels[at]}, brings {_plain(other.value)} ({_more(other.ratio)}); "
-                f"a size counts as enough when the best order is within {100 * ENOUGH:.0f} % of its best at any size."
+                f"a size counts as enough when it rejects no more jobs than any other and the best order is within {100 * ENOUGH:.0f} % "
+                "of the least."
             )
     if len(sweep.x) > 1 and found.at == len(sweep.x) - 1:
         said.append("The slowdown still falls at the largest size tried: the right size may be larger.")

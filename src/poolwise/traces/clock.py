@@ -50,31 +50,31 @@ def seconds(words: Sequence[str], local: tzinfo) -> tuple[IntArray, int]:
     found = np.empty(len(words), dtype=np.int64)
     repeated = 0
     for position, word in enumerate(words):
-        if _COUNT.fullmatch(word):
-            found[position] = int(word)
-            continue
         try:
-            time = datetime.fromisoformat(word) if _TIME.fullmatch(word) else None
-            if time is not None and time.tzinfo is None:
-                time = time.replace(tzinfo=local)
-                repeated += _is_repeated(time, position)
-            if time is not None:
-                found[position] = (time - _ZERO) // _SECOND
+            found[position], twice = _read(word, local)
         except (ValueError, OverflowError) as error:
-            if isinstance(error, NotANumber):
-                raise
-            time = None
-        if time is None:
-            raise NotANumber(position, f"'{word[:40]}' is not a time")
+            raise NotANumber(position, f"'{word[:40]}' is not a time: {error}") from error
+        repeated += twice
     return found, repeated
 
 
-def _is_repeated(time: datetime, position: int) -> bool:
-    if time.tzinfo is UTC:
-        return False
+def _read(word: str, local: tzinfo) -> tuple[int, bool]:
+    """Seconds since 1970, and whether the clock of the zone showed this time twice."""
+    if _COUNT.fullmatch(word):
+        return int(word), False
+    if _TIME.fullmatch(word) is None:
+        raise ValueError("expected year-month-dayThour:minute:second")
+    time = datetime.fromisoformat(word)
+    if time.tzinfo is not None:
+        return (time - _ZERO) // _SECOND, False
+    time = time.replace(tzinfo=local)
+    twice = local is not UTC and _is_repeated(time)
+    return (time - _ZERO) // _SECOND, twice
+
+
+def _is_repeated(time: datetime) -> bool:
+    """Whether a clock is put back over this time; raises ValueError where it is put forward over it."""
     first, second = time.utcoffset(), time.replace(fold=1).utcoffset()
-    if first is None or second is None or first == second:
-        return False
-    if first < second:
-        raise NotANumber(position, f"the clock of {time.tzinfo} never showed {time:%Y-%m-%d %H:%M:%S}")
-    return True
+    if first is not None and second is not None and first < second:
+        raise ValueError(f"the clock of {time.tzinfo} never showed it")
+    return first != second

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from poolwise.arrays import FloatArray, IntArray
+from poolwise.arrays import BoolArray, FloatArray, IntArray
 from poolwise.errors import InputError
 from poolwise.model import Kind, Machine
 from poolwise.traces.numbers import round_up
@@ -47,6 +47,10 @@ class Demand:
     memory: FloatArray
     gpu_milli: IntArray
 
+    def take(self, keep: BoolArray) -> Demand:
+        """Those jobs for which (n_job,) `keep` is true."""
+        return Demand(self.parts[keep], self.cpu_milli[keep], self.memory[keep], self.gpu_milli[keep])
+
     def on(self, machine: Machine) -> Request:
         """Say it in what the machine has.
 
@@ -80,7 +84,7 @@ class Demand:
             ("GPUs", self.gpu_milli, ("gpu_milli", "gpu")),
         ):
             name = next((name for name in names if most_on_a_node(machine, name)), None)
-            if name is None:
+            if name is None or not milli.any():
                 _leave_out(what, milli, repaired)
                 continue
             unit = 1 if name == names[0] else _MILLI

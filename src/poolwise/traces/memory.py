@@ -1,4 +1,4 @@
-"""How formats treat the memory of jobs: which of a log's columns counts, what stands for memory that is unknown, and a factor."""
+"""Options for the memory of jobs: which of a log's columns counts, what stands for unknown memory, and a factor."""
 
 from __future__ import annotations
 

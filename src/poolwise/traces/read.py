@@ -104,7 +104,8 @@ def info(workload: Workload, machine: Machine | None = None) -> dict[str, Any]:
 
     `load` is the node-seconds of the jobs that fit, over those that all nodes offer between the first and the last
     submission: None where all jobs are submitted at once, left out for a machine without whole nodes. `memory_known` is the
-    share of jobs whose memory the trace gives; quantiles of memory are per node and of those jobs.
+    share of jobs whose memory the trace gives; quantiles of memory are per node and of those jobs, those of `requests` (of
+    anything else: cores, gpu) per task and of all jobs.
     """
     known = workload.attributes.get("memory_known", workload.memory > 0).astype(np.bool_)
     content: dict[str, Any] = {
@@ -114,6 +115,9 @@ def info(workload: Workload, machine: Machine | None = None) -> dict[str, Any]:
         "nodes": _quantiles(workload.nodes),
         "runtime_s": _quantiles(workload.duration / SECOND),
         "memory_mib": _quantiles(workload.memory[known]),
+        "requests": {
+            name: _quantiles(amounts) for name, amounts in workload.requests.items() if name not in ("nodes", "memory")
+        },
         "memory_known": float(known.mean()) if len(known) else 0.0,
         "node_seconds": float(workload.node_seconds.sum()),
     }

@@ -16,6 +16,7 @@ from poolwise.files import check_writable, write_whole
 from poolwise.model import Machine, Workload
 from poolwise.registry import register
 from poolwise.traces.format import TraceFormat
+from poolwise.traces.table_checks import check_unique
 from poolwise.traces.table_columns import Source, columns_of_csv, columns_of_parquet, csv_text, is_parquet, parquet_bytes
 from poolwise.traces.text import beginning, write_text
 
@@ -78,7 +79,7 @@ class Table(TraceFormat):
             elif name not in _OWN:
                 attributes[name] = source.numbers(name)
         if "id" in whole:
-            _check_ids(source, whole["id"])
+            check_unique(source, whole["id"], "id")
         return Workload.of(
             whole["submit_ns"],
             whole["duration_ns"],
@@ -120,15 +121,6 @@ def _whole(source: Source, name: str, rule: _Rule) -> IntArray:
         row = int(np.argmax(bad))
         raise source.error(row, name, f"{int(values[row])} is below {rule.least}", rule.remedy)
     return values
-
-
-def _check_ids(source: Source, ids: IntArray) -> None:
-    order = np.argsort(ids, kind="stable")
-    twice = np.flatnonzero(ids[order[1:]] == ids[order[:-1]])
-    if len(twice):
-        first, second = int(order[twice[0]]), int(order[twice[0] + 1])
-        problem = f"job {int(ids[first])} stands in {source.place(first)} already"
-        raise source.error(second, "id", problem, "number the jobs anew, or keep one row of each")
 
 
 def write_table(workload: Workload, path: str | Path) -> None:

@@ -1,0 +1,116 @@
+"""Pods of Alibaba's GPU-sharing cluster (openb, 2023) as a workload.
+
+Source: Weng et al. 2023, "Beware of Fragmentation: Scheduling GPU-Sharing Workloads with Fragmentation Gradient Descent".
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from poolwise.arrays import BoolArray, FloatArray, IntArray
+from poolwise.model import Machine, Workload
+from poolwise.registry import register
+from poolwise.traces.demand import Demand
+from poolwise.traces.format import TraceFormat
+from poolwise.traces.memory import LARGEST
+from poolwise.traces.selection import select
+from poolwise.traces.table_checks import check_unique, known_numbers, refuse, require
+from poolwise.traces.table_columns import Source, columns_of_csv
+from poolwise.traces.text import beginning
+from poolwise.units import SECOND
+
+_COLUMNS = ("name", "cpu_milli", "memory_mib", "num_gpu", "gpu_milli", "creation_time", "deletion_time", "scheduled_time")
+_TEXTS = ("gpu_spec", "qos", "pod_phase")
+_LIMITS = {"cpu_milli": 2**40, "memory_mib": LARGEST, "num_gpu": 2**20, "gpu_milli": 1000}
+_LONGEST = 2**31  # seconds: submit + runtime stay below 2**63 ns
+_NUMBER = re.compile(r"([0-9]{1,18})$")
+
+
+@register("formats", "openb")
+@dataclass(frozen=True)
+class OpenB(TraceFormat):
+    """Alibaba openb pods, CSV (plain or gzip): name, cpu_milli, memory_mib, num_gpu, gpu_milli, creation, deletion, scheduled.
+
+    A pod is a job of one task, submitted at its creation, that runs from when it was scheduled to its deletion. Pods that were
+    never scheduled are left out and counted; so that the count of jobs is honest, pods that run until the last deletion of the
+    trace, where it was cut off, are counted as repaired. Users gave no time limits: the requested time is the runtime.
+    Jobs ask for num_gpu x gpu_milli thousandths of GPUs: "gpu_milli" where the nodes have it, else whole "gpu"; for
+    "cpu_milli", else whole "cores". The number at the end of the name is the id; gpu_spec, qos and pod_phase are attributes.
+    """
+
+    def recognises(self, path: Path) -> bool:
+        """Whether the header names what pods of this trace have."""
+        header = beginning(path).partition(b"\n")[0].decode("utf-8-sig", "replace").strip()
+        return {"cpu_milli", "gpu_milli", "creation_time"} <= {*header.split(",")}
+
+    def read(self, path: Path, machine: Machine) -> Workload:
+        """Read pods for a machine of whole or of shared nodes."""
+        source = columns_of_csv(path)
+        require(source, _COLUMNS)
+        ids = _ids(source)
+        created, duration, waited, scheduled = _times(source)
+        demand = _demand(source)
+        keep, excluded = select(
+            {"never scheduled": ~scheduled, "runtime unknown or 0": ~(duration > 0)}, path, "give a trace with pods that ran"
+        )
+        request = demand.take(keep).on(machine)
+        submit = created[keep] - created[keep].min()
+        known = demand.memory[keep] > 0
+        end = created + waited + duration
+        last = end[keep] == end[keep].max()
+        counts = {
+            "requested time unknown, taken as the runtime": int(keep.sum()),
+            "ended with the trace, taken as the end of the job": int(last.sum()) if last.sum() > 1 else 0,
+            "memory 0, taken as zero": int((~known).sum()),
+        }
+        return Workload.of(
+            submit * SECOND,
+            duration[keep].astype(np.int64) * SECOND,
+            id=ids[keep],
+            tasks=request.tasks,
+            requests=request.amounts,
+            attributes={
+                **{name: source.texts(name)[keep] for name in _TEXTS if name in source.names},
+                "wait_s": waited[keep],
+                "memory_known": known.astype(np.int64),
+            },
+            excluded=excluded,
+            repaired={**{reason: count for reason, count in counts.items() if count}, **request.repaired},
+            name=path.name.removesuffix(".gz").removesuffix(".csv"),
+        )
+
+
+def _ids(source: Source) -> IntArray:
+    """(n_pod,) number at the end of each name."""
+    found = [_NUMBER.search(name) for name in source.texts("name").tolist()]
+    for row, match in enumerate(found):
+        if match is None:
+            raise source.error(row, "name", "the name does not end in a number", "number the pods: openb-pod-0017")
+    ids = np.array([int(match[1]) for match in found if match], dtype=np.int64)
+    check_unique(source, ids, "name")
+    return ids
+
+
+def _times(source: Source) -> tuple[IntArray, FloatArray, FloatArray, BoolArray]:
+    """(n_pod,) creation in s, runtime and wait in s (NaN without), and whether the pod was scheduled."""
+    created = source.wholes("creation_time")
+    deleted, began = (known_numbers(source, name) for name in ("deletion_time", "scheduled_time"))
+    for name, column in (("creation_time", created.astype(np.float64)), ("deletion_time", deleted), ("scheduled_time", began)):
+        refuse(source, name, (column < 0) | (column > _LONGEST), "is not a time in seconds since the trace began")
+        refuse(source, name, np.isfinite(column) & (column != np.floor(column)), "is not a whole number of seconds")
+    refuse(source, "scheduled_time", began < created, "is before the creation")
+    refuse(source, "deletion_time", deleted < began, "is before the pod was scheduled")
+    return created, deleted - began, began - created, np.isfinite(began)
+
+
+def _demand(source: Source) -> Demand:
+    columns = {name: source.wholes(name) for name in _LIMITS}
+    for name, limit in _LIMITS.items():
+        refuse(source, name, (columns[name] < 0) | (columns[name] > limit), f"is not between 0 and {limit}")
+    count, each = columns["num_gpu"], columns["gpu_milli"]
+    refuse(source, "gpu_milli", (count > 0) & (each == 0), "does not say how much of its GPUs the pod takes")
+    return Demand(np.ones_like(count), columns["cpu_milli"], columns["memory_mib"].astype(np.float64), count * each)

@@ -1,0 +1,97 @@
+"""Jobs of Microsoft's Philly GPU clusters (2017) as a workload.
+
+Source: Jeon et al. 2019, "Analysis of Large-Scale Multi-Tenant GPU Clusters for DNN Training Workloads".
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import tzinfo
+from pathlib import Path
+
+import numpy as np
+
+from poolwise.arrays import IntArray
+from poolwise.model import Machine, Workload
+from poolwise.registry import register
+from poolwise.traces import clock
+from poolwise.traces.demand import Demand, most_on_a_node
+from poolwise.traces.format import TraceFormat
+from poolwise.traces.numbers import NotANumber, to_ns
+from poolwise.traces.selection import select
+from poolwise.traces.table_checks import known_numbers, refuse, require
+from poolwise.traces.table_columns import Source, columns_of_csv
+from poolwise.traces.text import beginning
+from poolwise.units import SECOND
+
+_COLUMNS = ("timestamp", "duration", "num_gpus")
+_LONGEST = 2**31  # seconds: submit + runtime stay below 2**63 ns
+_MOST = 2**24  # GPUs of a job
+
+
+@register("formats", "philly")
+@dataclass(frozen=True)
+class Philly(TraceFormat):
+    """Microsoft Philly jobs, CSV (plain or gzip): timestamp of the submission, duration in seconds, num_gpus, cluster.
+
+    A job gets all of its GPUs at once. Where nodes are taken whole it takes as many as hold them; where they are shared it has
+    as few equal tasks as fit on nodes of the size of the largest, which ask for "gpu_milli" or else "gpu". The trace has no
+    memory, CPUs or time limits: the requested time is the runtime. Jobs have no names either: the id counts the rows of the
+    file from 1. The cluster is an attribute.
+
+    Parameters
+    ----------
+    timezone
+        Zone of the timestamps. "UTC" leaves them as they are, so that spans over a change of the clock are an hour off.
+    """
+
+    timezone: str = "UTC"
+
+    def recognises(self, path: Path) -> bool:
+        """Whether the header names what this trace has."""
+        header = beginning(path).partition(b"\n")[0].decode("utf-8-sig", "replace").strip()
+        return {*_COLUMNS} <= {*header.split(",")}
+
+    def read(self, path: Path, machine: Machine) -> Workload:
+        """Read jobs for a machine of whole or of shared nodes with GPUs."""
+        local = clock.zone(self.timezone)
+        source = columns_of_csv(path)
+        require(source, _COLUMNS)
+        submit, repeated = _submit(source, local)
+        duration, gpus = known_numbers(source, "duration"), source.wholes("num_gpus")
+        refuse(source, "duration", duration > _LONGEST, "s are more than 68 years")
+        refuse(source, "num_gpus", (gpus < 0) | (gpus > _MOST), f"is not between 0 and {_MOST}")
+        reasons = {"runtime unknown or 0": ~(duration > 0), "GPUs unknown or 0": gpus == 0}
+        keep, excluded = select(reasons, path, "give a trace with durations and num_gpus")
+        request = _demand(gpus[keep], machine).on(machine)
+        repaired = {"requested time unknown, taken as the runtime": int(keep.sum())}
+        if repeated:
+            repaired[clock.REPEATED] = repeated
+        return Workload.of(
+            (submit[keep] - submit[keep].min()) * SECOND,
+            to_ns(duration[keep]),
+            id=np.flatnonzero(keep) + 1,
+            tasks=request.tasks,
+            requests={name: amounts for name, amounts in request.amounts.items() if name != "memory"},
+            attributes={"cluster": source.texts("cluster")[keep]} if "cluster" in source.names else {},
+            excluded=excluded,
+            repaired={**repaired, **request.repaired},
+            name=path.name.removesuffix(".gz").removesuffix(".csv"),
+        )
+
+
+def _submit(source: Source, local: tzinfo) -> tuple[IntArray, int]:
+    """(n_job,) seconds since 1970, and how many are in an hour that the clock repeats."""
+    try:
+        submit, repeated = clock.seconds([word.strip() for word in source.texts("timestamp").tolist()], local)
+    except NotANumber as error:
+        remedy = "write it such as 2017-10-09 07:01:55, in the zone given (--timezone)"
+        raise source.error(error.position, "timestamp", error.problem, remedy) from error
+    refuse(source, "timestamp", submit - submit.min() > _LONGEST, "is more than 68 years after the first job")
+    return submit, repeated
+
+
+def _demand(gpus: IntArray, machine: Machine) -> Demand:
+    most = most_on_a_node(machine, "gpu") or most_on_a_node(machine, "gpu_milli") // 1000
+    parts = -(-gpus // most) if most else np.ones_like(gpus)
+    return Demand(parts, np.zeros_like(gpus), np.zeros(len(gpus), dtype=np.float64), gpus * 1000)

@@ -1,0 +1,251 @@
+"""Slurm accounting, as `sacct --parsable2` exports it, as a workload."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import tzinfo
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from poolwise.arrays import BoolArray, FloatArray, IntArray
+from poolwise.errors import UnknownNameError
+from poolwise.model import Machine, Workload
+from poolwise.registry import register
+from poolwise.traces import clock, sacct_rows
+from poolwise.traces.demand import Demand
+from poolwise.traces.format import TraceFormat
+from poolwise.traces.memory import LARGEST, MemoryField, check_scale, substitute
+from poolwise.traces.sacct_rows import Rows
+from poolwise.traces.selection import select
+from poolwise.traces.text import beginning
+from poolwise.units import MINUTE, SECOND
+
+_FIELDS: dict[MemoryField, tuple[bool, bool]] = {
+    "used-then-requested": (True, True),
+    "used": (True, False),
+    "requested": (False, True),
+}
+"""Memory field -> whether it reads MaxRSS, and whether ReqMem."""
+
+_WAITING = ("PENDING", "REQUEUED", "REQUEUE_HOLD", "REQUEUE_FED", "SPECIAL_EXIT", "RESV_DEL_HOLD")
+_RUNNING = ("RUNNING", "SUSPENDED", "COMPLETING", "CONFIGURING", "RESIZING", "SIGNALING", "STAGE_OUT", "STOPPED")
+_ENDED = (
+    "COMPLETED", "FAILED", "TIMEOUT", "CANCELLED", "OUT_OF_MEMORY", "NODE_FAIL", "PREEMPTED", "DEADLINE", "BOOT_FAIL",
+    "LAUNCH_FAILED", "RECONFIG_FAIL", "REVOKED",
+)  # fmt: skip
+_TEXTS = {"User": "user", "Account": "account", "Partition": "partition", "QOS": "qos"}
+_LONGEST = 2**31  # seconds: submit + runtime stay below 2**63 ns
+_LARGEST = {"NNodes": 2**24, "AllocCPUS": 2**31}  # times as many MiB on each they stay below 2**63
+_CORRECT = "correct or remove the row"
+
+
+@register("formats", "sacct")
+@dataclass(frozen=True)
+class Sacct(TraceFormat):
+    """Slurm accounting: `sacct --parsable2` with JobIDRaw, Submit, Start, State, NNodes, AllocCPUS, ElapsedRaw and more.
+
+    A job that ran counts, however it ended: it held its nodes. Jobs that were waiting or running when exported, or never ran,
+    are left out and counted. The runtime is ElapsedRaw, the requested time TimelimitRaw; where that is UNLIMITED,
+    Partition_Limit or below the runtime it becomes the runtime and is counted.
+
+    Memory used on a node is that of the step that used most: its MaxRSS, which is that of its largest task, times its tasks
+    per node. Steps that ran side by side used more; choose memory_field="requested" where they are common. ReqMem counts per
+    node ("n"), per CPU ("c"), or for the whole job. Where nodes are taken whole a job with p CPUs takes ceil(p / c) of
+    c each, more if its GPUs (gres/gpu in AllocTRES) need them; where they are shared it has a task for each node that it had.
+
+    Parameters
+    ----------
+    memory_field
+        "used-then-requested" (MaxRSS, where unknown ReqMem), "used" or "requested".
+    memory_unknown
+        What to do with a job whose memory is unknown or 0: "zero", "exclude", or an amount per node such as "4 GiB".
+    memory_scale
+        Factor on the memory of every job for which it is known.
+    timezone
+        Zone of the times, which sacct writes as the clock showed them: "UTC" if it ran with TZ=UTC, else such as
+        "Europe/Berlin". Times with an offset, and seconds since 1970 (SLURM_TIME_FORMAT=%s), need none.
+    """
+
+    memory_field: MemoryField = "used-then-requested"
+    memory_unknown: str = "zero"
+    memory_scale: float = 1.0
+    timezone: str = "UTC"
+
+    def recognises(self, path: Path) -> bool:
+        """Whether the first line is a header of sacct."""
+        first = beginning(path).partition(b"\n")[0].decode("utf-8-sig", "replace").strip()
+        names = sacct_rows.header(first)
+        return "|" in first and "State" in names and bool({"JobIDRaw", "JobID"} & {*names})
+
+    def read(self, path: Path, machine: Machine) -> Workload:
+        """Read an export for a machine of whole or of shared nodes."""
+        if self.memory_field not in _FIELDS:
+            raise UnknownNameError.of("memory field", self.memory_field, _FIELDS, field="memory_field")
+        check_scale(self.memory_scale)
+        unknown, local = substitute(self.memory_unknown), clock.zone(self.timezone)
+        jobs, steps, again = sacct_rows.read_rows(path)
+        keep, excluded = _select(jobs)
+        jobs = jobs.take(keep)
+        memory, repaired = self._memory(jobs, steps)
+        if unknown is None:
+            keep, more = select({"memory unknown or 0": memory <= 0}, path, 'read it with memory_unknown="zero"')
+            jobs, memory, excluded = jobs.take(keep), memory[keep], {**excluded, **more}
+        known = memory > 0
+        request = _demand(jobs, memory).on(machine)
+        asked = dict(request.amounts)
+        if unknown is not None and not known.all():
+            asked["memory"] = np.where(known, asked["memory"], unknown)
+            repaired[f"memory unknown or 0, taken as {self.memory_unknown}"] = int((~known).sum())
+        submit, waited, times = _submit(jobs, local)
+        runtime, requested, limits = _times(jobs)
+        return Workload.of(
+            submit,
+            runtime,
+            id=jobs.wholes("JobIDRaw"),
+            requested=requested,
+            tasks=request.tasks,
+            requests=asked,
+            attributes={**_texts(jobs), **waited, "memory_known": known.astype(np.int64)},
+            excluded={**again, **excluded},
+            repaired={**limits, **repaired, **times, **request.repaired},
+            name=path.name.removesuffix(".gz").removesuffix(".txt"),
+        )
+
+    def _memory(self, jobs: Rows, steps: Rows) -> tuple[FloatArray, dict[str, int]]:
+        """(n_job,) MiB on each node that a job had, 0 where unknown."""
+        memory = np.zeros(len(jobs), dtype=np.float64)
+        repaired: dict[str, int] = {}
+        used, requested = _FIELDS[self.memory_field]
+        if used:
+            memory, repaired = _used(jobs, steps)
+        if requested:
+            memory = np.where(memory > 0, memory, _requested(jobs))
+        memory = memory * self.memory_scale
+        name = "ReqMem" if requested else "MaxRSS"
+        jobs.refuse(memory > LARGEST, name, "job has more than 2**31 MiB on a node", _CORRECT)
+        return memory, repaired
+
+
+def _select(jobs: Rows) -> tuple[BoolArray, dict[str, int]]:
+    """Which jobs ran to an end."""
+    state = np.array([word.partition(" ")[0] for word in jobs.words("State")], dtype=np.str_)
+    known = {*_WAITING, *_RUNNING, *_ENDED}
+    for row in np.flatnonzero(~np.isin(state, [*known])).tolist():
+        line = int(jobs.lines[row])
+        raise UnknownNameError.of("state", str(state[row]), known, file=jobs.path, line=line, field="State")
+    elapsed = np.zeros(len(jobs), dtype=np.int64)
+    ended = np.isin(state, _ENDED)
+    elapsed[ended] = jobs.take(ended).wholes("ElapsedRaw")
+    allocated = np.array([word not in ("", "0") for word in jobs.words("AllocCPUS")], dtype=np.bool_)
+    reasons = {
+        "waiting when exported": np.isin(state, _WAITING),
+        "running when exported": np.isin(state, _RUNNING),
+        "submit time unknown": np.array([word in sacct_rows.UNKNOWN for word in jobs.words("Submit")], dtype=np.bool_),
+        "cancelled before it ran": (state == "CANCELLED") & (elapsed <= 0),
+        "runtime unknown or 0": elapsed <= 0,
+        "no CPUs allocated": ~allocated,
+    }
+    return select(reasons, jobs.path, "export a time in which jobs ended (--starttime, --endtime)")
+
+
+def _used(jobs: Rows, steps: Rows) -> tuple[FloatArray, dict[str, int]]:
+    """(n_job,) MiB on a node by the step that used most, or by the job's own row if the export has no steps."""
+    most: dict[str, float] = {}
+    repaired: dict[str, int] = {}
+    names = {*jobs.words("JobIDRaw")}
+    own = np.array([name.partition(".")[0] in names for name in steps.words("JobIDRaw")], dtype=np.bool_)
+    for rows in (jobs, steps.take(own)):
+        peak = rows.read("MaxRSS", sacct_rows.used_mib, "write an amount such as 2048K")
+        rows = rows.take(peak > 0)
+        tasks, alone = _tasks(rows)
+        if alone:
+            reason = "tasks of a step unknown, taken as one on each node"
+            repaired[reason] = repaired.get(reason, 0) + alone
+        for name, amount in zip(rows.words("JobIDRaw"), (peak[peak > 0] * tasks).tolist(), strict=True):
+            job = name.partition(".")[0]
+            most[job] = max(most.get(job, 0.0), amount)
+    return np.array([most.get(job, 0.0) for job in jobs.words("JobIDRaw")], dtype=np.float64), repaired
+
+
+def _tasks(rows: Rows) -> tuple[IntArray, int]:
+    """(n_row,) tasks on the fullest node, and in how many rows that is not written."""
+    unknown = np.array([word in ("", "0") for word in rows.words("NTasks")], dtype=np.bool_)
+    tasks = np.ones(len(rows), dtype=np.int64)
+    told = rows.take(~unknown)
+    nodes = told.read("NNodes", sacct_rows.counts, "write a whole number")
+    count = told.read("NTasks", sacct_rows.counts, "write a whole number")
+    for name, column in (("NNodes", nodes), ("NTasks", count)):
+        told.refuse((column < 1) | (column > _LARGEST["AllocCPUS"]), name, "{value} is not between 1 and 2**31", _CORRECT)
+    tasks[~unknown] = -(-count // nodes)
+    return tasks, int(unknown.sum())
+
+
+def _requested(jobs: Rows) -> FloatArray:
+    """(n_job,) MiB on each node that a job had, 0 where unknown."""
+    amount, per = jobs.read(
+        "ReqMem", sacct_rows.requested_mib, "export it without --noconvert, as sacct writes it: 4G, 2Gn, 2Gc"
+    )
+    nodes, cpus = _nodes(jobs), _cpus(jobs)
+    return np.where(per == "n", amount, np.where(per == "c", amount * cpus, amount) / nodes)
+
+
+def _nodes(jobs: Rows) -> IntArray:
+    nodes = jobs.read("NNodes", sacct_rows.counts, "write a whole number")
+    jobs.refuse((nodes < 1) | (nodes > _LARGEST["NNodes"]), "NNodes", "{value} is not between 1 and 2**24", _CORRECT)
+    return nodes
+
+
+def _cpus(jobs: Rows) -> IntArray:
+    cpus = jobs.read("AllocCPUS", sacct_rows.counts, "write a whole number")
+    jobs.refuse((cpus < 1) | (cpus > _LARGEST["AllocCPUS"]), "AllocCPUS", "{value} is not between 1 and 2**31", _CORRECT)
+    return cpus
+
+
+def _demand(jobs: Rows, memory: FloatArray) -> Demand:
+    gpus = np.zeros(len(jobs), dtype=np.int64)
+    if "AllocTRES" in jobs.names:
+        gpus = sacct_rows.gpus(jobs.words("AllocTRES"))
+    return Demand(_nodes(jobs), _cpus(jobs) * 1000, memory, gpus * 1000)
+
+
+def _times(jobs: Rows) -> tuple[IntArray, IntArray, dict[str, int]]:
+    """(n_job,) runtimes and requested times, ns, and how many of the latter were repaired."""
+    runtime = jobs.wholes("ElapsedRaw")
+    jobs.refuse(runtime > _LONGEST, "ElapsedRaw", "{value} s are more than 68 years", _CORRECT)
+    words = jobs.words("TimelimitRaw")
+    repaired: dict[str, int] = {}
+    limit = runtime * SECOND
+    for none in sorted({*words} & {"", "UNLIMITED", "Partition_Limit", "INVALID"}):
+        repaired[f"time limit {none or 'unknown'}, taken as the runtime"] = words.count(none)
+    given = np.array([word not in ("", "UNLIMITED", "Partition_Limit", "INVALID") for word in words], dtype=np.bool_)
+    told = jobs.take(given)
+    minutes = told.wholes("TimelimitRaw")
+    told.refuse((minutes < 0) | (minutes > _LONGEST // 60), "TimelimitRaw", "{value} is not a time limit in minutes", _CORRECT)
+    limit[given] = minutes * MINUTE
+    if below := int((limit < runtime * SECOND).sum()):
+        repaired["time limit below the runtime, taken as the runtime"] = below
+    return runtime * SECOND, np.maximum(limit, runtime * SECOND), repaired
+
+
+def _submit(jobs: Rows, local: tzinfo) -> tuple[IntArray, dict[str, FloatArray], dict[str, int]]:
+    """(n_job,) ns since the first submission, what the log recorded of waits, and what was repaired."""
+    remedy = "give times as sacct writes them, and their zone (--timezone)"
+    submit, twice = jobs.read("Submit", lambda words: clock.seconds(words, local), remedy)
+    since = submit - submit.min()
+    jobs.refuse(since > _LONGEST, "Submit", "{value} is more than 68 years after the first job", _CORRECT)
+    began = np.array([word not in sacct_rows.UNKNOWN for word in jobs.words("Start")], dtype=np.bool_)
+    start, more = jobs.take(began).read("Start", lambda words: clock.seconds(words, local), remedy)
+    waited = np.full(len(jobs), np.nan, dtype=np.float64)
+    waited[began] = start - submit[began]
+    early = waited < 0
+    waited[early] = np.nan
+    counts = {clock.REPEATED: twice + more, "start before the submission, the wait in the log left out": int(early.sum())}
+    return since * SECOND, {"wait_s": waited}, {reason: count for reason, count in counts.items() if count}
+
+
+def _texts(jobs: Rows) -> dict[str, NDArray[np.str_]]:
+    """Columns of text that the export has, and how jobs ended."""
+    texts = {ours: np.array(jobs.words(name), dtype=np.str_) for name, ours in _TEXTS.items() if name in jobs.names}
+    return {**texts, "state": np.array([word.partition(" ")[0] for word in jobs.words("State")], dtype=np.str_)}

@@ -1,0 +1,55 @@
+"""Checks that formats make on the columns of a table; what fails is an InputError that says where it stands."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from poolwise.arrays import BoolArray, FloatArray, IntArray
+from poolwise.errors import InputError
+from poolwise.traces.numbers import NotANumber, reals
+from poolwise.traces.table_columns import Source
+
+
+def require(source: Source, names: Sequence[str]) -> None:
+    """Raise InputError if the table lacks one of the columns."""
+    missing = [name for name in names if name not in source.names]
+    if missing:
+        raise InputError(
+            f"the table lacks {', '.join(missing)}; it has {', '.join(source.names)}",
+            file=source.path,
+            line=source.header_line,
+            field=missing[0],
+            remedy=f"such a table has the columns {', '.join(names)}",
+        )
+
+
+def refuse(source: Source, name: str, bad: BoolArray, problem: str) -> None:
+    """Raise InputError for the first of the (n_row,) bad rows, if there is one; the value stands before `problem`."""
+    if bad.any():
+        row = int(np.argmax(bad))
+        raise source.error(row, name, f"'{source.texts(name)[row]}' {problem}", "correct or remove the row")
+
+
+def known_numbers(source: Source, name: str) -> FloatArray:
+    """(n_row,) float64, NaN for empty cells; raises InputError for text, NaN and infinities."""
+    words = [word.strip() for word in source.texts(name).tolist()]
+    given = [row for row, word in enumerate(words) if word]
+    values = np.full(len(words), np.nan, dtype=np.float64)
+    try:
+        values[given] = reals([words[row] for row in given])
+    except NotANumber as error:
+        remedy = "write a number, or leave the cell empty where it is unknown"
+        raise source.error(given[error.position], name, error.problem, remedy) from error
+    return values
+
+
+def check_unique(source: Source, ids: IntArray, name: str) -> None:
+    """Raise InputError if two rows have the same id; `name` is the column that it comes from."""
+    order = np.argsort(ids, kind="stable")
+    twice = np.flatnonzero(ids[order[1:]] == ids[order[:-1]])
+    if len(twice):
+        first, second = int(order[twice[0]]), int(order[twice[0] + 1])
+        problem = f"job {int(ids[first])} stands in {source.place(first)} already"
+        raise source.error(second, name, problem, "number the jobs anew, or keep one row of each")

@@ -1,0 +1,73 @@
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from poolwise.errors import InputError
+from poolwise.model import Machine
+from poolwise.traces.demand import Demand, most_on_a_node
+from shared_nodes import shared_nodes
+
+jobs = st.lists(
+    st.tuples(st.integers(1, 40), st.integers(1, 300_000), st.integers(0, 2**20), st.integers(0, 40_000)),
+    min_size=1,
+    max_size=6,
+)
+
+
+def demand(rows):
+    parts, cpu, memory, gpu = (np.array(column, dtype=np.int64) for column in zip(*rows, strict=True))
+    return Demand(parts, cpu, memory.astype(np.float64), gpu)
+
+
+def whole_nodes(cores, gpus):
+    return replace(Machine.of_racks(1, 4), per_node={"cores": np.array([cores]), "gpu": np.array([gpus])})
+
+
+@given(jobs, st.integers(1, 64), st.integers(1, 8))
+def test_whole_nodes_are_the_fewest_that_hold_a_job_with_all_its_memory(rows, cores, gpus):
+    asked = demand(rows).on(whole_nodes(cores, gpus))
+    assert asked.repaired == {}
+    for (parts, cpu, memory, gpu), nodes, each in zip(
+        rows, *(asked.amounts[n].tolist() for n in ("nodes", "memory")), strict=True
+    ):
+        assert nodes * cores * 1000 >= cpu
+        assert nodes * gpus * 1000 >= gpu
+        assert nodes == 1 or (nodes - 1) * cores * 1000 < cpu or (nodes - 1) * gpus * 1000 < gpu
+        assert memory * parts <= nodes * each
+        assert each <= memory * parts
+
+
+@given(jobs)
+def test_tasks_on_shared_nodes_hold_the_job_and_what_was_rounded_is_counted(rows):
+    machine = shared_nodes(cores=64, gpu_milli=8000, memory=1)
+    asked = demand(rows).on(machine)
+    assert asked.tasks.tolist() == [parts for parts, *_ in rows]
+    assert asked.amounts["memory"].tolist() == [memory for _, _, memory, _ in rows]
+    for name, unit, column, what in (("cores", 1000, 1, "CPUs"), ("gpu_milli", 1, 3, "GPUs")):
+        wanted = np.array([row[column] for row in rows])
+        if not wanted.any():
+            assert name not in asked.amounts
+            continue
+        more = asked.amounts[name] * asked.tasks * unit - wanted
+        assert ((more >= 0) & (more < asked.tasks * unit)).all()
+        assert asked.repaired.get(f"{what} rounded up to a whole number of '{name}' on each node", 0) == (more > 0).sum()
+
+
+def test_what_the_nodes_have_none_of_is_left_out_and_counted():
+    some = demand([(1, 1000, 5, 1000), (1, 2000, 5, 0)])
+    for machine in (Machine.of_racks(1, 1), whole_nodes(1, 0), shared_nodes(cores=8, memory=9)):
+        asked = some.on(machine)
+        assert asked.repaired == {"GPUs left out, since the machine's nodes have none": 1}
+        assert "gpu" not in asked.amounts
+    with pytest.raises(InputError, match="1 jobs ask for nothing") as caught:
+        some.on(shared_nodes(gpu=8))
+    assert caught.value.remedy
+
+
+def test_the_most_on_a_node_is_not_that_of_pools():
+    assert most_on_a_node(Machine.of_racks(1, 4, local=10, pool=99), "memory") == 0
+    assert most_on_a_node(shared_nodes(gpu=8), "gpu") == 8
+    assert most_on_a_node(shared_nodes(gpu=8), "fpga") == 0

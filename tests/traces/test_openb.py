@@ -1,0 +1,118 @@
+import csv
+import gzip
+import math
+import tempfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from poolwise.errors import InputError
+from poolwise.model import Machine
+from poolwise.traces import read
+from poolwise.traces.openb import OpenB
+from poolwise.units import SECOND
+from shared_nodes import shared_nodes
+
+HEADER = "name,cpu_milli,memory_mib,num_gpu,gpu_milli,gpu_spec,qos,pod_phase,creation_time,deletion_time,scheduled_time"
+SHARED = shared_nodes(cpu_milli=96000, gpu_milli=8000, memory=786432)
+FOLDER = Path("data") / "gpu_alibaba_openb_v2023"
+
+
+def pods(tmp_path, *rows):
+    path = Path(tmp_path) / "pods.csv"
+    path.write_text("\n".join([HEADER, *rows]) + "\n")
+    return path
+
+
+@pytest.mark.parametrize(
+    ("name", "kept", "waiting", "cut"),
+    [("default", 7255, 897, 34), ("gpuspec33", 7255, 897, 34), ("gpushare100", 6943, 1209, 25)],
+)
+def test_the_published_pods_are_all_read_or_counted(shared, name, kept, waiting, cut):
+    path = shared / FOLDER / f"openb_pod_list_{name}.csv.gz"
+    found = read(path, SHARED)
+    assert (len(found), found.excluded) == (kept, {"never scheduled": waiting})
+    assert found.repaired["requested time unknown, taken as the runtime"] == kept
+    assert found.repaired["ended with the trace, taken as the end of the job"] == cut
+    rows = {}
+    with gzip.open(path, "rt") as file:
+        rows = {int(row["name"].rpartition("-")[2]): row for row in csv.DictReader(file) if row["scheduled_time"]}
+    first = min(int(row["creation_time"]) for row in rows.values())
+    for k, number in enumerate(found.id.tolist()):
+        row, job = rows[number], found.job(k)
+        created, began, ended = (int(row[f"{what}_time"]) for what in ("creation", "scheduled", "deletion"))
+        assert (job.submit, job.duration) == ((created - first) * SECOND, (ended - began) * SECOND)
+        assert job.attribute("wait_s") == began - created
+        assert job.request("cpu_milli") == int(row["cpu_milli"])
+        assert job.request("gpu_milli") == int(row["num_gpu"]) * int(row["gpu_milli"])
+        assert (job.memory, job.tasks) == (int(row["memory_mib"]), 1)
+        assert found.attributes["gpu_spec"][k] == row["gpu_spec"]
+
+
+@given(st.integers(1, 200_000), st.integers(0, 2**20), st.sampled_from([(0, 0), (1, 220), (1, 1000), (4, 1000)]))
+@settings(max_examples=60, deadline=None)
+def test_a_machine_counts_in_what_it_has(cpu, memory, gpu):
+    count, each = gpu
+    with tempfile.TemporaryDirectory() as folder:
+        path = pods(folder, f"pod-1,{cpu},{memory},{count},{each},,BE,Running,5,20,10")
+        whole = OpenB().read(path, Machine.of_racks(1, 4, cores=16))
+        shared = OpenB().read(path, shared_nodes(cores=64, gpu=8, memory=1))
+    assert whole.nodes.tolist() == [math.ceil(cpu / 16000)]
+    assert whole.memory.tolist() == [pytest.approx(math.ceil(memory * min(1, 16000 / cpu) - 1e-6))]
+    assert ("GPUs left out, since the machine's nodes have none" in whole.repaired) == (count > 0)
+    assert shared.request("cores").tolist() == [math.ceil(cpu / 1000)]
+    assert shared.request("gpu").tolist() == [count]
+
+
+def test_pods_without_a_span_are_left_out(tmp_path):
+    rows = ["p1,1000,1,0,0,,BE,Failed,5,9,9", "p2,1000,0,0,0,,BE,Pending,5,9,", "p3,1000,0,0,0,,BE,Running,7,9,8"]
+    found = read(pods(tmp_path, *rows), SHARED)
+    assert found.id.tolist() == [3]
+    assert found.submit.tolist() == [0]
+    assert found.excluded == {"never scheduled": 1, "runtime unknown or 0": 1}
+    assert found.repaired["memory 0, taken as zero"] == 1
+    assert np.array_equal(found.attributes["memory_known"], [0])
+    with pytest.raises(InputError, match="no row can be used"):
+        read(pods(tmp_path, *rows[:2]), SHARED)
+
+
+@pytest.mark.parametrize(
+    ("row", "field", "said"),
+    [
+        ("pod,1000,1,0,0,,BE,Failed,5,9,6", "name", "does not end in a number"),
+        ("pod-1,1000,1,0,0,,BE,Failed,5,9,6", "name", "stands in line 2 already"),
+        ("p2,many,1,0,0,,BE,Failed,5,9,6", "cpu_milli", "not a whole number"),
+        ("p2,1000,,0,0,,BE,Failed,5,9,6", "memory_mib", "empty cell"),
+        ("p2,1000,1,-1,0,,BE,Failed,5,9,6", "num_gpu", "not between 0"),
+        ("p2,1000,1,1,1500,,BE,Failed,5,9,6", "gpu_milli", "not between 0"),
+        ("p2,1000,1,1,0,,BE,Failed,5,9,6", "gpu_milli", "how much"),
+        ("p2,1000,1,0,0,,BE,Failed,-5,9,6", "creation_time", "not a time"),
+        ("p2,1000,1,0,0,,BE,Failed,5,soon,6", "deletion_time", "not a finite number"),
+        ("p2,1000,1,0,0,,BE,Failed,5,9.5,6", "deletion_time", "whole number of seconds"),
+        ("p2,1000,1,0,0,,BE,Failed,5,9,4", "scheduled_time", "before the creation"),
+        ("p2,1000,1,0,0,,BE,Failed,5,6,9", "deletion_time", "before the pod was scheduled"),
+        ("p2,1000,1", None, "3 cells, the header 11"),
+    ],
+    ids=str,
+)
+def test_a_cell_that_cannot_be_read_is_named(tmp_path, row, field, said):
+    path = pods(tmp_path, "pod-1,1000,1,0,0,,BE,Running,5,9,6", row)
+    with pytest.raises(InputError, match=said) as caught:
+        OpenB().read(path, SHARED)
+    error = caught.value
+    assert (error.file, error.line, error.field, bool(error.remedy)) == (path, 3, field, True)
+
+
+def test_a_table_that_lacks_columns_is_named(tmp_path):
+    path = tmp_path / "pods.csv"
+    path.write_text("cpu_milli,gpu_milli,creation_time\n1,2,3\n")
+    with pytest.raises(InputError, match="lacks name, memory_mib") as caught:
+        read(path, SHARED)
+    assert (caught.value.line, caught.value.field) == (1, "name")
+
+
+def test_nodes_of_the_same_source_are_not_taken_for_pods(shared):
+    assert not OpenB().recognises(shared / FOLDER / "openb_node_list_all_node.csv.gz")

@@ -1,0 +1,101 @@
+import csv
+import gzip
+import math
+from collections import Counter
+from dataclasses import replace
+from datetime import datetime
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from poolwise.errors import InputError
+from poolwise.model import Machine
+from poolwise.traces import read
+from poolwise.traces.philly import Philly
+from poolwise.units import SECOND
+from shared_nodes import shared_nodes
+
+HEADER = "timestamp,duration,num_gpus,gpu_time,cluster"
+FILE = Path("data") / "gpu_philly_2017" / "philly.csv.gz"
+EIGHT = replace(Machine.of_racks(1, 4, cores=48), per_node={"cores": np.array([48]), "gpu": np.array([8])})
+
+
+def log(tmp_path, *rows):
+    path = tmp_path / "philly.csv"
+    path.write_text("\n".join([HEADER, *rows]) + "\n\n")
+    return path
+
+
+def test_the_published_jobs_are_all_read(shared):
+    found = read(shared / FILE, EIGHT)
+    with gzip.open(shared / FILE, "rt") as file:
+        rows = [row for row in csv.DictReader(file) if row["timestamp"]]
+    assert len(found) == len(rows) == 82247
+    assert found.excluded == {}
+    assert found.repaired == {"requested time unknown, taken as the runtime": 82247}
+    first = min(datetime.fromisoformat(row["timestamp"]) for row in rows)
+    for k in range(0, len(rows), 97):
+        row, job = rows[int(found.id[k]) - 1], found.job(k)
+        assert job.submit == (datetime.fromisoformat(row["timestamp"]) - first).total_seconds() * SECOND
+        assert job.duration == float(row["duration"]) * SECOND
+        assert job.nodes == math.ceil(int(row["num_gpus"]) / 8)
+        assert found.attributes["cluster"][k] == row["cluster"]
+    asked = Counter((-(-int(row["num_gpus"]) // 8)) for row in rows)
+    assert Counter(found.nodes.tolist()) == asked
+
+
+def test_on_shared_nodes_gangs_are_as_few_equal_tasks_as_fit(tmp_path):
+    rows = [f"2017-10-09 07:0{k}:00,10.5,{gpus},1,x" for k, gpus in enumerate([1, 8, 9, 24, 128])]
+    found = read(log(tmp_path, *rows), shared_nodes(cores=48, gpu=8, memory=1))
+    assert found.tasks.tolist() == [1, 1, 2, 3, 16]
+    assert {name: column.tolist() for name, column in found.requests.items()} == {"gpu": [1, 8, 5, 8, 8]}
+    assert found.repaired["GPUs rounded up to a whole number of 'gpu' on each node"] == 1
+    assert found.duration.tolist() == [10_500_000_000] * 5
+
+
+def test_a_machine_without_gpus_cannot_run_them(tmp_path):
+    path = log(tmp_path, "2017-10-09 07:01:55,66.0,1,66.0,11cb48")
+    for machine in (Machine.of_racks(1, 1), shared_nodes(cores=4, memory=1)):
+        with pytest.raises(InputError, match="1 jobs ask for nothing") as caught:
+            read(path, machine)
+        assert "gpu" in caught.value.remedy
+
+
+def test_rows_without_a_runtime_or_gpus_are_counted_and_ids_count_rows(tmp_path):
+    path = log(tmp_path, "2017-10-09 07:00:00,0,1,0,x", "2017-10-09 07:00:00,,1,0,x", "2017-10-09 07:00:00,5,0,0,x",
+               "2017-10-09 07:00:09,5,2,10,x", "2017-10-09 07:00:08,5,2,10,x")  # fmt: skip
+    found = read(path, EIGHT)
+    assert found.id.tolist() == [5, 4]
+    assert found.submit.tolist() == [0, SECOND]
+    assert found.excluded == {"runtime unknown or 0": 2, "GPUs unknown or 0": 1}
+
+
+def test_the_clock_goes_back_in_its_zone(tmp_path):
+    path = log(tmp_path, "2017-11-05 00:30:00,5,1,5,x", "2017-11-05 01:30:00,5,1,5,x", "2017-11-05 02:30:00,5,1,5,x")
+    assert read(path, EIGHT).submit.tolist() == [0, 3600 * SECOND, 7200 * SECOND]
+    pacific = read(path, EIGHT, timezone="America/Los_Angeles")
+    assert pacific.submit.tolist() == [0, 3600 * SECOND, 10800 * SECOND]
+    assert [count for reason, count in pacific.repaired.items() if "clock repeats" in reason] == [1]
+
+
+@pytest.mark.parametrize(
+    ("row", "field", "said"),
+    [
+        ("2017-10-09,66,1,66,x", "timestamp", "not a time"),
+        (",66,1,66,x", "timestamp", "not a time"),
+        ("1930-10-09 07:01:55,66,1,66,x", "timestamp", "68 years"),
+        ("2017-10-09 07:01:55,nan,1,66,x", "duration", "not a finite number"),
+        ("2017-10-09 07:01:55,3e9,1,66,x", "duration", "68 years"),
+        ("2017-10-09 07:01:55,66,1.5,66,x", "num_gpus", "not a whole number"),
+        ("2017-10-09 07:01:55,66,-1,66,x", "num_gpus", "not between 0"),
+    ],
+    ids=str,
+)
+def test_a_cell_that_cannot_be_read_is_named(tmp_path, row, field, said):
+    path = log(tmp_path, "2017-10-09 07:01:55,66.0,1,66.0,11cb48", row)
+    with pytest.raises(InputError, match=said) as caught:
+        Philly().read(path, EIGHT)
+    error = caught.value
+    assert (error.file, error.field, bool(error.remedy)) == (path, field, True)
+    assert error.line == (2 if "1930" in row else 3)

@@ -1,0 +1,336 @@
+import gzip
+import math
+import tempfile
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from poolwise import catalog
+from poolwise.errors import InputError
+from poolwise.model import Machine
+from poolwise.traces import read
+from poolwise.traces.sacct import Sacct
+from poolwise.traces.sacct_rows import REQUIRED, counts, gpus, requested_mib, used_mib
+from poolwise.units import MINUTE, SECOND
+from shared_nodes import shared_nodes
+from traces.make_example_sacct import text
+
+MACHINE = Machine.of_racks(2, 8, local=65536, cores=12)
+DEFAULT = dict(
+    JobIDRaw="1", Submit="2026-03-01T00:00:00", Start="2026-03-01T00:01:00", State="COMPLETED", NNodes="1", AllocCPUS="12",
+    ElapsedRaw="100", TimelimitRaw="10", ReqMem="24G", MaxRSS="", NTasks="",
+)  # fmt: skip
+
+
+def export(tmp_path, *rows, name="jobs.txt", end=""):
+    """Write rows given by what differs from the default; the k-th without a JobIDRaw is job k."""
+    columns = [*DEFAULT, *dict.fromkeys(column for row in rows for column in row if column not in DEFAULT)]
+    lines = ["|".join(columns)]
+    for k, row in enumerate(rows, start=1):
+        cells = {**dict.fromkeys(columns, ""), **DEFAULT, "JobIDRaw": k, **row}
+        lines.append("|".join(str(cells[column]) for column in columns))
+    path = Path(tmp_path) / name
+    content = "".join(f"{line}{end}\n" for line in lines).encode()
+    path.write_bytes(gzip.compress(content) if name.endswith(".gz") else content)
+    return path
+
+
+jobs = st.fixed_dictionaries(
+    {
+        "State": st.sampled_from(["COMPLETED", "FAILED", "CANCELLED by 17", "TIMEOUT", "NODE_FAIL", "PENDING", "RUNNING"]),
+        "NNodes": st.integers(1, 4),
+        "AllocCPUS": st.sampled_from([0, 1, 5, 12, 13, 48]),
+        "ElapsedRaw": st.sampled_from([0, 1, 599, 3600]),
+        "TimelimitRaw": st.sampled_from(["", "UNLIMITED", "Partition_Limit", "0", "10", "90"]),
+        "ReqMem": st.sampled_from(["", "0", "0n", "4G", "1.50Gn", "100Mc", "16E?"]),
+        "Submit": st.sampled_from(["Unknown", "2026-03-01T00:00:00", "2026-03-02T12:00:01"]),
+        "used": st.sampled_from([None, ("", ""), ("0", 1), ("2048K", 4), ("1.5G", 3), ("300M", "")]),
+    }
+)
+GIB = 1024.0
+
+
+@given(st.lists(jobs, min_size=1, max_size=8), st.sampled_from(["zero", "exclude", "3 GiB"]))
+@settings(max_examples=150, deadline=None)
+def test_every_job_is_kept_by_the_rules_or_counted_under_the_first_reason(rows, memory_unknown):
+    kept, excluded, repaired = [], Counter(), Counter()
+    lines = []
+    for k, row in enumerate(rows, start=1):
+        used = row["used"]
+        lines.append({name: value for name, value in row.items() if name != "used"} | {"JobIDRaw": k, "Start": "Unknown"})
+        if used is not None:
+            lines.append({"JobIDRaw": f"{k}.0", "MaxRSS": used[0], "NTasks": used[1], "NNodes": 2, "ReqMem": ""})
+        requested = {"": 0, "0": 0, "0n": 0, "16E?": 0, "4G": 4 * GIB / row["NNodes"], "1.50Gn": 1.5 * GIB}.get(row["ReqMem"])
+        requested = 100 * row["AllocCPUS"] / row["NNodes"] if requested is None else requested
+        taken = {None: 0, ("", ""): 0, ("0", 1): 0, ("2048K", 4): 4, ("1.5G", 3): 3 * GIB, ("300M", ""): 300}[used]
+        memory = taken or requested
+        if row["State"] == "PENDING":
+            excluded["waiting when exported"] += 1
+        elif row["State"] == "RUNNING":
+            excluded["running when exported"] += 1
+        elif row["Submit"] == "Unknown":
+            excluded["submit time unknown"] += 1
+        elif row["ElapsedRaw"] == 0:
+            excluded["cancelled before it ran" if "CANCELLED" in row["State"] else "runtime unknown or 0"] += 1
+        elif row["AllocCPUS"] == 0:
+            excluded["no CPUs allocated"] += 1
+        elif memory == 0 and memory_unknown == "exclude":
+            excluded["memory unknown or 0"] += 1
+        else:
+            kept.append((k, row, memory))
+            if not row["TimelimitRaw"].isdecimal():
+                repaired[f"time limit {row['TimelimitRaw'] or 'unknown'}, taken as the runtime"] += 1
+            elif int(row["TimelimitRaw"]) * 60 < row["ElapsedRaw"]:
+                repaired["time limit below the runtime, taken as the runtime"] += 1
+            if memory == 0:
+                repaired[f"memory unknown or 0, taken as {memory_unknown}"] += 1
+    with tempfile.TemporaryDirectory() as folder:
+        path = export(folder, *lines)
+        if not kept:
+            with pytest.raises(InputError, match="no row can be used"):
+                Sacct(memory_unknown=memory_unknown).read(path, MACHINE)
+            return
+        found = Sacct(memory_unknown=memory_unknown).read(path, MACHINE)
+    repaired["tasks of a step unknown, taken as one on each node"] = sum(row["used"] == ("300M", "") for _, row, _ in kept)
+    assert found.excluded == excluded
+    assert found.repaired == +repaired
+    position = {int(number): k for k, number in enumerate(found.id)}
+    assert sorted(position) == [k for k, _, _ in kept]
+    for number, row, memory in kept:
+        job = found.job(position[number])
+        cpus = row["AllocCPUS"]
+        assert job.nodes == math.ceil(cpus / 12)
+        limit = int(row["TimelimitRaw"]) * 60 if row["TimelimitRaw"].isdecimal() else 0
+        assert (job.duration, job.requested) == (row["ElapsedRaw"] * SECOND, max(limit, row["ElapsedRaw"]) * SECOND)
+        whole = memory * row["NNodes"]
+        expected = {"zero": 0, "exclude": 0, "3 GiB": 3072}[memory_unknown] if memory == 0 else whole * min(cpus, 12) / cpus
+        assert job.memory == pytest.approx(math.ceil(expected - 1e-6))
+        assert job.attribute("memory_known") == (memory > 0)
+
+
+def test_a_row_of_each_kind_by_hand(tmp_path):
+    path = export(
+        tmp_path,
+        {"JobIDRaw": 7, "NNodes": 2, "AllocCPUS": 24, "ReqMem": "10Gn", "State": "CANCELLED by 1007", "User": "ada"},
+        {"JobIDRaw": "7.batch", "MaxRSS": "1G", "NTasks": 1, "NNodes": 1},
+        {"JobIDRaw": "7.extern", "MaxRSS": "0", "NTasks": 2, "NNodes": 2},
+        {"JobIDRaw": "7.0", "MaxRSS": "2097152K", "NTasks": 6, "NNodes": 2},
+        {"JobIDRaw": 9, "AllocCPUS": 6, "ReqMem": "500Mc", "Submit": "2026-03-01T00:00:30", "TimelimitRaw": "1"},
+    )
+    found = read(path, MACHINE)
+    assert found.name == "jobs"
+    assert found.id.tolist() == [7, 9]
+    assert found.submit.tolist() == [0, 30 * SECOND]
+    assert found.requested.tolist() == [10 * MINUTE, 100 * SECOND]
+    assert found.nodes.tolist() == [2, 1]
+    assert found.memory.tolist() == [6 * 1024, 3000]
+    assert found.attributes["wait_s"].tolist() == [60.0, 30.0]
+    assert found.attributes["state"].tolist() == ["CANCELLED", "COMPLETED"]
+    assert found.attributes["user"].tolist() == ["ada", ""]
+    assert read(path, MACHINE, memory_field="requested").memory.tolist() == [10 * 1024, 3000]
+    assert read(path, MACHINE, memory_field="used").memory.tolist() == [6 * 1024, 0]
+    assert read(path, MACHINE, memory_scale=2).memory.tolist() == [12 * 1024, 6000]
+
+
+def test_steps_without_their_job_are_counted(tmp_path):
+    path = export(tmp_path, {}, {"JobIDRaw": "6.batch", "MaxRSS": "1G"}, {"JobIDRaw": "6.0", "MaxRSS": "1G"})
+    found = read(path, MACHINE)
+    assert (len(found), found.excluded, found.repaired) == (1, {"step whose job the export lacks": 2}, {})
+
+
+def test_memory_of_wide_jobs_goes_with_their_cpus_when_nodes_are_larger(tmp_path):
+    path = export(tmp_path, {"NNodes": 4, "AllocCPUS": 16, "ReqMem": "3Gn"})
+    for cores, nodes, memory in ((4, 4, 3072), (8, 2, 6144), (12, 2, 9216), (64, 1, 12288)):
+        found = read(path, Machine.of_racks(1, 4, local=1, cores=cores))
+        assert (found.nodes.tolist(), found.memory.tolist()) == ([nodes], [memory])
+
+
+def test_on_shared_nodes_a_job_has_a_task_for_each_node_that_it_had(tmp_path):
+    tres = "billing=7,cpu=7,gres/gpu:a100=4,gres/gpu=4,mem=8G,node=2"
+    path = export(tmp_path, {"NNodes": 2, "AllocCPUS": 7, "ReqMem": "8G", "AllocTRES": tres}, {"AllocCPUS": 3})
+    found = read(path, shared_nodes(cores=64, gpu=8, memory=65536))
+    assert found.tasks.tolist() == [2, 1]
+    assert {name: column.tolist() for name, column in found.requests.items()} == {
+        "cores": [4, 3],
+        "gpu": [2, 0],
+        "memory": [4096, 24 * 1024],
+    }
+    assert found.repaired == {"CPUs rounded up to a whole number of 'cores' on each node": 1}
+    none = read(path, shared_nodes(cores=64, memory=65536))
+    assert none.repaired["GPUs left out, since the machine's nodes have none"] == 1
+    fine = read(path, shared_nodes(cpu_milli=64000, gpu_milli=8000, memory=65536))
+    assert (fine.requests["cpu_milli"].tolist(), fine.requests["gpu_milli"].tolist()) == ([3500, 3000], [2000, 0])
+    with pytest.raises(InputError, match="2 jobs ask for nothing"):
+        read(path, shared_nodes(memory=65536))
+
+
+@pytest.mark.parametrize(
+    ("words", "zone", "submit", "repaired"),
+    [
+        (["2026-03-01T00:00:00", "2026-03-01T01:00:00"], "UTC", 3600, 0),
+        (["1772323200", "2026-03-01T01:00:00Z"], "UTC", 3600, 0),
+        (["2026-03-01T00:00:00+0100", "2026-02-28T23:30:00+00:00"], "UTC", 1800, 0),
+        (["2026-03-29T01:30:00", "2026-03-29T03:30:00"], "Europe/Berlin", 3600, 0),
+        (["2026-03-29T01:30:00", "2026-03-29T03:30:00"], "UTC", 7200, 0),
+        (["2026-10-25T01:30:00", "2026-10-25T02:30:00"], "Europe/Berlin", 3600, 1),
+        (["2026-10-25T01:30:00", "2026-10-25T03:30:00"], "Europe/Berlin", 10800, 0),
+    ],
+)
+def test_times_are_of_the_zone_unless_they_say_otherwise(tmp_path, words, zone, submit, repaired):
+    path = export(tmp_path, *({"Submit": word, "Start": "Unknown"} for word in words))
+    found = read(path, MACHINE, timezone=zone)
+    assert int(found.submit[1]) == submit * SECOND
+    assert sum(count for reason, count in found.repaired.items() if "clock repeats" in reason) == repaired
+    assert np.isnan(found.attributes["wait_s"]).all()
+
+
+def test_a_start_before_the_submission_is_no_wait(tmp_path):
+    found = read(export(tmp_path, {"Start": "2026-02-28T23:59:59"}, {}), MACHINE)
+    assert np.isnan(found.attributes["wait_s"]).tolist() == [True, False]
+    assert found.repaired["start before the submission, the wait in the log left out"] == 1
+
+
+@pytest.mark.parametrize(("name", "end"), [("jobs.txt", "|"), ("jobs.txt", "\r"), ("jobs.txt.gz", ""), ("jobs.gz", "|")])
+def test_other_line_ends_and_gzip_read_the_same(tmp_path, name, end):
+    found = read(export(tmp_path, {}, {"Submit": "2026-03-01T00:00:09"}, name=name, end=end), MACHINE)
+    assert found.submit.tolist() == [0, 9 * SECOND]
+
+
+def test_exports_may_follow_each_other_and_overlap(tmp_path):
+    path = export(tmp_path, {}, {"State": "FAILED"})
+    again = path.read_text()
+    path.write_text(again + again)
+    found = read(path, MACHINE)
+    assert len(found) == 2
+    assert found.excluded == {"the same row again": 2}
+    path.write_text(again + again.replace("FAILED", "RUNNING"))
+    with pytest.raises(InputError, match="job 2 stands in line 3 already") as caught:
+        read(path, MACHINE)
+    assert (caught.value.line, caught.value.field) == (6, "JobIDRaw")
+
+
+@pytest.mark.parametrize(
+    ("cell", "said"),
+    [
+        ({"JobIDRaw": "12_[3-7]"}, "not the number of a job"),
+        ({"JobIDRaw": "\u0663"}, "not the number of a job"),
+        ({"Submit": "yesterday"}, "not a time"),
+        ({"Submit": "2026-02-30T00:00:00"}, "not a time"),
+        ({"Submit": "2026-03-29T02:30:00"}, "never showed"),
+        ({"Submit": "1901-03-29T02:30:00"}, "68 years"),
+        ({"Start": "2026-03-01"}, "not a time"),
+        ({"State": "DONE"}, "unknown state 'DONE'"),
+        ({"NNodes": "two"}, "not a number of nodes"),
+        ({"NNodes": "0"}, "not between 1"),
+        ({"NNodes": "99999999"}, "not between 1"),
+        ({"AllocCPUS": "1.5"}, "not a number of nodes"),
+        ({"AllocCPUS": "3000000000"}, "not between 1"),
+        ({"ElapsedRaw": "00:10:00"}, "not a whole number"),
+        ({"ElapsedRaw": ""}, "empty cell"),
+        ({"ElapsedRaw": "3000000000"}, "68 years"),
+        ({"TimelimitRaw": "1:00"}, "not a whole number"),
+        ({"TimelimitRaw": "-5"}, "not a time limit"),
+        ({"ReqMem": "4096"}, "not an amount of memory"),
+        ({"ReqMem": "4Q"}, "not an amount of memory"),
+        ({"ReqMem": "9999999T"}, "more than 2"),
+        ({"MaxRSS": "12Gn"}, "not an amount of memory"),
+        ({"MaxRSS": "1G", "NTasks": "many"}, "not a number of nodes"),
+    ],
+    ids=str,
+)
+def test_a_cell_that_cannot_be_read_is_named(tmp_path, cell, said):
+    others = [{"Submit": "2026-03-28T00:00:00"}] * 2
+    path = export(tmp_path, *others, cell)
+    with pytest.raises(InputError, match=said) as caught:
+        read(path, MACHINE, timezone="Europe/Berlin")
+    error = caught.value
+    assert (error.file, error.field) == (path, list(cell)[-1])
+    assert error.line == (2 if "1901" in str(cell) else 4)
+    assert error.remedy
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"timezone": "Mars/Olympus"}, "unknown time zone"),
+        ({"timezone": "../../etc/passwd"}, "unknown time zone"),
+        ({"memory_field": "maxrss"}, "unknown memory field"),
+        ({"memory_unknown": "lots"}, "not a quantity"),
+        ({"memory_scale": 0}, "cannot be scaled"),
+    ],
+    ids=str,
+)
+def test_options_that_make_no_sense_are_named(tmp_path, options, said):
+    with pytest.raises(InputError, match=said) as caught:
+        read(export(tmp_path, {}), MACHINE, **options)
+    assert (caught.value.field, bool(caught.value.remedy)) == (next(iter(options)), True)
+
+
+@pytest.mark.parametrize(
+    ("content", "line", "field", "said"),
+    [
+        ("JobIDRaw|State\n1|COMPLETED\n", 1, "Submit", "lacks Submit, Start, NNodes"),
+        ("|".join([*REQUIRED, "State"]) + "\n" + "|" * len(REQUIRED) + "\n", 1, "State", "stands twice"),
+        ("|".join(REQUIRED) + "\n1|2\n", 2, None, "2 fields, the header 11"),
+        ("|".join(REQUIRED) + "\n", None, None, "holds no jobs"),
+        ("|".join(REQUIRED) + "\n1.batch" + "|" * (len(REQUIRED) - 1) + "\n", None, None, "holds no jobs"),
+    ],
+    ids=["columns", "twice", "cells", "empty", "steps"],
+)
+def test_a_file_that_is_no_export_is_named(tmp_path, content, line, field, said):
+    path = tmp_path / "jobs.txt"
+    path.write_text(content)
+    with pytest.raises(InputError, match=said) as caught:
+        read(path, MACHINE)
+    assert (caught.value.file, caught.value.line, caught.value.field) == (path, line, field)
+    assert caught.value.remedy
+
+
+@given(st.sampled_from(REQUIRED), st.text(max_size=12))
+@settings(max_examples=200, deadline=None)
+def test_any_text_in_any_cell_is_read_or_is_an_input_error(name, word):
+    with tempfile.TemporaryDirectory() as folder:
+        path = export(folder, {}, {name: word.replace("\n", " ")})
+        try:
+            found = Sacct().read(path, MACHINE)
+        except InputError as error:
+            assert error.file == path
+        else:
+            assert len(found) + sum(found.excluded.values()) == 2
+
+
+@given(st.integers(0, 10**6), st.sampled_from("KMGT"))
+def test_amounts_of_memory_count_in_binary_units(amount, unit):
+    mebibytes = amount * 1024.0 ** ("KMGT".index(unit) - 1)
+    assert used_mib([f"{amount}{unit}"]).tolist() == [mebibytes]
+    for suffix in ("", "n", "c"):
+        found, per = requested_mib([f"{amount}{unit}{suffix}"])
+        assert (found.tolist(), per.tolist()) == ([mebibytes], [suffix])
+
+
+def test_cells_with_more_than_a_number():
+    assert used_mib(["1048576", "0", ""]).tolist() == [1.0, 0.0, 0.0]
+    assert counts(["7", "1K", "1.50K"]).tolist() == [7, 1024, 1536]
+    assert gpus(["", "cpu=1,gres/gpu=3", "gres/gpu:a100=2,gres/gpu=2,node=1", "xgres/gpu=9"]).tolist() == [0, 3, 2, 0]
+    assert gpus(["gres/gpu:a100=2,gres/gpu:h100=1", "gres/gpu=x"]).tolist() == [3, 0]
+
+
+def test_only_exports_are_recognised(tmp_path, shared):
+    assert Sacct().recognises(export(tmp_path, {}))
+    assert Sacct().recognises(export(tmp_path, {}, name="jobs.gz", end="|"))
+    for other in ("published/pool_golden_jobs.csv", "data/gpu_philly_2017/philly.csv.gz"):
+        assert not Sacct().recognises(shared / other)
+    assert not Sacct().recognises(tmp_path / "missing")
+
+
+def test_the_shipped_example_is_what_its_program_makes():
+    path = catalog.find("traces", "example-sacct.txt")
+    assert path.read_text(encoding="utf-8") == text()
+    found = read(path, Machine.of_racks(2, 16, local=65536, cores=32))
+    rows = sum("." not in line.partition("|")[0] for line in text().splitlines()) - 1
+    assert len(found) + sum(found.excluded.values()) == rows == 400
+    assert found.memory.max() <= 256 * 1024
