@@ -39,8 +39,8 @@ def because(found: Answer, sweep: Sweep) -> list[str]:
         elif at == len(found.sizes) - 1:
             said.append(
                 f"The largest pool tried, {sweep.labels[at]}, brings {_plain(other.value)} ({_more(other.ratio)}); "
-                f"a size counts as enough when it rejects no more jobs than any other and the best order is within {100 * ENOUGH:.0f} % "
-                "of the least."
+                "a size counts as enough when it rejects no more jobs than any other and the best order is within "
+                f"{100 * ENOUGH:.0f} % of the least."
             )
     if len(sweep.x) > 1 and found.at == len(sweep.x) - 1:
         said.append("The slowdown still falls at the largest size tried: the right size may be larger.")

@@ -1,0 +1,128 @@
+"""`poolwise simulate`: the contract of its options, its JSON, its schedule file, and its errors."""
+
+import csv
+import gzip
+import json
+from pathlib import Path
+
+import pytest
+
+from poolwise.cli import app as cli_app
+from poolwise.cli.app import run
+
+ROW = "{id} {submit} -1 {run} {procs} -1 {memory} {procs} {asked} -1 1 1 1 1 1 1 -1 -1"
+
+
+@pytest.fixture(scope="module", autouse=True)
+def commands() -> None:
+    cli_app._discover()
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> Path:
+    """Six jobs of 4 or 12 processors; the fifth is larger than 2 racks x 4 nodes x 4 cores."""
+    rows = [
+        ROW.format(id=k + 1, submit=10 * k, run=100 + k, procs=64 if k == 4 else 4 + 8 * (k % 2), memory=2_000_000, asked=200)
+        for k in range(6)
+    ]
+    path = tmp_path / "log.swf"
+    path.write_text("; a log\n" + "\n".join(rows) + "\n", encoding="utf-8")
+    return path
+
+
+@pytest.fixture
+def machine(tmp_path: Path) -> Path:
+    path = tmp_path / "machine.toml"
+    path.write_text(
+        "version = 1\n"
+        '[[node]]\nname = "thin"\ncores = 4\nmemory = "4 GiB"\n'
+        "[[rack]]\ncount = 2\nnodes = { thin = 4 }\n"
+        '[[pool]]\nname = "memory"\nper = "rack"\nmemory = "16 GiB"\n',
+        encoding="utf-8",
+    )
+    return path
+
+
+def test_json_is_one_object_with_the_promised_fields(log: Path, machine: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["simulate", str(log), "--machine", str(machine), "--order", "fm", "--json", "--engine", "reference"]) == 0
+    content = json.loads(capsys.readouterr().out)
+    promised = {"jobs", "excluded", "rejected", "mean_wait_s", "mean_bounded_slowdown", "makespan_s", "utilization"}
+    promised |= {"engine", "wall_s"}
+    assert promised <= content.keys()
+    assert content["jobs"] == 5
+    assert content["rejected"] == {"cannot fit on the empty machine: not enough free nodes": 1}
+    assert content["engine"] == "reference"
+    assert set(content["provenance"]["inputs"]) == {"log.swf", "machine.toml"}
+
+
+def test_schedule_has_a_row_a_job_with_rack_nodes_and_pool(
+    log: Path, machine: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    target = tmp_path / "schedule.csv"
+    arguments = ["simulate", str(log), "--machine", str(machine), "--order", "fcfs", "--schedule", str(target)]
+    assert run([*arguments, "--engine", "reference"]) == 0
+    capsys.readouterr()
+    with target.open(newline="", encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    assert [row["id"] for row in rows] == ["1", "2", "3", "4", "6"]
+    assert list(rows[0]) == ["id", "submit_ns", "start_ns", "end_ns", "placement"]
+    # 4 processors x 2,000,000 KB are 7813 MiB a node, 4096 of them local: the rest comes from the rack's pool
+    assert rows[0]["placement"] == "0:1:3717"
+    assert rows[0]["start_ns"] == "0"
+    assert int(rows[0]["end_ns"]) >= 100 * 10**9
+
+
+def test_engines_agree_on_stdout_but_for_their_name(log: Path, machine: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    found = []
+    for engine in ("reference", "auto"):
+        assert run(["simulate", str(log), "--machine", str(machine), "--order", "wfp3", "--json", "--engine", engine]) == 0
+        content = json.loads(capsys.readouterr().out)
+        found.append({k: v for k, v in content.items() if k not in ("engine", "wall_s", "provenance")})
+    assert found[0] == found[1]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--processors", "8", "--order", "fcsf"], ["unknown order 'fcsf'", "did you mean 'fcfs'"]),
+        (["--processors", "8", "--order", "fcfs", "--backfill", "esy"], ["did you mean 'easy'"]),
+        (["--processors", "8", "--order", "fcfs", "--format", "swg"], ["did you mean 'swf'"]),
+        (["--order", "fcfs"], ["either --machine or --processors"]),
+        (["--machine", "no-such.toml", "--order", "fcfs"], ["no-such.toml"]),
+        (["--machine", "cerit-rack", "--order", "fcfs"], ["did you mean 'cerit-racks'"]),
+        (["--processors", "8", "--order", "fcfs", "--schedule", "/no/such/folder/x.csv"], ["/no/such/folder"]),
+        (["--processors", "8", "--order", "missing.py:Order"], ["no such file"]),
+    ],
+)
+def test_a_mistake_exits_with_2_and_says_what_to_do(
+    log: Path, arguments: list[str], words: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["simulate", str(log), *arguments]) == 2
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert "Traceback" not in said.err
+    for word in words:
+        assert word in said.err.replace("\n", " ")
+
+
+@pytest.mark.parametrize("content", ["1 2 3\n", ROW.format(id=1, submit="x", run=1, procs=1, memory=1, asked=1) + "\n", ""])
+def test_a_broken_trace_exits_with_2(tmp_path: Path, content: str, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "broken.swf"
+    path.write_text(content, encoding="utf-8")
+    assert run(["simulate", str(path), "--processors", "8", "--order", "fcfs"]) == 2
+    assert "broken.swf" in capsys.readouterr().err
+
+
+def test_a_truncated_gzip_exits_with_2(log: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "cut.swf.gz"
+    path.write_bytes(gzip.compress(log.read_bytes())[:-12])
+    assert run(["simulate", str(path), "--processors", "8", "--order", "fcfs"]) == 2
+    assert "cut.swf.gz" in capsys.readouterr().err
+
+
+def test_nothing_half_written_stays_when_the_run_fails(log: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    before = sorted(tmp_path.iterdir())
+    target = tmp_path / "schedule.csv"
+    assert run(["simulate", str(log), "--processors", "8", "--order", "nope", "--schedule", str(target)]) == 2
+    capsys.readouterr()
+    assert sorted(tmp_path.iterdir()) == before
