@@ -1,0 +1,113 @@
+"""The report of a study: its answer follows its rule, its words its numbers, and the page stands alone."""
+
+import re
+from html.parser import HTMLParser
+
+import numpy as np
+import pytest
+
+from poolwise.report.answer import ENOUGH, answer
+from poolwise.report.compromise import front
+from poolwise.report.page import render
+from poolwise.report.study import study_page
+from poolwise.report.sweep import Sweep
+from poolwise.report.words import how_sure
+from poolwise.studies import StudyResult
+
+
+def test_sweep_puts_sizes_along_x_and_orders_into_series(result: StudyResult) -> None:
+    sweep = Sweep.of(result)
+    assert sweep.x_name == "machine.pool.memory.memory"
+    assert sweep.labels == ("128 GiB", "384 GiB", "2 TiB")
+    assert sweep.x == (128 * 1024, 384 * 1024, 2 * 1024 * 1024)
+    assert sweep.series == ("fcfs", "sjf", "fm")
+    assert len(sweep.cells) == 9
+
+
+def test_pool_size_changes_the_result(result: StudyResult) -> None:
+    sweep = Sweep.of(result)
+    for series in sweep.series:
+        small, _, large = sweep.values("mean_bounded_slowdown", series)
+        assert small > large
+
+
+def test_the_answer_is_the_smallest_size_that_is_enough(result: StudyResult) -> None:
+    sweep = Sweep.of(result)
+    found = answer(result, sweep)
+    assert found is not None
+    rejected = [max(sum(c.rejected.values()) for s in sweep.series for c in sweep.cells[s, at]) for at in range(3)]
+    best = [min(sweep.value("mean_bounded_slowdown", s, at) for s in sweep.series) for at in range(3)]
+    able = [at for at in range(3) if rejected[at] == min(rejected)]
+    least = min(best[at] for at in able)
+    assert found.at == next(at for at in able if best[at] <= (1 + ENOUGH) * least)
+    assert found.value == best[found.at]
+    assert found.series == min(sweep.series, key=lambda s: sweep.value("mean_bounded_slowdown", s, found.at))
+    assert [rival.value for rival in found.rivals] == sorted(rival.value for rival in found.rivals)
+
+
+def test_rivals_are_compared_on_the_same_jobs(result: StudyResult) -> None:
+    sweep = Sweep.of(result)
+    found = answer(result, sweep)
+    assert found is not None
+    for rival in found.rivals:
+        assert rival.interval is not None
+        assert rival.interval.mean == pytest.approx(rival.value - found.value)
+        assert rival.interval.n == found.jobs
+
+
+def test_how_sure_says_whether_zero_is_in_the_interval(result: StudyResult) -> None:
+    sweep = Sweep.of(result)
+    found = answer(result, sweep)
+    assert found is not None
+    first = how_sure(found, sweep, 1)[0]
+    assert ("not distinguishable" in first) != found.rivals[0].certain
+
+
+class Page(HTMLParser):
+    """Collects what a browser would load, and checks that tags close."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.loads: list[str] = []
+        self.open: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.loads += [v for k, v in attrs if k in ("src", "href", "xlink:href") and v and not v.startswith("#")]
+        if tag not in ("meta", "br", "link", "img"):
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.loads += [v for k, v in attrs if k in ("src", "href", "xlink:href") and v and not v.startswith("#")]
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+
+def test_the_page_stands_alone_and_follows_the_theme(result: StudyResult) -> None:
+    html = render(study_page(result))
+    page = Page()
+    page.feed(html)
+    assert not page.loads
+    assert not page.open
+    assert "A &lt;small&gt; study" in html
+    assert "prefers-color-scheme: dark" in html
+    assert html.count("<svg") == len(study_page(result).figures)
+    drawn = "".join(re.findall(r"<svg.*?</svg>", html, re.DOTALL))
+    colours = set(re.findall(r"#[0-9a-f]{6}", drawn))
+    assert colours <= {"#ffffff", "#000000"}, "colours of figures must be variables of the page"
+    assert "var(--series-0)" in drawn
+    assert "nan" not in re.sub(r"<[^>]*>", " ", html).lower().split()
+
+
+def test_the_same_results_give_the_same_page(result: StudyResult) -> None:
+    assert render(study_page(result)) == render(study_page(result))
+
+
+def test_the_front_is_what_nothing_beats() -> None:
+    rng = np.random.default_rng(1)
+    for _ in range(50):
+        points = {str(k): (float(x), float(y)) for k, (x, y) in enumerate(rng.integers(0, 6, (7, 2)))}
+        kept = front(points)
+        for name, (x, y) in points.items():
+            beaten = any((a <= x and b < y) or (a < x and b <= y) for a, b in points.values())
+            assert (name in kept) != beaten
