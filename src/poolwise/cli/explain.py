@@ -1,0 +1,187 @@
+"""`poolwise explain`: why a job waited."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import typer
+
+from poolwise.cli.simulate import Scope, chosen_machine
+
+if TYPE_CHECKING:
+    from poolwise.explain import Episode, Explanation, Rule
+    from poolwise.model import Machine
+
+LINES = 40
+"""Episodes that the table shows without --all."""
+
+
+def explain(
+    run: Path = typer.Argument(
+        metavar="RUN", help="Folder that `poolwise run` wrote to; or a trace, with --machine and --order."
+    ),
+    job: int = typer.Argument(metavar="JOB", help="Id of the job, as in the trace."),
+    cell: list[str] = typer.Option([], metavar="PATH=VALUE", help="Which run of the study: what it varies, seed=N, or a key."),
+    study: str | None = typer.Option(None, help="Study file of the results, if it is not where it was when they were made."),
+    set_: list[str] = typer.Option([], "--set", metavar="KEY=VALUE", help="What --study was run with."),
+    machine: Path | None = typer.Option(None, help="With a trace: MACHINE.toml, or the name of a shipped machine."),
+    processors: int | None = typer.Option(None, min=1, help="With a trace: N processors without memory."),
+    order: str | None = typer.Option(None, help="With a trace: queue order, as in `poolwise simulate`."),
+    backfill: str = typer.Option("easy", help="With a trace: backfilling."),
+    placement: str = typer.Option("racks", help="With a trace: placement policy."),
+    scope: Scope = typer.Option(Scope.RACK, help="With a trace: pools that a node may use."),
+    format: str = typer.Option("auto", help="With a trace: its format."),
+    seed: int = typer.Option(0, help="With a trace: seed of the jobs' sensitivities to remote memory."),
+    all_: bool = typer.Option(False, "--all", help="Show all episodes of a long wait."),
+    json: bool = typer.Option(False, "--json", help="Print exactly one JSON object."),
+) -> None:
+    """Say why a job waited: what was short at each pass, how much was needed and free, what stood in the way."""
+    from poolwise.cli.output import print_json
+    from poolwise.errors import InputError
+
+    if run.is_dir():
+        if machine is not None or processors is not None or order is not None:
+            raise InputError("results of a study have their machine and order", field="--machine", remedy="select with --cell")
+        what, found = _in_study(run, job, cell, study, set_)
+    else:
+        if cell or study is not None or set_:
+            raise InputError(f"{run} is no folder of results", field="RUN", remedy="give what `poolwise run --out` named")
+        if order is None:
+            raise InputError("which order was it run with?", field="--order", remedy="give --order as in `poolwise simulate`")
+        on = chosen_machine(machine, processors)
+        what = f"{order} {backfill} {scope.value}"
+        found = _alone(run, job, on, (order, backfill, placement), scope, format, seed)
+    if json:
+        print_json({"run": what, **found.to_dict()})
+    else:
+        _print(what, found, all_)
+
+
+def _in_study(folder: Path, job: int, selection: list[str], study: str | None, settings: list[str]) -> tuple[str, Explanation]:
+    from poolwise.cli.past_run import choose, study_of
+    from poolwise.explain import explain_wait
+    from poolwise.studies.cells import models_of, scheduler_of, workload_of
+    from poolwise.studies.store import Store
+
+    loaded = study_of(folder, study, settings)
+    cell = choose(loaded, folder, selection)
+    outcomes = Store(folder).outcomes(cell)
+    truth, estimate = models_of(cell.performance, cell.seed)
+    found = explain_wait(
+        cell.machine,
+        workload_of(cell),
+        scheduler_of(cell.scheduler, cell.warm_up),
+        job,
+        truth=truth,
+        estimate=estimate,
+        seed=cell.seed,
+        outcomes=outcomes,
+    )
+    return f"{loaded.name} {cell.label}", found
+
+
+def _alone(
+    trace: Path, job: int, machine: Machine, policies: tuple[str, str, str], scope: Scope, format: str, seed: int
+) -> Explanation:
+    from poolwise import api, catalog, traces
+    from poolwise.explain import explain_wait
+
+    order, backfill, placement = policies
+    scheduler = api.list_scheduler(order, backfill, placement, scope.value if placement == "racks" else None)
+    workload = traces.read(catalog.resolve("traces", trace), machine, format=format)
+    return explain_wait(machine, workload, scheduler, job, truth=api.default_model(machine, seed), seed=seed)
+
+
+def _print(what: str, found: Explanation, everything: bool) -> None:
+    from rich.table import Table
+
+    from poolwise.cli.console import out
+
+    def say(text: str) -> None:
+        out.print(text, markup=False, highlight=False, soft_wrap=True)
+
+    job, episodes = found.job, found.episodes
+    say(f"{what}: job {job.id}, submitted {_time(job.submit)} after the trace began")
+    if episodes:
+        table = Table(box=None, pad_edge=False)
+        for heading in ("after", "for", "passes", "ahead"):
+            table.add_column(heading, justify="right", overflow="fold")
+        table.add_column("held back by", ratio=1, overflow="fold")
+        for heading in ("needed", "free"):
+            table.add_column(heading, justify="right", overflow="fold")
+        table.add_column("in the way", overflow="fold")
+        shown = len(episodes) if everything else LINES // 2
+        hidden = max(0, len(episodes) - 2 * shown)
+        for k, episode in enumerate(episodes):
+            if k < shown or k >= shown + hidden:
+                table.add_row(*_row(found, episode))
+            elif k == shown:
+                table.add_row("...", "", "", "", f"{hidden:,} more: --all shows them", "", "", "")
+        out.print(table)
+        for (rule, resource), ns in found.totals().items():
+            say(f"  {_time(ns)} {_words(rule, resource)}")
+    say(_outcome(found))
+
+
+def _row(found: Explanation, episode: Episode) -> Iterator[str]:
+    reason = episode.reason
+    yield _time(episode.start - found.job.submit)
+    yield _time(episode.end - episode.start)
+    yield f"{episode.passes:,}"
+    yield _span(*(f"{n:,}" for n in episode.ahead))
+    yield reason.text
+    yield _amount(reason.resource, reason.needed) if reason.resource else ""
+    yield _span(*(_amount(reason.resource, n) for n in episode.free)) if reason.resource else ""
+    if reason.blocker is None:
+        yield ""
+        return
+    held = "" if episode.reserved is None else _span(*(_time(ns - found.job.submit) for ns in episode.reserved))
+    yield f"job {found.job.workload.id[reason.blocker]}" + (f", reserved after {held}" if held else "")
+
+
+def _outcome(found: Explanation) -> str:
+    if found.placement is not None:
+        machine = found.machine
+        where = [
+            f"{machine.owners[owner]} {_amount(machine.resources[resource], amount)}"
+            for _, owner, resource, amount in found.placement.rows()
+        ]
+        return f"started after {_time(found.wait)} on {', '.join(where)}"
+    if found.rejected:
+        return f"rejected after {_time(found.wait)}: {found.rejected}"
+    return f"never started; the last pass was after {_time(found.wait)}"
+
+
+def _words(rule: Rule, resource: str) -> str:
+    from poolwise.explain import Rule
+
+    return {
+        Rule.SHORT: f"short of {resource or 'room'}",
+        Rule.ORDER: "behind a head of the queue that does not fit",
+        Rule.RESERVATION: f"kept off a reservation{f' ({resource})' if resource else ''}",
+        Rule.WARM_UP: "for the end of the warm-up",
+        Rule.UNSAID: "for reasons that the scheduler does not give",
+    }[rule]
+
+
+def _time(ns: int) -> str:
+    from poolwise.units import format_time, to_seconds
+
+    return format_time(to_seconds(ns))
+
+
+def _amount(resource: str, amount: int) -> str:
+    from poolwise.units import format_memory
+
+    return format_memory(amount) if resource in ("memory", "storage") else f"{amount:,}"
+
+
+def _span(least: str, most: str) -> str:
+    return least if least == most else f"{least} to {most}"
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command()(explain)

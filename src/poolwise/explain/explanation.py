@@ -1,0 +1,158 @@
+"""The wait of one job: what held it back, from when to when."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import Any
+
+from poolwise.explain.reason import Reason, Rule
+from poolwise.model import Job, Machine, Placement
+
+
+@dataclass(frozen=True, slots=True)
+class Episode:
+    """Consecutive passes in which the same thing held the job back.
+
+    Attributes
+    ----------
+    start, end : ns of the first pass, and of the first pass of what came next
+    passes : how many
+    reason : of the first pass
+    free : least and most free of what was short
+    ahead : least and most jobs of higher priority that were left waiting
+    reserved : earliest and latest begin of the blocker's reservation, ns; None without one
+    """
+
+    start: int
+    end: int
+    passes: int
+    reason: Reason
+    free: tuple[int, int]
+    ahead: tuple[int, int]
+    reserved: tuple[int, int] | None
+
+    @classmethod
+    def of(cls, time: int, reason: Reason) -> Episode:
+        """Begin with one pass."""
+        reserved = None if reason.reserved is None else (reason.reserved, reason.reserved)
+        return cls(time, time, 1, reason, (reason.free, reason.free), (reason.ahead, reason.ahead), reserved)
+
+    def goes_on(self, reason: Reason) -> bool:
+        """Whether a pass belongs to this episode: the same rule, resource, need and blocker."""
+        return _same(self.reason) == _same(reason)
+
+    def joined(self, reason: Reason) -> Episode:
+        """Return the episode with one more pass in it."""
+        return replace(
+            self,
+            passes=self.passes + 1,
+            free=_widened(self.free, reason.free),
+            ahead=_widened(self.ahead, reason.ahead),
+            reserved=None if self.reserved is None or reason.reserved is None else _widened(self.reserved, reason.reserved),
+        )
+
+
+def _same(reason: Reason) -> tuple[object, ...]:
+    return reason.rule, reason.text, reason.resource, reason.needed, reason.blocker, reason.reserved is None
+
+
+def _widened(span: tuple[int, int], value: int) -> tuple[int, int]:
+    return min(span[0], value), max(span[1], value)
+
+
+def fold(passes: Iterable[tuple[int, Reason]], end: int) -> tuple[Episode, ...]:
+    """Fold (ns, reason) of each pass into episodes; the last one ends at `end`."""
+    episodes: list[Episode] = []
+    for time, reason in passes:
+        if episodes and episodes[-1].goes_on(reason):
+            episodes[-1] = episodes[-1].joined(reason)
+            continue
+        if episodes:
+            episodes[-1] = replace(episodes[-1], end=time)
+        episodes.append(Episode.of(time, reason))
+    if episodes:
+        episodes[-1] = replace(episodes[-1], end=end)
+    return tuple(episodes)
+
+
+@dataclass(frozen=True, eq=False)
+class Explanation:
+    """Why a job waited, and what came of it.
+
+    Attributes
+    ----------
+    job, machine : what ran on what
+    passes : (ns, reason) of each pass that left it waiting
+    until : ns at which it started or was rejected; of the last pass if it waits still
+    placement : where it started, None if it never did
+    rejected : why it can never run, "" if it can
+    """
+
+    job: Job
+    machine: Machine
+    passes: tuple[tuple[int, Reason], ...]
+    until: int
+    placement: Placement | None = None
+    rejected: str = ""
+
+    @property
+    def status(self) -> str:
+        """What came of it: started, rejected or waiting."""
+        return "started" if self.placement is not None else "rejected" if self.rejected else "waiting"
+
+    @property
+    def wait(self) -> int:
+        """Ns from its submission on."""
+        return self.until - self.job.submit
+
+    @property
+    def episodes(self) -> tuple[Episode, ...]:
+        """The passes, folded."""
+        return fold(self.passes, self.until)
+
+    def totals(self) -> dict[tuple[Rule, str], int]:
+        """(rule, resource) -> ns of the wait, longest first."""
+        total: dict[tuple[Rule, str], int] = {}
+        for episode in self.episodes:
+            key = episode.reason.rule, episode.reason.resource
+            total[key] = total.get(key, 0) + episode.end - episode.start
+        return dict(sorted(total.items(), key=lambda item: -item[1]))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data, as `poolwise explain --json` prints it; jobs by their ids."""
+        return {
+            "job": self.job.id,
+            "status": self.status,
+            "submit_ns": self.job.submit,
+            "until_ns": self.until,
+            "wait_ns": self.wait,
+            "placement": None if self.placement is None else self._rows(self.placement),
+            "rejected": self.rejected or None,
+            "passes": len(self.passes),
+            "totals": [{"rule": rule, "resource": what, "ns": ns} for (rule, what), ns in self.totals().items()],
+            "episodes": [self._episode(episode) for episode in self.episodes],
+        }
+
+    def _rows(self, placement: Placement) -> list[dict[str, Any]]:
+        owners, resources = self.machine.owners, self.machine.resources
+        return [
+            {"owner": owners[owner], "resource": resources[resource], "amount": amount}
+            for _, owner, resource, amount in placement.rows()
+        ]
+
+    def _episode(self, episode: Episode) -> dict[str, Any]:
+        reason = episode.reason
+        return {
+            "from_ns": episode.start,
+            "to_ns": episode.end,
+            "passes": episode.passes,
+            "rule": reason.rule,
+            "reason": reason.text,
+            "resource": reason.resource or None,
+            "needed": reason.needed if reason.resource else None,
+            "free": list(episode.free) if reason.resource else None,
+            "blocker": None if reason.blocker is None else int(self.job.workload.id[reason.blocker]),
+            "reserved_ns": None if episode.reserved is None else list(episode.reserved),
+            "ahead": list(episode.ahead),
+        }

@@ -1,0 +1,171 @@
+"""Explains a wait: runs the workload once more, up to the start of one job, and looks at each pass that leaves it waiting."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from poolwise.engine import compiled
+from poolwise.engine.simulated import Simulation
+from poolwise.errors import InputError, PolicyError
+from poolwise.explain.explanation import Explanation
+from poolwise.explain.reason import Reason
+from poolwise.explain.replay import Replay
+from poolwise.explain.rules import Pass, reason
+from poolwise.interfaces import Dispatcher, PerformanceModel, Scheduler
+from poolwise.loop import run
+from poolwise.metrics import Outcomes
+from poolwise.metrics.outcomes import Status
+from poolwise.model import Changes, EventBatch, Machine, Placement, Plan, Queue, Reject, Snapshot, Start, Workload
+from poolwise.performance.ideal import Ideal
+from poolwise.schedulers.warm_up import WarmUp
+
+NEAREST = 5
+"""Ids that the error for an unknown job names."""
+
+
+def explain_wait(
+    machine: Machine,
+    workload: Workload,
+    scheduler: Scheduler,
+    job: int,
+    *,
+    truth: PerformanceModel | None = None,
+    estimate: PerformanceModel | None = None,
+    seed: int = 0,
+    outcomes: Outcomes | None = None,
+) -> Explanation:
+    """Say why a job waited.
+
+    Where the compiled engine can run the workload, its schedule is replayed and only the passes of the wait are looked at;
+    else the scheduler decides anew.
+
+    Parameters
+    ----------
+    job
+        Id of the job.
+    truth, estimate, seed
+        As in `engine.simulate`.
+    outcomes
+        What was recorded of the run that is to be explained.
+
+    Raises InputError for an unknown job, and where the run does not come out as it was recorded.
+    """
+    row = find_job(workload, job)
+    truth = truth if truth is not None else Ideal()
+    decided: Scheduler = scheduler
+    if not compiled.unsupported(machine, workload, scheduler, truth, estimate):
+        schedule, _ = compiled.replay(machine, workload, scheduler, truth, estimate)
+        if outcomes is not None:
+            _check_starts(Outcomes.of(schedule), outcomes)
+        decided = Replay(schedule, scheduler.jobs if isinstance(scheduler, WarmUp) else 0)
+    witness = _Witness(decided.open(machine, workload, seed), scheduler, row)
+    simulation = _Excerpt(machine, workload, truth, estimate, witness)
+    loop = run(simulation, witness)
+    for decision, why in loop.refused:
+        if isinstance(decision, Start) and (decision.job == row or decided is not scheduler):
+            raise PolicyError(f"the machine refused to start the job in row {decision.job}: {why}")
+    found = Explanation(
+        workload.job(row), machine, tuple(witness.passes), witness.until, witness.placement, loop.rejected.get(row, "")
+    )
+    if outcomes is not None:
+        _check(found, witness.began, outcomes, row)
+    return found
+
+
+def find_job(workload: Workload, job: int) -> int:
+    """Row of a job by its id; raises InputError that names the nearest ids."""
+    rows = np.flatnonzero(workload.id == job)
+    if len(rows):
+        return int(rows[0])
+    if not len(workload):
+        raise InputError("the workload has no jobs", field="JOB", remedy="choose another run")
+    near = workload.id[np.argsort(np.abs(workload.id - job), kind="stable")[:NEAREST]]
+    excluded = f"; {sum(workload.excluded.values()):,} rows of the trace were left out" if workload.excluded else ""
+    raise InputError(
+        f"there is no job {job} among the {len(workload):,} of this run{excluded}",
+        field="JOB",
+        remedy=f"nearest: {', '.join(map(str, sorted(near.tolist())))}",
+    )
+
+
+@dataclass
+class _Witness(Dispatcher):
+    """Lets another dispatcher decide, and asks of each pass why it left the job waiting."""
+
+    inner: Dispatcher
+    scheduler: Scheduler
+    job: int
+    passes: list[tuple[int, Reason]] = field(default_factory=list)
+    until: int = -1
+    began: int = -1  # ns of the first start of any of its tasks
+    placement: Placement | None = None
+    settled: bool = False
+
+    def schedule(self, queue: Queue, snapshot: Snapshot, changes: Changes) -> Plan:
+        """Pass on what the other decides."""
+        plan = self.inner.schedule(queue, snapshot, changes)
+        if self.job in queue:
+            self.until = snapshot.now
+            self._look(Pass(queue, snapshot, changes, plan))
+        return plan
+
+    def _look(self, seen: Pass) -> None:
+        mine = [
+            decision for decision in seen.plan.decisions if isinstance(decision, Start | Reject) and decision.job == self.job
+        ]
+        starts = [decision for decision in mine if isinstance(decision, Start)]
+        if starts and self.placement is None:
+            self.began, self.placement = seen.snapshot.now, starts[0].placement
+        begun = {task for start in starts for task in start.tasks}
+        self.settled = len(starts) < len(mine) or begun >= set(seen.queue.tasks(self.job))
+        if not self.settled and (why := reason(self.scheduler, self.job, seen)) is not None:
+            self.passes.append((seen.snapshot.now, why))
+
+
+class _Excerpt(Simulation):
+    """A simulation that ends when the witness has seen enough."""
+
+    def __init__(
+        self,
+        machine: Machine,
+        workload: Workload,
+        truth: PerformanceModel,
+        estimate: PerformanceModel | None,
+        witness: _Witness,
+    ) -> None:
+        super().__init__(machine, workload, truth, estimate)
+        self._witness = witness
+
+    def events(self) -> Iterator[EventBatch]:
+        """Yield the events up to the pass that settles the job."""
+        for batch in super().events():
+            yield batch
+            if self._witness.settled:
+                return
+
+
+def _check_starts(now: Outcomes, then: Outcomes) -> None:
+    """Raise InputError unless a run came out as it was recorded."""
+    if len(now) != len(then) or not np.array_equal(now.id, then.id):
+        raise _changed(f"{len(now)} jobs ran, {len(then)} are recorded or they are others")
+    other = np.flatnonzero((now.start != then.start) | (now.status != then.status))
+    if len(other):
+        raise _changed(f"{len(other)} jobs do not start when recorded, the first of them job {int(now.id[other[0]])}")
+
+
+def _check(found: Explanation, began: int, outcomes: Outcomes, row: int) -> None:
+    """Raise InputError unless a job fared as it was recorded."""
+    status, start, job = Status(int(outcomes.status[row])), int(outcomes.start[row]), found.job.id
+    if int(outcomes.id[row]) != job:
+        raise _changed(f"the jobs recorded are others than those of the trace, from job {job} on")
+    if status is Status.FINISHED and began != start:
+        raise _changed(f"job {job} is recorded to start at {start} ns, its replay says: {found.status} at {began} ns")
+    if status in (Status.REJECTED, Status.WAITING) and found.status != status.name.lower():
+        raise _changed(f"job {job} is recorded as {status.name.lower()}, its replay says: {found.status}")
+
+
+def _changed(what: str) -> InputError:
+    return InputError(f"the run does not come out as recorded: {what}", remedy="run it again with this version of Poolwise")

@@ -1,0 +1,328 @@
+"""Explanations of random studies: one for each pass that leaves a job waiting, and every fact in it true."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from poolwise.engine import compiled, simulate
+from poolwise.engine.simulated import Simulation
+from poolwise.errors import InputError, PolicyError
+from poolwise.explain import Explanation, Reason, Rule, explain_wait
+from poolwise.explain.rules import Pass, reason
+from poolwise.interfaces import Dispatcher, Scheduler
+from poolwise.loop import run
+from poolwise.metrics import Outcomes
+from poolwise.model import Changes, Machine, Plan, Queue, Refusal, Reject, Snapshot, Start, Wait, Workload
+from poolwise.policies.backfill.conservative import Conservative
+from poolwise.policies.backfill.easy import Easy, reservation
+from poolwise.policies.backfill.easy_nodes_only import EasyNodesOnly
+from poolwise.policies.backfill.none import NoBackfill, start_in_order
+from poolwise.policies.backfill.skip import Skip
+from poolwise.policies.order.priorities import FCFS, SJF
+from poolwise.schedulers.list import ListScheduler
+from poolwise.schedulers.warm_up import WarmUp
+from poolwise.units import SECOND
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "differential"))  # tests are imported one by one, not as packages
+import random_studies
+
+BACKFILLS = ("none", "easy", "easy_no_extra", "easy_nodes_only", "conservative", "skip")
+
+pytestmark = pytest.mark.filterwarnings("ignore:remote latency")
+
+
+@dataclass
+class Checker(Dispatcher):
+    """Decides as the scheduler does, asks of each job that a pass leaves waiting why, and checks what is said."""
+
+    scheduler: Scheduler
+    inner: Dispatcher
+    said: dict[int, list[tuple[int, Reason]]] = field(default_factory=dict)
+    rejected: dict[int, int] = field(default_factory=dict)
+    checked: dict[Rule, int] = field(default_factory=dict)
+
+    def schedule(self, queue: Queue, snapshot: Snapshot, changes: Changes) -> Plan:
+        plan = self.inner.schedule(queue, snapshot, changes)
+        settled = {d.job for d in plan.decisions if isinstance(d, Start | Reject)}
+        self.rejected |= {d.job: snapshot.now for d in plan.decisions if isinstance(d, Reject)}
+        for job in sorted(set(queue.jobs.tolist()) - settled):
+            why = reason(self.scheduler, job, Pass(queue, snapshot, changes, plan))
+            assert (why is None) == self.no_pass(job, changes, plan)
+            if why is not None:
+                self.said.setdefault(job, []).append((snapshot.now, why))
+                self.checked[why.rule] = self.checked.get(why.rule, 0) + 1
+                self.check(job, why, queue, snapshot, plan)
+        return plan
+
+    def no_pass(self, job: int, changes: Changes, plan: Plan) -> bool:
+        """Nothing has happened but that jobs were turned away at the door, of those that the job's scheduler is shown."""
+        warm = self.scheduler.jobs if isinstance(self.scheduler, WarmUp) else 0
+        turned_away = tuple(d.job for d in plan.decisions if isinstance(d, Reject))
+        arrived = changes.arrived
+        if job < warm:
+            turned_away, arrived = (tuple(k for k in some if k < warm) for some in (turned_away, arrived))
+        return bool(turned_away) and replace(changes, arrived=arrived) == Changes(arrived=turned_away)
+
+    def check(self, job: int, why: Reason, queue: Queue, snapshot: Snapshot, plan: Plan) -> None:
+        settled = {d.job for d in plan.decisions if isinstance(d, Start | Reject)}
+        starts = [d for d in plan.decisions if isinstance(d, Start)]
+        if why.resource:
+            assert why.needed > why.free >= 0
+        if isinstance(self.scheduler, WarmUp):
+            left = [k for k in queue.jobs.tolist() if k < self.scheduler.jobs and k not in settled]
+            assert (why.rule is Rule.WARM_UP) == (job >= self.scheduler.jobs and bool(left))
+            assert why.rule is not Rule.WARM_UP or why.ahead == len(left)
+            if why.rule is Rule.SHORT:
+                self.check_short(job, why, snapshot, starts)
+            return
+        assert isinstance(self.scheduler, ListScheduler)
+        queue = queue.only(np.setdiff1d(queue.jobs, [d.job for d in plan.decisions if isinstance(d, Reject)]))
+        ranked = queue.jobs[np.argsort(-self.scheduler.order.priority(queue, snapshot), kind="stable")].tolist()
+        rank = {row: k for k, row in enumerate(ranked)}
+        assert why.ahead == len([k for k in ranked[: rank[job]] if k not in settled])
+        before = [start for start in starts if rank[start.job] < rank[job]]
+        if why.rule is Rule.SHORT:
+            self.check_short(job, why, snapshot, before)
+            remote = max(0, int(snapshot.workload.memory[job]) - snapshot.machine.local_memory)
+            assert why.free == measured(begun(snapshot, before), why, remote)
+            assert isinstance(self.scheduler.placement.place(snapshot.workload.job(job), begun(snapshot, before)), Refusal)
+        else:
+            self.check_held(job, why, queue, snapshot, before)
+
+    def check_short(self, job: int, why: Reason, snapshot: Snapshot, starts: list[Start]) -> None:
+        workload = snapshot.workload
+        nodes, remote = int(workload.nodes[job]), max(0, int(workload.memory[job]) - snapshot.machine.local_memory)
+        assert why.needed == (nodes if why.resource == "nodes" else nodes * remote)
+        assert why.blocker is None and why.reserved is None
+        assert measured(begun(snapshot, starts), why, remote) <= why.free <= measured(snapshot, why, remote)
+
+    def check_held(self, job: int, why: Reason, queue: Queue, snapshot: Snapshot, before: list[Start]) -> None:
+        order, backfill, placement = self.scheduler.order, self.scheduler.backfill, self.scheduler.placement
+        jobs, priority = queue.jobs, order.priority(queue, snapshot)
+        ranked = jobs[np.argsort(-priority, kind="stable")].tolist()
+        rank = {row: k for k, row in enumerate(ranked)}
+        assert rank[why.blocker] < rank[job]
+        if isinstance(backfill, Conservative):
+            for end, starts_now in ((rank[why.blocker], True), (rank[why.blocker] + 1, False)):
+                some = np.array(sorted([*ranked[:end], job]))
+                chosen = backfill.select(some, priority[np.isin(jobs, some)], snapshot, placement)
+                assert (job in [start.job for start in chosen]) is starts_now
+            return
+        _, head, state = start_in_order(jobs, priority, snapshot, placement)
+        assert why.blocker == jobs[head]
+        if isinstance(backfill, NoBackfill):
+            assert why.rule is Rule.ORDER and isinstance(placement.place(snapshot.workload.job(why.blocker), state), Refusal)
+            return
+        assert why.rule is Rule.RESERVATION and isinstance(backfill, Easy)
+        assert why.reserved == reservation(why.blocker, backfill.reserving(state), placement).now
+        state = begun(state, [start for start in before if rank[start.job] > rank[why.blocker]])
+        found = placement.place(snapshot.workload.job(job), state)
+        assert not isinstance(found, Refusal) and state.expected_end(job, found) > why.reserved
+        if backfill.extra and type(backfill) is Easy:  # started now, it would have put the head off
+            later = reservation(why.blocker, state.with_started(job, found), placement)
+            assert later.now > why.reserved
+
+
+def begun(snapshot: Snapshot, starts: list[Start]) -> Snapshot:
+    for start in starts:
+        snapshot = snapshot.with_started(start.job, start.placement)
+    return snapshot
+
+
+def measured(snapshot: Snapshot, why: Reason, remote: int) -> int:
+    """What is free of the resource that was short, in the sense of the reason."""
+    layout = snapshot.machine.racks
+    nodes = snapshot.free[layout.nodes, layout.node_column]
+    if why.resource == "nodes":
+        return int(nodes.sum())
+    pool = np.where(layout.pools >= 0, snapshot.free[layout.pools, layout.memory_column], 0)
+    beside = "beside" in why.text
+    return int((np.minimum(nodes, pool // remote) * remote).sum()) if beside else int(pool.sum())
+
+
+def explained(seed: int, backfills: tuple[str, ...] = BACKFILLS, most: int = 60) -> dict[Rule, int]:
+    """Explain some jobs of a random study, check everything, and count the rules."""
+    g = np.random.default_rng(seed)
+    jobs = int(g.integers(2, most))
+    on = random_studies.machine(g)
+    load, how, truth = (
+        random_studies.workload(g, on, jobs),
+        random_studies.scheduler(g, jobs, backfills),
+        random_studies.model(g),
+    )
+    estimate = None if g.random() < 0.5 else random_studies.model(g)
+    simulation, checker = Simulation(on, load, truth, estimate), Checker(how, how.open(on, load, 0))
+    schedule = simulation.recorder.schedule(on, load, run(simulation, checker))
+    wait = np.where(schedule.job_start >= 0, schedule.job_start - load.submit, 0)
+    for row in {int(np.argmax(wait)), int(g.integers(jobs)), *list(schedule.rejected)[-1:]}:
+        outcomes = Outcomes.of(schedule)
+        found = explain_wait(on, load, how, int(load.id[row]), truth=truth, estimate=estimate, outcomes=outcomes)
+        check_story(found, row, schedule.job_start[row], schedule.rejected.get(row, ""))
+        assert list(found.passes) == checker.said.get(row, [])
+        assert len(found.passes) == sum(episode.passes for episode in found.episodes)
+        assert row not in checker.rejected or found.until == checker.rejected[row]
+    return checker.checked
+
+
+def check_story(found: Explanation, row: int, start: int, rejected: str) -> None:
+    """The episodes follow each other from the submission to the start."""
+    assert found.rejected == rejected and (found.placement is None) == (start < 0)
+    assert start < 0 or found.until == start
+    assert bool(found.passes) or found.wait == 0
+    times = [found.job.submit] if found.passes else []
+    for episode in found.episodes:
+        assert episode.start == times[-1] and episode.end >= episode.start and episode.passes >= 1
+        times.append(episode.end)
+    assert not times or times[-1] == found.until
+    assert sum(found.totals().values()) == found.wait
+    said = found.to_dict()
+    assert said["job"] == found.job.id and len(said["episodes"]) == len(found.episodes)
+
+
+@settings(max_examples=60, deadline=None, derandomize=True)
+@given(st.integers(0, 10**6))
+def test_each_pass_that_leaves_a_job_waiting_has_one_true_explanation(seed: int) -> None:
+    explained(seed)
+
+
+def test_random_studies_reach_every_rule_of_list_scheduling() -> None:
+    counted: dict[Rule, int] = {}
+    for seed in range(12):
+        for rule, count in explained(seed).items():
+            counted[rule] = counted.get(rule, 0) + count
+    assert {Rule.SHORT, Rule.ORDER, Rule.RESERVATION, Rule.WARM_UP} <= counted.keys()
+
+
+@pytest.mark.parametrize("backfill", ["easy", "conservative"])
+def test_a_replay_and_deciding_anew_say_the_same(backfill: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    for seed in range(50, 56):
+        g = np.random.default_rng(seed)
+        on = random_studies.machine(g)
+        load, how = random_studies.workload(g, on, 40), random_studies.scheduler(g, 40, (backfill,))
+        truth = random_studies.model(g)
+        for job in load.id[:: len(load) // 5].tolist():
+            fast = explain_wait(on, load, how, job, truth=truth).to_dict()
+            with monkeypatch.context() as patch:
+                patch.setattr(compiled, "unsupported", lambda *_, **__: "not this time")
+                assert explain_wait(on, load, how, job, truth=truth).to_dict() == fast
+
+
+def flat(nodes: list[int], length: list[int], submit: list[int] | None = None) -> Workload:
+    times = np.zeros(len(nodes), dtype=np.int64) if submit is None else np.array(submit) * SECOND
+    return Workload.of(times, np.array(length) * SECOND, requests={"nodes": np.array(nodes)})
+
+
+def test_easy_names_the_head_its_reservation_and_what_it_would_lack() -> None:
+    # Job 1 holds 3 of 4 nodes for 10 s; job 2 needs 4, so its reservation is at 10 s; job 3 would be there until 20 s.
+    load, machine = flat([3, 4, 1], [10, 5, 20]), Machine.flat(4)
+    found = explain_wait(machine, load, ListScheduler(), 3)
+    (first, second) = found.episodes
+    assert (first.reason.rule, first.reason.resource, first.reason.needed, first.free) == (Rule.RESERVATION, "nodes", 4, (3, 3))
+    assert (first.reason.blocker, first.reserved, first.passes) == (1, (10 * SECOND, 10 * SECOND), 1)
+    assert (second.reason.rule, second.reason.needed, second.free) == (Rule.SHORT, 1, (0, 0))
+    assert (found.status, found.until) == ("started", 15 * SECOND)
+    assert found.totals() == {(Rule.RESERVATION, "nodes"): 10 * SECOND, (Rule.SHORT, "nodes"): 5 * SECOND}
+
+
+def test_the_reservation_is_the_one_that_the_variant_of_easy_makes() -> None:
+    # Job 3 needs 3 of 5 nodes (free from 5 s on) and 99 of 100 MiB (free from 20 s on); job 4 is there until 10 s.
+    nodes, memory, length = np.array([2, 2, 3, 1]), np.array([40, 0, 33, 0]), np.array([20, 5, 5, 10]) * SECOND
+    load = Workload.of(np.zeros(4, dtype=np.int64), length, requests={"nodes": nodes, "memory": memory})
+    machine = Machine.of_racks(1, 5, local=0, pool=100)
+    found = explain_wait(machine, load, ListScheduler(backfill=EasyNodesOnly()), 4)
+    first = found.episodes[0]
+    assert (first.reason.blocker, first.reserved) == (2, (5 * SECOND, 5 * SECOND))
+    assert (first.reason.resource, first.reason.needed, first.reason.free) == ("nodes", 3, 2)
+    assert explain_wait(machine, load, ListScheduler(), 4).wait == 0
+
+
+def test_without_backfilling_the_head_and_its_need_are_named() -> None:
+    (first, *_) = explain_wait(Machine.flat(4), flat([3, 4, 1], [10, 5, 20]), ListScheduler(backfill=NoBackfill()), 3).episodes
+    assert (first.reason.rule, first.reason.blocker, first.reason.needed, first.reason.free) == (Rule.ORDER, 1, 4, 1)
+    assert first.reason.ahead == 1
+
+
+def test_jobs_behind_the_warm_up_wait_for_its_last_start() -> None:
+    load = flat([4, 4, 1], [10, 10, 1], [0, 1, 2])
+    found = explain_wait(Machine.flat(9), load, WarmUp.before(ListScheduler(), 2), 3)
+    assert found.wait == 0 and not found.episodes
+    found = explain_wait(Machine.flat(5), load, WarmUp.before(ListScheduler(order=SJF()), 2), 3)
+    assert [(e.reason.rule, e.ahead, e.start, e.end) for e in found.episodes] == [
+        (Rule.WARM_UP, (1, 1), 2 * SECOND, 10 * SECOND)
+    ]
+
+
+def test_consecutive_passes_with_one_reason_are_one_episode() -> None:
+    load = flat([4, 4, 1, 1], [10, 1, 1, 1], [0, 1, 2, 3])
+    found = explain_wait(Machine.flat(4), load, ListScheduler(), 2)
+    assert [(e.passes, e.start, e.end) for e in found.episodes] == [(3, 1 * SECOND, 10 * SECOND)]
+    load = flat([2, 2, 4, 1], [10, 20, 1, 1], [0, 1, 2, 3])
+    (episode,) = explain_wait(Machine.flat(4), load, ListScheduler(order=SJF()), 3).episodes
+    assert (episode.passes, episode.free, episode.ahead, episode.end) == (4, (0, 2), (0, 0), 21 * SECOND)
+
+
+def test_a_job_that_can_never_run_is_rejected_with_the_reason() -> None:
+    found = explain_wait(Machine.flat(4), flat([9, 1], [5, 5]), ListScheduler(), 1)
+    assert (found.status, found.wait, found.passes) == ("rejected", 0, ()) and "not enough free nodes" in found.rejected
+
+
+def test_unknown_ids_name_the_nearest() -> None:
+    with pytest.raises(InputError, match="no job 40 among the 3") as caught:
+        explain_wait(Machine.flat(4), flat([1, 1, 1], [1, 1, 1]), ListScheduler(), 40)
+    assert caught.value.remedy == "nearest: 1, 2, 3"
+
+
+def test_a_run_that_does_not_come_out_as_recorded_is_an_error() -> None:
+    load = flat([3, 4, 1], [10, 5, 5])
+    recorded = Outcomes.of(simulate(Machine.flat(4), load, ListScheduler(backfill=NoBackfill())).schedule)
+    for how in (ListScheduler(), ListScheduler(backfill=Skip())):  # replayed, decided anew
+        with pytest.raises(InputError, match="does not come out as recorded"):
+            explain_wait(Machine.flat(4), load, how, 3, outcomes=recorded)
+    other = Outcomes.of(simulate(Machine.flat(4), flat([1], [1]), ListScheduler()).schedule)
+    with pytest.raises(InputError, match="does not come out as recorded"):
+        explain_wait(Machine.flat(4), load, ListScheduler(), 3, outcomes=other)
+
+
+def test_a_job_that_should_have_started_is_a_contradiction() -> None:
+    load, machine = flat([1], [1]), Machine.flat(4)
+    queue = Queue(load)
+    queue.add(0)
+    seen = Pass(queue, Simulation(machine, load, random_studies.model(np.random.default_rng(0))).snapshot(), Changes(), Plan())
+    for backfill in (Easy(), NoBackfill(), Conservative(), Skip()):
+        with pytest.raises(PolicyError, match="job 1 was left waiting"):
+            reason(ListScheduler(FCFS(), backfill), 0, seen)
+
+
+class Slow(Scheduler):
+    """Starts one job a pass, and says so if asked."""
+
+    def __init__(self, says: bool) -> None:
+        self.says = says
+
+    def open(self, machine: Machine, workload: Workload, seed: int) -> Dispatcher:
+        return SlowDispatcher(self.says)
+
+
+class SlowDispatcher(Dispatcher):
+    def __init__(self, says: bool) -> None:
+        self.says = says
+
+    def schedule(self, queue: Queue, snapshot: Snapshot, changes: Changes) -> Plan:
+        inner = ListScheduler().open(snapshot.machine, snapshot.workload, 0).schedule(queue, snapshot, changes)
+        waits = [Wait(job, Refusal("one at a time")) for job in queue.jobs[1:].tolist()] if self.says else []
+        return Plan((*inner.decisions[:1], *waits))
+
+
+def test_a_scheduler_of_your_own_is_quoted_or_said_to_give_no_reason() -> None:
+    load = flat([1, 1, 1], [10, 10, 10], [0, 0, 1])
+    for says, text in ((True, "one at a time"), (False, "Slow gives no reason")):
+        found = explain_wait(Machine.flat(4), load, Slow(says), 2)
+        assert [(why.rule, why.text) for _, why in found.passes] == [(Rule.UNSAID, text)]
+        assert found.until == SECOND
