@@ -50,7 +50,8 @@ def place(
         _print(solution, verdict, method, wall)
     if solution.dropped:
         names = ", ".join(problem.batch.name[w] for w in solution.dropped)
-        error(f"{solution.unmet}\n  placed {len(problem.batch) - len(solution.dropped)} of {len(problem.batch)}; left out: {names}")
+        kept = len(problem.batch) - len(solution.dropped)
+        error(f"{solution.unmet}\n  placed {kept} of {len(problem.batch)}; left out: {names}")
         raise typer.Exit(InfeasibleError.exit_code)
 
 
@@ -85,15 +86,14 @@ def to_dict(solution: Solution, verdict: Verdict, method: str, wall_s: float) ->
         }
         for w in where.placed.tolist()
     ]
-    number = lambda value: value if isfinite(value) else None  # noqa: E731  # three uses on three lines
     return {
         "method": method,
         "status": solution.status,
         "problem": {"theta": problem.theta, "eta": problem.eta, "clip": problem.clip, "normalise": problem.normalise},
         "objective": solution.objective,
-        "bound": number(solution.bound),
+        "bound": solution.bound if isfinite(solution.bound) else None,
         "bound_of": solution.bound_of,
-        "gap": number(solution.gap),
+        "gap": solution.gap if isfinite(solution.gap) else None,
         "energy": solution.energy,
         "slowdown": float(theta[where.placed].sum()),
         "modules_on": len(set(where.module[where.placed].tolist())),

@@ -56,7 +56,7 @@ def simulate(
         if path is not None:
             check_writable(path)
     truth = _sharing(table) if table else None
-    what = _machine(machine, processors)
+    what = chosen_machine(machine, processors)
     scheduler = api.list_scheduler(order, backfill, placement, scope.value if placement == "racks" else None)
     trace = catalog.resolve("traces", trace)
     workload = traces.read(trace, what, format=format)
@@ -87,7 +87,8 @@ def _sharing(tables: list[str]) -> PerformanceModel:
     return NvmeSharing({kind: SharingTable.read(file) for kind, _, file in pairs})
 
 
-def _machine(path: Path | None, processors: int | None) -> Machine:
+def chosen_machine(path: Path | None, processors: int | None) -> Machine:
+    """Load the machine that --machine or --processors names; raises InputError unless it is one of them."""
     from poolwise import catalog
     from poolwise.errors import InputError
     from poolwise.model import Machine

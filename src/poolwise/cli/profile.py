@@ -1,0 +1,100 @@
+"""`poolwise profile`: profiles from measurements."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import typer
+
+if TYPE_CHECKING:
+    from poolwise.performance.fitting import Errors, Fit
+    from poolwise.studies.figure import Figure
+
+commands = typer.Typer(help="How workloads slow down as their memory moves out of the node.", no_args_is_help=True)
+
+
+@commands.callback()
+def _group() -> None:
+    pass
+
+
+@commands.command("fit")
+def fit(
+    measurements: Path = typer.Argument(help="CSV with the columns workload, remote, seconds, and optionally frequency."),
+    pieces: int = typer.Option(3, min=1, max=3, help="Pieces of equal width."),
+    convex: bool = typer.Option(True, "--convex/--no-convex", help="Each further share costs at least as much as the last."),
+    out: Path = typer.Option(Path("profiles.csv"), help="Where the profiles go; the plot goes beside it."),
+    json: bool = typer.Option(False, "--json", help="Print exactly one JSON object."),
+) -> None:
+    """Fit piecewise-linear profiles to completion times; write them as CSV with a plot (PNG, SVG, PDF) beside it."""
+    from rich.table import Table
+
+    from poolwise.cli.console import err
+    from poolwise.cli.console import out as stdout
+    from poolwise.cli.output import print_json
+    from poolwise.files import check_writable, write_whole
+    from poolwise.performance import fitting
+    from poolwise.report.figures import save
+
+    check_writable(out)
+    fits = [fitting.fit(measured, pieces, convex=convex) for measured in fitting.read_measurements(measurements)]
+    write_whole(out, fitting.to_csv([found.profile for found in fits]).encode())
+    save(_figure(fits, out.stem), out.parent)
+    if json:
+        print_json({"profiles": [_to_dict(found) for found in fits], "file": str(out)})
+        return
+    table = Table("workload", "slowdown at the knots", "MSE min", "avg", "max", "convexity adds", "frequency share", box=None)
+    for found in fits:
+        knots = ", ".join(f"{r:g}: {s:.3g}" for r, s in zip(found.profile.remote, found.profile.slowdown, strict=True))
+        errors = (found.errors.least, found.errors.mean, found.errors.most, found.extra)
+        table.add_row(found.profile.name, knots, *(f"{e:.2g}" for e in errors), f"{found.profile.frequency_share:.3g}")
+    stdout.print(table)
+    err.print(f"profiles: {out}", soft_wrap=True)
+
+
+def _to_dict(found: Fit) -> dict[str, object]:
+    return {
+        "name": found.profile.name,
+        "remote": list(found.profile.remote),
+        "slowdown": list(found.profile.slowdown),
+        "frequency_share": found.profile.frequency_share,
+        "mse_remote": _errors(found.errors),
+        "mse_frequency": _errors(found.frequency),
+        "mse_added_by_convexity": found.extra,
+    }
+
+
+def _errors(errors: Errors | None) -> dict[str, float] | None:
+    return None if errors is None else {"min": errors.least, "avg": errors.mean, "max": errors.most}
+
+
+def _figure(fits: list[Fit], name: str) -> Figure:
+    import numpy as np
+
+    from poolwise.studies.figure import Axis, Curves
+
+    shares = np.linspace(0, max(found.profile.remote[-1] for found in fits), 61)
+    series = {}
+    for found in fits:
+        inside = shares <= found.profile.remote[-1] + 1e-12
+        series[found.profile.name] = np.where(inside, found.profile.at(shares), np.nan).tolist()
+        marks = np.full(len(shares), np.nan)
+        for share in {r for r, _ in found.points}:
+            at = int(np.argmin(np.abs(shares - share)))
+            marks[at] = np.mean([s for r, s in found.points if r == share])
+        series[f"{found.profile.name}, measured"] = marks.tolist()
+    return Curves(
+        name=name,
+        title="Slowdown as memory moves out of the node",
+        caption="Lines: fitted. Single marks: means of the measurements.",
+        x=shares.tolist(),
+        series=series,
+        x_axis=Axis("share of remote memory"),
+        y_axis=Axis("completion time / all local - 1"),
+    )
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.add_typer(commands, name="profile")

@@ -1,0 +1,40 @@
+"""Deadlines: how many workloads miss theirs.
+
+Source: Call et al., section IV-C; specs of the NVMe composition, "Load and measurement". A job that was rejected or never
+ran misses its deadline.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from poolwise.arrays import BoolArray
+from poolwise.errors import InputError
+from poolwise.model import Schedule
+
+
+def missed(schedule: Schedule) -> BoolArray:
+    """(n_job,) jobs that ended after their deadline, or never. Raises InputError where the workload has no deadlines."""
+    deadline = schedule.workload.attributes.get("deadline")
+    if deadline is None:
+        raise InputError("the workload has no deadlines", field="deadline", remedy="give each job a deadline in ns")
+    late: BoolArray = ~schedule.done | (schedule.job_end > deadline.astype(np.int64))
+    return late
+
+
+def missed_pct(schedule: Schedule, population: BoolArray | None = None) -> float:
+    """Percent of the jobs of a population (n_job,) that miss their deadline; NaN without jobs."""
+    return _percent(missed(schedule), population)
+
+
+def missed_high_priority_pct(schedule: Schedule, population: BoolArray | None = None) -> float:
+    """Percent of all jobs of a population that have high priority and miss their deadline; NaN without jobs."""
+    urgent = schedule.workload.attributes.get("high_priority")
+    if urgent is None:
+        raise InputError("the workload has no priorities", field="high_priority", remedy="mark urgent jobs with 1, others 0")
+    return _percent(missed(schedule) & (urgent.astype(np.int64) > 0), population)
+
+
+def _percent(marked: BoolArray, population: BoolArray | None) -> float:
+    chosen = marked if population is None else marked[population]
+    return 100 * float(chosen.mean()) if len(chosen) else float("nan")

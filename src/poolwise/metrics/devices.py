@@ -1,0 +1,153 @@
+"""How loaded nodes and devices are, how large compositions get, and how many workloads share one.
+
+Source: Call et al., section IV-C (metrics of Tables III to V); specs of the NVMe composition, "Load and measurement". Loads
+are the base demand of the running workloads over what is installed, so that of bandwidth may exceed 1. All values are
+averages over time.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from poolwise.arrays import BoolArray, FloatArray, IntArray
+from poolwise.metrics.window import Window
+from poolwise.model import Kind, Schedule
+
+
+@dataclass(frozen=True)
+class DeviceUse:
+    """Averages over a window; NaN where nothing is installed or never anything in use.
+
+    Attributes
+    ----------
+    cpu_load, bandwidth_load, capacity_load : base demand / installed
+    usage_pct : percent of the devices in a composition
+    composition_size : devices per composition, over the instants with at least one
+    sharing_ratio : workloads per composition, over the same instants
+    composition_size_floor, sharing_ratio_floor : each instant's ratio rounded down, 1 and 0 while none is in use (what the
+        published tables show)
+    """
+
+    cpu_load: float
+    bandwidth_load: float
+    capacity_load: float
+    usage_pct: float
+    composition_size: float
+    sharing_ratio: float
+    composition_size_floor: float
+    sharing_ratio_floor: float
+
+
+def device_use(schedule: Schedule, window: Window) -> DeviceUse:
+    """Average over a window."""
+    machine = schedule.machine
+    runs, devices, lead = _device_rows(schedule)
+    on_devices = lead >= 0
+    start, end = schedule.start, schedule.end
+    in_use = _unions(devices, start[runs], end[runs])
+    leading = _unions(lead[on_devices], start[on_devices], end[on_devices])
+    length, (used, compositions, workloads) = _steps(window, [in_use, leading, (start[on_devices], end[on_devices])])
+    some = compositions > 0
+    size, sharing = np.ones(len(length)), np.zeros(len(length))
+    np.divide(used, compositions, out=size, where=some)
+    np.divide(workloads, compositions, out=sharing, where=some)
+    n_devices = len(machine.of_kind(Kind.DEVICE))
+    return DeviceUse(
+        load(schedule, "cores", window),
+        load(schedule, "bandwidth", window),
+        load(schedule, "storage", window),
+        100 * _mean(used, length) / n_devices if n_devices else float("nan"),
+        _mean(size[some], length[some]),
+        _mean(sharing[some], length[some]),
+        _mean(np.floor(size), length),
+        _mean(np.floor(sharing), length),
+    )
+
+
+def load(schedule: Schedule, resource: str, window: Window) -> float:
+    """Base demand of the running workloads over what nodes and devices have of a resource, averaged over a window."""
+    machine = schedule.machine
+    if resource not in machine.resources or window.end <= window.begin:
+        return float("nan")
+    owners = (machine.kind == Kind.NODE) | (machine.kind == Kind.DEVICE)
+    total = int(machine.capacity[owners, machine.resource(resource)].sum())
+    overlap = np.minimum(schedule.end, window.end) - np.maximum(schedule.start, window.begin)
+    demand = schedule.workload.request(resource)[schedule.job]
+    work = float((demand * (np.maximum(overlap, 0) / 1e9)).sum())
+    return work / (total * window.length_s) if total else float("nan")
+
+
+def nodes_of(schedule: Schedule) -> IntArray:
+    """(n_run,) node that each run's cores are on, -1 where it has none."""
+    machine = schedule.machine
+    node = np.full(schedule.n_run, -1, dtype=np.int64)
+    run = np.repeat(np.arange(schedule.n_run), np.diff(schedule.offset))
+    rows = machine.kind[schedule.owner] == Kind.NODE
+    node[run[rows]] = schedule.owner[rows]
+    return node
+
+
+def demand_before(schedule: Schedule, resource: str) -> FloatArray:
+    """(n_run,) base demand of the runs at work just before each start, over what devices have of a resource.
+
+    Ends of the same instant come before, starts of the same instant count in the order in which they were decided.
+    """
+    machine = schedule.machine
+    total = int(machine.capacity[machine.of_kind(Kind.DEVICE), machine.resource(resource)].sum())
+    demand = schedule.workload.request(resource)[schedule.job]
+    by_end = np.argsort(schedule.end, kind="stable")
+    given_back = np.concatenate([[0], np.cumsum(demand[by_end])])
+    taken = np.concatenate([[0], np.cumsum(demand)[:-1]]) if len(demand) else np.zeros(0)
+    ended = given_back[np.searchsorted(schedule.end[by_end], schedule.start, side="right")]
+    share: FloatArray = (taken - ended) / max(total, 1)
+    return share
+
+
+def _device_rows(schedule: Schedule) -> tuple[IntArray, IntArray, IntArray]:
+    """(k,) run and (k,) device of each device that a run names, once; (n_run,) lowest device of each run, -1 without."""
+    run = np.repeat(np.arange(schedule.n_run), np.diff(schedule.offset))
+    rows = schedule.machine.kind[schedule.owner] == Kind.DEVICE
+    n = schedule.machine.n_owner
+    pairs = np.unique(run[rows] * n + schedule.owner[rows])
+    runs, devices = pairs // n, pairs % n
+    lead = np.full(schedule.n_run, -1, dtype=np.int64)
+    first = np.unique(runs, return_index=True)[1]
+    lead[runs[first]] = devices[first]
+    return runs, devices, lead
+
+
+def _unions(owner: IntArray, start: IntArray, end: IntArray) -> tuple[IntArray, IntArray]:
+    """(begin, end) of the stretches in which each owner is occupied, overlapping runs joined."""
+    order = np.lexsort((start, owner))
+    owner, start, end = owner[order], start[order], end[order]
+    begins, ends = [np.zeros(0, dtype=np.int64)], [np.zeros(0, dtype=np.int64)]
+    bounds = np.concatenate([[0], np.flatnonzero(np.diff(owner)) + 1, [len(owner)]])
+    for low, high in zip(bounds[:-1].tolist(), bounds[1:].tolist(), strict=True):
+        if low == high:
+            continue
+        until = np.maximum.accumulate(end[low:high])
+        fresh: BoolArray = np.concatenate([[True], start[low + 1 : high] > until[:-1]])
+        begins.append(start[low:high][fresh])
+        ends.append(until[np.concatenate([fresh[1:], [True]])])
+    return np.concatenate(begins), np.concatenate(ends)
+
+
+def _steps(window: Window, stretches: list[tuple[IntArray, IntArray]]) -> tuple[FloatArray, list[FloatArray]]:
+    """Lengths (s) of the steps of a window, and for each set of stretches how many of them cover each step."""
+    clipped = [(np.clip(b, window.begin, window.end), np.clip(e, window.begin, window.end)) for b, e in stretches]
+    edges = [np.array([window.begin, window.end])]
+    times = np.unique(np.concatenate([*edges, *(t for pair in clipped for t in pair)]))
+    counts = []
+    for begin, end in clipped:
+        change = np.zeros(len(times))
+        np.add.at(change, np.searchsorted(times, begin), 1)
+        np.add.at(change, np.searchsorted(times, end), -1)
+        counts.append(np.cumsum(change)[:-1])
+    return np.diff(times) / 1e9, counts
+
+
+def _mean(values: FloatArray, weights: FloatArray) -> float:
+    total = float(weights.sum())
+    return float((values * weights).sum()) / total if total else float("nan")

@@ -1,0 +1,116 @@
+"""Measured run times on composed devices: a table of composition size x sharers -> seconds, read from a CSV file."""
+
+from __future__ import annotations
+
+import csv
+import math
+import warnings
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import pairwise
+from pathlib import Path
+
+from poolwise import catalog
+from poolwise.errors import InputError
+
+CATALOG = "catalog:"
+TOLERATED_FALL = 0.02
+"""A table that falls by more than this fraction with one more sharer is warned of: sharing should not help."""
+
+
+@dataclass(frozen=True)
+class SharingTable:
+    """Run times of one kind of workload.
+
+    Attributes
+    ----------
+    seconds : seconds[k - 1][s - 1] = run time when s runs share a composition of k devices; the last row stands for all
+        larger compositions, more sharers than columns are not allowed
+    partners : other kinds that may share a composition with this one; they count as sharers like its own
+    """
+
+    seconds: tuple[tuple[float, ...], ...]
+    partners: tuple[str, ...] = ()
+
+    @property
+    def sharers(self) -> int:
+        """Most runs that may share a composition."""
+        return len(self.seconds[0])
+
+    def time(self, devices: int, sharers: int) -> float:
+        """Seconds on a composition of `devices` that `sharers` runs share (itself included)."""
+        return self.seconds[min(devices, len(self.seconds)) - 1][sharers - 1]
+
+    @classmethod
+    def read(cls, reference: str | Path) -> SharingTable:
+        """Read a CSV file, or "catalog:NAME" for a shipped one.
+
+        The header is "devices,1,2,..." (numbers of sharers), each row a composition size from 1 on, the cells seconds.
+        Raises InputError naming file, line and cell.
+        """
+        text = str(reference)
+        path = catalog.find("sharing_tables", text.removeprefix(CATALOG)) if text.startswith(CATALOG) else Path(text)
+        if not path.is_file():
+            raise InputError("no such performance table", file=path, remedy=f'give a CSV file, or "{CATALOG}NAME"')
+        return _read(path, path.stat().st_mtime_ns)
+
+
+@lru_cache(maxsize=64)
+def _read(path: Path, modified: int) -> SharingTable:
+    """Read a file that was last modified at `modified`; a changed file is another key."""
+    with path.open(newline="", encoding="utf-8") as file:
+        try:
+            rows = [(k, row) for k, row in enumerate(csv.reader(file), start=1) if row and not row[0].startswith("#")]
+        except (UnicodeDecodeError, csv.Error) as error:
+            raise InputError(f"not a CSV table: {error}", file=path, remedy="save it as UTF-8 text") from error
+    if len(rows) < 2:
+        raise InputError("the table is empty", file=path, remedy='write "devices,1,2,..." and a row for each size')
+    (line, header), *body = rows
+    if [cell.strip() for cell in header] != ["devices", *map(str, range(1, len(header)))] or len(header) < 2:
+        raise InputError(
+            f"the header is '{','.join(header)}'", file=path, line=line, field="devices", remedy='write "devices,1,2,3,..."'
+        )
+    table = SharingTable(tuple(_row(path, line, k, row, len(header)) for k, (line, row) in enumerate(body, start=1)))
+    _warn_of_falls(path, table)
+    return table
+
+
+def _row(path: Path, line: int, size: int, row: list[str], width: int) -> tuple[float, ...]:
+    if row[0].strip() != str(size):
+        raise InputError(
+            f"expected the row of {size} devices, got '{row[0]}'",
+            file=path,
+            line=line,
+            field="devices",
+            remedy="write a row for each size: 1, 2, 3, ...",
+        )
+    if len(row) != width:
+        raise InputError(
+            f"{len(row) - 1} times for {width - 1} numbers of sharers",
+            file=path,
+            line=line,
+            field=f"devices={size}",
+            remedy="give one time for each number of sharers",
+        )
+    return tuple(_cell(path, line, f"devices={size}, sharers={s}", text) for s, text in enumerate(row[1:], start=1))
+
+
+def _cell(path: Path, line: int, field: str, text: str) -> float:
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = math.nan
+    if not (math.isfinite(seconds) and seconds > 0):
+        raise InputError(f"'{text}' is not a time", file=path, line=line, field=field, remedy="give seconds, more than 0")
+    return seconds
+
+
+def _warn_of_falls(path: Path, table: SharingTable) -> None:
+    for k, row in enumerate(table.seconds, start=1):
+        for s, (fewer, more) in enumerate(pairwise(row), start=2):
+            if more < fewer * (1 - TOLERATED_FALL):
+                fall = 100 * (1 - more / fewer)
+                warnings.warn(
+                    f"{path}: devices={k}, sharers={s}: {fall:.1f} % faster than with one sharer less; is that measured?",
+                    stacklevel=5,
+                )

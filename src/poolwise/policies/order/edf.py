@@ -1,0 +1,37 @@
+"""Earliest deadline first."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from poolwise.arrays import FloatArray
+from poolwise.errors import InputError
+from poolwise.interfaces import OrderKind, QueuePolicy
+from poolwise.model import Queue, Snapshot
+from poolwise.registry import register
+from poolwise.units import SECOND
+
+
+@register("orders", "edf")
+@dataclass(frozen=True)
+class EDF(QueuePolicy):
+    """Earliest deadline first: -d, where d is the workload's column "deadline" (ns) in seconds (Call et al., section III-C).
+
+    A deadline that has passed does not change the order: what is late goes first.
+    """
+
+    kind: ClassVar[OrderKind] = "static"
+
+    def priority(self, queue: Queue, snapshot: Snapshot) -> FloatArray:
+        """(n_queued,) -d. Raises InputError where the workload has no deadlines."""
+        deadline = queue.workload.attributes.get("deadline")
+        if deadline is None:
+            raise InputError(
+                "the workload has no deadlines to order by",
+                field="deadline",
+                remedy="give each job a deadline in ns, or choose another order",
+            )
+        return -(deadline[queue.jobs].astype(np.float64) / SECOND)

@@ -1,0 +1,137 @@
+"""What a workload needs of nodes and devices, and how long it would take on a composition."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+from poolwise.errors import InputError
+from poolwise.interfaces import PerformanceModel
+from poolwise.model import Snapshot, Workload
+from poolwise.performance.combined import Combined
+from poolwise.performance.ideal import Ideal
+from poolwise.performance.nvme_sharing import NvmeSharing, kind_of, relative
+from poolwise.performance.sharing_table import SharingTable
+from poolwise.units import stretch
+
+NEVER = 2**63 - 1
+"""Deadline of a workload that has none."""
+
+
+@dataclass(frozen=True)
+class Sharing:
+    """What the scheduler believes of sharing: the tables of its estimate, and whether residents change speed."""
+
+    model: NvmeSharing
+    changes: bool
+    tables: dict[str, SharingTable | None] = field(default_factory=dict)  # a cache
+
+    @classmethod
+    def of(cls, estimate: PerformanceModel) -> Sharing:
+        """Find the sharing model in an estimate; one that knows no devices means base times everywhere.
+
+        Raises InputError for a model of shared devices that has no tables to look ahead with.
+        """
+        models = estimate.models if isinstance(estimate, Combined) else (estimate,)
+        for model in models:
+            if isinstance(model, NvmeSharing):
+                return cls(model, not model.fixed_at_start)
+        if any(not isinstance(model, Ideal) for model in models):
+            raise InputError(
+                f"composition needs the performance model 'nvme_sharing', not {type(estimate).__name__}",
+                field="performance.model",
+                remedy="choose nvme_sharing with a table for each kind, or ideal for base times",
+            )
+        return cls(NvmeSharing(), False)
+
+    def table(self, kind: str) -> SharingTable | None:
+        """Table of a kind, None where it takes its base time."""
+        if kind not in self.tables:
+            self.tables[kind] = self.model.table(kind)
+        return self.tables[kind]
+
+    def most_sharers(self, kinds: frozenset[str], need: Need) -> int:
+        """Most runs that the tables of all kinds on a composition cover."""
+        assert need.table is not None
+        return min([need.table.sharers, *(table.sharers for kind in kinds if (table := self.table(kind)) is not None)])
+
+
+@dataclass(frozen=True, slots=True)
+class Need:
+    """One workload as composition sees it.
+
+    Attributes
+    ----------
+    kind : its kind where that has a table, else "": all unmodelled kinds share alike
+    bandwidth : MB/s, base demand
+    storage : MiB
+    peak : MB/s beyond which more bandwidth is of no use
+    requested : ns, base time
+    duration : ns that the table's times are relative to
+    deadline : ns, `NEVER` without one
+    late : whether its deadline has passed, so that nothing constrains it any more
+    """
+
+    job: int
+    kind: str
+    cores: int
+    bandwidth: int
+    storage: int
+    peak: int
+    requested: int
+    duration: int
+    deadline: int
+    table: SharingTable | None
+    late: bool = False
+
+    @classmethod
+    def of(cls, job: int, snapshot: Snapshot, sharing: Sharing) -> Need:
+        """Read row `job` of the workload."""
+        workload = snapshot.workload
+        bandwidth = int(workload.request("bandwidth")[job])
+        table = sharing.table(kind_of(workload, job))
+        return cls(
+            job,
+            "" if table is None else kind_of(workload, job),
+            int(workload.request("cores")[job]),
+            bandwidth,
+            int(workload.request("storage")[job]),
+            _attribute(workload, "peak_bandwidth", job, bandwidth),
+            int(workload.requested[job]),
+            int(workload.duration[job]),
+            _attribute(workload, "deadline", job, NEVER),
+            table,
+        )
+
+    def at(self, now: int) -> Need:
+        """Drop a deadline that has passed: late work is placed without one."""
+        return self if now < self.deadline else replace(self, deadline=NEVER, late=True)
+
+    @property
+    def nvme(self) -> bool:
+        """Whether it needs devices at all."""
+        return self.bandwidth > 0 or self.storage > 0
+
+    def slowdown(self, devices: int, sharers: int) -> float:
+        """Expected slowdown on a composition of `devices` with so many sharers, itself included."""
+        return 0.0 if self.table is None else relative(self.table, devices, sharers, self.duration)
+
+    def time(self, devices: int, sharers: int) -> int:
+        """Ns it is expected to take there from beginning to end."""
+        return stretch(float(self.requested), self.slowdown(devices, sharers))
+
+    def shares_with(self, kinds: frozenset[str], sharing: Sharing) -> bool:
+        """Whether it may share with residents of these kinds: its own, partners on both sides, or all unmodelled."""
+        if kinds == {self.kind}:
+            return True
+        if self.table is None:
+            return False
+        return all(
+            kind == self.kind
+            or (kind in self.table.partners and (other := sharing.table(kind)) is not None and self.kind in other.partners)
+            for kind in kinds
+        )
+
+
+def _attribute(workload: Workload, name: str, job: int, missing: int) -> int:
+    column = workload.attributes.get(name)
+    return missing if column is None else int(column[job])

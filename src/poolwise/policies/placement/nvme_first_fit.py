@@ -1,0 +1,58 @@
+"""First fit: the first free device with room, on the first node with cores."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from poolwise.model import Placement, Refusal
+from poolwise.policies.placement.composition import CompositionPolicy, no_cores, no_devices
+from poolwise.policies.placement.compositions import Compositions
+from poolwise.policies.placement.need import Need
+from poolwise.registry import register
+
+
+@register("placements", "nvme_first_fit")
+@dataclass(frozen=True)
+class NvmeFirstFit(CompositionPolicy):
+    """The first free device with room on the first node with cores; never several devices, never one in use.
+
+    It knows no performance model and expects base times. Source: Call et al., section IV-C.
+
+    Parameters
+    ----------
+    share
+        Whether a device in use may be taken too, within the base bandwidth and capacity that its users leave.
+    """
+
+    share: bool = False
+
+    def choose(self, need: Need, view: Compositions) -> Placement | Refusal:
+        """Find the first device and node."""
+        node = view.first_node(need.cores)
+        if node < 0:
+            return no_cores(need, view)
+        if not need.nvme:
+            return view.place(need, node)
+        found = [*self._shared(need, view), *self._free(need, view, node)]
+        if not found:
+            return no_devices(need)
+        device, node = min(found)
+        return view.place(need, node, (device,))
+
+    def _free(self, need: Need, view: Compositions, first: int) -> list[tuple[int, int]]:
+        """(device, node) first in each place."""
+        found = []
+        for place, home in enumerate(view.layout.home):
+            node = first if home < 0 else home
+            device = view.free.first(place, need) if view.free_cores(node) >= need.cores else -1
+            if device >= 0:
+                found.append((device, node))
+        return found
+
+    def _shared(self, need: Need, view: Compositions) -> list[tuple[int, int]]:
+        """(device, node) of the first one in use that has room under the base demands."""
+        if not self.share:
+            return []
+        room = [c for c in view.candidates(need) if c.key.size == 1 and c.key.bandwidth >= need.bandwidth]
+        devices = [view.lowest(c) for c in room]
+        return [(device, found.node) for device in devices if (found := view.composition(device)) is not None]

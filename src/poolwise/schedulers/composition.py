@@ -1,0 +1,163 @@
+"""List scheduling on composed devices, with a view of the compositions that is kept from pass to pass."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from poolwise.arrays import IntArray
+from poolwise.errors import InputError, PolicyError
+from poolwise.interfaces import Dispatcher, PlacementPolicy, QueuePolicy, Scheduler
+from poolwise.model import Changes, Decision, Kind, Machine, Plan, Queue, Refusal, Reject, Snapshot, Start, Workload
+from poolwise.policies.order.edf import EDF
+from poolwise.policies.placement.composition import CompositionPolicy, refused
+from poolwise.policies.placement.compositions import Compositions
+from poolwise.policies.placement.need import NEVER, Need
+from poolwise.policies.placement.nvme_disaggregation_aware import NvmeDisaggregationAware
+from poolwise.registry import register
+
+
+@register("schedulers", "composition")
+@dataclass(frozen=True)
+class CompositionScheduler(Scheduler):
+    """Each pass tries every waiting job in the queue's order; one that does not fit does not block the rest.
+
+    It decides as `ListScheduler(order, Skip(), placement)` does, but instead of reading the machine anew for each job it
+    looks up candidates in an index that starts and ends update, and does not ask twice for jobs that are alike.
+    """
+
+    order: QueuePolicy = field(default_factory=EDF)
+    placement: PlacementPolicy = field(default_factory=NvmeDisaggregationAware)
+
+    def open(self, machine: Machine, workload: Workload, seed: int) -> Dispatcher:
+        """Begin a run. Raises InputError for a placement that does not work on compositions."""
+        if not isinstance(self.placement, CompositionPolicy):
+            raise InputError(
+                f"{type(self.placement).__name__} does not place on compositions",
+                field="placement",
+                remedy="choose one of the nvme_ placements, or the scheduler 'list'",
+            )
+        return CompositionDispatcher(self.order, self.placement, _shapes(workload))
+
+
+@dataclass
+class CompositionDispatcher(Dispatcher):
+    """A run. Everything besides the settings is a cache that `schedule` rebuilds from the snapshot if it is empty."""
+
+    order: QueuePolicy
+    placement: CompositionPolicy
+    shapes: IntArray
+    _view: Compositions | None = None
+    _dirty: set[int] = field(default_factory=set)  # owners that the last plan gave away
+    _owners: dict[int, tuple[int, ...]] = field(default_factory=dict)  # run -> owners, of the runs on the machine
+    _possible: dict[int, Refusal | None] = field(default_factory=dict)  # shape -> what the empty machine says to it
+
+    def schedule(self, queue: Queue, snapshot: Snapshot, changes: Changes) -> Plan:
+        """Reject what can never run, then start whatever fits, in the queue's order."""
+        view = self._refreshed(snapshot, changes)
+        rejects = self._impossible(snapshot, changes)
+        gone = {reject.job for reject in rejects}
+        jobs = queue.jobs
+        if len(jobs) == len(gone):
+            return Plan(tuple(rejects))
+        priority = self.order.priority(queue, snapshot)
+        if priority.shape != jobs.shape or bool(np.isnan(priority).any()):
+            raise PolicyError(f"{type(self.order).__name__} must return {len(jobs)} priorities that are numbers")
+        if len(gone):
+            keep = ~np.isin(jobs, list(gone))
+            jobs, priority = jobs[keep], priority[keep]
+        view.waiting = _demand(snapshot.workload, jobs)
+        decisions: list[Decision] = [*rejects]
+        blocked: set[int] = set()
+        ranked = jobs[np.argsort(-priority, kind="stable")]
+        likes = 2 * self.shapes[ranked] + _late(snapshot.workload, ranked, snapshot.now)
+        for job, like in zip(ranked.tolist(), likes.tolist(), strict=True):
+            if like not in blocked:
+                decisions.extend(self._try(job, like, view, blocked))
+        return Plan(tuple(decisions))
+
+    def _refreshed(self, snapshot: Snapshot, changes: Changes) -> Compositions:
+        """Bring the view up to date: only what the last plan, ends and changes of capacity have touched is read again."""
+        dirty, self._dirty = self._dirty, set()
+        if self._view is None:
+            self._view = Compositions(snapshot)
+            dirty = set(self._view.layout.nodes.tolist())
+        else:
+            for run in changes.ended:
+                dirty.update(self._owners.pop(run, ()))
+            dirty.update(changes.capacity)
+            if any(snapshot.machine.kind[owner] == Kind.POOL for owner in changes.capacity):
+                dirty.update(self._view.layout.devices.tolist())
+            self._view.refresh(snapshot, dirty)
+        for owner in dirty:
+            for run in snapshot.occupants(owner):
+                if run not in self._owners:
+                    self._owners[run] = snapshot.run(run).placement.owners()
+        if changes.capacity:
+            self._possible.clear()
+        return self._view
+
+    def _impossible(self, snapshot: Snapshot, changes: Changes) -> list[Reject]:
+        rejects, empty = [], None
+        for job in changes.arrived:
+            shape = int(self.shapes[job])
+            if shape not in self._possible:
+                empty = empty or Compositions(snapshot.empty())
+                need = Need.of(job, snapshot, empty.sharing).at(snapshot.now)
+                found = refused(snapshot.workload.job(job)) or self.placement.choose(need, empty)
+                self._possible[shape] = found if isinstance(found, Refusal) else None
+            refusal = self._possible[shape]
+            if refusal is not None:
+                rejects.append(Reject(job, f"cannot fit on the empty machine: {refusal.reason}"))
+        return rejects
+
+    def _try(self, job: int, like: int, view: Compositions, blocked: set[int]) -> list[Start]:
+        """Start a job if it fits; if not, block those that are like it until something else starts on devices.
+
+        Jobs are alike that ask for the same and are both late, or both not (`like` is twice the shape, plus 1 if late). One
+        that is not late blocks others only if it would not fit without its deadline either.
+        """
+        need = Need.of(job, view.snapshot, view.sharing).at(view.now)
+        found = self.placement.choose(need, view)
+        if isinstance(found, Refusal):
+            if need.late or not need.nvme:
+                blocked.add(like)
+            elif isinstance(self.placement.choose(replace(need, deadline=NEVER), view), Refusal):
+                blocked.update((like, like | 1))
+            return []
+        view.take(need, found)
+        self._dirty.update(found.owners())
+        if need.nvme:
+            assert view.waiting is not None
+            view.waiting = (view.waiting[0] - need.bandwidth, view.waiting[1] - need.storage)
+            blocked.clear()  # a new composition, or a new speed of an old one, may suit others
+        return [Start(job, (0,), found)]
+
+
+_SHAPE = ("cores", "bandwidth", "storage")
+
+
+def _shapes(workload: Workload) -> IntArray:
+    """(n_job,) numbers of what jobs ask for: equal for jobs that differ in nothing but id, submission and deadline."""
+    columns = [workload.request(name) for name in _SHAPE] + [workload.requested, workload.duration, workload.tasks]
+    named = [workload.attributes[name] for name in ("kind", "peak_bandwidth") if name in workload.attributes]
+    columns += [np.unique(column, return_inverse=True)[1] for column in named]
+    if not len(workload):
+        return np.zeros(0, dtype=np.int64)
+    numbers: IntArray = np.unique(np.stack(columns, axis=1), axis=0, return_inverse=True)[1].reshape(-1).astype(np.int64)
+    return numbers
+
+
+def _late(workload: Workload, jobs: IntArray, now: int) -> IntArray:
+    """(k,) 1 for jobs whose deadline has passed, else 0."""
+    deadline = workload.attributes.get("deadline")
+    late = (
+        np.zeros(len(jobs), dtype=np.int64) if deadline is None else (deadline[jobs].astype(np.int64) <= now).astype(np.int64)
+    )
+    return np.asarray(late)
+
+
+def _demand(workload: Workload, jobs: IntArray) -> tuple[int, int]:
+    """(bandwidth, storage) that jobs ask for."""
+    return int(workload.request("bandwidth")[jobs].sum()), int(workload.request("storage")[jobs].sum())

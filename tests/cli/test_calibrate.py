@@ -1,0 +1,52 @@
+import json
+
+import pytest
+
+from poolwise.cli import app as cli
+
+
+@pytest.fixture(autouse=True, scope="module")
+def commands():
+    cli._discover()
+
+
+def call(capsys, *words):
+    code = cli.run([*map(str, words)])
+    captured = capsys.readouterr()
+    return code, captured.out, captured.err
+
+
+@pytest.fixture
+def mix(tmp_path):
+    path = tmp_path / "mix.toml"
+    path.write_text(
+        'version = 1\njobs = 150\n[[kind]]\nname = "smufin"\nbase_time = "1600 s"\ncores = 6\n'
+        'bandwidth = "1800 MB/s"\nstorage = "43 GB"\ntable = "catalog:nvme-smufin.csv"\n'
+    )
+    return path
+
+
+def test_from_a_mix_to_a_timeline(mix, tmp_path, capsys):
+    jobs, timeline = tmp_path / "jobs.parquet", tmp_path / "timeline.json"
+    code, out, _ = call(capsys, "calibrate", mix, "--machine", "nvme-pooled", "--load", 0.6, "--out", jobs)
+    assert code == 0
+    assert "ideal load 0.6" in out or "ideal load 0.59" in out
+    code, _, err = call(
+        capsys, "simulate", jobs, "--machine", "nvme-pooled", "--order", "edf", "--backfill", "skip",
+        "--placement", "nvme_disaggregation_aware", "--table", "smufin=catalog:nvme-smufin.csv", "--timeline", timeline,
+    )  # fmt: skip
+    assert code == 0, err
+    names = {e["args"]["name"] for e in json.loads(timeline.read_text())["traceEvents"] if e["name"] == "thread_name"}
+    assert {"rack0.node0", "nvme0"} <= names
+
+
+def test_a_load_out_of_reach_is_said(mix, capsys):
+    code, _, err = call(capsys, "calibrate", mix, "--machine", "nvme-pooled", "--load", 0.999)
+    assert code == 3
+    assert "nearest" in err
+
+
+def test_wrong_words_are_refused(mix, capsys):
+    assert call(capsys, "calibrate", mix, "--machine", "nvme-pooled", "--load", 1.5)[0] == 2
+    code, _, err = call(capsys, "calibrate", mix, "--machine", "nvme-poled", "--load", 0.5)
+    assert (code, "nvme-pooled" in err) == (2, True)

@@ -1,0 +1,134 @@
+"""Profiles: the curve, its inverse, what is refused, and fitting them to measurements."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from poolwise.errors import InputError, UnknownNameError
+from poolwise.performance import fitting
+from poolwise.performance.fitting import Measurements, fit, read_measurements, to_csv
+from poolwise.performance.profiles import Profile, find_profile, read_profiles, shipped_profiles
+
+SHARES = np.array([0, 0.125, 0.25, 0.375, 0.5, 0.625, 0.75])
+
+
+@st.composite
+def curves(draw, convex=False):
+    slopes = draw(st.lists(st.floats(0, 8), min_size=3, max_size=3))
+    if convex:
+        slopes = sorted(slopes)
+    values = np.concatenate([[0.0], np.cumsum(np.array(slopes) * 0.25)])
+    return Profile("p", (0, 0.25, 0.5, 0.75), tuple(values.tolist()))
+
+
+@given(curves(), st.floats(0, 7))
+def test_the_inverse_is_the_largest_share_within_a_slowdown(profile, slowdown):
+    share = float(profile.largest_remote(slowdown))
+    grid = np.linspace(0, 0.75, 301)
+    assert profile.at(share) <= slowdown + 1e-9
+    assert share >= grid[profile.at(grid) <= slowdown].max() - 1e-9
+    assert np.isnan(profile.largest_remote(-0.1))
+
+
+def test_shipped_profiles_are_those_of_the_papers(shared):
+    known = shipped_profiles()
+    assert float(known["kmeans"].at(0.75)) == 3.0
+    assert float(known["hpcg"].at(0.75)) == 2.5
+    assert max(float(known[n].at(0.75)) for n in ("spark_wordcount", "hadoop_wordcount")) < 0.5
+    assert all("read off the figure" in known[n].source for n in ("kmeans", "hpcg"))
+    assert [n for n, p in known.items() if n.startswith("cfm_") and p.is_convex] == ["cfm_kmeans"]
+    assert not known["cfm_quicksort"].is_monotone
+    lines = (shared / "published" / "cfm_profiles.csv").read_text().splitlines()
+    header = lines[0].split(",")
+    for line in lines[1:]:
+        row = dict(zip(header, line.split(","), strict=True))
+        base = float(row["runtime_s_at_local_ratio_1.0"])
+        for local in ("0.9", "0.8", "0.7", "0.6", "0.5", "0.4"):
+            if row[local]:
+                ours = float(known[f"cfm_{row['workload']}"].at(1 - float(local)))
+                assert ours == pytest.approx(float(row[local]) / base - 1, abs=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("remote", "slowdown"),
+    [
+        ((0, 0.5), (0,)),
+        ((0.1, 0.5), (0, 1)),
+        ((0, 0.5), (0.1, 1)),
+        ((0, 0.5, 0.4), (0, 1, 2)),
+        ((0, 1.0), (0, 1)),
+        ((0, 0.5), (0, -2)),
+    ],
+)
+def test_knots_that_make_no_curve_are_refused(remote, slowdown):
+    with pytest.raises(InputError, match="profile 'bad'"):
+        Profile("bad", remote, slowdown)
+
+
+def test_an_unknown_profile_is_told_the_nearest():
+    with pytest.raises(UnknownNameError, match="did you mean 'kmeans'"):
+        find_profile("kmean")
+
+
+@settings(deadline=None)
+@given(curves(convex=True))
+def test_a_convex_curve_is_found_again_from_its_points(profile):
+    found = fit(Measurements("p", SHARES, np.ones(7), 10 * (1 + profile.at(SHARES))))
+    assert np.abs(found.profile.at(SHARES) - profile.at(SHARES)).max() < 1e-6
+    assert found.errors.most < 1e-12
+    assert found.profile.is_convex
+
+
+@settings(deadline=None)
+@given(st.lists(st.floats(5, 40), min_size=7, max_size=7), st.integers(1, 3), st.booleans())
+def test_fits_are_monotone_convex_if_asked_and_no_worse_than_others_of_their_kind(seconds, pieces, convex):
+    measured = Measurements("p", SHARES, np.ones(7), np.array(seconds))
+    found = fit(measured, pieces, convex=convex)
+    assert found.profile.is_monotone
+    assert found.profile.is_convex or not convex
+    assert found.errors.least <= found.errors.mean <= found.errors.most
+    assert found.extra >= 0
+    slowdown = measured.seconds / measured.seconds[0] - 1
+    for scale in (0.9, 1.1):  # the best of its kind is no worse than itself stretched
+        other = scale * found.profile.at(SHARES) - slowdown
+        assert found.errors.mean <= float((other**2).mean()) + 1e-9
+    if pieces == 3:
+        assert found.errors.mean <= fit(measured, 1, convex=convex).errors.mean + 1e-9
+
+
+def test_frequency_share_is_found():
+    frequency = np.array([1, 1.25, 1.5])
+    seconds = 10 * (0.3 + 0.7 / frequency)
+    measured = Measurements(
+        "p",
+        np.concatenate([np.zeros(3), [0.3, 0.75]]),
+        np.concatenate([frequency, [1, 1]]),
+        np.concatenate([seconds, [12, 16]]),
+    )
+    found = fit(measured, 2)
+    assert found.profile.frequency_share == pytest.approx(0.7)
+    assert found.frequency is not None
+    assert found.frequency.most < 1e-12
+
+
+def test_too_few_points_are_refused():
+    with pytest.raises(InputError, match="2 shares of remote memory for 3 pieces"):
+        fit(Measurements("p", np.array([0, 0.75]), np.ones(2), np.array([1.0, 2.0])))
+    with pytest.raises(InputError, match="all memory local"):
+        fit(Measurements("p", np.array([0.25, 0.5, 0.6, 0.75]), np.ones(4), np.ones(4)))
+    with pytest.raises(InputError, match="no share of remote memory in"):
+        fit(Measurements("p", np.array([0, 0.6, 0.7, 0.75]), np.ones(4), np.ones(4)))
+
+
+def test_measurements_and_profiles_go_through_files(tmp_path):
+    file = tmp_path / "runs.csv"
+    file.write_text("workload,remote,seconds\na,0,10\na,0.25,11\na,0.5,13\na,0.75,19\na,0.75,21\n")
+    found = fit(read_measurements(file)[0])
+    (tmp_path / "profiles.csv").write_text(to_csv([found.profile]))
+    again = read_profiles(tmp_path / "profiles.csv")["a"]
+    assert again.at(SHARES) == pytest.approx(found.profile.at(SHARES))
+    file.write_text("workload,remote,seconds\na,0,10\na,2,11\n")
+    with pytest.raises(InputError, match=r"runs.csv, line 3, field 'remote'"):
+        read_measurements(file)
+    assert fitting.COLUMNS[0] == "workload"

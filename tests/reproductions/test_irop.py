@@ -1,0 +1,54 @@
+"""The reproduction of IRoP: small cases for real, and every claim answered."""
+
+import math
+
+import pytest
+
+from poolwise import catalog
+from poolwise.reproductions import irop
+from poolwise.reproductions.irop_runs import Case, measure
+from poolwise.studies.comparison import compare, read_claims
+
+
+def test_cases_are_run_once_and_kept(tmp_path):
+    cases = [Case(m, "relative", 0.5, 0.25, 0, 6, 9, 0.05) for m in ("irop", "place", "heep", "cfm", "first-fit")]
+    first = measure(cases, tmp_path, 1)
+    kept = {file: file.stat().st_mtime_ns for file in tmp_path.iterdir()}
+    assert measure(cases, tmp_path, 1) == first
+    assert {file: file.stat().st_mtime_ns for file in tmp_path.iterdir()} == kept
+    assert first[cases[1]]["objective"] <= first[cases[0]]["objective"] + 1e-9
+    assert all(run["dropped"] == 0 for run in first.values())
+
+
+def test_a_small_problem_is_a_part_of_the_papers():
+    problem = Case("irop", "printed", 0.5, None, 3, 30, 30).problem()
+    assert (len(problem.batch), len(problem.modules)) == (30, 30)
+    assert problem.groups.count.tolist() == [10, 10, 10]
+    whole = Case("irop", "printed", 0.5, None, 3).problem()
+    assert problem.batch.name == whole.batch.name[:30]
+
+
+@pytest.mark.parametrize("grid", [irop.QUICK, irop.Grid(seeds=3, small_seeds=2)])
+def test_every_claim_is_answered_and_nothing_else(tmp_path, monkeypatch, grid):
+    def pretend(cases, folder, jobs):
+        """Metrics that differ from case to case; what they are does not matter here."""
+        return {
+            case: {
+                **dict.fromkeys(("theta", "completion", "energy", "objective"), 1.0 + k % 7),
+                "bound": 1.0,
+                "violations": k % 5,
+                "status": "optimal",
+                "cpu_s": 1.0 + k % 3,
+            }
+            for k, case in enumerate(dict.fromkeys(cases))
+        }
+
+    monkeypatch.setattr(irop, "measure", pretend)
+    monkeypatch.setattr(irop, "QUICK", grid)
+    found = irop.Irop().run(tmp_path, quick=True, jobs=1)
+    rows = compare(read_claims(catalog.find("reproductions", "irop.csv")), found.measured)
+    assert not [row.claim.key for row in rows if row.holds == "not_measured"]
+    assert {figure.name for figure in found.figures} >= {"figure4_printed", "figure5_relative", "figure6_printed", "figure7b"}
+    for figure in found.figures:
+        assert all(len(line) == len(figure.x) for line in figure.series.values())
+        assert all(math.isfinite(v) for line in figure.series.values() for v in line)

@@ -1,0 +1,107 @@
+"""Batch scheduling on the core: every start fits, slowdowns stay bounded, plans repeat."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from poolwise import registry
+from poolwise.engine import simulate
+from poolwise.errors import InputError
+from poolwise.model import Kind, Machine, Workload
+from poolwise.performance.cpu_frequency import CpuFrequency, ProfiledMemory
+from poolwise.performance.profiles import find_profile
+from poolwise.schedulers.batch import BatchScheduler
+from poolwise.schedulers.list import ListScheduler
+from poolwise.units import SECOND, stretch
+
+
+def machine(nodes=3, pool=2000) -> Machine:
+    capacity = np.array([[16, 1000]] * nodes + [[0, pool]])
+    kind = np.array([Kind.NODE] * nodes + [Kind.POOL])
+    numbers = {
+        "frequency": np.array([*[2.0, 1.5, 1.0][:nodes], np.nan]),
+        "static": np.array([*[1.6, 1.2, 0.7][:nodes], np.nan]),
+        "dynamic": np.array([*[0.6, 0.4, 0.3][:nodes], np.nan]),
+    }
+    n = nodes + 1
+    return Machine(
+        "small", tuple(f"o{k}" for k in range(n)), kind, ("node",) * nodes + ("pool",), np.zeros(n, dtype=np.int64),
+        np.zeros((n, 2), dtype=np.int64), np.full(n, -1), ("cores", "memory"), capacity, {}, numbers,
+    )  # fmt: skip
+
+
+@st.composite
+def workloads(draw):
+    n = draw(st.integers(1, 6))
+    column = lambda low, high: np.array(draw(st.lists(st.integers(low, high), min_size=n, max_size=n)))  # noqa: E731
+    return Workload.of(
+        column(0, 40) * SECOND,
+        column(1, 30) * SECOND,
+        requests={"cores": column(1, 16), "memory": column(1, 1500)},
+        attributes={
+            "frequency": column(10, 20) / 10,
+            "tolerance": column(0, 30) / 20,
+            "profile": np.array(draw(st.lists(st.sampled_from(["kmeans", "spark_wordcount"]), min_size=n, max_size=n))),
+        },
+    )
+
+
+@pytest.mark.parametrize("method", ["place", "heep", "irop", "cfm", "first-fit"])
+@settings(max_examples=6, deadline=None)
+@given(workload=workloads(), every=st.sampled_from([0.0, 7.0]))
+def test_everything_runs_within_capacity_and_its_bound(method, workload, every):
+    scheduler = BatchScheduler(method, every_s=every, effort_s=0.002)
+    run = simulate(machine(), workload, scheduler, truth=CpuFrequency())
+    schedule = run.schedule
+    assert not schedule.refused
+    assert not schedule.waiting
+    assert sorted([*schedule.job.tolist(), *schedule.rejected]) == list(range(len(workload)))
+    if method in ("cfm", "first-fit"):
+        return
+    for job, start, end in zip(schedule.job.tolist(), schedule.start.tolist(), schedule.end.tolist(), strict=True):
+        slowdown = (end - start) / workload.duration[job] - 1
+        assert slowdown <= workload.attributes["tolerance"][job] + 1e-6
+        if every:
+            assert start % (7 * SECOND) == 0
+
+
+@settings(max_examples=4, deadline=None)
+@given(workload=workloads())
+def test_same_inputs_same_schedule(workload):
+    one, other = (
+        simulate(machine(), workload, BatchScheduler(effort_s=0.002), truth=CpuFrequency(), seed=3).schedule for _ in "ab"
+    )
+    assert one.start.tolist() == other.start.tolist()
+    assert one.owner.tolist() == other.owner.tolist()
+    assert one.amount.tolist() == other.amount.tolist()
+
+
+def test_what_can_never_run_is_rejected_with_its_constraint():
+    workload = Workload.of(np.zeros(2), np.full(2, SECOND), requests={"cores": np.array([99, 2]), "memory": np.array([1, 1])})
+    schedule = simulate(machine(), workload, BatchScheduler(effort_s=0.002)).schedule
+    assert list(schedule.rejected) == [0]
+    assert "(4c)" in schedule.rejected[0]
+
+
+def test_machines_without_shared_nodes_are_refused():
+    workload = Workload.of(np.zeros(1), np.full(1, SECOND))
+    with pytest.raises(InputError, match="no shared nodes"):
+        BatchScheduler().open(Machine.flat(4), workload, 0)
+
+
+def test_registered():
+    assert registry.find("schedulers", "batch") is BatchScheduler
+    assert registry.find("models", "cpu_frequency") is CpuFrequency
+
+
+def test_a_jobs_own_profile_slows_it_on_racks_with_pools():
+    racks = Machine.of_racks(1, 2, local=500, pool=1000)
+    workload = Workload.of(
+        np.zeros(2), np.full(2, 100 * SECOND), requests={"memory": np.array([1000, 400])},
+        attributes={"profile": np.array(["hpcg", "kmeans"])},
+    )  # fmt: skip
+    schedule = simulate(racks, workload, ListScheduler(), truth=ProfiledMemory()).schedule
+    lasted = dict(zip(schedule.job.tolist(), (schedule.end - schedule.start).tolist(), strict=True))
+    assert lasted[0] == stretch(100 * SECOND, float(find_profile("hpcg").at(0.5)))
+    assert lasted[1] == 100 * SECOND

@@ -1,0 +1,154 @@
+"""Properties of composition on random small machines and workloads, under every policy."""
+
+import pickle
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from nvme_examples import KINDS, SHARING, machine, workload
+from poolwise.engine import simulate
+from poolwise.metrics.compositions import composition_faults
+from poolwise.model import Kind, Start
+from poolwise.performance.nvme_sharing import NvmeSharing
+from poolwise.policies.backfill.skip import Skip
+from poolwise.policies.order.edf import EDF
+from poolwise.policies.placement.nvme_disaggregation_aware import NvmeDisaggregationAware
+from poolwise.policies.placement.nvme_first_fit import NvmeFirstFit
+from poolwise.policies.placement.nvme_maximize_composition import NvmeMaximizeComposition
+from poolwise.policies.placement.nvme_minimize_fragmentation import NvmeMinimizeFragmentation
+from poolwise.schedulers.composition import CompositionScheduler
+from poolwise.schedulers.list import ListScheduler
+from poolwise.units import stretch
+
+PARTNERS = NvmeSharing(SHARING.tables, {"fio": ("smufin",), "smufin": ("fio",)})
+FROZEN = NvmeSharing(SHARING.tables, fixed_at_start=True)
+
+policies = st.sampled_from(
+    [
+        NvmeFirstFit(),
+        NvmeFirstFit(share=True),
+        NvmeMaximizeComposition(),
+        NvmeMaximizeComposition(max_extension=0.2, late_shares=False),
+        NvmeMaximizeComposition(smallest_k_meeting_deadline=True),
+        NvmeMinimizeFragmentation(),
+        NvmeMinimizeFragmentation(alpha_as_printed=True),
+        NvmeDisaggregationAware(),
+    ]
+)
+
+
+@st.composite
+def machines(draw):
+    nodes = draw(st.lists(st.sampled_from([15, 25, 40]), min_size=1, max_size=3))
+    devices = draw(st.lists(st.sampled_from([(2000, 600), (2000, 600), (1000, 300), (3000, 900)]), min_size=1, max_size=6))
+    homes = draw(st.lists(st.integers(-1, len(nodes) - 1), min_size=len(devices), max_size=len(devices)))
+    racks = draw(st.lists(st.integers(0, 1), min_size=len(devices), max_size=len(devices)))
+    return machine(nodes, devices, homes, racks, draw(st.sampled_from([None, 5000])))
+
+
+@st.composite
+def workloads(draw):
+    jobs = draw(st.lists(st.tuples(st.integers(0, 3000), st.sampled_from(sorted(KINDS))), min_size=1, max_size=25))
+    slack = draw(st.lists(st.sampled_from([0.5, 1.0, 1.02, 1.2, 2.0, 4.0]), min_size=len(jobs), max_size=len(jobs)))
+    return workload(jobs, [s + f * KINDS[kind][0] for (s, kind), f in zip(jobs, slack, strict=True)])
+
+
+class Watched:
+    """A scheduler that looks over each start: no resident that would meet its deadline is made to miss it."""
+
+    def __init__(self, scheduler):
+        self.scheduler = scheduler
+
+    def open(self, what, jobs, seed):
+        return Watching(self.scheduler.open(what, jobs, seed))
+
+
+class Watching:
+    def __init__(self, dispatcher):
+        self.dispatcher = dispatcher
+
+    def schedule(self, queue, snapshot, changes):
+        plan = self.dispatcher.schedule(queue, snapshot, changes)
+        state = snapshot
+        for decision in plan.decisions:
+            if isinstance(decision, Start):
+                after = state.with_started(decision.job, decision.placement)
+                check_residents(state, after, decision.placement)
+                state = after
+        return plan
+
+
+def check_residents(before, after, placement):
+    deadline = before.workload.attributes["deadline"]
+    devices = [owner for owner in placement.owners() if before.machine.kind[owner] == Kind.DEVICE]
+    for number in {n for device in devices for n in before.occupants(device)}:
+        ends = []
+        for view in (before, after):
+            slowdown = view.estimate.slowdown(view.run(number), view)
+            ends.append(view.now + stretch(view.work_left(number), slowdown))
+        due = int(deadline[before.run(number).job])
+        assert not (ends[0] + 10 <= due < ends[1] - 10), f"run {number} is made to miss its deadline"
+
+
+def columns(schedule):
+    return [schedule.job, schedule.start, schedule.end, schedule.owner, schedule.resource, schedule.amount]
+
+
+@settings(max_examples=80, deadline=None)
+@given(machines(), workloads(), policies, st.sampled_from([SHARING, PARTNERS, FROZEN]))
+def test_rules_of_composition_hold_and_the_index_decides_as_a_fresh_look(what, jobs, policy, model):
+    scheduler = CompositionScheduler(EDF(), policy)
+    watched = Watched(scheduler) if model is not FROZEN and not isinstance(policy, NvmeFirstFit) else scheduler
+    schedule = simulate(what, jobs, watched, truth=model).schedule
+    assert composition_faults(schedule) == []
+    assert not schedule.refused and not schedule.waiting
+    assert (schedule.done | np.isin(np.arange(len(jobs)), list(schedule.rejected))).all()
+    assert (schedule.job_start[schedule.done] >= jobs.submit[schedule.done]).all()
+    fresh = simulate(what, jobs, ListScheduler(EDF(), Skip(), policy), truth=model).schedule
+    again = simulate(what, jobs, pickle.loads(pickle.dumps(scheduler)), truth=model).schedule
+    for other in (fresh, again):
+        assert all(np.array_equal(a, b) for a, b in zip(columns(schedule), columns(other), strict=True))
+        assert dict(schedule.rejected) == dict(other.rejected)
+    if model is not FROZEN:
+        check_progress(schedule, model)
+
+
+def check_progress(schedule, model):
+    """The integral of the rate over each run is its work, whoever came and went."""
+    machine, jobs = schedule.machine, schedule.workload
+    devices = [
+        frozenset(o for o, _, _ in schedule.placement_of(k) if machine.kind[o] == Kind.DEVICE) for k in range(schedule.n_run)
+    ]
+    for run, mine in enumerate(devices):
+        table = model.table(str(jobs.attributes["kind"][schedule.job[run]]))
+        start, end, base = int(schedule.start[run]), int(schedule.end[run]), int(jobs.duration[schedule.job[run]])
+        if table is None or not mine:
+            assert end - start == base
+            continue
+        others = [k for k in range(schedule.n_run) if k != run and devices[k] == mine]
+        edges = sorted({start, end, *(int(t[k]) for k in others for t in (schedule.start, schedule.end) if start < t[k] < end)})
+        work = 0.0
+        for low, high in pairwise(edges):
+            sharers = 1 + sum(1 for k in others if schedule.start[k] <= low and schedule.end[k] >= high)
+            work += (high - low) * base / (table.time(len(mine), sharers) * 1e9)
+        assert abs(work - base) <= 10 * len(edges)
+
+
+@pytest.mark.parametrize(("woken", "started"), [(0.5, 900.5), (0.8, 0.8)])
+def test_a_composition_that_cannot_bear_another_sharer_yet_is_taken_up_when_it_can(woken, started):
+    """Two SMUFIN on one device take 1601.25 s, 0.05 s beyond the resident's deadline; the excess melts in 0.665 s.
+
+    A wake-up before that is too early: the next one is the end of the workload that caused it.
+    """
+    jobs = workload([(0, "smufin"), (0.1, "smufin"), (woken, "compute")], deadlines=[1601.2, 9000, 9000])
+    what = machine(nodes=(40,), devices=((2000, 600),))
+    for scheduler in (
+        CompositionScheduler(EDF(), NvmeMaximizeComposition()),
+        ListScheduler(EDF(), Skip(), NvmeMaximizeComposition()),
+    ):
+        schedule = simulate(what, jobs, scheduler, truth=SHARING).schedule
+        assert schedule.job_start[1] / 1e9 == pytest.approx(started)
+        assert schedule.job_end[0] <= jobs.attributes["deadline"][0]
