@@ -23,8 +23,10 @@ if TYPE_CHECKING:
     from poolwise.kernels.state import Index, Jobs, Order, Profile, Racks, Rules, Runs, Tree
     from poolwise.kernels.state import Queue as Waiting
 
-DEEP_QUEUE = 512
-"""Waiting jobs beyond which an index pays; below, scanning them is cheaper than keeping one up to date."""
+DEEP_QUEUE = 128
+"""Waiting jobs beyond which an index may pay; below, scanning them is cheaper than keeping one up to date."""
+SCANNED_PER_CLASS = 0.5
+"""Waiting jobs that can be scanned in the time that a pass spends on one class of the index."""
 
 T = TypeVar("T", bound=np.generic)
 
@@ -80,7 +82,7 @@ class Columns:
         able = self._able()
         order = self._order(able)
         now = _blank(state.N_NOW)
-        now[state.HEAD], now[state.WARM] = -1, int(warm_up > 0)
+        now[state.HEAD], now[state.WARM], now[state.DEPTH] = -1, int(warm_up > 0), DEEP_QUEUE
         warm = _blank(min(warm_up, n))
         queue = state.Queue(_blank(n), _blank(n) - 1, _blank(n), _blank(n), warm)
         runs = state.Runs(
@@ -104,8 +106,8 @@ class Columns:
         from poolwise.kernels.state import Profile
 
         n_rack = len(self.machine.racks.nodes)
-        rows = (np.zeros((size, n_rack), dtype=np.int64) for _ in range(2))
-        return Profile(_blank(size), *rows, _blank(1), _blank(n_rack), _blank(n_rack))
+        free, pool = np.zeros((size, n_rack), dtype=np.int64), np.zeros((size, n_rack), dtype=np.int64)
+        return Profile(_blank(size), free, pool, _blank(1), _blank(n_rack), _blank(n_rack))
 
     def refusals(self, jobs: IntArray) -> dict[int, str]:
         """Reasons why jobs (k,) do not fit the empty machine, found once for each size of job."""
@@ -212,7 +214,7 @@ class Columns:
         spread, believed = (
             spreads[model.spread] if isinstance(model, RemoteMemory) else state.WORST for model in (self.truth, self.estimate)
         )
-        return state.Rules(self.placement.scope == "system", code, spread, believed, warm_up, per_event, DEEP_QUEUE)
+        return state.Rules(self.placement.scope == "system", code, spread, believed, warm_up, per_event)
 
     def _racks(self) -> Racks:
         from poolwise.kernels.state import Racks
@@ -220,7 +222,7 @@ class Columns:
         layout, capacity = self.machine.racks, self.machine.capacity
         free = capacity[layout.nodes, layout.node_column].copy()
         pool = np.where(layout.pools >= 0, capacity[layout.pools, layout.memory_column], 0)
-        return Racks(free, pool, *(np.zeros_like(free) for _ in range(4)))
+        return Racks(free, pool, *(np.zeros_like(free) for _ in range(5)))
 
 
 def _blank(size: int) -> IntArray:
@@ -232,3 +234,8 @@ def _fixed(column: NDArray[T]) -> NDArray[T]:
     view = np.ascontiguousarray(column).view()
     view.setflags(write=False)
     return view
+
+
+def depth(n_class: int) -> int:
+    """Waiting jobs beyond which an index of so many classes pays."""
+    return max(DEEP_QUEUE, int(SCANNED_PER_CLASS * n_class))

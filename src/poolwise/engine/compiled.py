@@ -16,7 +16,7 @@ import numpy as np
 
 from poolwise.arrays import IntArray
 from poolwise.engine.asking import Asker
-from poolwise.engine.columns import Columns
+from poolwise.engine.columns import Columns, depth
 from poolwise.engine.simulated import Disturbance
 from poolwise.errors import InputError
 from poolwise.interfaces import PerformanceModel, Scheduler
@@ -151,6 +151,7 @@ def _replay(
             jobs = arrays.jobs
             index = lay_out(jobs.nodes, jobs.remote, jobs.length, jobs.able)
             arrays = arrays._replace(layout=index, tree=plant(len(index.length)))
+            arrays.now[state.DEPTH] = depth(len(index.nodes))
         else:
             arrays = arrays._replace(runs=_enlarged(arrays.runs, int(arrays.now[state.ROWS])))
     return _schedule(columns, arrays.runs, arrays.queue.where, arrays.now)

@@ -57,9 +57,7 @@ def simulate(
     if engine not in get_args(Engine):
         raise UnknownNameError.of("engine", engine, get_args(Engine), field="engine")
     if engine != "reference":
-        why = compiled.unsupported(
-            machine, workload, scheduler, truth, estimate, disturbances=disturbances, observer=observer
-        )
+        why = compiled.unsupported(machine, workload, scheduler, truth, estimate, disturbances=disturbances, observer=observer)
         if not why:
             schedule, wall = compiled.replay(machine, workload, scheduler, truth, estimate, pass_per_event=pass_per_event)
             return Result(schedule, "compiled", wall)

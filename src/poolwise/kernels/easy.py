@@ -133,9 +133,9 @@ def spare(head: int, jobs: Jobs, rules: Rules, racks: Racks) -> tuple[int, int, 
         surplus += min(free[r], pool[r] // remote)
     most = -1
     for r in range(free.size):
-        kept = max(min(free[r], pool[r] // remote) - surplus, 0)  # nodes that the head cannot do without in this rack
-        if free[r] > kept:
-            most = max(most, pool[r] - kept * remote)
+        racks.kept[r] = max(min(free[r], pool[r] // remote) - surplus, 0)
+        if free[r] > racks.kept[r]:
+            most = max(most, pool[r] - racks.kept[r] * remote)
     return nodes, memory, most
 
 

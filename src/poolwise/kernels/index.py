@@ -47,6 +47,7 @@ def lay_out(nodes: IntArray, remote: IntArray, length: IntArray, able: BoolArray
         least=np.minimum.reduceat(remote[rows], first) if len(first) else blank,
         most=np.maximum.reduceat(remote[rows], first) if len(first) else blank,
         waiting=blank.copy(),
+        shortest=blank.copy(),
         open=blank.copy(),
         best=blank.copy(),
         offer=blank.copy(),

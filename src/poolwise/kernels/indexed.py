@@ -8,7 +8,7 @@ asked exactly (`easy.try_start`), once, at its turn.
 from __future__ import annotations
 
 from poolwise.arrays import IntArray
-from poolwise.kernels.easy import leaves_room, spare, try_start
+from poolwise.kernels.easy import spare, try_start
 from poolwise.kernels.jit import step
 from poolwise.kernels.order import comes_before
 from poolwise.kernels.racks import fits, place, total
@@ -40,7 +40,10 @@ UNKNOWN, ALL, IN_TIME, PAUSED = range(4)
 def insert(job: int, order: Order, index: Index, tree: Tree, now: IntArray) -> None:
     """Let the index hold a job that joined the queue."""
     put(job, index.leaf[job], now[TIME], order, tree)
-    index.waiting[index.of[job]] += 1
+    c = index.of[job]
+    length = index.length[index.leaf[job]]
+    index.shortest[c] = length if index.waiting[c] == 0 else min(index.shortest[c], length)
+    index.waiting[c] += 1
 
 
 @step
@@ -184,32 +187,30 @@ def _narrow(
 def _refused(c: int, head: int, jobs: Jobs, rules: Rules, racks: Racks, index: Index) -> bool:
     """Whether all jobs of a class that end too late would surely delay the head if they started now.
 
-    It is so if they all stand in one and the same rack, and there already the least demanding delays the head. They do if
-    the least and the most demanding stand whole in the same rack: it has most free nodes of all that hold the least
+    It is so if they all stand whole in one and the same rack, and there already the least demanding delays the head. They
+    do if the least and the most demanding stand in the same rack: it has most free nodes of all that hold the least
     demanding, hence of all that hold one in between, of which it is one. Where the head needs no remote memory, or any
     pool will do, `spare` has been exact.
     """
     if rules.anywhere or jobs.remote[head] == 0:
         return False
-    n = index.nodes[c]
-    place(n, index.least[c], False, racks.free, racks.pool, racks.take, racks.borrow)
-    if leaves_room(head, False, jobs, rules, racks):
+    n, least = index.nodes[c], index.least[c]
+    rack = _roomiest(n, least, racks)
+    if rack < 0 or (index.most[c] != least and _roomiest(n, index.most[c], racks) != rack):
         return False
-    if index.least[c] == index.most[c]:
-        return True
-    whole = _whole_in(n, racks)
-    if whole < 0 or not place(n, index.most[c], False, racks.free, racks.pool, racks.take, racks.borrow):
-        return False
-    return bool(racks.take[whole] == n)
+    kept = racks.kept[rack]
+    nodes, memory = racks.then_free[rack] - n, racks.then_pool[rack] - n * least
+    return bool(nodes < kept or memory < kept * jobs.remote[head])
 
 
 @step
-def _whole_in(n: int, racks: Racks) -> int:
-    """Rack in which the placement just found has all n nodes, -1 if there are several."""
-    for r in range(racks.take.size):
-        if racks.take[r] == n:
-            return r
-    return -1
+def _roomiest(n: int, remote: int, racks: Racks) -> int:
+    """Rack with most free nodes of those that hold a whole job, -1 if none does."""
+    best = -1
+    for r in range(racks.free.size):
+        if racks.free[r] >= n and racks.pool[r] >= n * remote and (best < 0 or racks.free[r] > racks.free[best]):
+            best = r
+    return best
 
 
 @step
@@ -217,5 +218,8 @@ def _offer(c: int, order: Order, index: Index, tree: Tree, now: IntArray) -> Non
     """Find the first by priority of what a class offers: all, or what may end by the shadow time."""
     low, high = index.first[c], index.first[c + 1]
     if index.offer[c] != ALL:
+        if index.shortest[c] > now[SHADOW] - now[TIME]:
+            index.best[c] = -1
+            return
         high = as_long_as(now[SHADOW] - now[TIME], low, high, index.length)
     index.best[c] = first_of(low, high, now[TIME], order, tree)

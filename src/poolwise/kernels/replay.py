@@ -19,6 +19,7 @@ from poolwise.kernels.state import (
     ASKED_PASS,
     CONSERVATIVE,
     DEEP,
+    DEPTH,
     DONE,
     HEAD,
     INDEXED,
@@ -51,9 +52,6 @@ from poolwise.kernels.state import (
     Tree,
 )
 from poolwise.kernels.waiting import join
-
-SHALLOW = 128
-"""Waiting jobs below which the index is given up again."""
 
 
 @entry
@@ -108,10 +106,10 @@ def _pass(
     now: IntArray,
 ) -> int:
     """Make a pass in the way that suits the rules and the queue; what the caller has to do first, or DONE."""
-    if now[INDEXED] and now[WAITING] < SHALLOW:
+    if now[INDEXED] and now[WAITING] < now[DEPTH] // 4:
         forget(queue, index, tree, now)
         now[INDEXED] = 0
-    if not now[INDEXED] and now[WAITING] > rules.deep and order.kind != ASKED and rules.backfill != CONSERVATIVE:
+    if not now[INDEXED] and now[WAITING] > now[DEPTH] and order.kind != ASKED and rules.backfill != CONSERVATIVE:
         if index.leaf.size == 0:
             return DEEP
         for k in range(now[WAITING]):

@@ -84,7 +84,6 @@ class Rules(NamedTuple):
     spread, believed_spread : WORST, MEAN or PAPER
     warm_up : the first jobs run first come, first served without backfilling until the last of them has started
     per_event : one pass for each event instead of one for each instant
-    deep : waiting jobs beyond which the queue is indexed
     """
 
     anywhere: bool
@@ -93,7 +92,6 @@ class Rules(NamedTuple):
     believed_spread: int
     warm_up: int
     per_event: bool
-    deep: int
 
 
 class Racks(NamedTuple):
@@ -103,6 +101,7 @@ class Racks(NamedTuple):
     ----------
     free, pool : free nodes, free MiB of the pool
     then_free, then_pool : the same at the head's shadow time, jobs taken off that run beyond it
+    kept : nodes that the head cannot do without then, in each rack (where it needs remote memory of its own rack's pool)
     take, borrow : nodes and MiB of the placement found last
     """
 
@@ -110,6 +109,7 @@ class Racks(NamedTuple):
     pool: IntArray
     then_free: IntArray
     then_pool: IntArray
+    kept: IntArray
     take: IntArray
     borrow: IntArray
 
@@ -143,6 +143,7 @@ class Index(NamedTuple):
     first : (n_class + 1,) leaves first[c]:first[c+1] are class c's
     nodes, least, most : (n_class,) nodes of a class's jobs, least and most remote memory; ascending by (nodes, least)
     waiting : (n_class,) waiting jobs
+    shortest : (n_class,) no waiting job of the class is shorter
     open, offer, best : (n_class,) scratch of a pass: classes looked at, how much of each is offered, its first job
     aside : (n_job,) scratch of a pass: jobs taken out for its rest
     """
@@ -155,6 +156,7 @@ class Index(NamedTuple):
     least: IntArray
     most: IntArray
     waiting: IntArray
+    shortest: IntArray
     open: IntArray
     offer: IntArray
     best: IntArray
@@ -238,8 +240,9 @@ class Runs(NamedTuple):
     ROWS,  # rows wanted, on ROOM and INSTANTS
     INDEXED,  # 1 while the index holds the queue
     CLASSES,  # open classes of the index
+    DEPTH,  # waiting jobs beyond which the queue is indexed
     N_NOW,
-) = range(18)
+) = range(19)
 
 TAKE_EVENTS, MAKE_PASS, ASKED_PASS = range(3)
 """Values of now[PHASE]: where `replay` goes on."""

@@ -34,20 +34,21 @@ def start_in_order(
     starts
         In the order of their priorities.
     head
-        Position (in `jobs`) of the first job that does not fit, -1 if all started. Started ones have priority -inf in a
-        copy, so the head is the first maximum of what is left: a linear scan a start, no sort.
+        Position (in `jobs`) of the first job that does not fit, -1 if all started: the first maximum of what is left, found
+        by a linear scan a start, without a sort.
     snapshot
         The state with the starts in it.
     """
-    left = priority.copy()
+    left = np.arange(len(jobs))
     starts: list[Start] = []
-    for _ in range(len(jobs)):
-        head = int(np.argmax(left))
+    while len(left):
+        at = int(np.argmax(priority[left]))
+        head = int(left[at])
         job = int(jobs[head])
         found = placement.place(snapshot.workload.job(job), snapshot)
         if isinstance(found, Refusal):
             return starts, head, snapshot
         starts.append(Start(job, tuple(range(int(snapshot.workload.tasks[job]))), found))
         snapshot = snapshot.with_started(job, found)
-        left[head] = -np.inf
+        left = np.delete(left, at)
     return starts, -1, snapshot

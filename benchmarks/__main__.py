@@ -1,0 +1,42 @@
+"""Run the benchmarks named on the command line, or all; results go to benchmarks/results/, one file a case."""
+
+from __future__ import annotations
+
+import json
+import platform
+import sys
+from pathlib import Path
+
+import benchmarks.pools  # noqa: F401  # registers its cases
+from benchmarks.case import cases
+
+
+def main(names: list[str]) -> int:
+    """Run, print, write; 1 if a target was missed."""
+    folder = Path(__file__).parent / "results"
+    folder.mkdir(exist_ok=True)
+    unknown = sorted(set(names) - cases.keys())
+    if unknown:
+        print(f"unknown: {', '.join(unknown)}; known: {', '.join(cases)}", file=sys.stderr)
+        return 2
+    missed = 0
+    for name in names or cases:
+        figures = cases[name].run()
+        reached = cases[name].reached(figures)
+        missed += sum(not well for well in reached.values())
+        record = {
+            "case": name,
+            "figures": {key: float(f"{value:.4g}") for key, value in figures.items()},
+            "targets": {key: f"{sign} {bound:g}" for key, (sign, bound) in cases[name].targets.items()},
+            "reached": reached,
+            "python": platform.python_version(),
+            "cpu": platform.machine(),
+        }
+        (folder / f"{name}.json").write_text(json.dumps(record, indent=2) + "\n")
+        verdict = "; ".join(f"{key} {'reached' if well else 'MISSED'}" for key, well in reached.items())
+        print(f"{name:18s} " + "  ".join(f"{key} {value:.4g}" for key, value in figures.items()) + f"  [{verdict}]", flush=True)
+    return 1 if missed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,72 @@
+"""What a benchmark is, and the list of those that there are."""
+
+from __future__ import annotations
+
+import multiprocessing
+import resource
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TypeVar
+
+Figures = dict[str, float]
+F = TypeVar("F", bound=Callable[[], Figures])
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Case:
+    """A benchmark: a function that measures, and what is asked of its figures (name -> (comparison, bound))."""
+
+    name: str
+    measure: Callable[[], Figures]
+    targets: dict[str, tuple[str, float]]
+
+    def run(self) -> Figures:
+        """Measure in a process of its own, so that its peak memory is its own."""
+        context = multiprocessing.get_context("spawn")
+        with context.Pool(1) as pool:
+            return pool.apply(_measured, (self.name,))
+
+    def reached(self, figures: Figures) -> dict[str, bool]:
+        """Say which targets were reached."""
+        return {
+            name: figures[name] >= bound if sign == ">=" else figures[name] <= bound
+            for name, (sign, bound) in self.targets.items()
+        }
+
+
+cases: dict[str, Case] = {}
+
+
+def case(name: str, **targets: tuple[str, float]) -> Callable[[F], F]:
+    """Register a benchmark under a name, with targets such as `ratio=(">=", 300)`."""
+
+    def keep(measure: F) -> F:
+        cases[name] = Case(name, measure, targets)
+        return measure
+
+    return keep
+
+
+def seconds(act: Callable[[], T], repeat: int = 1) -> tuple[float, T]:
+    """Least processor time of some repetitions of an act, and what it returned: others on this computer do not count."""
+    best = float("inf")
+    for _ in range(repeat):
+        begun = time.process_time()
+        result = act()
+        best = min(best, time.process_time() - begun)
+    return best, result
+
+
+def peak_mb() -> float:
+    """Largest memory that this process has had, MB."""
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak / 1e6 if sys.platform == "darwin" else peak * 1024 / 1e6
+
+
+def _measured(name: str) -> Figures:
+    import benchmarks.pools  # noqa: F401  # registers its cases in this process
+
+    return {**cases[name].measure(), "peak_mb": peak_mb()}

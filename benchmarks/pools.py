@@ -1,0 +1,111 @@
+"""The compiled engine against plain Python, on racks with memory pools and on flat machines."""
+
+from __future__ import annotations
+
+import math
+import tempfile
+from pathlib import Path
+
+import numpy as np
+
+from benchmarks import naive_pools
+from benchmarks.case import Figures, case, peak_mb, seconds
+from benchmarks.workloads import LOCAL_MIB, TIB, overloaded, perlmutter, perlmutter_jobs, write_naive
+from poolwise.engine import Result, compiled, simulate
+from poolwise.model import Machine, Workload
+from poolwise.performance.remote_memory import RemoteMemory
+from poolwise.registry import make
+from poolwise.schedulers.list import ListScheduler
+from poolwise.traces.generators import generate
+
+
+def fast(machine: Machine, workload: Workload, order: str, engine: str = "compiled") -> Result:
+    """One run under EASY."""
+    how = ListScheduler(make("orders", order), make("backfills", "easy"))
+    return simulate(machine, workload, how, truth=RemoteMemory(), engine=engine)
+
+
+def against_naive(pool_tib: int, order: str = "fm") -> Figures:
+    """Seconds of the yardstick over those of the compiled engine; the schedules must be the same."""
+    compiled.load()
+    machine, workload = perlmutter(pool_tib), perlmutter_jobs()
+    with tempfile.TemporaryDirectory() as folder:
+        write_naive(workload, Path(folder) / "jobs.csv")
+        jobs = naive_pools.read(Path(folder) / "jobs.csv", LOCAL_MIB)
+    quick, result = seconds(lambda: fast(machine, workload, order), repeat=5)
+    slow, done = seconds(lambda: naive_pools.simulate(jobs, 6, 256, pool_tib * TIB, order, "easy", "rack"))
+    schedule = result.schedule
+    ids = workload.id[schedule.job].tolist()
+    if dict(zip(ids, zip(schedule.start.tolist(), schedule.end.tolist(), strict=True), strict=True)) != done:
+        raise AssertionError("the compiled engine and the yardstick disagree")
+    return {"ratio": slow / quick, "seconds": quick, "naive_seconds": slow}
+
+
+@case("perlmutter-28tib", ratio=(">=", 300))
+def perlmutter_28() -> Figures:
+    """13,930 jobs, load 1, FM and EASY, 28 TiB a rack."""
+    return against_naive(28)
+
+
+@case("perlmutter-8tib", ratio=(">=", 400))
+def perlmutter_8() -> Figures:
+    """The same with 8 TiB a rack: memory is short, the queue longer."""
+    return against_naive(8)
+
+
+@case("lublin-100k", seconds=("<=", 2.0), added_mb=("<=", 200))
+def lublin() -> Figures:
+    """100,000 jobs of the Lublin-Feitelson model at load 1.5, flat machine, FCFS and EASY: a queue of tens of thousands."""
+    compiled.load()
+    workload = generate("lublin", jobs=100_000, nodes=128, load=1.5)
+    before = peak_mb()
+    spent, _ = seconds(lambda: fast(Machine.flat(128), workload, "fcfs"))
+    return {"seconds": spent, "ns_per_event": 1e9 * spent / (2 * len(workload)), "added_mb": peak_mb() - before}
+
+
+def throughput(load: float) -> Figures:
+    """Jobs replayed in a second of processor time, a million of them under FM and EASY with 28 TiB a rack."""
+    compiled.load()
+    workload = perlmutter_jobs(1_000_000, load=load)
+    spent, result = seconds(lambda: fast(perlmutter(28), workload, "fm"))
+    schedule = result.schedule
+    waited = float((schedule.start - workload.submit[schedule.job]).sum(dtype=np.float64))
+    waiting = waited / float(schedule.end.max() - workload.submit[0])
+    return {"seconds": spent, "jobs_per_second": len(workload) / spent, "mean_waiting": waiting}
+
+
+@case("million", jobs_per_second=(">=", 500_000), peak_mb=("<=", 1000))
+def million() -> Figures:
+    """A million jobs at load 0.93; remote memory makes them longer, so that the queue grows into the thousands."""
+    return throughput(0.93)
+
+
+@case("million-settled", jobs_per_second=(">=", 500_000), peak_mb=("<=", 1000))
+def million_settled() -> Figures:
+    """The same at load 0.8, where the queue stays short."""
+    return throughput(0.8)
+
+
+def growth(order: str) -> Figures:
+    """Exponent of the processor time an event with the depth of the queue, from hundreds to a hundred thousand jobs."""
+    compiled.load()
+    figures: Figures = {}
+    for jobs in (200, 2_000, 20_000, 200_000):
+        workload = overloaded(jobs)
+        workload.log10_nodes, workload.log10_submit, workload.log10_requested  # noqa: B018  # computed before the clock runs
+        spent, _ = seconds(lambda w=workload: fast(Machine.flat(512), w, order), repeat=3)
+        figures[f"us_per_event_{jobs}"] = 1e6 * spent / (2 * jobs)
+    figures["exponent"] = math.log10(figures["us_per_event_200000"] / figures["us_per_event_2000"]) / 2
+    return figures
+
+
+@case("growth-static", exponent=("<=", 0.6))
+def growth_static() -> Figures:
+    """SJF, whose keys never change."""
+    return growth("sjf")
+
+
+@case("growth-linear", exponent=("<=", 0.6))
+def growth_linear() -> Figures:
+    """FM, whose keys are linear in time."""
+    return growth("fm")

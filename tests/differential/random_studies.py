@@ -1,0 +1,133 @@
+"""Random studies on which the two engines are compared, and the comparison."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import numpy as np
+
+from poolwise.arrays import FloatArray
+from poolwise.engine import simulate
+from poolwise.interfaces import OrderKind, PerformanceModel, QueuePolicy, Scheduler
+from poolwise.model import Machine, Queue, Schedule, Snapshot, Workload
+from poolwise.performance.ideal import Ideal
+from poolwise.performance.remote_memory import RemoteMemory
+from poolwise.registry import make
+from poolwise.schedulers.list import ListScheduler
+from poolwise.schedulers.warm_up import WarmUp
+from poolwise.units import SECOND
+
+EASY_FAMILY = ("none", "easy", "easy_no_extra")
+
+
+class Curious(QueuePolicy):
+    """Looks at everything an opaque order may look at: runs, what is free, work left, passes seen."""
+
+    kind: ClassVar[OrderKind] = "opaque"
+
+    def priority(self, queue: Queue, snapshot: Snapshot) -> FloatArray:
+        runs = list(snapshot.runs())
+        told = sum(run.expected_end % 7 + run.start % 3 + len(run.placement) for run in runs)
+        left = sum(int(snapshot.work_left(run.id)) for run in runs)
+        return ((queue.jobs * 7919 + queue.passes() * 13 + told + left + int(snapshot.free.sum())) % 17).astype(np.float64)
+
+
+class Wide(QueuePolicy):
+    """A user's order that is linear in the time waited."""
+
+    kind: ClassVar[OrderKind] = "linear"
+
+    def priority(self, queue: Queue, snapshot: Snapshot) -> FloatArray:
+        return queue.waited_s(snapshot.now) * queue.workload.nodes[queue.jobs]
+
+
+class Coarse(QueuePolicy):
+    """A user's static order with many ties."""
+
+    kind: ClassVar[OrderKind] = "static"
+
+    def priority(self, queue: Queue, snapshot: Snapshot) -> FloatArray:
+        return (queue.workload.nodes[queue.jobs] % 3).astype(np.float64)
+
+
+def machine(g: np.random.Generator) -> Machine:
+    racks, nodes, local = int(g.integers(1, 6)), int(g.integers(1, 17)), int(g.choice([0, 50, 64, 100]))
+    pool = None if g.random() < 0.15 else int(g.choice([0, 200, 1000, 3000]))
+    whole = Machine.of_racks(racks, nodes, local=local, pool=pool)
+    if pool is None or g.random() < 0.8:
+        return whole
+    capacity = whole.capacity.copy()  # racks that differ
+    capacity[:racks, 0] = g.integers(1, nodes + 1, racks)
+    capacity[racks:, 1] = g.integers(0, pool + 1, racks)
+    return whole.with_capacity(capacity)
+
+
+def workload(g: np.random.Generator, on: Machine, jobs: int) -> Workload:
+    """Jobs with many ties in every column, some too large for the machine, and estimates that may be too short."""
+    unit = int(g.choice([1, SECOND // 10, SECOND, 60 * SECOND]))
+    span = max(1, int(jobs * 30 * g.choice([0.05, 0.3, 1, 3])))
+    duration = g.integers(1, int(g.choice([3, 30, 200])), jobs) * unit
+    if g.random() < 0.5:
+        duration = duration + g.integers(0, 3, jobs)
+    guess = np.maximum(1, (duration * g.choice([0.3, 0.5, 1, 1, 2, 5], jobs)).astype(np.int64))
+    nodes = np.minimum(g.integers(1, int(on.capacity[:, 0].sum()) + 2, jobs), g.choice([1, 2, 3, 4, 8, 100], jobs))
+    memory = g.choice([0, 30, 60, 64, 65, 80, 120, 200, 500], jobs) * int(g.random() < 0.8)
+    return Workload.of(
+        g.integers(0, span, jobs) * unit,
+        duration,
+        requested=None if g.random() < 0.4 else guess,
+        requests={"nodes": nodes, "memory": memory},
+        attributes={} if g.random() < 0.3 else {"u": g.random(jobs)},
+    )
+
+
+def model(g: np.random.Generator) -> PerformanceModel:
+    if g.random() < 0.15:
+        return Ideal()
+    return RemoteMemory(
+        seed=int(g.integers(3)),
+        curve=g.choice(["quantile", "linear"]).item(),
+        near_ns=int(g.choice([0, 100, 180, 200])),
+        far_ns=int(g.choice([180, 240, 280])),
+        expect=g.choice(["own", "mean", "none"]).item(),
+        spread=g.choice(["worst", "mean", "paper"]).item(),
+    )
+
+
+def scheduler(g: np.random.Generator, jobs: int, backfills: tuple[str, ...]) -> Scheduler:
+    named = [make("orders", name) for name in ("fcfs", "sjf", "wfp3", "f1", "fair", "fm")]
+    orders = [*named, Curious(), Wide(), Coarse()]
+    listed = ListScheduler(
+        orders[int(g.integers(len(orders)))],
+        make("backfills", g.choice(backfills).item()),
+        make("placements", "racks", scope=g.choice(["rack", "system"]).item()),
+    )
+    return WarmUp.before(listed, int(g.integers(0, jobs + 10))) if g.random() < 0.35 else listed
+
+
+def compare(seed: int, backfills: tuple[str, ...] = EASY_FAMILY, most: int = 150) -> None:
+    """Run one random study on both engines and insist on the same schedule."""
+    g = np.random.default_rng(seed)
+    jobs = int(g.integers(1, most))
+    on = machine(g)
+    load, how, truth = workload(g, on, jobs), scheduler(g, jobs, backfills), model(g)
+    estimate = None if g.random() < 0.5 else model(g)
+    per_event = bool(g.random() < 0.25)
+    plain, fast = (
+        simulate(on, load, how, truth=truth, estimate=estimate, pass_per_event=per_event, engine=engine)
+        for engine in ("reference", "compiled")
+    )
+    assert (plain.engine, fast.engine) == ("reference", "compiled")
+    assert difference(plain.schedule, fast.schedule) == "", f"seed {seed}: {on.name}, {how}"
+
+
+def difference(a: Schedule, b: Schedule) -> str:
+    """Name of the first field in which two schedules differ, empty if they are the same byte for byte."""
+    for name in ("job", "start", "end", "offset", "owner", "resource", "amount"):
+        x, y = getattr(a, name), getattr(b, name)
+        if x.dtype != y.dtype or x.tobytes() != y.tobytes():
+            return name
+    for name in ("outcome", "waiting", "passes", "refused"):
+        if getattr(a, name) != getattr(b, name):
+            return name
+    return "" if list(a.rejected.items()) == list(b.rejected.items()) else "rejected"

@@ -1,0 +1,117 @@
+"""The compiled engine against the reference engine, byte for byte, and against the golden schedules."""
+
+from __future__ import annotations
+
+import csv
+import os
+import subprocess
+import sys
+from collections import defaultdict
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from poolwise.engine import columns, simulate
+from poolwise.model import Machine, Workload
+from poolwise.performance.remote_memory import RemoteMemory
+from poolwise.policies.backfill.easy import Easy
+from poolwise.registry import make
+from poolwise.schedulers.list import ListScheduler
+from poolwise.traces.generators import generate
+from poolwise.units import SECOND
+
+sys.path.insert(0, str(Path(__file__).parent))  # tests are imported one by one, not as packages
+from random_studies import EASY_FAMILY, compare, difference
+
+pytestmark = pytest.mark.filterwarnings("ignore:remote latency")
+
+
+@pytest.mark.parametrize("block", range(10))
+def test_random_studies_with_scanned_queues(block: int) -> None:
+    for seed in range(20 * block, 20 * block + 20):
+        compare(seed)
+
+
+@pytest.mark.parametrize("block", range(10))
+def test_random_studies_with_the_index_from_the_first_job_on(block: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(columns, "DEEP_QUEUE", 0)
+    monkeypatch.setattr(columns, "SCANNED_PER_CLASS", 0)
+    for seed in range(1000 + 20 * block, 1000 + 20 * block + 20):
+        compare(seed)
+
+
+def test_random_studies_with_conservative_backfilling() -> None:
+    for seed in range(2000, 2040):
+        compare(seed, ("conservative",), most=100)
+
+
+def test_random_studies_without_compiling() -> None:
+    """The kernels are plain Python as well: with the compiler off they do the same, index or not."""
+    script = (
+        "from poolwise.engine import columns\n"
+        "from random_studies import compare\n"
+        "for deep in (0, 1000):\n"
+        "    columns.DEEP_QUEUE, columns.SCANNED_PER_CLASS = deep, 0\n"
+        "    for seed in range(3000, 3012): compare(seed, ('none', 'easy', 'easy_no_extra', 'conservative'), most=40)\n"
+    )
+    environment = {**os.environ, "NUMBA_DISABLE_JIT": "1", "PYTHONPATH": str(Path(__file__).parent), "PYTHONWARNINGS": "ignore"}
+    subprocess.run([sys.executable, "-c", script], check=True, env=environment)
+
+
+@pytest.mark.parametrize("backfill", [*EASY_FAMILY, "conservative"])
+def test_golden_schedules(shared: Path, backfill: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    workload = _golden_jobs(shared / "published" / "pool_golden_jobs.csv")
+    machine = Machine.of_racks(4, 16, local=65_536, pool=524_288)
+    golden: dict[tuple[str, str], dict[int, tuple[int, int]]] = defaultdict(dict)
+    with (shared / "published" / "pool_golden.csv").open(newline="") as file:
+        for row in csv.DictReader(file):
+            if row["backfill"] == backfill:
+                golden[row["order"], row["scope"]][int(row["id"])] = int(row["start_ns"]), int(row["end_ns"])
+    assert len(golden) == 12
+    monkeypatch.setattr(columns, "SCANNED_PER_CLASS", 0)
+    for deep in (0, 10_000):
+        monkeypatch.setattr(columns, "DEEP_QUEUE", deep)
+        for (order, scope), wanted in golden.items():
+            how = ListScheduler(make("orders", order), make("backfills", backfill), make("placements", "racks", scope=scope))
+            schedule = simulate(machine, workload, how, truth=RemoteMemory(), engine="compiled").schedule
+            ids = workload.id[schedule.job].tolist()
+            found = dict(zip(ids, zip(schedule.start.tolist(), schedule.end.tolist(), strict=True), strict=True))
+            assert found == wanted, (order, scope, deep)
+
+
+def _golden_jobs(path: Path) -> Workload:
+    with path.open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    column = {
+        name: np.array([int(row[name]) for row in rows]) for name in ("id", "submit_ns", "nodes", "duration_ns", "memory_mib")
+    }
+    return Workload.of(
+        column["submit_ns"],
+        column["duration_ns"],
+        id=column["id"],
+        requests={"nodes": column["nodes"], "memory": column["memory_mib"]},
+        attributes={"u": np.array([float(row["u"]) for row in rows])},
+    )
+
+
+@pytest.mark.parametrize(("order", "pool_tib", "load"), [("fm", 28, 2.5), ("f1", 8, 3.0)])
+def test_fourteen_thousand_jobs_with_thousands_waiting(order: str, pool_tib: int, load: float) -> None:
+    """Shortcuts that were right with hundreds of jobs were seen to be wrong here.
+
+    Arrivals and ends on a grid of an hour keep the reference engine's passes few; so memory is taken but slows no one.
+    """
+    jobs = generate("perlmutter_like", jobs=14_000, load=load, seed=5)
+    grid = 3600 * SECOND
+    workload = Workload.of(
+        -(-jobs.submit // grid) * grid,
+        -(-jobs.duration // grid) * grid,
+        requests=jobs.requests,
+    )
+    machine = Machine.of_racks(6, 256, local=65_536, pool=pool_tib << 20)
+    how = ListScheduler(make("orders", order), Easy())
+    plain, fast = (simulate(machine, workload, how, engine=engine) for engine in ("reference", "compiled"))
+    assert difference(plain.schedule, fast.schedule) == ""
+    arrived, started = np.sort(workload.submit[plain.schedule.job]), np.sort(plain.schedule.start)
+    depth = np.searchsorted(arrived, started, side="right") - np.searchsorted(started, started, side="right")
+    assert depth.max() > 3000

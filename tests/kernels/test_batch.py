@@ -1,0 +1,78 @@
+"""The kernels of batch placement: water filling, pricing and the search's bookkeeping against plain reckoning."""
+
+from itertools import combinations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from batch.strategies import fill, problems
+from poolwise.batch.columns import set_cost
+from poolwise.batch.costs import costs_of
+from poolwise.batch.search import Guide, fit, improve, most_items, rebuild, split
+from poolwise.kernels.batch_price import price_out
+from poolwise.kernels.batch_search import total
+
+
+@settings(max_examples=40, deadline=None)
+@given(problems(modules=2))
+def test_filling_is_the_best_split_and_its_cost_is_the_objective(problem):
+    costs = costs_of(problem)
+    rows = list(range(len(problem.batch)))
+    wanted = fill(problem, 0, rows)
+    if wanted is None:
+        return
+    items, g = np.array(rows), int(problem.groups.of_module[0])
+    ours = split(costs, g, items)
+    groups = np.full(len(rows), g)
+    assert problem.slowdown(items, groups, ours).sum() == pytest.approx(problem.slowdown(items, groups, wanted).sum(), abs=1e-9)
+    assert (ours * costs.size).sum() == pytest.approx((wanted * costs.size).sum())
+    slowdown, energy = problem.weights
+    static, dynamic = problem.groups.static[g], problem.groups.dynamic[g] * problem.batch.cores.sum() / problem.groups.cores[g]
+    value, outside = set_cost(costs, g, items)
+    assert value == pytest.approx(slowdown * problem.slowdown(items, groups, wanted).sum() + energy * (static + dynamic))
+    assert outside == pytest.approx(max(0.0, float(costs.size.sum() - costs.room[g])))
+
+
+@settings(max_examples=40, deadline=None)
+@given(problems(most=6, modules=1), st.data())
+def test_pricing_finds_the_set_that_is_worth_most(problem, data):
+    costs = costs_of(problem)
+    n = len(problem.batch)
+    prize = np.array(data.draw(st.lists(st.floats(-0.5, 3), min_size=n, max_size=n)))
+    best = 0.0
+    for size in range(1, n + 1):
+        for chosen in combinations(range(n), size):
+            items = np.array(chosen)
+            if fill(problem, 0, list(chosen)) is not None:
+                best = max(best, float(prize[items].sum()) - set_cost(costs, 0, items)[0])
+    sets, sizes, values = np.empty((9, n), dtype=np.int64), np.empty(9, dtype=np.int64), np.empty(9)
+    most, kept, exact = price_out(costs, 0, prize, 0.0, 10_000, sets, sizes, values)
+    assert exact
+    assert most == pytest.approx(best, abs=1e-7)
+    for k in range(kept):
+        items = sets[k, : sizes[k]]
+        assert values[k] == pytest.approx(float(prize[items].sum()) - set_cost(costs, 0, items)[0], abs=1e-9)
+    cut, _, _ = price_out(costs, 0, prize, 0.0, 0, sets, sizes, values)
+    assert cut >= best - 1e-9  # what was not looked at is still bounded
+
+
+@settings(max_examples=25, deadline=None)
+@given(problems(most=8, modules=5, remote=1e9), st.integers(0, 5))
+def test_the_search_keeps_its_books(problem, seed):
+    costs = costs_of(problem)
+    start, bins = fit(costs, Guide.of(costs))
+    if start.left:
+        return
+    found, done = improve(costs, start, bins, 4000, seed, lambda: False)
+    assert done
+    assert found.cost <= start.cost + 1e-12
+    assert total(rebuild(costs, found, most_items(costs))) == pytest.approx(found.cost, abs=1e-9)
+    assert sum(set_cost(costs, g, items)[0] for g, items in found.sets()) == pytest.approx(found.cost, abs=1e-9)
+    used = np.bincount([g for g, _ in found.sets()], minlength=len(costs.available))
+    assert (used <= costs.available).all()
+    for slot in range(len(bins.place)):  # what the annealing left behind is consistent too
+        rows = np.flatnonzero(bins.where == slot)
+        assert sorted(bins.items[slot, : bins.n_item[slot]].tolist()) == rows.tolist()
+        assert bins.load[slot] == costs.load[rows].sum()

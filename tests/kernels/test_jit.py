@@ -1,0 +1,68 @@
+"""Where compiled kernels are kept, and that nothing stale survives."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from poolwise.kernels import jit
+
+
+@pytest.fixture
+def fresh_folder():
+    jit.folder.cache_clear()
+    yield
+    jit.folder.cache_clear()
+
+
+def test_folder_is_the_users_and_named_by_the_sources(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fresh_folder: None
+) -> None:
+    monkeypatch.delenv("NUMBA_CACHE_DIR", raising=False)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    first = jit.folder()
+    assert first.parent == tmp_path / "poolwise"
+    assert first.is_dir()
+    copied = tmp_path / "kernels"
+    shutil.copytree(Path(jit.__file__).parent, copied)
+    monkeypatch.setattr(jit, "__file__", str(copied / "jit.py"))
+    jit.folder.cache_clear()
+    assert jit.folder() == first
+    (copied / "racks.py").write_text((copied / "racks.py").read_text() + "\n")
+    jit.folder.cache_clear()
+    assert jit.folder() != first
+
+
+def test_a_folder_that_cannot_be_written_is_replaced_with_a_warning(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fresh_folder: None
+) -> None:
+    (tmp_path / "poolwise").write_text("a file where the folder should be")
+    monkeypatch.delenv("NUMBA_CACHE_DIR", raising=False)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    with pytest.warns(UserWarning, match="cannot be written"):
+        folder = jit.folder()
+    assert folder.is_dir()
+    assert tmp_path not in folder.parents
+    shutil.rmtree(folder.parent)
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["--version"], ["list", "orders"]])
+def test_commands_that_need_no_kernel_do_not_import_numba(arguments: list[str]) -> None:
+    script = (
+        "import sys\n"
+        "from poolwise.cli import main\n"
+        f"sys.argv = ['poolwise', *{arguments!r}]\n"
+        "try:\n    main()\nexcept SystemExit as end:\n    assert not end.code, end.code\n"
+        "assert 'numba' not in sys.modules and 'llvmlite' not in sys.modules\n"
+    )
+    subprocess.run([sys.executable, "-c", script], check=True, capture_output=True, env={**os.environ, "NO_COLOR": "1"})
+
+
+def test_importing_the_engine_does_not_import_numba() -> None:
+    script = "import sys, poolwise.engine, poolwise.kernels; assert 'numba' not in sys.modules"
+    subprocess.run([sys.executable, "-c", script], check=True)
