@@ -1,0 +1,51 @@
+"""How near the configuration bound `place` comes, by time limit: gaps in percent over seeds, one core.
+
+Run with `python -m benchmarks.batch_quality [SEEDS] [THETA ...]`.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+
+import numpy as np
+
+from poolwise import catalog
+from poolwise.batch.check import check
+from poolwise.batch.method import Limit
+from poolwise.batch.place import Place
+from poolwise.studies.batch_file import read_batch
+
+LIMITS = (0.05, 1.0, 60.0)
+
+
+def main(seeds: int, thetas: list[str]) -> None:
+    """Print a row for each theta and limit, after one for each seed."""
+    file = catalog.find("batches", "batch-150x1200")
+    method = Place()
+    method.prepare()
+    for theta in thetas:
+        gaps: dict[float, list[float]] = {limit: [] for limit in LIMITS}
+        times: dict[float, list[float]] = {limit: [] for limit in LIMITS}
+        for seed in range(seeds):
+            found = {}
+            for limit in LIMITS:
+                problem = read_batch(file, seed=seed, theta=theta)
+                begun = time.process_time()
+                found[limit] = method.solve(problem, Limit(limit, time.process_time))
+                times[limit].append(time.process_time() - begun)
+                assert check(problem, found[limit].assignment).valid
+            bound = found[LIMITS[-1]].bound
+            for limit in LIMITS:
+                gaps[limit].append(100 * (found[limit].objective / bound - 1))
+            print(theta, seed, *(f"{gaps[limit][-1]:.3f} %" for limit in LIMITS), flush=True)
+        for limit in LIMITS:
+            mean, worst = np.mean(gaps[limit]), np.max(gaps[limit])
+            took = (np.mean(times[limit]), np.max(times[limit]))
+            print(
+                f"{theta} {limit} s: gap mean {mean:.2f} % worst {worst:.2f} %, CPU mean {took[0]:.3f} s worst {took[1]:.3f} s"
+            )
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]) if len(sys.argv) > 1 else 20, sys.argv[2:] or ["printed", "relative"])

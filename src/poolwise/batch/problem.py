@@ -1,0 +1,332 @@
+"""The problem: a batch of workloads, the CPU modules they may run on, one shared remote memory, and what is minimised.
+
+Source: Sefati et al., IRoP, Problems 1 and 2, equation (6); what the paper leaves open stands in the explanation of
+batch placement.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Literal
+
+import numpy as np
+
+from poolwise.arrays import BoolArray, FloatArray, IntArray, frozen
+from poolwise.errors import InputError
+from poolwise.performance.profiles import Profile
+
+Theta = Literal["printed", "relative"]
+
+
+@dataclass(frozen=True, eq=False)
+class Batch:
+    """Workloads to be placed together.
+
+    Attributes
+    ----------
+    name : n names
+    cores : (n,) int64, nu
+    frequency : (n,) phi, in the unit of the modules' frequencies
+    memory : (n,) mu, MiB
+    tolerance : (n,) Delta, largest accepted slowdown theta
+    priority : (n,) int64; where not all can be placed, the lowest go first (the last of equals)
+    profile : n profiles P^m
+    """
+
+    name: tuple[str, ...]
+    cores: IntArray
+    frequency: FloatArray
+    memory: FloatArray
+    tolerance: FloatArray
+    priority: IntArray
+    profile: tuple[Profile, ...]
+
+    def __post_init__(self) -> None:
+        for array in (self.cores, self.frequency, self.memory, self.tolerance, self.priority):
+            frozen(array)
+        for field_, values, least in (
+            ("cores", self.cores, 1),
+            ("frequency", self.frequency, 1e-9),
+            ("memory", self.memory, 1e-9),
+            ("tolerance", self.tolerance, 0),
+        ):
+            if len(values) and not (float(np.min(values)) >= least and np.isfinite(values).all()):
+                worst = self.name[int(np.argmin(values))]
+                raise InputError(f"workload '{worst}': {field_} is too small or no number", field=field_, remedy="correct it")
+        for profile in self.profile:
+            if not profile.is_monotone:
+                raise InputError(
+                    f"profile '{profile.name}' falls as more memory is remote, so no share of memory bounds the slowdown",
+                    field="profile",
+                    remedy="fit a monotone one with `poolwise profile fit`",
+                )
+
+    def __len__(self) -> int:
+        return len(self.name)
+
+    def take(self, rows: IntArray) -> Batch:
+        """Some of the workloads, (k,) rows, in that order."""
+        return Batch(
+            tuple(self.name[r] for r in rows.tolist()),
+            self.cores[rows],
+            self.frequency[rows],
+            self.memory[rows],
+            self.tolerance[rows],
+            self.priority[rows],
+            tuple(self.profile[r] for r in rows.tolist()),
+        )
+
+    @cached_property
+    def kinds(self) -> list[tuple[Profile, IntArray]]:
+        """Each profile with the rows of the workloads that have it."""
+        rows: dict[Profile, list[int]] = {}
+        for w, profile in enumerate(self.profile):
+            rows.setdefault(profile, []).append(w)
+        return [(profile, np.array(own, dtype=np.int64)) for profile, own in rows.items()]
+
+    def curve(self, rows: IntArray, remote: FloatArray) -> FloatArray:
+        """(k, ...) P^m of workloads (k,) at shares of remote memory (k, ...)."""
+        value = np.empty_like(remote)
+        kind = np.empty(len(self), dtype=np.int64)
+        for number, (_, own) in enumerate(self.kinds):
+            kind[own] = number
+        for number, (profile, _) in enumerate(self.kinds):
+            here = kind[rows] == number
+            value[here] = profile.at(remote[here])
+        return value
+
+    @cached_property
+    def by_priority(self) -> IntArray:
+        """(n,) rows, the most important first; input order among equals."""
+        return np.argsort(-self.priority, kind="stable")
+
+
+@dataclass(frozen=True, eq=False)
+class Modules:
+    """CPU modules with the local memory that only they can reach.
+
+    Attributes
+    ----------
+    name : m names
+    cores : (m,) int64, N, all cores of the module
+    frequency : (m,) F
+    memory : (m,) L, MiB of local memory that is free
+    static, dynamic : (m,) I^s and I^d, energy of the module when on, and more of it at full load
+    free_cores : (m,) int64, cores that are free
+    on : (m,) whether the module is on already, so that its static energy is spent in any case
+    """
+
+    name: tuple[str, ...]
+    cores: IntArray
+    frequency: FloatArray
+    memory: FloatArray
+    static: FloatArray
+    dynamic: FloatArray
+    free_cores: IntArray
+    on: BoolArray
+
+    def __post_init__(self) -> None:
+        for array in (self.cores, self.frequency, self.memory, self.static, self.dynamic, self.free_cores, self.on):
+            frozen(array)
+        if len(self.name) and (float(self.frequency.min()) <= 0 or int(self.cores.min()) < 1):
+            raise InputError("a module needs a core and a frequency above 0", field="module", remedy="correct it")
+
+    def __len__(self) -> int:
+        return len(self.name)
+
+    def take(self, rows: IntArray) -> Modules:
+        """Some of the modules, (k,) rows, in that order."""
+        return Modules(
+            tuple(self.name[r] for r in rows.tolist()),
+            self.cores[rows],
+            self.frequency[rows],
+            self.memory[rows],
+            self.static[rows],
+            self.dynamic[rows],
+            self.free_cores[rows],
+            self.on[rows],
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Problem:
+    """Problem 1 (DWLP): place every workload on one module and split its memory.
+
+    Parameters
+    ----------
+    batch, modules
+        What is placed, and where.
+    remote
+        M, MiB of remote memory.
+    eta
+        Weight of energy in [0, 1]; 1 - eta is that of the slowdowns.
+    theta
+        "printed": P^m(1 - x) phi / F, as equation (4i) has it: with all memory local it is 0 on any module;
+        "relative": (1 + P^m(1 - x)) phi / F - 1, which charges slow modules too.
+    clip
+        Count a negative theta (a run faster than asked) as 0.
+    normalise
+        Divide the slowdowns by the sum of the tolerances, and energy by what the cores cost on the best module when full.
+    least_local
+        Smallest share of local memory, .25 in equation (4h).
+    """
+
+    batch: Batch
+    modules: Modules
+    remote: float
+    eta: float = 0.5
+    theta: Theta = "relative"
+    clip: bool = False
+    normalise: bool = False
+    least_local: float = 0.25
+    groups: Groups = field(init=False)
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.eta <= 1:
+            raise InputError(f"eta is {self.eta}", field="eta", remedy="give a number in [0, 1]")
+        if not 0 < self.least_local <= 1:
+            raise InputError(f"the least local share is {self.least_local}", field="least_local", remedy="a number in (0, 1]")
+        if not self.remote >= 0:
+            raise InputError("remote memory is negative", field="remote", remedy="give 0 or more")
+        object.__setattr__(self, "groups", Groups.of(self.modules))
+
+    def with_batch(self, rows: IntArray) -> Problem:
+        """Return the problem of some of the workloads, (k,) rows; weights stay those of the whole batch only if raw."""
+        return replace(self, batch=self.batch.take(rows))
+
+    @cached_property
+    def weights(self) -> tuple[float, float]:
+        """What one unit of theta, and one of energy, adds to the objective."""
+        if not self.normalise:
+            return 1 - self.eta, self.eta
+        full = (self.modules.static + self.modules.dynamic) / self.modules.cores
+        energy = float(full.min()) * float(self.batch.cores.sum()) if len(full) else 1.0
+        slowdown = float(self.batch.tolerance.sum())
+        return (1 - self.eta) / (slowdown or 1.0), self.eta / (energy or 1.0)
+
+    @cached_property
+    def pace(self) -> FloatArray:
+        """(n, g) P^f: completion time on a module of the group over that at the frequency asked for, all memory local."""
+        pace = np.empty((len(self.batch), len(self.groups)))
+        for profile, rows in self.batch.kinds:
+            pace[rows] = profile.pace(self.batch.frequency[rows, None], self.groups.frequency)
+        return pace
+
+    @cached_property
+    def offset(self) -> FloatArray:
+        """(n, g) theta with all memory local, not clipped."""
+        return np.zeros_like(self.pace) if self.theta == "printed" else self.pace - 1
+
+    @cached_property
+    def least(self) -> FloatArray:
+        """(n, g) x of equation (6): least local share that keeps theta <= Delta; NaN where no share does."""
+        allowed = (self.batch.tolerance[:, None] - self.offset) / self.pace
+        least = np.empty_like(allowed)
+        for profile, rows in self.batch.kinds:
+            least[rows] = np.maximum(1 - profile.largest_remote(allowed[rows]), max(self.least_local, 1 - profile.remote[-1]))
+        return least
+
+    @cached_property
+    def harmless(self) -> FloatArray:
+        """(n, g) share of remote memory up to which more local memory lowers theta no further: above 0 only if clipped."""
+        share = np.zeros_like(self.pace)
+        if self.clip:
+            for profile, rows in self.batch.kinds:
+                farthest = profile.largest_remote(-self.offset[rows] / self.pace[rows])
+                share[rows] = np.nan_to_num(farthest, nan=0.0)
+        return share
+
+    def steps(self, w: int, g: int) -> list[tuple[float, float]]:
+        """Local memory beyond the least, from the farthest piece inwards: (MiB, theta saved per MiB)."""
+        profile, size, pace = self.batch.profile[w], float(self.batch.memory[w]), float(self.pace[w, g])
+        found = []
+        for k in range(len(profile.slopes) - 1, -1, -1):
+            low, high = (
+                max(profile.remote[k], float(self.harmless[w, g])),
+                min(profile.remote[k + 1], 1 - float(self.least[w, g])),
+            )
+            if high > low:
+                found.append(((high - low) * size, float(profile.slopes[k]) * pace / size))
+        return found
+
+    @cached_property
+    def allowed(self) -> BoolArray:
+        """(n, g) whether a workload alone may run on an empty module of the group."""
+        groups = self.groups
+        fits = (self.batch.cores[:, None] <= groups.free_cores) & ~np.isnan(self.least)
+        room: BoolArray = np.nan_to_num(self.least, nan=2.0) * self.batch.memory[:, None] <= groups.memory * (1 + 1e-12)
+        return fits & room
+
+    def slowdown(self, rows: IntArray, groups: IntArray, local: FloatArray) -> FloatArray:
+        """(k,) theta of workloads on modules of groups with shares of local memory, all (k,)."""
+        theta: FloatArray = self.pace[rows, groups] * self.batch.curve(rows, 1 - local) + self.offset[rows, groups]
+        return np.maximum(theta, 0.0) if self.clip else theta
+
+
+@dataclass(frozen=True, eq=False)
+class Groups:
+    """Modules that nothing tells apart, counted: a placement on one of them is one on any.
+
+    Attributes
+    ----------
+    of_module : (m,) group of each module, numbered by first appearance
+    count : (g,) int64, modules in the group
+    cores, frequency, memory, static, dynamic, free_cores, on : (g,) as in `Modules`; static is 0 for modules that are on
+    """
+
+    of_module: IntArray
+    count: IntArray
+    cores: IntArray
+    frequency: FloatArray
+    memory: FloatArray
+    static: FloatArray
+    dynamic: FloatArray
+    free_cores: IntArray
+    on: BoolArray
+
+    @classmethod
+    def of(cls, modules: Modules) -> Groups:
+        """Group modules by type and residual state."""
+        static = np.where(modules.on, 0.0, modules.static)
+        table = np.stack(
+            [
+                modules.cores.astype(np.float64),
+                modules.frequency,
+                modules.memory,
+                static,
+                modules.dynamic,
+                modules.free_cores.astype(np.float64),
+                modules.on.astype(np.float64),
+            ],
+            axis=1,
+        )
+        _, first, inverse = np.unique(table, axis=0, return_index=True, return_inverse=True)
+        order = np.argsort(first)
+        rank = np.empty_like(order)
+        rank[order] = np.arange(len(order))
+        rows = first[order]
+        of_module = rank[inverse.reshape(-1)].astype(np.int64)
+        return cls(
+            of_module,
+            np.bincount(of_module, minlength=len(rows)).astype(np.int64),
+            modules.cores[rows],
+            modules.frequency[rows],
+            modules.memory[rows],
+            static[rows],
+            modules.dynamic[rows],
+            modules.free_cores[rows],
+            modules.on[rows],
+        )
+
+    def __len__(self) -> int:
+        return len(self.count)
+
+    def members(self, group: int) -> IntArray:
+        """(count,) modules of a group, ascending."""
+        return np.flatnonzero(self.of_module == group)
+
+    def ids(self) -> Iterator[tuple[int, IntArray]]:
+        """Iterate over (group, its modules)."""
+        return ((g, self.members(g)) for g in range(len(self)))

@@ -1,0 +1,173 @@
+"""Packing by search: best fit guided by the prices of the linear relaxation, then annealing. See the kernels."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from poolwise.arrays import FloatArray, IntArray
+from poolwise.batch.assignment import Assignment
+from poolwise.batch.problem import Problem
+from poolwise.kernels.batch_fill import Costs, shares
+from poolwise.kernels.batch_guide import guide, priced
+from poolwise.kernels.batch_search import Bins, anneal, best_fit, empty_bins, put, refresh, total
+
+TRIES = (0.99, 0.95)
+"""Best fit is tried at these shares of the guiding prices: the whole price leaves ties."""
+LARGE = 500
+"""Items from which one try is all there is time for."""
+HOT, COLD = 0.2, 0.001
+"""Temperatures of the annealing, as shares of what a bin costs on average."""
+
+Late = Callable[[], bool]
+"""Whether the time is over."""
+SQUEEZE = 1000
+"""Moves for each item when any packing at all is looked for."""
+
+
+@dataclass(frozen=True, eq=False)
+class Packing:
+    """Items in bins: slot of each item (n,), kind of bin of each slot (n,), cost; -1 and infinity where some found no place."""
+
+    slot: IntArray
+    kind: IntArray
+    cost: float
+    left: int
+
+    def sets(self) -> Iterator[tuple[int, IntArray]]:
+        """Iterate over (kind, items) of the bins in use."""
+        for slot in np.unique(self.slot[self.slot >= 0]).tolist():
+            yield int(self.kind[slot]), np.flatnonzero(self.slot == slot)
+
+
+@dataclass(frozen=True, eq=False)
+class Guide:
+    """Prices that guide the packing: bound on the cost, (g,) of room, (g,) of scarce bins, (n,) of each item."""
+
+    bound: float
+    price: FloatArray
+    rent: FloatArray
+    item: FloatArray
+
+    @classmethod
+    def of(cls, costs: Costs, rounds: int = 400) -> Guide:
+        """Climb to good prices."""
+        price, rent, item = np.zeros(len(costs.available)), np.zeros(len(costs.available)), np.zeros(len(costs.load))
+        bound = guide(costs, rounds, price, rent, item)
+        return cls(bound, price, rent, item)
+
+
+def most_items(costs: Costs) -> int:
+    """Largest number of items that any bin could hold."""
+    most = 1
+    loads = np.cumsum(np.sort(costs.load))
+    for g in range(len(costs.available)):
+        by_load = int(np.searchsorted(loads, costs.capacity[g], side="right"))
+        needs = np.cumsum(np.sort(costs.need[g]))
+        by_room = int(np.searchsorted(needs, costs.room[g] * (1 + 1e-6), side="right"))
+        most = max(most, min(by_load, by_room))
+    return min(most, len(costs.load)) + 1
+
+
+def fit(costs: Costs, prices: Guide) -> tuple[Packing, Bins]:
+    """Best fit by marginal cost, heaviest first, at a few shares of the guiding prices; the best of them."""
+    least = np.where(costs.allowed, costs.need / np.maximum(costs.room[:, None], 1e-9), np.inf).min(axis=0)
+    load, least = costs.load / max(1, int(costs.capacity.max())), np.where(np.isfinite(least), least, 0.0)
+    most, best = most_items(costs), None
+    order = np.argsort(-(load + least), kind="stable")
+    for share in TRIES if len(load) < LARGE else TRIES[:1]:
+        bins = empty_bins(costs, most)
+        left = best_fit(priced(costs, prices.price, prices.rent, share), bins, order, False)
+        for slot in np.unique(bins.where[bins.where >= 0]).tolist():
+            refresh(costs, bins, slot)
+        found = Packing(bins.where.copy(), bins.kind.copy(), total(bins), left)
+        if best is None or (found.left, found.cost) < (best[0].left, best[0].cost):
+            best = found, bins
+    assert best is not None
+    return best
+
+
+def improve(
+    costs: Costs, start: Packing, bins: Bins, moves: int, seed: int, late: Late, hot: float = HOT
+) -> tuple[Packing, bool]:
+    """Anneal from a packing; also whether all moves were made before it was `late`."""
+    slot, kind = start.slot.copy(), start.kind.copy()
+    n_bin = max(1, int(bins.open[-1]))
+    per_bin = max(abs(start.cost) / n_bin, 1e-9)
+    state = np.array([(seed * 0x9E3779B97F4A7C15 + 0x2545F4914F6CDD1D) & (2**64 - 1) or 1], dtype=np.uint64)
+    block, best, done = 4096, start.cost, 0
+    while done < moves:
+        if late():
+            return Packing(slot, kind, best, 0), False
+        now = min(block, moves - done)
+        here, there = (hot * (COLD / hot) ** (at / moves) * per_bin for at in (done, done + now))
+        best = anneal(costs, bins, state, now, here, there, slot, kind, best)
+        done += now
+    return Packing(slot, kind, best, 0), True
+
+
+def squeeze(costs: Costs, seed: int, late: Late) -> tuple[Packing, Bins]:
+    """Look for any packing of all items: those without a place wait in bins of a further kind, which annealing empties.
+
+    `left` of the packing says how many were still waiting in the end.
+    """
+    kinds, n = costs.need.shape
+    dear = 10 * (float(costs.opening.max()) + float(np.abs(costs.base).max()) + 1)
+    waiting = costs._replace(
+        need=np.vstack([costs.need, np.zeros((1, n))]),
+        base=np.vstack([costs.base, dear * (1 + costs.load / costs.load.max())[None]]),
+        allowed=np.vstack([costs.allowed, np.ones((1, n), dtype=np.bool_)]),
+        rank=np.concatenate([costs.rank, costs.rank[:1]]),
+        width=np.vstack([costs.width, np.zeros_like(costs.width[:1])]),
+        gain=np.vstack([costs.gain, np.zeros_like(costs.gain[:1])]),
+        owner=np.vstack([costs.owner, costs.owner[:1]]),
+        available=np.append(costs.available, n),
+        capacity=np.append(costs.capacity, int(costs.load.sum()) + 1),
+        room=np.append(costs.room, np.inf),
+        opening=np.append(costs.opening, 0.0),
+    )
+    bins = empty_bins(waiting, most_items(costs))
+    best_fit(waiting, bins, np.argsort(-costs.size, kind="stable"), False)
+    start = Packing(bins.where.copy(), bins.kind.copy(), total(bins), 0)
+    found, _ = improve(waiting, start, bins, SQUEEZE * n, seed, late)
+    left = int((found.kind[found.slot] == kinds).sum())
+    return replace(found, left=left, cost=np.inf if left else found.cost), rebuild(costs, found, most_items(costs))
+
+
+def rebuild(costs: Costs, packing: Packing, most: int) -> Bins:
+    """Bins of a packing, of those of its items that are in bins of known kinds."""
+    bins = empty_bins(costs, most)
+    bins.kind[:] = np.where(packing.kind < len(costs.available), packing.kind, 0)
+    for w, slot in enumerate(packing.slot.tolist()):
+        if slot >= 0 and packing.kind[slot] < len(costs.available):
+            put(costs, bins, slot, w)
+    return bins
+
+
+def assignment_of(problem: Problem, costs: Costs, packing: Packing) -> Assignment:
+    """Name the modules of a packing (lowest free index of each group first) and fill their local memory."""
+    n = len(costs.load)
+    module, local = np.full(n, -1, dtype=np.int64), np.ones(n)
+    members = {g: iter(rows.tolist()) for g, rows in problem.groups.ids()}
+    bins = sorted(packing.sets(), key=lambda entry: int(entry[1].min()))
+    for g, items in bins:
+        module[items] = next(members[g])
+        local[items] = split(costs, g, items)
+    return Assignment(module, local)
+
+
+def split(costs: Costs, g: int, items: IntArray) -> FloatArray:
+    """(k,) local share of each of the items of one bin: what it needs, then where it saves most, then whoever lacks some."""
+    steps = np.sort(costs.rank[g, items].reshape(-1))
+    given = np.zeros(len(costs.load))
+    left = shares(costs, g, steps, len(steps), float(costs.room[g] - costs.need[g, items].sum()), given)
+    amount = costs.need[g, items] + given[items]
+    lacking = np.maximum(costs.size[items] - amount, 0.0)
+    for k in np.flatnonzero(lacking > 0).tolist():  # memory that saves nothing still spares the remote memory
+        more = min(max(left, 0.0), float(lacking[k]))
+        amount[k] += more
+        left -= more
+    share: FloatArray = np.minimum(amount / costs.size[items], 1.0)
+    return share

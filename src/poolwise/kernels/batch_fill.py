@@ -1,0 +1,98 @@
+"""Water filling: what a set of items costs on one bin when the bin's room goes where it helps most.
+
+An item needs a least room on a bin of a kind; each of its steps takes more room, up to its width, and saves `gain` per
+unit. Savings fall from step to step of one item, so taking the steps of all items by falling gain is optimal. The rank of
+a step in that order is fixed per kind of bin; a bin keeps the ranks of its items' steps sorted.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from poolwise.arrays import BoolArray, FloatArray, IntArray
+from poolwise.kernels.jit import kernel
+
+
+class Costs(NamedTuple):
+    """Items on kinds of bins, g kinds, n items, p steps an item.
+
+    Attributes
+    ----------
+    load : (n,) what an item takes of a bin's count (cores)
+    size : (n,) room an item would take at most
+    need : (g, n) room it takes at least
+    base : (g, n) cost of an item at its least room
+    allowed : (g, n) whether an item may be on a bin of the kind
+    rank : (g, n, p) ranks of an item's steps, ascending
+    width, gain : (g, n * p) by rank: room that a step takes, cost saved per unit of it
+    owner : (g, n * p) by rank: the item
+    available : (g,) bins there are
+    capacity : (g,) load that a bin takes
+    room : (g,) room of a bin
+    opening : (g,) cost of a bin that has items
+    outside : (1,) cost of a unit of size that finds no room
+    """
+
+    load: IntArray
+    size: FloatArray
+    need: FloatArray
+    base: FloatArray
+    allowed: BoolArray
+    rank: IntArray
+    width: FloatArray
+    gain: FloatArray
+    owner: IntArray
+    available: IntArray
+    capacity: IntArray
+    room: FloatArray
+    opening: FloatArray
+    outside: FloatArray
+
+
+@kernel
+def saved(c: Costs, g: int, steps: IntArray, n_step: int, room: float, without: int, extra: int) -> float:
+    """Cost saved by filling `room` with a bin's sorted steps, less those of item `without`, plus those of item `extra`."""
+    total, k, e = 0.0, 0, 0
+    n_extra = c.rank.shape[2] if extra >= 0 else 0
+    while room > 0.0:
+        if k < n_step and without >= 0 and c.owner[g, steps[k]] == without:
+            k += 1
+            continue
+        if e < n_extra and (k >= n_step or c.rank[g, extra, e] < steps[k]):
+            step = c.rank[g, extra, e]
+            e += 1
+        elif k < n_step:
+            step = steps[k]
+            k += 1
+        else:
+            break
+        take = min(room, c.width[g, step])
+        total += take * c.gain[g, step]
+        room -= take
+    return total
+
+
+@kernel
+def cost(
+    c: Costs, g: int, n_item: int, need: float, base: float, size: float,
+    steps: IntArray, n_step: int, without: int, extra: int,
+) -> float:  # fmt: skip
+    """Cost of a bin whose totals already count the change that `without` and `extra` make; 0 where it is empty."""
+    if n_item == 0:
+        return 0.0
+    value: float = c.opening[g] + base - saved(c, g, steps, n_step, c.room[g] - need, without, extra)
+    if size > c.room[g]:
+        value += c.outside[0] * (size - c.room[g])
+    return value
+
+
+@kernel
+def shares(c: Costs, g: int, steps: IntArray, n_step: int, room: float, out: FloatArray) -> float:
+    """Add to `out` (n,) the room that each item gets by filling; returns what is left."""
+    for k in range(n_step):
+        if room <= 0.0:
+            break
+        take = min(room, c.width[g, steps[k]])
+        out[c.owner[g, steps[k]]] += take
+        room -= take
+    return room

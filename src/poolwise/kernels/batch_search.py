@@ -1,0 +1,368 @@
+"""Packing items into bins of several kinds: best fit by marginal cost, then annealing over moves, swaps and repacking.
+
+Source: best fit and simulated annealing (Kirkpatrick, Gelatt, Vecchi 1983); the cost of a bin is water filling.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from poolwise.arrays import FloatArray, IntArray
+from poolwise.kernels.batch_fill import Costs, cost
+from poolwise.kernels.jit import kernel
+
+FREE = 1e-9
+"""Room that rounding may lack."""
+
+
+class Bins(NamedTuple):
+    """Bins in use: s slots, at most k items in each.
+
+    Attributes
+    ----------
+    where : (n,) slot of each item, -1 outside
+    kind : (s,) kind of bin in each slot
+    items : (s, k) items, the first n_item of them
+    steps : (s, k * p) ranks of their steps, sorted
+    n_item, load : (s,)
+    need, base, size, cost : (s,) totals of the items, and what the bin costs
+    used : (g,) bins in use of each kind
+    open : (s + 1,) slots with items, the first open[s] of them
+    place : (s,) position of a slot in `open`, -1 where it is empty
+    """
+
+    where: IntArray
+    kind: IntArray
+    items: IntArray
+    steps: IntArray
+    n_item: IntArray
+    load: IntArray
+    need: FloatArray
+    base: FloatArray
+    size: FloatArray
+    cost: FloatArray
+    used: IntArray
+    open: IntArray
+    place: IntArray
+
+
+def empty_bins(c: Costs, most: int) -> Bins:
+    """Build bins without items; no bin ever holds more than `most`."""
+    n, kinds, p = len(c.load), len(c.available), c.rank.shape[2]
+    items, steps = np.zeros((n, most), dtype=np.int64), np.zeros((n, most * p), dtype=np.int64)
+    kind, n_item, load = (np.zeros(n, dtype=np.int64) for _ in range(3))
+    need, base, size, cost_ = (np.zeros(n) for _ in range(4))
+    used, in_use = np.zeros(kinds, dtype=np.int64), np.zeros(n + 1, dtype=np.int64)
+    nowhere = np.full(n, -1, dtype=np.int64)
+    return Bins(nowhere, kind, items, steps, n_item, load, need, base, size, cost_, used, in_use, nowhere.copy())
+
+
+@kernel
+def fits(c: Costs, b: Bins, s: int, without: int, extra: int) -> bool:
+    """Whether slot s holds item `extra` once item `without` is gone (either may be -1)."""
+    g = b.kind[s]
+    if not c.allowed[g, extra]:
+        return False
+    load, need, more = b.load[s] + c.load[extra], b.need[s] + c.need[g, extra], 1
+    if without >= 0:
+        load -= c.load[without]
+        need -= c.need[g, without]
+        more = 0
+    return bool(load <= c.capacity[g] and need <= c.room[g] * (1.0 + FREE) and b.n_item[s] + more <= b.items.shape[1])
+
+
+@kernel
+def changed(c: Costs, b: Bins, s: int, without: int, extra: int) -> float:
+    """Cost of slot s without one item and with another (-1 for none)."""
+    g, n, need, base, size = b.kind[s], b.n_item[s], b.need[s], b.base[s], b.size[s]
+    if without >= 0:
+        n, need, base, size = n - 1, need - c.need[g, without], base - c.base[g, without], size - c.size[without]
+    if extra >= 0:
+        n, need, base, size = n + 1, need + c.need[g, extra], base + c.base[g, extra], size + c.size[extra]
+    p = c.rank.shape[2]
+    return cost(c, g, n, need, base, size, b.steps[s], b.n_item[s] * p, without, extra)
+
+
+@kernel
+def alone(c: Costs, g: int, w: int) -> float:
+    """Cost of a new bin of kind g with one item."""
+    empty = np.zeros(0, dtype=np.int64)
+    return cost(c, g, 1, c.need[g, w], c.base[g, w], c.size[w], empty, 0, -1, w)
+
+
+@kernel
+def refresh(c: Costs, b: Bins, s: int) -> None:
+    """Work out the totals, sorted steps and cost of slot s from its items: sums never drift."""
+    g, p = b.kind[s], c.rank.shape[2]
+    load, need, base, size, n_step = 0, 0.0, 0.0, 0.0, 0
+    steps = b.steps[s]
+    for k in range(b.n_item[s]):
+        w = b.items[s, k]
+        load, need, base, size = load + c.load[w], need + c.need[g, w], base + c.base[g, w], size + c.size[w]
+        for j in range(p):
+            step, at = c.rank[g, w, j], n_step
+            while at > 0 and steps[at - 1] > step:
+                steps[at] = steps[at - 1]
+                at -= 1
+            steps[at] = step
+            n_step += 1
+    b.load[s], b.need[s], b.base[s], b.size[s] = load, need, base, size
+    b.cost[s] = cost(c, g, b.n_item[s], need, base, size, steps, n_step, -1, -1)
+
+
+@kernel
+def put(c: Costs, b: Bins, s: int, w: int) -> None:
+    """Add an item to slot s."""
+    if b.n_item[s] == 0:
+        n_slot = len(b.place)
+        b.place[s] = b.open[n_slot]
+        b.open[b.open[n_slot]] = s
+        b.open[n_slot] += 1
+        b.used[b.kind[s]] += 1
+    b.items[s, b.n_item[s]] = w
+    b.n_item[s] += 1
+    b.where[w] = s
+    refresh(c, b, s)
+
+
+@kernel
+def take(c: Costs, b: Bins, w: int) -> None:
+    """Remove an item from its slot."""
+    s = b.where[w]
+    k = 0
+    while b.items[s, k] != w:
+        k += 1
+    b.n_item[s] -= 1
+    b.items[s, k] = b.items[s, b.n_item[s]]
+    b.where[w] = -1
+    if b.n_item[s] == 0:
+        n_slot = len(b.place)
+        b.open[n_slot] -= 1
+        last = b.open[b.open[n_slot]]
+        b.open[b.place[s]] = last
+        b.place[last] = b.place[s]
+        b.place[s] = -1
+        b.used[b.kind[s]] -= 1
+    refresh(c, b, s)
+
+
+@kernel
+def vacant(b: Bins) -> int:
+    """Find an empty slot: there are as many slots as items, so an item in hand always leaves one."""
+    for s in range(len(b.place)):
+        if b.place[s] < 0:
+            return s
+    return -1
+
+
+@kernel
+def cheapest(c: Costs, b: Bins, w: int, barred: int, per_load: bool) -> tuple[int, int, float]:
+    """(slot or -1, kind of a new bin or -1, added cost) of the best place for an item outside.
+
+    `per_load` charges a new bin only the item's share of it, as if it would be filled; slot `barred` is passed over.
+    """
+    best, slot, kind = np.inf, -1, -1
+    n_slot = len(b.place)
+    for k in range(b.open[n_slot]):
+        s = b.open[k]
+        if s != barred and fits(c, b, s, -1, w):
+            added = changed(c, b, s, -1, w) - b.cost[s]
+            if added < best or (added == best and s < slot):
+                best, slot = added, s
+    for g in range(len(c.available)):
+        if b.used[g] < c.available[g] and c.allowed[g, w]:
+            added = alone(c, g, w)
+            if per_load:
+                added -= c.opening[g] * (1.0 - c.load[w] / c.capacity[g])
+            if added < best:
+                best, slot, kind = added, -1, g
+    return slot, kind, best
+
+
+@kernel
+def insert(c: Costs, b: Bins, w: int, barred: int, per_load: bool) -> bool:
+    """Put an item where it costs least; False if nowhere."""
+    slot, kind, _ = cheapest(c, b, w, barred, per_load)
+    if slot < 0:
+        if kind < 0:
+            return False
+        slot = vacant(b)
+        b.kind[slot] = kind
+    put(c, b, slot, w)
+    return True
+
+
+@kernel
+def best_fit(c: Costs, b: Bins, order: IntArray, per_load: bool) -> int:
+    """Place items one after another where each costs least; returns how many found no place."""
+    left = 0
+    for w in order:
+        if not insert(c, b, w, -1, per_load):
+            left += 1
+    return left
+
+
+@kernel
+def total(b: Bins) -> float:
+    """Cost of all bins in use."""
+    value = 0.0
+    for k in range(b.open[len(b.place)]):
+        value += b.cost[b.open[k]]
+    return value
+
+
+@kernel
+def draw(state: NDArray[np.uint64]) -> float:
+    """Uniform number in [0, 1): xorshift64* (Vigna 2016)."""
+    x = state[0]
+    x ^= x >> np.uint64(12)
+    x ^= x << np.uint64(25)
+    x ^= x >> np.uint64(27)
+    state[0] = x
+    return float((x * np.uint64(2685821657736338717)) >> np.uint64(11)) * 2.0**-53
+
+
+@kernel
+def accept(rise: float, heat: float, state: NDArray[np.uint64]) -> bool:
+    """Metropolis: always downhill, uphill by chance."""
+    return bool(rise <= 0.0 or (heat > 0.0 and draw(state) < math.exp(-rise / heat)))
+
+
+@kernel
+def move(c: Costs, b: Bins, heat: float, state: NDArray[np.uint64]) -> float:
+    """Try to move a random item to a random bin in use, or to a new one; returns the change of cost."""
+    n_slot = len(b.place)
+    w = int(draw(state) * len(b.where))
+    here = b.where[w]
+    k = int(draw(state) * (b.open[n_slot] + 1))
+    left = changed(c, b, here, w, -1) - b.cost[here]
+    if k == b.open[n_slot]:
+        g = int(draw(state) * len(c.available))
+        if b.n_item[here] == 1 or b.used[g] >= c.available[g] or not c.allowed[g, w]:
+            return 0.0
+        rise = left + alone(c, g, w)
+        if not accept(rise, heat, state):
+            return 0.0
+        there = vacant(b)
+        b.kind[there] = g
+    else:
+        there = b.open[k]
+        if there == here or not fits(c, b, there, -1, w):
+            return 0.0
+        rise = left + changed(c, b, there, -1, w) - b.cost[there]
+        if not accept(rise, heat, state):
+            return 0.0
+    before = b.cost[here] + b.cost[there]
+    take(c, b, w)
+    put(c, b, there, w)
+    return float(b.cost[here] + b.cost[there] - before)
+
+
+@kernel
+def swap(c: Costs, b: Bins, heat: float, state: NDArray[np.uint64]) -> float:
+    """Try to exchange two random items of different bins."""
+    v, w = int(draw(state) * len(b.where)), int(draw(state) * len(b.where))
+    here, there = b.where[v], b.where[w]
+    if here == there or not fits(c, b, here, v, w) or not fits(c, b, there, w, v):
+        return 0.0
+    before = b.cost[here] + b.cost[there]
+    rise = changed(c, b, here, v, w) + changed(c, b, there, w, v) - before
+    if not accept(rise, heat, state):
+        return 0.0
+    for k in range(b.n_item[here]):
+        if b.items[here, k] == v:
+            b.items[here, k] = w
+    for k in range(b.n_item[there]):
+        if b.items[there, k] == w:
+            b.items[there, k] = v
+    b.where[v], b.where[w] = there, here
+    refresh(c, b, here)
+    refresh(c, b, there)
+    return float(b.cost[here] + b.cost[there] - before)
+
+
+@kernel
+def exchange_kind(c: Costs, b: Bins, heat: float, state: NDArray[np.uint64]) -> float:
+    """Try to replace a random bin by one of another kind, with the same items."""
+    s = b.open[int(draw(state) * b.open[len(b.place)])]
+    old, g = b.kind[s], int(draw(state) * len(c.available))
+    if g == old or b.used[g] >= c.available[g] or b.load[s] > c.capacity[g]:
+        return 0.0
+    need = 0.0
+    for k in range(b.n_item[s]):
+        if not c.allowed[g, b.items[s, k]]:
+            return 0.0
+        need += c.need[g, b.items[s, k]]
+    if need > c.room[g] * (1.0 + FREE):
+        return 0.0
+    before = b.cost[s]
+    b.kind[s] = g
+    refresh(c, b, s)
+    if accept(b.cost[s] - before, heat, state):
+        b.used[old] -= 1
+        b.used[g] += 1
+        return float(b.cost[s] - before)
+    b.kind[s] = old
+    refresh(c, b, s)
+    return 0.0
+
+
+@kernel
+def dissolve(c: Costs, b: Bins, heat: float, state: NDArray[np.uint64], hand: IntArray) -> float:
+    """Try to empty a random bin into the others, item by item where each costs least; undone where not accepted."""
+    s = b.open[int(draw(state) * b.open[len(b.place)])]
+    before, kind, n = total(b), b.kind[s], b.n_item[s]
+    for k in range(n):
+        hand[k] = b.items[s, k]
+    for k in range(n):
+        take(c, b, hand[k])
+    for k in range(1, n):  # heaviest first
+        w, at = hand[k], k
+        while at > 0 and c.load[hand[at - 1]] < c.load[w]:
+            hand[at] = hand[at - 1]
+            at -= 1
+        hand[at] = w
+    done = 0
+    while done < n and insert(c, b, hand[done], s, True):
+        done += 1
+    after = total(b)
+    if done == n and accept(after - before, heat, state):
+        return after - before
+    for k in range(done):
+        take(c, b, hand[k])
+    slot = vacant(b)
+    b.kind[slot] = kind
+    for k in range(n):
+        put(c, b, slot, hand[k])
+    return 0.0
+
+
+@kernel
+def anneal(
+    c: Costs, b: Bins, state: NDArray[np.uint64], moves: int, hot: float, cold: float,
+    best_where: IntArray, best_kind: IntArray, best: float,
+) -> float:  # fmt: skip
+    """Anneal for a number of moves from temperature `hot` to `cold`; the best assignment seen is left in `best_*`."""
+    value, hand = total(b), np.zeros(b.items.shape[1], dtype=np.int64)
+    fall = (cold / hot) ** (1.0 / max(1, moves)) if hot > 0.0 else 1.0
+    heat = hot
+    for _ in range(moves):
+        which = draw(state)
+        if which < 0.40:
+            value += move(c, b, heat, state)
+        elif which < 0.985:
+            value += swap(c, b, heat, state)
+        elif which < 0.995:
+            value += exchange_kind(c, b, heat, state)
+        else:
+            value += dissolve(c, b, heat, state, hand)
+        if value < best - 1e-12:
+            best = value
+            best_where[:] = b.where
+            best_kind[:] = b.kind
+        heat *= fall
+    return best

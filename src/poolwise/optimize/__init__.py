@@ -1,0 +1,1 @@
+"""Optimisation: arrays in, arrays out. Nothing here knows what a row or a column stands for."""

@@ -1,0 +1,198 @@
+"""From measured completion times to profiles: P^m piecewise linear, monotone and convex, and how time follows frequency.
+
+Source: Sefati et al., IRoP, section II-B and Table III. Hinges with coefficients of one sign make every such curve, so the
+best one is a least-squares problem with a handful of nonnegative unknowns.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+from dataclasses import dataclass
+from itertools import combinations, pairwise
+from pathlib import Path
+
+import numpy as np
+
+from poolwise.arrays import FloatArray
+from poolwise.errors import InputError
+from poolwise.performance.profiles import Profile
+
+COLUMNS = ("workload", "remote", "frequency", "seconds")
+
+
+@dataclass(frozen=True, eq=False)
+class Measurements:
+    """Completion times of one workload.
+
+    Attributes
+    ----------
+    name : the workload
+    remote : (k,) share of remote memory
+    frequency : (k,) frequency over the lowest measured one
+    seconds : (k,) completion time; repetitions are rows of their own
+    """
+
+    name: str
+    remote: FloatArray
+    frequency: FloatArray
+    seconds: FloatArray
+
+
+@dataclass(frozen=True)
+class Errors:
+    """Squared errors of a fit over its measurements, in squared units of the normalised slowdown: Table III."""
+
+    least: float
+    mean: float
+    most: float
+
+    @classmethod
+    def of(cls, residuals: FloatArray) -> Errors:
+        """Square and sum up."""
+        squared = residuals**2
+        return cls(float(squared.min()), float(squared.mean()), float(squared.max()))
+
+
+@dataclass(frozen=True)
+class Fit:
+    """A fitted profile.
+
+    Attributes
+    ----------
+    profile : the curve, with the share of time that follows frequency
+    errors : of P^m
+    extra : how much larger the mean squared error is than without the demand of convexity
+    frequency : errors of the frequency model, None where only one frequency was measured
+    points : measured (share, slowdown) pairs, for the plot
+    """
+
+    profile: Profile
+    errors: Errors
+    extra: float
+    frequency: Errors | None
+    points: tuple[tuple[float, float], ...]
+
+
+def fit(measured: Measurements, pieces: int = 3, *, convex: bool = True) -> Fit:
+    """Fit P^m with 1 to 3 pieces of equal width up to the farthest measured share.
+
+    Where several frequencies were measured, the share of the time that follows frequency is fitted too. Raises InputError
+    where there are too few points: a piece needs a measured share of its own, and all local must be among them.
+    """
+    if pieces not in (1, 2, 3):
+        raise InputError(f"{pieces} pieces", field="pieces", remedy="1, 2 or 3")
+    base = measured.frequency == measured.frequency.min()
+    remote, seconds = measured.remote[base], measured.seconds[base]
+    shares = np.unique(remote)
+    if not len(shares) or shares[0] > 0:
+        raise _refuse(measured, "no completion time with all memory local", "measure remote = 0 at the lowest frequency")
+    if len(shares) < pieces + 1:
+        raise _refuse(measured, f"{len(shares)} shares of remote memory for {pieces} pieces", f"measure {pieces + 1} or more")
+    slowdown = seconds / seconds[remote == 0].mean() - 1
+    knots = np.linspace(0, float(shares[-1]), pieces + 1)
+    for low, high in pairwise(knots.tolist()):
+        if not ((shares > low) & (shares <= high + 1e-12)).any():
+            raise _refuse(
+                measured, f"no share of remote memory in ({low:g}, {high:g}]", "measure there, or ask for fewer pieces"
+            )
+    curve = _curve(remote, slowdown, knots, convex)
+    free = _curve(remote, slowdown, knots, False)
+    errors, loose = (Errors.of(np.interp(remote, knots, values) - slowdown) for values in (curve, free))
+    share, frequency = _frequency(measured)
+    profile = Profile(measured.name, tuple(knots.tolist()), tuple(curve.tolist()), share, "fitted")
+    points = tuple(zip(remote.tolist(), slowdown.tolist(), strict=True))
+    return Fit(profile, errors, max(0.0, errors.mean - loose.mean), frequency, points)
+
+
+def _curve(remote: FloatArray, slowdown: FloatArray, knots: FloatArray, convex: bool) -> FloatArray:
+    """(pieces + 1,) values at the knots of the best nondecreasing (and convex) curve through the origin."""
+
+    def basis(at: FloatArray) -> FloatArray:
+        hinges = np.maximum(at[:, None] - knots[None, :-1], 0.0)
+        return hinges if convex else np.minimum(hinges, np.diff(knots)[None, :])
+
+    found: FloatArray = basis(knots) @ _nonnegative(basis(remote), slowdown)
+    return found
+
+
+def _nonnegative(matrix: FloatArray, target: FloatArray) -> FloatArray:
+    """Least squares with unknowns >= 0: the best of all sets of unknowns that are free, at most eight for three."""
+    n = matrix.shape[1]
+    best, answer = float((target**2).sum()), np.zeros(n)
+    for size in range(1, n + 1):
+        for free in combinations(range(n), size):
+            found = np.linalg.lstsq(matrix[:, free], target, rcond=None)[0]
+            if (found < 0).any():
+                continue
+            error = float(((matrix[:, free] @ found - target) ** 2).sum())
+            if error < best:
+                best, answer = error, np.zeros(n)
+                answer[list(free)] = found
+    return answer
+
+
+def _frequency(measured: Measurements) -> tuple[float, Errors | None]:
+    """Share s of the time that follows frequency, time = (1 - s) + s / f, from what was measured with all memory local."""
+    local = measured.remote == 0
+    frequency, seconds = measured.frequency[local], measured.seconds[local]
+    if len(np.unique(frequency)) < 2:
+        return 1.0, None
+    ratio = seconds / seconds[frequency == frequency.min()].mean()
+    gain = 1 / frequency - 1
+    share = float(np.clip((gain @ (ratio - 1)) / (gain @ gain), 0, 1))
+    return share, Errors.of(1 + share * gain - ratio)
+
+
+def _refuse(measured: Measurements, message: str, remedy: str) -> InputError:
+    return InputError(f"workload '{measured.name}': {message}", field="remote", remedy=remedy)
+
+
+def read_measurements(file: Path) -> list[Measurements]:
+    """Read completion times: CSV columns workload, remote (share), seconds and optionally frequency; a row a run.
+
+    Raises InputError naming file, line and field.
+    """
+    rows: dict[str, list[tuple[float, float, float]]] = {}
+    with file.open(newline="", encoding="utf-8") as text:
+        table = csv.DictReader(text)
+        for name in ("workload", "remote", "seconds"):
+            if name not in (table.fieldnames or ()):
+                raise InputError(f"no column '{name}'", file=file, line=1, field=name, remedy=f"columns: {', '.join(COLUMNS)}")
+        for row in table:
+            line = table.line_num
+            remote, seconds = _number(row["remote"], file, line, "remote"), _number(row["seconds"], file, line, "seconds")
+            frequency = _number(row["frequency"], file, line, "frequency") if row.get("frequency") else 1.0
+            if not 0 <= remote < 1:
+                raise InputError(f"share {remote:g}", file=file, line=line, field="remote", remedy="a share in [0, 1)")
+            for field, value in (("seconds", seconds), ("frequency", frequency)):
+                if not 0 < value < float("inf"):
+                    raise InputError(f"{value:g} is not above 0", file=file, line=line, field=field, remedy="correct it")
+            rows.setdefault(row["workload"], []).append((remote, frequency, seconds))
+    if not rows:
+        raise InputError("no measurements", file=file, remedy="write a row for each run")
+    found = []
+    for name, values in rows.items():
+        remote_, frequency_, seconds_ = np.array(values, dtype=np.float64).T
+        found.append(Measurements(name, remote_, frequency_ / frequency_.min(), seconds_))
+    return found
+
+
+def _number(text: str | None, file: Path, line: int, field: str) -> float:
+    try:
+        return float(text or "")
+    except ValueError:
+        raise InputError(f"'{text or ''}' is not a number", file=file, line=line, field=field, remedy="correct it") from None
+
+
+def to_csv(profiles: list[Profile]) -> str:
+    """Profiles in the form that `read_profiles` reads."""
+    text = io.StringIO()
+    table = csv.writer(text, lineterminator="\n")
+    table.writerow(["workload", "remote", "slowdown", "frequency_share", "source"])
+    for profile in profiles:
+        for remote, slowdown in zip(profile.remote, profile.slowdown, strict=True):
+            table.writerow(
+                [profile.name, f"{remote:.10g}", f"{slowdown:.10g}", f"{profile.frequency_share:.10g}", profile.source]
+            )
+    return text.getvalue()

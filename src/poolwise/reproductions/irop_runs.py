@@ -1,0 +1,104 @@
+"""The runs behind the reproduction of IRoP: what one is, how it is measured, where it is kept."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from joblib import Parallel, delayed  # type: ignore[import-untyped]  # joblib ships no types
+
+from poolwise import catalog
+from poolwise.batch.check import check
+from poolwise.batch.method import Limit, Method, find_method
+from poolwise.batch.place import Place
+from poolwise.batch.problem import Problem, Theta
+from poolwise.errors import PolicyError, PoolwiseError
+from poolwise.files import write_whole
+from poolwise.studies.batch_file import read_batch
+from poolwise.studies.cells import canonical, digest, sources
+
+IGNORE_TOLERANCE = ("cfm", "first-fit")
+"""Methods that know no accepted slowdown: that they break it is counted, not an error."""
+
+
+@dataclass(frozen=True)
+class Case:
+    """One placement: a method on a problem of the paper's distribution.
+
+    Attributes
+    ----------
+    tolerance : Delta of all workloads, None for 5 to 25 %
+    workloads, modules : size; a third of the modules of each type
+    seconds : time limit
+    """
+
+    method: str
+    theta: Theta
+    eta: float
+    tolerance: float | None
+    seed: int
+    workloads: int = 150
+    modules: int = 1200
+    seconds: float = 0.05
+
+    def problem(self) -> Problem:
+        """Draw the problem: smaller ones take the first workloads, and the first modules of each type."""
+        file = catalog.find("batches", "batch-150x1200")
+        whole = read_batch(file, seed=self.seed, eta=self.eta, theta=self.theta, tolerance=self.tolerance)
+        if (self.workloads, self.modules) == (len(whole.batch), len(whole.modules)):
+            return whole
+        rows = [members[: self.modules // len(whole.groups)] for _, members in whole.groups.ids()]
+        modules = whole.modules.take(np.sort(np.concatenate(rows)))
+        return replace(whole, batch=whole.batch.take(np.arange(self.workloads)), modules=modules)
+
+    def run(self) -> dict[str, Any]:
+        """Place and check; raises PolicyError where a constraint is broken that the method knows."""
+        problem = self.problem()
+        begun = time.process_time()
+        try:
+            found = self._method().solve(problem, Limit(self.seconds))
+        except PoolwiseError as error:
+            return {"failed": str(error), "cpu_s": time.process_time() - begun}
+        taken = time.process_time() - begun
+        verdict = check(problem, found.assignment, partial=bool(found.dropped))
+        known = {"4j"} if self.method in IGNORE_TOLERANCE else set()
+        if set(verdict.count()) - known:
+            raise PolicyError(f"{self}: {verdict.violations[0]}")
+        return {
+            "theta": float(np.nansum(found.theta)),
+            "completion": float(np.nanmean(found.completion)),
+            "energy": found.energy,
+            "objective": found.objective,
+            "bound": found.bound if np.isfinite(found.bound) else None,
+            "violations": verdict.count().get("4j", 0),
+            "dropped": len(found.dropped),
+            "status": found.status,
+            "cpu_s": taken,
+        }
+
+    def _method(self) -> Method:
+        return Place(guard=self.seconds > 1) if self.method == "place" else find_method(self.method)
+
+
+def measure(cases: Iterable[Case], folder: Path, jobs: int) -> dict[Case, dict[str, Any]]:
+    """Measure cases, each once, in parallel; what is kept in the folder is not run again."""
+    folder.mkdir(parents=True, exist_ok=True)
+    wanted = list(dict.fromkeys(cases))
+    missing = [case for case in wanted if not _file(case, folder).exists()]
+    if missing:
+        Place().prepare()  # one process compiles before the workers start
+    Parallel(n_jobs=jobs)(delayed(_keep)(case, _file(case, folder)) for case in missing)
+    return {case: json.loads(_file(case, folder).read_text()) for case in wanted}
+
+
+def _keep(case: Case, file: Path) -> None:
+    write_whole(file, canonical(case.run()).encode())
+
+
+def _file(case: Case, folder: Path) -> Path:
+    return folder / f"{digest(canonical({'case': asdict(case), 'sources': sources()}))[:24]}.json"

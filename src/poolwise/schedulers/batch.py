@@ -1,0 +1,236 @@
+"""Batch scheduling: one plan for the whole queue, by any way of placing a batch, when jobs arrive or at intervals."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from poolwise.arrays import FloatArray, IntArray
+from poolwise.batch.assignment import Solution
+from poolwise.batch.method import Limit, Method, find_method, impossible
+from poolwise.batch.problem import Batch, Modules, Problem, Theta
+from poolwise.errors import InputError
+from poolwise.interfaces import Dispatcher, Scheduler
+from poolwise.model import Changes, Decision, Kind, Machine, Placement, Plan, Queue, Reject, Snapshot, Start, Workload
+from poolwise.performance.cpu_frequency import profile_of
+from poolwise.registry import register
+from poolwise.units import SECOND
+
+
+@register("schedulers", "batch")
+@dataclass(frozen=True)
+class BatchScheduler(Scheduler):
+    """Place all waiting jobs together on shared nodes and one memory pool (IRoP's problem on what is free).
+
+    Nodes have cores, memory and the attributes frequency, static and dynamic (energy); jobs ask for cores and memory and
+    may have the attributes frequency, tolerance, priority and profile. Jobs that find no place now wait, the lowest
+    priority first; those that could never be placed are rejected.
+
+    Parameters
+    ----------
+    method
+        "place", "irop", "opt", "heep", "cfm", "first-fit" or FILE.py:NAME.
+    settings
+        Settings of the method.
+    every_s
+        Seconds between plans; 0 plans whenever something arrives or ends.
+    effort_s
+        Time limit of one plan. It is made of a fixed number of moves, never of the clock, so that runs repeat.
+    eta, theta, clip, normalise, least_local
+        See `batch.problem.Problem`.
+    tolerance
+        Accepted slowdown of jobs that name none.
+    profile
+        Profile of jobs that name none.
+    """
+
+    method: str = "place"
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    every_s: float = 0.0
+    effort_s: float = 0.05
+    eta: float = 0.5
+    theta: Theta = "relative"
+    clip: bool = False
+    normalise: bool = False
+    least_local: float = 0.25
+    tolerance: float = 0.25
+    profile: str = "kmeans"
+
+    def open(self, machine: Machine, workload: Workload, seed: int) -> Dispatcher:
+        """Begin a run; raises InputError for a machine without shared nodes or an unknown method."""
+        settings = dict(self.settings)
+        if self.method == "place":
+            settings = {"seed": seed, "guard": False, **settings}
+        elif self.method == "cfm":
+            settings = {"seed": seed, **settings}
+        return BatchDispatcher(self, find_method(self.method, **settings), Layout.of(machine))
+
+
+@dataclass(frozen=True, eq=False)
+class Layout:
+    """What a batch sees of a machine: owners of its modules and of the one pool, columns of cores and memory."""
+
+    nodes: IntArray
+    pool: int
+    cores: int
+    memory: int
+    frequency: FloatArray
+    static: FloatArray
+    dynamic: FloatArray
+
+    @classmethod
+    def of(cls, machine: Machine) -> Layout:
+        """Find shared nodes with cores and memory; raises InputError where there are none, or several pools."""
+        if not {"cores", "memory"} <= set(machine.resources):
+            raise InputError(
+                f"machine '{machine.name}' has no shared nodes with cores and memory",
+                field="node",
+                remedy='write allocation = "shared", cores and memory in a [[node]]',
+            )
+        cores, memory = machine.resource("cores"), machine.resource("memory")
+        nodes = np.array([n for n in machine.of_kind(Kind.NODE).tolist() if machine.capacity[n, cores] > 0], dtype=np.int64)
+        pools = [p for p in machine.of_kind(Kind.POOL).tolist() if machine.capacity[p, memory] > 0]
+        if not len(nodes) or len(pools) > 1:
+            raise InputError(
+                f"machine '{machine.name}' needs shared nodes and at most one memory pool, it has {len(pools)} pools",
+                field="pool",
+                remedy='write per = "machine" in the [[pool]]',
+            )
+
+        def attribute(name: str, default: float) -> FloatArray:
+            column = machine.attributes.get(name)
+            known = np.full(len(nodes), np.nan) if column is None else column[nodes]
+            return np.where(np.isnan(known), default, known)
+
+        return cls(
+            nodes,
+            pools[0] if pools else -1,
+            cores,
+            memory,
+            attribute("frequency", 1.0),
+            attribute("static", 0.0),
+            attribute("dynamic", 1.0),
+        )
+
+
+@dataclass(frozen=True)
+class BatchDispatcher(Dispatcher):
+    """A run of a batch scheduler; remembers nothing."""
+
+    scheduler: BatchScheduler
+    method: Method
+    layout: Layout
+
+    def schedule(self, queue: Queue, snapshot: Snapshot, changes: Changes) -> Plan:
+        """Plan for the whole queue, where it is time to."""
+        wake = self._wake(snapshot.now) if len(queue) else None
+        if not len(queue) or (wake is not None and snapshot.now % self._period()):
+            return Plan((), wake)
+        jobs = queue.jobs
+        hopeless = self._hopeless(jobs, snapshot)
+        rejects: list[Decision] = [Reject(job, f"cannot run on the empty machine: {why}") for job, why in hopeless.items()]
+        jobs = jobs[~np.isin(jobs, list(hopeless))]
+        if not len(jobs):
+            return Plan(tuple(rejects), None if len(hopeless) == len(queue) else wake)
+        solution = self.method.solve(self.problem(jobs, snapshot, snapshot.free), Limit(self.scheduler.effort_s))
+        starts = self._starts(jobs, queue, solution, snapshot)
+        waiting = len(starts) < len(jobs)
+        return Plan((*rejects, *starts), wake if waiting else None)
+
+    def _period(self) -> int:
+        return max(1, math.ceil(self.scheduler.every_s * SECOND))
+
+    def _wake(self, now: int) -> int | None:
+        """Next multiple of the interval: known from the clock alone, so a fresh dispatcher decides alike."""
+        return None if self.scheduler.every_s <= 0 else (now // self._period() + 1) * self._period()
+
+    def problem(self, jobs: IntArray, snapshot: Snapshot, free: IntArray) -> Problem:
+        """Problem of some jobs on what is free, (n_owner, n_resource)."""
+        layout, scheduler, workload = self.layout, self.scheduler, snapshot.workload
+        capacity = snapshot.machine.capacity[layout.nodes, layout.cores]
+        there = free[layout.nodes, layout.cores]
+        modules = Modules(
+            tuple(snapshot.machine.owners[n] for n in layout.nodes.tolist()),
+            np.maximum(capacity, 1),
+            layout.frequency,
+            np.maximum(free[layout.nodes, layout.memory], 0).astype(np.float64),
+            layout.static,
+            layout.dynamic,
+            np.maximum(there, 0),
+            there < capacity,
+        )
+        pool = int(free[layout.pool, layout.memory]) if layout.pool >= 0 else 0
+        batch = Batch(
+            tuple(str(i) for i in workload.id[jobs].tolist()),
+            np.maximum(workload.request("cores")[jobs] * workload.tasks[jobs], 1),
+            self._attribute(workload, jobs, "frequency", layout.frequency.min()),
+            np.maximum(workload.memory[jobs] * workload.tasks[jobs], 1).astype(np.float64),
+            self._attribute(workload, jobs, "tolerance", scheduler.tolerance),
+            self._attribute(workload, jobs, "priority", 0).astype(np.int64),
+            tuple(profile_of(workload, job, scheduler.profile) for job in jobs.tolist()),
+        )
+        return Problem(
+            batch,
+            modules,
+            float(max(0, pool)),
+            scheduler.eta,
+            scheduler.theta,
+            scheduler.clip,
+            scheduler.normalise,
+            scheduler.least_local,
+        )
+
+    @staticmethod
+    def _attribute(workload: Workload, jobs: IntArray, name: str, default: float) -> FloatArray:
+        column = workload.attributes.get(name)
+        return np.full(len(jobs), float(default)) if column is None else np.asarray(column)[jobs].astype(np.float64)
+
+    def _hopeless(self, jobs: IntArray, snapshot: Snapshot) -> dict[int, str]:
+        """Jobs that no plan could ever place, and why."""
+        problem = self.problem(jobs, snapshot, snapshot.machine.capacity)
+        found = ((job, impossible(problem, k)) for k, job in enumerate(jobs.tolist()))
+        return {job: why for job, why in found if why}
+
+    def _starts(self, jobs: IntArray, queue: Queue, solution: Solution, snapshot: Snapshot) -> list[Start]:
+        """Starts of the jobs that were placed, memory in whole MiB; a job for which rounding leaves no room waits."""
+        layout, placed = self.layout, solution.assignment.placed
+        pool = int(snapshot.free[layout.pool, layout.memory]) if layout.pool >= 0 else 0
+        starts = []
+        for module in np.unique(solution.assignment.module[placed]).tolist():
+            node = int(layout.nodes[module])
+            rows = placed[solution.assignment.module[placed] == module]
+            for k, local in whole_mib(solution, rows, module, int(snapshot.free[node, layout.memory])).items():
+                remote = int(solution.problem.batch.memory[k]) - local
+                if remote > pool:
+                    continue
+                pool -= remote
+                taken = [(0, node, layout.cores, int(solution.problem.batch.cores[k])), (0, node, layout.memory, local)]
+                taken += [(0, layout.pool, layout.memory, remote)] if remote else []
+                job = int(jobs[k])
+                starts.append(Start(job, queue.tasks(job), Placement.of(taken)))
+        return sorted(starts, key=lambda start: start.job)
+
+
+def whole_mib(solution: Solution, rows: IntArray, module: int, free: int) -> dict[int, int]:
+    """Local MiB of the workloads (k,) of one module: rounded, never below what bounds the slowdown, together at most `free`.
+
+    Where the least shares alone exceed it by their rounding, the last workload is left out.
+    """
+    problem, group = solution.problem, int(solution.problem.groups.of_module[module])
+    size = problem.batch.memory[rows]
+    share = solution.assignment.local[rows]
+    bound = np.minimum(np.nan_to_num(problem.least[rows, group], nan=0.0), share)  # methods that know no bound go below it
+    least, local = np.ceil(bound * size - 1e-6), np.floor(share * size + 1e-6)
+    local = np.maximum(local, least)
+    while len(rows) and float(local.sum()) > free:
+        spare = local - least
+        if float(spare.sum()) < float(local.sum()) - free:
+            rows, local, least = rows[:-1], local[:-1], least[:-1]
+            continue
+        most = int(np.argmax(spare))
+        local[most] -= min(float(spare[most]), float(local.sum()) - free)
+    return {int(k): int(amount) for k, amount in zip(rows.tolist(), local.tolist(), strict=True)}

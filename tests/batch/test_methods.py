@@ -1,0 +1,145 @@
+"""The published methods: what each promises, on drawn problems."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+
+from batch.strategies import CONCAVE, brute_force, problems
+from poolwise.batch.cfm import Cfm, shrink
+from poolwise.batch.check import check
+from poolwise.batch.irop import Irop, Rounding
+from poolwise.batch.method import METHODS, Limit, find_method
+from poolwise.batch.problem import Groups
+from poolwise.batch.relaxation import Relaxation, linear_bound
+from poolwise.errors import UnknownNameError
+from poolwise.performance.profiles import Profile
+
+
+@settings(max_examples=40, deadline=None)
+@given(problems(most=5, modules=4, concave=True))
+def test_every_answer_is_checked_and_no_method_breaks_what_it_knows(problem):
+    for name in ("irop", "heep", "cfm", "first-fit"):
+        found = find_method(name).solve(problem, Limit(5))
+        verdict = check(problem, found.assignment, partial=bool(found.dropped))
+        known = {"4j"} if name in ("cfm", "first-fit") else set()
+        assert set(verdict.count()) <= known, (name, verdict.violations)
+        assert verdict.objective == pytest.approx(found.objective, abs=1e-9)
+        assert bool(found.unmet) == bool(found.dropped)
+
+
+@settings(max_examples=30, deadline=None)
+@given(problems(most=4, modules=4))
+def test_rounding_never_beats_its_own_bound_nor_the_optimum(problem):
+    found, best = Irop().solve(problem, Limit(5)), brute_force(problem)
+    if found.dropped:
+        return
+    assert found.bound_of == "F-DWLP (linear program)"
+    assert found.objective >= found.bound - 1e-6
+    assert best is not None
+    assert found.objective >= best.objective - 1e-6
+
+
+@settings(max_examples=30, deadline=None)
+@given(problems(most=4, modules=4))
+def test_aggregating_identical_modules_keeps_the_relaxation_exact(problem):
+    """The literal relaxation has a group of one module each, even where modules are alike."""
+    literal = replace(problem)
+    m = problem.modules
+    alone = Groups(
+        np.arange(len(m)), np.ones(len(m), dtype=np.int64), m.cores, m.frequency, m.memory,
+        np.where(m.on, 0.0, m.static), m.dynamic, m.free_cores, m.on,
+    )  # fmt: skip
+    object.__setattr__(literal, "groups", alone)
+    for fixed in (True, False):
+        one, other = linear_bound(problem, fixed=fixed), linear_bound(literal, fixed=fixed)
+        assert one == pytest.approx(other, abs=1e-6)
+
+
+@settings(max_examples=20, deadline=None)
+@given(problems(most=4, modules=4))
+def test_the_program_grown_by_rounding_is_the_one_built_anew(problem):
+    """After each fix the incremental program has the value of a fresh one with the same choices."""
+    if not problem.allowed.any(axis=1).all():
+        return
+    grown = Rounding.of(problem)
+    if grown.y is None:
+        return
+    for w in range(len(problem.batch)):
+        if not grown.fix(w):
+            return
+    fresh = Rounding.of(problem)
+    for w in range(len(problem.batch)):
+        module = grown.home[w]
+        if module not in fresh.columns:
+            fresh._open(module)
+        fresh.relaxation.program.set_bounds(int(fresh.columns[module][w]), 1, 1)
+    assert fresh._solve()
+    assert fresh.value == pytest.approx(grown.value, abs=1e-6)
+
+
+def test_methods_are_found_by_name_or_file(tmp_path):
+    assert {type(find_method(name)).__module__ for name in METHODS} == {
+        f"poolwise.batch.{name.replace('-', '_')}" for name in METHODS
+    }
+    with pytest.raises(UnknownNameError, match="did you mean 'place'"):
+        find_method("plase")
+    (tmp_path / "mine.py").write_text("from poolwise.batch.first_fit import FirstFit\n\nclass Mine(FirstFit):\n    pass\n")
+    assert type(find_method(f"{tmp_path / 'mine.py'}:Mine")).__name__ == "Mine"
+
+
+def profile(name="p", top=1.0) -> Profile:
+    return Profile(name, (0, 0.75), (0, top))
+
+
+@pytest.mark.parametrize("rule", ["uniform", "proportional", "optimal"])
+def test_cfm_shares_fill_the_server_and_keep_the_least(rule):
+    size, least = np.array([40.0, 60.0, 100.0]), np.array([0.25, 0.5, 0.25])
+    share = shrink(rule, size, least, 120.0, [profile(), profile(top=3.0), CONCAVE])
+    assert float((share * size).sum()) == pytest.approx(120.0)
+    assert (share >= least - 1e-9).all()
+    assert (share <= 1 + 1e-9).all()
+
+
+def test_cfm_rules_by_hand():
+    size, least = np.array([40.0, 60.0]), np.array([0.25, 0.5])
+    uniform = shrink("uniform", size, least, 80.0, [profile()] * 2)
+    assert uniform.tolist() == pytest.approx([0.8, 0.8])
+    proportional = shrink("proportional", size, least, 80.0, [profile()] * 2)  # excess 20, can give 30 and 30
+    assert proportional.tolist() == pytest.approx([1 - 10 / 40, 1 - 10 / 60])
+
+
+def test_cfm_optimal_is_no_worse_than_any_split():
+    size, least, profiles = np.array([50.0, 80.0]), np.array([0.25, 0.25]), [profile(top=3.0), profile(top=0.3)]
+
+    def ratio(x):
+        time = np.array([1 + float(p.at(1 - v)) for p, v in zip(profiles, x, strict=True)])
+        return (size * (x * time - 1)).sum() / (size * (1 - x) * time).sum()
+
+    best = ratio(shrink("optimal", size, least, 90.0, profiles))
+    for first in np.linspace(0.25, 1, 61):
+        second = (90 - first * 50) / 80
+        if 0.25 <= second <= 1:
+            assert best <= ratio(np.array([first, second])) + 1e-4
+
+
+def test_cfm_server_order_follows_the_seed():
+    from poolwise.batch.place import example
+
+    problem = example()
+    homes = {tuple(Cfm(seed=s).solve(problem, Limit()).assignment.module.tolist()) for s in range(20)}
+    assert len(homes) > 1
+
+
+def test_relaxation_of_an_impossible_batch_says_what_is_short():
+    from poolwise.batch.place import example
+    from poolwise.batch.relaxation import shortages
+
+    problem = example()
+    tight = replace(problem, modules=replace(problem.modules, memory=np.full(2, 70.0)), remote=40.0)
+    (short,) = shortages(tight)  # 60 MiB fit neither local nor remote; a MiB more of either would do for one of them
+    assert short.constraint in ("4d, 4f", "4g")
+    assert short.short == pytest.approx(20)
+    assert shortages(problem) == []
+    assert Relaxation.of(problem, fixed=True).program.solve().status == "optimal"

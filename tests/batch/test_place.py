@@ -1,0 +1,146 @@
+"""place against everything tried, against the MILP, and against itself on changed problems."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+
+from batch.strategies import CONCAVE, CONVEX, brute_force, problems
+from poolwise.batch.check import check
+from poolwise.batch.costs import costs_of
+from poolwise.batch.method import Limit, find_method
+from poolwise.batch.place import Place, example
+from poolwise.batch.problem import Batch, Problem
+from poolwise.batch.relaxation import linear_bound
+from poolwise.batch.search import Guide
+from poolwise.errors import InputError
+
+EXACT = Place(guard=False, moves_per_second=20_000)
+
+
+def solve(problem: Problem, method=EXACT):
+    return method.solve(problem, Limit(1.0))
+
+
+@settings(max_examples=60, deadline=None)
+@given(problems())
+def test_as_good_as_trying_everything_and_bounded_by_it(problem):
+    best, found = brute_force(problem), solve(problem)
+    if best is None:
+        assert found.dropped and found.unmet
+        return
+    assert not found.dropped
+    verdict = check(problem, found.assignment)
+    assert verdict.valid, verdict.violations
+    assert verdict.objective == pytest.approx(found.objective, abs=1e-9)
+    assert found.objective == pytest.approx(best.objective, abs=1e-6)
+    assert found.bound <= best.objective + 1e-6
+    assert found.bound_of == "DWLP"
+
+
+@settings(max_examples=25, deadline=None)
+@given(problems(most=3))
+def test_opt_agrees_with_trying_everything(problem):
+    best, found = brute_force(problem), find_method("opt").solve(problem, Limit(20))
+    if best is None:
+        assert found.dropped
+        return
+    assert found.status == "optimal"
+    assert check(problem, found.assignment).valid
+    assert found.objective == pytest.approx(best.objective, abs=1e-5)
+
+
+@settings(max_examples=25, deadline=None)
+@given(problems(most=6, modules=4, remote=1e6))
+def test_linear_bounds_are_bounds_and_the_guide_climbs_to_the_linear_program(problem):
+    found = solve(problem)
+    if found.dropped:
+        return
+    exact = linear_bound(problem, fixed=False)
+    assert exact <= found.objective + 1e-6
+    guide = Guide.of(costs_of(problem))
+    assert guide.bound <= exact + 1e-6 * max(1, abs(exact))
+
+
+@settings(max_examples=25, deadline=None)
+@given(problems(remote=1e6))
+def test_more_memory_a_faster_module_or_a_looser_tolerance_never_worsens_the_optimum(problem):
+    before = solve(problem)
+    if before.dropped:
+        return
+    roomier = replace(problem, modules=replace(problem.modules, memory=problem.modules.memory * 1.5))
+    faster = replace(problem, modules=replace(problem.modules, frequency=problem.modules.frequency * 1.2))
+    looser = replace(problem, batch=replace(problem.batch, tolerance=problem.batch.tolerance + 0.2))
+    for other in (roomier, faster, looser):
+        assert solve(other).objective <= before.objective + 1e-6
+
+
+@settings(max_examples=25, deadline=None)
+@given(problems())
+def test_the_order_of_workloads_and_modules_does_not_matter(problem):
+    batch, modules = np.arange(len(problem.batch))[::-1], np.arange(len(problem.modules))[::-1]
+    turned = replace(problem, batch=problem.batch.take(batch), modules=problem.modules.take(modules))
+    one, other = solve(problem), solve(turned)
+    if not one.dropped and not other.dropped:
+        assert one.objective == pytest.approx(other.objective, abs=1e-6)
+
+
+def small(profile=CONVEX[0], n=4, **settings) -> Problem:
+    batch = Batch(
+        tuple(f"w{k}" for k in range(n)),
+        np.full(n, 4),
+        np.full(n, 1.0),
+        np.full(n, 100.0),
+        np.full(n, 0.2),
+        np.arange(n)[::-1].copy(),
+        (profile,) * n,
+    )
+    return replace(example(), batch=batch, **settings)
+
+
+def test_the_least_important_go_first_and_the_constraint_is_named():
+    problem = small()  # two modules of 8 cores and 150 MiB: each workload needs 87.5 MiB at this tolerance
+    found = solve(problem)
+    assert "4d" in found.unmet
+    assert [problem.batch.name[w] for w in found.dropped] == ["w3", "w2"]
+    assert check(problem, found.assignment, partial=True).valid
+    assert not check(problem, found.assignment).valid
+
+
+def test_no_way_of_placing_raises_on_an_impossible_batch():
+    problem = small(remote=0.0)
+    for name in ("place", "opt", "irop", "heep", "cfm", "first-fit"):
+        found = find_method(name).solve(problem, Limit(5))
+        assert found.dropped, name
+        assert found.unmet, name
+        assert check(problem, found.assignment, partial=True).count().keys() <= {"4j"}, name
+
+
+def test_a_workload_that_fits_nowhere_is_named_with_its_constraint():
+    problem = small(n=2)
+    wide = replace(problem, batch=replace(problem.batch, cores=np.array([4, 9])))
+    found = solve(wide)
+    assert found.dropped == (1,)
+    assert "9 cores (4c)" in found.unmet
+    slow = replace(problem, batch=replace(problem.batch, frequency=np.array([1.0, 3.0])))
+    assert "(4j)" in solve(slow).unmet
+
+
+def test_place_refuses_a_curve_that_is_not_convex_by_name():
+    with pytest.raises(InputError, match="concave"):
+        solve(small(CONCAVE))
+
+
+def test_same_seed_same_answer():
+    problem = small(n=3, remote=1e4)
+    first, again = solve(problem), solve(problem)
+    assert first.objective == again.objective
+    assert first.assignment.module.tolist() == again.assignment.module.tolist()
+
+
+def test_normalised_and_raw_weights_agree_up_to_scale_at_the_ends():
+    for eta in (0.0, 1.0):
+        raw, scaled = small(n=2, remote=1e4, eta=eta), small(n=2, remote=1e4, eta=eta, normalise=True)
+        assert solve(raw).energy == pytest.approx(solve(scaled).energy)
+        assert np.nansum(solve(raw).theta) == pytest.approx(np.nansum(solve(scaled).theta), abs=1e-9)

@@ -1,0 +1,74 @@
+"""Programs that grow: the answer is that of one built at once, and every status arrives."""
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from poolwise.optimize.linear import LinearProgram
+
+numbers = st.floats(-5, 5).map(lambda v: round(v, 2))
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.integers(1, 4), st.integers(1, 4), st.data())
+def test_growing_a_program_gives_the_answer_of_one_built_at_once(n_row, n_column, data):
+    matrix = np.array(data.draw(st.lists(numbers, min_size=n_row * n_column, max_size=n_row * n_column))).reshape(n_row, -1)
+    cost = data.draw(st.lists(numbers, min_size=n_column, max_size=n_column))
+    limit = data.draw(st.lists(st.floats(0, 9), min_size=n_row, max_size=n_row))
+    whole, grown = LinearProgram(), LinearProgram()
+    for program in (whole, grown):
+        for high in limit:
+            program.add_row(-math.inf, high)
+    for j in range(n_column):
+        whole.add_column(cost[j], 0, 3, range(n_row), matrix[:, j])
+        grown.add_column(cost[j], 0, 3, range(n_row), matrix[:, j])
+        last = grown.solve()
+    one = whole.solve()
+    assert one.status == last.status == "optimal"
+    assert one.objective == pytest.approx(last.objective, abs=1e-6)
+    assert (matrix @ one.values <= np.array(limit) + 1e-6).all()
+    # complementary slackness at the optimum: reduced costs of columns inside their bounds are 0
+    reduced = np.array(cost) - matrix.T @ one.duals
+    inside = (one.values > 1e-6) & (one.values < 3 - 1e-6)
+    assert np.abs(reduced[inside]).max(initial=0) < 1e-5
+
+
+def test_bounds_costs_and_coefficients_can_be_changed():
+    program = LinearProgram()
+    row = program.add_row(-math.inf, 4)
+    x, y = program.add_column(-1, 0, 3, [row], [1]), program.add_column(-1, 0, 3, [row], [1])
+    assert program.solve().objective == pytest.approx(-4)
+    program.set_bounds(x, 0, 0)
+    assert program.solve().values.tolist() == pytest.approx([0, 3])
+    program.set_coefficient(row, y, 2)
+    assert program.solve().objective == pytest.approx(-2)
+    program.set_cost(y, -5)
+    assert program.solve().objective == pytest.approx(-10)
+    program.set_limit(row, -math.inf, 1)
+    assert program.solve().objective == pytest.approx(-2.5)
+    assert (program.n_row, program.n_column) == (1, 2)
+
+
+def test_statuses_arrive():
+    impossible = LinearProgram()
+    impossible.add_row(5, math.inf, [impossible.add_column(1, 0, 1)], [1])
+    assert impossible.solve().status == "infeasible"
+    endless = LinearProgram()
+    endless.add_column(-1, 0, math.inf)
+    assert endless.solve().status in ("unbounded", "infeasible")
+    assert math.isnan(endless.solve().objective)
+
+
+@pytest.mark.parametrize("solver", ["highs", "scip"])
+def test_whole_numbers(solver):
+    program = LinearProgram(solver)
+    row = program.add_row(-math.inf, 7.5)
+    for cost, size in ((-3, 2), (-4, 3), (-5, 4)):
+        program.add_column(cost, 0, 1, [row], [size], integer=True)
+    answer = program.solve(seconds=10, gap=0)
+    assert answer.status == "optimal"
+    assert answer.objective == pytest.approx(-9)
+    assert answer.bound == pytest.approx(-9)
