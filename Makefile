@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: help setup test lint demo bench format clean
+.PHONY: help setup kernels test lint demo bench format clean
 .DEFAULT_GOAL := help
 
 help: ## list the targets
@@ -23,7 +23,10 @@ lint: setup ## format check, lint, types, import contracts
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-logo
 
-test: lint ## everything CI runs
+kernels: setup ## compile the simulation kernels once (half a minute; later starts load them)
+	$(BIN)/python -c 'from poolwise.engine import compiled; compiled.load()'
+
+test: lint kernels ## everything CI runs
 	$(BIN)/pytest --numprocesses 2 --dist loadgroup
 
 demo: setup ## the main job on the CERIT-SC log: a table, and a report to open in a browser
