@@ -24,7 +24,7 @@ def test_a_machine_is_recognised_and_described(capsys):
 def test_a_study_says_what_it_would_run(capsys):
     code, out, err = call(capsys, "validate", "cerit-pools", "--set", "scheduler.order=fm", "--set", "workload.jobs=800")
     assert (code, err) == (0, "")
-    assert "a study, CERIT-SC" in out and "6 cells and 6 baseline runs, of 800 jobs each" in out
+    assert "a study, CERIT-SC" in out and "5 cells and 5 baseline runs, of 800 jobs each" in out
 
 
 def test_errors_end_with_2_and_say_where(capsys, tmp_path):
@@ -44,5 +44,5 @@ def test_errors_end_with_2_and_say_where(capsys, tmp_path):
 
 
 def test_a_stretch_beyond_the_trace_is_found_before_anything_runs(capsys):
-    code, _, err = call(capsys, "validate", "cerit-pools", "--set", "workload.first=17000")
+    code, _, err = call(capsys, "validate", "cerit-pools", "--set", "workload.first=17000", "--set", "workload.jobs=3500")
     assert code == 2 and "workload.jobs" in err

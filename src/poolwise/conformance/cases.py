@@ -90,6 +90,35 @@ def devices(jobs: int = 30, seed: int = 2) -> Case:
     return Case(_network(), workload, Spread())
 
 
+def modules(jobs: int = 24, seed: int = 3) -> Case:
+    """Five shared nodes with cores and memory of their own beside one memory pool; jobs ask for both."""
+    rows = np.arange(jobs)
+    length, gap, want = (uniform(seed, name, rows) for name in ("length", "gap", "want"))
+    duration = (1 + (length * 8).astype(np.int64)) * 60 * SECOND
+    submit = np.cumsum((gap * 6).astype(np.int64)) * 15 * SECOND
+    workload = Workload.of(
+        submit,
+        duration,
+        requests={"cores": 1 + (want * 7).astype(np.int64), "memory": LOCAL // 4 + (want * LOCAL).astype(np.int64) // 2},
+        attributes=_columns(rows, seed, submit, duration),
+        name="modules",
+    )
+    capacity = np.zeros((6, 2), dtype=np.int64)
+    capacity[:5, 0], capacity[:5, 1], capacity[5, 1] = 8, LOCAL, 4 * LOCAL
+    machine = Machine(
+        name="modules",
+        owners=(*(f"module{n}" for n in range(5)), "pool"),
+        kind=np.repeat([Kind.NODE, Kind.POOL], [5, 1]).astype(np.int64),
+        type=("any",) * 6,
+        rack=np.full(6, -1),
+        position=np.zeros((6, 2), dtype=np.int64),
+        home=np.full(6, -1),
+        resources=("cores", "memory"),
+        capacity=capacity,
+    )
+    return Case(machine, workload, Spread())
+
+
 def _columns(rows: np.ndarray, seed: int, submit: np.ndarray, duration: np.ndarray) -> dict[str, np.ndarray]:
     """Attributes that policies and models of the field read."""
     place = uniform(seed, "place", rows)
