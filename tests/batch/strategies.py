@@ -17,6 +17,10 @@ CONVEX = (
 CONCAVE = Profile("concave", (0, 0.25, 0.5, 0.75), (0, 0.5, 0.6, 0.65))
 
 
+tolerances = st.integers(0, 1500).map(lambda thousandths: thousandths / 1000)
+"""Of slowdown. One below a linear solver's own 1e-7 would be met or missed by rounding alone."""
+
+
 @st.composite
 def problems(draw, most: int = 4, modules: int = 3, concave: bool = False, remote: float | None = None):
     n, m = draw(st.integers(1, most)), draw(st.integers(1, modules))
@@ -27,7 +31,7 @@ def problems(draw, most: int = 4, modules: int = 3, concave: bool = False, remot
         np.array(draw(st.lists(whole(1, 8), min_size=n, max_size=n))),
         np.array(draw(st.lists(numbers(1, 2), min_size=n, max_size=n))),
         np.array(draw(st.lists(whole(20, 120), min_size=n, max_size=n)), dtype=float),
-        np.array(draw(st.lists(numbers(0, 1.5), min_size=n, max_size=n))),
+        np.array(draw(st.lists(tolerances, min_size=n, max_size=n))),
         np.zeros(n, dtype=np.int64),
         tuple(draw(st.sampled_from(profiles)) for _ in range(n)),
     )

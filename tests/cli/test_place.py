@@ -55,6 +55,8 @@ def test_one_object_with_the_verdict_of_the_checker(tmp_path, capsys, method):
         assert said["checker"]["valid"]
         assert said["bound"] <= said["objective"] + 1e-6
         assert said["bound_of"].startswith("DWLP")
+        assert said["objective"] == pytest.approx(said["bound"] * (1 + said["gap"]))
+    if method == "opt":
         assert said["gap"] == pytest.approx(0, abs=1e-4)
     if method == "irop":
         assert said["bound_of"].startswith("F-DWLP")

@@ -72,3 +72,19 @@ def test_whole_numbers(solver):
     assert answer.status == "optimal"
     assert answer.objective == pytest.approx(-9)
     assert answer.bound == pytest.approx(-9)
+
+
+def test_a_program_that_presolve_calls_infeasible_is_solved_without_it():
+    """Two steps of savings without a bound of their own, and rows that only tie them: GLOP's presolve gets it wrong."""
+    from poolwise.batch.problem import Batch, Modules, Problem
+    from poolwise.batch.relaxation import linear_bound
+    from poolwise.performance.profiles import Profile
+
+    steep = Profile("steep", (0, 0.25, 0.5, 0.75), (0, 0.4, 1.3, 3.0))
+    line = Profile("line", (0, 0.75), (0, 0.6), 0.5)
+    two, whole = np.ones(2), np.ones(2, dtype=np.int64)
+    batch = Batch(("w0", "w1"), whole, two, 20 * two, 0 * two, 0 * whole, (steep, line))
+    on = np.array([False, True])
+    modules = Modules(("c0", "c1"), 16 * whole, 2 * two, 130 * two, 1.6 * two, 0.6 * two, 16 * whole, on)
+    bound = linear_bound(Problem(batch, modules, 100.0, 0.0, "relative", True), fixed=False)
+    assert bound == pytest.approx(0.0, abs=1e-9)

@@ -27,8 +27,8 @@ SMOOTHING = 0.5
 """Weight of the duals that gave the best bound, against those of the master."""
 KEEP = 40
 """Columns taken from one pricing of one group."""
-NODES = 200_000
-"""Sets that one pricing looks at; past it the relaxed value bounds it."""
+NODES_PER_SECOND, NODES_MOST = 20_000, 400_000
+"""Sets that one pricing looks at for each second of the time limit; past them the relaxed value bounds it."""
 ROUNDS = 2000
 CLOSED = 1e-5
 """Relative distance between master and bound at which generation ends."""
@@ -109,7 +109,9 @@ class Generated:
     closed: bool
 
 
-def generate_columns(costs: Costs, remote: float, prices: Guide, packings: Iterable[Packing], late: Late) -> Generated:
+def generate_columns(
+    costs: Costs, remote: float, prices: Guide, packings: Iterable[Packing], late: Late, nodes: int
+) -> Generated:
     """Generate columns until the bound meets the master or it is `late`."""
     n, kinds = len(costs.load), len(costs.available)
     master = Master(costs, remote)
@@ -117,7 +119,7 @@ def generate_columns(costs: Costs, remote: float, prices: Guide, packings: Itera
         for g, items in packing.sets():
             master.add(g, items)
     best = np.concatenate([prices.item, -prices.rent, [0.0]])
-    bound = _price(master, best)
+    bound = _price(master, best, nodes)
     closed = False
     for _ in range(ROUNDS):
         answer = master.program.solve()
@@ -128,10 +130,10 @@ def generate_columns(costs: Costs, remote: float, prices: Guide, packings: Itera
             break
         known = master.program.n_column
         at = SMOOTHING * best + (1 - SMOOTHING) * answer.duals
-        value = _price(master, at)
+        value = _price(master, at, nodes)
         if value <= bound and master.program.n_column == known:
             at = answer.duals  # the smoothed duals price nothing out: the master's own must
-            value = _price(master, at)
+            value = _price(master, at, nodes)
             if value <= bound and master.program.n_column == known:
                 closed = True
                 break
@@ -141,7 +143,7 @@ def generate_columns(costs: Costs, remote: float, prices: Guide, packings: Itera
     return Generated(master, bound, best, closed)
 
 
-def _price(master: Master, duals: FloatArray) -> float:
+def _price(master: Master, duals: FloatArray, nodes: int) -> float:
     """Add the columns that duals (n + g + 1,) price out; returns the bound that these duals prove."""
     costs, n = master.costs, len(master.costs.load)
     kinds = len(costs.available)
@@ -151,7 +153,7 @@ def _price(master: Master, duals: FloatArray) -> float:
     bound = float(prize.sum()) - float((rent * costs.available).sum()) - outside * master.remote
     for g in range(kinds):
         least = float(rent[g]) + 1e-9
-        most, kept, _ = price_out(charged, g, prize, least, NODES, sets, sizes, values)
+        most, kept, _ = price_out(charged, g, prize, least, nodes, sets, sizes, values)
         if most > least:
             bound -= min(int(costs.available[g]), n) * (most - float(rent[g]))
         for k in np.argsort(-values[:kept], kind="stable").tolist():
@@ -162,7 +164,8 @@ def _price(master: Master, duals: FloatArray) -> float:
 def refine(solution: Solution, packings: list[Packing], prices: Guide, limit: Limit, place: Polish) -> Solution:
     """Tighten the bound of a solution by column generation, and better it: dive, polish, then the restricted master."""
     problem, costs = solution.problem, costs_of(solution.problem)
-    found = generate_columns(costs, problem.remote, prices, packings, lambda: place.late(limit, MASTER_SHARE))
+    nodes = min(int(NODES_PER_SECOND * limit.seconds) + 1, NODES_MOST)
+    found = generate_columns(costs, problem.remote, prices, packings, lambda: place.late(limit, MASTER_SHARE), nodes)
     solution = replace(solution, bound=max(solution.bound, found.bound), bound_of="DWLP")
     dived = dive(found, lambda: place.late(limit, DIVE_SHARE))
     solution = _better(solution, costs, place.polish(costs, dived, limit))

@@ -158,7 +158,11 @@ class LinearProgram:
             values = dict(zip(self._columns, hint.tolist(), strict=True))
             guide.solution_hints.append(mathopt.SolutionHint(variable_values=values))
         try:
-            return self._read(self._solver.solve(params=parameters, model_params=guide))
+            answer = self._read(self._solver.solve(params=parameters, model_params=guide))
+            if answer.status != "infeasible" or self._kind != "glop":
+                return answer
+            parameters.presolve = mathopt.Emphasis.OFF  # GLOP's presolve was seen to call a feasible program infeasible
+            self._solver = mathopt.IncrementalSolver(self._model, _SOLVERS[self._kind])
         except Exception:  # MathOpt raises what it meets, of several kinds: a warm start that went astray deserves a cold one
             self._solver = mathopt.IncrementalSolver(self._model, _SOLVERS[self._kind])
         try:
