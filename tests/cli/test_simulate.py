@@ -66,6 +66,9 @@ def test_schedule_has_a_row_a_job_with_rack_nodes_and_pool(
         rows = list(csv.DictReader(file))
     assert [row["id"] for row in rows] == ["1", "2", "3", "4", "6"]
     assert list(rows[0]) == ["id", "submit_ns", "start_ns", "end_ns", "placement"]
+    source = json.loads((tmp_path / "schedule.csv.provenance.json").read_text(encoding="utf-8"))
+    assert {"poolwise", "command", "seed", "inputs"} <= source.keys()
+    assert set(source["inputs"]) == {"log.swf", "machine.toml"}
     # 4 processors x 2,000,000 KB are 7813 MiB a node, 4096 of them local: the rest comes from the rack's pool
     assert rows[0]["placement"] == "0:1:3717"
     assert rows[0]["start_ns"] == "0"

@@ -13,6 +13,7 @@ from rich.table import Table
 
 from poolwise import __version__
 from poolwise.cli.console import out
+from poolwise.files import write_whole
 
 if TYPE_CHECKING:
     from poolwise.api import Run
@@ -53,3 +54,8 @@ def provenance(seed: int, inputs: Sequence[Path]) -> dict[str, Any]:
         "seed": seed,
         "inputs": {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in inputs},
     }
+
+
+def write_provenance(path: Path, source: Mapping[str, Any]) -> None:
+    """Write where a file comes from beside it, as FILE.provenance.json: tables and timelines have no place for it."""
+    write_whole(path.with_name(f"{path.name}.provenance.json"), (json.dumps(source, indent=1) + "\n").encode())

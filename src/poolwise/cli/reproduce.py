@@ -21,7 +21,7 @@ def reproduce(
     from poolwise import registry
     from poolwise.cli.console import err
     from poolwise.cli.console import out as stdout
-    from poolwise.cli.output import provenance
+    from poolwise.cli.output import provenance, write_provenance
     from poolwise.report import write_reproduction
     from poolwise.studies.reproduction import reproduce as run
 
@@ -31,6 +31,7 @@ def reproduce(
     done = run(name, reproduction, folder, quick=quick, jobs=jobs)
     source = {key: str(value) for key, value in provenance(0, []).items()}
     write_reproduction(replace(done, provenance=source), folder)
+    write_provenance(folder / "comparison.csv", source)
     failing = [row for row in done.rows if row.holds == "false"]
     if failing:
         table = Table(

@@ -48,7 +48,7 @@ def simulate(
     """Run a trace once under one scheduler and say what came of it."""
     from poolwise import api, catalog, traces
     from poolwise.cli.console import warn
-    from poolwise.cli.output import print_json, print_run, provenance
+    from poolwise.cli.output import print_json, print_run, provenance, write_provenance
     from poolwise.files import check_writable
     from poolwise.timeline import write_timeline
 
@@ -63,13 +63,15 @@ def simulate(
     run = api.simulate(workload, what, scheduler=scheduler, truth=truth, seed=seed, engine_name=engine.value)
     for note in run.notes:
         warn(note)
+    source = provenance(seed, [trace, *([_machine_file(machine)] if machine is not None else [])])
     if schedule is not None:
         _write_schedule(run, schedule)
+        write_provenance(schedule, source)
     if timeline is not None:
         write_timeline(run.schedule, timeline)
+        write_provenance(timeline, source)
     if json:
-        inputs = [trace, *([machine] if machine is not None and machine.is_file() else [])]
-        print_json({**run.to_dict(), "provenance": provenance(seed, inputs)})
+        print_json({**run.to_dict(), "provenance": source})
     else:
         print_run(run)
 
@@ -89,7 +91,6 @@ def _sharing(tables: list[str]) -> PerformanceModel:
 
 def chosen_machine(path: Path | None, processors: int | None) -> Machine:
     """Load the machine that --machine or --processors names; raises InputError unless it is one of them."""
-    from poolwise import catalog
     from poolwise.errors import InputError
     from poolwise.model import Machine
     from poolwise.studies.machine_file import load_machine
@@ -101,9 +102,16 @@ def chosen_machine(path: Path | None, processors: int | None) -> Machine:
     if processors is not None:
         return Machine.flat(processors)
     assert path is not None
-    if not path.suffix and not path.exists():
-        return load_machine(catalog.find("machines", str(path).removeprefix(catalog.PREFIX)))
-    return load_machine(path)
+    return load_machine(_machine_file(path))
+
+
+def _machine_file(path: Path) -> Path:
+    """Path of a machine file, or of a shipped machine by its name."""
+    from poolwise import catalog
+
+    if path.suffix or path.exists():
+        return path
+    return catalog.find("machines", str(path).removeprefix(catalog.PREFIX))
 
 
 def _write_schedule(run: Run, path: Path) -> None:
