@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from poolwise.files import write_whole
@@ -10,6 +11,9 @@ from poolwise.report.page import Page, Section, Table, write
 from poolwise.report.page import Row as PageRow
 from poolwise.studies.comparison import COLUMNS, Row, to_csv
 from poolwise.studies.reproduction import Reproduced
+
+SHOWN = 3
+"""Claims named with a reason; the table below has all of them."""
 
 
 def write_reproduction(done: Reproduced, folder: Path) -> None:
@@ -26,7 +30,7 @@ def reproduction_page(done: Reproduced) -> Page:
     count = done.count()
     judged = count["true"] + count["false"]
     lead = f"{count['true']} of {judged} published values and claims hold."
-    failing = [_sentence(row) for row in done.rows if row.holds == "false"]
+    failing = _by_reason(done.rows)
     because = [f"{count['shown']} more are only shown, {count['not_measured']} were not measured.", f"Source: {done.paper}."]
     sections = [Section("What does not hold, and why", failing)] if failing else []
     if done.findings.explanation:
@@ -45,8 +49,15 @@ def reproduction_page(done: Reproduced) -> Page:
     )
 
 
-def _sentence(row: Row) -> str:
-    claim, cells = row.claim, row.cells()
-    published = f"published {cells[4]}, " if cells[4] else ""
-    where = f"{claim.artifact}, {claim.condition}, {claim.metric}"
-    return f"{where}: {published}measured {cells[5]} {claim.unit}. {row.note or 'Not explained yet.'}"
+def _by_reason(rows: Sequence[Row]) -> list[str]:
+    """A sentence for each reason why claims do not hold, with the claims it explains; the most frequent first."""
+    groups: dict[str, list[Row]] = {}
+    for row in rows:
+        if row.holds == "false":
+            groups.setdefault(row.claim.reason or "Not explained yet.", []).append(row)
+    said = []
+    for why, found in sorted(groups.items(), key=lambda item: -len(item[1])):
+        named = dict.fromkeys(f"{row.claim.artifact}: {row.claim.metric}" for row in found)
+        shown = "; ".join(list(named)[:SHOWN]) + ("; ..." if len(named) > SHOWN else "")
+        said.append(f"{why[:1].upper()}{why[1:].rstrip('.')}. {len(found)} of the claims ({shown}).")
+    return said
