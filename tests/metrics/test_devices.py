@@ -21,6 +21,7 @@ def record(what, jobs, runs, waiting=()):
         job=np.array([job for job, *_ in runs], dtype=np.int64),
         start=np.array([start * SECOND for _, start, *_ in runs], dtype=np.int64),
         end=np.array([end * SECOND for _, _, end, _ in runs], dtype=np.int64),
+        tasks=np.ones(len(runs), dtype=np.int64),
         outcome=(Outcome.FINISHED,) * len(runs),
         offset=np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64),
         owner=np.array([owner for owner, _, _ in rows], dtype=np.int64),

@@ -36,6 +36,7 @@ def schedule_of(machine, workload, runs, rejected=None, waiting=()) -> Schedule:
         job=np.array([run[0] for run in runs], dtype=np.int64),
         start=np.array([run[1] for run in runs], dtype=np.int64) * SECOND,
         end=np.array([run[2] for run in runs], dtype=np.int64) * SECOND,
+        tasks=np.ones(len(runs), dtype=np.int64),
         outcome=tuple(run[3] for run in runs),
         offset=np.cumsum([0, *(len(run[4]) for run in runs)]),
         owner=columns[:, 0],
@@ -180,3 +181,14 @@ def test_columns_must_agree(example):
 
 def vars_of(outcomes: Outcomes) -> dict[str, object]:
     return {name: getattr(outcomes, name) for name in Outcomes.__dataclass_fields__}
+
+
+def test_a_job_that_lost_a_task_for_good_is_not_done():
+    machine = Machine.of_racks(1, 4, local=100, pool=300)
+    workload = Workload.of(
+        np.array([0]), np.array([SECOND]), tasks=2, requests={"nodes": np.array([1]), "memory": np.array([10])}
+    )
+    whole = [(0, 0, 1, Outcome.FINISHED, [(0, 0, 1)]), (0, 0, 1, Outcome.FINISHED, [(0, 0, 1)])]
+    half = [whole[0], (0, 0, 1, Outcome.LOST, [(0, 0, 1)])]
+    assert schedule_of(machine, workload, whole).done.tolist() == [True]
+    assert schedule_of(machine, workload, half).done.tolist() == [False]

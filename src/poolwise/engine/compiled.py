@@ -203,6 +203,7 @@ def _schedule(columns: Columns, runs: Runs, where: IntArray, now: IntArray) -> S
         job=runs.job[:count].copy(),
         start=runs.start[:count].copy(),
         end=runs.end[:count].copy(),
+        tasks=np.ones(count, dtype=np.int64),
         outcome=(Outcome.FINISHED,) * count,
         offset=offset,
         owner=owner,

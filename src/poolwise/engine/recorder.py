@@ -13,14 +13,16 @@ class Recorder:
 
     def __init__(self) -> None:
         self._job: list[int] = []
+        self._tasks: list[int] = []
         self._start: list[int] = []
         self._end: list[int] = []
         self._outcome: list[Outcome] = []
         self._placements: list[Placement] = []
 
-    def started(self, job: int, start: int, placement: Placement) -> int:
-        """Note a start; returns the number of the run."""
+    def started(self, job: int, tasks: int, start: int, placement: Placement) -> int:
+        """Note a start of so many tasks; returns the number of the run."""
         self._job.append(job)
+        self._tasks.append(tasks)
         self._start.append(start)
         self._end.append(-1)
         self._outcome.append(Outcome.STOPPED)
@@ -44,6 +46,7 @@ class Recorder:
             job=np.array(self._job, dtype=np.int64),
             start=np.array(self._start, dtype=np.int64),
             end=np.array(self._end, dtype=np.int64),
+            tasks=np.array(self._tasks, dtype=np.int64),
             outcome=tuple(self._outcome),
             offset=np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64),
             owner=np.concatenate([p.owner for p in self._placements] or empty),

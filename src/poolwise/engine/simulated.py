@@ -250,7 +250,7 @@ class Simulation:
         placement = start.placement
         np.subtract.at(self._free, (placement.owner, placement.resource), placement.amount)
         self._waiting[start.job].difference_update(start.tasks)
-        number = self.recorder.started(start.job, self.now, placement)
+        number = self.recorder.started(start.job, len(start.tasks), self.now, placement)
         view = self.snapshot()
         sensitive = self.truth.touches(placement, view)
         if self.estimate is not self.truth:

@@ -23,6 +23,7 @@ class Schedule:
     ----------
     machine, workload : what was run on what
     job, start, end : (n_run,) row of the workload, ns, ns; in the order of starts
+    tasks : (n_run,) tasks of the job in the run
     outcome : n_run outcomes
     offset : (n_run + 1,) rows offset[k]:offset[k+1] of `owner`, `resource`, `amount` are run k's placement
     owner, resource, amount : (n_row,)
@@ -37,6 +38,7 @@ class Schedule:
     job: IntArray
     start: IntArray
     end: IntArray
+    tasks: IntArray
     outcome: tuple[Outcome, ...]
     offset: IntArray
     owner: IntArray
@@ -74,11 +76,9 @@ class Schedule:
     @cached_property
     def done(self) -> BoolArray:
         """(n_job,) jobs all of whose tasks finished."""
-        ended = np.zeros(len(self.workload), dtype=np.bool_)
-        ended[self.job[self.finished]] = True
-        ended[list(self.waiting)] = False
-        ended[list(self.rejected)] = False
-        return ended
+        finished = np.bincount(self.job[self.finished], weights=self.tasks[self.finished], minlength=len(self.workload))
+        done: BoolArray = finished == self.workload.tasks
+        return done
 
     def rejections(self) -> dict[str, int]:
         """Count rejected jobs by reason."""
