@@ -166,3 +166,16 @@ def test_help_gives_the_export_that_the_reader_needs(capsys):
 def test_help_does_not_load_numpy_or_polars():
     program = "import sys; from poolwise.cli import trace; sys.exit(any(m in sys.modules for m in ('numpy', 'polars')))"
     assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0
+
+
+def test_what_is_written_says_where_it_comes_from(tmp_path, capsys):
+    import json
+
+    from poolwise.cli.app import run
+
+    target = tmp_path / "jobs.csv"
+    assert run(["trace", "convert", "catalog:example-sacct.txt", str(target)]) == 0
+    capsys.readouterr()
+    source = json.loads((tmp_path / "jobs.csv.provenance.json").read_text(encoding="utf-8"))
+    assert list(source["inputs"]) == ["example-sacct.txt"]
+    assert source["seed"] is None

@@ -46,8 +46,8 @@ def print_run(run: Run) -> None:
     out.print(table)
 
 
-def provenance(seed: int, inputs: Sequence[Path]) -> dict[str, Any]:
-    """Say what made a result: version, command, seed, SHA-256 of the inputs."""
+def provenance(seed: int | None, inputs: Sequence[Path]) -> dict[str, Any]:
+    """Say what made a result: version, command, seed (None where nothing is drawn), SHA-256 of the inputs."""
     return {
         "poolwise": __version__,
         "command": ["poolwise", *sys.argv[1:]],

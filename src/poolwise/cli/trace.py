@@ -73,7 +73,7 @@ def info(
 ) -> None:
     """Say what is in a trace: jobs, span, load, quantiles, and what was left out or repaired."""
     from poolwise import traces
-    from poolwise.cli.output import print_json
+    from poolwise.cli.output import print_json, provenance
 
     options = _options(
         extra_columns=extra_columns,
@@ -86,7 +86,7 @@ def info(
     workload = traces.choose(trace, format, **options).read(trace, target)
     content = traces.info(workload, target if machine or nodes else None)
     if json:
-        print_json(content)
+        print_json({**content, "provenance": provenance(None, [trace])})
     else:
         _print_info(content)
 
@@ -126,6 +126,7 @@ def convert(
     """
     from poolwise import traces
     from poolwise.cli.console import out as console
+    from poolwise.cli.output import provenance, write_provenance
     from poolwise.errors import InputError
 
     options = _options(
@@ -147,6 +148,7 @@ def convert(
         _tell(workload.excluded, "excluded")
         _tell(workload.repaired, "repaired")
         rows = len(workload)
+    write_provenance(out, provenance(None, [trace]))
     console.print(f"{out}: {rows:,} jobs", markup=False, highlight=False, soft_wrap=True)
 
 

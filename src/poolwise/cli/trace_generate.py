@@ -22,6 +22,7 @@ def generate(
     set_: Annotated[list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="A setting; may be repeated.")] = None,
 ) -> None:
     """Draw a workload from a model and write it as a job table; says on stderr what is in it."""
+    from poolwise.cli.output import provenance, write_provenance
     from poolwise.files import check_writable
     from poolwise.studies.study import parse_setting
     from poolwise.traces import write_table
@@ -34,6 +35,7 @@ def generate(
     generator = configure(name, **settings)
     workload = generator.generate()
     write_table(workload, out)
+    write_provenance(out, provenance(getattr(generator, "seed", None), []))
     _print_summary(workload, generator.nodes, out)
 
 

@@ -6,13 +6,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from poolwise.api import SPARSE_SHARE
 from poolwise.units import format_memory
 
 if TYPE_CHECKING:
     from poolwise.studies.results import CellResult, StudyResult
-
-SPARSE_SHARE = 0.05
-"""A result in which fewer jobs than this share need remote memory says so: pools can hardly matter there."""
 
 
 def notes(result: StudyResult) -> list[str]:
