@@ -116,7 +116,7 @@ def test_time_without_end_is_refused() -> None:
 
 
 def test_each_kernel_is_compiled_for_one_kind_of_arrays() -> None:
-    from poolwise.kernels.replay import replay, unfold
+    from poolwise.kernels.list_scheduling.replay import replay, unfold
 
     for order in (FCFS(), SJF()):
         simulate(MACHINE, JOBS, ListScheduler(order=order), engine="compiled")
@@ -125,11 +125,11 @@ def test_each_kernel_is_compiled_for_one_kind_of_arrays() -> None:
 
 
 def test_compiling_is_announced(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
-    marked: list[bool] = []
-    monkeypatch.setattr(jit, "is_compiled", lambda: False)
-    monkeypatch.setattr(jit, "mark_compiled", lambda: marked.append(True))
+    marked: list[str] = []
+    monkeypatch.setattr(jit, "is_compiled", lambda family: False)
+    monkeypatch.setattr(jit, "mark_compiled", marked.append)
     compiled.load.cache_clear()
     with caplog.at_level(logging.WARNING):
         compiled.load()
     assert "once for this version" in caplog.text
-    assert marked == [True]
+    assert marked == ["list_scheduling"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -25,17 +26,27 @@ def test_folder_is_the_users_and_named_by_the_sources(
 ) -> None:
     monkeypatch.delenv("NUMBA_CACHE_DIR", raising=False)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    first = jit.folder()
+    first = jit.folder("list_scheduling")
     assert first.parent == tmp_path / "poolwise"
     assert first.is_dir()
     copied = tmp_path / "kernels"
     shutil.copytree(Path(jit.__file__).parent, copied)
     monkeypatch.setattr(jit, "__file__", str(copied / "jit.py"))
     jit.folder.cache_clear()
-    assert jit.folder() == first
-    (copied / "racks.py").write_text((copied / "racks.py").read_text() + "\n")
+    (copied / "batch" / "fill.py").write_text("")
+    assert jit.folder("list_scheduling") == first  # another family's sources do not matter
+    changed = copied / "list_scheduling" / "racks.py"
+    changed.write_text(changed.read_text() + "\n")
     jit.folder.cache_clear()
-    assert jit.folder() != first
+    assert jit.folder("list_scheduling") != first
+
+
+def test_no_family_imports_another() -> None:
+    kernels = Path(jit.__file__).parent
+    for family in (folder for folder in kernels.iterdir() if (folder / "__init__.py").is_file()):
+        for source in family.glob("*.py"):
+            imported = re.findall(r"poolwise\.kernels\.(\w+)", source.read_text())
+            assert set(imported) <= {"jit", family.name}, source
 
 
 def test_a_folder_that_cannot_be_written_is_replaced_with_a_warning(
@@ -45,7 +56,7 @@ def test_a_folder_that_cannot_be_written_is_replaced_with_a_warning(
     monkeypatch.delenv("NUMBA_CACHE_DIR", raising=False)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     with pytest.warns(UserWarning, match="cannot be written"):
-        folder = jit.folder()
+        folder = jit.folder("list_scheduling")
     assert folder.is_dir()
     assert tmp_path not in folder.parents
     shutil.rmtree(folder.parent)

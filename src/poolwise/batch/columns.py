@@ -19,8 +19,8 @@ from poolwise.batch.assignment import Solution
 from poolwise.batch.costs import costs_of
 from poolwise.batch.method import Limit
 from poolwise.batch.search import Guide, Late, Packing, assignment_of
-from poolwise.kernels.batch_fill import Costs, cost
-from poolwise.kernels.batch_price import price_out
+from poolwise.kernels.batch.fill import Costs, cost
+from poolwise.kernels.batch.price import price_out
 from poolwise.optimize.linear import LinearProgram
 
 SMOOTHING = 0.5

@@ -7,7 +7,7 @@ import numpy as np
 from poolwise.arrays import FloatArray, IntArray
 from poolwise.batch.problem import Problem
 from poolwise.errors import InputError
-from poolwise.kernels.batch_fill import Costs
+from poolwise.kernels.batch.fill import Costs
 
 
 def costs_of(problem: Problem, outside: float = 0.0) -> Costs:

@@ -17,8 +17,8 @@ from poolwise.batch.method import Limit, Method
 from poolwise.batch.problem import Problem
 from poolwise.batch.search import HOT, LARGE, Guide, Late, Packing, assignment_of, fit, improve, most_items, rebuild, squeeze
 from poolwise.batch.shrink import place_most
-from poolwise.kernels.batch_fill import Costs
-from poolwise.kernels.batch_search import best_fit, total
+from poolwise.kernels.batch.fill import Costs
+from poolwise.kernels.batch.search import best_fit, total
 
 MOVES_PER_SECOND = 350_000
 """Moves of annealing for each second of time limit: the same number on every machine, so that answers are the same. The

@@ -10,9 +10,9 @@ import numpy as np
 from poolwise.arrays import FloatArray, IntArray
 from poolwise.batch.assignment import Assignment
 from poolwise.batch.problem import Problem
-from poolwise.kernels.batch_fill import Costs, shares
-from poolwise.kernels.batch_guide import guide, priced
-from poolwise.kernels.batch_search import Bins, anneal, best_fit, empty_bins, put, refresh, total
+from poolwise.kernels.batch.fill import Costs, shares
+from poolwise.kernels.batch.guide import guide, priced
+from poolwise.kernels.batch.search import Bins, anneal, best_fit, empty_bins, put, refresh, total
 
 TRIES = (0.99, 0.95)
 """Best fit is tried at these shares of the guiding prices: the whole price leaves ties."""

@@ -13,8 +13,8 @@ from poolwise.model import Placement, Queue, Run, Snapshot
 from poolwise.model.runs import RunTable
 
 if TYPE_CHECKING:
-    from poolwise.kernels.state import Queue as Waiting
-    from poolwise.kernels.state import Racks, Runs
+    from poolwise.kernels.list_scheduling.state import Queue as Waiting
+    from poolwise.kernels.list_scheduling.state import Racks, Runs
 
 
 class Asker:
@@ -36,7 +36,7 @@ class Asker:
 
     def answer(self, key: FloatArray, waiting: Waiting, racks: Racks, runs: Runs, now: IntArray) -> None:
         """Write the keys of the waiting jobs for the pass that is about to be made."""
-        from poolwise.kernels import state
+        from poolwise.kernels.list_scheduling import state
 
         self._follow_queue(waiting, runs, int(now[state.NEXT]), int(now[state.STARTED]), int(now[state.PASSES]) - 1)
         self._follow_runs(runs, int(now[state.STARTED]), runs.ending[: int(now[state.RUNNING])])

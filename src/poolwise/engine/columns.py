@@ -20,8 +20,8 @@ from poolwise.policies.placement.racks import RackPlacement
 from poolwise.schedulers.list import ListScheduler
 
 if TYPE_CHECKING:
-    from poolwise.kernels.state import Index, Jobs, Order, Profile, Racks, Rules, Runs, Tree
-    from poolwise.kernels.state import Queue as Waiting
+    from poolwise.kernels.list_scheduling.state import Index, Jobs, Order, Profile, Racks, Rules, Runs, Tree
+    from poolwise.kernels.list_scheduling.state import Queue as Waiting
 
 DEEP_QUEUE = 128
 """Waiting jobs beyond which an index may pay; below, scanning them is cheaper than keeping one up to date."""
@@ -75,8 +75,8 @@ class Columns:
 
     def arrays(self, warm_up: int, per_event: bool) -> Arrays:
         """Lay out everything that a replay starts from."""
-        from poolwise.kernels import state
-        from poolwise.kernels.index import empty_index, plant
+        from poolwise.kernels.list_scheduling import state
+        from poolwise.kernels.list_scheduling.index import empty_index, plant
 
         n = len(self.workload)
         able = self._able()
@@ -103,7 +103,7 @@ class Columns:
 
     def profile(self, size: int) -> Profile:
         """Return a profile with room for so many instants."""
-        from poolwise.kernels.state import Profile
+        from poolwise.kernels.list_scheduling.state import Profile
 
         n_rack = len(self.machine.racks.nodes)
         free, pool = np.zeros((size, n_rack), dtype=np.int64), np.zeros((size, n_rack), dtype=np.int64)
@@ -136,7 +136,7 @@ class Columns:
         return np.concatenate([self.placement.screen(some, full, self.empty) for some in blocks])
 
     def _jobs(self, able: BoolArray) -> Jobs:
-        from poolwise.kernels.state import Jobs
+        from poolwise.kernels.list_scheduling.state import Jobs
 
         workload, local = self.workload, self.machine.local_memory
         remote = np.maximum(workload.memory - local, 0)
@@ -174,7 +174,7 @@ class Columns:
 
     def _order(self, able: BoolArray) -> Order:
         """Say how the keys follow, and give those that never change."""
-        from poolwise.kernels.state import ASKED, CUBIC, LINEAR, STATIC, Order
+        from poolwise.kernels.list_scheduling.state import ASKED, CUBIC, LINEAR, STATIC, Order
 
         order, workload, none = self.scheduler.order, self.workload, _fixed(np.zeros(0))
         key, submit = np.zeros(len(workload)), _fixed(workload.submit)
@@ -204,7 +204,7 @@ class Columns:
         return divisor
 
     def _rules(self, warm_up: int, per_event: bool) -> Rules:
-        from poolwise.kernels import state
+        from poolwise.kernels.list_scheduling import state
 
         backfill = self.scheduler.backfill
         code = state.CONSERVATIVE if isinstance(backfill, Conservative) else state.NONE
@@ -217,7 +217,7 @@ class Columns:
         return state.Rules(self.placement.scope == "system", code, spread, believed, warm_up, per_event)
 
     def _racks(self) -> Racks:
-        from poolwise.kernels.state import Racks
+        from poolwise.kernels.list_scheduling.state import Racks
 
         layout, capacity = self.machine.racks, self.machine.capacity
         free = capacity[layout.nodes, layout.node_column].copy()

@@ -33,12 +33,13 @@ from poolwise.schedulers.warm_up import WarmUp
 from poolwise.units import SECOND
 
 if TYPE_CHECKING:
-    from poolwise.kernels.state import Runs
+    from poolwise.kernels.list_scheduling.state import Runs
 
 log = logging.getLogger(__name__)
 
 BACKFILLS = (NoBackfill, Easy, EasyNoExtra, Conservative)
 MODELS = (Ideal, RemoteMemory)
+FAMILY = "list_scheduling"  # of kernels
 
 
 def unsupported(
@@ -130,9 +131,9 @@ def _replay(
     estimate: PerformanceModel,
     pass_per_event: bool,
 ) -> Schedule:
-    from poolwise.kernels import state
-    from poolwise.kernels.index import lay_out, plant
-    from poolwise.kernels.replay import replay as go_on
+    from poolwise.kernels.list_scheduling import state
+    from poolwise.kernels.list_scheduling.index import lay_out, plant
+    from poolwise.kernels.list_scheduling.replay import replay as go_on
 
     warm_up = scheduler.jobs if isinstance(scheduler, WarmUp) else 0
     then = scheduler.then if isinstance(scheduler, WarmUp) else scheduler
@@ -165,13 +166,13 @@ def load() -> None:
     """
     from poolwise.kernels.jit import is_compiled, mark_compiled
 
-    known, begun = is_compiled(), time.perf_counter()
+    known, begun = is_compiled(FAMILY), time.perf_counter()
     if not known:
         log.warning("compiling the simulation kernels, once for this version on this computer: about half a minute")
     second = np.full(2, SECOND, dtype=np.int64)
     _replay(Machine.flat(1), Workload.of(second, second), ListScheduler(), Ideal(), Ideal(), False)  # reaches all of them
     if not known:
-        mark_compiled()
+        mark_compiled(FAMILY)
         log.warning("kernels compiled in %.0f s", time.perf_counter() - begun)
 
 
@@ -187,8 +188,8 @@ def _enlarged(runs: Runs, rows: int) -> Runs:
 
 def _schedule(columns: Columns, runs: Runs, where: IntArray, now: IntArray) -> Schedule:
     """Turn the record into a schedule."""
-    from poolwise.kernels import state
-    from poolwise.kernels.replay import unfold
+    from poolwise.kernels.list_scheduling import state
+    from poolwise.kernels.list_scheduling.replay import unfold
 
     count, layout = int(now[state.STARTED]), columns.machine.racks
     offset = np.zeros(count + 1, dtype=np.int64)

@@ -1,7 +1,8 @@
 """The one way a kernel is compiled, and the folder that keeps what was compiled.
 
-Numba notices a change of the file that holds a function, but not of the files it calls into. So the folder is named by a
-hash of all kernel sources together with the versions of Numba and NumPy and the CPU: a kernel in it is never stale.
+Numba notices a change of the file that holds a function, but not of the files it calls into. So each family of kernels
+(a folder of this package) has a folder named by a hash of all its sources together with the versions of Numba and NumPy
+and the CPU: a kernel in it is never stale.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ config: Any = numba.config
 
 
 def kernel(function: F) -> F:
-    """Decorate a function to be compiled at its first call and kept in `folder()`.
+    """Decorate a function to be compiled at its first call and kept in the folder of its family.
 
     No fastmath: the float64 operations stay in their order and are not contracted into fused multiply-adds, because
     priorities and slowdowns must have the same bits in every engine. Division follows NumPy: no test for a zero divisor.
@@ -50,7 +51,7 @@ def step(function: F) -> F:
 
 def _kept(function: F, **options: bool) -> F:
     before = config.CACHE_DIR
-    config.CACHE_DIR = str(folder())
+    config.CACHE_DIR = str(folder(Path(function.__code__.co_filename).parent.name))
     try:
         return cast(F, njit(cache=True, error_model="numpy", **options)(function))
     finally:
@@ -58,9 +59,9 @@ def _kept(function: F, **options: bool) -> F:
 
 
 @cache
-def folder() -> Path:
-    """Folder of the compiled kernels; a temporary one, with a warning, where the user's cache cannot be written."""
-    name = f"kernels-{_fingerprint()}"
+def folder(family: str) -> Path:
+    """Folder of a family's compiled kernels; a temporary one, with a warning, where the user's cache cannot be written."""
+    name = f"{family}-{_fingerprint(family)}"
     wanted = _cache_root() / "poolwise" / name
     try:
         wanted.mkdir(parents=True, exist_ok=True)
@@ -75,18 +76,18 @@ def folder() -> Path:
         return instead
 
 
-def is_compiled() -> bool:
-    """Whether a process has compiled all kernels before and left its mark."""
-    return bool(config.DISABLE_JIT) or _mark().is_file()
+def is_compiled(family: str) -> bool:
+    """Whether a process has compiled all kernels of a family before and left its mark."""
+    return bool(config.DISABLE_JIT) or _mark(family).is_file()
 
 
-def mark_compiled() -> None:
+def mark_compiled(family: str) -> None:
     """Leave the mark that `is_compiled` looks for."""
-    _mark().touch()
+    _mark(family).touch()
 
 
-def _mark() -> Path:
-    return folder() / "complete"
+def _mark(family: str) -> Path:
+    return folder(family) / "complete"
 
 
 def _cache_root() -> Path:
@@ -96,9 +97,10 @@ def _cache_root() -> Path:
     return Path.home() / ".cache"
 
 
-def _fingerprint() -> str:
+def _fingerprint(family: str) -> str:
     digest = hashlib.sha256()
-    for source in sorted(Path(__file__).parent.glob("*.py")):
+    here = Path(__file__)
+    for source in (here, *sorted((here.parent / family).glob("*.py"))):
         digest.update(source.name.encode() + b"\0" + source.read_bytes() + b"\0")
     cpu = f"{llvmlite.binding.get_host_cpu_name()} {llvmlite.binding.get_host_cpu_features().flatten()}"
     for part in (numba.__version__, np.__version__, llvmlite.__version__, cpu):

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from poolwise.arrays import IntArray
 from poolwise.kernels.jit import step
-from poolwise.kernels.order import comes_before, lasts
-from poolwise.kernels.state import NEVER, Order, Tree
+from poolwise.kernels.list_scheduling.order import comes_before, lasts
+from poolwise.kernels.list_scheduling.state import NEVER, Order, Tree
 
 
 @step

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from poolwise.arrays import IntArray
-from poolwise.kernels import heap
 from poolwise.kernels.jit import step
-from poolwise.kernels.racks import copy, expected, fits, runtime, total
-from poolwise.kernels.state import (
+from poolwise.kernels.list_scheduling import heap
+from poolwise.kernels.list_scheduling.racks import copy, expected, fits, runtime, total
+from poolwise.kernels.list_scheduling.state import (
     HEAD,
     NEVER,
     NONE,

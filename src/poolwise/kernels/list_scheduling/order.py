@@ -6,7 +6,7 @@ The float64 operations stand in the order of `policies.order.priorities`; nothin
 from __future__ import annotations
 
 from poolwise.kernels.jit import step
-from poolwise.kernels.state import CUBIC, LINEAR, NEVER, Order
+from poolwise.kernels.list_scheduling.state import CUBIC, LINEAR, NEVER, Order
 
 MARGIN = 1e-12
 """Relative lead under which rounding (some 1e-15) might decide: no certificate is given then."""

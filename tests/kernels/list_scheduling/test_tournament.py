@@ -9,11 +9,11 @@ from hypothesis import strategies as st
 
 from poolwise.arrays import FloatArray
 from poolwise.engine.compiled import load
-from poolwise.kernels.index import lay_out, plant
 from poolwise.kernels.jit import entry, kernel
-from poolwise.kernels.order import key
-from poolwise.kernels.state import CUBIC, LINEAR, STATIC, Order
-from poolwise.kernels.tournament import first_of, put
+from poolwise.kernels.list_scheduling.index import lay_out, plant
+from poolwise.kernels.list_scheduling.order import key
+from poolwise.kernels.list_scheduling.state import CUBIC, LINEAR, STATIC, Order
+from poolwise.kernels.list_scheduling.tournament import first_of, put
 
 SECOND = 1_000_000_000
 

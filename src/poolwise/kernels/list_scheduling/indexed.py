@@ -8,12 +8,12 @@ asked exactly (`easy.try_start`), once, at its turn.
 from __future__ import annotations
 
 from poolwise.arrays import IntArray
-from poolwise.kernels.easy import spare, try_start
 from poolwise.kernels.jit import step
-from poolwise.kernels.order import comes_before
-from poolwise.kernels.racks import fits, place, total
-from poolwise.kernels.runs import reserve, start
-from poolwise.kernels.state import (
+from poolwise.kernels.list_scheduling.easy import spare, try_start
+from poolwise.kernels.list_scheduling.order import comes_before
+from poolwise.kernels.list_scheduling.racks import fits, place, total
+from poolwise.kernels.list_scheduling.runs import reserve, start
+from poolwise.kernels.list_scheduling.state import (
     CLASSES,
     HEAD,
     NONE,
@@ -29,8 +29,8 @@ from poolwise.kernels.state import (
     Runs,
     Tree,
 )
-from poolwise.kernels.tournament import as_long_as, clear, decide, first_of, put
-from poolwise.kernels.waiting import leave
+from poolwise.kernels.list_scheduling.tournament import as_long_as, clear, decide, first_of, put
+from poolwise.kernels.list_scheduling.waiting import leave
 
 # Index.offer: all jobs of the class; those that may end in time; those only as long as nothing starts
 UNKNOWN, ALL, IN_TIME, PAUSED = range(4)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from poolwise.arrays import IntArray
 from poolwise.kernels.jit import step
-from poolwise.kernels.state import PASSES, WAITING, Queue
+from poolwise.kernels.list_scheduling.state import PASSES, WAITING, Queue
 
 
 @step

@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from poolwise.arrays import FloatArray
-from poolwise.kernels.batch_fill import Costs
+from poolwise.kernels.batch.fill import Costs
 from poolwise.kernels.jit import kernel
 
 

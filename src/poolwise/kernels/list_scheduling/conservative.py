@@ -6,13 +6,26 @@ Source: specs of the memory pools, "Backfilling"; `policies.backfill.conservativ
 from __future__ import annotations
 
 from poolwise.arrays import IntArray
-from poolwise.kernels import heap
 from poolwise.kernels.jit import step
-from poolwise.kernels.order import key
-from poolwise.kernels.racks import copy, expected, fits, place
-from poolwise.kernels.runs import release, start
-from poolwise.kernels.state import OVERDUE, ROWS, RUNNING, TIME, WAITING, Jobs, Order, Profile, Queue, Racks, Rules, Runs
-from poolwise.kernels.waiting import leave
+from poolwise.kernels.list_scheduling import heap
+from poolwise.kernels.list_scheduling.order import key
+from poolwise.kernels.list_scheduling.racks import copy, expected, fits, place
+from poolwise.kernels.list_scheduling.runs import release, start
+from poolwise.kernels.list_scheduling.state import (
+    OVERDUE,
+    ROWS,
+    RUNNING,
+    TIME,
+    WAITING,
+    Jobs,
+    Order,
+    Profile,
+    Queue,
+    Racks,
+    Rules,
+    Runs,
+)
+from poolwise.kernels.list_scheduling.waiting import leave
 
 
 @step

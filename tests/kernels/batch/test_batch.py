@@ -11,8 +11,8 @@ from batch.strategies import fill, problems
 from poolwise.batch.columns import set_cost
 from poolwise.batch.costs import costs_of
 from poolwise.batch.search import Guide, fit, improve, most_items, rebuild, split
-from poolwise.kernels.batch_price import price_out
-from poolwise.kernels.batch_search import total
+from poolwise.kernels.batch.price import price_out
+from poolwise.kernels.batch.search import total
 
 
 @settings(max_examples=40, deadline=None)

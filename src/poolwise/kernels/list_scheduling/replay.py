@@ -7,13 +7,13 @@ is called again: all its state is in the arrays.
 from __future__ import annotations
 
 from poolwise.arrays import IntArray
-from poolwise.kernels.conservative import conserve, has_instants
-from poolwise.kernels.easy import any_fits, scan
-from poolwise.kernels.indexed import forget, insert, search
 from poolwise.kernels.jit import entry, step
-from poolwise.kernels.racks import place
-from poolwise.kernels.runs import end_first, has_room, start
-from poolwise.kernels.state import (
+from poolwise.kernels.list_scheduling.conservative import conserve, has_instants
+from poolwise.kernels.list_scheduling.easy import any_fits, scan
+from poolwise.kernels.list_scheduling.indexed import forget, insert, search
+from poolwise.kernels.list_scheduling.racks import place
+from poolwise.kernels.list_scheduling.runs import end_first, has_room, start
+from poolwise.kernels.list_scheduling.state import (
     ASK,
     ASKED,
     ASKED_PASS,
@@ -51,7 +51,7 @@ from poolwise.kernels.state import (
     Runs,
     Tree,
 )
-from poolwise.kernels.waiting import join
+from poolwise.kernels.list_scheduling.waiting import join
 
 
 @entry

@@ -10,7 +10,7 @@ import math
 
 from poolwise.arrays import IntArray
 from poolwise.kernels.jit import step
-from poolwise.kernels.state import MEAN, PAPER, Jobs
+from poolwise.kernels.list_scheduling.state import MEAN, PAPER, Jobs
 
 
 @step

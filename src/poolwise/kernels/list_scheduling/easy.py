@@ -7,13 +7,27 @@ Source: specs of the memory pools, "Backfilling"; `policies.backfill.easy`.
 from __future__ import annotations
 
 from poolwise.arrays import FloatArray, IntArray
-from poolwise.kernels import heap
 from poolwise.kernels.jit import step
-from poolwise.kernels.order import key
-from poolwise.kernels.racks import expected, fits, place, total
-from poolwise.kernels.runs import reserve, start
-from poolwise.kernels.state import EASY, HEAD, NEVER, NONE, SHADOW, TIME, WAITING, Jobs, Order, Queue, Racks, Rules, Runs
-from poolwise.kernels.waiting import leave
+from poolwise.kernels.list_scheduling import heap
+from poolwise.kernels.list_scheduling.order import key
+from poolwise.kernels.list_scheduling.racks import expected, fits, place, total
+from poolwise.kernels.list_scheduling.runs import reserve, start
+from poolwise.kernels.list_scheduling.state import (
+    EASY,
+    HEAD,
+    NEVER,
+    NONE,
+    SHADOW,
+    TIME,
+    WAITING,
+    Jobs,
+    Order,
+    Queue,
+    Racks,
+    Rules,
+    Runs,
+)
+from poolwise.kernels.list_scheduling.waiting import leave
 
 
 @step

@@ -11,7 +11,7 @@ import math
 import numpy as np
 
 from poolwise.arrays import BoolArray, IntArray
-from poolwise.kernels.state import NEVER, Index, Tree
+from poolwise.kernels.list_scheduling.state import NEVER, Index, Tree
 
 
 def empty_index() -> Index:

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from poolwise.arrays import FloatArray, IntArray
-from poolwise.kernels.batch_fill import Costs, cost
+from poolwise.kernels.batch.fill import Costs, cost
 from poolwise.kernels.jit import kernel
 
 FREE = 1e-9

@@ -1,0 +1,1 @@
+"""Kernels of batch placement: costs, best fit, local search, pricing."""
