@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: help setup kernels test lint demo bench format clean
+.PHONY: help setup kernels test lint demo bench docs format clean
 .DEFAULT_GOAL := help
 
 help: ## list the targets
@@ -34,6 +34,9 @@ demo: setup ## the main job on the CERIT-SC log: a table, and a report to open i
 
 bench: setup ## benchmarks, as ratios in one run
 	$(BIN)/python -m benchmarks
+
+docs: setup ## the documentation as a site, in results/site
+	$(BIN)/mkdocs build --quiet
 
 format: setup ## format and fix
 	$(BIN)/ruff format .

@@ -21,6 +21,10 @@ _QUANTILES = {"min": 0.0, "5%": 0.05, "25%": 0.25, "50%": 0.5, "75%": 0.75, "95%
 def read(path: str | Path, machine: Machine, format: str = "auto", **options: Any) -> Workload:
     """Read a trace for a machine.
 
+    On a machine that has no memory anywhere, such as `Machine.flat`, memory is no part of the question: the jobs do not ask
+    for it, and those that would have are counted as repaired. Raises InputError for a file that cannot be read and for
+    options that the format does not have.
+
     Parameters
     ----------
     path
@@ -29,11 +33,6 @@ def read(path: str | Path, machine: Machine, format: str = "auto", **options: An
         A registered format, "module:Name" or "file.py:Name"; "auto" asks each registered one whether it knows the file.
     options
         Fields of the format, such as `extra_columns=3` for "swf".
-
-    On a machine that has no memory anywhere, such as `Machine.flat`, memory is no part of the question: the jobs do not ask
-    for it, and those that would have are counted as repaired.
-
-    Raises InputError for a file that cannot be read and for options that the format does not have.
     """
     path = catalog.resolve("traces", path)
     workload = choose(path, format, **options).read(path, machine)

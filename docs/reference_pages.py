@@ -1,0 +1,71 @@
+"""Write the reference from the API itself while the site is built (`make docs`): it cannot name what is not there.
+
+One page for what `import poolwise` offers, one for the interfaces, one for the model, and one for each registered group
+with the names that study files and the command line use.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from importlib import import_module
+from inspect import isclass, isfunction
+
+import poolwise
+from mkdocs.config.defaults import MkDocsConfig
+from mkdocs.structure.files import File, Files
+from poolwise import registry
+
+GROUP_TITLES = {
+    "orders": "Queue orders",
+    "backfills": "Backfilling",
+    "placements": "Placement",
+    "models": "Performance models",
+    "schedulers": "Schedulers",
+    "formats": "Trace formats",
+    "generators": "Workload generators",
+    "reproductions": "Reproductions",
+}
+"""What a group is called where its name alone would be too short."""
+
+
+def on_files(files: Files, config: MkDocsConfig) -> Files:
+    """Add the pages (called by MkDocs)."""
+    for name, text in pages():
+        files.append(File.generated(config, f"reference/api/{name}.md", content=text))
+    return files
+
+
+def pages() -> Iterator[tuple[str, str]]:
+    """Yield (name, Markdown) of every page; what stands on several is described once, where it belongs most."""
+    model = import_module("poolwise.model")
+    homes = {"model": [getattr(model, name) for name in model.__all__]}
+    homes |= {group: [registry.find(group, name) for name in registry.names(group)] for group in registry.GROUPS}
+    known = {_path(thing) for things in homes.values() for thing in things}
+    yield "model", _page("Model", [f"::: {path}" for path in sorted({_path(thing) for thing in homes.pop("model")} - {""})])
+    for group, things in homes.items():
+        blocks = [_named(name, thing) for name, thing in zip(registry.names(group), things, strict=True)]
+        yield group, _page(GROUP_TITLES.get(group, group.capitalize()), blocks)
+    yield "interfaces", _page("Interfaces", ["::: poolwise.interfaces"])
+    yield "metrics", _page("Metrics", ["| metric | what it says | unit | better |\n|---|---|---|---|\n" + "\n".join(_metrics())])
+    public = {name: _path(getattr(poolwise, name)) for name in poolwise.__all__}
+    elsewhere = [f"- [`poolwise.{name}`][{path}]" for name, path in public.items() if path and path in known]
+    elsewhere.append("- `poolwise.METRICS`: [every metric](metrics.md)")
+    here = [f"::: {path}" for path in public.values() if path and path not in known]
+    yield "python", _page("What `import poolwise` offers", ["\n".join(elsewhere), *here])
+
+
+def _metrics() -> list[str]:
+    return [f"| `{name}` | {metric.description} | {metric.unit} | {metric.better} |" for name, metric in poolwise.METRICS.items()]
+
+
+def _page(title: str, blocks: list[str]) -> str:
+    return "\n\n".join([f"# {title}", *blocks]) + "\n"
+
+
+def _named(name: str, thing: object) -> str:
+    return f"## `{name}`\n\n::: {_path(thing) or _path(type(thing))}\n    options:\n      heading_level: 3"
+
+
+def _path(thing: object) -> str:
+    """Dotted path of a class or function, "" for anything else."""
+    return f"{thing.__module__}.{thing.__qualname__}" if isclass(thing) or isfunction(thing) else ""

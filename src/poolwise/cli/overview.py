@@ -1,0 +1,35 @@
+"""`poolwise overview`: several reproductions on one page."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import typer
+
+
+def overview(
+    results: list[Path] = typer.Argument(
+        help="Results of `poolwise reproduce`: folders, or comparison files named after the reproduction."
+    ),
+    out: Path | None = typer.Option(None, help="Write the page (Markdown) to a file instead of the screen."),
+) -> None:
+    """Sum up reproductions: how many published values and claims hold, and every one that does not, with the reason."""
+    from poolwise import registry
+    from poolwise.files import check_writable, write_whole
+    from poolwise.report.overview import overview as page
+    from poolwise.report.overview import read_comparison
+
+    known = registry.names("reproductions")
+    titles = {name: registry.find("reproductions", name).title for name in known}
+    files = {(path.name if path.is_dir() else path.stem): path / "comparison.csv" if path.is_dir() else path for path in results}
+    text = page({name: read_comparison(path) for name, path in files.items()}, titles)
+    if out is None:
+        typer.echo(text, nl=False)
+    else:
+        check_writable(out)
+        write_whole(out, text.encode())
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command()(overview)

@@ -1,0 +1,80 @@
+"""All reproductions on one page: how many claims hold, and every one that does not, with its reason."""
+
+from __future__ import annotations
+
+import csv
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+from poolwise.errors import InputError
+from poolwise.studies.comparison import COLUMNS
+
+Comparison = list[dict[str, str]]
+"""Rows of a comparison.csv, column -> text."""
+
+_HEAD = """# Reproductions
+
+Each published value and claim is a row of a claims file that was fixed before anything ran; whether it holds is computed from
+the row by its rule. "Shown" rows are only to be looked at. This page is made from the `comparison.csv` of full runs of
+`poolwise reproduce` by `poolwise overview`; nothing in it is written by hand.
+"""
+
+
+def read_comparison(path: Path) -> Comparison:
+    """Read a comparison.csv; raises InputError where it is not one."""
+    if not path.is_file():
+        raise InputError("no such file", file=path, remedy="give a comparison.csv, or the folder of a reproduction")
+    with path.open(newline="", encoding="utf-8") as file:
+        table = csv.DictReader(file)
+        rows = list(table)
+        if tuple(table.fieldnames or ()) != COLUMNS:
+            raise InputError("this is not a comparison.csv", file=path, line=1, remedy=f"its columns are {', '.join(COLUMNS)}")
+    return rows
+
+
+def overview(comparisons: Mapping[str, Comparison], titles: Mapping[str, str]) -> str:
+    """Markdown of the page.
+
+    Parameters
+    ----------
+    comparisons
+        Name of a reproduction -> its rows.
+    titles
+        Name -> title; the name itself where it is missing.
+    """
+    lines = [_HEAD, "| paper | rows | judged | hold | do not | not measured | shown |", "|---|---|---|---|---|---|---|"]
+    for name, rows in comparisons.items():
+        count = Counter(row["holds"] for row in rows)
+        judged = count["true"] + count["false"]
+        cells = [len(rows), judged, count["true"], count["false"], count["not_measured"], count["shown"]]
+        lines.append(f"| {titles.get(name, name)} | {' | '.join(map(str, cells))} |")
+    for name, rows in comparisons.items():
+        lines += ["", f"## {titles.get(name, name)}", "", f"`poolwise reproduce {name}`", "", *_failing(rows)]
+    return "\n".join(lines) + "\n"
+
+
+def _failing(rows: Comparison) -> Iterable[str]:
+    """Describe the rows that do not hold, each reason once, most rows first."""
+    by_reason: dict[str, Comparison] = {}
+    for row in rows:
+        if row["holds"] == "false":
+            by_reason.setdefault(row["note"] or "No reason is known.", []).append(row)
+    if not by_reason:
+        yield "Every claim that was judged holds."
+        return
+    for reason, failing in sorted(by_reason.items(), key=lambda item: -len(item[1])):
+        yield f"**{len(failing)} {'row' if len(failing) == 1 else 'rows'}:** {_escaped(reason)}"
+        yield ""
+        yield "| artifact | condition | metric | published | measured | 95 % interval |"
+        yield "|---|---|---|---|---|---|"
+        for row in failing:
+            interval = f"{row['ci95_low']} to {row['ci95_high']}" if row["ci95_low"] else ""
+            metric = f"{row['metric']} ({row['unit']})" if row["unit"] else row["metric"]
+            cells = (row["artifact"], row["condition"], metric, row["published"], row["measured"], interval)
+            yield f"| {' | '.join(_escaped(cell) for cell in cells)} |"
+        yield ""
+
+
+def _escaped(text: str) -> str:
+    return text.replace("|", "\\|").replace("<", "&lt;").replace("*", "\\*")
