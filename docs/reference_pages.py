@@ -10,9 +10,10 @@ from collections.abc import Iterator
 from importlib import import_module
 from inspect import isclass, isfunction
 
-import poolwise
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
+
+import poolwise
 from poolwise import registry
 
 GROUP_TITLES = {
@@ -46,7 +47,7 @@ def pages() -> Iterator[tuple[str, str]]:
         blocks = [_named(name, thing) for name, thing in zip(registry.names(group), things, strict=True)]
         yield group, _page(GROUP_TITLES.get(group, group.capitalize()), blocks)
     yield "interfaces", _page("Interfaces", ["::: poolwise.interfaces"])
-    yield "metrics", _page("Metrics", ["| metric | what it says | unit | better |\n|---|---|---|---|\n" + "\n".join(_metrics())])
+    yield "metrics", _page("Metrics", [_metrics()])
     public = {name: _path(getattr(poolwise, name)) for name in poolwise.__all__}
     elsewhere = [f"- [`poolwise.{name}`][{path}]" for name, path in public.items() if path and path in known]
     elsewhere.append("- `poolwise.METRICS`: [every metric](metrics.md)")
@@ -54,8 +55,9 @@ def pages() -> Iterator[tuple[str, str]]:
     yield "python", _page("What `import poolwise` offers", ["\n".join(elsewhere), *here])
 
 
-def _metrics() -> list[str]:
-    return [f"| `{name}` | {metric.description} | {metric.unit} | {metric.better} |" for name, metric in poolwise.METRICS.items()]
+def _metrics() -> str:
+    rows = [f"| `{name}` | {m.description} | {m.unit} | {m.better} |" for name, m in poolwise.METRICS.items()]
+    return "\n".join(["| metric | what it says | unit | better |", "|---|---|---|---|", *rows])
 
 
 def _page(title: str, blocks: list[str]) -> str:

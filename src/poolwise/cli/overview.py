@@ -21,7 +21,8 @@ def overview(
 
     known = registry.names("reproductions")
     titles = {name: registry.find("reproductions", name).title for name in known}
-    files = {(path.name if path.is_dir() else path.stem): path / "comparison.csv" if path.is_dir() else path for path in results}
+    folders = {path.name: path / "comparison.csv" for path in results if path.is_dir()}
+    files = folders | {path.stem: path for path in results if not path.is_dir()}
     text = page({name: read_comparison(path) for name, path in files.items()}, titles)
     if out is None:
         typer.echo(text, nl=False)
