@@ -23,8 +23,8 @@ lint: setup ## format check, lint, types, import contracts
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-logo
 
-kernels: setup ## compile the simulation kernels once (half a minute; later starts load them)
-	$(BIN)/python -c 'from poolwise.engine import compiled; compiled.load()'
+kernels: setup ## compile all kernels once (about a minute; later starts load them)
+	$(BIN)/poolwise compile
 
 test: lint kernels ## everything CI runs
 	$(BIN)/pytest --numprocesses 2 --dist loadgroup

@@ -7,6 +7,10 @@ import platform
 import sys
 from pathlib import Path
 
+import benchmarks.dispatch  # registers its cases
+import benchmarks.flow  # registers its cases
+import benchmarks.flow_scheduler  # registers its cases
+import benchmarks.nvme_scale  # registers its case
 import benchmarks.pools  # noqa: F401  # registers its cases
 from benchmarks.case import cases
 

@@ -67,6 +67,10 @@ def peak_mb() -> float:
 
 
 def _measured(name: str) -> Figures:
-    import benchmarks.pools  # noqa: F401  # registers its cases in this process
+    import benchmarks.dispatch  # registers its cases in this process
+    import benchmarks.flow  # registers its cases in this process
+    import benchmarks.flow_scheduler  # registers its cases in this process
+    import benchmarks.nvme_scale  # registers its case in this process
+    import benchmarks.pools  # noqa: F401
 
     return {**cases[name].measure(), "peak_mb": peak_mb()}

@@ -1,26 +1,24 @@
-"""Cost per event of composing NVMe, from 1,500 workloads on 5 nodes and 10 devices to 150,000 on 500 nodes and 1,000 devices.
-
-Run as `python benchmarks/nvme_scale.py [SIZE ...]` (sizes 1, 10 and 100 by default). Seconds are of CPU, so that other work
-on the computer does not count.
-"""
+"""Composing NVMe from 1,500 workloads on 5 nodes and 10 devices to 150,000 on 500 nodes and 1,000 devices."""
 
 from __future__ import annotations
 
-import resource
 import sys
-import time
 from dataclasses import replace
+from types import FrameType
 
+from benchmarks.case import Figures, case, seconds
 from poolwise import catalog
 from poolwise.engine import simulate
-from poolwise.metrics.deadlines import missed_pct
-from poolwise.model import Machine
+from poolwise.model import Machine, Schedule
 from poolwise.performance.nvme_sharing import NvmeSharing
 from poolwise.schedulers.composition import CompositionScheduler
 from poolwise.studies.build import machine_of
 from poolwise.studies.document import Document, Origin
 from poolwise.studies.machine_file import check
 from poolwise.traces.generators.nvme_mix import NvmeMix
+
+GAP_S = 130
+"""Between arrivals on the published machine: a load of about 0.65."""
 
 
 def machine(size: int) -> Machine:
@@ -31,23 +29,47 @@ def machine(size: int) -> Machine:
     return machine_of(check(document), f"{size} x", document)
 
 
-def main(sizes: list[int]) -> None:
-    """Print a line a size."""
+def run(size: int) -> Schedule:
+    """The published scenario of high bandwidth, `size` times as many workloads in the same time."""
+    workload = replace(NvmeMix(), jobs=1500 * size, mean_gap_s=GAP_S / size).generate()
     model = NvmeSharing({"bandwidth_bound": "catalog:nvme-smufin.csv"})
-    for size in sizes:
-        # 130 s between arrivals on the published machine is a load of about 0.65
-        workload = replace(NvmeMix(), jobs=1500 * size, mean_gap_s=130 / size).generate()
-        begun = time.process_time()
-        schedule = simulate(machine(size), workload, CompositionScheduler(), truth=model).schedule
-        seconds = time.process_time() - begun
-        events = len(workload) + schedule.n_run
-        print(
-            f"{len(workload)} workloads, {5 * size} nodes, {10 * size} devices: {seconds:.1f} s CPU, "
-            f"{1e6 * seconds / events:.0f} us an event, {missed_pct(schedule):.2f} % missed, "
-            f"{resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024:.0f} MiB",
-            flush=True,
-        )
+    return simulate(machine(size), workload, CompositionScheduler(), truth=model).schedule
 
 
-if __name__ == "__main__":
-    main([int(word) for word in sys.argv[1:]] or [1, 10, 100])
+def us_per_event(size: int, repeat: int) -> float:
+    """Processor time over arrivals and ends."""
+    taken, schedule = seconds(lambda: run(size), repeat)
+    return 1e6 * taken / (len(schedule.workload) + schedule.n_run)
+
+
+def calls_per_event(size: int) -> float:
+    """Function calls over arrivals and ends: what grows here is the algorithm, not the misses of the processor's caches."""
+    calls = 0
+
+    def count(frame: FrameType, event: str, argument: object) -> None:
+        nonlocal calls
+        calls += event in ("call", "c_call")
+
+    sys.setprofile(count)
+    try:
+        schedule = run(size)
+    finally:
+        sys.setprofile(None)
+    return calls / (len(schedule.workload) + schedule.n_run)
+
+
+@case("nvme-scale", cpu_minutes=("<=", 10), calls_growth=("<=", 1.1), growth=("<=", 1.5))
+def scale() -> Figures:
+    """Cost of an event as everything grows a hundredfold."""
+    small, medium, large = us_per_event(1, 5), us_per_event(10, 2), us_per_event(100, 1)
+    few, more = calls_per_event(1), calls_per_event(10)
+    return {
+        "us_per_event_1500": small,
+        "us_per_event_15000": medium,
+        "us_per_event_150000": large,
+        "growth": large / small,
+        "calls_per_event_1500": few,
+        "calls_per_event_15000": more,
+        "calls_growth": more / few,
+        "cpu_minutes": large * 300_000 / 6e7,
+    }

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import tempfile
 from pathlib import Path
 
@@ -10,9 +9,9 @@ import numpy as np
 
 from benchmarks import naive_pools
 from benchmarks.case import Figures, case, peak_mb, seconds
-from benchmarks.workloads import LOCAL_MIB, TIB, overloaded, perlmutter, perlmutter_jobs, write_naive
+from benchmarks.workloads import LOCAL_MIB, TIB, overloaded, perlmutter, perlmutter_jobs, with_slowdown, write_naive
 from poolwise.engine import Result, compiled, simulate
-from poolwise.model import Machine, Workload
+from poolwise.model import Machine, Schedule, Workload
 from poolwise.performance.remote_memory import RemoteMemory
 from poolwise.registry import make
 from poolwise.schedulers.list import ListScheduler
@@ -63,15 +62,24 @@ def lublin() -> Figures:
     return {"seconds": spent, "ns_per_event": 1e9 * spent / (2 * len(workload)), "added_mb": peak_mb() - before}
 
 
-def throughput(load: float) -> Figures:
-    """Jobs replayed in a second of processor time, a million of them under FM and EASY with 28 TiB a rack."""
+def throughput(load: float, slowed: bool = False) -> Figures:
+    """Jobs replayed in a second of processor time, a million of them under FM and EASY with 28 TiB a rack.
+
+    The load counts node-seconds with local memory only, as the generator does; `slowed`: with the slowdown by remote memory.
+    """
     compiled.load()
-    workload = perlmutter_jobs(1_000_000, load=load)
-    spent, result = seconds(lambda: fast(perlmutter(28), workload, "fm"))
+    machine = perlmutter(28)
+    growth = with_slowdown(perlmutter_jobs(100_000), machine)
+    workload = perlmutter_jobs(1_000_000, load=load / growth if slowed else load)
+    spent, result = seconds(lambda: fast(machine, workload, "fm"))
     schedule = result.schedule
     waited = float((schedule.start - workload.submit[schedule.job]).sum(dtype=np.float64))
-    waiting = waited / float(schedule.end.max() - workload.submit[0])
-    return {"seconds": spent, "jobs_per_second": len(workload) / spent, "mean_waiting": waiting}
+    return {
+        "seconds": spent,
+        "jobs_per_second": len(workload) / spent,
+        "mean_waiting": waited / float(schedule.end.max() - workload.submit[0]),
+        "load_with_slowdown": load if slowed else load * growth,
+    }
 
 
 @case("million", jobs_per_second=(">=", 500_000), peak_mb=("<=", 1000))
@@ -80,32 +88,66 @@ def million() -> Figures:
     return throughput(0.93)
 
 
+@case("million-slowed", jobs_per_second=(">=", 500_000), peak_mb=("<=", 1000))
+def million_slowed() -> Figures:
+    """A million jobs whose load is 0.93 with their slowdown by remote memory."""
+    return throughput(0.93, slowed=True)
+
+
 @case("million-settled", jobs_per_second=(">=", 500_000), peak_mb=("<=", 1000))
 def million_settled() -> Figures:
-    """The same at load 0.8, where the queue stays short."""
+    """A million jobs at load 0.8, where the queue stays short."""
     return throughput(0.8)
 
 
-def growth(order: str) -> Figures:
-    """Exponent of the processor time an event with the depth of the queue, from hundreds to a hundred thousand jobs."""
+def growth(machine: Machine, order: str) -> Figures:
+    """Exponent of the processor time an event with the waiting jobs (mean over the starts), from a hundred to 10^5 of them.
+
+    It is the slope of a straight line through the logarithms, by least squares.
+    """
     compiled.load()
     figures: Figures = {}
+    waiting, cost = [], []
     for jobs in (200, 2_000, 20_000, 200_000):
-        workload = overloaded(jobs)
+        workload = overloaded(jobs, max(1, 20_000 // jobs), remote=machine.local_memory > 0)
         workload.log10_nodes, workload.log10_submit, workload.log10_requested  # noqa: B018  # computed before the clock runs
-        spent, _ = seconds(lambda w=workload: fast(Machine.flat(512), w, order), repeat=3)
-        figures[f"us_per_event_{jobs}"] = 1e6 * spent / (2 * jobs)
-    figures["exponent"] = math.log10(figures["us_per_event_200000"] / figures["us_per_event_2000"]) / 2
+        spent, result = seconds(lambda w=workload: fast(machine, w, order), repeat=3)
+        waiting.append(mean_waiting(result.schedule))
+        cost.append(1e6 * spent / (2 * len(workload)))
+        figures[f"waiting_{jobs}"], figures[f"us_per_event_{jobs}"] = waiting[-1], cost[-1]
+    figures["exponent"] = float(np.polyfit(np.log(waiting), np.log(cost), 1)[0])
     return figures
+
+
+def mean_waiting(schedule: Schedule) -> float:
+    """Jobs that wait when one starts, the mean over all starts."""
+    arrived, started = np.sort(schedule.workload.submit[schedule.job]), np.sort(schedule.start)
+    return float((np.searchsorted(arrived, started, side="right") - np.arange(len(started))).mean())
+
+
+FLAT = Machine.flat(512)
+POOLS = Machine.of_racks(4, 128, local=LOCAL_MIB, pool=8 * TIB)
 
 
 @case("growth-static", exponent=("<=", 0.6))
 def growth_static() -> Figures:
-    """SJF, whose keys never change."""
-    return growth("sjf")
+    """SJF, whose keys never change, on a flat machine."""
+    return growth(FLAT, "sjf")
 
 
 @case("growth-linear", exponent=("<=", 0.6))
 def growth_linear() -> Figures:
-    """FM, whose keys are linear in time."""
-    return growth("fm")
+    """FM, whose keys are linear in time, on a flat machine."""
+    return growth(FLAT, "fm")
+
+
+@case("growth-pools-static", exponent=("<=", 0.6))
+def growth_pools_static() -> Figures:
+    """SJF on racks with pools."""
+    return growth(POOLS, "sjf")
+
+
+@case("growth-pools-linear", exponent=("<=", 0.6))
+def growth_pools_linear() -> Figures:
+    """FM on racks with pools."""
+    return growth(POOLS, "fm")

@@ -9,7 +9,7 @@ import numpy as np
 
 from poolwise.draws import uniform
 from poolwise.model import Machine, Workload
-from poolwise.performance.remote_memory import sensitivity
+from poolwise.performance.remote_memory import RemoteMemory, sensitivity, sld_factor
 from poolwise.traces.generators import generate
 from poolwise.units import SECOND
 
@@ -27,18 +27,37 @@ def perlmutter_jobs(jobs: int = 13_930, load: float = 1.0, seed: int = 0) -> Wor
     return generate("perlmutter_like", jobs=jobs, load=load, seed=seed)
 
 
-def overloaded(jobs: int, processors: int = 512, seed: int = 0) -> Workload:
-    """Jobs without memory that arrive twice as fast as a flat machine serves them: half of them wait in the end.
+def overloaded(jobs: int, bursts: int = 1, *, remote: bool = False, processors: int = 512, seed: int = 0) -> Workload:
+    """Bursts of jobs that arrive a hundred times as fast as the machine serves them: nearly all of a burst waits at once.
 
-    Nodes are powers of two up to a quarter of the machine, runtimes log-uniform from a minute to a day, to the second.
+    Nodes are powers of two up to a quarter of the machine, runtimes log-uniform from a minute to a day, to the second. With
+    `remote` half of the jobs ask for more memory than a node has, up to eight times as much. Bursts are so far apart that
+    the queue is empty in between.
     """
-    job = np.arange(1, jobs + 1)
-    size, runtime, gap = (uniform(seed, f"overloaded.{what}", job) for what in ("nodes", "runtime", "gap"))
+    job = np.arange(1, jobs * bursts + 1)
+    size, runtime, gap, share, memory = (
+        uniform(seed, f"overloaded.{what}", job) for what in ("nodes", "runtime", "gap", "share", "memory")
+    )
     nodes = 2 ** np.floor(size * np.log2(processors // 2)).astype(np.int64)
     duration = np.ceil(60 * 1440**runtime).astype(np.int64)
-    last = float((nodes * duration).sum()) / processors / 2
-    submit = np.floor(np.sort(gap) * last).astype(np.int64)
-    return Workload.of(submit * SECOND, duration * SECOND, id=job, requests={"nodes": nodes}, name="overloaded")
+    served = (nodes * duration).reshape(bursts, jobs).sum(axis=1) / processors
+    begin = np.concatenate([[0.0], np.cumsum(4 * served + 10 * 86_400)[:-1]])
+    submit = begin[:, None] + np.sort(gap.reshape(bursts, jobs), axis=1) * served[:, None] / 100
+    requests = {"nodes": nodes}
+    if remote:
+        requests["memory"] = np.where(share < 0.5, LOCAL_MIB, np.ceil(LOCAL_MIB * 8**memory)).astype(np.int64)
+    return Workload.of(
+        np.floor(submit).astype(np.int64).ravel() * SECOND, duration * SECOND, id=job, requests=requests, name="overloaded"
+    )
+
+
+def with_slowdown(workload: Workload, machine: Machine) -> float:
+    """Work of a workload with all its remote memory near, over its work with local memory only: by how much the load grows."""
+    model, remote = RemoteMemory(), np.maximum(workload.memory - machine.local_memory, 0)
+    factor = np.array([sld_factor(u, model.near_ns, model.curve) for u in ((np.arange(11) + 0.5) / 11).tolist()])
+    slow = factor[(sensitivity(workload, model.seed) * 11).astype(np.int64)] * remote / np.maximum(workload.memory, 1)
+    work = workload.nodes * workload.duration.astype(np.float64)
+    return float((work * (1 + slow)).sum() / work.sum())
 
 
 def write_naive(workload: Workload, path: Path) -> None:

@@ -5,7 +5,9 @@ import numpy as np
 
 from nvme_examples import SHARING, machine, workload
 from poolwise.engine import simulate
-from poolwise.model import Machine, Workload
+from poolwise.engine.recorder import Recorder
+from poolwise.loop import LoopResult
+from poolwise.model import Machine, Outcome, Placement, Workload
 from poolwise.performance.remote_memory import RemoteMemory
 from poolwise.schedulers.composition import CompositionScheduler
 from poolwise.schedulers.list import ListScheduler
@@ -37,6 +39,39 @@ def test_every_run_is_on_every_owner_of_it_and_slices_of_a_track_never_overlap()
         assert tracks.keys() == named.keys()
         processes = {e["args"]["name"] for e in events if e["name"] == "process_name"}
         assert processes in ({"nodes", "devices"}, {"nodes", "pools"})
+
+
+def test_every_event_is_as_the_format_asks():
+    """Trace Event Format, JSON object form: what chrome://tracing and Perfetto require of the three phases used here."""
+    common = {"ph", "name", "pid"}
+    wanted = {"M": {"tid", "args"}, "X": {"tid", "ts", "dur", "args", "cat"}, "C": {"ts", "args"}}
+    for schedule in schedules():
+        last = {}
+        for e in json.loads(json.dumps(list(trace_events(schedule)), allow_nan=False)):
+            assert e.keys() == common | wanted[e["ph"]]
+            assert (type(e["pid"]), type(e["name"])) == (int, str)
+            assert e["pid"] >= 1
+            if e["ph"] == "M":
+                assert e["name"] in {"process_name", "thread_name", "thread_sort_index"}
+                assert list(e["args"]) == ["sort_index" if e["name"] == "thread_sort_index" else "name"]
+            elif e["ph"] == "X":
+                assert type(e["tid"]) is int
+                assert min(e["tid"] - 1, e["ts"], e["dur"]) >= 0
+            else:  # a counter moves forward in time and keeps its series
+                assert all(type(value) is int for value in e["args"].values())
+                before = last.get((e["pid"], e["name"]), {"ts": -1, "args": e["args"]})
+                assert before["ts"] < e["ts"]
+                assert before["args"].keys() == e["args"].keys()
+                last[e["pid"], e["name"]] = e
+
+
+def test_a_slice_says_all_that_a_run_takes_of_its_owner():
+    two = Placement.of([(0, 0, 0, 1), (1, 0, 0, 2)])
+    what, jobs = Machine.flat(4), Workload.of(np.array([0]), np.array([10**9]), tasks=np.array([2]))
+    recorder = Recorder()
+    recorder.ended(recorder.started(0, 2, 0, two), 10**9, Outcome.FINISHED)
+    (found,) = [e for e in trace_events(recorder.schedule(what, jobs, LoopResult())) if e["ph"] == "X"]
+    assert found["args"] == {"waited_s": 0.0, "nodes": 3}
 
 
 def test_counters_end_at_zero_and_never_exceed_what_is_there():

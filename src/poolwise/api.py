@@ -113,6 +113,7 @@ def simulate(
     estimate: PerformanceModel | None = None,
     seed: int = 0,
     engine_name: engine.Engine = "auto",
+    pass_per_event: bool = False,
     baseline: Schedule | None = None,
 ) -> Run:
     """Run a workload on a machine and measure it over all jobs that finished.
@@ -125,12 +126,23 @@ def simulate(
         Performance models: what happens, and what the scheduler believes (the truth if not given).
     seed
         Seed of the jobs' sensitivities to remote memory.
+    pass_per_event
+        A scheduling pass after each event instead of after all events of an instant.
     baseline
         A schedule of the same workload under FCFS without backfilling, against which fairness is measured.
     """
     chosen = scheduler if scheduler is not None else list_scheduler(order, backfill, placement, scope)
     model = truth if truth is not None else default_model(machine, seed)
-    result = engine.simulate(machine, workload, chosen, truth=model, estimate=estimate, seed=seed, engine=engine_name)
+    result = engine.simulate(
+        machine,
+        workload,
+        chosen,
+        truth=model,
+        estimate=estimate,
+        seed=seed,
+        engine=engine_name,
+        pass_per_event=pass_per_event,
+    )
     return measured(result.schedule, result.engine, result.wall_s, baseline)
 
 

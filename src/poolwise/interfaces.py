@@ -96,6 +96,10 @@ class PlacementPolicy(Protocol):
 class BackfillPolicy(Protocol):
     """Which waiting jobs start now, given their priorities."""
 
+    def open(self) -> BackfillPolicy:
+        """Begin a run. A policy that remembers anything from pass to pass returns what remembers it; others themselves."""
+        return self
+
     def select(self, jobs: IntArray, priority: FloatArray, snapshot: Snapshot, placement: PlacementPolicy) -> Iterable[Start]:
         """Choose starts from (n_queued,) jobs in the order (submit, id) with their (n_queued,) priorities."""
         ...

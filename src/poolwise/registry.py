@@ -24,11 +24,15 @@ GROUPS: Mapping[str, tuple[str, ...]] = {
     "orders": ("poolwise.policies.order",),
     "backfills": ("poolwise.policies.backfill",),
     "placements": ("poolwise.policies.placement",),
+    "costs": ("poolwise.policies.cost",),
     "models": ("poolwise.performance",),
     "schedulers": ("poolwise.schedulers",),
     "formats": ("poolwise.traces",),
     "generators": ("poolwise.traces.generators",),
+    "affinities": ("poolwise.traces.affinity",),
+    "methods": ("poolwise.batch",),
     "reproductions": ("poolwise.reproductions",),
+    "plans": ("poolwise.studies.plans",),
 }
 """Group -> packages whose modules are imported to fill it."""
 
@@ -61,7 +65,8 @@ def find(group: str, name: str) -> Any:
     """
     if ":" in name:
         return load(name)
-    _load(group)
+    if name not in _registered.get(group, ()):
+        _load(group)
     if name in _registered[group]:
         return _registered[group][name]
     for point in entry_points(group=f"poolwise.{group}", name=name):

@@ -30,18 +30,19 @@ def trace_events(schedule: Schedule) -> Iterator[Event]:
     """Yield the events: a process for each kind of owner, threads for owners, a slice for each run on each owner.
 
     Runs that overlap on an owner take parallel lanes, the lowest that is free, so that every slice is seen whole. Owners
-    that give out a resource get a counter of how much is in use. Times are microseconds since the trace began.
+    that give out a resource get a counter of how much is in use. Times are microseconds since the trace began. Numbers of
+    processes and threads begin at 1: viewers take process 0 for the idle one.
     """
     kinds = schedule.machine.kind.tolist()
     for kind in sorted(set(kinds)):
-        yield _named("process_name", kind, 0, _TRACKS[Kind(kind)])
-    thread = 0
+        yield _named("process_name", kind + 1, 0, _TRACKS[Kind(kind)])
+    thread = 1
     for owner, runs in sorted(_occupants(schedule).items()):
         slices, lanes = _lanes(schedule, runs)
         for lane in range(lanes):
             name = schedule.machine.owners[owner] + (f" +{lane}" if lane else "")
-            yield _named("thread_name", kinds[owner], thread + lane, name)
-            yield {**_named("thread_sort_index", kinds[owner], thread + lane, ""), "args": {"sort_index": thread + lane}}
+            yield _named("thread_name", kinds[owner] + 1, thread + lane, name)
+            yield {**_named("thread_sort_index", kinds[owner] + 1, thread + lane, ""), "args": {"sort_index": thread + lane}}
         for run, lane in slices:
             yield _slice(schedule, run, owner, thread + lane)
         thread += lanes
@@ -81,14 +82,17 @@ def _lanes(schedule: Schedule, runs: list[int]) -> tuple[list[tuple[int, int]], 
 def _slice(schedule: Schedule, run: int, owner: int, thread: int) -> Event:
     job, workload, machine = int(schedule.job[run]), schedule.workload, schedule.machine
     start, end = int(schedule.start[run]), int(schedule.end[run])
-    takes = {machine.resources[r]: amount for o, r, amount in schedule.placement_of(run) if o == owner}
+    takes: dict[str, int] = {}
+    for there, resource, amount in schedule.placement_of(run):
+        if there == owner:
+            takes[machine.resources[resource]] = takes.get(machine.resources[resource], 0) + amount
     kind = workload.attributes.get("kind")
     name = f"job {int(workload.id[job])}"
     return {
         "ph": "X",
         "name": name if kind is None else f"{name} {kind[job]}",
         "cat": str(schedule.outcome[run]),
-        "pid": int(machine.kind[owner]),
+        "pid": int(machine.kind[owner]) + 1,
         "tid": thread,
         "ts": start / 1000,
         "dur": (end - start) / 1000,
@@ -113,7 +117,7 @@ def _counters(schedule: Schedule, owner: int, runs: list[int]) -> Iterator[Event
         yield {
             "ph": "C",
             "name": f"{machine.owners[owner]} in use",
-            "pid": int(machine.kind[owner]),
+            "pid": int(machine.kind[owner]) + 1,
             "ts": time / 1000,
             "args": values,
         }

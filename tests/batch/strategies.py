@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from poolwise.batch.assignment import Assignment, Solution
 from poolwise.batch.problem import Batch, Modules, Problem
+from poolwise.kernels.batch.fill import Costs
 from poolwise.performance.profiles import Profile
 
 CONVEX = (
@@ -99,3 +100,15 @@ def fill(problem: Problem, c: int, rows: list[int]) -> np.ndarray | None:
         share[k] += step / size[k]
         left -= step
     return np.minimum(share, 1.0)
+
+
+def set_cost(costs: Costs, g: int, items: np.ndarray) -> tuple[float, float]:
+    """Cost of a set on one bin of kind g with its best shares, and MiB that find no room there."""
+    pieces = sorted(int(k) for w in items for k in costs.rank[g, w])  # by falling gain
+    left = float(costs.room[g] - costs.need[g, items].sum())
+    value = float(costs.opening[g] + costs.base[g, items].sum())
+    for k in pieces:
+        given = min(max(left, 0.0), float(costs.width[g, k]))
+        value -= given * float(costs.gain[g, k])
+        left -= given
+    return value, max(0.0, float(costs.size[items].sum() - costs.room[g]))

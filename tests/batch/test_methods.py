@@ -7,13 +7,14 @@ import pytest
 from hypothesis import given, settings
 
 from batch.strategies import CONCAVE, brute_force, problems
+from poolwise import registry
 from poolwise.batch.cfm import Cfm, shrink
 from poolwise.batch.check import check
 from poolwise.batch.irop import Irop, Rounding
-from poolwise.batch.method import METHODS, Limit, find_method
+from poolwise.batch.method import Limit, find_method
 from poolwise.batch.problem import Groups
 from poolwise.batch.relaxation import Relaxation, linear_bound
-from poolwise.errors import UnknownNameError
+from poolwise.errors import InputError, UnknownNameError
 from poolwise.performance.profiles import Profile
 
 
@@ -41,17 +42,21 @@ def test_rounding_never_beats_its_own_bound_nor_the_optimum(problem):
     assert found.objective >= best.objective - 1e-6
 
 
-@settings(max_examples=30, deadline=None)
-@given(problems(most=4, modules=4))
-def test_aggregating_identical_modules_keeps_the_relaxation_exact(problem):
-    """The literal relaxation has a group of one module each, even where modules are alike."""
-    literal = replace(problem)
-    m = problem.modules
+def one_by_one(problem):
+    """The same problem with a group of one module each, even where modules are alike: the literal relaxation."""
+    literal, m = replace(problem), problem.modules
     alone = Groups(
         np.arange(len(m)), np.ones(len(m), dtype=np.int64), m.cores, m.frequency, m.memory,
         np.where(m.on, 0.0, m.static), m.dynamic, m.free_cores, m.on,
     )  # fmt: skip
     object.__setattr__(literal, "groups", alone)
+    return literal
+
+
+@settings(max_examples=30, deadline=None)
+@given(problems(most=4, modules=4))
+def test_aggregating_identical_modules_keeps_the_relaxation_exact(problem):
+    literal = one_by_one(problem)
     for fixed in (True, False):
         one, other = linear_bound(problem, fixed=fixed), linear_bound(literal, fixed=fixed)
         assert one == pytest.approx(other, abs=1e-6)
@@ -80,9 +85,12 @@ def test_the_program_grown_by_rounding_is_the_one_built_anew(problem):
 
 
 def test_methods_are_found_by_name_or_file(tmp_path):
-    assert {type(find_method(name)).__module__ for name in METHODS} == {
-        f"poolwise.batch.{name.replace('-', '_')}" for name in METHODS
-    }
+    known = {"place", "irop", "opt", "heep", "cfm", "first-fit"}
+    assert set(registry.names("methods")) == known
+    for name in known:  # each in the file of its name
+        assert type(find_method(name)).__module__ == f"poolwise.batch.{name.replace('-', '_')}"
+    with pytest.raises(InputError, match="its settings: seed"):
+        find_method("place", sed=1)
     with pytest.raises(UnknownNameError, match="did you mean 'place'"):
         find_method("plase")
     (tmp_path / "mine.py").write_text("from poolwise.batch.first_fit import FirstFit\n\nclass Mine(FirstFit):\n    pass\n")
@@ -143,3 +151,25 @@ def test_relaxation_of_an_impossible_batch_says_what_is_short():
     assert short.short == pytest.approx(20)
     assert shortages(problem) == []
     assert Relaxation.of(problem, fixed=True).program.solve().status == "optimal"
+
+
+@settings(max_examples=20, deadline=None)
+@given(problems(most=5, modules=5))
+def test_rounding_on_shared_columns_is_rounding_on_columns_of_each_module(problem):
+    """After each choice the literal relaxation, a column for each workload and module, has the same value."""
+    if not problem.allowed.any(axis=1).all():
+        return
+    shared = Rounding.of(problem)
+    if shared.y is None:
+        return
+    literal = Relaxation.of(one_by_one(problem), fixed=True)
+    for w in range(len(problem.batch)):
+        if not shared.fix(w, again=w % 2 == 0):
+            return
+        home = shared.home[w]
+        literal.program.set_bounds(int(literal.assign[w, home]), 1, 1)
+        literal.program.set_bounds(literal.active[home], 1, 1)  # z = 1 is fixed together with y = 1
+        of = problem.groups.of_module
+        opened = sum(float(problem.groups.static[of[c]]) for c in set(shared.home.values()))  # no column there
+        value = shared.value + problem.weights[1] * opened
+        assert literal.program.solve().objective == pytest.approx(value, abs=1e-6)

@@ -16,7 +16,7 @@ from poolwise.batch.relaxation import linear_bound
 from poolwise.batch.search import Guide
 from poolwise.errors import InputError
 
-EXACT = Place(guard=False, moves_per_second=20_000)
+EXACT = Place(guard=False, pace=0.1)
 
 
 def solve(problem: Problem, method=EXACT):

@@ -1,3 +1,4 @@
+import csv
 import json
 
 import pytest
@@ -27,17 +28,28 @@ def mix(tmp_path):
 
 
 def test_from_a_mix_to_a_timeline(mix, tmp_path, capsys):
-    jobs, timeline = tmp_path / "jobs.parquet", tmp_path / "timeline.json"
+    jobs, timeline, schedule = tmp_path / "jobs.parquet", tmp_path / "timeline.json", tmp_path / "schedule.csv"
     code, out, _ = call(capsys, "calibrate", mix, "--machine", "nvme-pooled", "--load", 0.6, "--out", jobs)
     assert code == 0
     assert "ideal load 0.6" in out or "ideal load 0.59" in out
     code, _, err = call(
         capsys, "simulate", jobs, "--machine", "nvme-pooled", "--order", "edf", "--backfill", "skip",
         "--placement", "nvme_disaggregation_aware", "--table", "smufin=catalog:nvme-smufin.csv", "--timeline", timeline,
+        "--schedule", schedule,
     )  # fmt: skip
     assert code == 0, err
     names = {e["args"]["name"] for e in json.loads(timeline.read_text())["traceEvents"] if e["name"] == "thread_name"}
     assert {"rack0.node0", "nvme0"} <= names
+    with schedule.open(newline="", encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    assert len(rows) == 150
+    for row in rows:
+        parts = [part.split(":") for part in row["placement"].split(";")]
+        assert parts[0][0].startswith("rack0.node")
+        assert parts[0][1:] == ["cores=6"]
+        assert sum(int(word.removeprefix("storage=")) for part in parts[1:] for word in part[2:]) == 41008  # 43 GB
+    inputs = json.loads((tmp_path / "schedule.csv.provenance.json").read_text(encoding="utf-8"))["inputs"]
+    assert set(inputs) == {"jobs.parquet", "nvme-pooled.toml", "nvme-smufin.csv"}
 
 
 def test_a_load_out_of_reach_is_said(mix, capsys):

@@ -8,6 +8,7 @@ from poolwise import catalog
 from poolwise.cli import app as cli
 from poolwise.cli.schema import Format, schema_of
 
+KINDS = {Format.MACHINE: "machines", Format.SCHEDULER: "schedulers", Format.STUDY: "studies"}
 TYPES = {"object": dict, "array": list, "string": str, "boolean": bool, "null": type(None)}
 
 
@@ -57,11 +58,10 @@ def test_the_schema_is_printed_as_one_json_object(format, capsys):
 
 @pytest.mark.parametrize(
     ("format", "name"),
-    [(f, name) for f, kind in ((Format.MACHINE, "machines"), (Format.STUDY, "studies")) for name, _ in catalog.shipped(kind)],
+    [(f, name) for f, kind in KINDS.items() for name, _ in catalog.shipped(kind)],
 )
 def test_shipped_files_obey_the_schema_and_changed_ones_do_not(format, name):
-    kind = {Format.MACHINE: "machines", Format.STUDY: "studies"}[format]
-    content = tomllib.loads(catalog.find(kind, name).read_text())
+    content = tomllib.loads(catalog.find(KINDS[format], name).read_text())
     schema = schema_of(format)
     assert problems(content, schema, schema) == []
     assert problems(content | {"versoin": 1}, schema, schema) == [".versoin: unknown"]
@@ -74,6 +74,7 @@ def test_a_quantity_is_a_text_and_a_study_may_hold_a_machine():
     machine = tomllib.loads(catalog.find("machines", "cerit-racks").read_text())
     schema = schema_of(Format.STUDY)
     assert problems(study | {"machine": machine}, schema, schema) == []
+    assert problems(study | {"scheduler": "catalog:fm-easy"}, schema, schema) == []
     machine["node"][0]["memory"] = 16
     assert problems(study | {"machine": machine}, schema, schema) == [".machine.node.0.memory: not of type string"]
 

@@ -75,6 +75,30 @@ def test_schedule_has_a_row_a_job_with_rack_nodes_and_pool(
     assert int(rows[0]["end_ns"]) >= 100 * 10**9
 
 
+def test_a_scheduler_file_goes_in_the_place_of_its_parts(
+    log: Path, machine: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    on = ["simulate", str(log), "--machine", str(machine), "--engine", "reference", "--json"]
+
+    def result(*words: str) -> dict[str, object]:
+        assert run([*on, *words]) == 0
+        content = json.loads(capsys.readouterr().out)
+        return {name: value for name, value in content.items() if name not in ("wall_s", "provenance")}
+
+    assert result("--scheduler", "catalog:fm-easy") == result("--order", "fm", "--backfill", "easy")
+    mine = tmp_path / "mine.toml"
+    mine.write_text('version = 1\norder = "sjf"\nbackfill = "none"\nscope = "system"\n', encoding="utf-8")
+    assert result("--scheduler", str(mine)) == result("--order", "sjf", "--backfill", "none", "--scope", "system")
+    for words, says in (
+        (["--scheduler", str(mine), "--order", "fm"], "--scheduler says what --order says"),
+        (["--scheduler", str(mine), "--scope", "rack"], "--scheduler says what --scope says"),
+        ([], "give either --order or --scheduler"),
+        (["--scheduler", "catalog:fm-eazy"], "did you mean 'fm-easy'"),
+    ):
+        assert run([*on, *words]) == 2
+        assert says in capsys.readouterr().err
+
+
 def test_engines_agree_on_stdout_but_for_their_name(log: Path, machine: Path, capsys: pytest.CaptureFixture[str]) -> None:
     found = []
     for engine in ("reference", "auto"):

@@ -17,7 +17,7 @@ from poolwise.schedulers.list import ListScheduler
 from poolwise.schedulers.warm_up import WarmUp
 from poolwise.units import SECOND
 
-EASY_FAMILY = ("none", "easy", "easy_no_extra")
+EASY_FAMILY = ("none", "easy", "easy", "easy_no_extra", "easy_nodes_only")
 
 
 class Curious(QueuePolicy):

@@ -22,7 +22,7 @@ from poolwise.traces.generators import generate
 from poolwise.units import SECOND
 
 sys.path.insert(0, str(Path(__file__).parent))  # tests are imported one by one, not as packages
-from random_studies import EASY_FAMILY, compare, difference
+from random_studies import compare, difference
 
 pytestmark = pytest.mark.filterwarnings("ignore:remote latency")
 
@@ -36,7 +36,6 @@ def test_random_studies_with_scanned_queues(block: int) -> None:
 @pytest.mark.parametrize("block", range(10))
 def test_random_studies_with_the_index_from_the_first_job_on(block: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(columns, "DEEP_QUEUE", 0)
-    monkeypatch.setattr(columns, "SCANNED_PER_CLASS", 0)
     for seed in range(1000 + 20 * block, 1000 + 20 * block + 20):
         compare(seed)
 
@@ -52,14 +51,14 @@ def test_random_studies_without_compiling() -> None:
         "from poolwise.engine import columns\n"
         "from random_studies import compare\n"
         "for deep in (0, 1000):\n"
-        "    columns.DEEP_QUEUE, columns.SCANNED_PER_CLASS = deep, 0\n"
+        "    columns.DEEP_QUEUE = deep\n"
         "    for seed in range(3000, 3012): compare(seed, ('none', 'easy', 'easy_no_extra', 'conservative'), most=40)\n"
     )
     environment = {**os.environ, "NUMBA_DISABLE_JIT": "1", "PYTHONPATH": str(Path(__file__).parent), "PYTHONWARNINGS": "ignore"}
     subprocess.run([sys.executable, "-c", script], check=True, env=environment)
 
 
-@pytest.mark.parametrize("backfill", [*EASY_FAMILY, "conservative"])
+@pytest.mark.parametrize("backfill", ["none", "easy", "easy_no_extra", "conservative"])
 def test_golden_schedules(shared: Path, backfill: str, monkeypatch: pytest.MonkeyPatch) -> None:
     workload = _golden_jobs(shared / "published" / "pool_golden_jobs.csv")
     machine = Machine.of_racks(4, 16, local=65_536, pool=524_288)
@@ -69,7 +68,6 @@ def test_golden_schedules(shared: Path, backfill: str, monkeypatch: pytest.Monke
             if row["backfill"] == backfill:
                 golden[row["order"], row["scope"]][int(row["id"])] = int(row["start_ns"]), int(row["end_ns"])
     assert len(golden) == 12
-    monkeypatch.setattr(columns, "SCANNED_PER_CLASS", 0)
     for deep in (0, 10_000):
         monkeypatch.setattr(columns, "DEEP_QUEUE", deep)
         for (order, scope), wanted in golden.items():

@@ -111,3 +111,24 @@ def test_bins_of_degradation_hold_every_job_once(outcomes_of, jobs):
     assert histogram.share.sum() == pytest.approx(1)
     assert len(histogram.edges) == len(histogram.share) + 1
     assert histogram.share[histogram.edges[:-1] < 0.05 - 1e-9].sum() == pytest.approx(share_under_5pct(run, run.finished))
+
+
+@given(
+    st.lists(st.tuples(st.integers(1, 10**12), st.floats(0, 1)), max_size=12),
+    st.integers(1, 300),
+    st.integers(-(10**12), 10**12),
+)
+def test_means_of_equal_parts_keep_the_mean_and_the_ends(pieces, parts, begin):
+    time = begin + np.cumsum([0, *(length for length, _ in pieces)])
+    steps = Steps(time, np.array([value for _, value in pieces], dtype=np.float64))
+    coarse = steps.means(parts)
+    assert len(coarse.value) <= max(parts, 0) and len(coarse.value) == len(coarse.time) - 1
+    assert (coarse.time[0], coarse.time[-1]) == (time[0], time[-1])
+    assert coarse.mean() == pytest.approx(steps.mean(), nan_ok=True)
+
+
+def test_means_by_hand():
+    steps = Steps(np.array([100, 140, 200]), np.array([0.5, 1.0]))
+    coarse = steps.means(2)
+    assert coarse.time.tolist() == [100, 150, 200]
+    assert coarse.value == pytest.approx([(40 * 0.5 + 10 * 1.0) / 50, 1.0])

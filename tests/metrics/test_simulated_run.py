@@ -68,7 +68,8 @@ def test_against_plain_loops(schedules, naive):
     run, other = naive
     population = common_population([outcomes, baseline], WARM_UP)
     window = Window.of(outcomes, WARM_UP)
-    found = summarise(outcomes, warm_up=WARM_UP, population=population, window=window, baseline=baseline)
+    measure = {"warm_up": WARM_UP, "population": population, "window": window, "baseline": baseline}
+    found = summarise(outcomes, **measure, memory_baseline=baseline)
 
     jobs = [j for j in sorted(run) if j >= WARM_UP and j in other]
     begin, end = max(run[j][5] for j in range(WARM_UP) if j in run), max(row[5] for row in run.values())

@@ -21,7 +21,9 @@ def test_by_hand(example, outcomes_of):
         ]
     )
     everyone = np.ones(6, dtype=bool)
-    found = summarise(example, warm_up=1, population=everyone, window=Window.of(example, 1), baseline=baseline)
+    found = summarise(
+        example, warm_up=1, population=everyone, window=Window.of(example, 1), baseline=baseline, memory_baseline=baseline
+    )
     # measured: the second to the fourth job; window 0 to 144 s; compared: the second (+20) and the third (-60)
     wanted = {
         "measured_jobs": 3,
@@ -54,6 +56,7 @@ def test_by_hand(example, outcomes_of):
         "mean_memory_utilization": (2000 + 32000 + 12000) / (600 * 144),
         "memory_dollars": 600 / 1024 * 4.9,
         "throughput_per_100s_per_memory_dollar": 300 / 144 / (600 / 1024 * 4.9),
+        "throughput_per_memory_dollar_gain": (300 / 144) / (100 * 1 / 80),  # there one job ends from 0 to 80 s
     }
     assert found == pytest.approx(wanted)
     assert list(found) == list(METRICS)
@@ -82,6 +85,18 @@ def test_without_baseline_there_is_no_fairness(example):
     found = summarise(example, warm_up=0, population=example.finished, window=Window.whole(example))
     for name in ("compared_jobs", "benefit_s", "discrimination_s", "marginal_discrimination_10pct_s"):
         assert math.isnan(found[name])
+
+
+def test_the_price_of_memory_cancels_out_of_the_gain(example):
+    def measure(price):
+        window = Window.whole(example)
+        every = {"warm_up": 0, "population": example.finished, "window": window}
+        return summarise(example, **every, memory_baseline=example, dollars_per_gb=price)
+
+    cheap, dear = measure(1.0), measure(10.0)
+    assert dear["memory_dollars"] == pytest.approx(10 * cheap["memory_dollars"])
+    gains = [found["throughput_per_memory_dollar_gain"] for found in (cheap, dear)]
+    assert gains == pytest.approx([gains[0], gains[0]])
 
 
 times = st.integers(0, 50)

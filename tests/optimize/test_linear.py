@@ -88,3 +88,30 @@ def test_a_program_that_presolve_calls_infeasible_is_solved_without_it():
     modules = Modules(("c0", "c1"), 16 * whole, 2 * two, 130 * two, 1.6 * two, 0.6 * two, 16 * whole, on)
     bound = linear_bound(Problem(batch, modules, 100.0, 0.0, "relative", True), fixed=False)
     assert bound == pytest.approx(0.0, abs=1e-9)
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.data())
+def test_a_program_that_grows_and_shrinks_is_the_one_built_anew(data):
+    """Columns come and go, bounds move, rows are added: each solution from the last basis has the value of a cold one."""
+    number = st.integers(-5, 5).map(float)
+    grown, rows, columns = LinearProgram(), [], []
+    for _ in range(data.draw(st.integers(1, 5))):
+        rows.append(grown.add_row(-math.inf, data.draw(st.integers(0, 9))))
+        for _ in range(data.draw(st.integers(1, 3))):
+            entries = [data.draw(number) for _ in rows]
+            cost, high = data.draw(number), data.draw(st.integers(0, 4))
+            columns.append((grown.add_column(cost, 0, high, rows, entries), cost, high, entries))
+        if len(columns) > 1 and data.draw(st.booleans()):
+            gone = columns.pop(data.draw(st.integers(0, len(columns) - 1)))
+            grown.remove_column(gone[0])
+        fresh = LinearProgram()
+        for row in rows:
+            fresh.add_row(-math.inf, grown._rows[row].upper_bound)
+        for _, cost, high, entries in columns:
+            fresh.add_column(cost, 0, high, range(len(entries)), entries)
+        one, other = grown.solve(), fresh.solve()
+        assert one.status == other.status == "optimal"  # 0 is feasible, and columns are bounded
+        assert one.objective == pytest.approx(other.objective, abs=1e-6)
+        kept = [column for column, *_ in columns]
+        assert one.values.sum() == pytest.approx(one.values[kept].sum(), abs=1e-7)

@@ -4,12 +4,15 @@ import csv
 import math
 from pathlib import Path
 
+import pytest
+
 from poolwise.report import write_reproduction
 from poolwise.report.page import render
 from poolwise.report.reproduction import reproduction_page
 from poolwise.studies.comparison import Claim, Measured, Row
 from poolwise.studies.figure import Bars
 from poolwise.studies.reproduction import Findings, Reproduced
+from poolwise.studies.table import Table
 
 
 def claim(metric: str, published: float, reason: str = "") -> Claim:
@@ -28,7 +31,11 @@ DONE = Reproduced(
         Row(claim("was not measured", 1.0), None),
     ],
     Findings(
-        {}, figures=[Bars("bars", "Bars", groups=["x"], series={"a": [1.0]})], notes=["one seed"], explanation=["it teaches"]
+        {},
+        figures=[Bars("bars", "Bars", groups=["x"], series={"a": [1.0]})],
+        notes=["one seed"],
+        explanation=["it teaches"],
+        tables=[Table("Table I", ["load", "ours"], [["0.5", "7.25 ± 0.5"]], "as printed")],
     ),
     {"poolwise": "0"},
 )
@@ -45,6 +52,9 @@ def test_verdicts_are_counted_and_reasons_named_once() -> None:
     for row in DONE.rows:
         assert row.claim.metric in html
     assert "it teaches" in html
+    assert [table.title for table in page.tables] == ["Table I", "Every claim beside our value"]
+    assert "7.25 ± 0.5" in html
+    assert "as printed" in html
     assert "one seed" in html
 
 
@@ -56,3 +66,8 @@ def test_files_are_written_whole(tmp_path: Path) -> None:
     assert math.isclose(float(rows[1]["measured"]), 3.0)
     assert sorted(path.name for path in (tmp_path / "figures").iterdir()) == ["bars.pdf", "bars.png", "bars.svg"]
     assert (tmp_path / "report.html").read_text(encoding="utf-8").startswith("<!doctype html>")
+
+
+def test_a_table_with_a_ragged_row_is_refused() -> None:
+    with pytest.raises(ValueError, match="row 1 of 'Table I' has 1 cells for 2 columns"):
+        Table("Table I", ["load", "ours"], [["0.5", "7"], ["0.6"]])

@@ -1,8 +1,11 @@
 import csv
 
 from poolwise import catalog
-from poolwise.reproductions.nvme_cells import DEFAULT, Cells, Load
-from poolwise.reproductions.nvme_composition import COLUMNS, NvmeComposition, Plan, Results, _rows
+from poolwise.reproductions.nvme_composition import QUICK, NvmeComposition
+from poolwise.reproductions.nvme_composition.cells import DEFAULT, Cells, Load
+from poolwise.reproductions.nvme_composition.claims import rows as measured_rows
+from poolwise.reproductions.nvme_composition.plan import Plan, Results, base, seeded
+from poolwise.reproductions.nvme_composition.tables import COLUMNS, tables
 from poolwise.studies.comparison import read_claims
 
 
@@ -24,7 +27,7 @@ def test_every_published_value_is_a_claim_under_both_physics(shared):
 
 
 def test_claims_and_measurements_name_the_same_rows():
-    assert {key for key, _ in _rows(Results(range(1), {}))} == {claim.key for claim in claims()}
+    assert {key for key, _ in measured_rows(Results(range(1), {}))} == {claim.key for claim in claims()}
 
 
 def test_a_full_run_measures_every_row_and_a_quick_one_some():
@@ -36,13 +39,34 @@ def test_a_full_run_measures_every_row_and_a_quick_one_some():
             asked.add(case)
             return False
 
-    list(_rows(Results(range(1), Asked())))
-    assert asked <= set(Plan(1, 1).cases())
-    assert not asked <= set(Plan(1, 1, (0.7, 0.8), (1.0,), (2,)).cases())
+    list(measured_rows(Results(range(1), Asked())))
+    assert asked <= set(Plan(1).cases())
+    assert not asked <= set(QUICK.cases())
+
+
+def test_tables_stand_as_published_with_ours_under_each_row(shared):
+    case = base("high_capacity", 0.6, "first_fit", "physically_attached", "parity")
+    runs = {seeded(case, seed): dict.fromkeys(COLUMNS, 1.0 + seed) for seed in range(2)}
+    third, fourth, _ = tables(Results(range(2), runs), Plan(2))
+    assert third.title == "Table III: high bandwidth"
+    assert [row[1] for row in third.rows] == ["published"] * 20
+    where = [k for k, row in enumerate(fourth.rows) if row[1] == "parity"]
+    assert len(where) == 1
+    above, ours = fourth.rows[where[0] - 1], fourth.rows[where[0]]
+    assert ours[:2] == ["", "parity"]
+    assert above[:2] == ["0.6 attached, first fit", "published"]
+    with (shared / "published" / "nvme_tables.csv").open(newline="") as file:
+        (row,) = [
+            row for row in csv.DictReader(file)
+            if (row["scenario"], row["target_load"], row["infrastructure"], row["policy"])
+            == ("high_capacity", "0.6", "physically_attached", "first_fit")
+        ]  # fmt: skip
+    assert [float(cell) for cell in above[2:]] == [float(row[name]) for name in COLUMNS]
+    assert ours[2] == "1.50 ±6.35"  # t = 12.706 of one degree of freedom, times 0.5
 
 
 def test_results_are_kept_and_taken_up_again(tmp_path):
-    from poolwise.reproductions.nvme_cells import Case
+    from poolwise.reproductions.nvme_composition.cells import Case
 
     case = Case(Load("high_compute", 0.5, 0), "first_fit")
     first = Cells(tmp_path, 1).measure([case])

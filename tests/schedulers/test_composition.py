@@ -116,6 +116,26 @@ def test_rules_of_composition_hold_and_the_index_decides_as_a_fresh_look(what, j
         check_progress(schedule, model)
 
 
+def starts(scheduler, what, jobs):
+    schedule = simulate(what, jobs, scheduler, truth=SHARING).schedule
+    return dict(zip(schedule.job.tolist(), (schedule.start / 1e9).tolist(), strict=True))
+
+
+@pytest.mark.parametrize("scheduler", [CompositionScheduler(EDF(), NvmeMaximizeComposition()),
+                                       ListScheduler(EDF(), Skip(), NvmeMaximizeComposition())])  # fmt: skip
+class TestWhatWasRefused:
+    """A refusal is remembered from pass to pass only as long as it would be the same."""
+
+    def test_is_tried_again_when_its_resident_has_got_far_enough(self, scheduler):
+        jobs = workload([(0, "smufin"), (0, "smufin"), (1, "capacity"), (17, "capacity")], [1600, 1632, 401, 417])
+        # 1.25 s late with a second sharer, so safe once 1.25 / (1601.25 / 1489.15 - 1) = 16.6 s have passed
+        assert starts(scheduler, machine([15], [(2000, 600)], [0], [0]), jobs)[1] == 17
+
+    def test_is_not_tried_because_of_a_job_that_is_turned_away(self, scheduler):
+        jobs = workload([(0, "small"), (0, "small"), (350, "capacity")], [350, 350, 750])
+        assert starts(scheduler, machine([15], [(1000, 300)], [0], [0]), jobs) == {0: 0, 1: 700}
+
+
 def check_progress(schedule, model):
     """The integral of the rate over each run is its work, whoever came and went."""
     machine, jobs = schedule.machine, schedule.workload

@@ -17,12 +17,14 @@ from poolwise.batch.method import Limit, Method, unplaced
 from poolwise.batch.problem import Problem
 from poolwise.draws import uniform
 from poolwise.performance.profiles import Profile
+from poolwise.registry import register
 
 Shares = Literal["uniform", "proportional", "optimal"]
 PRECISION = 1e-6
 """Share of an item's memory below which moving more from one to another is not worth it."""
 
 
+@register("methods", "cfm")
 @dataclass(frozen=True)
 class Cfm(Method):
     """Cluster far memory.

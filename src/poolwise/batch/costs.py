@@ -58,6 +58,28 @@ def costs_of(problem: Problem, outside: float = 0.0) -> Costs:
     )
 
 
+def part_of(costs: Costs, rows: IntArray, available: IntArray) -> Costs:
+    """Costs of some of the workloads, (k,) rows, on so many modules of each group, (g,)."""
+    kinds, _, pieces = costs.rank.shape
+    old = costs.rank[:, rows].reshape(kinds, -1)
+    order, flat = np.argsort(old, axis=1, kind="stable"), np.arange(kinds)[:, None]
+    rank = np.empty_like(old)
+    np.put_along_axis(rank, order, np.broadcast_to(np.arange(old.shape[1]), old.shape), axis=1)
+    by_rank = np.take_along_axis(old, order, axis=1)
+    return costs._replace(
+        load=costs.load[rows],
+        size=costs.size[rows],
+        need=np.ascontiguousarray(costs.need[:, rows]),
+        base=np.ascontiguousarray(costs.base[:, rows]),
+        allowed=np.ascontiguousarray(costs.allowed[:, rows]),
+        rank=rank.reshape(kinds, len(rows), pieces),
+        width=costs.width[flat, by_rank],
+        gain=costs.gain[flat, by_rank],
+        owner=np.ascontiguousarray(order // pieces),
+        available=available,
+    )
+
+
 def _theta(problem: Problem, remote: FloatArray) -> FloatArray:
     """(n, g) theta at shares of remote memory, (n, g)."""
     theta: FloatArray = problem.pace * problem.batch.curve(np.arange(len(remote)), remote) + problem.offset

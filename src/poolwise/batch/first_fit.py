@@ -12,8 +12,10 @@ import numpy as np
 from poolwise.batch.assignment import Assignment, Solution
 from poolwise.batch.method import Limit, Method, unplaced
 from poolwise.batch.problem import Problem
+from poolwise.registry import register
 
 
+@register("methods", "first-fit")
 @dataclass(frozen=True)
 class FirstFit(Method):
     """Input order; the first module with cores and memory for all of it, else the first with cores and the least share."""

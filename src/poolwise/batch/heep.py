@@ -12,8 +12,10 @@ import numpy as np
 from poolwise.batch.assignment import Assignment, Solution
 from poolwise.batch.method import Limit, Method, unplaced
 from poolwise.batch.problem import Problem
+from poolwise.registry import register
 
 
+@register("methods", "heep")
 @dataclass(frozen=True)
 class Heep(Method):
     """Workloads by cores, then memory, descending; modules by energy per core and frequency; shares of equation (6)."""

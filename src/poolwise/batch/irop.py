@@ -18,11 +18,16 @@ from poolwise.batch.method import Limit, Method
 from poolwise.batch.problem import Problem
 from poolwise.batch.relaxation import Relaxation
 from poolwise.batch.shrink import place_most
+from poolwise.registry import register
 
 TIE = 1e-9
 """Values of y closer than this are equal; the lowest module goes first."""
 
+ROUNDING = 1e-6
+"""Relative excess of local memory that only the solver may judge."""
 
+
+@register("methods", "irop")
 @dataclass(frozen=True)
 class Irop(Method):
     """IRoP to the letter of Algorithm 1; on failure the workload of lowest priority goes, and it begins anew.
@@ -33,7 +38,7 @@ class Irop(Method):
         Round workloads by local memory needed, descending, instead of in input order.
     solve_again
         After a refusal solve again before the next module is chosen, as the text of section IV-B says; the listing of
-        Algorithm 1 goes on with the y it has, which is ten times faster.
+        Algorithm 1 goes on with the y it has, which is several times faster.
     """
 
     largest_first: bool = False
@@ -103,26 +108,40 @@ class Rounding:
             if opened:
                 self._open(module)
             column = int(self.columns[module][w])
-            self.relaxation.program.set_bounds(column, 1, 1)
-            if self._solve():
+            if self._fits(w, module) and self._fix_and_solve(column):
                 self.home[w] = module
                 self._settle(w, module)
                 return True
             self.relaxation.program.set_bounds(column, 0, 0)
-            self.columns[module][w] = -1
             if opened:  # what fails on one untouched module fails on all like it
                 self._close(module, w)
+            else:
+                self.columns[module][w] = -1
             if again:
                 self._solve()
 
+    def _fits(self, w: int, module: int) -> bool:
+        """Whether a module holds a workload beside those fixed there: where it does not, no solver need be asked."""
+        problem, g = self.problem, int(self.problem.groups.of_module[module])
+        rows = [w, *(v for v, home in self.home.items() if home == module)]
+        cores = int(problem.batch.cores[rows].sum())
+        local = float((problem.least[rows, g] * problem.batch.memory[rows]).sum())
+        return bool(cores <= problem.groups.free_cores[g] and local <= float(problem.groups.memory[g]) * (1 + ROUNDING))
+
+    def _fix_and_solve(self, column: int) -> bool:
+        self.relaxation.program.set_bounds(column, 1, 1)
+        return self._solve()
+
     def _settle(self, w: int, module: int) -> None:
-        """Bar a fixed workload everywhere else: (4b) does so already, but the solver need not look there any more."""
-        program = self.relaxation.program
-        for column in self.relaxation.assign[w][self.relaxation.assign[w] >= 0].tolist():
-            program.set_bounds(column, 0, 0)
+        """Take a fixed workload out of every other module: (4b) bars it there already, but the solver need not carry it on."""
+        program, it = self.relaxation.program, self.relaxation
+        for g in np.flatnonzero(it.assign[w] >= 0).tolist():
+            program.remove_column(int(it.assign[w, g]))
+        it.assign[w] = -1
         for other, columns in self.columns.items():
             if other != module and columns[w] >= 0:
-                program.set_bounds(int(columns[w]), 0, 0)
+                program.remove_column(int(columns[w]))
+                columns[w] = -1
 
     def _favourite(self, w: int) -> int | None:
         """Find the module with the largest y of a workload among those not yet refused."""
@@ -176,7 +195,7 @@ class Rounding:
         it, g = self.relaxation, int(self.problem.groups.of_module[module])
         for column in self.columns.pop(module).tolist():
             if column >= 0:
-                it.program.set_bounds(column, 0, 0)
+                it.program.remove_column(column)
         self.untouched[g] = sorted([*self.untouched[g], module])
         it.program.set_bounds(it.active[g], 0, float(len(self.untouched[g])))
         it.program.set_bounds(int(it.assign[w, g]), 0, 0)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import importlib
+import importlib.util
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -10,19 +12,9 @@ from typing import Any, Protocol
 import numpy as np
 
 from poolwise import registry
+from poolwise.arrays import BoolArray
 from poolwise.batch.assignment import Solution
 from poolwise.batch.problem import Problem
-from poolwise.errors import InputError, UnknownNameError
-
-METHODS = {
-    "place": "poolwise.batch.place:Place",
-    "irop": "poolwise.batch.irop:Irop",
-    "opt": "poolwise.batch.opt:Opt",
-    "heep": "poolwise.batch.heep:Heep",
-    "cfm": "poolwise.batch.cfm:Cfm",
-    "first-fit": "poolwise.batch.first_fit:FirstFit",
-}
-"""Name -> where it is: a method is imported when it is asked for, since some bring a solver and some compile kernels."""
 
 
 @dataclass(frozen=True)
@@ -64,14 +56,14 @@ class Method(Protocol):
 
 
 def find_method(name: str, **settings: Any) -> Method:
-    """Look up a method by name, or load "FILE.py:NAME"; raises UnknownNameError or InputError."""
-    if ":" not in name and name not in METHODS:
-        raise UnknownNameError.of("method", name, METHODS, field="method")
-    found = registry.load(METHODS.get(name, name))
-    try:
-        method: Method = found(**settings) if isinstance(found, type) else found
-    except TypeError as error:
-        raise InputError(f"method '{name}': {error}", field="method", remedy="see its settings in the reference") from error
+    """Look up a method by name, or load "FILE.py:NAME"; raises UnknownNameError or InputError.
+
+    A shipped method stands in the file of its name, which alone is imported: some bring a solver, some compile kernels.
+    """
+    own = f"poolwise.batch.{name.replace('-', '_')}"
+    if name.isprintable() and ":" not in name and "." not in name and importlib.util.find_spec(own):
+        importlib.import_module(own)
+    method: Method = registry.make("methods", name, **settings)
     return method
 
 
@@ -82,6 +74,13 @@ def unplaced(problem: Problem, dropped: Sequence[int]) -> str:
     w = int(dropped[0])
     name = problem.batch.name[w]
     return impossible(problem, w) or f"no module has cores (4c) and local memory (4d) left for workload {name}"
+
+
+def possible(problem: Problem) -> BoolArray:
+    """(n,) whether each workload could run if it were alone."""
+    most = np.where(problem.allowed, problem.groups.memory, -np.inf).max(axis=1, initial=-np.inf)
+    fits: BoolArray = problem.batch.memory - most <= problem.remote
+    return fits
 
 
 def impossible(problem: Problem, w: int) -> str:

@@ -17,11 +17,13 @@ from poolwise.batch.problem import Problem
 from poolwise.batch.shrink import place_most
 from poolwise.errors import PoolwiseError
 from poolwise.optimize.linear import LinearProgram, Solver
+from poolwise.registry import register
 
 Entry = tuple[int, int, list[tuple[int, float]]]
 """(module, column of y, steps: (column, width))."""
 
 
+@register("methods", "opt")
 @dataclass(frozen=True)
 class Opt(Method):
     """Solve Problem 1 with SCIP or HiGHS.

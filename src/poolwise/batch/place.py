@@ -1,120 +1,125 @@
-"""Our own way of placing a batch: guided best fit, annealing, and column generation where the time allows.
+"""Our own way of placing a batch: guided best fit, exchanges, annealing, then column generation and diving.
 
 It optimises DWLP itself: local memory is shared out anew inside every move, so shares are never fixed beforehand.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
-from poolwise.batch.assignment import Solution
+from poolwise.batch.assignment import BoundOf, Solution, Status
 from poolwise.batch.costs import costs_of
+from poolwise.batch.effort import Effort
 from poolwise.batch.first_fit import FirstFit
 from poolwise.batch.heep import Heep
 from poolwise.batch.method import Limit, Method
 from poolwise.batch.problem import Problem
-from poolwise.batch.search import HOT, LARGE, Guide, Late, Packing, assignment_of, fit, improve, most_items, rebuild, squeeze
+from poolwise.batch.refine import is_proven, outside, refine, refine_parts
+from poolwise.batch.search import (
+    LARGE,
+    Guide,
+    Packing,
+    assignment_of,
+    exchange_all,
+    fit,
+    improve,
+    most_items,
+    rebuild,
+    squeeze,
+)
 from poolwise.batch.shrink import place_most
 from poolwise.kernels.batch.fill import Costs
-from poolwise.kernels.batch.search import best_fit, total
+from poolwise.kernels.batch.search import total
+from poolwise.registry import register
 
-MOVES_PER_SECOND = 350_000
-"""Moves of annealing for each second of time limit: the same number on every machine, so that answers are the same. The
-clock only guards: on a machine too slow for it the search ends early and the answer says so."""
-SEARCH_ONLY = 0.3
-"""Seconds below which the whole time goes to the search, for a batch of the usual size; the square of that for larger."""
-USUAL = 150
-"""Workloads for which that was measured."""
-SEARCH_SHARE, SEARCH_MOST = 0.1, 2.0
-"""Share of a longer time limit that the search gets before column generation, and the most seconds that help it."""
-POLISH_SHARE, WARM = 0.1, 0.02
-"""Share of the time for annealing after a dive, and the temperature it begins at."""
+SEARCH_SHARE = 0.4
+"""Share of the time limit at which the clock ends the search that comes before column generation."""
+LINEAR: BoundOf = "DWLP (linear program)"
+CONFIGURATIONS: BoundOf = "DWLP"
 PRICES = 8
 """Times that the price of remote memory is raised before it counts as too small."""
+CUT = "the clock ended the search early: on this machine the answer depends on its speed"
 
 
+@register("methods", "place")
 @dataclass(frozen=True)
 class Place(Method):
-    """Guided best fit, annealing with water filling inside every move, then column generation and a restricted master.
+    """Guided best fit, exchanges and annealing with water filling inside every move, then column generation and diving.
 
     Parameters
     ----------
     seed
-        Seed of the annealing.
-    moves_per_second
-        Moves for each second of the time limit.
+        Seed of whatever is random.
+    pace
+        Factor on what is done for each second of the time limit.
     guard
-        Whether the clock may end the search early; without it the answer depends on nothing but the inputs.
+        Whether the clock may end the search early; without it the answer depends on nothing but the inputs, up to the time
+        limit from which whole numbers are tried.
     """
 
     seed: int = 0
-    moves_per_second: int = MOVES_PER_SECOND
+    pace: float = 1.0
     guard: bool = True
 
     def solve(self, problem: Problem, limit: Limit) -> Solution:
         """Place the batch within the time limit; the bound is of DWLP."""
-        return place_most(problem, lambda part: self._attempt(part, limit))
-
-    def late(self, limit: Limit, share: float) -> bool:
-        """Whether a share of the time limit is over; never without the guard."""
-        return self.guard and limit.spent > limit.seconds * share
-
-    def polish(self, costs: Costs, packing: Packing, limit: Limit) -> Packing | None:
-        """Place what a packing leaves out where it costs least, and anneal it gently."""
-        bins = rebuild(costs, packing, most_items(costs))
-        if best_fit(costs, bins, np.flatnonzero(packing.slot < 0), False):
-            return None
-        start = Packing(bins.where.copy(), bins.kind.copy(), total(bins), 0)
-        moves = int(limit.seconds * POLISH_SHARE * self.moves_per_second)
-        return improve(costs, start, bins, moves, self.seed, lambda: self.late(limit, 1.0), WARM)[0]
+        return place_most(problem, lambda part: self._attempt(part, Effort(limit, self.seed, self.guard, self.pace)))
 
     def prepare(self) -> None:
         """Load the kernels, or compile them if no process has before: what is no part of any time limit."""
-        self._attempt(example(), Limit(SEARCH_ONLY))
+        effort, problem = Effort(Limit(0.05), guard=False), example()
+        costs = costs_of(problem)
+        found = _search(costs, [], effort)
+        assert found is not None
+        refine(costs, problem.remote, *found, effort)
 
-    def _attempt(self, problem: Problem, limit: Limit) -> Solution | None:
+    def _attempt(self, problem: Problem, effort: Effort) -> Solution | None:
         if not len(problem.batch):
             return None
-        generate = limit.seconds >= SEARCH_ONLY * max(1.0, len(problem.batch) / USUAL) ** 2
-        share = SEARCH_SHARE if generate else 1.0
-        seconds = min(limit.seconds * share, SEARCH_MOST) if generate else limit.seconds
-        rate = self.moves_per_second / (1 + max(0, len(problem.batch) - USUAL) / 5000)  # larger batches leave the caches
-        price, found, greedy = 0.0, None, greedy_packings(problem, limit)
+        price, found, greedy = 0.0, None, greedy_packings(problem, effort.limit)
         for _ in range(PRICES):
             costs = costs_of(problem, price)
-            found = self._search(costs, greedy, int(seconds * rate), lambda: self.late(limit, share))
+            found = _search(costs, greedy, effort)
             if found is None or outside(costs, found[0]) <= problem.remote * (1 + 1e-9):
                 break
             price = max(4 * price, _first_price(costs))
         if found is None or outside(costs, found[0]) > problem.remote * (1 + 1e-9):
             return None
-        packing, prices, done = found
+        packing, prices = found
         if price > 0:  # these prices charge for remote memory: they prove nothing about the problem as it stands
-            prices = Guide.of(costs_of(problem))
-        notes = () if done else ("the clock ended the search early: on this machine the answer depends on its speed",)
-        solution = Solution(problem, assignment_of(problem, costs, packing), "placed", prices.bound, "DWLP (linear program)")
-        if generate:
-            from poolwise.batch.columns import refine  # brings the solver, which a short search does not need
+            costs = costs_of(problem)
+            prices = Guide.of(costs)
+            packing = Packing.of(rebuild(costs, packing, most_items(costs)))
+        bound, of = prices.bound, LINEAR
+        if len(problem.batch) > LARGE:
+            packing = refine_parts(costs, problem.remote, packing, effort)
+        else:
+            packing, bound = refine(costs, problem.remote, packing, prices, effort)
+            of = CONFIGURATIONS
+        status: Status = "optimal" if is_proven(packing, bound) else "placed"
+        notes = (CUT,) if effort.cut else ()
+        return Solution(problem, assignment_of(problem, costs, packing), status, bound, of, notes=notes)
 
-            solution = refine(solution, [packing], prices, limit, self)
-        return replace(solution, notes=(*solution.notes, *notes))
 
-    def _search(self, costs: Costs, greedy: list[Packing], moves: int, late: Late) -> tuple[Packing, Guide, bool] | None:
-        prices = Guide.of(costs)
-        start, bins = fit(costs, prices)
-        for known in greedy:
-            other = rebuild(costs, known, most_items(costs))
-            if start.left or total(other) < start.cost:
-                start, bins = Packing(other.where.copy(), other.kind.copy(), total(other), 0), other
+def _search(costs: Costs, greedy: list[Packing], effort: Effort) -> tuple[Packing, Guide] | None:
+    """Place everything, or None; what comes out is never worse than any of `greedy`."""
+    prices = Guide.of(costs)
+    start, bins = fit(costs, prices)
+    for known in greedy:
+        other = rebuild(costs, known, most_items(costs))
+        if start.left or total(other) < start.cost:
+            start, bins = Packing.of(other), other
+    late = lambda: effort.late(SEARCH_SHARE)  # noqa: E731  # a name for what three calls take
+    if start.left:
+        start, bins = squeeze(costs, effort.seed, late)
         if start.left:
-            start, bins = squeeze(costs, self.seed, late)
-            if start.left:
-                return None
-        hot = HOT if len(costs.load) < LARGE else WARM  # a few moves an item are too few to cool down from more
-        packing, done = improve(costs, start, bins, moves, self.seed, late, hot)
-        return packing, prices, done
+            return None
+    if len(costs.load) > LARGE:
+        return start, prices  # a larger batch is bettered part by part
+    packing, _ = improve(costs, start, bins, effort.moves, effort.seed, late)
+    return exchange_all(costs, packing, effort.exchanges, effort.seed, late), prices
 
 
 def greedy_packings(problem: Problem, limit: Limit) -> list[Packing]:
@@ -130,11 +135,6 @@ def greedy_packings(problem: Problem, limit: Limit) -> list[Packing]:
             kind[slot] = groups
             found.append(Packing(slot.astype(np.int64), kind, np.inf, 0))
     return found
-
-
-def outside(costs: Costs, packing: Packing) -> float:
-    """MiB that a packing leaves to remote memory: what exceeds each module's room, however it is shared."""
-    return sum(max(0.0, float(costs.size[items].sum() - costs.room[g])) for g, items in packing.sets())
 
 
 def _first_price(costs: Costs) -> float:

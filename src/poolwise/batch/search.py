@@ -6,10 +6,12 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
+from numpy.typing import NDArray
 
 from poolwise.arrays import FloatArray, IntArray
 from poolwise.batch.assignment import Assignment
 from poolwise.batch.problem import Problem
+from poolwise.kernels.batch.exchange import exchange
 from poolwise.kernels.batch.fill import Costs, shares
 from poolwise.kernels.batch.guide import guide, priced
 from poolwise.kernels.batch.search import Bins, anneal, best_fit, empty_bins, put, refresh, total
@@ -21,6 +23,10 @@ LARGE = 500
 HOT, COLD = 0.2, 0.001
 """Temperatures of the annealing, as shares of what a bin costs on average."""
 
+WARM = 0.02
+"""Temperature where a packing is good already."""
+IDLE = 4
+"""Rounds of exchange without a gain after which there is likely none."""
 Late = Callable[[], bool]
 """Whether the time is over."""
 SQUEEZE = 1000
@@ -35,6 +41,11 @@ class Packing:
     kind: IntArray
     cost: float
     left: int
+
+    @classmethod
+    def of(cls, bins: Bins, left: int = 0) -> Packing:
+        """Take down what is in some bins."""
+        return cls(bins.where.copy(), bins.kind.copy(), total(bins), left)
 
     def sets(self) -> Iterator[tuple[int, IntArray]]:
         """Iterate over (kind, items) of the bins in use."""
@@ -82,7 +93,7 @@ def fit(costs: Costs, prices: Guide) -> tuple[Packing, Bins]:
         left = best_fit(priced(costs, prices.price, prices.rent, share), bins, order, False)
         for slot in np.unique(bins.where[bins.where >= 0]).tolist():
             refresh(costs, bins, slot)
-        found = Packing(bins.where.copy(), bins.kind.copy(), total(bins), left)
+        found = Packing.of(bins, left)
         if best is None or (found.left, found.cost) < (best[0].left, best[0].cost):
             best = found, bins
     assert best is not None
@@ -96,16 +107,35 @@ def improve(
     slot, kind = start.slot.copy(), start.kind.copy()
     n_bin = max(1, int(bins.open[-1]))
     per_bin = max(abs(start.cost) / n_bin, 1e-9)
-    state = np.array([(seed * 0x9E3779B97F4A7C15 + 0x2545F4914F6CDD1D) & (2**64 - 1) or 1], dtype=np.uint64)
-    block, best, done = 4096, start.cost, 0
+    state = _random(seed)
+    block, best, done, hand = 4096, start.cost, 0, np.empty(bins.items.shape[1], dtype=np.int64)
     while done < moves:
         if late():
             return Packing(slot, kind, best, 0), False
         now = min(block, moves - done)
         here, there = (hot * (COLD / hot) ** (at / moves) * per_bin for at in (done, done + now))
-        best = anneal(costs, bins, state, now, here, there, slot, kind, best)
+        best = anneal(costs, bins, state, now, here, there, slot, kind, best, hand)
         done += now
     return Packing(slot, kind, best, 0), True
+
+
+def exchange_all(costs: Costs, start: Packing, rounds: int, seed: int, late: Late) -> Packing:
+    """Exchange an item of every bin at once, a number of rounds; never for the worse."""
+    bins, state, best, idle = rebuild(costs, start, most_items(costs)), _random(seed), start.cost, 0
+    for _ in range(rounds):
+        if late() or idle == IDLE:
+            break
+        exchange(costs, bins, state)
+        value = total(bins)
+        idle = 0 if value < best - 1e-12 else idle + 1
+        best = min(best, value)
+    found = Packing.of(bins)
+    return found if found.cost < start.cost else start
+
+
+def _random(seed: int) -> NDArray[np.uint64]:
+    """State of the kernels' random numbers."""
+    return np.array([(seed * 0x9E3779B97F4A7C15 + 0x2545F4914F6CDD1D) & (2**64 - 1) or 1], dtype=np.uint64)
 
 
 def squeeze(costs: Costs, seed: int, late: Late) -> tuple[Packing, Bins]:
@@ -130,7 +160,7 @@ def squeeze(costs: Costs, seed: int, late: Late) -> tuple[Packing, Bins]:
     )
     bins = empty_bins(waiting, most_items(costs))
     best_fit(waiting, bins, np.argsort(-costs.size, kind="stable"), False)
-    start = Packing(bins.where.copy(), bins.kind.copy(), total(bins), 0)
+    start = Packing.of(bins)
     found, _ = improve(waiting, start, bins, SQUEEZE * n, seed, late)
     left = int((found.kind[found.slot] == kinds).sum())
     return replace(found, left=left, cost=np.inf if left else found.cost), rebuild(costs, found, most_items(costs))

@@ -9,7 +9,7 @@ import numpy as np
 
 from poolwise.arrays import IntArray
 from poolwise.batch.assignment import Assignment, Solution
-from poolwise.batch.method import impossible
+from poolwise.batch.method import impossible, possible
 from poolwise.batch.problem import Problem
 from poolwise.batch.relaxation import shortages
 
@@ -23,7 +23,7 @@ def place_most(problem: Problem, attempt: Attempt, *, one_by_one: bool = False) 
     finds no placement. The set is found by halving, which asks that fewer workloads are never harder to place;
     `one_by_one` gives up one at a time instead (Sefati et al., section IV-B).
     """
-    hopeless = [w for w in range(len(problem.batch)) if impossible(problem, w)]
+    hopeless = np.flatnonzero(~possible(problem)).tolist()
     unmet = impossible(problem, hopeless[0]) if hopeless else ""
     order = problem.batch.by_priority
     order = order[~np.isin(order, hopeless)]

@@ -61,12 +61,16 @@ def explain(
 
 def _in_study(folder: Path, job: int, selection: list[str], study: str | None, settings: list[str]) -> tuple[str, Explanation]:
     from poolwise.cli.past_run import choose, study_of
+    from poolwise.errors import InputError
     from poolwise.explain import explain_wait
     from poolwise.studies.cells import models_of, scheduler_of, workload_of
     from poolwise.studies.store import Store
 
     loaded = study_of(folder, study, settings)
     cell = choose(loaded, folder, selection)
+    if cell.scheduler.pass_per_event:
+        remedy = "leave scheduler.pass_per_event out and run the study again"
+        raise InputError("only runs with one pass an instant can be explained", field="--cell", remedy=remedy)
     outcomes = Store(folder).outcomes(cell)
     truth, estimate = models_of(cell.performance, cell.seed)
     found = explain_wait(

@@ -13,33 +13,38 @@ class What(StrEnum):
     ORDERS = "orders"
     BACKFILLS = "backfills"
     PLACEMENTS = "placements"
+    COSTS = "costs"
     MODELS = "models"
     SCHEDULERS = "schedulers"
     FORMATS = "formats"
     GENERATORS = "generators"
+    METHODS = "methods"
     REPRODUCTIONS = "reproductions"
     STUDIES = "studies"
     MACHINES = "machines"
+    PLANS = "plans"
+    BATCHES = "batches"
 
 
 def list_names(what: What = typer.Argument(help="What to list.")) -> None:
-    """List orders, backfills, placements, models, schedulers, formats, or the studies and machines that are shipped."""
+    """List orders, backfills, placements, models, formats, ..., or shipped schedulers, studies, machines and plans."""
     import inspect
 
     from rich.table import Table
 
     from poolwise import registry
-    from poolwise.catalog import shipped
+    from poolwise.catalog import PREFIX, shipped
     from poolwise.cli.console import out
 
     table = Table("name", "what it is", box=None, pad_edge=False)
-    if what in (What.STUDIES, What.MACHINES):
-        for name, title in shipped(what.value):
-            table.add_row(name, title)
-    else:
+    if what not in (What.STUDIES, What.MACHINES, What.PLANS, What.BATCHES):
         for name in registry.names(what.value):
             doc = inspect.getdoc(registry.find(what.value, name)) or ""
             table.add_row(name, doc.partition("\n")[0])
+    if what in (What.STUDIES, What.MACHINES, What.PLANS, What.BATCHES, What.SCHEDULERS):
+        prefix = PREFIX if what is What.SCHEDULERS else ""  # configured ones, beside the kinds that they are made of
+        for name, title in shipped(what.value):
+            table.add_row(f"{prefix}{name}", title)
     out.print(table)
 
 

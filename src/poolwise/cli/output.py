@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import io
 import json
 import sys
 from collections.abc import Mapping, Sequence
@@ -13,9 +14,11 @@ from rich.table import Table
 
 from poolwise import __version__
 from poolwise.cli.console import out
-from poolwise.files import write_whole
+from poolwise.files import check_writable, write_whole
 
 if TYPE_CHECKING:
+    import polars as pl
+
     from poolwise.api import Run
 
 
@@ -59,3 +62,39 @@ def provenance(seed: int | None, inputs: Sequence[Path]) -> dict[str, Any]:
 def write_provenance(path: Path, source: Mapping[str, Any]) -> None:
     """Write where a file comes from beside it, as FILE.provenance.json: tables and timelines have no place for it."""
     write_whole(path.with_name(f"{path.name}.provenance.json"), (json.dumps(source, indent=1) + "\n").encode())
+
+
+def check_exports(*paths: Path | None) -> None:
+    """Refuse tables' paths before any work is done for them; raises InputError."""
+    for path in paths:
+        if path is not None:
+            check_writable(path)
+
+
+def export(frame: pl.DataFrame, source: Mapping[str, Any], csv: Path | None, parquet: Path | None) -> None:
+    """Write a table where it is wanted, each whole, with where it comes from beside it."""
+    if csv is not None:
+        write_whole(csv, frame.write_csv().encode())
+        write_provenance(csv, source)
+    if parquet is not None:
+        buffer = io.BytesIO()
+        frame.write_parquet(buffer, compression="zstd")
+        write_whole(parquet, buffer.getvalue())
+        write_provenance(parquet, source)
+
+
+def write_rows(path: Path, header: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
+    """Write rows as Parquet where the path ends in .parquet, as CSV elsewhere; whole or not at all."""
+    if path.suffix == ".parquet":
+        import polars as pl
+
+        buffer = io.BytesIO()
+        pl.DataFrame(rows, schema=list(header), orient="row").write_parquet(buffer, compression="zstd")
+        write_whole(path, buffer.getvalue())
+        return
+    import csv
+
+    text = io.StringIO()
+    table = csv.writer(text, lineterminator="\n")
+    table.writerows([header, *rows])
+    write_whole(path, text.getvalue().encode())

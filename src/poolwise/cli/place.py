@@ -13,27 +13,33 @@ if TYPE_CHECKING:
 
 
 def place(
-    batch: Path = typer.Argument(help="BATCH.toml, or the name of a shipped batch."),
-    method: str = typer.Option("place", help="place, irop, opt, heep, cfm, first-fit, or FILE.py:NAME."),
+    batch: Path = typer.Argument(help="BATCH.toml, or a shipped batch: catalog:NAME, see `poolwise list batches`."),
+    method: str = typer.Option("place", help="A name from `poolwise list methods`, or FILE.py:NAME."),
     time_limit: str = typer.Option("1s", help="How long it may take: 50ms, 1s, 60s."),
     theta: str | None = typer.Option(None, help="Instead of the file's: printed or relative."),
     eta: float | None = typer.Option(None, min=0, max=1, help="Instead of the file's: weight of energy."),
     tolerance: float | None = typer.Option(None, min=0, help="Instead of the file's: accepted slowdown, for all."),
     seed: int | None = typer.Option(None, min=0, help="Instead of the file's: seed of the draws."),
     json: bool = typer.Option(False, "--json", help="Print exactly one JSON object."),
+    csv: Path | None = typer.Option(None, help="Write a row a workload as CSV."),
+    parquet: Path | None = typer.Option(None, help="Write a row a workload as Parquet."),
 ) -> None:
     """Place a batch: which module each workload runs on, how its memory is split, what that costs, how near the optimum."""
     import time
+
+    import polars as pl
 
     from poolwise import catalog
     from poolwise.batch.check import check
     from poolwise.batch.method import Limit, find_method
     from poolwise.cli.console import error, warn
-    from poolwise.cli.output import print_json, provenance
+    from poolwise.cli.output import check_exports, export, print_json, provenance
     from poolwise.errors import InfeasibleError
     from poolwise.studies.batch_file import read_batch
 
-    path = batch if batch.suffix or batch.exists() else catalog.find("batches", str(batch))
+    check_exports(csv, parquet)
+    shipped = not batch.suffix and not batch.exists()  # its name alone will do
+    path = catalog.find("batches", str(batch).removeprefix(catalog.PREFIX)) if shipped else catalog.resolve("batches", batch)
     problem = read_batch(path, seed=seed, eta=eta, theta=theta, tolerance=tolerance)
     chosen, seconds = find_method(method), _seconds(time_limit)
     if hasattr(chosen, "prepare"):
@@ -44,8 +50,10 @@ def place(
     verdict = check(problem, solution.assignment, partial=bool(solution.dropped))
     for note in solution.notes:
         warn(note)
+    content, source = to_dict(solution, verdict, method, wall), provenance(seed or 0, [path])
+    export(pl.DataFrame(content["workloads"]), source, csv, parquet)
     if json:
-        print_json({**to_dict(solution, verdict, method, wall), "provenance": provenance(seed or 0, [path])})
+        print_json({**content, "provenance": source})
     else:
         _print(solution, verdict, method, wall)
     if solution.dropped:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -25,6 +26,7 @@ def run_study(
     out: Path | None = typer.Option(None, help="Folder for cells, results and report; results/STUDY if not given."),
     jobs: int | None = typer.Option(None, min=1, help="Processes; all cores if not given. Results do not depend on it."),
     set_: list[str] = typer.Option([], "--set", metavar="KEY=VALUE", help="Replace a value, such as scheduler.scope=system."),
+    json: bool = typer.Option(False, "--json", help="Print exactly one JSON object."),
 ) -> None:
     """Run what a study varies, on all cores; run again, and only what is missing is done.
 
@@ -33,6 +35,7 @@ def run_study(
     from poolwise import report, studies
     from poolwise.cli.console import err, warn
     from poolwise.cli.console import out as stdout
+    from poolwise.cli.output import print_json
     from poolwise.studies.progress import ConsoleProgress
     from poolwise.studies.study import parse_setting
 
@@ -43,6 +46,10 @@ def run_study(
     report.write(result, folder / "report.html")
     for note in result.notes():
         warn(note)
+    if json:
+        rows = [{name: _plain(value) for name, value in row.items()} for row in result.frame().iter_rows(named=True)]
+        print_json({"study": loaded.name, "cells": rows, "notes": result.notes(), "provenance": result.provenance()})
+        return
     stdout.print(_table(result))
     stdout.print(f"report: {folder / 'report.html'}", markup=False, highlight=False, soft_wrap=True)
 
@@ -70,6 +77,11 @@ def _number(value: float) -> str:
     if value != value:
         return "-"
     return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"
+
+
+def _plain(value: object) -> object:
+    """None in the place of an undefined metric: JSON has no NaN."""
+    return None if isinstance(value, float) and not isfinite(value) else value
 
 
 def register(app: typer.Typer) -> None:

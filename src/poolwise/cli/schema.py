@@ -12,11 +12,12 @@ class Format(StrEnum):
     """Files that have a schema."""
 
     MACHINE = "machine"
+    SCHEDULER = "scheduler"
     STUDY = "study"
 
 
-def schema(format: Format = typer.Argument(help="machine or study.")) -> None:
-    """Print the JSON Schema of machine or study files."""
+def schema(format: Format = typer.Argument(help="machine, scheduler or study.")) -> None:
+    """Print the JSON Schema of machine, scheduler or study files."""
     from poolwise.cli.output import print_json
 
     print_json(schema_of(format))
@@ -24,12 +25,18 @@ def schema(format: Format = typer.Argument(help="machine or study.")) -> None:
 
 def schema_of(format: Format) -> dict[str, Any]:
     """JSON Schema of a file format; a study's `machine` may be a machine in place."""
-    from poolwise.studies.machine_sections import MachineFile
-    from poolwise.studies.study_file import StudyFile
+    from pydantic import BaseModel
 
-    model = MachineFile if format is Format.MACHINE else StudyFile
+    from poolwise.studies.machine_sections import MachineFile
+    from poolwise.studies.study_file import SchedulerFile, StudyFile
+
+    models: dict[Format, type[BaseModel]] = {
+        Format.MACHINE: MachineFile,
+        Format.SCHEDULER: SchedulerFile,
+        Format.STUDY: StudyFile,
+    }
     content: dict[str, Any] = {"$schema": "https://json-schema.org/draft/2020-12/schema"}
-    content.update(model.model_json_schema(by_alias=True))
+    content.update(models[format].model_json_schema(by_alias=True))
     content["title"] = f"Poolwise {format.value} file"
     if format is Format.STUDY:
         machine = MachineFile.model_json_schema(by_alias=True, ref_template="#/$defs/{model}")

@@ -1,4 +1,4 @@
-"""`poolwise validate`: read a machine or study file and say what it is, without running anything."""
+"""`poolwise validate`: read a machine, scheduler or study file and say what it is, without running anything."""
 
 from __future__ import annotations
 
@@ -8,21 +8,25 @@ import typer
 
 
 def validate(
-    file: str = typer.Argument(help="A machine or study file, or the name of a shipped one."),
+    file: str = typer.Argument(help="A machine, scheduler or study file, or the name of a shipped one."),
     set_: list[str] = typer.Option([], "--set", metavar="KEY=VALUE", help="Replace a value of a study first, as `run` does."),
 ) -> None:
-    """Check a machine or study file: every key, unit and name, and the trace that a study reads."""
+    """Check a machine, scheduler or study file: every key, unit and name, and the trace that a study reads."""
     from poolwise.errors import InputError
     from poolwise.studies.document import Document
-    from poolwise.studies.machine_file import is_machine
+    from poolwise.studies.kind import kind_of
 
     path = _find(file)
-    if is_machine(Document.read(path)):
-        if set_:
-            raise InputError("--set changes studies only", file=path, field="--set", remedy="edit the machine file")
+    kind = kind_of(Document.read(path))
+    if kind == "study":
+        _say_study(path, set_)
+        return
+    if set_:
+        raise InputError("--set changes studies only", file=path, field="--set", remedy=f"edit the {kind} file")
+    if kind == "machine":
         _say_machine(path)
     else:
-        _say_study(path, set_)
+        _say_scheduler(path)
 
 
 def _find(file: str) -> Path:
@@ -32,10 +36,11 @@ def _find(file: str) -> Path:
     path = Path(file)
     if path.is_file() or path.suffix or len(path.parts) > 1:
         return path
-    names = {name: kind for kind in ("machines", "studies") for name, _ in catalog.shipped(kind)}
-    if file not in names:
-        raise UnknownNameError.of("machine or study", file, names)
-    return catalog.find(names[file], file)
+    name = file.removeprefix(catalog.PREFIX)
+    names = {shipped: kind for kind in ("machines", "schedulers", "studies") for shipped, _ in catalog.shipped(kind)}
+    if name not in names:
+        raise UnknownNameError.of("machine, scheduler or study", name, names)
+    return catalog.find(names[name], name)
 
 
 def _say_machine(path: Path) -> None:
@@ -60,6 +65,23 @@ def _say_machine(path: Path) -> None:
     if whole.any():
         words.append(f"{format_memory(machine.local_memory)} in each whole node")
     out.print(f"{path}: a machine, {machine.name}", markup=False, highlight=False, soft_wrap=True)
+    out.print(f"  {', '.join(words)}", markup=False, highlight=False, soft_wrap=True)
+
+
+def _say_scheduler(path: Path) -> None:
+    from poolwise.cli.console import out
+    from poolwise.studies.cells import parts
+    from poolwise.studies.scheduler_file import load_scheduler
+
+    scheduler = load_scheduler(path)
+    words = [f"kind {scheduler.kind}"]
+    if scheduler.kind == "list":
+        words = [f"{part} {choice}" for part, choice in zip(("order", "backfill", "placement"), parts(scheduler), strict=True)]
+    if scheduler.scope is not None:
+        words.append(f"scope {scheduler.scope}")
+    if scheduler.pass_per_event:
+        words.append("a pass per event")
+    out.print(f"{path}: a scheduler, {scheduler.title or path.stem}", markup=False, highlight=False, soft_wrap=True)
     out.print(f"  {', '.join(words)}", markup=False, highlight=False, soft_wrap=True)
 
 

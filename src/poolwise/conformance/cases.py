@@ -13,6 +13,7 @@ from poolwise.errors import InputError
 from poolwise.interfaces import Dispatcher, PerformanceModel, Scheduler
 from poolwise.loop import LoopResult, run
 from poolwise.model import Changes, Fabric, Kind, Machine, Placement, Plan, Queue, Schedule, Snapshot, Start, Workload
+from poolwise.performance.affinity import Affinity
 from poolwise.performance.ideal import Ideal
 from poolwise.performance.remote_memory import RemoteMemory
 from poolwise.schedulers.list import ListScheduler
@@ -119,11 +120,64 @@ def modules(jobs: int = 24, seed: int = 3) -> Case:
     return Case(machine, workload, Spread())
 
 
+def units(jobs: int = 24, seed: int = 4) -> Case:
+    """Six processing units of two types in two racks; jobs of one to four tasks, of two types, with data in some place."""
+    rows = np.arange(jobs)
+    length, gap, want = (uniform(seed, name, rows) for name in ("length", "gap", "want"))
+    submit = np.cumsum((gap * 4).astype(np.int64)) * 15 * SECOND
+    operations = (1 + (length * 8).astype(np.int64)) * 60_000_000
+    kind = (want * 4).astype(np.int64) % 2
+    rate = np.array([[1.0, 2.0], [1.0, 0.5]])  # of each task type on each unit type, operations per microsecond
+    duration = np.ceil(operations / rate.max(axis=1)[kind]).astype(np.int64) * 1000
+    columns = _columns(rows, seed, submit, duration)
+    workload = Workload.of(
+        submit,
+        duration,
+        tasks=1 + (want * 4).astype(np.int64),
+        requests={"slots": np.ones(jobs, dtype=np.int64)},
+        attributes={**columns, "task_type": kind, "preferred_type": kind, "operations": operations},
+        name="units",
+    )
+    return Case(_dispatching(rate), workload, truth=Affinity())
+
+
+def _dispatching(rate: np.ndarray) -> Machine:
+    """Units 0..5 in places (0, 0) to (1, 2), the types in turn, and a network as in `_network`."""
+    place = np.array([[k // 3, k % 3] for k in range(6)])
+    capacity = np.zeros((14, 2), dtype=np.int64)
+    capacity[:6, 0], capacity[6:12, 1], capacity[12:, 1] = 1, 1250, 125
+    kind = np.repeat([Kind.NODE, Kind.LINK], [6, 8]).astype(np.int64)
+    position = np.concatenate([place, np.zeros((8, 2), dtype=np.int64)])
+    code = np.where(kind == Kind.NODE, np.arange(14) % 2, -1)
+    return Machine(
+        name="units",
+        owners=tuple(f"{Kind(k).name.lower()}{n}" for n, k in enumerate(kind.tolist())),
+        kind=kind,
+        type=tuple("link" if k < 0 else f"type{k}" for k in code.tolist()),
+        rack=position[:, 0].copy(),
+        position=position,
+        home=np.full(14, -1),
+        resources=("slots", "bandwidth"),
+        capacity=capacity,
+        attributes={
+            "unit_type": code.astype(np.float64),
+            **{f"affinity.{k}": np.where(code < 0, 0.0, row[code]) for k, row in enumerate(rate)},
+        },
+        fabric=Fabric(
+            np.concatenate([np.arange(6), np.full(8, -1)]),
+            np.arange(6, 14),
+            np.array([*([k, 6 + k // 3] for k in range(6)), [6, 8], [7, 8]]),
+            np.zeros(8, dtype=np.int64),
+        ),
+    )
+
+
 def _columns(rows: np.ndarray, seed: int, submit: np.ndarray, duration: np.ndarray) -> dict[str, np.ndarray]:
     """Attributes that policies and models of the field read."""
     place = uniform(seed, "place", rows)
     return {
         "deadline": submit + 3 * duration,
+        "class": rows % 3,
         "user": rows % 5,
         "data_size": (place * 4e9).astype(np.int64),
         "data_x": (place * 2).astype(np.int64),

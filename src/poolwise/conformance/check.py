@@ -12,13 +12,13 @@ from poolwise.conformance.scheduler import check_scheduler
 from poolwise.errors import InputError
 
 CHECKS: Mapping[str, Callable[[Any], tuple[Check, ...]]] = {
-    "open": check_scheduler,
     "priority": check_order,
     "place": check_placement,
     "select": check_backfill,
     "slowdown": check_model,
+    "open": check_scheduler,
 }
-"""Method by which a kind of object is known -> its checks."""
+"""Method by which a kind of object is known -> its checks; a backfill may be opened too, so schedulers come last."""
 
 
 def check(thing: Any) -> tuple[Check, ...]:

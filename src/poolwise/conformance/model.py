@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from poolwise.conformance.cases import Case, devices, on_those_that_suit, racks, state, walk
+from poolwise.conformance.cases import Case, devices, on_those_that_suit, racks, state, units, walk
 from poolwise.conformance.findings import DETERMINISTIC, PICKLES, RUNS, UNCHANGED, Broken, Check, Findings
 from poolwise.interfaces import PerformanceModel
 from poolwise.model import Changes, Queue, Run, Snapshot
@@ -16,12 +16,12 @@ HONEST = "names in touches all that its slowdown depends on"
 
 
 def check_model(model: PerformanceModel, case: Case | None = None) -> tuple[Check, ...]:
-    """Ask a model about every run at every pass, on racks with pools and on a network of nodes and devices.
+    """Ask a model about every run at every pass, on racks with pools, on nodes and devices in a network, on units.
 
     Parameters
     ----------
     case
-        One case of your own instead. Of the two default ones a model may decline one with an InputError.
+        One case of your own instead. Of the default ones a model may decline one with an InputError.
     """
     findings = Findings(RUNS, PICKLES, DETERMINISTIC, UNCHANGED, SETUP, SLOWDOWN, TOUCHES, HONEST)
 
@@ -30,7 +30,7 @@ def check_model(model: PerformanceModel, case: Case | None = None) -> tuple[Chec
 
     with findings.running():
         copy = findings.pickled(model)
-        on_those_that_suit((racks(), devices()) if case is None else (case,), ask)
+        on_those_that_suit((racks(), devices(), units()) if case is None else (case,), ask)
     return findings.checks()
 
 

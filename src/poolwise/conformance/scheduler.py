@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from poolwise.conformance.cases import Case, devices, modules, on_those_that_suit, racks, state, walk
+from poolwise.conformance.cases import Case, devices, modules, on_those_that_suit, racks, state, units, walk
 from poolwise.conformance.findings import DETERMINISTIC, PICKLES, RUNS, UNCHANGED, Broken, Check, Findings
 from poolwise.interfaces import Dispatcher, Scheduler
 from poolwise.model import Changes, Machine, Plan, Queue, Schedule, Snapshot, Workload
@@ -22,8 +22,8 @@ def check_scheduler(scheduler: Scheduler, case: Case | None = None, seed: int = 
     Parameters
     ----------
     case
-        Machine and workload of your own. By default racks with memory pools, shared nodes with devices, and shared nodes
-        beside a memory pool, of which a scheduler may decline all but one with an InputError.
+        Machine and workload of your own. By default racks with memory pools, shared nodes with devices, shared nodes
+        beside a memory pool, and processing units, of which a scheduler may decline all but one with an InputError.
     """
     findings = Findings(RUNS, PICKLES, DETERMINISTIC, UNCHANGED, WARM, CAPACITY, SUBMITTED, RETURNED, SERVED)
 
@@ -35,7 +35,7 @@ def check_scheduler(scheduler: Scheduler, case: Case | None = None, seed: int = 
 
     with findings.running():
         copy = findings.pickled(scheduler)
-        on_those_that_suit((racks(), devices(), modules()) if case is None else (case,), run_twice)
+        on_those_that_suit((racks(), devices(), modules(), units()) if case is None else (case,), run_twice)
     return findings.checks()
 
 

@@ -15,18 +15,17 @@ from poolwise.model.runs import RunTable
 from poolwise.performance.remote_memory import RemoteMemory, mean_factor, sensitivity, sld_factor
 from poolwise.policies.backfill.conservative import Conservative
 from poolwise.policies.backfill.easy import Easy
+from poolwise.policies.backfill.easy_nodes_only import EasyNodesOnly, inexhaustible
 from poolwise.policies.order.priorities import FAIR, FM, WFP3
 from poolwise.policies.placement.racks import RackPlacement
 from poolwise.schedulers.list import ListScheduler
 
 if TYPE_CHECKING:
-    from poolwise.kernels.list_scheduling.state import Index, Jobs, Order, Profile, Racks, Rules, Runs, Tree
+    from poolwise.kernels.list_scheduling.state import Jobs, Order, Profile, Racks, Rules, Runs, Tree
     from poolwise.kernels.list_scheduling.state import Queue as Waiting
 
-DEEP_QUEUE = 128
-"""Waiting jobs beyond which an index may pay; below, scanning them is cheaper than keeping one up to date."""
-SCANNED_PER_CLASS = 0.5
-"""Waiting jobs that can be scanned in the time that a pass spends on one class of the index."""
+DEEP_QUEUE = 32
+"""Waiting jobs beyond which a tree over them pays; below, scanning them is cheaper than keeping one up to date."""
 
 T = TypeVar("T", bound=np.generic)
 
@@ -39,7 +38,6 @@ class Arrays(NamedTuple):
     rules: Rules
     racks: Racks
     queue: Waiting
-    layout: Index
     tree: Tree
     profile: Profile
     runs: Runs
@@ -76,7 +74,6 @@ class Columns:
     def arrays(self, warm_up: int, per_event: bool) -> Arrays:
         """Lay out everything that a replay starts from."""
         from poolwise.kernels.list_scheduling import state
-        from poolwise.kernels.list_scheduling.index import empty_index, plant
 
         n = len(self.workload)
         able = self._able()
@@ -99,7 +96,8 @@ class Columns:
             rejected=_blank(n),
         )
         rules = self._rules(warm_up, per_event)
-        return Arrays(self._jobs(able), order, rules, self._racks(), queue, empty_index(), plant(0), self.profile(0), runs, now)
+        no_tree = state.Tree(_blank(0), _blank(0), np.zeros((0, 8), dtype=np.int64), _blank(0))
+        return Arrays(self._jobs(able), order, rules, self._racks(), queue, no_tree, self.profile(0), runs, now)
 
     def profile(self, size: int) -> Profile:
         """Return a profile with room for so many instants."""
@@ -207,6 +205,7 @@ class Columns:
         from poolwise.kernels.list_scheduling import state
 
         backfill = self.scheduler.backfill
+        nodes_only = isinstance(backfill, EasyNodesOnly)
         code = state.CONSERVATIVE if isinstance(backfill, Conservative) else state.NONE
         if isinstance(backfill, Easy):
             code = state.EASY if backfill.extra else state.EASY_NO_EXTRA
@@ -214,7 +213,7 @@ class Columns:
         spread, believed = (
             spreads[model.spread] if isinstance(model, RemoteMemory) else state.WORST for model in (self.truth, self.estimate)
         )
-        return state.Rules(self.placement.scope == "system", code, spread, believed, warm_up, per_event)
+        return state.Rules(self.placement.scope == "system", code, spread, believed, nodes_only, warm_up, per_event)
 
     def _racks(self) -> Racks:
         from poolwise.kernels.list_scheduling.state import Racks
@@ -222,7 +221,9 @@ class Columns:
         layout, capacity = self.machine.racks, self.machine.capacity
         free = capacity[layout.nodes, layout.node_column].copy()
         pool = np.where(layout.pools >= 0, capacity[layout.pools, layout.memory_column], 0)
-        return Racks(free, pool, *(np.zeros_like(free) for _ in range(5)))
+        then_free, then_pool, kept, take, borrow = (np.zeros_like(free) for _ in range(5))
+        endless = np.where(layout.pools >= 0, inexhaustible(self.machine), 0)
+        return Racks(free, pool, then_free, then_pool, kept, endless, take, borrow)
 
 
 def _blank(size: int) -> IntArray:
@@ -234,8 +235,3 @@ def _fixed(column: NDArray[T]) -> NDArray[T]:
     view = np.ascontiguousarray(column).view()
     view.setflags(write=False)
     return view
-
-
-def depth(n_class: int) -> int:
-    """Waiting jobs beyond which an index of so many classes pays."""
-    return max(DEEP_QUEUE, int(SCANNED_PER_CLASS * n_class))

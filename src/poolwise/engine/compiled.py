@@ -16,7 +16,7 @@ import numpy as np
 
 from poolwise.arrays import IntArray
 from poolwise.engine.asking import Asker
-from poolwise.engine.columns import Columns, depth
+from poolwise.engine.columns import Columns
 from poolwise.engine.simulated import Disturbance
 from poolwise.errors import InputError
 from poolwise.interfaces import PerformanceModel, Scheduler
@@ -26,6 +26,7 @@ from poolwise.performance.ideal import Ideal
 from poolwise.performance.remote_memory import RemoteMemory
 from poolwise.policies.backfill.conservative import Conservative
 from poolwise.policies.backfill.easy import Easy, EasyNoExtra
+from poolwise.policies.backfill.easy_nodes_only import EasyNodesOnly
 from poolwise.policies.backfill.none import NoBackfill
 from poolwise.policies.placement.racks import RackPlacement
 from poolwise.schedulers.list import ListScheduler
@@ -37,7 +38,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-BACKFILLS = (NoBackfill, Easy, EasyNoExtra, Conservative)
+BACKFILLS = (NoBackfill, Easy, EasyNoExtra, EasyNodesOnly, Conservative)
 MODELS = (Ideal, RemoteMemory)
 FAMILY = "list_scheduling"  # of kernels
 
@@ -132,7 +133,7 @@ def _replay(
     pass_per_event: bool,
 ) -> Schedule:
     from poolwise.kernels.list_scheduling import state
-    from poolwise.kernels.list_scheduling.index import lay_out, plant
+    from poolwise.kernels.list_scheduling.index import lay_out
     from poolwise.kernels.list_scheduling.replay import replay as go_on
 
     warm_up = scheduler.jobs if isinstance(scheduler, WarmUp) else 0
@@ -150,9 +151,7 @@ def _replay(
             raise InputError("the simulation runs beyond 146 years, which engines cannot count in nanoseconds", field="submit")
         elif wanted == state.DEEP:
             jobs = arrays.jobs
-            index = lay_out(jobs.nodes, jobs.remote, jobs.length, jobs.able)
-            arrays = arrays._replace(layout=index, tree=plant(len(index.length)))
-            arrays.now[state.DEPTH] = depth(len(index.nodes))
+            arrays = arrays._replace(tree=lay_out(jobs.nodes, jobs.remote, jobs.length, jobs.able))
         else:
             arrays = arrays._replace(runs=_enlarged(arrays.runs, int(arrays.now[state.ROWS])))
     return _schedule(columns, arrays.runs, arrays.queue.where, arrays.now)

@@ -7,13 +7,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, get_args
 
-from poolwise.engine import compiled
+from poolwise.engine import compiled, dispatch
 from poolwise.engine.simulated import Disturbance, Simulation
 from poolwise.errors import InputError, UnknownNameError
 from poolwise.interfaces import PerformanceModel, Scheduler
 from poolwise.loop import Observer, run
 from poolwise.model import Machine, Schedule, Workload
 from poolwise.performance.ideal import Ideal
+from poolwise.schedulers.dispatch import Dispatch
 
 Engine = Literal["auto", "reference", "compiled"]
 
@@ -48,8 +49,8 @@ def simulate(
     truth, estimate
         How long runs take, and what the scheduler believes (the truth if not given).
     engine
-        "reference" is the readable simulator that takes any scheduler; "compiled" replays list scheduling on racks in
-        kernels, with the same result, and raises InputError where it cannot; "auto" takes the fastest that can run this.
+        "reference" is the readable simulator that takes any scheduler; "compiled" replays list scheduling on racks and task
+        dispatch in kernels, with the same result, and raises InputError where it cannot; "auto" takes the fastest that can.
     disturbances, requeue, pass_per_event, observer
         See `Simulation` and `loop.run`.
     """
@@ -57,10 +58,20 @@ def simulate(
     if engine not in get_args(Engine):
         raise UnknownNameError.of("engine", engine, get_args(Engine), field="engine")
     if engine != "reference":
-        why = compiled.unsupported(machine, workload, scheduler, truth, estimate, disturbances=disturbances, observer=observer)
-        if not why:
-            schedule, wall = compiled.replay(machine, workload, scheduler, truth, estimate, pass_per_event=pass_per_event)
-            return Result(schedule, "compiled", wall)
+        if isinstance(scheduler, Dispatch):
+            why = dispatch.unsupported(
+                machine, workload, scheduler, truth, pass_per_event=pass_per_event, disturbances=disturbances, observer=observer
+            )
+            if not why:
+                schedule, wall = dispatch.replay(machine, workload, scheduler, truth, seed)
+                return Result(schedule, "compiled", wall)
+        else:
+            why = compiled.unsupported(
+                machine, workload, scheduler, truth, estimate, disturbances=disturbances, observer=observer
+            )
+            if not why:
+                schedule, wall = compiled.replay(machine, workload, scheduler, truth, estimate, pass_per_event=pass_per_event)
+                return Result(schedule, "compiled", wall)
         if engine == "compiled":
             raise InputError(f"no kernel runs this: {why}", field="engine", remedy='take the engine "reference" or "auto"')
     simulation = Simulation(

@@ -49,6 +49,16 @@ def step(function: F) -> F:
     return cast(F, njit(error_model="numpy", _nrt=False, no_cpython_wrapper=True, no_cfunc_wrapper=True)(function))
 
 
+def inlined(function: F) -> F:
+    """Decorate a step whose code goes wherever it is called.
+
+    A tuple of arrays is handed over word by word, seven an array. For a short step with dozens of arrays that took longer
+    than the step itself, and half of the time in all. It costs time to compile: not for long steps called in many places.
+    """
+    options = {"_nrt": False, "no_cpython_wrapper": True, "no_cfunc_wrapper": True, "forceinline": True}
+    return cast(F, njit(error_model="numpy", **options)(function))
+
+
 def _kept(function: F, **options: bool) -> F:
     before = config.CACHE_DIR
     config.CACHE_DIR = str(folder(Path(function.__code__.co_filename).parent.name))

@@ -20,12 +20,13 @@ def composition_faults(schedule: Schedule) -> list[str]:
     used = np.zeros_like(capacity)
     holders: dict[int, Counter[tuple[tuple[int, ...], int]]] = {}  # device -> (composition, node) -> runs
     faults: list[str] = []
+    nodes, devices_there = (set(machine.of_kind(kind).tolist()) for kind in (Kind.NODE, Kind.DEVICE))
     rows = [schedule.placement_of(run) for run in range(schedule.n_run)]
     events = [(int(schedule.end[k]), 0, k) for k in range(schedule.n_run)]
     events += [(int(schedule.start[k]), 1, k) for k in range(schedule.n_run)]
     for time, starts, run in sorted(events):
-        node = next((o for o, _, _ in rows[run] if machine.kind[o] == Kind.NODE), -1)
-        devices = tuple(sorted({o for o, _, _ in rows[run] if machine.kind[o] == Kind.DEVICE}))
+        node = next((o for o, _, _ in rows[run] if o in nodes), -1)
+        devices = tuple(sorted(devices_there.intersection(o for o, _, _ in rows[run])))
         for owner, resource, amount in rows[run]:
             used[owner, resource] += amount if starts else -amount
             if used[owner, resource] > capacity[owner, resource]:

@@ -8,18 +8,23 @@ from __future__ import annotations
 
 import numpy as np
 
-from poolwise.arrays import BoolArray
+from poolwise.arrays import BoolArray, IntArray
 from poolwise.errors import InputError
-from poolwise.model import Schedule
+from poolwise.model import Schedule, Workload
 
 
 def missed(schedule: Schedule) -> BoolArray:
     """(n_job,) jobs that ended after their deadline, or never. Raises InputError where the workload has no deadlines."""
-    deadline = schedule.workload.attributes.get("deadline")
+    return late(schedule.workload, schedule.job_end, schedule.done)
+
+
+def late(workload: Workload, end: IntArray, done: BoolArray) -> BoolArray:
+    """(n_job,) jobs that are not (n_job,) `done`, or whose (n_job,) `end`, ns, is after their deadline; errors as `missed`."""
+    deadline = workload.attributes.get("deadline")
     if deadline is None:
         raise InputError("the workload has no deadlines", field="deadline", remedy="give each job a deadline in ns")
-    late: BoolArray = ~schedule.done | (schedule.job_end > deadline.astype(np.int64))
-    return late
+    after: BoolArray = ~done | (end > deadline.astype(np.int64))
+    return after
 
 
 def missed_pct(schedule: Schedule, population: BoolArray | None = None) -> float:

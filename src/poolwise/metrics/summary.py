@@ -9,6 +9,7 @@ import numpy as np
 
 from poolwise.arrays import BoolArray
 from poolwise.metrics import fairness, memory, slowdown, throughput
+from poolwise.metrics.memory import DOLLARS_PER_GB
 from poolwise.metrics.outcomes import Outcomes
 from poolwise.metrics.slowdown import TAU_S
 from poolwise.metrics.window import Window, after_warm_up
@@ -61,6 +62,7 @@ METRICS: Mapping[str, Metric] = {
     "mean_memory_utilization": Metric("mean memory utilisation", "fraction", "higher"),
     "memory_dollars": Metric("price of the installed memory", "$", "lower"),
     "throughput_per_100s_per_memory_dollar": Metric("throughput per memory dollar", "jobs / 100 s / $", "higher"),
+    "throughput_per_memory_dollar_gain": Metric("throughput per memory dollar over the memory baseline's", "", "higher"),
 }
 """Name -> what it is; the names that `summarise` returns, in its order. Sources stand with the functions of each family."""
 
@@ -72,7 +74,9 @@ def summarise(
     population: BoolArray,
     window: Window,
     baseline: Outcomes | None = None,
+    memory_baseline: Outcomes | None = None,
     tau_s: float = TAU_S,
+    dollars_per_gb: float = DOLLARS_PER_GB,
 ) -> dict[str, float]:
     """Compute every metric of `METRICS`; NaN where one is undefined (no jobs, no baseline, an empty window).
 
@@ -88,8 +92,13 @@ def summarise(
     baseline
         The same jobs under FCFS without backfilling with the same memory configuration; those of the population that did not
         finish there are left out of the fairness metrics, `compared_jobs` says how many stay.
+    memory_baseline
+        The same jobs under the same scheduler on the machine whose throughput per memory dollar is the measure (the paper:
+        512 GB in every node, no pools), over a window of its own.
     tau_s
         Bound of the bounded slowdown, seconds.
+    dollars_per_gb
+        Price of memory.
     """
     counted = population & after_warm_up(outcomes, warm_up) & outcomes.finished
     found = {"measured_jobs": float(np.count_nonzero(counted))}
@@ -104,6 +113,7 @@ def summarise(
     found["makespan_s"] = throughput.makespan_s(outcomes)
     found.update(_fairness(outcomes, counted, baseline))
     found.update(_memory(outcomes, counted, window))
+    found.update(_dollars(outcomes, window, dollars_per_gb, memory_baseline, warm_up))
     return {name: found[name] for name in METRICS}
 
 
@@ -132,6 +142,18 @@ def _memory(outcomes: Outcomes, counted: BoolArray, window: Window) -> dict[str,
         "share_under_5pct_degradation": memory.share_under_5pct(outcomes, counted),
         "share_remote_memory": memory.share_remote(outcomes, counted),
         "mean_memory_utilization": memory.memory_utilization(outcomes, window).mean(),
-        "memory_dollars": memory.memory_dollars(outcomes),
-        "throughput_per_100s_per_memory_dollar": memory.throughput_per_memory_dollar(outcomes, window),
+    }
+
+
+def _dollars(
+    outcomes: Outcomes, window: Window, dollars_per_gb: float, baseline: Outcomes | None, warm_up: int
+) -> dict[str, float]:
+    gain = np.nan
+    if baseline is not None:
+        there = Window.of(baseline, warm_up)
+        gain = memory.throughput_per_memory_dollar_gain(outcomes, window, baseline, there)
+    return {
+        "memory_dollars": memory.memory_dollars(outcomes, dollars_per_gb),
+        "throughput_per_100s_per_memory_dollar": memory.throughput_per_memory_dollar(outcomes, window, dollars_per_gb),
+        "throughput_per_memory_dollar_gain": gain,
     }

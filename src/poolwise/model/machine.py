@@ -160,7 +160,10 @@ class Machine:
 
     @cached_property
     def local_memory(self) -> int:
-        """MiB of local memory per whole node, the least where node types differ (0 without whole nodes)."""
+        """MiB of local memory per node, the least where node types differ; of nodes that jobs share, their capacity."""
+        if "nodes" not in self.resources:
+            nodes = self.of_kind(Kind.NODE)
+            return int(self.capacity[nodes, self.resource("memory")].min()) if "memory" in self.resources and len(nodes) else 0
         groups = self.racks.nodes
         memory = self.per_node.get("memory")
         return int(memory[groups].min()) if memory is not None and len(groups) else 0

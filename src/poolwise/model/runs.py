@@ -124,21 +124,20 @@ class RunTable:
         self.version += 1
 
     def _insert(self, slot: int, end: int, count: int) -> None:
-        at = int(np.searchsorted(self._ends[:count], end, side="right"))
-        self._ends[at + 1 : count + 1], self._order[at + 1 : count + 1] = (
-            self._ends[at:count].copy(),
-            self._order[at:count].copy(),
-        )
-        self._ends[at], self._order[at] = end, slot
+        ends, order = self._ends, self._order
+        at = int(ends[:count].searchsorted(end, side="right"))
+        ends[at + 1 : count + 1] = ends[at:count]
+        order[at + 1 : count + 1] = order[at:count]
+        ends[at], order[at] = end, slot
 
     def _withdraw(self, slot: int, end: int) -> None:
         count = len(self._runs)
-        low = int(np.searchsorted(self._ends[:count], end, side="left"))
-        at = low + int(np.argmax(self._order[low:count] == slot))
-        self._ends[at : count - 1], self._order[at : count - 1] = (
-            self._ends[at + 1 : count].copy(),
-            self._order[at + 1 : count].copy(),
-        )
+        ends, order = self._ends, self._order
+        at = int(ends[:count].searchsorted(end))
+        if order[at] != slot:  # several end together
+            at += int((order[at:count] == slot).argmax())
+        ends[at : count - 1] = ends[at + 1 : count]
+        order[at : count - 1] = order[at + 1 : count]
 
     def _grow(self) -> None:
         old = len(self._ends)

@@ -10,6 +10,7 @@ from itertools import pairwise
 import numpy as np
 
 from poolwise.arrays import BoolArray, IntArray
+from poolwise.errors import InputError
 from poolwise.model.event import Outcome
 from poolwise.model.machine import Machine
 from poolwise.model.workload import Workload
@@ -91,6 +92,29 @@ class Schedule:
         """Rows (owner, resource, amount) of a run's placement."""
         rows = slice(int(self.offset[run]), int(self.offset[run + 1]))
         return list(zip(self.owner[rows].tolist(), self.resource[rows].tolist(), self.amount[rows].tolist(), strict=True))
+
+    def placements(self) -> list[str]:
+        """Placement of each run in words: `rack_placements` on racks of whole nodes, elsewhere owner by owner.
+
+        There an owner is written with all that it gives, OWNER:RESOURCE=AMOUNT:..., and owners are joined by ';'.
+        """
+        if self._in_racks():
+            return self.rack_placements()
+        owners, resources, texts = self.machine.owners, self.machine.resources, []
+        for run in range(self.n_run):
+            gives: dict[str, list[str]] = {}
+            for owner, resource, amount in self.placement_of(run):
+                gives.setdefault(owners[owner], []).append(f"{resources[resource]}={amount}")
+            texts.append(";".join(":".join([owner, *parts]) for owner, parts in gives.items()))
+        return texts
+
+    def _in_racks(self) -> bool:
+        """Whether all that runs take is nodes and memory of racks of identical nodes."""
+        try:
+            layout = self.machine.racks
+        except InputError:
+            return False
+        return bool(np.isin(self.resource, [layout.node_column, layout.memory_column]).all())
 
     def rack_placements(self) -> list[str]:
         """Placement of each run as rack:nodes:poolMiB joined by ';' (racks that give only memory have 0 nodes)."""

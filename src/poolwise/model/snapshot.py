@@ -97,6 +97,8 @@ class Snapshot:
 
     def occupants(self, owner: int) -> tuple[int, ...]:
         """Runs that touch an owner: those placed on it and those whose speed depends on it."""
+        if self._ended is None and not self._extra:
+            return tuple(self._table.occupants(owner))
         here = tuple(n for n in self._table.occupants(owner) if self._ended is None or not self._gone(self._table[n]))
         return here + tuple(run.id for run in self._extra if owner in self._touched(run))
 

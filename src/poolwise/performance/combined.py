@@ -6,13 +6,21 @@ from dataclasses import dataclass
 
 from poolwise.interfaces import PerformanceModel
 from poolwise.model import Placement, Run, Snapshot
+from poolwise.registry import register
 
 
+@register("models", "combined")
 @dataclass(frozen=True)
 class Combined(PerformanceModel):
-    """Models that act on the same run: 1 + slowdown is the product of theirs, setup the sum."""
+    """Models that act on the same run: 1 + slowdown is the product of theirs, setup the sum.
 
-    models: tuple[PerformanceModel, ...]
+    Parameters
+    ----------
+    models
+        At least one; where a study names them, each is a name or a table with its settings beside the name.
+    """
+
+    models: tuple[PerformanceModel, ...] = ()
 
     def setup(self, run: Run, view: Snapshot) -> int:
         """Ns, the sum."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
+from functools import cached_property, lru_cache
 
 from poolwise.errors import PolicyError
 from poolwise.interfaces import PerformanceModel
@@ -33,20 +33,28 @@ class NvmeSharing(PerformanceModel):
         each other. Unmodelled kinds share only among themselves.
     fixed_at_start
         A run keeps the speed that it started with, whoever comes or goes (what the authors' simulator does).
+
+    Raises InputError for a table that cannot be read.
     """
 
     tables: Mapping[str, SharingTable | str] = field(default_factory=dict)
     partners: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     fixed_at_start: bool = False
 
+    def __post_init__(self) -> None:
+        _ = self._read  # a wrong table is refused where it is named, not when a run begins
+
+    @cached_property
+    def _read(self) -> dict[str, SharingTable]:
+        found = {kind: SharingTable.read(table) if isinstance(table, str) else table for kind, table in self.tables.items()}
+        return {
+            kind: replace(table, partners=tuple(self.partners[kind])) if kind in self.partners else table
+            for kind, table in found.items()
+        }
+
     def table(self, kind: str) -> SharingTable | None:
-        """Look up the table of a kind, None where it has none. Raises InputError for a file that cannot be read."""
-        found = self.tables.get(kind)
-        if isinstance(found, str):
-            found = SharingTable.read(found)
-        if found is not None and kind in self.partners:
-            return replace(found, partners=tuple(self.partners[kind]))
-        return found
+        """Look up the table of a kind, None where it has none."""
+        return self._read.get(kind)
 
     def setup(self, run: Run, view: Snapshot) -> int:
         """No time."""
@@ -58,8 +66,8 @@ class NvmeSharing(PerformanceModel):
         devices = devices_of(run.placement, view)
         if table is None or not devices:
             return 0.0
-        others = sum(1 for n in view.occupants(devices[0]) if n != run.id or (n < 0 and view.run(n) is not run))
-        return relative(table, len(devices), others + 1, int(view.workload.duration[run.job]))
+        others = [n for n in view.occupants(devices[0]) if n != run.id or (n < 0 and view.run(n) is not run)]
+        return relative(table, len(devices), len(others) + 1, int(view.workload.duration[run.job]))
 
     def touches(self, placement: Placement, view: Snapshot) -> tuple[int, ...]:
         """The devices of the placement, unless speeds are fixed at the start."""
@@ -81,8 +89,7 @@ def kind_of(workload: Workload, job: int) -> str:
 
 def devices_of(placement: Placement, view: Snapshot) -> tuple[int, ...]:
     """Devices that a placement names, ascending."""
-    devices = _devices(view.machine)
-    return tuple(o for o in placement.owners() if o in devices)
+    return tuple(sorted(_devices(view.machine).intersection(placement.owner.tolist())))
 
 
 @lru_cache(maxsize=8)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import lru_cache
 from typing import Literal
 
@@ -39,6 +39,17 @@ class Latency:
 
     A path through one switch passes 4 CXL ports, 2 retimers, 1 switch and 4 flights between port and retimer; every further
     switch adds its own time and one flight between switches.
+
+    Parameters
+    ----------
+    port, retimer, switch
+        What a CXL port, a retimer and a switch add.
+    flight, switch_flight
+        What the way between a port and a retimer adds, and that between two switches.
+    near_switches, far_switches
+        Switches on the way to the pool of the own rack, and to that of another, at least 1.
+
+    Raises InputError for a negative part and for a way without a switch.
     """
 
     port: int = 25
@@ -46,6 +57,15 @@ class Latency:
     switch: int = 20
     flight: int = 5
     switch_flight: int = 30
+    near_switches: int = 1
+    far_switches: int = 3
+
+    def __post_init__(self) -> None:
+        for part in fields(self):
+            least = int(part.name.endswith("switches"))
+            if getattr(self, part.name) < least:
+                problem = f"{part.name} must be at least {least}, not {getattr(self, part.name)}"
+                raise InputError(problem, field=f"latency.{part.name}", remedy="correct it, or leave it out")
 
     def ns(self, switches: int) -> int:
         """Nanoseconds for a path through `switches` >= 1 switches: 180 for one, 280 for three by default."""
@@ -56,6 +76,16 @@ class Latency:
             + 4 * self.flight
             + (switches - 1) * (self.switch + self.switch_flight)
         )
+
+    @property
+    def near_ns(self) -> int:
+        """Nanoseconds to the pool of the own rack."""
+        return self.ns(self.near_switches)
+
+    @property
+    def far_ns(self) -> int:
+        """Nanoseconds to the pool of another rack."""
+        return self.ns(self.far_switches)
 
 
 Curve = Literal["quantile", "linear", "quadratic"]
@@ -105,7 +135,9 @@ class RemoteMemory(PerformanceModel):
     curve
         "quantile" (default), "linear" or "quadratic", see `sld_factor`.
     near_ns, far_ns
-        Added latency of memory in the own rack and in another; by default built from `Latency` parts.
+        Added latency of memory in the own rack and in another.
+    latency
+        The parts that both latencies are built from, instead of the two sums.
     expect
         "own" (each job's own slowdown), "mean" (of the curve over u, the same for all) or "none" (0): the last two are
         what a scheduler may believe that does not know its jobs.
@@ -120,6 +152,17 @@ class RemoteMemory(PerformanceModel):
     far_ns: int = FAR_NS
     expect: Literal["own", "mean", "none"] = "own"
     spread: Literal["worst", "mean", "paper"] = "worst"
+    latency: Latency | None = None
+
+    def __post_init__(self) -> None:
+        if self.latency is None:
+            return
+        given, built = (self.near_ns, self.far_ns), (self.latency.near_ns, self.latency.far_ns)
+        if given not in ((NEAR_NS, FAR_NS), built):
+            problem = f"latencies are given twice: {given[0]} and {given[1]} ns, and parts of {built[0]} and {built[1]} ns"
+            raise InputError(problem, field="latency", remedy="give the parts, or near_ns and far_ns")
+        object.__setattr__(self, "near_ns", built[0])  # engines and copies read the sums, however they were given
+        object.__setattr__(self, "far_ns", built[1])
 
     def setup(self, run: Run, view: Snapshot) -> int:
         """No time."""
@@ -138,12 +181,13 @@ class RemoteMemory(PerformanceModel):
         if remote <= 0 or self.expect == "none":
             return 0.0
         near, far = self._factors(workload, run.job)
-        inside = self._inside(run.placement, remote, view)
-        if self.spread == "paper":
-            factor = near if inside == 1.0 else far
-        else:
-            factor = near if inside == 1.0 else inside * near + (1 - inside) * far
-        return factor * (remote / memory)
+        return self._mixed(near, far, self._inside(run.placement, remote, view)) * (remote / memory)
+
+    def _mixed(self, near: float, far: float, inside: float) -> float:
+        """Slowdown with a share `inside` of the remote memory near and the rest far."""
+        if inside == 1.0:
+            return near
+        return far if self.spread == "paper" else inside * near + (1 - inside) * far
 
     def _factors(self, workload: Workload, job: int) -> tuple[float, float]:
         if self.expect == "mean":

@@ -51,7 +51,9 @@ class SharingTable:
         text = str(reference)
         path = catalog.find("sharing_tables", text.removeprefix(CATALOG)) if text.startswith(CATALOG) else Path(text)
         if not path.is_file():
-            raise InputError("no such performance table", file=path, remedy=f'give a CSV file, or "{CATALOG}NAME"')
+            raise InputError(
+                f"no such performance table: {path.name}", file=path, remedy=f'give a CSV file, or "{CATALOG}NAME"'
+            )
         return _read(path, path.stat().st_mtime_ns)
 
 

@@ -6,6 +6,7 @@ Source: VineSim, section 3 and Table 4; specs of the accelerators, "Model". Unco
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 
@@ -28,9 +29,12 @@ class Transfer(PerformanceModel):
     ----------
     switch_ns
         Latency of each switch that a path goes through, one fewer than its links, besides the links' own.
+    local
+        MB/s between things that stand at one place; 0: no time at all.
     """
 
     switch_ns: int = 200
+    local: int = 0
 
     def setup(self, run: Run, view: Snapshot) -> int:
         """Ns: bytes / least bandwidth on the path (1 MB = 10^6 B), rounded up, + latency.
@@ -56,7 +60,7 @@ class Transfer(PerformanceModel):
     def _time(self, size: int, place: tuple[int, int], unit: int, view: Snapshot) -> int:
         machine = view.machine
         if tuple(machine.position[unit].tolist()) == place:
-            return 0
+            return -(-size * 1000 // self.local) if self.local else 0
         fabric = machine.fabric
         if fabric is None:
             raise InputError(
@@ -75,12 +79,22 @@ class Transfer(PerformanceModel):
 
 def _at(place: tuple[int, int], machine: Machine) -> int:
     """Lowest owner at a place that is on the network."""
-    assert machine.fabric is not None
-    here = (machine.position == np.array(place)).all(axis=1) & (machine.fabric.vertex >= 0)
-    if not here.any():
+    found = places(machine).get(place)
+    if found is None:
         raise InputError(
             f"data lies at x = {place[0]}, y = {place[1]}, where nothing is on the network",
             field="data_x",
             remedy="put a node or device there, or move the data",
         )
-    return int(np.argmax(here))
+    return found
+
+
+@lru_cache(maxsize=8)  # a machine is compared by identity
+def places(machine: Machine) -> dict[tuple[int, int], int]:
+    """Lowest owner on the network at each place (x, y)."""
+    found: dict[tuple[int, int], int] = {}
+    if machine.fabric is not None:
+        for owner in np.flatnonzero(machine.fabric.vertex >= 0).tolist():
+            x, y = machine.position[owner].tolist()
+            found.setdefault((x, y), owner)
+    return found

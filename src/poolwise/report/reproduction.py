@@ -36,7 +36,8 @@ def reproduction_page(done: Reproduced) -> Page:
     if done.findings.explanation:
         sections.append(Section("What the runs teach", done.findings.explanation))
     rows = [PageRow(row.cells(), row.holds if row.holds in ("true", "false") else "") for row in done.rows]
-    table = Table("Every claim beside our value", [name.replace("_", " ") for name in COLUMNS], rows)
+    shown = [Table(t.title, t.columns, [PageRow(row) for row in t.rows], t.note) for t in done.findings.tables]
+    claims = Table("Every claim beside our value", [name.replace("_", " ") for name in COLUMNS], rows)
     return Page(
         title=f"{done.title}: reproduced",
         lead=lead,
@@ -44,7 +45,7 @@ def reproduction_page(done: Reproduced) -> Page:
         sections=sections,
         notes=done.findings.notes,
         figures=done.findings.figures,
-        tables=[table],
+        tables=[*shown, claims],
         provenance=done.provenance,
     )
 

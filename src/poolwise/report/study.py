@@ -10,6 +10,7 @@ from poolwise.metrics.slowdown import bounded_slowdown
 from poolwise.report import words
 from poolwise.report.answer import Answer, answer
 from poolwise.report.compromise import compromise, compromise_over_sizes
+from poolwise.report.memory import memory_figures
 from poolwise.report.page import Page, Row, Section, Table
 from poolwise.report.page import write as write_page
 from poolwise.report.sweep import Sweep
@@ -61,6 +62,8 @@ _CURVES = (
     ("discrimination_s", "Discrimination against pool size", "discrimination", True,
      "Waiting time, summed over jobs, beyond what each would have waited under FCFS without backfilling on the same machine; "
      "lower is fairer."),
+    ("throughput_per_memory_dollar_gain", "Throughput per memory dollar against pool size", "gain per memory dollar", False,
+     "Jobs finished in the same window per dollar of installed memory, over those of the memory baseline."),
     ("mean_memory_utilization", "Memory in use against pool size", "memory in use", False,
      "Local and pooled memory in use over what is installed, averaged over time."),
 )  # fmt: skip
@@ -82,6 +85,7 @@ def _figures(result: StudyResult, sweep: Sweep, found: Answer | None) -> list[Fi
         fronts = (compromise(result, sweep, found.at, where), compromise_over_sizes(result, sweep))
         shown += [front for front in fronts if front is not None]
         shown.append(Distribution("tail", title, caption, samples, x_axis, "jobs that fare worse", tail=True))
+        shown += memory_figures(result, sweep, found)
     return shown
 
 

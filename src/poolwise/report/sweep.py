@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from poolwise import units
+from poolwise.catalog import PREFIX
 from poolwise.studies import CellResult, StudyResult
 
 
@@ -45,7 +46,7 @@ class Sweep:
         cells: dict[tuple[str, int], list[CellResult]] = {}
         series: list[str] = []
         for cell in result.cells:
-            others = [str(v) for n, v in cell.parameters.items() if n != x_name and len(varied[n]) > 1]
+            others = [str(v).removeprefix(PREFIX) for n, v in cell.parameters.items() if n != x_name and len(varied[n]) > 1]
             label = ", ".join(others) or "all"
             if label not in series:
                 series.append(label)

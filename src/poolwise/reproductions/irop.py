@@ -33,7 +33,7 @@ class Grid:
     seeds: int = 100
     small_seeds: int = 20
     sizes: tuple[int, ...] = (15, 20, 25, 30)
-    opt_seconds: float = 300.0
+    opt_seconds: float = 20.0
 
 
 QUICK = Grid((0.05, 0.25), (0.0, 0.8, 1.0), 2, 2, (15, 30), 5.0)
@@ -102,8 +102,9 @@ def case(method: str, theta: Theta, eta: float, tolerance: float | None, seed: i
 
 
 def _main(grid: Grid) -> list[Case]:
-    points = product(THETAS, METHODS, grid.tolerances, grid.etas, range(grid.seeds))
-    return [case(method, theta, eta, tolerance, seed) for theta, method, tolerance, eta, seed in points]
+    """Seed by seed, so that a run that is ended early has whole seeds."""
+    points = product(range(grid.seeds), THETAS, METHODS, grid.tolerances, grid.etas)
+    return [case(method, theta, eta, tolerance, seed) for seed, theta, method, tolerance, eta in points]
 
 
 def _small(grid: Grid) -> list[Case]:

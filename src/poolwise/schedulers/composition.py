@@ -13,7 +13,7 @@ from poolwise.model import Changes, Decision, Kind, Machine, Plan, Queue, Refusa
 from poolwise.policies.order.edf import EDF
 from poolwise.policies.placement.composition import CompositionPolicy, refused
 from poolwise.policies.placement.compositions import Compositions
-from poolwise.policies.placement.need import NEVER, Need
+from poolwise.policies.placement.need import NEVER
 from poolwise.policies.placement.nvme_disaggregation_aware import NvmeDisaggregationAware
 from poolwise.registry import register
 
@@ -52,34 +52,44 @@ class CompositionDispatcher(Dispatcher):
     _dirty: set[int] = field(default_factory=set)  # owners that the last plan gave away
     _owners: dict[int, tuple[int, ...]] = field(default_factory=dict)  # run -> owners, of the runs on the machine
     _possible: dict[int, Refusal | None] = field(default_factory=dict)  # shape -> what the empty machine says to it
+    _blocked: set[int] = field(default_factory=set)  # likes (`_try`) that would be refused now
+    _started: list[int] = field(default_factory=list)  # jobs that the last plan started
 
     def schedule(self, queue: Queue, snapshot: Snapshot, changes: Changes) -> Plan:
         """Reject what can never run, then start whatever fits, in the queue's order."""
-        view = self._refreshed(snapshot, changes)
+        view = self._refreshed(queue, snapshot, changes)
         rejects = self._impossible(snapshot, changes)
-        gone = {reject.job for reject in rejects}
+        if rejects and changes == Changes(arrived=tuple(reject.job for reject in rejects)):
+            return Plan(tuple(rejects))  # jobs turned away at the door are no reason for a pass
         jobs = queue.jobs
-        if len(jobs) == len(gone):
+        keep = ~np.isin(jobs, [reject.job for reject in rejects]) if rejects else np.ones(len(jobs), dtype=np.bool_)
+        likes = 2 * self.shapes[jobs] + _late(snapshot.workload, jobs, snapshot.now)
+        waiting = set(likes[keep].tolist())
+        if waiting <= self._blocked:
             return Plan(tuple(rejects))
         priority = self.order.priority(queue, snapshot)
         if priority.shape != jobs.shape or bool(np.isnan(priority).any()):
             raise PolicyError(f"{type(self.order).__name__} must return {len(jobs)} priorities that are numbers")
-        if len(gone):
-            keep = ~np.isin(jobs, list(gone))
-            jobs, priority = jobs[keep], priority[keep]
-        view.waiting = _demand(snapshot.workload, jobs)
+        if self.placement.counts_waiting:
+            view.waiting = _demand(snapshot.workload, jobs[keep])
+        order = np.argsort(-priority, kind="stable")
+        order = order[keep[order]]
         decisions: list[Decision] = [*rejects]
-        blocked: set[int] = set()
-        ranked = jobs[np.argsort(-priority, kind="stable")]
-        likes = 2 * self.shapes[ranked] + _late(snapshot.workload, ranked, snapshot.now)
-        for job, like in zip(ranked.tolist(), likes.tolist(), strict=True):
-            if like not in blocked:
-                decisions.extend(self._try(job, like, view, blocked))
+        for job, like in zip(jobs[order].tolist(), likes[order].tolist(), strict=True):
+            if like not in self._blocked:
+                decisions.extend(self._try(job, like, view))
+                if waiting <= self._blocked:
+                    break
         return Plan(tuple(decisions))
 
-    def _refreshed(self, snapshot: Snapshot, changes: Changes) -> Compositions:
-        """Bring the view up to date: only what the last plan, ends and changes of capacity have touched is read again."""
+    def _refreshed(self, queue: Queue, snapshot: Snapshot, changes: Changes) -> Compositions:
+        """Bring the view up to date: only what the last plan, ends and changes of capacity have touched is read again.
+
+        What was refused before would be refused again unless something was given back, a start was not carried out, or a
+        composition has become safe to join; or if the policy looks at the whole queue.
+        """
         dirty, self._dirty = self._dirty, set()
+        started, self._started = self._started, []
         if self._view is None:
             self._view = Compositions(snapshot)
             dirty = set(self._view.layout.nodes.tolist())
@@ -89,7 +99,15 @@ class CompositionDispatcher(Dispatcher):
             dirty.update(changes.capacity)
             if any(snapshot.machine.kind[owner] == Kind.POOL for owner in changes.capacity):
                 dirty.update(self._view.layout.devices.tolist())
-            self._view.refresh(snapshot, dirty)
+            more = self._view.refresh(snapshot, dirty)
+            if (
+                more
+                or changes.ended
+                or changes.capacity
+                or self.placement.counts_waiting
+                or any(job in queue for job in started)
+            ):
+                self._blocked.clear()
         for owner in dirty:
             for run in snapshot.occupants(owner):
                 if run not in self._owners:
@@ -104,34 +122,34 @@ class CompositionDispatcher(Dispatcher):
             shape = int(self.shapes[job])
             if shape not in self._possible:
                 empty = empty or Compositions(snapshot.empty())
-                need = Need.of(job, snapshot, empty.sharing).at(snapshot.now)
-                found = refused(snapshot.workload.job(job)) or self.placement.choose(need, empty)
+                found = refused(snapshot.workload.job(job)) or self.placement.choose(empty.need(job), empty)
                 self._possible[shape] = found if isinstance(found, Refusal) else None
             refusal = self._possible[shape]
             if refusal is not None:
                 rejects.append(Reject(job, f"cannot fit on the empty machine: {refusal.reason}"))
         return rejects
 
-    def _try(self, job: int, like: int, view: Compositions, blocked: set[int]) -> list[Start]:
+    def _try(self, job: int, like: int, view: Compositions) -> list[Start]:
         """Start a job if it fits; if not, block those that are like it until something else starts on devices.
 
         Jobs are alike that ask for the same and are both late, or both not (`like` is twice the shape, plus 1 if late). One
         that is not late blocks others only if it would not fit without its deadline either.
         """
-        need = Need.of(job, view.snapshot, view.sharing).at(view.now)
+        need = view.need(job)
         found = self.placement.choose(need, view)
         if isinstance(found, Refusal):
-            if need.late or not need.nvme:
-                blocked.add(like)
-            elif isinstance(self.placement.choose(replace(need, deadline=NEVER), view), Refusal):
-                blocked.update((like, like | 1))
+            if need.late:
+                self._blocked.add(like)
+            elif not need.nvme or isinstance(self.placement.choose(replace(need, deadline=NEVER), view), Refusal):
+                self._blocked.update((like, like | 1))
             return []
         view.take(need, found)
+        self._started.append(job)
         self._dirty.update(found.owners())
         if need.nvme:
-            assert view.waiting is not None
-            view.waiting = (view.waiting[0] - need.bandwidth, view.waiting[1] - need.storage)
-            blocked.clear()  # a new composition, or a new speed of an old one, may suit others
+            if view.waiting is not None:
+                view.waiting = (view.waiting[0] - need.bandwidth, view.waiting[1] - need.storage)
+            self._blocked.clear()  # a new composition, or a new speed of an old one, may suit others
         return [Start(job, (0,), found)]
 
 
@@ -152,10 +170,10 @@ def _shapes(workload: Workload) -> IntArray:
 def _late(workload: Workload, jobs: IntArray, now: int) -> IntArray:
     """(k,) 1 for jobs whose deadline has passed, else 0."""
     deadline = workload.attributes.get("deadline")
-    late = (
-        np.zeros(len(jobs), dtype=np.int64) if deadline is None else (deadline[jobs].astype(np.int64) <= now).astype(np.int64)
-    )
-    return np.asarray(late)
+    if deadline is None:
+        return np.zeros(len(jobs), dtype=np.int64)
+    late: IntArray = (deadline[jobs].astype(np.int64, copy=False) <= now).astype(np.int64)
+    return late
 
 
 def _demand(workload: Workload, jobs: IntArray) -> tuple[int, int]:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from poolwise.errors import PolicyError
 from poolwise.interfaces import BackfillPolicy, Dispatcher, PlacementPolicy, QueuePolicy, Scheduler
 from poolwise.model import Changes, Decision, Machine, Plan, Queue, Refusal, Reject, Snapshot, Workload
+from poolwise.policies.backfill.conservative import Promises
 from poolwise.policies.backfill.easy import Easy
 from poolwise.policies.order.priorities import FCFS
 from poolwise.policies.placement.racks import RackPlacement
@@ -25,8 +26,8 @@ class ListScheduler(Scheduler):
     placement: PlacementPolicy = field(default_factory=RackPlacement)
 
     def open(self, machine: Machine, workload: Workload, seed: int) -> Dispatcher:
-        """Begin a run; list scheduling draws nothing and keeps nothing."""
-        return ListDispatcher(self)
+        """Begin a run; list scheduling draws nothing, and keeps nothing unless its backfill keeps reservations."""
+        return ListDispatcher(replace(self, backfill=self.backfill.open()))
 
 
 @dataclass(frozen=True)
@@ -44,8 +45,10 @@ class ListDispatcher(Dispatcher):
                 return Plan(tuple(rejects))  # jobs turned away at the door are no reason for a pass
             queue = queue.only(np.setdiff1d(queue.jobs, [reject.job for reject in rejects]))
         jobs = queue.jobs
-        if not len(jobs) or not placement.screen(jobs, snapshot.free[None], snapshot).any():
-            return Plan(tuple(rejects))  # nothing fits: no order can start anything
+        if not len(jobs):
+            return Plan(tuple(rejects))
+        if not isinstance(backfill, Promises) and not placement.screen(jobs, snapshot.free[None], snapshot).any():
+            return Plan(tuple(rejects))  # nothing fits: no order can start anything, nor is anything promised
         priority = order.priority(queue, snapshot)
         if priority.shape != jobs.shape or bool(np.isnan(priority).any()):
             raise PolicyError(f"{type(order).__name__} must return {len(jobs)} priorities that are numbers, got {priority!r}")

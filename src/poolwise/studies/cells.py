@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import poolwise
+from poolwise import registry
 from poolwise.engine import simulate
 from poolwise.errors import InputError
 from poolwise.interfaces import PerformanceModel, Scheduler
@@ -26,6 +27,9 @@ from poolwise.studies.choice import Choice
 from poolwise.studies.study_file import PerformanceSection, SchedulerSection
 from poolwise.traces import read, stretch
 from poolwise.traces.generators import generate
+
+GROUPS = {"order": "orders", "backfill": "backfills", "placement": "placements"}
+"""Part of a scheduler -> group of the registry in which its name is found."""
 
 Json = dict[str, Any]
 Parameter = str | int | float | bool
@@ -173,11 +177,19 @@ class Cell:
 
     def baseline(self) -> Cell:
         """Return FCFS without backfilling on the same machine, workload and memory: the measure of fairness."""
-        section = self.scheduler
-        order, backfill = Choice(name="fcfs"), Choice(name="none")
-        first = SchedulerSection(order=order, backfill=backfill, placement=section.placement, scope=section.scope)
-        names = {k: v for k, v in self.parameters.items() if not k.startswith(("scheduler.order", "scheduler.backfill"))}
+        fcfs = {"kind": "list", "order": Choice(name="fcfs"), "backfill": Choice(name="none"), "settings": {}}
+        first = self.scheduler.model_copy(update=fcfs)
+        names = {
+            k: v
+            for k, v in self.parameters.items()
+            if k != "scheduler" and not k.startswith(("scheduler.order", "scheduler.backfill"))
+        }
         return replace(self, scheduler=first, parameters={"baseline": "fcfs without backfilling", **names})
+
+    def on(self, machine: Machine, content: Json) -> Cell:
+        """Return the same jobs under the same scheduler on another machine: the measure of what memory dollars gain."""
+        names = {k: v for k, v in self.parameters.items() if k.partition(".")[0] != "machine"}
+        return replace(self, machine=machine, machine_content=content, parameters={"memory baseline": machine.name, **names})
 
 
 @dataclass(frozen=True)
@@ -199,7 +211,9 @@ class CellRun:
 def scheduler_content(section: SchedulerSection) -> Json:
     """What a result depends on in a scheduler section, its defaults filled in."""
     if section.kind != "list":
-        return {"kind": Choice(name=section.kind).identity("schedulers"), "settings": section.settings}
+        kind = Choice(name=section.kind, **section.settings).identity("schedulers")
+        chosen = {part: choice.identity(GROUPS[part]) for part, choice in _chosen(section).items()}
+        return {"kind": kind, **chosen, "pass_per_event": section.pass_per_event}
     order, backfill, placement = parts(section)
     return {
         "kind": "list",
@@ -207,7 +221,13 @@ def scheduler_content(section: SchedulerSection) -> Json:
         "backfill": backfill.identity("backfills"),
         "placement": placement.identity("placements"),
         "scope": section.scope,
+        "pass_per_event": section.pass_per_event,
     }
+
+
+def _chosen(section: SchedulerSection) -> dict[str, Choice]:
+    """Order, backfill and placement, where something is said."""
+    return {part: choice for part in GROUPS if (choice := getattr(section, part)) is not None}
 
 
 def parts(section: SchedulerSection) -> tuple[Choice, Choice, Choice]:
@@ -222,12 +242,28 @@ def parts(section: SchedulerSection) -> tuple[Choice, Choice, Choice]:
 def scheduler_of(section: SchedulerSection, warm_up: int = 0) -> Scheduler:
     """Configure the scheduler, with the warm-up before it. Raises InputError for unknown names and settings."""
     if section.kind != "list":
-        other: Scheduler = Choice(name=section.kind, **section.settings).make("schedulers")
+        check_parts(section)
+        made = {part: choice.make(GROUPS[part]) for part, choice in _chosen(section).items()}
+        whole = Choice(name=section.kind, **section.settings).make("schedulers")
+        other: Scheduler = replace(whole, **made) if made else whole
         return WarmUp(other, warm_up) if warm_up else other
     order, backfill, placement = parts(section)
     scope = {} if section.scope is None else {"scope": section.scope}
     scheduler = ListScheduler(order.make("orders"), backfill.make("backfills"), placement.make("placements", **scope))
     return WarmUp.before(scheduler, warm_up) if warm_up else scheduler
+
+
+def check_parts(section: SchedulerSection) -> None:
+    """Raise InputError where a section names a part that its kind of scheduler does not have."""
+    if section.kind == "list":
+        return
+    known = getattr(registry.find("schedulers", section.kind), "__dataclass_fields__", {})
+    scope = [] if section.scope is None else ["scope"]
+    for part in (*_chosen(section), *scope):
+        if part not in known:
+            raise InputError(
+                f"the scheduler '{section.kind}' has no {part}", field=part, remedy="leave it out, or choose another kind"
+            )
 
 
 def models_of(section: PerformanceSection, seed: int) -> tuple[PerformanceModel, PerformanceModel | None]:
@@ -290,7 +326,10 @@ def simulate_cell(cell: Cell) -> CellRun:
             truth=truth,
             estimate=estimate,
             seed=cell.seed,
+            pass_per_event=cell.scheduler.pass_per_event,
         )
+    if replace(cell).inputs != cell.inputs:
+        raise InputError("a file that the study names changed while it ran", remedy="run the study again")
     schedule = result.schedule
     outcomes = Outcomes.of(schedule)
     content = parquet(outcomes)

@@ -6,6 +6,7 @@ import difflib
 import re
 import tomllib
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from copy import deepcopy
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -136,6 +137,21 @@ class Document:
         file, line, label = self.place(path)
         text = f"{label}: {message}" if label else message
         return InputError(text, file=file, line=line, field=self.dotted(path), remedy=remedy)
+
+    @contextmanager
+    def placing(self, *path: str) -> Iterator[None]:
+        """Give an InputError raised inside the place of what stands at a path, of the setting that it names if there is one."""
+        try:
+            yield
+        except InputError as error:
+            if error.line is not None:
+                raise  # it stands in another file, such as a table that is named here
+            inner: Any = self.tables
+            for part in path:
+                inner = inner.get(part) if isinstance(inner, dict) else None
+            setting = tuple(str(error.field).split("."))
+            named = isinstance(inner, dict) and setting[0] in inner
+            raise self.error((*path, *setting) if named else path, error.message, error.remedy) from error
 
     def unknown(self, path: locate.Path, what: str, name: str, known: list[str]) -> UnknownNameError:
         """Build the error for an unknown name at a path."""

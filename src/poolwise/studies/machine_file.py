@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from poolwise.errors import InputError
 from poolwise.model import Machine
 from poolwise.studies.build import machine_of
 from poolwise.studies.document import Document
@@ -44,16 +43,3 @@ def _check_names(machine: MachineFile, document: Document, path: tuple[str | int
                     "give each node type, rack, pool, device and link a name of its own",
                 )
             seen[entry.name] = section
-
-
-def is_machine(document: Document) -> bool:
-    """Whether a document looks like a machine rather than a study; raises InputError if like neither."""
-    study = {"workload", "scheduler", "machine", "vary", "measure", "performance", "seeds"} & document.tables.keys()
-    machine = {"node", "rack", "pool", "device", "link"} & document.tables.keys()
-    if not study and not machine:
-        raise InputError(
-            "neither a machine nor a study",
-            file=document.file,
-            remedy="a machine has [[node]] and [[rack]], a study has machine, [workload] and [scheduler]",
-        )
-    return not study

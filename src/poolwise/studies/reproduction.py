@@ -10,6 +10,7 @@ from typing import ClassVar, Protocol
 from poolwise import catalog
 from poolwise.studies.comparison import Key, Measured, Row, compare, read_claims
 from poolwise.studies.figure import Figure
+from poolwise.studies.table import Table
 
 
 @dataclass(frozen=True)
@@ -22,12 +23,14 @@ class Findings:
     figures : figures to draw, in the order of the paper
     notes : sentences that a reader must know (what was assumed, what was shortened)
     explanation : paragraphs on what the runs teach beyond the claims
+    tables : tables to show before the claims, such as the paper's with our values in them
     """
 
     measured: Mapping[Key, Measured]
     figures: Sequence[Figure] = ()
     notes: Sequence[str] = ()
     explanation: Sequence[str] = ()
+    tables: Sequence[Table] = ()
 
 
 class Reproduction(Protocol):

@@ -19,6 +19,7 @@ from poolwise.arrays import BoolArray
 from poolwise.files import write_whole
 from poolwise.metrics import METRICS, Outcomes, Window, common_population, paper_population, summarise
 from poolwise.studies.cells import Cell, Json, Parameter, canonical
+from poolwise.studies.distributions import distributions, memory_over_time, varied
 from poolwise.studies.notes import description, notes
 from poolwise.studies.store import Store, text
 from poolwise.studies.study import Study
@@ -80,13 +81,22 @@ class StudyResult:
         """What became of every job under FCFS without backfilling on the same machine; needs `measure.baseline`."""
         return self._runs.outcomes(self._cell(cell).baseline())
 
+    def memory_baseline(self, cell: CellResult) -> Outcomes | None:
+        """What became of every job on the machine of `measure.memory_baseline`; None if there is none."""
+        there = self.study.memory_baseline(self._cell(cell))
+        return None if there is None else self._runs.outcomes(there)
+
+    def window(self, cell: CellResult) -> Window:
+        """Time in which throughput and utilisation of a cell were measured."""
+        return Window.of(self.outcomes(cell), self._cell(cell).warm_up)
+
     def population(self, cell: CellResult) -> BoolArray:
         """(n_job,) jobs on which a cell was measured."""
         return self._runs.population(self._cell(cell))
 
     def frame(self) -> pl.DataFrame:
         """One row a cell: what was varied, seed, counts, metrics."""
-        columns: dict[str, Any] = {path: _column([c.parameters[path] for c in self.cells]) for path in self.study.vary}
+        columns: dict[str, Any] = varied(self.study, self.cells)
         for name in ("seed", "key", "engine", "jobs"):
             columns[name] = [getattr(c, name) for c in self.cells]
         for name in ("excluded", "repaired", "rejected"):
@@ -124,11 +134,13 @@ class StudyResult:
         }
 
     def write(self) -> None:
-        """Write results.parquet, results.csv and provenance.json, each whole or not at all."""
+        """Write the tables and provenance.json, each whole or not at all."""
         frame, buffer = self.frame(), io.BytesIO()
         frame.write_parquet(buffer, compression="zstd")
         write_whole(self.folder / "results.parquet", buffer.getvalue())
         write_whole(self.folder / "results.csv", frame.write_csv().encode())
+        write_whole(self.folder / "distributions.csv", distributions(self).write_csv().encode())
+        write_whole(self.folder / "memory_over_time.csv", memory_over_time(self).write_csv().encode())
         write_whole(self.folder / "provenance.json", text(self.provenance()))
 
     def _cell(self, result: CellResult) -> Cell:
@@ -183,18 +195,16 @@ def measure(study: Study, store: Store) -> StudyResult:
 
 def _measured(study: Study, cell: Cell, runs: _Runs, facts: Json) -> CellResult:
     outcomes = runs.outcomes(cell)
+    there = study.memory_baseline(cell)
     metrics = summarise(
         outcomes,
         warm_up=cell.warm_up,
         population=runs.population(cell),
         window=Window.of(outcomes, cell.warm_up),
         baseline=runs.outcomes(cell.baseline()) if study.measure.baseline else None,
+        memory_baseline=None if there is None else runs.outcomes(there),
         tau_s=study.measure.tau / SECOND,
+        dollars_per_gb=study.measure.dollars_per_gb,
     )
     counts = {name: facts[name] for name in ("jobs", "excluded", "repaired", "rejected", "waiting", "engine")}
     return CellResult(cell.parameters, cell.seed, cell.key, metrics, **counts)
-
-
-def _column(values: list[Parameter]) -> list[Any]:
-    """Values of one type as they are, mixed ones as text."""
-    return list(values) if len({type(value) for value in values}) == 1 else [str(value) for value in values]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import time
 import warnings
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from contextlib import closing
 from functools import lru_cache
 from pathlib import Path
@@ -50,18 +50,23 @@ def run(study: Study, out: str | Path, jobs: int | None = None, progress: Progre
         raise InputError(f"{jobs} processes cannot run anything", field="--jobs", remedy="give 1 or more, or -1 for all cores")
     store = Store(Path(out))
     with store.writing():
-        missing = [cell for cell in study.runs if store.facts(cell) is None]
-        if progress is not None:
-            damaged = sum(store.damaged(cell) for cell in missing)
-            progress.begin(len(study.runs), len(study.runs) - len(missing), damaged)
-        with closing(_simulated(_longest_first(missing, store), _processes(jobs))) as finished:
-            for cell, done in finished:
-                store.write(cell, done)
-                if progress is not None:
-                    progress.advance(cell, done.seconds)
+        fill(study.runs, store, jobs, progress)
         result = measure(study, store)
         result.write()
     return result
+
+
+def fill(cells: Sequence[Cell], store: Store, jobs: int | None = None, progress: Progress | None = None) -> None:
+    """Run those of some cells that a store does not hold yet; the caller is the store's writer (`Store.writing`)."""
+    missing = [cell for cell in cells if store.facts(cell) is None]
+    if progress is not None:
+        damaged = sum(store.damaged(cell) for cell in missing)
+        progress.begin(len(cells), len(cells) - len(missing), damaged)
+    with closing(_simulated(_longest_first(missing, store), _processes(jobs))) as finished:
+        for cell, done in finished:
+            store.write(cell, done)
+            if progress is not None:
+                progress.advance(cell, done.seconds)
 
 
 def _processes(jobs: int | None) -> int:

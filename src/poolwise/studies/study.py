@@ -4,32 +4,36 @@ from __future__ import annotations
 
 import itertools
 import tomllib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from poolwise import catalog, registry
 from poolwise.errors import InputError
-from poolwise.studies import machine_file, study_file
+from poolwise.model import Kind, Machine
+from poolwise.studies import machine_file, scheduler_file, study_file
 from poolwise.studies.build import machine_of
 from poolwise.studies.cells import (
     Cell,
     Generated,
+    Json,
     Parameter,
     Trace,
     canonical,
     digest,
     models_of,
-    scheduler_content,
-    scheduler_of,
     sources,
 )
 from poolwise.studies.choice import Choice
 from poolwise.studies.document import Document, Origin
+from poolwise.studies.fields import check_version
 from poolwise.studies.study_file import CATALOG, MeasureSection, PerformanceSection, SchedulerSection, StudyFile
 from poolwise.traces.generators import configure
+
+FILES: Mapping[str, str] = {"machine": "machines", "scheduler": "schedulers"}
+"""Section that may be a file of its own -> folder of the shipped ones."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,6 +48,7 @@ class Study:
     vary : dotted path -> values as written
     measure : what is measured
     cells : the runs that are compared, in the order of the file (the last thing varied changes fastest, then the seed)
+    memory_machine : machine of `measure.memory_baseline` and what its file says, None if there is none
     """
 
     name: str
@@ -53,6 +58,17 @@ class Study:
     vary: Mapping[str, tuple[Parameter, ...]]
     measure: MeasureSection
     cells: tuple[Cell, ...]
+    memory_machine: tuple[Machine, Json] | None = None
+
+    def memory_baseline(self, cell: Cell) -> Cell | None:
+        """Run that a cell's throughput per memory dollar is measured against; None if not asked for."""
+        return None if self.memory_machine is None else cell.on(*self.memory_machine)
+
+    @cached_property
+    def memory_baselines(self) -> tuple[Cell, ...]:
+        """Runs that throughput per memory dollar is measured against, each once; empty if not asked for."""
+        found = [self.memory_baseline(cell) for cell in self.cells]
+        return tuple({cell.key: cell for cell in found if cell is not None}.values())
 
     @cached_property
     def baselines(self) -> tuple[Cell, ...]:
@@ -64,8 +80,7 @@ class Study:
     @cached_property
     def runs(self) -> tuple[Cell, ...]:
         """Everything that is simulated: the cells and those baselines that are not among them."""
-        keys = {cell.key for cell in self.cells}
-        return (*self.cells, *(cell for cell in self.baselines if cell.key not in keys))
+        return tuple({cell.key: cell for cell in (*self.cells, *self.baselines, *self.memory_baselines)}.values())
 
     @cached_property
     def sha256(self) -> str:
@@ -85,9 +100,13 @@ def load(path: str | Path, set: Mapping[str, Any] | None = None) -> Study:
 
     Raises InputError naming file, line, field and remedy.
     """
-    file = find(path)
-    document = Document.read(file)
-    _open_machine(document)
+    return resolve(Document.read(find(path)), set)
+
+
+def resolve(document: Document, set: Mapping[str, Any] | None = None) -> Study:
+    """Resolve everything in a document that holds a study, which is changed by that; `set` and errors as in `load`."""
+    file = document.file
+    _open(document, *FILES)
     for key, value in sorted((set or {}).items(), key=lambda item: item[0].count(".")):
         _set(document, key, value)
     base = study_file.check(document)
@@ -106,7 +125,8 @@ def load(path: str | Path, set: Mapping[str, Any] | None = None) -> Study:
             seen[cell.key] = cell.label
             cells.append(cell)
     shown = {path: tuple(_written(value) for value in values) for path, values in vary.items()}
-    return Study(file.stem, base.title or file.stem, file, document.tables, shown, base.measure, tuple(cells))
+    machine = _memory_machine(document, base, {_cores(cell.machine) for cell in cells})
+    return Study(file.stem, base.title or file.stem, file, document.tables, shown, base.measure, tuple(cells), machine)
 
 
 def find(path: str | Path) -> Path:
@@ -150,8 +170,7 @@ def _set(document: Document, key: str, value: Any) -> None:
     if key in varied:
         document.tables["vary"] = {path: values for path, values in varied.items() if path != key}
     document.set(key, value, Origin("--set"))
-    if key == "machine":
-        _open_machine(document)
+    _open(document, key)
 
 
 def _vary(document: Document) -> dict[str, list[Any]]:
@@ -174,30 +193,56 @@ def _variants(document: Document, vary: Mapping[str, list[Any]]) -> Iterator[tup
         variant = document.copy()
         for path in inward:
             variant.set(path, chosen[path], Origin("vary", document.place(("vary", path))[1]))
-            if path == "machine":
-                _open_machine(variant)
+            _open(variant, path)
         yield {path: _written(value) for path, value in chosen.items()}, variant
 
 
-def _open_machine(document: Document) -> None:
-    """Put the content of the machine file in the place of its name."""
-    reference = document.tables.get("machine")
-    if not isinstance(reference, str):
-        return
+def _open(document: Document, *sections: str) -> None:
+    """Put the content of files in the place of their names, in those of the sections that may be files."""
+    for section in sections:
+        reference = document.tables.get(section)
+        if section in FILES and isinstance(reference, str):
+            part = Document.read(_file_of(document, section, reference))
+            if section == "scheduler":
+                check_version(part)
+                document.tables[section] = {k: v for k, v in part.tables.items() if k not in ("version", "title")}
+            else:
+                document.tables[section] = part.tables
+                part.tables.setdefault("name", part.file.stem)
+            document.replaced.pop(section, None)
+            document.parts[section] = part
+
+
+def _file_of(document: Document, section: str, reference: str, place: tuple[str, ...] = ()) -> Path:
+    """Path of a file or a shipped one; errors stand at `place`, the section if not given."""
     if reference.startswith(CATALOG):
-        try:
-            file = catalog.find("machines", reference.removeprefix(CATALOG))
-        except InputError as error:
-            raise document.error(("machine",), error.message, error.remedy) from None
-    else:
-        file = document.file.parent / reference
-        if not file.is_file():
-            raise document.error(("machine",), f"no such file: {reference}", f'give a machine file, or "{CATALOG}NAME"')
-    part = Document.read(file)
-    document.tables["machine"] = part.tables
-    document.tables["machine"].setdefault("name", file.stem)
-    document.replaced.pop("machine", None)
-    document.parts["machine"] = part
+        with document.placing(*(place or (section,))):
+            return catalog.find(FILES[section], reference.removeprefix(CATALOG))
+    file = document.file.parent / reference
+    if not file.is_file():
+        remedy = f'give a {section} file, or "{CATALOG}NAME"'
+        raise document.error(place or (section,), f"no such file: {reference}", remedy)
+    return file
+
+
+def _memory_machine(document: Document, base: StudyFile, cores: set[tuple[int, ...]]) -> tuple[Machine, Json] | None:
+    """Machine that `measure.memory_baseline` names, and what its file says; `cores` are those that the other machines have."""
+    reference, place = base.measure.memory_baseline, ("measure", "memory_baseline")
+    if reference is None:
+        return None
+    part = Document.read(_file_of(document, "machine", reference, place))
+    part.tables.setdefault("name", part.file.stem)
+    content = machine_file.check(part)
+    machine = machine_of(content, "machine", part)
+    if cores != {_cores(machine)}:  # the same log would be other jobs there
+        raise document.error(place, "its nodes have other numbers of cores", "compare machines with equal nodes but for memory")
+    return machine, content.content()
+
+
+def _cores(machine: Machine) -> tuple[int, ...]:
+    """Cores that a whole node may have, ascending."""
+    cores = machine.per_node.get("cores")
+    return () if cores is None else tuple(sorted(set(cores[machine.of_kind(Kind.NODE)].tolist())))
 
 
 class _Resolver:
@@ -210,7 +255,7 @@ class _Resolver:
     def cell(self, file: StudyFile, document: Document, parameters: dict[str, Parameter], seed: int) -> Cell:
         scheduler, performance = self.names(file, document)
         machine = machine_file.check(document, ("machine",)) if isinstance(file.machine, dict) else None
-        assert machine is not None  # _open_machine has replaced every text
+        assert machine is not None  # _open has replaced every text
         text = canonical([machine.content(), machine.name])
         if text not in self._machines:
             built = machine_of(machine, "machine", document, ("machine",))
@@ -228,19 +273,12 @@ class _Resolver:
         )
 
     def names(self, file: StudyFile, document: Document) -> tuple[SchedulerSection, PerformanceSection]:
-        folder = document.file.parent
-        section = file.scheduler
-        found = {part: getattr(section, part) for part in ("order", "backfill", "placement")}
-        named = {part: choice.beside(folder) for part, choice in found.items() if isinstance(choice, Choice)}
-        scheduler = section.model_copy(update=named)
-        performance = file.performance.model_copy(update={"model": file.performance.model.beside(folder)})
-        for group, part in (("orders", "order"), ("backfills", "backfill"), ("placements", "placement")):
-            if part in named:
-                _try(document, ("scheduler", part), partial(named[part].make, group))
-        _try(document, ("scheduler", "kind"), lambda: registry.find("schedulers", scheduler.kind))
-        _try(document, ("scheduler", "settings"), lambda: (scheduler_of(scheduler), scheduler_content(scheduler)))
-        _try(document, ("performance", "model"), lambda: performance.model.make("models"))
-        _try(document, ("performance",), lambda: models_of(performance, 0))
+        scheduler = scheduler_file.resolve(file.scheduler, document, ("scheduler",))
+        performance = file.performance.model_copy(update={"model": file.performance.model.beside(document.file.parent)})
+        with document.placing("performance", "model"):
+            performance.model.make("models")
+        with document.placing("performance"):
+            models_of(performance, 0)
         return scheduler, performance
 
     def _workload(self, file: StudyFile, document: Document, seed: int) -> Trace | Generated:
@@ -249,8 +287,10 @@ class _Resolver:
             return self._trace(file, document)
         settings = {"seed": seed, **workload.settings}
         name = Choice(name=workload.generator).beside(document.file.parent).name
-        _try(document, ("workload", "generator"), lambda: registry.find("generators", name))
-        _try(document, ("workload", "settings"), lambda: configure(name, **settings))
+        with document.placing("workload", "generator"):
+            registry.find("generators", name)
+        with document.placing("workload", "settings"):
+            configure(name, **settings)
         return Generated(name, canonical(settings), workload.first, workload.jobs)
 
     def _trace(self, file: StudyFile, document: Document) -> Trace:
@@ -270,22 +310,12 @@ class _Resolver:
             self._digests[path] = digest(path.read_bytes())
         if workload.format != "auto":
             choice = Choice(name=workload.format, **workload.options)
-            _try(document, ("workload", "format"), lambda: registry.find("formats", choice.name))
-            _try(document, ("workload", "options"), lambda: choice.make("formats"))
+            with document.placing("workload", "format"):
+                registry.find("formats", choice.name)
+            with document.placing("workload", "options"):
+                choice.make("formats")
         options = canonical(workload.options)
         return Trace(str(path), self._digests[path], workload.format, options, workload.first, workload.jobs)
-
-
-def _try(document: Document, path: tuple[str, ...], act: Callable[[], object]) -> None:
-    """Do something with what stands at a path; an error gets the place, of the setting that it names if there is one."""
-    try:
-        act()
-    except InputError as error:
-        inner: Any = document.tables
-        for part in path:
-            inner = inner.get(part) if isinstance(inner, dict) else None
-        named = isinstance(inner, dict) and error.field in inner
-        raise document.error((*path, str(error.field)) if named else path, error.message, error.remedy) from error
 
 
 def _flat(table: Mapping[str, Any], before: str = "") -> dict[str, Any]:

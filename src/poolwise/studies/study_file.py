@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field, GetJsonSchemaHandler, model_validator
+from pydantic.json_schema import JsonSchemaValue
+from pydantic_core import CoreSchema
 
+from poolwise.metrics.memory import DOLLARS_PER_GB
 from poolwise.studies.choice import Choice
 from poolwise.studies.document import Document
 from poolwise.studies.fields import Count, Positive, Section, Time, check_version, validate
@@ -39,7 +42,7 @@ class WorkloadSection(Section):
 
 
 class SchedulerSection(Section):
-    """How jobs are ordered, placed and started; order, backfill, placement and scope are those of list schedulers."""
+    """How jobs are ordered, placed and started; other kinds than list take the parts that they have, such as an order."""
 
     kind: str = Field(default="list", description="a scheduler")
     order: Choice | None = Field(default=None, description='a queue order, or "file.py:Name" relative to the study file')
@@ -47,6 +50,21 @@ class SchedulerSection(Section):
     placement: Choice | None = Field(default=None, description="a placement")
     scope: Literal["rack", "system"] | None = Field(default=None, description="pools that a node may use")
     settings: dict[str, Any] = Field(default={}, description="settings of schedulers of another kind")
+    pass_per_event: bool = Field(default=False, description="a pass after each event, not after all events of an instant")
+
+
+class SchedulerFile(SchedulerSection):
+    """A scheduler in a file of its own."""
+
+    version: Annotated[Literal[1], Field(description="version of this format")]
+    title: str = ""
+
+
+class _OrFile:
+    """Says in the schema that a file may be named in the place of a section; its content is there before validation."""
+
+    def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
+        return {"anyOf": [{"type": "string", "description": 'a file, or "catalog:NAME"'}, handler(schema)]}
 
 
 class PerformanceSection(Section):
@@ -63,6 +81,10 @@ class MeasureSection(Section):
     population: Literal["common", "paper"] = Field(default="common", description="jobs that all runs finish, or the paper's")
     tau: Annotated[Time, Field(description="least runtime in bounded slowdown")] = 10 * SECOND
     baseline: bool = Field(default=True, description="run FCFS without backfilling too, for fairness")
+    memory_baseline: str | None = Field(
+        default=None, description="a machine file to run on too, for what memory dollars gain; its path, or catalog:NAME"
+    )
+    dollars_per_gb: float = Field(default=DOLLARS_PER_GB, gt=0, description="price of memory, $ for 1024 MiB")
 
 
 class SeedsSection(Section):
@@ -93,7 +115,7 @@ class StudyFile(Section):
     title: str = ""
     machine: str | dict[str, Any] = Field(description='a machine file, "catalog:NAME", or a machine\'s sections in place')
     workload: WorkloadSection
-    scheduler: SchedulerSection = SchedulerSection()
+    scheduler: Annotated[SchedulerSection, _OrFile()] = SchedulerSection()
     performance: PerformanceSection = PerformanceSection()
     measure: MeasureSection = MeasureSection()
     vary: dict[str, Any] = Field(default={}, description="dotted path -> values; every combination is run")

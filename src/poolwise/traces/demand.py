@@ -56,8 +56,8 @@ class Demand:
 
         Where nodes are taken whole a job needs as many as hold its CPUs and its GPUs, and on each of them its memory in the
         share of the job that one node can hold. Where they are shared each part is a task that asks for "cpu_milli" or else
-        "cores", "memory", and "gpu_milli" or else "gpu", whichever the nodes have. What the machine has nothing of is left
-        out and counted. Raises InputError for a job that would ask for nothing but memory.
+        "cores", "memory", and "gpu_milli" or else "gpu", whichever the nodes or devices have. What the machine has nothing of
+        is left out and counted. Raises InputError for a job that would ask for nothing but memory.
         """
         return self._whole(machine) if "nodes" in machine.resources else self._shared(machine)
 
@@ -83,7 +83,7 @@ class Demand:
             ("CPUs", self.cpu_milli, ("cpu_milli", "cores")),
             ("GPUs", self.gpu_milli, ("gpu_milli", "gpu")),
         ):
-            name = next((name for name in names if most_on_a_node(machine, name)), None)
+            name = next((name for name in names if most_on_a_node(machine, name) or on_devices(machine, name)), None)
             if name is None or not milli.any():
                 _leave_out(what, milli, repaired)
                 continue
@@ -102,6 +102,14 @@ def most_on_a_node(machine: Machine, resource: str) -> int:
     if resource not in machine.resources:
         return 0
     return int(machine.capacity[machine.of_kind(Kind.NODE), machine.resource(resource)].max(initial=0))
+
+
+def on_devices(machine: Machine, name: str) -> bool:
+    """Whether the machine has devices of a type of this name, or devices that have a resource of this name."""
+    devices = machine.of_kind(Kind.DEVICE)
+    if name in machine.resources and machine.capacity[devices, machine.resource(name)].any():
+        return True
+    return any(machine.type[device] == name for device in devices.tolist())
 
 
 def _per_node(machine: Machine, name: str) -> int:

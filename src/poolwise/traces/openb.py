@@ -5,7 +5,6 @@ Source: Weng et al. 2023, "Beware of Fragmentation: Scheduling GPU-Sharing Workl
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -18,7 +17,7 @@ from poolwise.traces.demand import Demand
 from poolwise.traces.format import TraceFormat
 from poolwise.traces.memory import LARGEST
 from poolwise.traces.selection import select
-from poolwise.traces.table_checks import check_unique, known_numbers, refuse, require
+from poolwise.traces.table_checks import known_numbers, numbered, refuse, require
 from poolwise.traces.table_columns import Source, columns_of_csv
 from poolwise.traces.text import beginning
 from poolwise.units import SECOND
@@ -27,7 +26,6 @@ _COLUMNS = ("name", "cpu_milli", "memory_mib", "num_gpu", "gpu_milli", "creation
 _TEXTS = ("gpu_spec", "qos", "pod_phase")
 _LIMITS = {"cpu_milli": 2**40, "memory_mib": LARGEST, "num_gpu": 2**20, "gpu_milli": 1000}
 _LONGEST = 2**31  # seconds: submit + runtime stay below 2**63 ns
-_NUMBER = re.compile(r"([0-9]{1,18})$")
 
 
 @register("formats", "openb")
@@ -38,8 +36,9 @@ class OpenB(TraceFormat):
     A pod is a job of one task, submitted at its creation, that runs from when it was scheduled to its deletion. Pods that were
     never scheduled are left out and counted; so that the count of jobs is honest, pods that run until the last deletion of the
     trace, where it was cut off, are counted as repaired. Users gave no time limits: the requested time is the runtime.
-    Jobs ask for num_gpu x gpu_milli thousandths of GPUs: "gpu_milli" where the nodes have it, else whole "gpu"; for
-    "cpu_milli", else whole "cores". The number at the end of the name is the id; gpu_spec, qos and pod_phase are attributes.
+    Jobs ask for num_gpu x gpu_milli thousandths of GPUs: "gpu_milli" where nodes or devices have it, else whole "gpu"; for
+    "cpu_milli", else whole "cores". The number at the end of the name is the id; gpu_spec, qos, pod_phase and num_gpu (as
+    "gpus": the GPUs that the thousandths are of) are attributes.
     """
 
     def recognises(self, path: Path) -> bool:
@@ -51,7 +50,7 @@ class OpenB(TraceFormat):
         """Read pods for a machine of whole or of shared nodes."""
         source = columns_of_csv(path)
         require(source, _COLUMNS)
-        ids = _ids(source)
+        ids = numbered(source, "name", "number the pods: openb-pod-0017")
         created, duration, waited, scheduled = _times(source)
         demand = _demand(source)
         keep, excluded = select(
@@ -75,6 +74,7 @@ class OpenB(TraceFormat):
             requests=request.amounts,
             attributes={
                 **{name: source.texts(name)[keep] for name in _TEXTS if name in source.names},
+                "gpus": source.wholes("num_gpu")[keep],
                 "wait_s": waited[keep],
                 "memory_known": known.astype(np.int64),
             },
@@ -82,17 +82,6 @@ class OpenB(TraceFormat):
             repaired={**{reason: count for reason, count in counts.items() if count}, **request.repaired},
             name=path.name.removesuffix(".gz").removesuffix(".csv"),
         )
-
-
-def _ids(source: Source) -> IntArray:
-    """(n_pod,) number at the end of each name."""
-    found = [_NUMBER.search(name) for name in source.texts("name").tolist()]
-    for row, match in enumerate(found):
-        if match is None:
-            raise source.error(row, "name", "the name does not end in a number", "number the pods: openb-pod-0017")
-    ids = np.array([int(match[1]) for match in found if match], dtype=np.int64)
-    check_unique(source, ids, "name")
-    return ids
 
 
 def _times(source: Source) -> tuple[IntArray, FloatArray, FloatArray, BoolArray]:

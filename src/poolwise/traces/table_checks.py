@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 import numpy as np
@@ -10,6 +11,8 @@ from poolwise.arrays import BoolArray, FloatArray, IntArray
 from poolwise.errors import InputError
 from poolwise.traces.numbers import NotANumber, reals
 from poolwise.traces.table_columns import Source
+
+_NUMBER = re.compile(r"([0-9]{1,18})$")
 
 
 def require(source: Source, names: Sequence[str]) -> None:
@@ -53,3 +56,14 @@ def check_unique(source: Source, ids: IntArray, name: str) -> None:
         first, second = int(order[twice[0]]), int(order[twice[0] + 1])
         problem = f"job {int(ids[first])} stands in {source.place(first)} already"
         raise source.error(second, name, problem, "number the jobs anew, or keep one row of each")
+
+
+def numbered(source: Source, name: str, remedy: str) -> IntArray:
+    """(n_row,) the number at the end of each name, unique; raises InputError otherwise."""
+    found = [_NUMBER.search(text) for text in source.texts(name).tolist()]
+    for row, match in enumerate(found):
+        if match is None:
+            raise source.error(row, name, "the name does not end in a number", remedy)
+    ids = np.array([int(match[1]) for match in found if match], dtype=np.int64)
+    check_unique(source, ids, name)
+    return ids

@@ -7,8 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from batch.strategies import fill, problems
-from poolwise.batch.columns import set_cost
+from batch.strategies import fill, problems, set_cost
 from poolwise.batch.costs import costs_of
 from poolwise.batch.search import Guide, fit, improve, most_items, rebuild, split
 from poolwise.kernels.batch.price import price_out
@@ -48,13 +47,13 @@ def test_pricing_finds_the_set_that_is_worth_most(problem, data):
             if fill(problem, 0, list(chosen)) is not None:
                 best = max(best, float(prize[items].sum()) - set_cost(costs, 0, items)[0])
     sets, sizes, values = np.empty((9, n), dtype=np.int64), np.empty(9, dtype=np.int64), np.empty(9)
-    most, kept, exact = price_out(costs, 0, prize, 0.0, 10_000, sets, sizes, values)
+    most, kept, exact = price_out(costs, 0, prize, 0.0, 10_000, 24, sets, sizes, values)
     assert exact
     assert most == pytest.approx(best, abs=1e-7)
     for k in range(kept):
         items = sets[k, : sizes[k]]
         assert values[k] == pytest.approx(float(prize[items].sum()) - set_cost(costs, 0, items)[0], abs=1e-9)
-    cut, _, _ = price_out(costs, 0, prize, 0.0, 0, sets, sizes, values)
+    cut, _, _ = price_out(costs, 0, prize, 0.0, 0, 24, sets, sizes, values)
     assert cut >= best - 1e-9  # what was not looked at is still bounded
 
 

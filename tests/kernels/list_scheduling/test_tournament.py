@@ -11,26 +11,57 @@ from poolwise.arrays import FloatArray
 from poolwise.engine.compiled import load
 from poolwise.kernels.jit import entry, kernel
 from poolwise.kernels.list_scheduling.index import lay_out, plant
-from poolwise.kernels.list_scheduling.order import key
-from poolwise.kernels.list_scheduling.state import CUBIC, LINEAR, STATIC, Order
-from poolwise.kernels.list_scheduling.tournament import first_of, put
+from poolwise.kernels.list_scheduling.order import comes_before, key
+from poolwise.kernels.list_scheduling.state import (
+    CUBIC,
+    EMPTY,
+    KIND,
+    LENGTH,
+    LINEAR,
+    MOST_NODES,
+    MOST_REMOTE,
+    NODES,
+    REMOTE,
+    RESTING,
+    STATIC,
+    WINNER,
+    Jobs,
+    Order,
+    Tree,
+)
+from poolwise.kernels.list_scheduling.tournament import clear, decide, put, take
 
 SECOND = 1_000_000_000
 
 
 @entry
-def _put(job, leaf, time, order, tree):
-    put(job, leaf, time, order, tree)
+def _put(job, time, jobs, order, tree):
+    put(job, time, jobs, order, tree)
 
 
 @entry
-def _first_of(low, high, time, order, tree):
-    return first_of(low, high, time, order, tree)
+def _take(job, time, order, tree):
+    take(job, time, order, tree)
+
+
+@entry
+def _decide(time, order, tree):
+    return decide(time, order, tree)
+
+
+@entry
+def _clear(job, tree):
+    clear(job, tree)
 
 
 @entry
 def _key(job, time, order):
     return key(job, time, order)
+
+
+@entry
+def _comes_before(a, b, time, order):
+    return comes_before(a, b, time, order)
 
 
 def _order(kind: int, g: np.random.Generator, n: int) -> Order:
@@ -44,44 +75,94 @@ def _order(kind: int, g: np.random.Generator, n: int) -> Order:
     return Order(kind, given_key, *columns)
 
 
+def _jobs(order: Order, g: np.random.Generator) -> Jobs:
+    n = len(order.key)
+    nodes, remote, length = g.integers(1, 6, n), g.choice([0, 0, 5, 9, 100], n), g.integers(1, 50, n)
+    able, blank = np.ones(n, dtype=np.bool_), np.zeros(n)
+    columns = [order.submit, nodes, remote, able, *[blank] * 7, length]
+    for column in columns:
+        column.setflags(write=False)
+    return Jobs(*columns)
+
+
+def _below(node: int, tree: Tree) -> list[int]:
+    """Jobs that rest at or below a node, the order of the tree."""
+    if tree.node[node, KIND] == EMPTY:
+        return []
+    if tree.node[node, KIND] == RESTING:
+        return [int(tree.node[node, WINNER])]
+    return [*_below(2 * node, tree), *_below(2 * node + 1, tree)]
+
+
+def _check(node: int, time: int, jobs: Jobs, order: Order, tree: Tree) -> None:
+    """Every node in use says of the jobs below it what looking at all of them says."""
+    if tree.node[node, KIND] == EMPTY:
+        return
+    here, row = _below(node, tree), tree.node[node]
+    assert row[WINNER] == min(here, key=lambda j: (_key(j, time, order), j))
+    assert (row[NODES], row[MOST_NODES]) == (jobs.nodes[here].min(), jobs.nodes[here].max())
+    assert (row[REMOTE], row[MOST_REMOTE]) == (jobs.remote[here].min(), jobs.remote[here].max())
+    assert row[LENGTH] == jobs.length[here].min()
+    if row[KIND] == RESTING:
+        assert tree.at[here[0]] == node
+    else:
+        assert len(here) > 1
+        _check(2 * node, time, jobs, order, tree)
+        _check(2 * node + 1, time, jobs, order, tree)
+
+
 @given(st.integers(0, 10_000), st.sampled_from([STATIC, LINEAR, CUBIC]))
-@settings(max_examples=60, deadline=None)
-def test_first_of_any_range_is_what_sorting_says(seed: int, kind: int) -> None:
+@settings(max_examples=30, deadline=None)
+def test_each_node_knows_the_first_and_the_least_below_it(seed: int, kind: int) -> None:
     g = np.random.default_rng(seed)
     n = int(g.integers(1, 40))
-    order, tree, inside = _order(kind, g, n), plant(n), set()
+    order, inside = _order(kind, g, n), set()
+    jobs = _jobs(order, g)
+    tree = plant(n) if seed % 2 else lay_out(jobs.nodes, jobs.remote, jobs.length, jobs.able)
     time = int(order.submit.max())
-    for _ in range(60):
+    assert _decide(time, order, tree) == -1
+    for _ in range(40):
         time += int(g.choice([0, 1, 10, SECOND, 100 * SECOND, 10**6 * SECOND]))
         job = int(g.integers(n))
+        if job in inside:
+            _take(job, time, order, tree)
+        else:
+            _put(job, time, jobs, order, tree)
         inside ^= {job}
-        _put(job if job in inside else -1, job, time, order, tree)
-        low, high = sorted(g.integers(0, n + 1, 2).tolist())
-        here = [j for j in inside if low <= j < high]
-        wanted = min(here, key=lambda j: (_key(j, time, order), j), default=-1)
-        assert _first_of(low, high, time, order, tree) == wanted
+        assert sorted(_below(1, tree)) == sorted(inside)
+        if g.random() < 0.7:
+            wanted = min(inside, key=lambda j: (_key(j, time, order), j), default=-1)
+            assert _decide(time, order, tree) == wanted
+            _check(1, time, jobs, order, tree)
+    for job in inside:
+        _clear(job, tree)
+    assert not tree.node[:, KIND].any()
+
+
+@given(st.integers(0, 10_000), st.sampled_from([STATIC, LINEAR, CUBIC]))
+@settings(max_examples=30, deadline=None)
+def test_who_comes_first_is_decided_by_the_keys(seed: int, kind: int) -> None:
+    """Also between jobs whose keys differ by the last bits only, where the products that spare divisions say nothing."""
+    g = np.random.default_rng(seed)
+    order = _order(kind, g, 30)
+    for time in (int(order.submit.max()), 10**12 + 7, 3 * 10**17 + 1):
+        keys = [_key(j, time, order) for j in range(30)]
+        for a, b in g.integers(0, 30, (60, 2)).tolist():
+            assert _comes_before(a, b, time, order) == ((keys[a], a) < (keys[b], b))
 
 
 @given(st.integers(0, 10_000))
 @settings(max_examples=30, deadline=None)
-def test_layout_puts_every_able_job_on_one_leaf_by_class_and_length(seed: int) -> None:
+def test_paths_are_distinct_and_follow_the_grades(seed: int) -> None:
     g = np.random.default_rng(seed)
     n = int(g.integers(1, 300))
     nodes, remote, length = g.integers(1, 5, n), g.choice([0, 0, 5, 9, 100], n), g.integers(1, 50, n)
     able = g.random(n) < 0.9
-    index = lay_out(nodes, remote, length, able)
-    assert sorted(index.leaf[able].tolist()) == list(range(int(able.sum())))
-    assert (index.leaf[~able] == -1).all()
-    for job in np.flatnonzero(able).tolist():
-        c, leaf = int(index.of[job]), int(index.leaf[job])
-        assert index.first[c] <= leaf < index.first[c + 1]
-        assert index.length[leaf] == length[job]
-        assert index.nodes[c] == nodes[job]
-        assert index.least[c] <= remote[job] <= index.most[c]
-        assert (index.least[c] == 0) == (index.most[c] == 0)
-    for c in range(len(index.nodes)):
-        assert (np.diff(index.length[index.first[c] : index.first[c + 1]]) >= 0).all()
-    assert (np.diff(index.nodes) >= 0).all()
+    tree = lay_out(nodes, remote, length, able)
+    assert sorted(tree.path.tolist()) == list(range(n)) and n <= len(tree.node) // 2
+    if len(set(nodes[able].tolist())) > 1 and n > 100:  # then each number of nodes is a grade of its own
+        inside = np.flatnonzero(able)
+        assert (np.diff(nodes[inside[np.argsort(tree.path[inside])]]) >= 0).all()
 
 
 def _fused(a: FloatArray, b: FloatArray, c: FloatArray, d: FloatArray, out: FloatArray) -> None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from poolwise.arrays import BoolArray, FloatArray, IntArray
-from poolwise.kernels.jit import kernel
+from poolwise.kernels.jit import entry, step
 
 
 class Costs(NamedTuple):
@@ -49,7 +49,7 @@ class Costs(NamedTuple):
     outside: FloatArray
 
 
-@kernel
+@step
 def saved(c: Costs, g: int, steps: IntArray, n_step: int, room: float, without: int, extra: int) -> float:
     """Cost saved by filling `room` with a bin's sorted steps, less those of item `without`, plus those of item `extra`."""
     total, k, e = 0.0, 0, 0
@@ -72,7 +72,7 @@ def saved(c: Costs, g: int, steps: IntArray, n_step: int, room: float, without: 
     return total
 
 
-@kernel
+@entry
 def cost(
     c: Costs, g: int, n_item: int, need: float, base: float, size: float,
     steps: IntArray, n_step: int, without: int, extra: int,
@@ -86,7 +86,7 @@ def cost(
     return value
 
 
-@kernel
+@entry
 def shares(c: Costs, g: int, steps: IntArray, n_step: int, room: float, out: FloatArray) -> float:
     """Add to `out` (n,) the room that each item gets by filling; returns what is left."""
     for k in range(n_step):

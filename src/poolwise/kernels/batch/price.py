@@ -10,10 +10,10 @@ import numpy as np
 
 from poolwise.arrays import FloatArray, IntArray
 from poolwise.kernels.batch.fill import Costs
-from poolwise.kernels.jit import kernel
+from poolwise.kernels.jit import kernel, step
 
 
-@kernel
+@step
 def worth(c: Costs, g: int, prize: FloatArray, price: float, out: FloatArray) -> None:
     """(n,) prize of each item less its cost when room has a price; -inf where it may not be on the bin."""
     for w in range(len(prize)):
@@ -28,7 +28,7 @@ def worth(c: Costs, g: int, prize: FloatArray, price: float, out: FloatArray) ->
         out[w] = value
 
 
-@kernel
+@step
 def knapsack(value: FloatArray, load: IntArray, capacity: int, table: FloatArray) -> float:
     """Largest sum of values within the capacity; `table` (capacity + 1,) is scratch."""
     table[: capacity + 1] = 0.0
@@ -41,7 +41,7 @@ def knapsack(value: FloatArray, load: IntArray, capacity: int, table: FloatArray
     return float(table[capacity])
 
 
-@kernel
+@step
 def tightest(c: Costs, g: int, prize: FloatArray, value: FloatArray, table: FloatArray, rounds: int) -> float:
     """Price of room at which the relaxed set is worth least (golden section on a convex function)."""
     capacity, room, ratio = c.capacity[g], c.room[g], 0.6180339887498949
@@ -72,8 +72,9 @@ def tightest(c: Costs, g: int, prize: FloatArray, value: FloatArray, table: Floa
 
 @kernel
 def price_out(
-    c: Costs, g: int, prize: FloatArray, least: float, nodes: int, sets: IntArray, sizes: IntArray, values: FloatArray
-) -> tuple[float, int, bool]:
+    c: Costs, g: int, prize: FloatArray, least: float, nodes: int, rounds: int,
+    sets: IntArray, sizes: IntArray, values: FloatArray,
+) -> tuple[float, int, bool]:  # fmt: skip
     """Find the sets worth most on a bin of kind g.
 
     Parameters
@@ -84,6 +85,8 @@ def price_out(
         Only sets worth more than this are of interest.
     nodes
         Sets to look at before giving up.
+    rounds
+        Steps of the search for the price of room: the more, the fewer sets need be looked at.
     sets, sizes, values
         (k, n), (k,), (k,) where the sets found are left, the k best of those seen.
 
@@ -94,7 +97,7 @@ def price_out(
     """
     n, capacity, room = len(prize), c.capacity[g], c.room[g]
     value, flat = np.empty(n), np.empty(capacity + 1)
-    price = tightest(c, g, prize, value, flat, 24)
+    price = tightest(c, g, prize, value, flat, rounds)
     worth(c, g, prize, price, value)
     order = np.argsort(-value)
     count = 0
@@ -156,7 +159,7 @@ def price_out(
     return best, kept, True
 
 
-@kernel
+@step
 def _merge(c: Costs, g: int, w: int, steps: IntArray, depth: int, n_step: int) -> None:
     """Row depth + 1 of `steps` becomes row depth with the steps of item w, sorted."""
     p = c.rank.shape[2]
@@ -170,7 +173,7 @@ def _merge(c: Costs, g: int, w: int, steps: IntArray, depth: int, n_step: int) -
             k += 1
 
 
-@kernel
+@step
 def _filled(c: Costs, g: int, steps: IntArray, n_step: int, room: float) -> float:
     total = 0.0
     for k in range(n_step):
@@ -182,7 +185,7 @@ def _filled(c: Costs, g: int, steps: IntArray, n_step: int, room: float) -> floa
     return total
 
 
-@kernel
+@step
 def _keep(
     exact: float, order: IntArray, pick: IntArray, depth: int, sets: IntArray, sizes: IntArray, values: FloatArray, kept: int
 ) -> int:

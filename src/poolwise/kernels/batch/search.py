@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from poolwise.arrays import FloatArray, IntArray
 from poolwise.kernels.batch.fill import Costs, cost
-from poolwise.kernels.jit import kernel
+from poolwise.kernels.jit import entry, step
 
 FREE = 1e-9
 """Room that rounding may lack."""
@@ -61,7 +61,7 @@ def empty_bins(c: Costs, most: int) -> Bins:
     return Bins(nowhere, kind, items, steps, n_item, load, need, base, size, cost_, used, in_use, nowhere.copy())
 
 
-@kernel
+@step
 def fits(c: Costs, b: Bins, s: int, without: int, extra: int) -> bool:
     """Whether slot s holds item `extra` once item `without` is gone (either may be -1)."""
     g = b.kind[s]
@@ -75,7 +75,7 @@ def fits(c: Costs, b: Bins, s: int, without: int, extra: int) -> bool:
     return bool(load <= c.capacity[g] and need <= c.room[g] * (1.0 + FREE) and b.n_item[s] + more <= b.items.shape[1])
 
 
-@kernel
+@step
 def changed(c: Costs, b: Bins, s: int, without: int, extra: int) -> float:
     """Cost of slot s without one item and with another (-1 for none)."""
     g, n, need, base, size = b.kind[s], b.n_item[s], b.need[s], b.base[s], b.size[s]
@@ -87,14 +87,13 @@ def changed(c: Costs, b: Bins, s: int, without: int, extra: int) -> float:
     return cost(c, g, n, need, base, size, b.steps[s], b.n_item[s] * p, without, extra)
 
 
-@kernel
+@step
 def alone(c: Costs, g: int, w: int) -> float:
     """Cost of a new bin of kind g with one item."""
-    empty = np.zeros(0, dtype=np.int64)
-    return cost(c, g, 1, c.need[g, w], c.base[g, w], c.size[w], empty, 0, -1, w)
+    return cost(c, g, 1, c.need[g, w], c.base[g, w], c.size[w], c.rank[g, w], 0, -1, w)
 
 
-@kernel
+@entry
 def refresh(c: Costs, b: Bins, s: int) -> None:
     """Work out the totals, sorted steps and cost of slot s from its items: sums never drift."""
     g, p = b.kind[s], c.rank.shape[2]
@@ -114,7 +113,7 @@ def refresh(c: Costs, b: Bins, s: int) -> None:
     b.cost[s] = cost(c, g, b.n_item[s], need, base, size, steps, n_step, -1, -1)
 
 
-@kernel
+@entry
 def put(c: Costs, b: Bins, s: int, w: int) -> None:
     """Add an item to slot s."""
     if b.n_item[s] == 0:
@@ -129,7 +128,7 @@ def put(c: Costs, b: Bins, s: int, w: int) -> None:
     refresh(c, b, s)
 
 
-@kernel
+@step
 def take(c: Costs, b: Bins, w: int) -> None:
     """Remove an item from its slot."""
     s = b.where[w]
@@ -150,7 +149,7 @@ def take(c: Costs, b: Bins, w: int) -> None:
     refresh(c, b, s)
 
 
-@kernel
+@step
 def vacant(b: Bins) -> int:
     """Find an empty slot: there are as many slots as items, so an item in hand always leaves one."""
     for s in range(len(b.place)):
@@ -159,7 +158,7 @@ def vacant(b: Bins) -> int:
     return -1
 
 
-@kernel
+@step
 def cheapest(c: Costs, b: Bins, w: int, barred: int, per_load: bool) -> tuple[int, int, float]:
     """(slot or -1, kind of a new bin or -1, added cost) of the best place for an item outside.
 
@@ -183,7 +182,7 @@ def cheapest(c: Costs, b: Bins, w: int, barred: int, per_load: bool) -> tuple[in
     return slot, kind, best
 
 
-@kernel
+@step
 def insert(c: Costs, b: Bins, w: int, barred: int, per_load: bool) -> bool:
     """Put an item where it costs least; False if nowhere."""
     slot, kind, _ = cheapest(c, b, w, barred, per_load)
@@ -196,7 +195,7 @@ def insert(c: Costs, b: Bins, w: int, barred: int, per_load: bool) -> bool:
     return True
 
 
-@kernel
+@entry
 def best_fit(c: Costs, b: Bins, order: IntArray, per_load: bool) -> int:
     """Place items one after another where each costs least; returns how many found no place."""
     left = 0
@@ -206,7 +205,7 @@ def best_fit(c: Costs, b: Bins, order: IntArray, per_load: bool) -> int:
     return left
 
 
-@kernel
+@entry
 def total(b: Bins) -> float:
     """Cost of all bins in use."""
     value = 0.0
@@ -215,7 +214,7 @@ def total(b: Bins) -> float:
     return value
 
 
-@kernel
+@step
 def draw(state: NDArray[np.uint64]) -> float:
     """Uniform number in [0, 1): xorshift64* (Vigna 2016)."""
     x = state[0]
@@ -226,13 +225,13 @@ def draw(state: NDArray[np.uint64]) -> float:
     return float((x * np.uint64(2685821657736338717)) >> np.uint64(11)) * 2.0**-53
 
 
-@kernel
+@step
 def accept(rise: float, heat: float, state: NDArray[np.uint64]) -> bool:
     """Metropolis: always downhill, uphill by chance."""
     return bool(rise <= 0.0 or (heat > 0.0 and draw(state) < math.exp(-rise / heat)))
 
 
-@kernel
+@step
 def move(c: Costs, b: Bins, heat: float, state: NDArray[np.uint64]) -> float:
     """Try to move a random item to a random bin in use, or to a new one; returns the change of cost."""
     n_slot = len(b.place)
@@ -262,7 +261,7 @@ def move(c: Costs, b: Bins, heat: float, state: NDArray[np.uint64]) -> float:
     return float(b.cost[here] + b.cost[there] - before)
 
 
-@kernel
+@step
 def swap(c: Costs, b: Bins, heat: float, state: NDArray[np.uint64]) -> float:
     """Try to exchange two random items of different bins."""
     v, w = int(draw(state) * len(b.where)), int(draw(state) * len(b.where))
@@ -285,7 +284,7 @@ def swap(c: Costs, b: Bins, heat: float, state: NDArray[np.uint64]) -> float:
     return float(b.cost[here] + b.cost[there] - before)
 
 
-@kernel
+@step
 def exchange_kind(c: Costs, b: Bins, heat: float, state: NDArray[np.uint64]) -> float:
     """Try to replace a random bin by one of another kind, with the same items."""
     s = b.open[int(draw(state) * b.open[len(b.place)])]
@@ -311,7 +310,7 @@ def exchange_kind(c: Costs, b: Bins, heat: float, state: NDArray[np.uint64]) -> 
     return 0.0
 
 
-@kernel
+@step
 def dissolve(c: Costs, b: Bins, heat: float, state: NDArray[np.uint64], hand: IntArray) -> float:
     """Try to empty a random bin into the others, item by item where each costs least; undone where not accepted."""
     s = b.open[int(draw(state) * b.open[len(b.place)])]
@@ -341,13 +340,16 @@ def dissolve(c: Costs, b: Bins, heat: float, state: NDArray[np.uint64], hand: In
     return 0.0
 
 
-@kernel
+@entry
 def anneal(
     c: Costs, b: Bins, state: NDArray[np.uint64], moves: int, hot: float, cold: float,
-    best_where: IntArray, best_kind: IntArray, best: float,
+    best_where: IntArray, best_kind: IntArray, best: float, hand: IntArray,
 ) -> float:  # fmt: skip
-    """Anneal for a number of moves from temperature `hot` to `cold`; the best assignment seen is left in `best_*`."""
-    value, hand = total(b), np.zeros(b.items.shape[1], dtype=np.int64)
+    """Anneal for a number of moves from temperature `hot` to `cold`; the best assignment seen is left in `best_*`.
+
+    `hand` is scratch for the items of one bin.
+    """
+    value = total(b)
     fall = (cold / hot) ** (1.0 / max(1, moves)) if hot > 0.0 else 1.0
     heat = hot
     for _ in range(moves):
@@ -362,7 +364,9 @@ def anneal(
             value += dissolve(c, b, heat, state, hand)
         if value < best - 1e-12:
             best = value
-            best_where[:] = b.where
-            best_kind[:] = b.kind
+            for w in range(len(best_where)):
+                best_where[w] = b.where[w]
+            for s in range(len(best_kind)):
+                best_kind[s] = b.kind[s]
         heat *= fall
     return best

@@ -7,7 +7,7 @@ Source: specs of the memory pools, "Backfilling"; `policies.backfill.easy`.
 from __future__ import annotations
 
 from poolwise.arrays import FloatArray, IntArray
-from poolwise.kernels.jit import step
+from poolwise.kernels.jit import inlined, step
 from poolwise.kernels.list_scheduling import heap
 from poolwise.kernels.list_scheduling.order import key
 from poolwise.kernels.list_scheduling.racks import expected, fits, place, total
@@ -17,6 +17,8 @@ from poolwise.kernels.list_scheduling.state import (
     HEAD,
     NEVER,
     NONE,
+    PASSES,
+    SETTLED,
     SHADOW,
     TIME,
     WAITING,
@@ -84,11 +86,13 @@ def _first(queue: Queue, key: FloatArray, now: IntArray) -> int:
     return int(best)
 
 
-@step
+@inlined
 def _backfill(
     head: int, key: FloatArray, jobs: Jobs, rules: Rules, racks: Racks, queue: Queue, runs: Runs, now: IntArray
 ) -> None:
     """Start what does not delay the head, each job asked once, at its turn."""
+    if is_settled(head, jobs, rules, racks, queue, runs, now):
+        return
     free = total(racks.free)
     most, memory = _pool_bounds(rules, racks)
     count = 0
@@ -102,6 +106,7 @@ def _backfill(
     if count == 0:
         return
     reserve(head, jobs, rules, racks, runs, now)
+    now[SETTLED] = int(now[HEAD] == head)  # a start unsettles it
     count = _harmless(head, count, jobs, rules, racks, queue, now)
     heap.arrange(queue.chosen, count, key)
     while count > 0 and free > 0:
@@ -110,6 +115,27 @@ def _backfill(
         if jobs.nodes[job] <= free and try_start(job, head, jobs, rules, racks, runs, now):
             leave(job, queue, now)
             free -= jobs.nodes[job]
+
+
+@inlined
+def is_settled(head: int, jobs: Jobs, rules: Rules, racks: Racks, queue: Queue, runs: Runs, now: IntArray) -> bool:
+    """Whether nothing can be backfilled since nothing could at the end of the last pass.
+
+    The same head waits, the machine is the same now and at the shadow time, and time alone lets nobody in: less is left
+    until the shadow time. So only who joined the queue at this instant has to be asked.
+    """
+    if now[SETTLED] == 0 or now[HEAD] != head:
+        return False
+    reserve(head, jobs, rules, racks, runs, now)
+    if now[HEAD] != head:  # a run has become overdue
+        return False
+    k = now[WAITING] - 1
+    while k >= 0 and queue.since[queue.job[k]] == now[PASSES] - 1:
+        job = queue.job[k]
+        if job != head and may_start(job, head, False, jobs, rules, racks, now):
+            return False
+        k -= 1
+    return True
 
 
 @step
@@ -127,7 +153,7 @@ def _harmless(head: int, count: int, jobs: Jobs, rules: Rules, racks: Racks, que
     return kept
 
 
-@step
+@inlined
 def spare(head: int, jobs: Jobs, rules: Rules, racks: Racks) -> tuple[int, int, int]:
     """What the head leaves over at its shadow time: nodes and MiB of all racks together, most MiB for one more node.
 
@@ -153,20 +179,26 @@ def spare(head: int, jobs: Jobs, rules: Rules, racks: Racks) -> tuple[int, int, 
     return nodes, memory, most
 
 
-@step
+@inlined
 def try_start(job: int, head: int, jobs: Jobs, rules: Rules, racks: Racks, runs: Runs, now: IntArray) -> bool:
-    """Start a job if it fits now and ends by the shadow time, or leaves the head room at that time."""
-    anywhere = rules.anywhere
-    if not place(jobs.nodes[job], jobs.remote[job], anywhere, racks.free, racks.pool, racks.take, racks.borrow):
-        return False
-    length = expected(job, jobs, racks.take, racks.borrow, anywhere, rules.believed_spread)
-    if now[TIME] + length > now[SHADOW] and not (rules.backfill == EASY and leaves_room(head, True, jobs, rules, racks)):
+    """Start a job if it may start now."""
+    if not may_start(job, head, True, jobs, rules, racks, now):
         return False
     start(job, jobs, rules, racks, runs, now)
     return True
 
 
-@step
+@inlined
+def may_start(job: int, head: int, keep: bool, jobs: Jobs, rules: Rules, racks: Racks, now: IntArray) -> bool:
+    """Whether a job fits now and ends by the shadow time, or leaves the head room at that time (see `leaves_room`)."""
+    anywhere = rules.anywhere
+    if not place(jobs.nodes[job], jobs.remote[job], anywhere, racks.free, racks.pool, racks.take, racks.borrow):
+        return False
+    length = expected(job, jobs, racks.take, racks.borrow, anywhere, rules.believed_spread)
+    return now[TIME] + length <= now[SHADOW] or (rules.backfill == EASY and leaves_room(head, keep, jobs, rules, racks))
+
+
+@inlined
 def leaves_room(head: int, keep: bool, jobs: Jobs, rules: Rules, racks: Racks) -> bool:
     """Whether the placement just found leaves the head room at its shadow time; `keep` takes it off that time's machine."""
     free, pool = racks.then_free, racks.then_pool

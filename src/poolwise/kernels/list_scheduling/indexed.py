@@ -1,26 +1,34 @@
-"""One pass of list scheduling without backfilling or with EASY over an indexed queue: the same starts as `easy.scan`.
+"""One pass of list scheduling without backfilling or with EASY over a queue held in a tree: the same starts as `easy.scan`.
 
-Candidates come out of the index by priority, each class offering its first job at a time: of those that end in time, or
-of all where the head may leave room beyond the shadow time. What is offered is a superset, and each candidate is then
-asked exactly (`easy.try_start`), once, at its turn.
+Backfilled is, again and again, the first by priority of the jobs that may start now and come after the last that did: what
+comes before it had its turn, and was refused then. The search passes by subtrees whose winner comes too late, or whose
+least demands say that none of their jobs may start; jobs themselves are asked exactly.
 """
 
 from __future__ import annotations
 
 from poolwise.arrays import IntArray
-from poolwise.kernels.jit import step
-from poolwise.kernels.list_scheduling.easy import spare, try_start
+from poolwise.kernels.jit import inlined, step
+from poolwise.kernels.list_scheduling.easy import is_settled, may_start, spare, try_start
 from poolwise.kernels.list_scheduling.order import comes_before
 from poolwise.kernels.list_scheduling.racks import fits, place, total
 from poolwise.kernels.list_scheduling.runs import reserve, start
 from poolwise.kernels.list_scheduling.state import (
-    CLASSES,
+    EMPTY,
     HEAD,
+    KIND,
+    LENGTH,
+    MOST_NODES,
+    MOST_REMOTE,
+    NODES,
     NONE,
+    REMOTE,
+    RESTING,
+    SETTLED,
     SHADOW,
     TIME,
     WAITING,
-    Index,
+    WINNER,
     Jobs,
     Order,
     Queue,
@@ -29,181 +37,111 @@ from poolwise.kernels.list_scheduling.state import (
     Runs,
     Tree,
 )
-from poolwise.kernels.list_scheduling.tournament import as_long_as, clear, decide, first_of, put
+from poolwise.kernels.list_scheduling.tournament import decide, take
 from poolwise.kernels.list_scheduling.waiting import leave
 
-# Index.offer: all jobs of the class; those that may end in time; those only as long as nothing starts
-UNKNOWN, ALL, IN_TIME, PAUSED = range(4)
-
 
 @step
-def insert(job: int, order: Order, index: Index, tree: Tree, now: IntArray) -> None:
-    """Let the index hold a job that joined the queue."""
-    put(job, index.leaf[job], now[TIME], order, tree)
-    c = index.of[job]
-    length = index.length[index.leaf[job]]
-    index.shortest[c] = length if index.waiting[c] == 0 else min(index.shortest[c], length)
-    index.waiting[c] += 1
-
-
-@step
-def _remove(job: int, order: Order, queue: Queue, index: Index, tree: Tree, now: IntArray) -> None:
-    put(-1, index.leaf[job], now[TIME], order, tree)
-    index.waiting[index.of[job]] -= 1
-    leave(job, queue, now)
-
-
-@step
-def forget(queue: Queue, index: Index, tree: Tree, now: IntArray) -> None:
-    """Let the index hold nothing."""
-    for k in range(now[WAITING]):
-        clear(index.leaf[queue.job[k]], tree)
-    for c in range(index.waiting.size):
-        index.waiting[c] = 0
-
-
-@step
-def search(
-    jobs: Jobs, order: Order, rules: Rules, racks: Racks, queue: Queue, index: Index, tree: Tree, runs: Runs, now: IntArray
-) -> None:
+def search(jobs: Jobs, order: Order, rules: Rules, racks: Racks, queue: Queue, tree: Tree, runs: Runs, now: IntArray) -> None:
     """Start jobs in order until one does not fit, the head; backfill behind it."""
-    if not _open(rules, racks, index, now):
-        return
     head = -1
-    started = False
-    while now[WAITING] > 0:
-        head = decide(1, now[TIME], order, tree)
+    while now[WAITING] > 0 and _any_fits(rules, racks, tree):
+        head = decide(now[TIME], order, tree)
         if not place(jobs.nodes[head], jobs.remote[head], rules.anywhere, racks.free, racks.pool, racks.take, racks.borrow):
             break
         start(head, jobs, rules, racks, runs, now)
-        _remove(head, order, queue, index, tree, now)
+        _remove(head, order, queue, tree, now)
         now[HEAD] = -1
-        started = True
-    if rules.backfill == NONE or now[WAITING] < 2 or (started and not _open(rules, racks, index, now)):
+        head = -1
+    if rules.backfill == NONE or head < 0 or now[WAITING] < 2 or is_settled(head, jobs, rules, racks, queue, runs, now):
         return
     reserve(head, jobs, rules, racks, runs, now)
-    put(-1, index.leaf[head], now[TIME], order, tree)
-    _backfill(head, jobs, order, rules, racks, queue, index, tree, runs, now)
-    put(head, index.leaf[head], now[TIME], order, tree)
-
-
-@step
-def _open(rules: Rules, racks: Racks, index: Index, now: IntArray) -> bool:
-    """List the classes with waiting jobs of which the least demanding might fit now; whether there is one."""
-    free = total(racks.free)
-    count = 0
-    for c in range(index.waiting.size):
-        if index.nodes[c] > free:
-            break  # classes stand in the order of their nodes
-        if index.waiting[c] > 0 and fits(index.nodes[c], index.least[c], rules.anywhere, racks.free, racks.pool):
-            index.open[count] = c
-            count += 1
-    now[CLASSES] = count
-    return count > 0
-
-
-@step
-def _backfill(
-    head: int,
-    jobs: Jobs,
-    order: Order,
-    rules: Rules,
-    racks: Racks,
-    queue: Queue,
-    index: Index,
-    tree: Tree,
-    runs: Runs,
-    now: IntArray,
-) -> None:
-    """Take the first by priority of what the open classes offer, again and again."""
-    for k in range(now[CLASSES]):
-        index.offer[index.open[k]] = UNKNOWN
-    _narrow(-1, head, jobs, order, rules, racks, index, tree, now)
-    last, aside = -1, 0
+    now[SETTLED] = int(now[HEAD] == head)  # a start unsettles it
+    last = -1
     while True:
-        c = _first_class(order, index, now)
-        if c < 0:
-            break
-        job = index.best[c]
-        # What comes before the last start had its turn while its class was paused, and was refused then.
-        turn = last < 0 or comes_before(last, job, now[TIME], order)
-        if turn and try_start(job, head, jobs, rules, racks, runs, now):
-            _remove(job, order, queue, index, tree, now)
-            last = job
-            _narrow(c, head, jobs, order, rules, racks, index, tree, now)
-            continue
-        if index.waiting[c] == 1:
-            index.best[c] = -1  # the only one: no need to take it out to see who is next
-            continue
-        put(-1, index.leaf[job], now[TIME], order, tree)
-        index.aside[aside] = job
-        aside += 1
-        _offer(c, order, index, tree, now)
-    for k in range(aside):
-        put(index.aside[k], index.leaf[index.aside[k]], now[TIME], order, tree)
+        last = _next(head, last, jobs, order, rules, racks, tree, now)
+        if last < 0:
+            return
+        try_start(last, head, jobs, rules, racks, runs, now)
+        _remove(last, order, queue, tree, now)
 
 
-@step
-def _first_class(order: Order, index: Index, now: IntArray) -> int:
-    """Open class whose offer comes first, -1 if none offers anything."""
+@inlined
+def _remove(job: int, order: Order, queue: Queue, tree: Tree, now: IntArray) -> None:
+    take(job, now[TIME], order, tree)
+    leave(job, queue, now)
+
+
+@inlined
+def _any_fits(rules: Rules, racks: Racks, tree: Tree) -> bool:
+    """Whether some waiting job might find room now; if none does, no order can start anything."""
+    root = tree.node[1]
+    return fits(root[NODES], root[REMOTE], rules.anywhere, racks.free, racks.pool)
+
+
+@inlined
+def _next(head: int, last: int, jobs: Jobs, order: Order, rules: Rules, racks: Racks, tree: Tree, now: IntArray) -> int:
+    """First by priority of the jobs after `last` (-1: of all) that may be backfilled now; -1 if there is none."""
+    free, window = total(racks.free), now[SHADOW] - now[TIME]
+    extra = spare(head, jobs, rules, racks)
     best = -1
-    for k in range(now[CLASSES]):
-        c = index.open[k]
-        if index.best[c] >= 0 and (best < 0 or comes_before(index.best[c], index.best[best], now[TIME], order)):
-            best = c
+    tree.stack[0] = 1
+    height = 1
+    while height > 0:
+        height -= 1
+        node = tree.stack[height]
+        row = tree.node[node]
+        job = row[WINNER]
+        if best >= 0 and not comes_before(job, best, now[TIME], order):
+            continue
+        if row[NODES] > free or (row[LENGTH] > window and _delay(row, extra, jobs.remote[head], rules, racks)):
+            continue
+        if not fits(row[NODES], row[REMOTE], rules.anywhere, racks.free, racks.pool):
+            continue
+        if row[KIND] == RESTING:
+            turn = job != head and (last < 0 or comes_before(last, job, now[TIME], order))
+            if turn and may_start(job, head, False, jobs, rules, racks, now):
+                best = job
+            continue
+        left, right = 2 * node, 2 * node + 1
+        if tree.node[right, KIND] != EMPTY and tree.node[right, WINNER] == job:  # the winner's side is looked at first
+            left, right = right, left
+        if tree.node[right, KIND] != EMPTY:
+            tree.stack[height] = right
+            height += 1
+        tree.stack[height] = left
+        height += 1
     return best
 
 
-@step
-def _narrow(
-    changed: int, head: int, jobs: Jobs, order: Order, rules: Rules, racks: Racks, index: Index, tree: Tree, now: IntArray
-) -> None:
-    """After a start from class `changed`: close the classes that no longer fit, and offers that surely delay the head.
+@inlined
+def _delay(row: IntArray, extra: tuple[int, int, int], remote: int, rules: Rules, racks: Racks) -> bool:
+    """Whether all jobs at and below a node would surely delay the head if they ran beyond its shadow time.
 
-    Both are final within a pass, for what is free now and what the head leaves over only shrink. Not final is a pause:
-    in another state the jobs would stand in another rack. So each class is looked at again after each start.
+    They would if the least demanding asks for more than the head leaves over in all. Where the head needs `remote` memory
+    of its own rack's pool, each rack has a part that it cannot do without. If the most demanding would stand whole in some
+    rack, so would all, each in a rack with no fewer free nodes than that one, and with room for the least demanding;
+    none of these may be able to spare what the least demanding takes.
     """
-    free = total(racks.free)
-    nodes, memory, most = spare(head, jobs, rules, racks)
-    count = 0
-    for k in range(now[CLASSES]):
-        c = index.open[k]
-        n = index.nodes[c]
-        if n > free or not fits(n, index.least[c], rules.anywhere, racks.free, racks.pool):
-            continue
-        index.open[count] = c
-        count += 1
-        offer = index.offer[c]
-        if n > nodes or n * index.least[c] > memory or index.least[c] > most:
-            index.offer[c] = IN_TIME
-        else:
-            index.offer[c] = PAUSED if _refused(c, head, jobs, rules, racks, index) else ALL
-        if c == changed or offer != index.offer[c]:
-            _offer(c, order, index, tree, now)
-    now[CLASSES] = count
-
-
-@step
-def _refused(c: int, head: int, jobs: Jobs, rules: Rules, racks: Racks, index: Index) -> bool:
-    """Whether all jobs of a class that end too late would surely delay the head if they started now.
-
-    It is so if they all stand whole in one and the same rack, and there already the least demanding delays the head. They
-    do if the least and the most demanding stand in the same rack: it has most free nodes of all that hold the least
-    demanding, hence of all that hold one in between, of which it is one. Where the head needs no remote memory, or any
-    pool will do, `spare` has been exact.
-    """
-    if rules.anywhere or jobs.remote[head] == 0:
+    nodes, memory, most = extra
+    n, least = row[NODES], row[REMOTE]
+    if n > nodes or n * least > memory or least > most:
+        return True
+    if rules.anywhere or remote == 0:
         return False
-    n, least = index.nodes[c], index.least[c]
-    rack = _roomiest(n, least, racks)
-    if rack < 0 or (index.most[c] != least and _roomiest(n, index.most[c], racks) != rack):
+    last = _roomiest(row[MOST_NODES], row[MOST_REMOTE], racks)
+    if last < 0:
         return False
-    kept = racks.kept[rack]
-    nodes, memory = racks.then_free[rack] - n, racks.then_pool[rack] - n * least
-    return bool(nodes < kept or memory < kept * jobs.remote[head])
+    for r in range(racks.free.size):
+        before = racks.free[r] > racks.free[last] or (racks.free[r] == racks.free[last] and r <= last)
+        if before and racks.free[r] >= n and racks.pool[r] >= n * least:
+            kept = racks.kept[r]
+            if racks.then_free[r] - n >= kept and racks.then_pool[r] - n * least >= kept * remote:
+                return False
+    return True
 
 
-@step
+@inlined
 def _roomiest(n: int, remote: int, racks: Racks) -> int:
     """Rack with most free nodes of those that hold a whole job, -1 if none does."""
     best = -1
@@ -211,15 +149,3 @@ def _roomiest(n: int, remote: int, racks: Racks) -> int:
         if racks.free[r] >= n and racks.pool[r] >= n * remote and (best < 0 or racks.free[r] > racks.free[best]):
             best = r
     return best
-
-
-@step
-def _offer(c: int, order: Order, index: Index, tree: Tree, now: IntArray) -> None:
-    """Find the first by priority of what a class offers: all, or what may end by the shadow time."""
-    low, high = index.first[c], index.first[c + 1]
-    if index.offer[c] != ALL:
-        if index.shortest[c] > now[SHADOW] - now[TIME]:
-            index.best[c] = -1
-            return
-        high = as_long_as(now[SHADOW] - now[TIME], low, high, index.length)
-    index.best[c] = first_of(low, high, now[TIME], order, tree)

@@ -7,10 +7,10 @@ is called again: all its state is in the arrays.
 from __future__ import annotations
 
 from poolwise.arrays import IntArray
-from poolwise.kernels.jit import entry, step
+from poolwise.kernels.jit import entry, inlined, step
 from poolwise.kernels.list_scheduling.conservative import conserve, has_instants
 from poolwise.kernels.list_scheduling.easy import any_fits, scan
-from poolwise.kernels.list_scheduling.indexed import forget, insert, search
+from poolwise.kernels.list_scheduling.indexed import search
 from poolwise.kernels.list_scheduling.racks import place
 from poolwise.kernels.list_scheduling.runs import end_first, has_room, start
 from poolwise.kernels.list_scheduling.state import (
@@ -41,7 +41,6 @@ from poolwise.kernels.list_scheduling.state import (
     WARM,
     WARM_FIRST,
     WARM_LAST,
-    Index,
     Jobs,
     Order,
     Profile,
@@ -51,6 +50,7 @@ from poolwise.kernels.list_scheduling.state import (
     Runs,
     Tree,
 )
+from poolwise.kernels.list_scheduling.tournament import clear, put
 from poolwise.kernels.list_scheduling.waiting import join
 
 
@@ -61,7 +61,6 @@ def replay(
     rules: Rules,
     racks: Racks,
     queue: Queue,
-    index: Index,
     tree: Tree,
     profile: Profile,
     runs: Runs,
@@ -71,11 +70,11 @@ def replay(
 
     ASK: write the keys of the waiting jobs. ROOM: give `runs.rack`, `.nodes` and `.memory` at least `now[ROWS]` rows.
     INSTANTS: give the profile at least `now[ROWS]` instants.
-    DEEP: the queue is so long that an index pays; lay one out (`index.lay_out`). LATE: the clock is beyond `LAST_TIME`.
+    DEEP: the queue is so long that a tree pays; lay one out (`index.lay_out`). LATE: the clock is beyond `LAST_TIME`.
     """
     while True:
         if now[PHASE] == TAKE_EVENTS:
-            if not _take_events(jobs, order, rules, racks, queue, index, tree, runs, now):
+            if not _take_events(jobs, order, rules, racks, queue, tree, runs, now):
                 return DONE
             if now[TIME] > LAST_TIME:
                 return LATE
@@ -86,20 +85,19 @@ def replay(
             if now[WARM]:
                 _warm_up(jobs, rules, racks, queue, runs, now)
         if not (now[WARM] or now[QUIET]) and now[WAITING] > 0:
-            wanted = _pass(jobs, order, rules, racks, queue, index, tree, profile, runs, now)
+            wanted = _pass(jobs, order, rules, racks, queue, tree, profile, runs, now)
             if wanted != DONE:
                 return wanted
         now[PHASE] = TAKE_EVENTS
 
 
-@step
+@inlined
 def _pass(
     jobs: Jobs,
     order: Order,
     rules: Rules,
     racks: Racks,
     queue: Queue,
-    index: Index,
     tree: Tree,
     profile: Profile,
     runs: Runs,
@@ -107,16 +105,17 @@ def _pass(
 ) -> int:
     """Make a pass in the way that suits the rules and the queue; what the caller has to do first, or DONE."""
     if now[INDEXED] and now[WAITING] < now[DEPTH] // 4:
-        forget(queue, index, tree, now)
+        for k in range(now[WAITING]):
+            clear(queue.job[k], tree)
         now[INDEXED] = 0
     if not now[INDEXED] and now[WAITING] > now[DEPTH] and order.kind != ASKED and rules.backfill != CONSERVATIVE:
-        if index.leaf.size == 0:
+        if tree.path.size == 0:
             return DEEP
         for k in range(now[WAITING]):
-            insert(queue.job[k], order, index, tree, now)
+            put(queue.job[k], now[TIME], jobs, order, tree)
         now[INDEXED] = 1
     if now[INDEXED]:
-        search(jobs, order, rules, racks, queue, index, tree, runs, now)
+        search(jobs, order, rules, racks, queue, tree, runs, now)
         return DONE
     if now[PHASE] == MAKE_PASS:
         if not any_fits(jobs, rules, racks, queue, now):
@@ -133,9 +132,9 @@ def _pass(
     return DONE
 
 
-@step
+@inlined
 def _take_events(
-    jobs: Jobs, order: Order, rules: Rules, racks: Racks, queue: Queue, index: Index, tree: Tree, runs: Runs, now: IntArray
+    jobs: Jobs, order: Order, rules: Rules, racks: Racks, queue: Queue, tree: Tree, runs: Runs, now: IntArray
 ) -> bool:
     """Let everything happen that happens at the next instant (or one event of it); False if nothing is left."""
     submit = jobs.submit[now[NEXT]] if now[NEXT] < jobs.submit.size else NEVER
@@ -150,17 +149,15 @@ def _take_events(
         if rules.per_event:
             return True
     while now[NEXT] < jobs.submit.size and jobs.submit[now[NEXT]] == now[TIME]:
-        _arrive(now[NEXT], jobs, order, rules, queue, index, tree, runs, now)
+        _arrive(now[NEXT], jobs, order, rules, queue, tree, runs, now)
         now[NEXT] += 1
         if rules.per_event:
             return True
     return True
 
 
-@step
-def _arrive(
-    job: int, jobs: Jobs, order: Order, rules: Rules, queue: Queue, index: Index, tree: Tree, runs: Runs, now: IntArray
-) -> None:
+@inlined
+def _arrive(job: int, jobs: Jobs, order: Order, rules: Rules, queue: Queue, tree: Tree, runs: Runs, now: IntArray) -> None:
     """Let a job wait or turn it away; while the warm-up lasts, a later job waits for its end to be told."""
     if now[WARM] and job >= rules.warm_up:
         join(job, queue, now)
@@ -173,7 +170,7 @@ def _arrive(
     else:
         join(job, queue, now)
         if now[INDEXED]:
-            insert(job, order, index, tree, now)
+            put(job, now[TIME], jobs, order, tree)
     now[QUIET] = 0
 
 

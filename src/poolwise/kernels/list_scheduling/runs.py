@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from poolwise.arrays import IntArray
-from poolwise.kernels.jit import step
+from poolwise.kernels.jit import inlined, step
 from poolwise.kernels.list_scheduling import heap
 from poolwise.kernels.list_scheduling.racks import copy, expected, fits, runtime, total
 from poolwise.kernels.list_scheduling.state import (
@@ -13,6 +13,7 @@ from poolwise.kernels.list_scheduling.state import (
     OVERDUE,
     ROWS,
     RUNNING,
+    SETTLED,
     SHADOW,
     STARTED,
     TIME,
@@ -26,6 +27,7 @@ from poolwise.kernels.list_scheduling.state import (
 @step
 def start(job: int, jobs: Jobs, rules: Rules, racks: Racks, runs: Runs, now: IntArray) -> None:
     """Start a job at the placement in `racks.take` and `racks.borrow`."""
+    now[SETTLED] = 0
     k, row = now[STARTED], runs.offset[now[STARTED]]
     for r in range(racks.free.size):
         if racks.take[r] > 0 or racks.borrow[r] > 0:
@@ -45,9 +47,10 @@ def start(job: int, jobs: Jobs, rules: Rules, racks: Racks, runs: Runs, now: Int
     now[STARTED] += 1
 
 
-@step
+@inlined
 def end_first(rules: Rules, racks: Racks, runs: Runs, now: IntArray) -> None:
     """End the run at the top of the heap."""
+    now[SETTLED] = 0
     k = heap.pop(runs.ending, now[RUNNING], runs.end)
     release(k, runs, racks.free, racks.pool)
     if rules.backfill != NONE:
@@ -57,7 +60,7 @@ def end_first(rules: Rules, racks: Racks, runs: Runs, now: IntArray) -> None:
     now[RUNNING] -= 1
 
 
-@step
+@inlined
 def release(k: int, runs: Runs, free: IntArray, pool: IntArray) -> None:
     """Give back what run k holds."""
     for row in range(runs.offset[k], runs.offset[k + 1]):
@@ -65,17 +68,22 @@ def release(k: int, runs: Runs, free: IntArray, pool: IntArray) -> None:
         pool[runs.rack[row]] += runs.memory[row]
 
 
-@step
+@inlined
 def _expect(k: int, count: int, runs: Runs) -> None:
     """Insert run k into `due`, latest first: the earliest, which go first, stand at the end."""
-    at = count
-    while at > 0 and runs.expected[runs.due[at - 1]] < runs.expected[k]:
-        runs.due[at] = runs.due[at - 1]
-        at -= 1
-    runs.due[at] = k
+    low, high = 0, count
+    while low < high:
+        middle = (low + high) >> 1
+        if runs.expected[runs.due[middle]] < runs.expected[k]:
+            high = middle
+        else:
+            low = middle + 1
+    for i in range(count, low, -1):
+        runs.due[i] = runs.due[i - 1]
+    runs.due[low] = k
 
 
-@step
+@inlined
 def _forget(k: int, count: int, runs: Runs) -> None:
     """Take run k out of `due`; where ends come as expected it is the last."""
     at = count - 1
@@ -93,16 +101,17 @@ def reserve(job: int, jobs: Jobs, rules: Rules, racks: Racks, runs: Runs, now: I
     taken off the machine of that time with the head still finding room: before it less is free than was counted on, where
     the head found no room already, and at it what was counted on. A run that ended when expected was counted on. What
     ends at another time, a start in order, or another head drops it (`now[HEAD] = -1`); while a run is overdue its
-    release moves with the clock and nothing is kept.
+    release moves with the clock and nothing is kept. Nor is it where only nodes count: there the head may find room now,
+    and its reservation is for the next release, whatever started since.
     """
     overdue = now[RUNNING] > 0 and runs.expected[runs.due[now[RUNNING] - 1]] <= now[TIME]
     if now[HEAD] == job and not overdue:
         return
-    now[HEAD] = -1 if overdue else job
+    now[HEAD] = -1 if overdue or rules.nodes_only else job
     n, remote = jobs.nodes[job], jobs.remote[job]
     free, pool = racks.then_free, racks.then_pool
     copy(racks.free, free)
-    copy(racks.pool, pool)
+    copy(racks.endless if rules.nodes_only else racks.pool, pool)
     nodes = total(free)
     soon = now[RUNNING] - 1  # expected after now: 0..soon, the earliest last; behind them the overdue ones
     while soon >= 0 and runs.expected[runs.due[soon]] <= now[TIME]:
@@ -123,7 +132,7 @@ def reserve(job: int, jobs: Jobs, rules: Rules, racks: Racks, runs: Runs, now: I
             return
 
 
-@step
+@inlined
 def _return(k: int, runs: Runs, free: IntArray, pool: IntArray) -> int:
     """Nodes that run k gives back, pool memory with them."""
     release(k, runs, free, pool)
@@ -133,7 +142,7 @@ def _return(k: int, runs: Runs, free: IntArray, pool: IntArray) -> int:
     return nodes
 
 
-@step
+@inlined
 def has_room(starts: int, racks: Racks, runs: Runs, now: IntArray) -> bool:
     """Whether the record can take the placements of so many starts; else `now[ROWS]` says how many rows it needs."""
     now[ROWS] = runs.offset[now[STARTED]] + min(starts, total(racks.free)) * racks.free.size

@@ -82,6 +82,7 @@ class Rules(NamedTuple):
     anywhere : whether a node may use any pool (scope "system")
     backfill : NONE, EASY, EASY_NO_EXTRA or CONSERVATIVE
     spread, believed_spread : WORST, MEAN or PAPER
+    nodes_only : whether the head's reservation takes `Racks.endless` for the pools
     warm_up : the first jobs run first come, first served without backfilling until the last of them has started
     per_event : one pass for each event instead of one for each instant
     """
@@ -90,6 +91,7 @@ class Rules(NamedTuple):
     backfill: int
     spread: int
     believed_spread: int
+    nodes_only: bool
     warm_up: int
     per_event: bool
 
@@ -102,6 +104,7 @@ class Racks(NamedTuple):
     free, pool : free nodes, free MiB of the pool
     then_free, then_pool : the same at the head's shadow time, jobs taken off that run beyond it
     kept : nodes that the head cannot do without then, in each rack (where it needs remote memory of its own rack's pool)
+    endless : MiB that a pool counts as where it is taken for inexhaustible, 0 where there is none
     take, borrow : nodes and MiB of the placement found last
     """
 
@@ -110,6 +113,7 @@ class Racks(NamedTuple):
     then_free: IntArray
     then_pool: IntArray
     kept: IntArray
+    endless: IntArray
     take: IntArray
     borrow: IntArray
 
@@ -133,47 +137,28 @@ class Queue(NamedTuple):
     warm: IntArray
 
 
-class Index(NamedTuple):
-    """The waiting jobs of a deep queue; see `index` for the layout, `tournament` for the tree.
-
-    Attributes
-    ----------
-    leaf, of : (n_job,) leaf and class of each job, -1 for jobs that never run
-    length : (n_leaf,) `Jobs.length`, ascending within a class
-    first : (n_class + 1,) leaves first[c]:first[c+1] are class c's
-    nodes, least, most : (n_class,) nodes of a class's jobs, least and most remote memory; ascending by (nodes, least)
-    waiting : (n_class,) waiting jobs
-    shortest : (n_class,) no waiting job of the class is shorter
-    open, offer, best : (n_class,) scratch of a pass: classes looked at, how much of each is offered, its first job
-    aside : (n_job,) scratch of a pass: jobs taken out for its rest
-    """
-
-    leaf: IntArray
-    of: IntArray
-    length: IntArray
-    first: IntArray
-    nodes: IntArray
-    least: IntArray
-    most: IntArray
-    waiting: IntArray
-    shortest: IntArray
-    open: IntArray
-    offer: IntArray
-    best: IntArray
-    aside: IntArray
-
-
 class Tree(NamedTuple):
-    """A binary tree over the leaves of an index, the leaves in its second half.
+    """The waiting jobs of a deep queue as the leaves of a binary tree; see `tournament`.
 
     Attributes
     ----------
-    winner : (2 * n_leaf,) first job by priority below a node, -1 for none
-    until : (2 * n_leaf,) ns until which the winner surely stays it
+    path : (n_job,) distinct numbers below n_node / 2, jobs of like demands near each other: the way down from the root, node 1
+    at : (n_job,) node at which a waiting job rests
+    node : (n_node, 8) what is known of the jobs at and below a node; its columns are named below
+    stack : (n_level,) scratch of a search
     """
 
-    winner: IntArray
-    until: IntArray
+    path: IntArray
+    at: IntArray
+    node: IntArray
+    stack: IntArray
+
+
+# Columns of Tree.node: what stands there; the first job by priority, and the ns until which it surely stays the first; the
+# least nodes, remote memory per node and `Jobs.length` of any job, the most nodes and remote memory. A cache line a node.
+KIND, WINNER, UNTIL, NODES, REMOTE, LENGTH, MOST_NODES, MOST_REMOTE = range(8)
+# Column KIND: nobody; one job, however far it is from its leaf; several jobs below
+EMPTY, RESTING, INNER = range(3)
 
 
 class Profile(NamedTuple):
@@ -238,9 +223,9 @@ class Runs(NamedTuple):
     HEAD,  # job of the reservation that is kept, -1 for none
     SHADOW,
     ROWS,  # rows wanted, on ROOM and INSTANTS
-    INDEXED,  # 1 while the index holds the queue
-    CLASSES,  # open classes of the index
-    DEPTH,  # waiting jobs beyond which the queue is indexed
+    SETTLED,  # 1 if the last pass started nothing and nothing ended since: only who arrives now may start
+    INDEXED,  # 1 while the tree holds the queue
+    DEPTH,  # waiting jobs beyond which the queue is held in a tree
     N_NOW,
 ) = range(19)
 

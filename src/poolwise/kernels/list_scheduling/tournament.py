@@ -1,103 +1,149 @@
-"""A tournament over the index: each node of a binary tree knows the first by priority among the jobs below it.
+"""A tournament of the waiting jobs: each node of a binary tree knows the first by priority and the least demands below it.
 
-Priorities that are linear in time make it kinetic: a node also knows until when its winner surely stays the winner, and
-is played again only after that. The time at which one line overtakes another is worked out with a safe margin and only
-filters; who is first at a given time is decided by the canonical expression (`order.key`), so rounding never matters.
-Source: kinetic tournaments, Basch, Guibas, Hershberger 1999.
+Jobs of like demands have paths near each other, so the demands of a subtree say much about each of its jobs (see
+`places`); whatever the paths, nothing but speed depends on them. A job rests as near to the root as no other is in its way:
+the tree is as deep as the waiting jobs ask for, however many jobs there are in all.
+
+Priorities that are linear in time make the tournament kinetic: a node also knows until when its winner surely stays the
+winner, and is played again only after that. The time at which one line overtakes another is worked out with a safe margin
+and only filters; who is first at a given time is decided by the canonical expression (`order.key`), so rounding never
+matters. Source: kinetic tournaments, Basch, Guibas, Hershberger 1999.
 """
 
 from __future__ import annotations
 
-from poolwise.arrays import IntArray
-from poolwise.kernels.jit import step
+from poolwise.kernels.jit import inlined, step
 from poolwise.kernels.list_scheduling.order import comes_before, lasts
-from poolwise.kernels.list_scheduling.state import NEVER, Order, Tree
+from poolwise.kernels.list_scheduling.state import (
+    EMPTY,
+    INNER,
+    KIND,
+    LENGTH,
+    MOST_NODES,
+    MOST_REMOTE,
+    NEVER,
+    NODES,
+    REMOTE,
+    RESTING,
+    UNTIL,
+    WINNER,
+    Jobs,
+    Order,
+    Tree,
+)
+
+
+@inlined
+def put(job: int, time: int, jobs: Jobs, order: Order, tree: Tree) -> None:
+    """Put a waiting job into the tree."""
+    half = tree.node.shape[0] >> 1
+    leaf = tree.path[job] + half
+    node, level = 1, half
+    while tree.node[node, KIND] != EMPTY:
+        level >>= 1
+        if tree.node[node, KIND] == RESTING:  # the one who rests here makes way
+            other = tree.node[node, WINNER]
+            tree.node[node, KIND] = INNER
+            _rest(other, (tree.path[other] + half) // level, jobs, tree)
+        node = leaf // level
+    _rest(job, node, jobs, tree)
+    _climb(node, time, order, tree)
+
+
+@inlined
+def take(job: int, time: int, order: Order, tree: Tree) -> None:
+    """Take a job out of the tree."""
+    node = tree.at[job]
+    tree.node[node, KIND] = EMPTY
+    if node > 1 and tree.node[node ^ 1, KIND] == RESTING:
+        node = _rise(node ^ 1, tree)
+        while node > 1 and tree.node[node ^ 1, KIND] == EMPTY:
+            node = _rise(node, tree)
+    _climb(node, time, order, tree)
 
 
 @step
-def play(node: int, time: int, order: Order, tree: Tree) -> None:
-    """Decide a node from the two below it; it stays undecided (`until` < time) while one of them is."""
-    left, right = 2 * node, 2 * node + 1
-    a, b = tree.winner[left], tree.winner[right]
-    until = min(tree.until[left], tree.until[right])
-    if a < 0 or (b >= 0 and until >= time and comes_before(b, a, time, order)):
-        a, b = b, a
-    if b >= 0 and until >= time:
-        until = min(until, lasts(a, b, time, order))
-    tree.winner[node], tree.until[node] = a, until
+def _rest(job: int, node: int, jobs: Jobs, tree: Tree) -> None:
+    """Let a job rest at a node."""
+    row = tree.node[node]
+    row[KIND], row[WINNER], row[UNTIL] = RESTING, job, NEVER
+    row[NODES], row[REMOTE], row[LENGTH] = jobs.nodes[job], jobs.remote[job], jobs.length[job]
+    row[MOST_NODES], row[MOST_REMOTE] = jobs.nodes[job], jobs.remote[job]
+    tree.at[job] = node
 
 
 @step
-def put(job: int, leaf: int, time: int, order: Order, tree: Tree) -> None:
-    """Put a job into the tree at its leaf; -1 takes out the one that is there."""
-    node = leaf + tree.winner.size // 2
-    tree.winner[node] = job
+def _rise(node: int, tree: Tree) -> int:
+    """Let the job that rests at a node, and is alone below the node above, rest there; returns that node."""
+    above = node >> 1
+    for column in range(tree.node.shape[1]):
+        tree.node[above, column] = tree.node[node, column]
+    tree.node[node, KIND] = EMPTY
+    tree.at[tree.node[above, WINNER]] = above
+    return above
+
+
+@step
+def _climb(node: int, time: int, order: Order, tree: Tree) -> None:
+    """Play again the nodes above one that changed, as far up as it shows."""
     node >>= 1
-    while node > 0:
-        play(node, time, order, tree)
+    while node > 0 and play(node, time, order, tree):
         node >>= 1
 
 
 @step
-def decide(node: int, time: int, order: Order, tree: Tree) -> int:
-    """Winner at a node at a time, -1 if no job is below it; plays again what has expired there."""
-    if tree.until[node] < time:
-        at = node
-        while True:
-            if tree.until[2 * at] < time:
-                at = 2 * at
-            elif tree.until[2 * at + 1] < time:
-                at = 2 * at + 1
-            else:
-                play(at, time, order, tree)
-                if at == node:
-                    break
-                at >>= 1
-    return int(tree.winner[node])
+def play(node: int, time: int, order: Order, tree: Tree) -> bool:
+    """Work out a node from the two below it; whether it changed. It stays undecided (`UNTIL` < time) while one of them is."""
+    row, left, right = tree.node[node], tree.node[2 * node], tree.node[2 * node + 1]
+    if left[KIND] == EMPTY or right[KIND] == EMPTY:
+        only = right if left[KIND] == EMPTY else left
+        changed = False
+        for column in range(WINNER, row.size):
+            changed = changed or row[column] != only[column]
+            row[column] = only[column]
+        return bool(changed)
+    winner, until = left[WINNER], min(left[UNTIL], right[UNTIL])
+    if until >= time:
+        other = right[WINNER]
+        if comes_before(other, winner, time, order):
+            winner, other = other, winner
+        until = min(until, lasts(winner, other, time, order))
+    changed = row[WINNER] != winner or row[UNTIL] != until
+    row[WINNER], row[UNTIL] = winner, until
+    for column in range(NODES, row.size):
+        a, b = left[column], right[column]
+        value = min(a, b) if column < MOST_NODES else max(a, b)
+        changed = changed or row[column] != value
+        row[column] = value
+    return bool(changed)
 
 
-@step
-def first_of(low: int, high: int, time: int, order: Order, tree: Tree) -> int:
-    """First by priority among the leaves low <= leaf < high, -1 if none is in the tree."""
-    best = -1
-    size = tree.winner.size // 2
-    low, high = low + size, high + size
-    while low < high:
-        if low & 1:
-            best = _better(best, decide(low, time, order, tree), time, order)
-            low += 1
-        if high & 1:
-            high -= 1
-            best = _better(best, decide(high, time, order, tree), time, order)
-        low >>= 1
-        high >>= 1
-    return best
-
-
-@step
-def _better(a: int, b: int, time: int, order: Order) -> int:
-    """Return the one of two jobs that comes first; -1 is no job."""
-    if a < 0 or (b >= 0 and comes_before(b, a, time, order)):
-        return b
-    return a
-
-
-@step
-def as_long_as(length: int, low: int, high: int, lengths: IntArray) -> int:
-    """First leaf in low..high whose length is above `length` (ascending there)."""
-    while low < high:
-        middle = (low + high) >> 1
-        if lengths[middle] <= length:
-            low = middle + 1
+@inlined
+def decide(time: int, order: Order, tree: Tree) -> int:
+    """Play again what has expired; returns the first by priority of all, -1 if the tree is empty."""
+    if tree.node[1, KIND] == EMPTY:
+        return -1
+    node = 1
+    while tree.node[1, UNTIL] < time:
+        if _expired(2 * node, time, tree):
+            node = 2 * node
+        elif _expired(2 * node + 1, time, tree):
+            node = 2 * node + 1
         else:
-            high = middle
-    return low
+            play(node, time, order, tree)
+            node >>= 1
+    return int(tree.node[1, WINNER])
+
+
+@inlined
+def _expired(node: int, time: int, tree: Tree) -> bool:
+    return bool(tree.node[node, KIND] == INNER and tree.node[node, UNTIL] < time)
 
 
 @step
-def clear(leaf: int, tree: Tree) -> None:
-    """Empty a leaf and all nodes above it: done for every leaf in use, it empties the tree."""
-    node = leaf + tree.winner.size // 2
-    while node > 0 and tree.winner[node] >= 0:
-        tree.winner[node], tree.until[node] = -1, NEVER
+def clear(job: int, tree: Tree) -> None:
+    """Empty the node at which a job rests and all above it: done for every waiting job, it empties the tree."""
+    node = tree.at[job]
+    while node > 0 and tree.node[node, KIND] != EMPTY:
+        tree.node[node, KIND] = EMPTY
         node >>= 1

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from poolwise.arrays import IntArray
-from poolwise.kernels.jit import step
+from poolwise.kernels.jit import inlined
 from poolwise.kernels.list_scheduling.state import PASSES, WAITING, Queue
 
 
-@step
+@inlined
 def join(job: int, queue: Queue, now: IntArray) -> None:
     """Let a job wait."""
     queue.job[now[WAITING]], queue.where[job] = job, now[WAITING]
@@ -15,7 +15,7 @@ def join(job: int, queue: Queue, now: IntArray) -> None:
     now[WAITING] += 1
 
 
-@step
+@inlined
 def leave(job: int, queue: Queue, now: IntArray) -> None:
     """Take a job out of the queue."""
     now[WAITING] -= 1

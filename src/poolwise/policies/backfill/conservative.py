@@ -1,13 +1,14 @@
 """Conservative backfilling: every waiting job has a reservation, none delays one of higher priority.
 
 Source: Mu'alem and Feitelson 2001; specs of the memory pools, "Backfilling": reservations are rebuilt at each pass in
-priority order, each job taking the earliest interval in which it fits beside those before it.
+priority order, each job taking the earliest interval in which it fits beside those before it; or they are kept.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -23,7 +24,19 @@ _NEVER = np.iinfo(np.int64).max
 @register("backfills", "conservative")
 @dataclass(frozen=True)
 class Conservative(BackfillPolicy):
-    """Reserve in priority order, each job the earliest interval that is free; start those whose interval begins now."""
+    """Reserve in priority order, each job the earliest interval that is free; start those whose interval begins now.
+
+    Parameters
+    ----------
+    keep_reservations
+        Keep the reservations from pass to pass instead of making all anew: see `KeepingConservative`.
+    """
+
+    keep_reservations: bool = False
+
+    def __new__(cls, keep_reservations: bool = False, *_: object, **settings: object) -> Conservative:
+        """Make the type that the setting asks for: engines and explanations know the rule of a policy by its type."""
+        return super().__new__(KeepingConservative if keep_reservations and cls is Conservative else cls)
 
     def select(self, jobs: IntArray, priority: FloatArray, snapshot: Snapshot, placement: PlacementPolicy) -> Iterable[Start]:
         """Choose the starts.
@@ -38,10 +51,93 @@ class Conservative(BackfillPolicy):
         while len(able):
             job = int(waiting[at])
             reserved = profile.reserve(job, placement)
-            if reserved is not None and reserved[0] == snapshot.now:
-                starts.append(Start(job, tuple(range(int(workload.tasks[job]))), reserved[1]))
+            if reserved is not None and reserved.start == snapshot.now:
+                starts.append(Start(job, tuple(range(int(workload.tasks[job]))), reserved.placement))
             able, at = profile.able_now(waiting, able[np.searchsorted(able, at, side="right") :], placement), at + 1
         return starts
+
+
+@dataclass(frozen=True)
+class KeepingConservative(Conservative):
+    """Conservative backfilling whose reservations are promises: whatever arrives later, a job's reservation only moves forward.
+
+    A job is promised the earliest interval that is free beside all promises made before, jobs that come together in priority
+    order. As runs end early, jobs move forward into what they leave, in priority order, until none can. With exact estimates
+    on unchanging capacity, in scope rack, no job starts later than it was first promised. Where runs last longer than
+    expected or capacity is lost, promises that no longer hold are made anew.
+
+    The promises are the memory of a run: a dispatcher that is opened in its midst makes others.
+
+    Source: Mu'alem and Feitelson 2001, section 2 (compression); specs of the memory pools, "Backfilling".
+    """
+
+    keep_reservations: bool = True
+
+    def open(self) -> Promises:
+        """Begin a run."""
+        return Promises()
+
+    def select(self, jobs: IntArray, priority: FloatArray, snapshot: Snapshot, placement: PlacementPolicy) -> Iterable[Start]:
+        """Choose the starts where nothing is promised yet."""
+        return self.open().select(jobs, priority, snapshot, placement)
+
+
+class Reservation(NamedTuple):
+    """An interval (ns) and what is held in it."""
+
+    start: int
+    placement: Placement
+    end: int
+
+
+class Promises(BackfillPolicy):
+    """The reservations of one run, kept from pass to pass."""
+
+    def __init__(self) -> None:
+        self.kept: dict[int, Reservation] = {}  # by row, of jobs that wait
+
+    def select(self, jobs: IntArray, priority: FloatArray, snapshot: Snapshot, placement: PlacementPolicy) -> Iterable[Start]:
+        """Bring the reservations forward, make those of new jobs, and choose the starts."""
+        profile = Profile(snapshot)
+        ranked: list[int] = jobs[np.argsort(-priority, kind="stable")].tolist()
+        self.kept = self._still_held(ranked, profile)
+        turns = sorted(ranked, key=lambda job: job not in self.kept)  # stable: in priority order, new jobs last
+        while self._bring_forward(turns, profile, placement):
+            turns = ranked
+        starting = [job for job in ranked if job in self.kept and self.kept[job].start == snapshot.now]
+        tasks = snapshot.workload.tasks
+        return [Start(job, tuple(range(int(tasks[job]))), self.kept.pop(job).placement) for job in starting]
+
+    def _still_held(self, ranked: list[int], profile: Profile) -> dict[int, Reservation]:
+        """Put the reservations that still hold into the profile, those that begin first before others."""
+        held: dict[int, Reservation] = {}
+        for job in sorted((job for job in ranked if job in self.kept), key=lambda job: self.kept[job].start):
+            start, found, end = self.kept[job]
+            late = max(profile.snapshot.now - start, 0)
+            moved = Reservation(start + late, found, end + late)
+            if profile.holds(moved):
+                profile.take(moved)
+                held[job] = moved
+        return held
+
+    def _bring_forward(self, jobs: list[int], profile: Profile, placement: PlacementPolicy) -> bool:
+        """Let each job in turn take the earliest interval that is free beside all the others; whether any moved."""
+        moved = False
+        for job in jobs:
+            before = self.kept.get(job)
+            if before is not None:
+                if before.start == profile.snapshot.now:
+                    continue
+                profile.give_back(before)
+            found = profile.reserve(job, placement)
+            if before is not None and (found is None or found.start >= before.start):
+                if found is not None:
+                    profile.give_back(found)
+                profile.take(before)
+            elif found is not None:
+                self.kept[job] = found
+                moved = True
+        return moved
 
 
 class Profile:
@@ -77,7 +173,7 @@ class Profile:
         least = np.minimum.accumulate(self.free[: int(until.max())])  # (m, n_owner, n_resource) over [now, instant m]
         return positions[placement.screen(asked, least[until - 1], view)]
 
-    def reserve(self, job: int, placement: PlacementPolicy) -> tuple[int, Placement] | None:
+    def reserve(self, job: int, placement: PlacementPolicy) -> Reservation | None:
         """Take the earliest interval in which the job fits throughout; None while lost capacity leaves it none."""
         view, row, times = self.snapshot, np.array([job], dtype=np.int64), self.times
         shut = np.flatnonzero(~placement.screen(row, self.free, view))  # instants at which the job surely does not fit
@@ -86,8 +182,9 @@ class Profile:
         for k in np.flatnonzero(times + int(view.workload.requested[job]) <= following).tolist():
             found, end = self.fit(job, k, placement)
             if found is not None:
-                self._occupy(k, end, found)
-                return int(times[k]), found
+                reservation = Reservation(int(times[k]), found, end)
+                self.take(reservation)
+                return reservation
         if isinstance(placement.place(view.workload.job(job), view.empty()), Refusal):
             return None
         raise PolicyError(
@@ -114,16 +211,33 @@ class Profile:
                 return found, start + length
             length = needed
 
-    def _occupy(self, k: int, end: int, placement: Placement) -> None:
-        at = int(self.times.searchsorted(end))
-        if at == self.count or int(self.times[at]) != end:
-            self._insert(at, end)
-        taken = np.zeros(self._free.shape[1:], dtype=np.int64)
-        np.add.at(taken, (placement.owner, placement.resource), placement.amount)
-        self._free[k:at] -= taken
+    def holds(self, reservation: Reservation) -> bool:
+        """Whether what a reservation holds is free throughout its interval."""
+        first = int(self.times.searchsorted(reservation.start, side="right")) - 1
+        least = self.free[first : int(self.times.searchsorted(reservation.end))].min(axis=0)
+        return bool((self._amounts(reservation.placement) <= least).all())
 
-    def _insert(self, at: int, time: int) -> None:
-        """Add an instant; what is free does not change at it."""
+    def take(self, reservation: Reservation) -> None:
+        """Take what a reservation holds out of what is free in its interval."""
+        first, last = self._instant(reservation.start), self._instant(reservation.end)
+        self._free[first:last] -= self._amounts(reservation.placement)
+
+    def give_back(self, reservation: Reservation) -> None:
+        """Undo `take`."""
+        first, last = self._instant(reservation.start), self._instant(reservation.end)
+        self._free[first:last] += self._amounts(reservation.placement)
+
+    def _amounts(self, placement: Placement) -> IntArray:
+        """(n_owner, n_resource) what a placement holds."""
+        held = np.zeros(self._free.shape[1:], dtype=np.int64)
+        np.add.at(held, (placement.owner, placement.resource), placement.amount)
+        return held
+
+    def _instant(self, time: int) -> int:
+        """Position of an instant, which is added if there is none; what is free does not change at it."""
+        at = int(self.times.searchsorted(time))
+        if at < self.count and int(self.times[at]) == time:
+            return at
         if self.count == len(self._times):
             self._times = np.concatenate([self._times, np.zeros_like(self._times)])
             self._free = np.concatenate([self._free, np.zeros_like(self._free)])
@@ -131,3 +245,4 @@ class Profile:
         self._free[at + 1 : self.count + 1] = self._free[at : self.count]
         self._times[at], self._free[at] = time, self._free[at - 1]
         self.count += 1
+        return at

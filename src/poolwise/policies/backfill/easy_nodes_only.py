@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from poolwise.model import Kind, Snapshot
+from poolwise.model import Kind, Machine, Snapshot
 from poolwise.policies.backfill.easy import Easy
 from poolwise.registry import register
 
@@ -22,7 +22,11 @@ class EasyNodesOnly(Easy):
 
     def reserving(self, state: Snapshot) -> Snapshot:
         """State with pools that nothing can empty."""
-        pools = state.machine.of_kind(Kind.POOL)
         free = state.free.copy()
-        free[pools] = np.iinfo(np.int64).max // (4 * max(1, len(pools)))
+        free[state.machine.of_kind(Kind.POOL)] = inexhaustible(state.machine)
         return state.imagined(state.now, free)
+
+
+def inexhaustible(machine: Machine) -> int:
+    """Amount that no pool runs out of, and the sum of all pools still fits 64 bits."""
+    return int(np.iinfo(np.int64).max) // (4 * max(1, len(machine.of_kind(Kind.POOL))))

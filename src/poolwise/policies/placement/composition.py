@@ -14,6 +14,11 @@ from poolwise.policies.placement.need import Need
 class CompositionPolicy(PlacementPolicy, Protocol):
     """A placement policy that can be asked with a view of the compositions that is already there."""
 
+    @property
+    def counts_waiting(self) -> bool:
+        """Whether `choose` depends on what else is waiting (`Compositions.waiting`)."""
+        return False
+
     def choose(self, need: Need, view: Compositions) -> Placement | Refusal:
         """Find nodes and devices for a workload; late ones carry no deadline (`Need.at`)."""
         ...
@@ -21,7 +26,7 @@ class CompositionPolicy(PlacementPolicy, Protocol):
     def place(self, job: Job, snapshot: Snapshot) -> Placement | Refusal:
         """Place a job in what is free now. Reads the whole machine: the scheduler "composition" keeps that up to date."""
         view = Compositions(snapshot)
-        return refused(job) or self.choose(Need.of(job.index, snapshot, view.sharing).at(snapshot.now), view)
+        return refused(job) or self.choose(view.need(job.index), view)
 
 
 def refused(job: Job) -> Refusal | None:

@@ -90,6 +90,7 @@ class Compositions:
         self.sharing = Sharing.of(snapshot.estimate)
         self.cores = snapshot.free[layout.nodes, layout.cores].copy()
         self.installed_cores = snapshot.capacity[layout.nodes, layout.cores].copy()
+        self._share = self.cores / np.maximum(self.installed_cores, 1)  # free / installed cores = 1 - beta
         self.free = FreeDevices(layout)
         self.demand = [0, 0]
         self.waiting: tuple[int, int] | None = None
@@ -99,30 +100,37 @@ class Compositions:
         self._on_node: dict[int, dict[int, None]] = {}  # node -> lowest devices of its compositions
         self._resting: list[tuple[int, int, Composition]] = []  # (until, counter, composition)
         self._rests = 0
+        self._needs: dict[int, Need] = {}  # what jobs need never changes, except that they become late
         self._room: dict[int, list[int]] = {}  # device -> [bandwidth, storage] that nothing is reserved of
         self._read(layout.devices.tolist())
 
     # Keeping up to date
 
-    def refresh(self, snapshot: Snapshot, owners: Iterable[int]) -> None:
-        """Take in a later state, in which nothing but `owners` has changed."""
+    def refresh(self, snapshot: Snapshot, owners: Iterable[int]) -> bool:
+        """Take in a later state, in which nothing but `owners` has changed.
+
+        Returns whether more may fit than before as far as devices go: some were read again, or a composition that rested
+        may be joined now.
+        """
         self.snapshot, self.now = snapshot, snapshot.now
         devices: set[int] = set()
         for owner in owners:
             if owner in self._node:
-                self._set_cores(owner, int(snapshot.free[owner, self.layout.cores]))
                 self.installed_cores[self._node[owner]] = snapshot.capacity[owner, self.layout.cores]
+                self._set_cores(owner, int(snapshot.free[owner, self.layout.cores]))
             elif owner in self.layout.place:
                 composition = self._of.get(owner)
                 devices.update(composition.devices if composition is not None else (owner,))
         for device in sorted(devices):
             self._forget(device)
         self._read(sorted(devices))
+        more = bool(devices)
         while self._resting and self._resting[0][0] <= self.now:
             _, _, composition = heapq.heappop(self._resting)
             if composition.resting and self._of.get(composition.devices[0]) is composition:
-                composition.resting = False
+                composition.resting, more = False, True
                 self._insert(composition)
+        return more
 
     def take(self, need: Need, placement: Placement) -> None:
         """Let a workload start where a policy has placed it."""
@@ -162,7 +170,7 @@ class Compositions:
                 continue
             owners = snapshot.run(numbers[0]).placement.owners()
             node = next(o for o in owners if o in self._node)
-            residents = [Resident(Need.of(snapshot.run(n).job, snapshot, self.sharing), n, 0) for n in numbers]
+            residents = [Resident(self.need(snapshot.run(n).job), n, 0) for n in numbers]
             composed = tuple(o for o in owners if o in self.layout.place)
             for resident in residents:
                 # an imagined start changes the speed of its neighbours, which the snapshot's own ends do not show
@@ -218,9 +226,11 @@ class Compositions:
         self.free.attached[self.layout.place[device]] -= bandwidth
 
     def _set_cores(self, node: int, free: int) -> None:
-        if int(self.cores[self._node[node]]) == free:
+        k = self._node[node]
+        self._share[k] = free / max(int(self.installed_cores[k]), 1)
+        if int(self.cores[k]) == free:
             return
-        self.cores[self._node[node]] = free
+        self.cores[k] = free
         for device in self._on_node.get(node, ()):
             composition = self._of[device]
             self._withdraw(composition)
@@ -245,6 +255,14 @@ class Compositions:
             del groups[composition.key]
 
     # Questions of policies
+
+    def need(self, job: int) -> Need:
+        """What a job needs as of now: late ones carry no deadline (`Need.at`)."""
+        known = self._needs.get(job)
+        need = (Need.of(job, self.snapshot, self.sharing) if known is None else known).at(self.now)
+        if need is not known:
+            self._needs[job] = need
+        return need
 
     def composition(self, device: int) -> Composition | None:
         """Composition of a device, None where it is free."""
@@ -360,15 +378,13 @@ class Compositions:
 
     def first_node(self, cores: int) -> int:
         """Lowest node with so many free cores, -1 if there is none."""
-        fits = self.cores >= cores
-        k = int(np.argmax(fits))
-        return int(self.layout.nodes[k]) if fits[k] else -1
+        k = int((self.cores >= cores).argmax())
+        return int(self.layout.nodes[k]) if self.cores[k] >= cores else -1
 
     def emptiest_node(self, cores: int) -> int:
         """Node of least beta = 1 - free / installed cores (eq. 3) among those with room, the lowest of several, or -1."""
-        free = np.where(self.cores >= cores, self.cores / np.maximum(self.installed_cores, 1), -1.0)
-        k = int(np.argmax(free))
-        return int(self.layout.nodes[k]) if free[k] >= 0 else -1
+        k = int(np.where(self.cores >= cores, self._share, -1.0).argmax())
+        return int(self.layout.nodes[k]) if self.cores[k] >= cores else -1
 
     def beta(self, node: int) -> float:
         """1 - free / installed cores of a node (eq. 3)."""

@@ -37,6 +37,11 @@ class NvmeDisaggregationAware(CompositionPolicy):
     minimize: NvmeMinimizeFragmentation = field(default_factory=NvmeMinimizeFragmentation)
     count_waiting: bool = False
 
+    @property
+    def counts_waiting(self) -> bool:
+        """As configured."""
+        return self.count_waiting
+
     def choose(self, need: Need, view: Compositions) -> Placement | Refusal:
         """Ask the policy that the present load calls for."""
         bandwidth, storage = view.demand

@@ -161,7 +161,7 @@ def _runs(batch: Batch, size: int, workload: Workload) -> Iterator[tuple[str, st
 
 
 def _nodes_only(batch: Batch) -> Iterator[dict[str, Any]]:
-    """FM and SJF with reservations that look at nodes only, and with EASY, on the first jobs: there is no kernel for it."""
+    """FM and SJF with reservations that look at nodes only, and with EASY, on the first jobs."""
     paper = MACHINES[batch.machine]
     machine, workload = paper.pooled(paper.limited), generate(paper.generator, seed=batch.seed, jobs=NODES_ONLY_JOBS)
     for variant, backfill in (("nodes_only", EasyNodesOnly()), ("nodes_only_reference", Easy())):

@@ -1,0 +1,138 @@
+"""Whole rounds of the flow scheduler: admission, graphs, solving, giving out and writing down the starts, in two phases."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from benchmarks.case import Figures, case, seconds
+from poolwise.model import Changes, Kind, Machine, Plan, Queue, Snapshot, Start, Workload
+from poolwise.model.runs import RunTable
+from poolwise.performance.device_profiles import read_profiles
+from poolwise.performance.ideal import Ideal
+from poolwise.schedulers.flow import FlowScheduler
+from poolwise.schedulers.flow.scheduler import FlowDispatcher
+from poolwise.units import SECOND
+
+GPUS = 4
+CORES, MEMORY = 160, 512 * 1024
+TASK_CORES, TASK_MEMORY = 20, 64 * 1024
+
+
+class Cluster:
+    """Machines in all states of use, and jobs of the shipped profiles that wait, some passes longer than others."""
+
+    def __init__(self, machines: int, waiting: int, more: int = 0, seed: int = 0) -> None:
+        rng = np.random.default_rng(seed)
+        n = machines * (1 + GPUS)
+        capacity = np.zeros((n, 3), dtype=np.int64)
+        capacity[:machines, 0], capacity[:machines, 1], capacity[machines:, 2] = CORES, MEMORY, 1
+        self.machines = machines
+        self.machine = Machine(
+            name="cluster",
+            owners=tuple(map(str, range(n))),
+            kind=np.repeat([Kind.NODE, Kind.DEVICE], [machines, n - machines]).astype(np.int64),
+            type=("server",) * machines + ("gpu",) * (n - machines),
+            rack=np.zeros(n, dtype=np.int64),
+            position=np.zeros((n, 2), dtype=np.int64),
+            home=np.concatenate([np.full(machines, -1), np.repeat(np.arange(machines), GPUS)]),
+            resources=("cores", "memory", "devices"),
+            capacity=capacity,
+        )
+        jobs = waiting + more
+        kinds = np.array(list(read_profiles("catalog:rodinia")))
+        self.workload = Workload.of(
+            np.sort(rng.integers(0, 100, jobs)) * SECOND,
+            np.full(jobs, 75 * SECOND),
+            requests={name: np.full(jobs, v) for name, v in (("cores", TASK_CORES), ("memory", TASK_MEMORY), ("gpu", 1))},
+            attributes={"kind": kinds[rng.integers(0, len(kinds), jobs)]},
+        )
+        self.free = capacity.copy()
+        self.queue = Queue(self.workload)
+        self.next = 0
+        self.arrive(waiting, passes=97)
+
+    def occupy(self, least: int, seed: int = 1) -> None:
+        """Let `least` to 8 tasks run on each machine, each with a GPU of it while there are any."""
+        many = np.random.default_rng(seed).integers(least, 9, self.machines)
+        self.free[: self.machines, 0] -= many * TASK_CORES
+        self.free[: self.machines, 1] -= many * TASK_MEMORY
+        self.free[self.machines :, 2] = (np.arange(GPUS) >= many[:, None]).reshape(-1)
+
+    def arrive(self, jobs: int, passes: int = 0) -> None:
+        """Let more jobs wait; with `passes` a pass goes by after each so many."""
+        for job in range(self.next, self.next + jobs):
+            self.queue.add(job)
+            if passes and job % passes == 0:
+                self.queue.count_pass()
+        self.next += jobs
+
+    def depart(self, tasks: int, rng: np.random.Generator) -> None:
+        """Free the GPUs of some tasks, and the cores of half of them."""
+        gpus = rng.choice(np.flatnonzero(self.free[self.machines :, 2] == 0), tasks, replace=False)
+        self.free[self.machines + gpus, 2] = 1
+        for node in (gpus[: tasks // 2] // GPUS).tolist():
+            self.free[node, 0] = min(CORES, self.free[node, 0] + TASK_CORES)
+            self.free[node, 1] = min(MEMORY, self.free[node, 1] + TASK_MEMORY)
+
+    def snapshot(self) -> Snapshot:
+        """Show the state now."""
+        capacity = self.machine.capacity
+        return Snapshot(200 * SECOND, self.machine, self.workload, capacity, self.free, RunTable(capacity.size), Ideal())
+
+    def commit(self, plan: Plan) -> int:
+        """Carry out a plan; returns the number of starts."""
+        starts = [decision for decision in plan.decisions if isinstance(decision, Start)]
+        for start in starts:
+            np.subtract.at(self.free, (start.placement.owner, start.placement.resource), start.placement.amount)
+            self.queue.take(start.job)
+        assert int(self.free.min()) >= 0
+        return len(starts)
+
+
+def open_on(cluster: Cluster, scheduler: FlowScheduler) -> FlowDispatcher:
+    """Begin a run."""
+    dispatcher = scheduler.open(cluster.machine, cluster.workload, 0)
+    assert isinstance(dispatcher, FlowDispatcher)
+    return dispatcher
+
+
+def cold(machines: int, waiting: int) -> Figures:
+    """Milliseconds of one round, merged and flat."""
+    cluster = Cluster(machines, waiting)
+    cluster.occupy(0)
+    snapshot, figures = cluster.snapshot(), {}
+    for name, aggregated in (("ms", True), ("flat_ms", False)):
+        dispatcher = open_on(cluster, FlowScheduler(aggregated=aggregated))
+        took, plan = seconds(lambda d=dispatcher: d.schedule(cluster.queue, snapshot, Changes()), 3)
+        figures[name] = 1e3 * took
+        figures["starts"] = sum(isinstance(decision, Start) for decision in plan.decisions)
+    return {**figures, "flat_over_merged": figures["flat_ms"] / figures["ms"]}
+
+
+@case("flow-scheduler", ms=("<=", 350), flat_over_merged=(">=", 1))
+def flow_scheduler() -> Figures:
+    """12,500 machines, 10,000 waiting tasks, all of which start."""
+    return cold(12_500, 10_000)
+
+
+@case("flow-scheduler-128", ms=("<=", 10))
+def flow_scheduler_128() -> Figures:
+    """128 machines, 4,096 waiting tasks; two phases of 5 ms."""
+    return cold(128, 4_096)
+
+
+@case("flow-scheduler-rounds", ms=("<=", 50))
+def flow_scheduler_rounds(repeat: int = 6) -> Figures:
+    """A round after 1,000 arrivals and 1,000 departures on 12,500 busy machines with 10,000 waiting tasks; the median."""
+    cluster, rng, spent, starts = Cluster(12_500, 10_000, 1_000 * repeat), np.random.default_rng(2), [], 0
+    cluster.occupy(4)
+    dispatcher = open_on(cluster, FlowScheduler())
+    for _ in range(repeat):
+        cluster.depart(1_000, rng)
+        snapshot = cluster.snapshot()
+        took, plan = seconds(lambda s=snapshot: dispatcher.schedule(cluster.queue, s, Changes(ended=(0,))))
+        spent.append(took)
+        starts += cluster.commit(plan)
+        cluster.queue.count_pass()
+        cluster.arrive(1_000)
+    return {"ms": 1e3 * float(np.median(spent)), "starts": starts / repeat}

@@ -1,0 +1,90 @@
+"""`poolwise compare`: runs side by side."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import typer
+
+if TYPE_CHECKING:
+    from poolwise.studies.compare import Comparison
+
+_SHOWN = ("mean_bounded_slowdown", "p99_bounded_slowdown", "mean_wait_s", "throughput_per_100s", "utilization")
+"""Metrics that the table on screen has; the exports have all."""
+
+
+class IntervalsOver(StrEnum):
+    """What intervals are over."""
+
+    SEEDS = "seeds"
+    JOBS = "jobs"
+
+
+def compare(
+    runs: list[str] = typer.Argument(
+        metavar="RUN...",
+        help="FOLDER that `poolwise run` wrote to, FOLDER:PATH=VALUE,... for some of its runs (seed=N and keys will do), "
+        "or what `poolwise simulate --schedule` wrote.",
+    ),
+    over: IntervalsOver | None = typer.Option(
+        None, help="Intervals over the seeds (if there are 3 or more), or over the jobs."
+    ),
+    changed: int = typer.Option(5, min=0, help="Jobs to show that changed most, for each run and direction."),
+    json: bool = typer.Option(False, "--json", help="Print exactly one JSON object."),
+    csv: Path | None = typer.Option(None, help="Write a row a run and metric as CSV."),
+    parquet: Path | None = typer.Option(None, help="Write a row a run and metric as Parquet."),
+    report: Path | None = typer.Option(None, help="Write a report as HTML."),
+) -> None:
+    """Put runs of the same jobs side by side: metrics, paired differences from the first run, the jobs that changed most."""
+    from poolwise.cli.output import check_exports, export, print_json, provenance
+    from poolwise.report.compare import write_comparison
+    from poolwise.studies.compare import Comparison
+    from poolwise.studies.kept_run import read_runs
+
+    check_exports(csv, parquet, report)
+    kept = [run for reference in runs for run in read_runs(reference)]
+    found = Comparison.of(kept, None if over is None else over.value)
+    inputs = {name: sha for run in found.runs for name, sha in run.inputs.items()}
+    source = provenance(None, []) | {"inputs": inputs}
+    export(found.frame(), source, csv, parquet)
+    if report is not None:
+        write_comparison(found, changed, source, report)
+    if json:
+        print_json({**found.to_dict(changed), "provenance": source})
+    else:
+        _print(found, changed)
+
+
+def _print(found: Comparison, changed: int) -> None:
+    from rich.table import Table
+
+    from poolwise.cli.console import out
+    from poolwise.metrics import METRICS
+    from poolwise.units import format_time
+
+    table = Table("metric", "run", "value", "difference", box=None, pad_edge=False)
+    table.add_column("95 % interval", no_wrap=True)
+    table.add_column("")
+    for name in [name for name in _SHOWN if name in found.metrics[0]]:
+        table.add_row(METRICS[name].description, found.labels[0], f"{found.metrics[0][name].mean():,.4g}", "", "", "")
+        for d in found.differences:
+            if d.metric == name:
+                sure = d.interval.low == d.interval.low
+                spread = f"[{d.interval.low:+.3g}, {d.interval.high:+.3g}]" if sure else ""
+                table.add_row("", found.labels[d.run], f"{d.value:,.4g}", f"{d.interval.mean:+.3g}", spread, d.verdict)
+    out.print(table)
+    out.print(f"differences from {found.labels[0]}; intervals: {found.interval_of}", highlight=False, markup=False)
+    jobs = Table("run", "job", "wait before", "wait", "change", box=None, pad_edge=False, title="jobs that changed most")
+    for job in found.changed(changed):
+        sign = "+" if job.change_s > 0 else "-"
+        words = (format_time(job.first_wait_s), format_time(job.wait_s), f"{sign}{format_time(abs(job.change_s))}")
+        jobs.add_row(found.labels[job.run], str(job.id), *words)
+    if jobs.row_count:
+        out.print(jobs)
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command()(compare)

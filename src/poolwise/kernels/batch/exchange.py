@@ -1,0 +1,117 @@
+"""Items of many bins exchanged at once, exactly: each bin gives one up, and all of them find the cheapest new places.
+
+A bin takes back at most one, so what an item costs in a bin does not depend on where the others go, and the cheapest way
+is a linear assignment; the way things were is one of its solutions, so no exchange is ever for the worse. Source: shortest
+augmenting paths with dual variables (Kuhn 1955; Jonker, Volgenant 1987).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from poolwise.arrays import FloatArray, IntArray
+from poolwise.kernels.batch.fill import Costs
+from poolwise.kernels.batch.search import Bins, alone, changed, draw, fits, put, take, vacant
+from poolwise.kernels.jit import kernel
+
+BARRED = 1e12
+"""Cost of a place that an item does not fit."""
+NEW = 8
+"""New bins that one exchange may open."""
+PART = 90
+"""Bins of one exchange: its time grows with their cube, what it gains does not."""
+
+
+@kernel
+def assign(cost: FloatArray, n: int, m: int, column: IntArray) -> None:
+    """Give each of n rows a column of its own among m >= n at least total cost; `column` (n,) receives them."""
+    row_price, price = np.zeros(n + 1), np.zeros(m + 1)
+    taken, way = np.zeros(m + 1, dtype=np.int64), np.zeros(m + 1, dtype=np.int64)  # 1 + row of a column; 0 is no row
+    least, seen = np.empty(m + 1), np.empty(m + 1, dtype=np.bool_)
+    waiting = np.zeros(n + 1, dtype=np.bool_)
+    for row in range(1, n + 1):  # what is cheapest for a row and still free is its own until another needs it more
+        j = int(np.argmin(cost[row - 1, :m])) + 1
+        row_price[row] = cost[row - 1, j - 1]
+        waiting[row] = taken[j] > 0
+        if not waiting[row]:
+            taken[j] = row
+    for row in range(1, n + 1):
+        if not waiting[row]:
+            continue
+        taken[0], at = row, 0
+        least[:] = np.inf
+        seen[:] = False
+        while True:
+            seen[at] = True
+            here, step, next_ = taken[at], np.inf, 0
+            for j in range(1, m + 1):
+                if seen[j]:
+                    continue
+                value = cost[here - 1, j - 1] - row_price[here] - price[j]
+                if value < least[j]:
+                    least[j], way[j] = value, at
+                if least[j] < step:
+                    step, next_ = least[j], j
+            for j in range(m + 1):
+                if seen[j]:
+                    row_price[taken[j]] += step
+                    price[j] -= step
+                else:
+                    least[j] -= step
+            at = next_
+            if taken[at] == 0:
+                break
+        while at != 0:
+            taken[at] = taken[way[at]]
+            at = way[at]
+    for j in range(1, m + 1):
+        if taken[j] > 0:
+            column[taken[j] - 1] = j - 1
+
+
+@kernel
+def cheapest_new(c: Costs, b: Bins, w: int, more: int) -> tuple[int, float]:
+    """(kind, cost) of the cheapest new bin for an item among kinds of which `more` are left; -1 where there is none."""
+    kind, best = -1, BARRED
+    for g in range(len(c.available)):
+        if b.used[g] + more <= c.available[g] and c.allowed[g, w]:
+            value = alone(c, g, w)
+            if value < best:
+                kind, best = g, value
+    return kind, best
+
+
+@kernel
+def exchange(c: Costs, b: Bins, state: NDArray[np.uint64]) -> None:
+    """Take one random item out of each of up to PART random bins, and put all of them where they cost least together."""
+    n_slot = len(b.place)
+    bins = min(PART, b.open[n_slot])
+    slots, hand = np.empty(bins, dtype=np.int64), np.empty(bins, dtype=np.int64)
+    for k in range(bins):  # the first of a shuffle of the bins in use
+        other = k + int(draw(state) * (b.open[n_slot] - k))
+        s, t = b.open[other], b.open[k]
+        b.open[other], b.open[k] = t, s
+        b.place[t], b.place[s] = other, k
+        slots[k] = s
+    for k in range(bins):
+        hand[k] = b.items[slots[k], int(draw(state) * b.n_item[slots[k]])]
+    for w in hand:
+        take(c, b, w)
+    cost = np.empty((bins, bins + NEW))
+    for r in range(bins):
+        w = hand[r]
+        for j in range(bins):  # an emptied bin is open to any item, so that each can go back
+            s = slots[j]
+            cost[r, j] = changed(c, b, s, -1, w) - b.cost[s] if fits(c, b, s, -1, w) else BARRED
+        cost[r, bins:] = cheapest_new(c, b, w, bins + NEW)[1]
+    column = np.empty(bins, dtype=np.int64)
+    assign(cost, bins, bins + NEW, column)
+    for r in range(bins):
+        if column[r] < bins:
+            put(c, b, slots[column[r]], hand[r])
+    for r in range(bins):
+        if column[r] >= bins:
+            slot = vacant(b)
+            b.kind[slot] = cheapest_new(c, b, hand[r], 1)[0]
+            put(c, b, slot, hand[r])

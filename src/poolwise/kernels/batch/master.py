@@ -1,0 +1,358 @@
+"""The linear program over contents of bins, by the revised simplex method: what column generation solves again and again.
+
+Each row but the last few says that an item is covered once; then a row for each kind of bin (no more than there are), and
+one for what finds no room. The columns stay where the pricing leaves them; handing them to a
+solver of general programs and reading its answers took ten times as long in all. Nothing proven rests on its numbers: the bound of column generation holds at any duals.
+Source: Dantzig's rule on a dense inverse; right-hand sides are moved apart a little, so that it cannot cycle.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from poolwise.arrays import BoolArray, FloatArray, IntArray
+from poolwise.kernels.batch.fill import Costs, cost
+from poolwise.kernels.batch.price import price_out
+from poolwise.kernels.batch.search import alone
+from poolwise.kernels.jit import entry, kernel, step
+
+APART = 1e-7
+"""Largest shift of a right-hand side."""
+TOLERANCE = 1e-9
+"""Reduced costs and pivots nearer to 0 are 0."""
+DRIFT = 1e-8
+"""Error of a row past which the inverse is worked out anew."""
+DEAR = 1.5
+"""What it costs to leave an item uncovered, in bins of its own: little, since duals begin there, and more if it is needed."""
+LEAST = 1e-3
+"""What it costs at the least."""
+PIVOTS = 20_000
+"""Pivots of one solution; past them it stands as it is, which duals may."""
+
+
+class Master(NamedTuple):
+    """Columns and a basis: m rows, room for k columns, r for their items.
+
+    Attributes
+    ----------
+    n : items; rows n and on are those of the kinds, the last that of what finds no room
+    first : (k + 1,) where the items of a column begin in `items`
+    items : (r,)
+    kind : (k,) kind of bin
+    cost : (k,) cost of the bin, and `charge` : (k,) what the program takes it for
+    far : (k,) size that finds no room, in units of `unit`
+    used : (1,) columns there are
+    limit : (m,) right-hand sides
+    dear : (m,) cost of the unit column of a row: an item that stays uncovered, 0 for the rows that may be slack
+    inverse : (m, m) of the basis, transposed
+    basis : (m,) column, or -1 - row for a unit column
+    level, dual : (m,)
+    spent : (1,) arithmetic done so far, about a nanosecond each
+    unit : (1,)
+    way, left, steps, wanted : scratch
+    """
+
+    n: int
+    first: IntArray
+    items: IntArray
+    kind: IntArray
+    cost: FloatArray
+    charge: FloatArray
+    far: FloatArray
+    used: IntArray
+    limit: FloatArray
+    dear: FloatArray
+    inverse: FloatArray
+    basis: IntArray
+    level: FloatArray
+    dual: FloatArray
+    spent: IntArray
+    unit: FloatArray
+    way: FloatArray
+    left: FloatArray
+    steps: IntArray
+    wanted: IntArray
+
+
+def empty_master(c: Costs, outside: float, columns: int, entries: int) -> Master:
+    """Build a master without columns, with room for some; all items uncovered. `outside` is what may find no room."""
+    n, kinds = len(c.load), len(c.available)
+    m = n + kinds + 1
+    unit = max(1.0, float(c.room[np.isfinite(c.room)].max()))
+    apart = 1 + APART * (np.arange(n) * 7919 % 1009) / 1009
+    limit = np.concatenate([apart, c.available.astype(np.float64), [outside / unit]])
+    dear = np.zeros(m)
+    lonely(c, dear)
+    return Master(
+        n, _whole(columns + 1), _whole(entries), _whole(columns), np.zeros(columns), np.zeros(columns), np.zeros(columns),
+        _whole(1), limit, dear, np.eye(m), -1 - np.arange(m), limit.copy(), dear.copy(), _whole(1), np.array([unit]),
+        np.zeros(m), np.zeros(m), _whole(n * c.rank.shape[2]), _whole(m),
+    )  # fmt: skip
+
+
+def _whole(size: int) -> IntArray:
+    return np.zeros(size, dtype=np.int64)
+
+
+@entry
+def lonely(c: Costs, dear: FloatArray) -> None:
+    """Write into `dear`, from its beginning, what leaving each item uncovered costs."""
+    for w in range(len(c.load)):
+        least = np.inf
+        for g in range(len(c.available)):
+            if c.allowed[g, w]:
+                least = min(least, abs(alone(c, g, w)))
+        dear[w] = max(DEAR * least, LEAST) if least < np.inf else 1.0
+
+
+def larger(m: Master) -> Master:
+    """Return the same master with room for twice as many columns."""
+    items, kind, cost, charge, far = (np.concatenate([part, part]) for part in (m.items, m.kind, m.cost, m.charge, m.far))
+    first = np.concatenate([m.first, m.first[1:]])
+    return m._replace(first=first, items=items, kind=kind, cost=cost, charge=charge, far=far)
+
+
+@entry
+def add(c: Costs, m: Master, g: int, items: IntArray) -> int:
+    """Add a column, its items with their best shares of the room; returns its number."""
+    n, p, k = len(items), c.rank.shape[2], m.used[0]
+    steps, n_step = m.steps, 0
+    need, base, size, at = 0.0, 0.0, 0.0, m.first[k]
+    for w in items:
+        m.items[at] = w
+        at += 1
+        need, base, size = need + c.need[g, w], base + c.base[g, w], size + c.size[w]
+        for j in range(p):
+            place = n_step
+            while place > 0 and steps[place - 1] > c.rank[g, w, j]:
+                steps[place] = steps[place - 1]
+                place -= 1
+            steps[place] = c.rank[g, w, j]
+            n_step += 1
+    m.first[k + 1] = at
+    m.kind[k] = g
+    over = max(0.0, size - c.room[g])
+    m.cost[k] = cost(c, g, n, need, base, size, steps, n_step, -1, -1) - c.outside[0] * over
+    m.charge[k] = m.cost[k]
+    m.far[k] = over / m.unit[0]
+    m.used[0] = k + 1
+    return int(k)
+
+
+@step
+def reduced(m: Master, k: int, dual: FloatArray) -> float:
+    """Charge of a column less what its rows are worth."""
+    value: float = m.charge[k] - dual[m.n + m.kind[k]] - m.far[k] * dual[len(dual) - 1]
+    for at in range(m.first[k], m.first[k + 1]):
+        value -= dual[m.items[at]]
+    return value
+
+
+@entry
+def optimise(m: Master) -> int:
+    """Pivot from the basis at hand to the best; returns the number of pivots."""
+    rows, way, done = len(m.level), m.way, 0
+    _settle(m)
+    while done < PIVOTS:
+        enter, least = 0, -TOLERANCE
+        found = False
+        for k in range(m.used[0]):
+            value = reduced(m, k, m.dual)
+            if value < least:
+                enter, least, found = k, value, True
+        for i in range(rows):
+            if m.dear[i] - m.dual[i] < least:
+                enter, least, found = -1 - i, m.dear[i] - m.dual[i], True
+        if not found:
+            break
+        _along(m, enter, way)
+        leave, ratio = -1, np.inf
+        for i in range(rows):
+            if way[i] > TOLERANCE:
+                here = max(m.level[i], 0.0) / way[i]
+                if here < ratio or (here == ratio and way[i] > way[leave]):
+                    leave, ratio = i, here
+        if leave < 0:
+            break
+        for i in range(rows):
+            m.level[i] -= ratio * way[i]
+        m.level[leave] = ratio
+        worth = least / way[leave]
+        for j in range(rows):
+            m.dual[j] += worth * m.inverse[j, leave]
+        _pivot(m, enter, leave, way)
+        done += 1
+    m.spent[0] += done * (rows * rows // 2 + 3 * m.first[m.used[0]])
+    return done
+
+
+@step
+def _along(m: Master, enter: int, way: FloatArray) -> None:
+    """Write the inverse times a column into `way` (m,)."""
+    rows = len(way)
+    if enter < 0:
+        for i in range(rows):
+            way[i] = m.inverse[-1 - enter, i]
+        return
+    for i in range(rows):
+        way[i] = m.inverse[m.n + m.kind[enter], i] + m.far[enter] * m.inverse[rows - 1, i]
+    for at in range(m.first[enter], m.first[enter + 1]):
+        w = m.items[at]
+        for i in range(rows):
+            way[i] += m.inverse[w, i]
+
+
+@step
+def _pivot(m: Master, enter: int, leave: int, way: FloatArray) -> None:
+    """Let a column into the basis in place of the one of a row."""
+    rows = len(way)
+    for j in range(rows):
+        a = m.inverse[j, leave]
+        if a != 0.0:
+            a /= way[leave]
+            for i in range(rows):
+                m.inverse[j, i] -= a * way[i]
+            m.inverse[j, leave] = a
+    m.basis[leave] = enter
+
+
+@step
+def _settle(m: Master) -> None:
+    """Work out levels and duals from the inverse, and the inverse from the basis where it has drifted."""
+    rows, left, error, most = len(m.level), m.left, 0.0, 1.0
+    _solve(m)
+    for i in range(rows):
+        left[i] = m.limit[i]
+        most = max(most, abs(m.limit[i]))
+    for i in range(rows):
+        k = m.basis[i]
+        if k < 0:
+            left[-1 - k] -= m.level[i]
+            continue
+        left[m.n + m.kind[k]] -= m.level[i]
+        left[rows - 1] -= m.far[k] * m.level[i]
+        for at in range(m.first[k], m.first[k + 1]):
+            left[m.items[at]] -= m.level[i]
+    for i in range(rows):
+        error = max(error, abs(left[i]))
+    if error > DRIFT * most:
+        _rebuild(m)
+        _solve(m)
+
+
+@step
+def _solve(m: Master) -> None:
+    """Levels are the inverse times the limits, duals the costs of the basis times the inverse."""
+    rows = len(m.level)
+    m.level[:] = 0.0
+    for j in range(rows):
+        total = 0.0
+        for i in range(rows):
+            k = m.basis[i]
+            total += m.inverse[j, i] * (m.charge[k] if k >= 0 else m.dear[-1 - k])
+            m.level[i] += m.inverse[j, i] * m.limit[j]
+        m.dual[j] = total
+
+
+@step
+def _rebuild(m: Master) -> None:
+    """Work the inverse out anew: let the columns of the basis in one by one, each where its pivot is largest."""
+    rows, wanted, way, kept = len(m.level), m.wanted, m.way, m.left
+    m.inverse[:] = 0.0
+    for i in range(rows):
+        wanted[i], kept[i] = m.basis[i], 0.0
+        m.inverse[i, i], m.basis[i] = 1.0, -1 - i
+    for i in range(rows):
+        if wanted[i] < 0:
+            kept[-1 - wanted[i]] = 1.0
+    for k in wanted:
+        if k < 0:
+            continue
+        _along(m, k, way)
+        leave = -1
+        for i in range(rows):
+            if m.basis[i] < 0 and kept[i] == 0.0 and (leave < 0 or abs(way[i]) > abs(way[leave])):
+                leave = i
+        if leave >= 0 and abs(way[leave]) > TOLERANCE:
+            _pivot(m, k, leave, way)
+
+
+@entry
+def levels(m: Master, out: FloatArray) -> tuple[float, float]:
+    """Write the level of each column into `out` (k,); returns what the program charges, and the largest uncovered level."""
+    out[:] = 0.0
+    total, most = 0.0, 0.0
+    for i in range(len(m.level)):
+        k = m.basis[i]
+        if k >= 0:
+            out[k] = m.level[i]
+            total += m.level[i] * m.charge[k]
+        else:
+            total += m.level[i] * m.dear[-1 - k]
+            if -1 - k < m.n:
+                most = max(most, m.level[i])
+    return total, most
+
+
+@kernel
+def generate(
+    c: Costs, charged: Costs, m: Master, at: FloatArray, nodes: int, rounds: int,
+    sets: IntArray, sizes: IntArray, values: FloatArray,
+) -> tuple[float, int]:  # fmt: skip
+    """Price at duals `at` (m,), and add the columns that better the program as it stands.
+
+    `charged` are the same costs, whose price of what finds no room is overwritten; `sets`, `sizes`, `values` are scratch
+    as in `price_out`, as many as it may keep.
+
+    Returns
+    -------
+    The bound that these duals prove on the program with all columns, and how many were added.
+    """
+    n, rows, added = m.n, len(at), 0
+    charged.outside[0] = max(0.0, -at[rows - 1]) / m.unit[0]
+    bound = -charged.outside[0] * m.unit[0] * m.limit[rows - 1]
+    for w in range(n):
+        bound += at[w]
+    for g in range(len(c.available)):
+        rent = max(0.0, -at[n + g])
+        least = rent + TOLERANCE
+        bound -= rent * c.available[g]
+        most, kept, _ = price_out(charged, g, at[:n], least, nodes, rounds, sets, sizes, values)
+        m.spent[0] += (rounds + 3) * n * c.capacity[g] + 20 * nodes
+        if most > least:
+            bound -= min(c.available[g], n) * (most - rent)
+        for k in range(kept):
+            new = add(c, m, g, np.sort(sets[k, : sizes[k]]))
+            if reduced(m, new, m.dual) < -TOLERANCE:
+                added += 1
+            else:
+                m.used[0] -= 1
+    return bound, added
+
+
+@entry
+def bar(m: Master, chosen: int, covered: BoolArray) -> None:
+    """Fix a column: its items become `covered` (n,), and every other column with one of them dearer than leaving all its own.
+
+    The basis stays as it is, and so does what is at a level in it: the next solution pivots it out.
+    """
+    for at in range(m.first[chosen], m.first[chosen + 1]):
+        covered[m.items[at]] = True
+    for k in range(m.used[0]):
+        if k == chosen or not _meets(m, k, chosen):
+            continue
+        m.charge[k] = m.cost[k]
+        for at in range(m.first[k], m.first[k + 1]):
+            m.charge[k] += 2.0 * m.dear[m.items[at]]
+
+
+@step
+def _meets(m: Master, k: int, other: int) -> bool:
+    """Whether two columns have an item in common."""
+    for at in range(m.first[k], m.first[k + 1]):
+        for there in range(m.first[other], m.first[other + 1]):
+            if m.items[at] == m.items[there]:
+                return True
+    return False

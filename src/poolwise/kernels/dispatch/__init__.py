@@ -1,0 +1,1 @@
+"""Kernels that dispatch tasks to idle units, tier by tier."""

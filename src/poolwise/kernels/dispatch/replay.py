@@ -1,0 +1,130 @@
+"""The event loop: all ends of an instant, its arrivals, then one pass over the lanes."""
+
+from __future__ import annotations
+
+from poolwise.arrays import IntArray
+from poolwise.kernels.dispatch.state import (
+    DONE,
+    LAST_TIME,
+    LATE,
+    NEVER,
+    NEXT,
+    PASSES,
+    STARTED,
+    TIME,
+    Jobs,
+    Lanes,
+    Runs,
+    Tiers,
+    Units,
+)
+from poolwise.kernels.dispatch.trees import at, before, first, least, mark, put
+from poolwise.kernels.jit import entry, step
+
+
+@entry
+def replay(jobs: Jobs, units: Units, tiers: Tiers, lanes: Lanes, runs: Runs, now: IntArray) -> int:
+    """Go on until nothing is left to happen (DONE) or the clock is beyond `LAST_TIME` (LATE)."""
+    while True:
+        arrival = jobs.submit[now[NEXT]] if now[NEXT] < jobs.submit.size else NEVER
+        time = min(arrival, units.ends[1])
+        if time == NEVER:
+            return DONE
+        if time > LAST_TIME:
+            return LATE
+        now[TIME] = time
+        while units.ends[1] == time:
+            unit = least(units.ends)
+            put(units.ends, unit, NEVER)
+            mark(units.idle, unit, 1)
+        while now[NEXT] < jobs.submit.size and jobs.submit[now[NEXT]] == time:
+            _join(now[NEXT], jobs, lanes)
+            now[NEXT] += 1
+        now[PASSES] += 1
+        _pass(jobs, units, tiers, lanes, runs, now)
+
+
+@step
+def _join(job: int, jobs: Jobs, lanes: Lanes) -> None:
+    """Let a row stand at the end of its lane."""
+    lane = jobs.lane[job]
+    if lanes.head[lane] < 0:
+        lanes.head[lane] = job
+    else:
+        lanes.next[lanes.tail[lane]] = job
+    lanes.tail[lane] = job
+
+
+@step
+def _pass(jobs: Jobs, units: Units, tiers: Tiers, lanes: Lanes, runs: Runs, now: IntArray) -> None:
+    """Serve the oldest head of a lane that has not failed yet, until none is left or no unit idle."""
+    while units.idle[1] > 0:
+        job, lane = -1, -1
+        for k in range(lanes.head.size):
+            head = lanes.head[k]
+            if head >= 0 and lanes.closed[k] != now[PASSES] and (job < 0 or head < job):
+                job, lane = head, k
+        if job < 0:
+            return
+        unit = _choose(job, jobs, units, tiers, lanes)
+        if unit < 0:
+            lanes.closed[lane] = now[PASSES]
+            continue
+        _start(job, unit, jobs, units, runs, now)
+        lanes.served[job] += 1
+        if lanes.served[job] == jobs.tasks[job]:
+            lanes.head[lane] = lanes.next[job]
+
+
+@step
+def _choose(job: int, jobs: Jobs, units: Units, tiers: Tiers, lanes: Lanes) -> int:
+    """Idle unit of the first tier that has one, -1 if none has."""
+    for tier in range(tiers.tier[jobs.shape[job]], tiers.tier[jobs.shape[job] + 1]):
+        low, high = tiers.part[tier], tiers.part[tier + 1]
+        if jobs.draw.size > 0:
+            unit = _random(jobs.draw[jobs.first[job] + lanes.served[job]], low, high, units, tiers)
+        else:
+            unit = _first(low, high, units, tiers)
+        if unit >= 0:
+            return unit
+    return -1
+
+
+@step
+def _first(low: int, high: int, units: Units, tiers: Tiers) -> int:
+    """Idle unit of some ranges that stands first in the tie rule."""
+    best = -1
+    for part in range(low, high):
+        unit = first(units.idle, tiers.low[part], tiers.high[part])
+        if unit >= 0 and (best < 0 or units.rank[unit] < units.rank[best]):
+            best = unit
+    return best
+
+
+@step
+def _random(draw: float, low: int, high: int, units: Units, tiers: Tiers) -> int:
+    """Idle unit of some ranges, each as likely as the others."""
+    total = 0
+    for part in range(low, high):
+        tiers.idle[part] = before(units.idle, tiers.high[part]) - before(units.idle, tiers.low[part])
+        total += tiers.idle[part]
+    number = int(draw * total)
+    for part in range(low, high):
+        if number < tiers.idle[part]:
+            return int(at(units.idle, before(units.idle, tiers.low[part]) + number))
+        number -= tiers.idle[part]
+    return -1
+
+
+@step
+def _start(job: int, unit: int, jobs: Jobs, units: Units, runs: Runs, now: IntArray) -> None:
+    """Start the next task of a row on a unit."""
+    distance = 2
+    if units.x[unit] == jobs.x[job]:
+        distance = 0 if units.y[unit] == jobs.y[job] else 1
+    end = now[TIME] + jobs.transfer[job, distance] + jobs.compute[job, units.kind[unit]]
+    mark(units.idle, unit, -1)
+    put(units.ends, unit, end)
+    k = now[STARTED]
+    runs.job[k], runs.start[k], runs.end[k], runs.unit[k] = job, now[TIME], end, unit
+    now[STARTED] += 1

@@ -1,0 +1,115 @@
+"""The arrays that kernels share, grouped by what they describe. Names and shapes are the interface of this package."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from poolwise.arrays import FloatArray, IntArray
+
+LAST_TIME = 2**62
+"""A replay stops when the clock passes this, while sums of times still fit 64 bits."""
+NEVER = 2**63 - 1
+# What `replay` returns
+DONE, LATE = range(2)
+
+
+class Jobs(NamedTuple):
+    """(n_job,) rows of tasks that are alike, in the order of their arrivals.
+
+    Attributes
+    ----------
+    submit : ns
+    tasks : number of tasks
+    lane : FIFO in which they wait
+    shape : which tiers of units they may take, rows of `Tiers.tier`
+    compute : (n_job, n_type) ns on each type of unit
+    transfer : (n_job, 3) ns for the data to their own place, within the rack, to another rack
+    x, y : place of the data
+    draw : (n_task,) number in [0, 1) of each task, or (0,) where nothing is drawn
+    first : first of the row's draws
+    """
+
+    submit: IntArray
+    tasks: IntArray
+    lane: IntArray
+    shape: IntArray
+    compute: IntArray
+    transfer: IntArray
+    x: IntArray
+    y: IntArray
+    draw: FloatArray
+    first: IntArray
+
+
+class Units(NamedTuple):
+    """(n_unit,) each, the units of one type, of a rack and of a place standing together.
+
+    Attributes
+    ----------
+    kind : type
+    x, y : place
+    rank : position in the tie rule
+    idle : (2 * base,) tree of counts of idle units, see `marks`
+    ends : (2 * base,) tree of the ends of the tasks on busy ones, see `least`
+    """
+
+    kind: IntArray
+    x: IntArray
+    y: IntArray
+    rank: IntArray
+    idle: IntArray
+    ends: IntArray
+
+
+class Tiers(NamedTuple):
+    """Tiers tier[s]:tier[s+1] are those of shape s, ranges part[t]:part[t+1] those of tier t, each from `low` to `high`.
+
+    Attributes
+    ----------
+    tier : (n_shape + 1,)
+    part : (n_tier + 1,)
+    low, high : (n_range,) units
+    idle : (n_range,) scratch: idle units in each range
+    """
+
+    tier: IntArray
+    part: IntArray
+    low: IntArray
+    high: IntArray
+    idle: IntArray
+
+
+class Lanes(NamedTuple):
+    """FIFOs of rows.
+
+    Attributes
+    ----------
+    head, tail : (n_lane,) first and last row that waits, -1 for none
+    next : (n_job,) row behind, -1 for none
+    served : (n_job,) tasks of a row that have started
+    closed : (n_lane,) number of the last pass in which its head found nothing
+    """
+
+    head: IntArray
+    tail: IntArray
+    next: IntArray
+    served: IntArray
+    closed: IntArray
+
+
+class Runs(NamedTuple):
+    """(n_task,) runs in the order of their starts: the record.
+
+    Attributes
+    ----------
+    job, start, end, unit : row of the job, ns, ns, unit
+    """
+
+    job: IntArray
+    start: IntArray
+    end: IntArray
+    unit: IntArray
+
+
+# Rows of `now`, the (N_NOW,) int64 numbers that change
+TIME, NEXT, STARTED, PASSES, N_NOW = range(5)

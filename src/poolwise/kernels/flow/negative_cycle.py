@@ -1,0 +1,73 @@
+"""Cancelling negative cycles: a flow is cheapest when no cycle of residual arcs with room costs less than nothing.
+
+Bellman and Ford's passes over all arcs, from distance zero everywhere; as soon as the arcs by which nodes were reached
+close a cycle, it is filled (such a cycle always costs less than zero) and the passes begin anew.
+Source: Klein 1967; Cherkassky, Goldberg 1999 (cycles found among the arcs by which nodes were reached).
+"""
+
+from __future__ import annotations
+
+from poolwise.arrays import IntArray
+from poolwise.kernels.flow.graph import Graph
+from poolwise.kernels.jit import entry, step
+
+
+@entry
+def cancel_all(g: Graph, distance: IntArray, via: IntArray, mark: IntArray) -> None:
+    """Fill negative cycles until none is left; the arrays (n,) are scratch, and `distance` ends as prices that prove it."""
+    _forget(distance, via)
+    while True:
+        changed = False
+        for a in range(len(g.head)):
+            if g.room[a] > 0:
+                u, v = g.head[a ^ 1], g.head[a]
+                if distance[u] + g.cost[a] < distance[v]:
+                    distance[v] = distance[u] + g.cost[a]
+                    via[v] = a
+                    changed = True
+        if not changed:
+            return
+        if _cancel(g, via, mark):
+            _forget(distance, via)
+
+
+@step
+def _forget(distance: IntArray, via: IntArray) -> None:
+    for v in range(len(via)):
+        distance[v], via[v] = 0, -1
+
+
+@step
+def _cancel(g: Graph, via: IntArray, mark: IntArray) -> bool:
+    """Fill the cycles among the arcs by which nodes were reached; whether there was any. They share no node."""
+    for v in range(len(via)):
+        mark[v] = -1
+    found = False
+    for start in range(len(via)):
+        v = start
+        while mark[v] < 0:
+            mark[v] = start
+            if via[v] < 0:
+                break
+            v = g.head[via[v] ^ 1]
+        if mark[v] == start and via[v] >= 0:
+            _fill(g, via, v)
+            found = True
+    return found
+
+
+@step
+def _fill(g: Graph, via: IntArray, v: int) -> None:
+    """Send around the cycle through v as much as its narrowest arc takes."""
+    amount = g.room[via[v]]
+    u = g.head[via[v] ^ 1]
+    while u != v:
+        amount = min(amount, g.room[via[u]])
+        u = g.head[via[u] ^ 1]
+    while True:
+        a = via[u]
+        g.room[a] -= amount
+        g.room[a ^ 1] += amount
+        u = g.head[a ^ 1]
+        if u == v:
+            return

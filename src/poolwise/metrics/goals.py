@@ -1,0 +1,27 @@
+"""Goals for completion times: how many jobs take longer than theirs.
+
+Source: Amaral et al., DRMaestro, "Experiment 3"; specs of the flow placement, "Simulation". A job without a goal (0) violates
+none; one that was rejected or never ran violates its own.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from poolwise.arrays import BoolArray
+from poolwise.errors import InputError
+from poolwise.model import Schedule
+
+
+def violated(schedule: Schedule, *, queueing: bool = False) -> BoolArray:
+    """(n_job,) jobs whose execution (with `queueing`: whose time since submission) took longer than the attribute "goal", ns.
+
+    Raises InputError where the workload has no goals.
+    """
+    column = schedule.workload.attributes.get("goal")
+    if column is None:
+        raise InputError("the workload has no goals", field="goal", remedy="give each job a goal in ns, 0 for none")
+    goal = column.astype(np.float64)
+    begin = schedule.workload.submit if queueing else schedule.job_start
+    late: BoolArray = (goal > 0) & (~schedule.done | (schedule.job_end - begin > goal))
+    return late

@@ -1,0 +1,77 @@
+"""How long jobs of many tasks take, and their tasks.
+
+Source: VineSim, sections 4.5 and 5.2.2; specs of the accelerators, "Outputs". A job is the rows of the workload that have one
+"parent"; where there is no such column each row is a job.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from poolwise.arrays import BoolArray, FloatArray, IntArray
+from poolwise.model import Schedule, Workload
+from poolwise.performance.fetching import FETCH
+from poolwise.units import US
+
+PERCENTILES = {"p50": 50.0, "p99": 99.0, "p99_9": 99.9}
+
+
+@dataclass(frozen=True)
+class Spread:
+    """Mean and percentiles of some values (interpolated linearly), NaN without values; `count` says of how many."""
+
+    count: int
+    mean: float
+    p50: float
+    p99: float
+    p99_9: float
+
+    @classmethod
+    def of(cls, values: FloatArray) -> Spread:
+        """Describe (n,) values."""
+        if not len(values):
+            return cls(0, *[float("nan")] * (1 + len(PERCENTILES)))
+        return cls(len(values), float(values.mean()), *np.percentile(values, list(PERCENTILES.values())).tolist())
+
+
+def parents(workload: Workload) -> tuple[IntArray, int]:
+    """(n_row,) job of each row, and the number of jobs."""
+    column = workload.attributes.get("parent")
+    if column is None or not len(workload):
+        return np.arange(len(workload)), len(workload)
+    return column.astype(np.int64), int(column.max()) + 1
+
+
+def computing(schedule: Schedule) -> BoolArray:
+    """(n_run,) runs that finished and are tasks, not the fetching of their data."""
+    stage = schedule.workload.attributes.get("stage")
+    tasks: BoolArray = schedule.finished if stage is None else schedule.finished & (stage[schedule.job] != FETCH)
+    return tasks
+
+
+def job_latency_us(schedule: Schedule) -> FloatArray:
+    """(n_job,) last end - arrival, microseconds; NaN for jobs some of whose tasks did not finish."""
+    workload = schedule.workload
+    job, count = parents(workload)
+    last, arrival = np.full(count, -1, dtype=np.int64), np.full(count, np.iinfo(np.int64).max, dtype=np.int64)
+    np.maximum.at(last, job, schedule.job_end)
+    np.minimum.at(arrival, job, workload.submit)
+    done = np.ones(count, dtype=np.bool_)
+    np.logical_and.at(done, job, schedule.done)
+    return np.where(done, (last - arrival) / US, np.nan)
+
+
+def task_latency_us(schedule: Schedule) -> FloatArray:
+    """(n_task,) end - arrival of the job, microseconds, of tasks that finished, in the order of starts."""
+    runs = computing(schedule)
+    latency: FloatArray = (schedule.end[runs] - schedule.workload.submit[schedule.job[runs]]) / US
+    return latency
+
+
+def response_us(schedule: Schedule) -> FloatArray:
+    """(n_task,) transfer + compute = end - start, microseconds, of tasks that finished, in the order of starts."""
+    runs = computing(schedule)
+    response: FloatArray = (schedule.end[runs] - schedule.start[runs]) / US
+    return response

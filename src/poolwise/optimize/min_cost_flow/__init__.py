@@ -1,0 +1,67 @@
+"""Minimum-cost flow: the cheapest way to send supplies through a network of arcs with bounds. Arrays in, arrays out.
+
+One function, four exact solvers to choose from, each in a file of its name: `ortools` (the library's push-relabel, the
+default), `cycle_canceling`, `successive_shortest_path` and `cost_scaling`. `incremental.IncrementalFlow` keeps the residual
+graph between rounds of a problem that changes little.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Literal, get_args
+
+from numpy.typing import ArrayLike
+
+from poolwise.arrays import IntArray
+from poolwise.errors import UnknownNameError
+from poolwise.optimize.min_cost_flow.flow import Flow, Status
+from poolwise.optimize.min_cost_flow.network import SCALE, Network, scaled
+
+__all__ = ["SCALE", "Flow", "Solver", "Status", "min_cost_flow", "scaled"]
+
+Solver = Literal["ortools", "cycle_canceling", "successive_shortest_path", "cost_scaling"]
+
+
+def min_cost_flow(
+    tail: ArrayLike,
+    head: ArrayLike,
+    lower: ArrayLike,
+    capacity: ArrayLike,
+    cost: ArrayLike,
+    supply: ArrayLike,
+    *,
+    solver: Solver = "ortools",
+) -> Flow:
+    """Find the cheapest flow that sends every supply.
+
+    Parameters
+    ----------
+    tail, head
+        (n_arc,) nodes that an arc leads from and to; parallel arcs and self-loops are allowed.
+    lower, capacity
+        (n_arc,) least and most flow, 0 <= lower <= capacity; one number stands for all arcs.
+    cost
+        (n_arc,) whole costs of a unit of flow, of any sign (`scaled` makes them of real ones); one number stands for all.
+    supply
+        (n_node,) what a node sends, less than zero for what it takes.
+    solver
+        Where optima tie, solvers may answer with different flows of equal cost; each gives the same each time.
+
+    Raises
+    ------
+    InputError
+        Arrays of different lengths, numbers that are not whole or out of range, unknown nodes, empty bounds; costs too
+        large for this solver.
+    UnknownNameError
+        No such solver.
+    """
+    if solver not in get_args(Solver):
+        raise UnknownNameError.of("solver", solver, get_args(Solver))
+    network = Network.of(tail, head, lower, capacity, cost, supply)
+    if network.supply.sum() != 0:
+        return Flow.none("unbalanced", network.n_arc)
+    # Imported when asked for: our own solvers load Numba, which takes longer than most problems.
+    above: IntArray | None = import_module(f"{__name__}.{solver}").solve(network)
+    if above is None:
+        return Flow.none("infeasible", network.n_arc)
+    return Flow.of(network.base + above, network.cost * network.divisor)

@@ -1,0 +1,35 @@
+"""Cost scaling (Goldberg, Tarjan 1990): any flow that carries the supplies, refined by push-relabel."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from poolwise.arrays import IntArray
+from poolwise.errors import InputError
+from poolwise.kernels.flow.push_relabel import scale
+from poolwise.optimize.min_cost_flow.network import MOST, Network
+from poolwise.optimize.min_cost_flow.residual import feasible, flow_of, price
+
+
+def solve(network: Network) -> IntArray | None:
+    """(n_arc,) cheapest flow above the base, None where none carries the supplies.
+
+    Raises
+    ------
+    InputError
+        The prices of the scaled costs, which reach n_node times a path's cost, would leave 64 bits.
+    """
+    factor = network.n_node + 1
+    largest = int(np.abs(network.cost).max(initial=0)) * factor
+    g = feasible(network, np.zeros_like(network.cost))
+    if g is None:
+        return None
+    if largest < MOST:
+        price(g, network.cost * factor)
+        if scale(g, largest, *np.empty((4, network.n_node), dtype=np.int64)):
+            return flow_of(g)
+    raise InputError(
+        f"costs too large for cost scaling on a graph of {network.n_node} nodes",
+        field="cost",
+        remedy="the solver successive_shortest_path takes them",
+    )

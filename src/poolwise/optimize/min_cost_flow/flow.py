@@ -1,0 +1,46 @@
+"""What a solver answers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from poolwise.arrays import IntArray
+
+Status = Literal["optimal", "infeasible", "unbalanced"]
+"""unbalanced: the supplies do not sum to zero; infeasible: the arcs cannot carry them."""
+
+
+@dataclass(frozen=True, eq=False)
+class Flow:
+    """What a solver found.
+
+    Attributes
+    ----------
+    status : see `Status`; flow and cost of an answer that is not optimal are zeros and mean nothing
+    flow : (n_arc,) flow on each arc, lower bounds included
+    cost : sum of flow x cost, exact whatever its size
+    """
+
+    status: Status
+    flow: IntArray
+    cost: int
+
+    @classmethod
+    def of(cls, flow: IntArray, cost: IntArray) -> Flow:
+        """Optimal flow on arcs with these costs."""
+        most = float(np.abs(cost).max(initial=0)) * float(flow.sum(dtype=np.float64))
+        fits = most < 1 << 62
+        return cls("optimal", flow, int(flow @ cost) if fits else int(flow.astype(object) @ cost.astype(object)))
+
+    @classmethod
+    def none(cls, status: Status, n_arc: int) -> Flow:
+        """No flow, and why."""
+        return cls(status, np.zeros(n_arc, dtype=np.int64), 0)
+
+    @property
+    def optimal(self) -> bool:
+        """Whether the flow may be used."""
+        return self.status == "optimal"

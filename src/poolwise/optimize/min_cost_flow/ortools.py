@@ -1,0 +1,41 @@
+"""OR-Tools' cost-scaling push-relabel (`SimpleMinCostFlow`)."""
+
+from __future__ import annotations
+
+import numpy as np
+from ortools.graph.python.min_cost_flow import SimpleMinCostFlow  # type: ignore[import-untyped]  # ships no types
+
+from poolwise.arrays import IntArray
+from poolwise.errors import InputError, PoolwiseError
+from poolwise.optimize.min_cost_flow.network import Network
+
+_LIMITS = {
+    SimpleMinCostFlow.Status.BAD_COST_RANGE: "cost",
+    SimpleMinCostFlow.Status.BAD_CAPACITY_RANGE: "capacity",
+}
+
+
+def solve(network: Network) -> IntArray | None:
+    """(n_arc,) flow above the base, None where none carries the supplies.
+
+    Raises
+    ------
+    InputError
+        The library's prices, which reach n_node times a path's cost, or its sums of capacities would leave 64 bits.
+    """
+    problem = SimpleMinCostFlow()
+    ends = (end.astype(np.int32) for end in (network.tail, network.head))
+    arcs = problem.add_arcs_with_capacity_and_unit_cost(*ends, network.capacity, network.cost)
+    problem.set_nodes_supplies(np.arange(network.n_node, dtype=np.int32), network.supply)
+    status = problem.solve()
+    if status == SimpleMinCostFlow.Status.OPTIMAL:
+        return np.asarray(problem.flows(arcs), dtype=np.int64)
+    if status == SimpleMinCostFlow.Status.INFEASIBLE:
+        return None
+    if status in _LIMITS:
+        raise InputError(
+            f"numbers too large for OR-Tools on a graph of {network.n_node} nodes ({status.name})",
+            field=_LIMITS[status],
+            remedy="the solver successive_shortest_path takes them",
+        )
+    raise PoolwiseError(f"OR-Tools gave up on a minimum-cost flow: {status.name}")

@@ -1,0 +1,50 @@
+"""Residual graphs of networks, as the kernels take them."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from poolwise.arrays import IntArray
+from poolwise.kernels.flow.graph import Graph, link, mend
+from poolwise.kernels.flow.shortest_path import Scratch, settle
+from poolwise.optimize.min_cost_flow.network import Network
+
+
+def blank(n_node: int, n_arc: int) -> Graph:
+    """Graph none of whose arcs is in use."""
+    n, m = n_node, 2 * n_arc
+    head, first = np.full(m, -1, dtype=np.int64), np.full((2, n), -1, dtype=np.int64)
+    cost, room, excess, prices = (np.zeros(k, dtype=np.int64) for k in (m, m, n, n))
+    following, before = np.zeros((2, 2, m), dtype=np.int64)
+    return Graph(head, cost, room, first, following, before, excess, prices)
+
+
+def scratch(n_node: int) -> Scratch:
+    """Room for searches in a graph."""
+    return Scratch(np.zeros(1, dtype=np.int64), *np.zeros((len(Scratch._fields) - 1, n_node), dtype=np.int64))
+
+
+def feasible(network: Network, cost: IntArray) -> Graph | None:
+    """Graph that holds a flow cheapest under the given costs (n_arc,), None where nothing carries the supplies.
+
+    With costs of zero: some flow.
+    """
+    g = blank(network.n_node, network.n_arc)
+    g.head[0::2], g.head[1::2] = network.head, network.tail
+    g.room[0::2] = network.capacity
+    g.excess[:] = network.supply
+    price(g, cost)
+    link(g)
+    mend(g)
+    sources = np.flatnonzero(g.excess > 0)
+    return g if settle(g, scratch(network.n_node), sources, 0) == 0 else None
+
+
+def price(g: Graph, cost: IntArray) -> None:
+    """Put costs (n_arc,) on a graph's arcs."""
+    g.cost[0::2], g.cost[1::2] = cost, -cost
+
+
+def flow_of(g: Graph) -> IntArray:
+    """(n_arc,) flow that a graph holds."""
+    return g.room[1::2].copy()

@@ -1,0 +1,86 @@
+"""Units that are good at some types of task and bad at others.
+
+Source: VineSim, sections 4.4 and 5.3.1 (affinity mapping); specs of the accelerators, "Model".
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+
+from poolwise.arrays import FloatArray, IntArray
+from poolwise.errors import InputError
+from poolwise.interfaces import PerformanceModel
+from poolwise.model import Machine, Placement, Run, Snapshot
+from poolwise.performance.routes import homes
+from poolwise.registry import register
+from poolwise.units import US
+
+PREFIX = "affinity."
+"""Machine attribute "affinity.K": operations per microsecond of each owner for tasks of type K, 0 where it cannot run them."""
+
+
+@register("models", "affinity")
+@dataclass(frozen=True)
+class Affinity(PerformanceModel):
+    """A task takes operations / affinity, in nanoseconds rounded up once.
+
+    Reads the workload's columns "task_type" and "operations" and the machine's attributes "affinity.0", "affinity.1", ...;
+    without them, and for a type below 0, every unit is as fast as any. A run on several units is as slow as its slowest.
+    Times up to 2**51 ns (26 days) are exact to the nanosecond, whatever the workload's duration.
+    """
+
+    def setup(self, run: Run, view: Snapshot) -> int:
+        """No time."""
+        return 0
+
+    def slowdown(self, run: Run, view: Snapshot) -> float:
+        """Time here / duration - 1; raises InputError where a unit cannot run the task."""
+        table = rates(view.machine)
+        if not len(table) or "operations" not in view.workload.attributes:
+            return 0.0
+        job = view.workload.job(run.job)
+        kind = int(job.attribute("task_type"))
+        if kind < 0:
+            return 0.0
+        units = [unit for units in homes(run.placement, view.machine).values() for unit in units]
+        rate = min(float(table[kind, unit]) for unit in units) if kind < len(table) else 0.0
+        if rate <= 0:
+            names = ", ".join(view.machine.owners[unit] for unit in units)
+            raise InputError(f"a task of type {kind} cannot run on {names}", field="task_type", remedy="give it an affinity")
+        return slowdown(compute_ns(job.attribute("operations"), rate), job.duration)
+
+    def touches(self, placement: Placement, view: Snapshot) -> tuple[int, ...]:
+        """Nothing: a unit has one task at a time."""
+        return ()
+
+
+def compute_ns(operations: float, rate: float) -> int:
+    """Ns for so many operations at `rate` per microsecond, rounded up, at least 1; dust of the division does not count."""
+    return int(compute_times(np.array([operations]), np.array([rate]))[0])
+
+
+def compute_times(operations: FloatArray, rate: FloatArray) -> IntArray:
+    """Ns, as `compute_ns` of every pair; the arrays broadcast and the rates are > 0."""
+    exact = operations * US / rate
+    nearest = np.rint(exact)
+    up = np.where(np.abs(exact - nearest) <= 1e-9 * np.maximum(1.0, exact), nearest, np.ceil(exact))
+    return np.maximum(up, 1).astype(np.int64)
+
+
+def slowdown(time: int, work: int) -> float:
+    """Slowdown at which `work` ns take exactly `time` ns: half a nanosecond short, so that rounding up ends on it."""
+    return 0.0 if time == work else (time - work - 0.5) / work
+
+
+@lru_cache(maxsize=8)  # a machine is compared by identity
+def rates(machine: Machine) -> FloatArray:
+    """(n_task_type, n_owner) operations per microsecond; (0, n_owner) for a machine that has no affinities."""
+    found: list[FloatArray] = []
+    while (column := machine.attributes.get(f"{PREFIX}{len(found)}")) is not None:
+        found.append(column)
+    table: FloatArray = np.array(found, dtype=np.float64).reshape(len(found), machine.n_owner)
+    table.setflags(write=False)
+    return table

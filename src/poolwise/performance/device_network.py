@@ -1,0 +1,126 @@
+"""Jobs with devices beside them or behind the network: time by profile, neighbours on the node, load of the links.
+
+Source: Amaral et al., DRMaestro, "Trace-driven simulation implementation"; specs of the flow placement, "Simulation".
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+
+from poolwise.arrays import IntArray
+from poolwise.interfaces import PerformanceModel
+from poolwise.model import Kind, Machine, Placement, Run, Snapshot, Workload
+from poolwise.performance.device_profiles import DeviceProfile, read_profiles
+from poolwise.performance.link_load import Sites, load, sites
+from poolwise.registry import register
+from poolwise.units import to_ns
+
+
+@register("models", "device_network")
+@dataclass(frozen=True)
+class DeviceNetwork(PerformanceModel):
+    """Slowdown against the time alone with local devices: the duration is a draw from a profile's local times.
+
+    (1 + slowdown) = co-location stretch x, if a device is remote, remote_s / local_s x (1 + sensitivity x load). The load is
+    the greater of those of the two links on the way, from all other runs. The co-location stretch adds the profile's
+    sensitivities times the share of the node's other cores, and of the device nodes' other devices, that are in use. A job's
+    kind names its profile; kinds without one always take their duration.
+
+    Parameters
+    ----------
+    profiles
+        "catalog:NAME" or a CSV file.
+    start_s
+        Seconds until a job begins work.
+    server_s
+        Seconds more for each place that serves a remote device to it.
+    """
+
+    profiles: str = "catalog:rodinia"
+    start_s: float = 0.0
+    server_s: float = 0.0
+
+    def setup(self, run: Run, view: Snapshot) -> int:
+        """Latency of the start, and of a server at each place that it has remote devices at."""
+        return to_ns(self.start_s + self.server_s * sites(run.placement, view.machine).servers)
+
+    def slowdown(self, run: Run, view: Snapshot) -> float:
+        """Stretch less 1; that of the slowest task of a run."""
+        profile = _profiles(self.profiles, view.workload)[run.job]
+        if profile is None:
+            return 0.0
+        site = sites(run.placement, view.machine)
+        stretch = (
+            1.0
+            + profile.cpu_sensitivity * _cores(run.placement, site, view)
+            + profile.device_sensitivity * _devices(site, view)
+        )
+        if site.remote:
+            stretch *= profile.remote_s / profile.local_s * (1.0 + profile.sensitivity * _load(run, site, view))
+        return stretch - 1.0
+
+    def touches(self, placement: Placement, view: Snapshot) -> tuple[int, ...]:
+        """The nodes of the tasks and of their devices, and the links between them where these differ."""
+        site = sites(placement, view.machine)
+        return tuple(sorted({*site.nodes, *site.device_nodes, *site.links}))
+
+
+@lru_cache(maxsize=8)
+def _profiles(reference: str, workload: Workload) -> list[DeviceProfile | None]:
+    """Profile of each job, None without; kept, because every change of pace asks for it."""
+    known, kinds = read_profiles(reference), workload.attributes.get("kind")
+    return [None] * len(workload) if kinds is None else [known.get(str(kind)) for kind in kinds.tolist()]
+
+
+def _load(run: Run, site: Sites, view: Snapshot) -> float:
+    """Load of the fullest link on the way to any remote device, without the run itself."""
+    machine = view.machine
+    if "bandwidth" not in machine.resources:
+        return 0.0
+    asks = view.workload.request("bandwidth")
+    used = np.zeros(len(site.links))
+    for k, link in enumerate(site.links):
+        for number in view.occupants(link):
+            other = view.run(number)
+            if other.id != run.id:
+                there = sites(other.placement, machine)
+                if link in there.links:
+                    used[k] += int(asks[other.job]) * there.shares[there.links.index(link)]
+    capacity = view.capacity[list(site.links), machine.resource("bandwidth")]
+    return float(load(used, capacity.astype(np.float64)).max(initial=0.0))
+
+
+def _cores(placement: Placement, site: Sites, view: Snapshot) -> float:
+    """Share of the cores of a run's nodes that others use, the greatest."""
+    if "cores" not in view.machine.resources:
+        return 0.0
+    column, most = view.machine.resource("cores"), 0.0
+    for node in site.nodes:
+        own = int(placement.amount[(placement.owner == node) & (placement.resource == column)].sum())
+        capacity = int(view.capacity[node, column])
+        most = max(most, (capacity - int(view.free[node, column]) - own) / max(capacity, 1))
+    return most
+
+
+def _devices(site: Sites, view: Snapshot) -> float:
+    """Share of the devices beside those of a run that others use, the greatest."""
+    if "devices" not in view.machine.resources:
+        return 0.0
+    column, most = view.machine.resource("devices"), 0.0
+    for node in site.device_nodes:
+        there = _attached(view.machine)[node]
+        own = sum(device in site.devices for device in there.tolist())
+        taken = int((view.capacity[there, column] - view.free[there, column]).sum())
+        most = max(most, (taken - own) / len(there))
+    return most
+
+
+@lru_cache(maxsize=8)
+def _attached(machine: Machine) -> dict[int, IntArray]:
+    """Node -> devices attached to it."""
+    owners = machine.of_kind(Kind.DEVICE)
+    homes = machine.home[owners]
+    return {int(home): owners[homes == home] for home in np.unique(homes).tolist() if home >= 0}

@@ -1,0 +1,177 @@
+"""How long kinds of jobs take with a device beside them, over the network, and over a loaded network: profile files.
+
+Source: Amaral et al., DRMaestro, "The inference engine" and Figure 3; specs of the flow placement, "Simulation".
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from pathlib import Path
+from types import MappingProxyType
+
+import numpy as np
+
+from poolwise import catalog
+from poolwise.errors import InputError
+from poolwise.model import Placement, Schedule
+from poolwise.performance.link_load import sites
+from poolwise.units import SECOND
+
+NUMBERS = (
+    "local_s", "spread", "remote_s", "loaded_s", "goal_s", "importance", "link_mb_s", "cpu_sensitivity",
+    "device_sensitivity", "cores", "memory_gib",
+)  # fmt: skip
+COLUMNS = ("kind", *NUMBERS, "assumed", "source")
+
+
+@dataclass(frozen=True)
+class DeviceProfile:
+    """A kind of job that uses a device.
+
+    Attributes
+    ----------
+    kind : name
+    local_s : mean seconds alone, the device beside the processor
+    spread : standard deviation of the time over its mean
+    remote_s, loaded_s : mean seconds alone with the device behind an idle network, and behind a fully loaded one
+    goal_s : completion time wished for, tau
+    importance : z of the utility, from 1 (a missed goal counts fully) to 10 (not at all)
+    link_mb_s : MB/s that it sends over a link while its device is remote
+    cpu_sensitivity, device_sensitivity : stretch by neighbours that use all the other cores of its node, and all the other
+        devices of its device's node
+    cores, memory_gib : what a task asks for
+    assumed : names of the numbers that nobody measured
+    source : where the others come from
+    """
+
+    kind: str
+    local_s: float
+    spread: float
+    remote_s: float
+    loaded_s: float
+    goal_s: float
+    importance: float
+    link_mb_s: float
+    cpu_sensitivity: float
+    device_sensitivity: float
+    cores: int
+    memory_gib: float
+    assumed: tuple[str, ...] = ()
+    source: str = ""
+
+    @property
+    def sensitivity(self) -> float:
+        """Stretch of the remote time by a fully loaded link, less 1."""
+        return self.loaded_s / self.remote_s - 1.0
+
+    def time(self, remote: bool) -> float:
+        """Mean seconds alone on an idle network."""
+        return self.remote_s if remote else self.local_s
+
+
+def read_profiles(reference: str | Path) -> Mapping[str, DeviceProfile]:
+    """Read a CSV file of profiles, or "catalog:NAME" for a shipped one; by kind, in the order of the file.
+
+    Columns: kind, the numbers, `assumed` (names of the columns that are guesses, with spaces between) and `source`. Lines
+    that begin with # are comments. Raises InputError naming file, line and field.
+    """
+    text = str(reference)
+    shipped = text.startswith(catalog.PREFIX)
+    name = text.removeprefix(catalog.PREFIX)
+    path = catalog.find("device_profiles", f"{name.removesuffix('.csv')}.csv") if shipped else Path(text)
+    if not path.is_file():
+        raise InputError("no such file of profiles", file=path, remedy=f'give a CSV file, or "{catalog.PREFIX}NAME"')
+    return _read(path, path.stat().st_mtime_ns)
+
+
+def to_csv(profiles: Iterable[DeviceProfile]) -> str:
+    """Write profiles as `read_profiles` reads them."""
+    text = io.StringIO()
+    rows = csv.writer(text, lineterminator="\n")
+    rows.writerow(COLUMNS)
+    for profile in profiles:
+        numbers = [f"{getattr(profile, name):.12g}" for name in NUMBERS]
+        rows.writerow([profile.kind, *numbers, " ".join(profile.assumed), profile.source])
+    return text.getvalue()
+
+
+def learn(schedule: Schedule, profiles: Mapping[str, DeviceProfile]) -> dict[str, DeviceProfile]:
+    """Put the mean times of finished jobs into the profiles of their kinds, by where their devices were.
+
+    A kind that was not seen in one of the states keeps its time there; the stretch of a loaded network is kept. Jobs of
+    unknown kinds teach nothing: they have no goal, and cost the neutral 1.
+
+    Source: "The inference engine" (mean completion time of a type in each state of the cluster).
+    """
+    kinds = schedule.workload.attributes.get("kind")
+    seen: dict[tuple[str, bool], list[int]] = {}
+    for run in np.flatnonzero(schedule.finished).tolist() if kinds is not None else ():
+        placement = Placement.of([(0, *row) for row in schedule.placement_of(run)])
+        state = str(np.asarray(kinds)[schedule.job[run]]), sites(placement, schedule.machine).remote
+        seen.setdefault(state, []).append(int(schedule.end[run] - schedule.start[run]))
+    found = {}
+    for kind, profile in profiles.items():
+        local, remote = (
+            float(np.mean(seen[kind, away])) / SECOND if (kind, away) in seen else profile.time(away) for away in (False, True)
+        )
+        loaded = remote * (1.0 + profile.sensitivity)
+        learned = {name for name, away in (("local_s", False), ("remote_s", True)) if (kind, away) in seen}
+        assumed = tuple(name for name in profile.assumed if name not in learned)
+        found[kind] = replace(profile, local_s=local, remote_s=remote, loaded_s=loaded, assumed=assumed)
+    return found
+
+
+@lru_cache(maxsize=64)
+def _read(path: Path, modified: int) -> Mapping[str, DeviceProfile]:
+    """Read a file that was last modified at `modified`; a changed file is another key."""
+    with path.open(newline="", encoding="utf-8") as file:
+        lines = [(k, line) for k, line in enumerate(file, start=1) if not line.startswith("#")]
+    rows = csv.DictReader(line for _, line in lines)
+    for column in COLUMNS:
+        if column not in (rows.fieldnames or ()):
+            raise InputError(f"no column '{column}'", file=path, field=column, remedy=f"columns: {', '.join(COLUMNS)}")
+    found: dict[str, DeviceProfile] = {}
+    for (line, _), row in zip(lines[1:], rows, strict=False):
+        profile = _profile(row, path, line)
+        if profile.kind in found:
+            raise InputError(f"'{profile.kind}' stands twice", file=path, line=line, field="kind", remedy="keep one of them")
+        found[profile.kind] = profile
+    return MappingProxyType(found)
+
+
+def _profile(row: dict[str, str], path: Path, line: int) -> DeviceProfile:
+    values = {name: _number(row[name], path, line, name) for name in NUMBERS}
+    assumed = tuple((row["assumed"] or "").split())
+    for name in assumed:
+        if name not in NUMBERS:
+            raise InputError(
+                f"'{name}' is no number of a profile",
+                file=path,
+                line=line,
+                field="assumed",
+                remedy=f"known: {', '.join(NUMBERS)}",
+            )
+    for name in ("local_s", "remote_s", "loaded_s", "goal_s"):
+        if not values[name] > 0:
+            raise InputError("a time must be more than 0", file=path, line=line, field=name, remedy="give seconds")
+    if not 1 <= values["importance"] <= 10:
+        raise InputError("importance lies between 1 and 10", file=path, line=line, field="importance", remedy="1 counts fully")
+    if values["cores"] != int(values["cores"]):
+        raise InputError("cores must be whole", file=path, line=line, field="cores", remedy="round it up")
+    numbers = {name: value for name, value in values.items() if name != "cores"}
+    return DeviceProfile(row["kind"], cores=int(values["cores"]), **numbers, assumed=assumed, source=row["source"] or "")
+
+
+def _number(text: str | None, path: Path, line: int, field: str) -> float:
+    try:
+        value = float(text or "")
+    except ValueError:
+        value = math.nan
+    if not (math.isfinite(value) and value >= 0):
+        raise InputError(f"'{text or ''}' is no number from 0 on", file=path, line=line, field=field, remedy="correct it")
+    return value

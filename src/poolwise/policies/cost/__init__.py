@@ -1,0 +1,1 @@
+"""What placing and waiting cost in flow scheduling: one cost model a file, `model` says what they have in common."""

@@ -1,0 +1,56 @@
+"""Firmament's model of processors and memory: the emptier and the more evenly used a machine, the cheaper.
+
+Source: specs of the flow placement, "Baselines" (versions of Firmament differ; this is the one stated there).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from poolwise.arrays import FloatArray
+from poolwise.policies.cost.model import CostModel, Places, Tasks, Waiting
+from poolwise.registry import register
+
+OMEGA = 1000
+MOST_COPIES = 50
+UNSCHEDULED = 2_560_000.0
+
+
+@register("costs", "cpu_mem")
+@dataclass(frozen=True)
+class CpuMem(CostModel):
+    """The emptier and the more evenly a machine's cores and memory are used, the cheaper (Firmament).
+
+    With f the used fraction after placing: (floor(W f_cpu) + floor(W f_mem)) / 2 + floor(W var(f_cpu, f_mem)), W = 1000. Each
+    further copy of a class on a machine is an arc of its own, at most 50. A resource that the machine lacks counts as
+    unused.
+    """
+
+    @property
+    def looks_at(self) -> frozenset[str]:
+        """Nothing but what is free."""
+        return frozenset()
+
+    def placing(self, tasks: Tasks, places: Places, copies: int) -> FloatArray:
+        """Cost of the first, second, ... copy."""
+        copy = np.arange(1, min(copies, MOST_COPIES) + 1)
+        used = [self._used(tasks, places, name, copy) for name in ("cores", "memory") if name in tasks.resources]
+        cores, memory = (used + [np.zeros((len(tasks), len(places), len(copy)))] * 2)[:2]
+        variance = ((cores - memory) / 2) ** 2
+        cost: FloatArray = (np.floor(OMEGA * cores) + np.floor(OMEGA * memory)) / 2 + np.floor(OMEGA * variance)
+        return cost
+
+    @staticmethod
+    def _used(tasks: Tasks, places: Places, name: str, copy: np.ndarray) -> FloatArray:
+        """(n_class, n_place, n_copy) fraction of a resource in use with so many copies there."""
+        column = tasks.resources.index(name)
+        demand, capacity = tasks.demand[:, column], places.capacity[:, column]
+        used = (capacity - places.free[:, column])[None, :, None] + demand[:, None, None] * copy
+        fraction: FloatArray = used / np.maximum(capacity, 1)[None, :, None]
+        return fraction
+
+    def waiting(self, waiting: Waiting) -> FloatArray:
+        """More than any placement."""
+        return np.full(len(waiting.passes), UNSCHEDULED)

@@ -1,0 +1,123 @@
+"""Utility of the expected completion time, and what the network does to it.
+
+Source: Amaral et al., DRMaestro, equations 6 to 8 and "The network-aware (NA) policy"; specs of the flow placement, "Costs".
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from poolwise.arrays import BoolArray, FloatArray
+from poolwise.performance.device_profiles import DeviceProfile, read_profiles
+from poolwise.policies.cost.model import CostModel, Places, Tasks, Waiting
+from poolwise.registry import register
+
+MOST_PASSES = 10_000
+"""W, the passes a job was skipped, counts up to here (assumed)."""
+WORST = -1000.0
+"""Utility is clipped here, so that a single hopeless task cannot outweigh all others (assumed)."""
+
+
+@register("costs", "utility")
+@dataclass(frozen=True)
+class Utility(CostModel):
+    """Utility of the expected completion time against the goal, network-aware if asked to (DRMaestro).
+
+    (1 - U) P to place, 1 + W + the dearest arc to wait.
+
+    Parameters
+    ----------
+    profiles
+        Times of the kinds of jobs: "catalog:NAME" or a CSV file. A kind without a profile has utility 0.
+    network_aware
+        Count on the present load of the links, and take away arcs on which the goal would be missed; a task waits then for a
+        better moment.
+    slack
+        Part of the goal by which a network-aware placement may exceed it.
+    preference
+        P of preferred places; it is 1 elsewhere (assumed).
+    max_placed
+        Waiting costs more than all placements together: no task waits that could be placed by moving others.
+    """
+
+    profiles: str = "catalog:rodinia"
+    network_aware: bool = False
+    slack: float = 0.0
+    preference: float = 0.5
+    max_placed: bool = False
+
+    @property
+    def looks_at(self) -> frozenset[str]:
+        """The load, if it is network-aware."""
+        return frozenset({"load"} if self.network_aware else ())
+
+    def placing(self, tasks: Tasks, places: Places, copies: int) -> FloatArray:
+        """Equation 7; inf where the goal would be missed, unless it would be missed on an idle machine anyway.
+
+        A kind that would lose every arc on an idle machine keeps the cheapest of those that are fastest there.
+        """
+        table = self._table(tasks)
+        idle = np.array([profile.time(places.remote) if profile else np.nan for profile in table])[:, None]
+        time = np.broadcast_to(idle, (len(tasks), len(places)))
+        if places.remote and self.network_aware:
+            load = np.maximum(tasks.load[:, None], places.load[None, :])
+            time = idle * (1.0 + _column(table, "sensitivity") * load)
+        goal = _column(table, "goal_s")
+        cost = (1.0 - utility(time, goal, _column(table, "importance"))) * (self.preference if places.preferred else 1.0)
+        if self.network_aware and (places.preferred or places.remote):
+            hopeless, best = self._hopeless(tasks, table)
+            cheapest = (idle <= best[:, None]) & (cost <= cost.min(axis=1, keepdims=True, initial=np.inf))
+            cost = np.where(np.where(hopeless[:, None], ~cheapest, self._missed(time, goal)), np.inf, cost)
+        return cost[:, :, None]
+
+    def hopeless(self, tasks: Tasks) -> BoolArray:
+        """(n_class,) whether a task would lose every arc on an idle machine."""
+        return self._hopeless(tasks, self._table(tasks))[0] if self.network_aware else np.zeros(len(tasks), dtype=np.bool_)
+
+    def _hopeless(self, tasks: Tasks, table: list[DeviceProfile | None]) -> tuple[BoolArray, FloatArray]:
+        """(n_class,) see `hopeless`, and the least time on an idle machine."""
+        local, remote = _column(table, "local_s")[:, 0], _column(table, "remote_s")[:, 0]
+        best = np.where(tasks.local, np.minimum(local, remote), remote)
+        return self._missed(best, _column(table, "goal_s")[:, 0]), best
+
+    def _table(self, tasks: Tasks) -> list[DeviceProfile | None]:
+        known = read_profiles(self.profiles)
+        return [known.get(kind) for kind in tasks.kind]
+
+    def _missed(self, time: FloatArray, goal: FloatArray) -> BoolArray:
+        missed: BoolArray = time > (1.0 + self.slack) * goal  # False without a profile
+        return missed
+
+    def waiting(self, waiting: Waiting) -> FloatArray:
+        """Equation 8, or with `max_placed` so much that waiting is the last resort."""
+        patience = np.minimum(waiting.passes, MOST_PASSES).astype(np.float64)
+        if self.max_placed:
+            return 1.0 + patience + waiting.tasks * float(waiting.dearest.max(initial=0.0))
+        return 1.0 + patience + waiting.dearest
+
+
+def utility(time: FloatArray, goal: FloatArray, importance: FloatArray) -> FloatArray:
+    """U of an expected completion time: in [0, 1] where the goal holds, below 0 beyond; 0 where a time is unknown.
+
+    Parameters
+    ----------
+    time
+        (...,) expected completion time, phi.
+    goal
+        (...,) average completion time wished for, tau > 0.
+    importance
+        (...,) z, from 1 (a missed goal counts fully) to 10 (not at all).
+
+    Source: equation 6, clipped at `WORST`.
+    """
+    gain = (goal - time) / goal
+    value = np.where(gain >= 0, gain, gain * (10.0 - importance) / 9.0)
+    bounded: FloatArray = np.clip(np.nan_to_num(value, nan=0.0), WORST, 1.0)
+    return bounded
+
+
+def _column(table: list[DeviceProfile | None], name: str) -> FloatArray:
+    """(n_class, 1) a number of each profile, NaN without one."""
+    return np.array([getattr(profile, name) if profile else np.nan for profile in table], dtype=np.float64)[:, None]

@@ -1,0 +1,120 @@
+"""Processing units in the order in which they are searched: by type, rack, shelf, then as the machine lists them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import pairwise
+
+import numpy as np
+
+from poolwise.arrays import FloatArray, IntArray
+from poolwise.errors import InputError
+from poolwise.model import Kind, Machine
+from poolwise.performance.affinity import rates
+
+Range = tuple[int, int]
+"""Leaves from the first to the second (excluded)."""
+Tier = tuple[Range, ...]
+"""Units among which nothing but the tie rule chooses; no two ranges overlap."""
+ANY_TYPE = 5
+"""Number of the unit type "unspecified"; a task that prefers it prefers none."""
+
+
+@dataclass(frozen=True, eq=False)
+class UnitLayout:
+    """Units as leaves 0..n-1, so that those of one type, of a rack and type, and of a place and type stand together.
+
+    Attributes
+    ----------
+    owner : (n_unit,) owner of each leaf
+    leaf : owner -> leaf
+    rank : (n_unit,) position of each leaf by (x, y), then the order of the machine: the tie rule
+    column : of the resource "slots"
+    types : names of the types that there are, in the order of their leaves
+    code : (n_type,) their numbers, from the machine's attribute "unit_type"; (0,) without it
+    of_type, of_rack, of_place : ranges by type; (type, x); (type, x, y)
+    rate : (n_task_type, n_type) operations per microsecond, (0, n_type) where units have no affinities
+    """
+
+    owner: IntArray
+    leaf: dict[int, int]
+    rank: IntArray
+    column: int
+    types: tuple[str, ...]
+    code: IntArray
+    of_type: tuple[Range, ...]
+    of_rack: dict[tuple[int, int], Range]
+    of_place: dict[tuple[int, int, int], Range]
+    rate: FloatArray
+
+    @classmethod
+    def of(cls, machine: Machine) -> UnitLayout:
+        """Lay out the units of a machine, its nodes with slots; raises InputError if it has none."""
+        return _layout(machine)
+
+    def able(self, kind: int) -> tuple[int, ...]:
+        """Types that can run tasks of a type, ascending."""
+        if not len(self.rate):
+            return tuple(range(len(self.types)))
+        if not 0 <= kind < len(self.rate):
+            return ()
+        return tuple(np.flatnonzero(self.rate[kind] > 0).tolist())
+
+
+@lru_cache(maxsize=8)  # a machine is compared by identity
+def _layout(machine: Machine) -> UnitLayout:
+    column = machine.resources.index("slots") if "slots" in machine.resources else -1
+    has_slots = machine.capacity[:, column] > 0 if column >= 0 else np.zeros(machine.n_owner, dtype=np.bool_)
+    units = np.flatnonzero((machine.kind == Kind.NODE) & has_slots).astype(np.int64)
+    if not len(units):
+        raise InputError(
+            f"machine '{machine.name}' has no processing units",
+            field="slots",
+            remedy="read a deployment (--format vinesim), or give nodes the resource slots",
+        )
+    types = tuple(dict.fromkeys(machine.type[unit] for unit in units.tolist()))
+    kind = np.array([types.index(machine.type[unit]) for unit in units.tolist()], dtype=np.int64)
+    x, y = machine.position[units].T
+    order = np.lexsort((units, y, x, kind))
+    rank = np.empty(len(units), dtype=np.int64)
+    rank[np.lexsort((units, y, x))] = np.arange(len(units))
+    owner = units[order]
+    of_rack, of_place = _ranges(kind[order], x[order]), _ranges(kind[order], x[order], y[order])
+    return UnitLayout(
+        owner=owner,
+        leaf={unit: leaf for leaf, unit in enumerate(owner.tolist())},
+        rank=rank[order],
+        column=column,
+        types=types,
+        code=_codes(machine, types),
+        of_type=tuple(_ranges(kind[order]).values()),
+        of_rack={(k, x): part for (k, x), part in of_rack.items()},
+        of_place={(k, x, y): part for (k, x, y), part in of_place.items()},
+        rate=_rates(machine, owner, kind[order], types),
+    )
+
+
+def _codes(machine: Machine, types: tuple[str, ...]) -> IntArray:
+    column = machine.attributes.get("unit_type")
+    found = [] if column is None else [int(column[machine.type.index(name)]) for name in types]
+    return np.array(found, dtype=np.int64)
+
+
+def _ranges(*columns: IntArray) -> dict[tuple[int, ...], Range]:
+    """Stretches of equal values of sorted columns."""
+    table = np.stack(columns, axis=1)
+    begins = np.flatnonzero(np.concatenate([[True], (table[1:] != table[:-1]).any(axis=1)])).tolist()
+    return {tuple(table[low].tolist()): (low, high) for low, high in pairwise([*begins, len(table)])}
+
+
+def _rates(machine: Machine, owner: IntArray, kind: IntArray, types: tuple[str, ...]) -> FloatArray:
+    table = rates(machine)[:, owner]
+    first = np.array([int(np.argmax(kind == k)) for k in range(len(types))], dtype=np.int64)
+    if (table != table[:, first][:, kind]).any():
+        k = types[int(kind[int(np.argmax((table != table[:, first][:, kind]).any(axis=0)))])]
+        raise InputError(
+            f"units of type '{k}' differ in affinity", field="affinity", remedy="give units that differ types of their own"
+        )
+    by_type: FloatArray = table[:, first]
+    return by_type

@@ -1,0 +1,51 @@
+"""Figures of the recommended run's memory: how full it was, when, and what remote memory cost its jobs in time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from poolwise.metrics.memory import Histogram
+from poolwise.report.answer import Answer
+from poolwise.report.sweep import Sweep
+from poolwise.studies import StudyResult
+from poolwise.studies.distributions import histograms, memory_in_use
+from poolwise.studies.figure import Axis, Bars, Curves, Figure
+from poolwise.units import SECOND
+
+LABELS = 6
+"""Bins that carry a label; more would run into each other."""
+
+
+def memory_figures(result: StudyResult, sweep: Sweep, found: Answer) -> Iterator[Figure]:
+    """Memory utilisation over time and by bins of 10 %, degradation by bins of 5 %; none where a run has no such thing."""
+    cell = sweep.cells[found.series, found.at][0]
+    run = found.series.upper()
+    where = f" with {sweep.labels[found.at]} of pool per rack" if sweep.x_name else ""
+    steps, shares = memory_in_use(result, cell), histograms(result, cell)
+    if len(steps.value):
+        hours = (steps.time - steps.time[0]) / (3600 * SECOND)
+        yield Curves(
+            "memory_over_time",
+            f"Memory in use over time{where}",
+            "Local and pooled memory in use over what is installed, means over equal parts of the measured time.",
+            x=((hours[:-1] + hours[1:]) / 2).tolist(),
+            series={run: (100 * steps.value).tolist()},
+            x_axis=Axis("time since the warm-up (h)"),
+            y_axis=Axis("memory in use (%)", limits=(0.0, 100.0)),
+        )
+        caption = "Share of the measured time that memory utilisation spends in each tenth."
+        axis = Axis("share of the time (%)")
+        yield _bars("memory_bins", f"How full memory is{where}", caption, run, shares["memory_utilization"], axis)
+    degraded = shares["degradation"]
+    if (degraded.share[1:] > 0).any():
+        caption = "Share of the jobs whose runtime is so much longer than with local memory only, in steps of 5 %."
+        axis = Axis("share of the jobs (%)", log=True)
+        yield _bars("degradation_bins", f"What remote memory costs{where}", caption, run, degraded, axis)
+
+
+def _bars(name: str, title: str, caption: str, run: str, histogram: Histogram, axis: Axis) -> Bars:
+    """Bars of percent; a bin's label is where it begins, on as many bins as have room."""
+    low = [round(100 * edge) for edge in histogram.edges[:-1].tolist()]
+    step = -(-len(low) // LABELS)
+    groups = [f"{edge} %" if k % step == 0 else "" for k, edge in enumerate(low)]
+    return Bars(name, title, caption, groups=groups, series={run: (100 * histogram.share).tolist()}, y_axis=axis)

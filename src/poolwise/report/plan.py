@@ -1,0 +1,45 @@
+"""The report of a plan: what to buy, why, how sure that is, and every candidate that was looked at."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from poolwise.report.page import Page, Row, Section, Table
+from poolwise.report.page import write as write_page
+from poolwise.studies.plan import Answer, PlanResult
+
+
+def write_plan(result: PlanResult, path: Path) -> None:
+    """Write the report of a plan; the file appears whole or not at all."""
+    write_page(plan_page(result), path)
+
+
+def plan_page(result: PlanResult) -> Page:
+    """Put the report of a plan together."""
+    answer = result.answer
+    return Page(
+        title=result.plan.title,
+        lead=answer.headline,
+        because=answer.because,
+        sections=[Section(heading, lines) for heading, lines in answer.sections.items() if lines],
+        notes=answer.notes,
+        figures=answer.figures,
+        tables=[_candidates(answer)],
+        provenance={name: str(value) for name, value in result.provenance().items()},
+    )
+
+
+def _candidates(answer: Answer) -> Table:
+    frame = answer.candidates
+    rows = [
+        Row([_shown(value) for value in values], "chosen" if k == answer.chosen else "")
+        for k, values in enumerate(frame.iter_rows())
+    ]
+    caption = "Those that were simulated, the cheapest first; the answer is set in bold."
+    return Table("Candidates", [name.replace("_", " ").replace(".", " ") for name in frame.columns], rows, caption)
+
+
+def _shown(value: object) -> str:
+    if isinstance(value, float):
+        return "-" if value != value else f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"
+    return "-" if value is None else f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else str(value)

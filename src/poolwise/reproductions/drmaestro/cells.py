@@ -1,0 +1,164 @@
+"""The runs behind the reproduction of DRMaestro: what one is, and what is measured of it."""
+
+from __future__ import annotations
+
+import tempfile
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+
+from poolwise import catalog
+from poolwise.arrays import FloatArray, IntArray
+from poolwise.engine import simulate
+from poolwise.errors import PolicyError
+from poolwise.interfaces import Dispatcher, Scheduler
+from poolwise.metrics.goals import violated
+from poolwise.model import Kind, Machine, Schedule, Workload
+from poolwise.performance.device_network import DeviceNetwork
+from poolwise.performance.device_profiles import read_profiles, to_csv
+from poolwise.reproductions.drmaestro.changes import CHANGES, Change
+from poolwise.schedulers.flow import Firmament, FlowScheduler
+from poolwise.schedulers.flow.graph import Clock
+from poolwise.schedulers.flow.scheduler import FlowDispatcher
+from poolwise.studies.machine_file import load_machine
+from poolwise.traces.generators.device_jobs import WARM_UP, DeviceJobs
+from poolwise.units import SECOND
+
+Policy = Literal["firmament", "drmaestro", "network_aware"]
+POLICIES: tuple[Policy, ...] = ("firmament", "drmaestro", "network_aware")
+PROFILES = "catalog:rodinia"
+WARM_UP_S = {4: 2000.0, 16: 700.0, 128: 700.0}
+"""Machines -> seconds until the warm-up jobs end: measured for 4, assumed for 16 and 128."""
+POINTS = 240
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """Machines and jobs of the paper; `spread`: the warm-up jobs hold half of every machine instead of half of the machines."""
+
+    machines: int
+    jobs: int
+    spread: bool = False
+
+    def __str__(self) -> str:
+        return f"{self.machines} machines, {self.jobs} jobs"
+
+
+SCENARIOS = (Scenario(4, 128), Scenario(4, 512), Scenario(16, 512), Scenario(128, 4096))
+
+
+@dataclass(frozen=True)
+class Case:
+    """One simulation; `change` names what is assumed otherwise than in the profiles."""
+
+    scenario: Scenario
+    policy: Policy
+    seed: int
+    change: str = ""
+
+    @property
+    def warm_up_s(self) -> float:
+        """Seconds until the warm-up jobs end."""
+        return WARM_UP_S[self.scenario.machines] * CHANGES.get(self.change, Change()).warm_up
+
+
+@lru_cache(maxsize=4)
+def machine(machines: int) -> Machine:
+    """The published machine."""
+    return load_machine(catalog.find("machines", f"gpu-{machines}"))
+
+
+def workload(case: Case, profiles: str = PROFILES) -> Workload:
+    """Draw a case's jobs."""
+    scenario = case.scenario
+    jobs = DeviceJobs(scenario.jobs, case.seed, scenario.machines, warm_up_s=case.warm_up_s, spread=scenario.spread)
+    return replace(jobs, profiles=profiles).generate()
+
+
+def scheduler(policy: Policy, profiles: str = PROFILES, every_s: float = 0.0) -> FlowScheduler:
+    """Configure a policy."""
+    if policy == "firmament":
+        return Firmament(every_s=every_s)
+    return FlowScheduler(settings={"profiles": profiles, "network_aware": policy == "network_aware"}, every_s=every_s)
+
+
+def run(case: Case, clock: Clock | None = None) -> Schedule:
+    """Simulate a case; raises PolicyError if a job did not run."""
+    change = CHANGES.get(case.change, Change())
+    with tempfile.TemporaryDirectory() as folder:
+        profiles = PROFILES
+        if case.change:
+            file = Path(folder) / "changed.csv"
+            file.write_text(to_csv(change.apply(profile) for profile in read_profiles(PROFILES).values()), encoding="utf-8")
+            profiles = str(file)
+        flow = scheduler(case.policy, profiles, change.every_s)
+        policy: Scheduler = flow if clock is None else _Timed(flow, clock)
+        truth = DeviceNetwork(profiles)
+        machine_ = machine(case.scenario.machines)
+        schedule = simulate(machine_, workload(case, profiles), policy, truth=truth, engine="reference").schedule
+    if not schedule.done.all():
+        raise PolicyError(f"{case}: {int(np.count_nonzero(~schedule.done))} jobs did not run")
+    return schedule
+
+
+def measure(case: Case) -> dict[str, Any]:
+    """Metrics of a case, and what the figures need."""
+    schedule = run(case)
+    measured = schedule.workload.attributes["kind"] != WARM_UP
+    execution = (schedule.job_end - schedule.job_start)[measured]
+    work = schedule.workload.duration[measured]
+    time, used = gpus_in_use(schedule)
+    total = len(schedule.machine.of_kind(Kind.DEVICE))
+    before = time < case.warm_up_s
+    grid = np.linspace(0.0, float(time[-1]), POINTS)
+    found: dict[str, Any] = {
+        "makespan_s": float(schedule.job_end[measured].max()) / SECOND,
+        "violations": int(violated(schedule)[measured].sum()),
+        "violations_queueing": int(violated(schedule, queueing=True)[measured].sum()),
+        "execution_s": float(execution.mean()) / SECOND,
+        "stretch": float((execution / work).mean()),
+        "wait_s": float((schedule.job_start - schedule.workload.submit)[measured].mean()) / SECOND,
+        "most_used_before": float(used[before].max() / total),
+        "grid_s": grid.tolist(),
+        "used": used[np.searchsorted(time, grid, side="right") - 1].tolist(),
+    }
+    if not case.seed and not case.change:
+        found["normalised"] = np.sort(execution / schedule.workload.attributes["goal"][measured])[::-1].tolist()
+    return found
+
+
+def measure_rounds(case: Case) -> dict[str, Any]:
+    """CPU seconds of each scheduling round of a case, and flow problems solved; varies from run to run."""
+    clock = Clock()
+    run(case, clock)
+    total, solver = (np.array(column) for column in zip(*clock.rounds, strict=True))
+    return {"total_s": total.tolist(), "solver_s": solver.tolist(), "solved": clock.solved}
+
+
+def gpus_in_use(schedule: Schedule) -> tuple[FloatArray, IntArray]:
+    """(k,) seconds at which the number of devices in use changes, from 0 on, and (k,) the number from then on."""
+    device = schedule.machine.kind[schedule.owner] == Kind.DEVICE
+    many = np.add.reduceat(np.append(device, False).astype(np.int64), schedule.offset[:-1])
+    time = np.concatenate([[0], schedule.start, schedule.end])
+    step = np.concatenate([[0], many, -many])
+    times, at = np.unique(time, return_inverse=True)
+    change = np.bincount(at.reshape(-1), weights=step).astype(np.int64)
+    return times / SECOND, np.cumsum(change)
+
+
+@dataclass(frozen=True)
+class _Timed(Scheduler):
+    """A flow scheduler whose dispatcher writes its times into a clock of ours."""
+
+    scheduler: FlowScheduler
+    clock: Clock
+
+    def open(self, machine: Machine, workload: Workload, seed: int) -> Dispatcher:
+        """Begin a run."""
+        dispatcher = self.scheduler.open(machine, workload, seed)
+        assert isinstance(dispatcher, FlowDispatcher)
+        dispatcher.clock = self.clock
+        return dispatcher

@@ -1,0 +1,80 @@
+"""What is assumed in the profiles, and how it is changed to see which conclusions hang on it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from poolwise.performance.device_profiles import DeviceProfile
+
+
+@dataclass(frozen=True)
+class Change:
+    """Factors and values that stand in for what the profiles assume; measured numbers stay.
+
+    Attributes
+    ----------
+    remote : factor of remote times and of the goals that are derived from them
+    sensitivity : factor of the stretch under full load, of the kinds whose stretch was not published
+    goal : factor of the goals
+    link : factor of what jobs send over links
+    spread : spread of the times; None leaves it
+    neighbours : both sensitivities to neighbours; None leaves them
+    local_s : local time of all kinds, remote times and goals scaled with it; None leaves it
+    importance : z; None leaves it
+    cores : cores of a job; None leaves them
+    warm_up : factor of the time until the warm-up jobs end
+    every_s : seconds between scheduling rounds
+    """
+
+    remote: float = 1.0
+    sensitivity: float = 1.0
+    goal: float = 1.0
+    link: float = 1.0
+    spread: float | None = None
+    neighbours: float | None = None
+    local_s: float | None = None
+    importance: float | None = None
+    cores: int | None = None
+    warm_up: float = 1.0
+    every_s: float = 0.0
+
+    def apply(self, profile: DeviceProfile) -> DeviceProfile:
+        """Return the changed profile."""
+        scale = 1.0 if self.local_s is None else self.local_s / profile.local_s
+        remote = profile.remote_s * scale * self.remote
+        more = profile.sensitivity * (self.sensitivity if "loaded_s" in profile.assumed else 1.0)
+        found = replace(
+            profile,
+            local_s=profile.local_s * scale,
+            remote_s=remote,
+            loaded_s=remote * (1.0 + more),
+            goal_s=profile.goal_s * scale * self.remote * self.goal,
+            link_mb_s=profile.link_mb_s * self.link,
+        )
+        if self.neighbours is not None:
+            found = replace(found, cpu_sensitivity=self.neighbours, device_sensitivity=self.neighbours)
+        given = {"spread": self.spread, "importance": self.importance, "cores": self.cores}
+        return replace(found, **{name: value for name, value in given.items() if value is not None})  # type: ignore[arg-type]  # mypy takes the dictionary for one type
+
+
+CHANGES: Mapping[str, Change] = {
+    "remote times 1.3 x local": Change(remote=1.3 / 1.475),
+    "remote times 1.65 x local": Change(remote=1.65 / 1.475),
+    "half the stretch under load": Change(sensitivity=0.5),
+    "twice the stretch under load": Change(sensitivity=2.0),
+    "goal = remote time": Change(goal=1 / 1.1),
+    "goal = 1.3 x remote time": Change(goal=1.3 / 1.1),
+    "half the link use": Change(link=0.5),
+    "twice the link use": Change(link=2.0),
+    "no spread of times": Change(spread=0.0),
+    "spread of times 0.4": Change(spread=0.4),
+    "neighbours do not matter": Change(neighbours=0.0),
+    "neighbours cost 15 %": Change(neighbours=0.15),
+    "all kinds 75 s": Change(local_s=75.0),
+    "a missed goal counts a ninth": Change(importance=9.0),
+    "40 threads a job": Change(cores=40),
+    "warm-up half as long": Change(warm_up=0.5),
+    "warm-up twice as long": Change(warm_up=2.0),
+    "a round every 5 s": Change(every_s=5.0),
+}

@@ -1,0 +1,174 @@
+"""What the runs say to each claim of catalog/reproductions/drmaestro.csv."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from poolwise.arrays import FloatArray
+from poolwise.metrics.intervals import mean_interval
+from poolwise.reproductions.drmaestro.cells import POLICIES, SCENARIOS, Case, Policy, Scenario
+from poolwise.reproductions.drmaestro.changes import CHANGES
+from poolwise.studies.comparison import Key, Measured
+
+NAMES: Mapping[Policy, str] = {"firmament": "Firmament", "drmaestro": "DRMaestro", "network_aware": "network-aware"}
+TABLES = {4: ("Table 2", "Table 3"), 16: ("Table 4", "Table 5"), 128: ("Table 4", "Table 5")}
+"""Machines -> tables of makespans and of violations."""
+COUNTS = {"violations": "execution longer than the goal", "violations_queueing": "submission to end longer than the goal"}
+STEP = "scheduler rounds"
+
+
+@dataclass(frozen=True)
+class Results:
+    """Every measured case, and the CPU times of the rounds of some."""
+
+    cases: Mapping[Case, Mapping[str, Any]]
+    rounds: Mapping[Case, Mapping[str, Any]]
+
+    def seeds(self, scenario: Scenario, policy: Policy, metric: str, change: str = "") -> FloatArray:
+        """(n_seed,) a metric, one a seed, in the order of the seeds."""
+        mine = [c for c in self.cases if (c.scenario, c.policy, c.change) == (scenario, policy, change)]
+        return np.array([self.cases[c][metric] for c in sorted(mine, key=lambda c: c.seed)], dtype=np.float64)
+
+    def ratio(
+        self, scenario: Scenario, above: Policy, below: Policy, metric: str = "makespan_s", change: str = ""
+    ) -> FloatArray:
+        """(n_seed,) a metric under one policy over that under another, seed by seed: the same jobs."""
+        found: FloatArray = self.seeds(scenario, above, metric, change) / self.seeds(scenario, below, metric, change)
+        return found
+
+    def scenarios(self, spread: bool = False) -> list[Scenario]:
+        """Scenarios that were run, in the paper's order."""
+        known = {case.scenario for case in self.cases}
+        return [s for s in (replace(s, spread=spread) for s in SCENARIOS) if s in known]
+
+    def changed(self) -> list[Scenario]:
+        """Scenarios in which the assumptions were changed."""
+        known = {case.scenario for case in self.cases if case.change}
+        return [scenario for scenario in self.scenarios() if scenario in known]
+
+
+def measure(results: Results) -> dict[Key, Measured]:
+    """Answer every claim that was measured."""
+    parts = (_makespans, _violations, _gpus, _spread, _rounds, _sensitivity)
+    return {key: value for part in parts for key, value in part(results)}
+
+
+def mean(values: FloatArray) -> Measured:
+    """Mean over seeds with its 95 % interval; NaN where nothing was measured."""
+    if not len(values):
+        return Measured(math.nan)
+    found = mean_interval(values)
+    return Measured(found.mean, found.low, found.high)
+
+
+Rows = Iterator[tuple[Key, Measured]]
+
+
+def _makespans(results: Results) -> Rows:
+    for s in results.scenarios():
+        table = TABLES[s.machines][0]
+        for policy in POLICIES:
+            yield (table, str(s), f"makespan, {NAMES[policy]}"), mean(results.seeds(s, policy, "makespan_s"))
+        for policy in POLICIES[1:]:
+            yield (table, str(s), f"makespan of Firmament / {NAMES[policy]}"), mean(results.ratio(s, "firmament", policy))
+        aware = results.ratio(s, "drmaestro", "network_aware")
+        yield (table, str(s), "makespan of DRMaestro / network-aware"), mean(aware)
+        yield (table, str(s), "makespan of DRMaestro / network-aware, less 1"), mean(aware - 1)
+    four = [s for s in results.scenarios() if s.machines == 4]
+    if len(four) == 2:
+        gain = [results.ratio(s, "firmament", "drmaestro") for s in four]
+        yield ("Experiment 2", "4 machines", "gain with 128 jobs less gain with 512"), mean(gain[0] - gain[1])
+
+
+def _violations(results: Results) -> Rows:
+    for s in results.scenarios():
+        table = TABLES[s.machines][1]
+        for metric, what in COUNTS.items():
+            for policy in POLICIES:
+                yield (table, str(s), f"violations, {NAMES[policy]}; {what}"), mean(results.seeds(s, policy, metric))
+            less = results.seeds(s, "drmaestro", metric) - results.seeds(s, "network_aware", metric)
+            yield (table, str(s), f"violations of DRMaestro less network-aware; {what}"), mean(less)
+
+
+def _gpus(results: Results) -> Rows:
+    for s in results.scenarios():
+        spare = 0.5 - results.seeds(s, "firmament", "most_used_before")
+        yield (
+            ("Figures 4 to 9", str(s), "half of the GPUs less Firmament's most before the warm-up ends"),
+            Measured(spare.min()),
+        )
+        most = results.seeds(s, "drmaestro", "most_used_before")
+        yield (
+            ("Figures 4 to 9", str(s), "share of the GPUs that DRMaestro uses at most before the warm-up ends"),
+            Measured(most.min()),
+        )
+    for s in results.scenarios():
+        local = results.seeds(s, "firmament", "execution_s")
+        yield ("Model", str(s), "mean execution time, Firmament"), mean(local)
+        yield ("Model", str(s), "mean execution time, DRMaestro"), mean(results.seeds(s, "drmaestro", "execution_s"))
+
+
+def _spread(results: Results) -> Rows:
+    for s in results.scenarios(spread=True):
+        for policy in POLICIES[1:]:
+            key = "Warm-up on every machine", str(s), f"makespan of Firmament / {NAMES[policy]}"
+            yield key, mean(results.ratio(s, "firmament", policy))
+
+
+def _rounds(results: Results) -> Rows:
+    for s in sorted({case.scenario for case in results.rounds}, key=lambda s: (s.machines, s.jobs)):
+        of = {case.policy: found for case, found in results.rounds.items() if case.scenario == s}
+        total = {policy: np.array(found["total_s"]) for policy, found in of.items()}
+        slow = float(total["drmaestro"].mean() / total["firmament"].mean())
+        yield (_figure(s), str(s), "mean time of a round, DRMaestro / Firmament"), Measured(slow)
+        solved = {policy: found["solved"] / len(found["total_s"]) for policy, found in of.items()}
+        yield (
+            (_figure(s), str(s), "flow problems in a round, DRMaestro / Firmament"),
+            Measured(solved["drmaestro"] / solved["firmament"]),
+        )
+        longest = max(float(values.max()) for values in total.values())
+        yield (_figure(s), str(s), "1 s less the longest round"), Measured(1.0 - longest)
+
+
+def _figure(scenario: Scenario) -> str:
+    return "Figure 6" if scenario.machines == 4 else "Figure 8"
+
+
+def _sensitivity(results: Results) -> Rows:
+    for s in results.changed():
+        gain, aware, fewer = [], [], []
+        for change in CHANGES:
+            gain.append(float(results.ratio(s, "firmament", "drmaestro", change=change).mean()) - 1)
+            aware.append(float(results.ratio(s, "drmaestro", "network_aware", change=change).mean()) - 1)
+            plain, na = (results.seeds(s, policy, "violations", change) for policy in POLICIES[1:])
+            fewer.append(float((plain - na).mean()))
+        rows = (
+            ("makespan of Firmament / DRMaestro, less 1", gain),
+            ("makespan of DRMaestro / network-aware, less 1", aware),
+            ("violations of DRMaestro less network-aware", fewer),
+        )
+        for metric, values in rows:
+            worst = int(np.argmin(values))
+            yield ("Sensitivity", str(s), f"least of all changes: {metric}"), Measured(values[worst], note=list(CHANGES)[worst])
+
+
+def explain(results: Results) -> Sequence[str]:
+    """Say which conclusions hang on what is assumed."""
+    said = []
+    for s in results.changed():
+        lost = [c for c in CHANGES if float(results.ratio(s, "firmament", "drmaestro", change=c).mean()) <= 1.005]
+        slower = [c for c in CHANGES if float(results.ratio(s, "drmaestro", "network_aware", change=c).mean()) < 1]
+        said.append(
+            f"{s}: the shorter makespan of disaggregation is lost under {_list(lost)}; the network-aware policy has the longer "
+            f"makespan of the two under {_list(slower)} ({len(CHANGES)} changes, one at a time)."
+        )
+    return said
+
+
+def _list(names: Sequence[str]) -> str:
+    return "; ".join(f"'{name}'" for name in names) if names else "none of the changes"

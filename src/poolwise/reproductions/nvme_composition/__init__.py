@@ -1,0 +1,68 @@
+"""Disaggregation-aware placement on pooled NVMe (Call et al.): Tables III to V and Figures 4 to 11, measured anew."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import ClassVar
+
+from poolwise.registry import register
+from poolwise.reproductions.nvme_composition.cells import Case, Cells, Load
+from poolwise.reproductions.nvme_composition.claims import rows
+from poolwise.reproductions.nvme_composition.figures import figures
+from poolwise.reproductions.nvme_composition.plan import POLICIES, STEP_LOADS, STEPS, Plan, Results
+from poolwise.reproductions.nvme_composition.tables import tables
+from poolwise.studies.reproduction import Findings, Reproduction
+
+QUICK = Plan(2, (0.7, 0.8), (1.0, 1.2), (2, 10))
+
+
+@register("reproductions", "nvme-composition")
+@dataclass(frozen=True)
+class NvmeComposition(Reproduction):
+    """Tables III to V and Figures 4 to 11 of Call et al., under the text's physics and under that of its authors' simulator."""
+
+    seeds: int = 20
+    title: ClassVar[str] = "Placing workloads on pooled, shared and composed NVMe"
+    paper: ClassVar[str] = "Call et al., Disaggregation-aware workload placement on pooled NVMe"
+
+    def run(self, out: Path, *, quick: bool, jobs: int) -> Findings:
+        """Measure everything; with `quick` two seeds and the middle of each range."""
+        plan = QUICK if quick else Plan(self.seeds)
+        results = Results(range(plan.seeds), Cells(out / "cells", jobs).measure(plan.cases()))
+        measured = {key: value for key, value in rows(results) if value is not None}
+        return Findings(measured, figures(results, plan), _notes(plan, results), _explanation(results), tables(results, plan))
+
+
+def _notes(plan: Plan, results: Results) -> list[str]:
+    unopened = sum(1 for found in results.cases.values() if not found["opened"])
+    unreached = sum(1 for found in results.cases.values() if not found["reached"])
+    return [
+        f"Mean and 95 % interval (Student's t) over {plan.seeds} seeds. The published values are of one run each.",
+        "Default: the text (Poisson arrivals, independent priorities, residents that change speed, one table for all, at most "
+        "six sharers). Parity: six things that the authors' simulator does differently.",
+        "Inferred is not parity: that workloads whose deadline has passed join no composition in use is stated nowhere; it was "
+        "chosen after a look at the published device usage of overloaded machines.",
+        "composition_size and sharing_ratio are the published columns (each instant's ratio rounded down, 1 and 0 when nothing "
+        "is in use); the true_ rows are plain ratios over the instants with a composition.",
+        f"In {unopened} of {len(results.cases)} runs the ideal load never reached 0.7, so the whole run was measured; in "
+        f"{unreached} the calibration ended more than 0.005 from its target.",
+        "The conclusion's 49 % and 18.96 % cannot be derived from the tables: 18.96 is the missed high-priority percentage of "
+        "one attached run at load 0.9.",
+    ]
+
+
+def _explanation(results: Results) -> list[str]:
+    """How much of the published gap at S1 comes from which difference."""
+    sentences = []
+    for load in STEP_LOADS:
+        gaps = {}
+        for name, physics in STEPS.items():
+            first, aware = (Case(Load("high_bandwidth", load, 0, physics=physics), policy) for policy in POLICIES)
+            gaps[name] = results.mean(first, "missed_deadlines_pct") - results.mean(aware, "missed_deadlines_pct")
+        parts = ", ".join(f"{name} {gap - gaps['default']:+.1f}" for name, gap in gaps.items() if name != "default")
+        sentences.append(
+            f"S1 at load {load}, disaggregated: first_fit misses {gaps['default']:.1f} points more deadlines than "
+            f"disaggregation_aware under the text's physics. Changes of that gap, each difference alone: {parts}."
+        )
+    return sentences

@@ -1,0 +1,125 @@
+"""What is measured for each row of the claims file: the published tables, statements read off figures, origins of the gap."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+
+from poolwise.reproductions.nvme_composition.cells import Case, Load, Policy
+from poolwise.reproductions.nvme_composition.plan import (
+    INFRASTRUCTURES,
+    LOADS,
+    MIXES,
+    MODES,
+    POLICIES,
+    STEP_LOADS,
+    STEPS,
+    TABLES,
+    Results,
+    averaged,
+    base,
+    mixed,
+)
+from poolwise.reproductions.nvme_composition.tables import COLUMNS
+from poolwise.studies.comparison import Key, Measured
+from poolwise.traces.generators.nvme_mix import SHARES
+
+Row = tuple[Key, Measured | None]
+AWARE: Policy = "disaggregation_aware"
+LEAD = "first_fit less disaggregation_aware"
+MISSED = "missed_deadlines_pct"
+
+
+def rows(results: Results) -> Iterable[Row]:
+    """Every row of the claims file, with None where it was not measured."""
+    for mode in MODES:
+        yield from _values(results, mode)
+        yield from _orders(results, mode)
+        yield from _figures(results, mode)
+        yield from _gaps(results, mode)
+    yield from _steps(results)
+
+
+def _values(results: Results, mode: str) -> Iterable[Row]:
+    """The cells of Tables III to V."""
+    for scenario, table in TABLES.items():
+        for load in LOADS:
+            for infrastructure in INFRASTRUCTURES:
+                for policy in POLICIES:
+                    case = base(scenario, load, policy, infrastructure, mode)
+                    condition = f"{scenario}, load {load}, {infrastructure}, {policy}, {mode}"
+                    for metric in (*COLUMNS, "true_composition_size", "true_sharing_ratio"):
+                        yield (table, condition, metric), results.measured((1, case), metric=metric)
+
+
+def _orders(results: Results, mode: str) -> Iterable[Row]:
+    """Which infrastructure and which policy misses fewer deadlines."""
+    for policy in POLICIES:
+        for load in LOADS[1:]:
+            pooled, attached = (base("high_bandwidth", load, policy, i, mode) for i in INFRASTRUCTURES)
+            condition = f"high_bandwidth, load {load}, {policy}, {mode}"
+            found = results.measured((1, attached), (-1, pooled), metric=MISSED)
+            yield ("Table III", condition, "attached less disaggregated"), found
+    for scenario, table in TABLES.items():
+        for load in LOADS:
+            condition = f"{scenario}, load {load}, disaggregated, {mode}"
+            yield (table, condition, LEAD), _lead(results, [base(scenario, load, p, mode=mode) for p in POLICIES])
+
+
+def _figures(results: Results, mode: str) -> Iterable[Row]:
+    """Where NVMe workloads run, which policy places them, how much they share and compose (Figures 5, 6, 8, 9)."""
+    for infrastructure in INFRASTRUCTURES:
+        case = base("high_bandwidth", 0.7, AWARE, infrastructure, mode)
+        placed = [np.array(run["node_nvme"]) for run in results.runs(case)]
+        condition = f"high_bandwidth, load 0.7, {infrastructure}, {mode}"
+        if infrastructure == "disaggregated":
+            least = [100 * float(nodes.min() / nodes.sum()) for nodes in placed]
+            yield ("Figure 5", condition, "least share of NVMe workloads on a node"), averaged(least)
+        else:
+            outside = [100 * float(np.delete(nodes, [0, 2]).sum() / nodes.sum()) for nodes in placed]
+            yield ("Figure 5", condition, "NVMe workloads outside nodes 0 and 2"), averaged(outside)
+    for scenario in SHARES:
+        for load in LOADS:
+            share = maximized_pct(results, base(scenario, load, AWARE, mode=mode))
+            yield ("Figure 6", f"{scenario}, load {load}, {mode}", "placed by maximize composition"), averaged(share)
+        for name, metric in (("Figure 8", "sharing_ratio"), ("Figure 9", "composition_size")):
+            above = [value - 1 for value in results.values(base(scenario, 0.7, AWARE, mode=mode), f"true_{metric}")]
+            yield (name, f"{scenario}, load 0.7, {mode}", f"{metric} above 1"), averaged(above)
+
+
+def _gaps(results: Results, mode: str) -> Iterable[Row]:
+    """By how much first_fit misses more (Figures 7, 10, 11)."""
+    for scenario in SHARES:
+        for factor in (1.0, 1.2, 1.5, 2.0):
+            pair = [base(scenario, 0.7, p, mode=mode, high_priority_factor=factor) for p in POLICIES]
+            found = _lead(results, pair, metric="missed_high_priority_pct")
+            yield ("Figure 7", f"{scenario}, factor {factor}, {mode}", LEAD), found
+        for count in (2, 6, 10):
+            pair = [base(scenario, 0.7, p, mode=mode, devices=count) for p in POLICIES]
+            yield ("Figure 10", f"{scenario}, {count} devices, {mode}", LEAD), _lead(results, pair)
+    for mix, fio in MIXES.items():
+        for load in (0.7, 0.8, 0.9):
+            pair = [mixed(load, fio, p, mode) for p in POLICIES]
+            yield ("Figure 11", f"{mix}, load {load}, {mode}", LEAD), _lead(results, pair)
+
+
+def _steps(results: Results) -> Iterable[Row]:
+    """How the gap between the policies moves with each difference of the authors' simulator alone."""
+    for load in STEP_LOADS:
+        for name, physics in STEPS.items():
+            first, aware = (Case(Load("high_bandwidth", load, 0, physics=physics), policy) for policy in POLICIES)
+            condition = f"high_bandwidth, load {load}, disaggregated, {name}"
+            yield ("Origin of the gap", condition, "first_fit"), results.measured((1, first), metric=MISSED)
+            yield ("Origin of the gap", condition, AWARE), results.measured((1, aware), metric=MISSED)
+            yield ("Origin of the gap", condition, LEAD), _lead(results, (first, aware))
+
+
+def _lead(results: Results, pair: Iterable[Case], metric: str = MISSED) -> Measured | None:
+    first, aware = pair
+    return results.measured((1, first), (-1, aware), metric=metric)
+
+
+def maximized_pct(results: Results, case: Case) -> list[float]:
+    """Percent of the NVMe workloads that maximize composition placed, one a seed."""
+    return [100 * run["maximized"] / max(run["maximized"] + run["minimized"], 1) for run in results.runs(case)]

@@ -1,0 +1,144 @@
+"""What the reproduction runs, and the results by case: shared by its claims, figures and tables."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from poolwise.metrics.intervals import mean_interval
+from poolwise.reproductions.nvme_composition.cells import (
+    DEFAULT,
+    INFERRED,
+    PARITY,
+    Case,
+    Infrastructure,
+    Load,
+    Physics,
+    Policy,
+)
+from poolwise.studies.comparison import Measured
+from poolwise.traces.generators.nvme_mix import SHARES, Scenario
+
+TABLES: Mapping[Scenario, str] = {"high_bandwidth": "Table III", "high_capacity": "Table IV", "high_compute": "Table V"}
+SHORT: Mapping[Scenario, str] = {"high_bandwidth": "S1", "high_capacity": "S2", "high_compute": "S3"}
+MODES: Mapping[str, Physics] = {"default": DEFAULT, "parity": PARITY}
+"""Physics that every row and figure is shown under."""
+SOURCES: Mapping[str, Physics] = {**MODES, "inferred": INFERRED}
+LOADS = (0.5, 0.6, 0.7, 0.8, 0.9)
+FACTORS = tuple(k / 10 for k in range(10, 21))
+DEVICES = tuple(range(1, 11))
+MIXES = {"M1": 1.0, "M2": 0.7, "M3": 0.5}
+INFRASTRUCTURES: tuple[Infrastructure, ...] = ("disaggregated", "physically_attached")
+POLICIES: tuple[Policy, ...] = ("first_fit", "disaggregation_aware")
+STEPS: Mapping[str, Physics] = {
+    "default": DEFAULT,
+    "constant gaps": Physics(constant_gaps=True),
+    "correlated priorities": Physics(correlated=True),
+    "frozen residents": Physics(frozen=True),
+    "base times under first_fit": Physics(base_times=True),
+    "window of all resources": Physics(all_resources=True),
+    "a seventh sharer": Physics(seventh=True),
+    "all six (parity)": PARITY,
+    "late workloads alone (inferred)": Physics(late_alone=True),
+    "parity and late workloads alone (inferred)": INFERRED,
+}
+"""What the authors' simulator does differently, one at a time: how much of a gap comes from each. The last two are ours."""
+STEP_LOADS = (0.7, 0.8)
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What is run: how many seeds, and the ranges."""
+
+    seeds: int
+    loads: Sequence[float] = LOADS
+    factors: Sequence[float] = FACTORS
+    devices: Sequence[int] = DEVICES
+    steps: Mapping[str, Physics] = field(default_factory=lambda: STEPS)
+
+    def cases(self) -> list[Case]:
+        """Every case with every seed."""
+        tables = [
+            base(scenario, load, policy, infrastructure, mode)
+            for mode, scenario in (*itertools.product(MODES, SHARES), ("inferred", "high_bandwidth"))
+            for load in self.loads
+            for infrastructure in INFRASTRUCTURES
+            for policy in POLICIES
+        ]
+        tables += [
+            Case(Load("high_bandwidth", load, 0, physics=physics), policy)
+            for physics in self.steps.values()
+            for load in STEP_LOADS
+            for policy in POLICIES
+        ]
+        return [seeded(case, seed) for case in (*tables, *self._figure_cases()) for seed in range(self.seeds)]
+
+    def _figure_cases(self) -> list[Case]:
+        return [
+            case
+            for mode in MODES
+            for policy in POLICIES
+            for case in (
+                *(base(s, 0.7, policy, mode=mode, high_priority_factor=factor) for s in SHARES for factor in self.factors),
+                *(base(s, 0.7, policy, mode=mode, devices=count) for s in SHARES for count in self.devices),
+                *(mixed(load, fio, policy, mode) for fio in MIXES.values() for load in self.loads),
+            )
+        ]
+
+
+def base(
+    scenario: Scenario,
+    target: float,
+    policy: Policy,
+    infrastructure: Infrastructure = "disaggregated",
+    mode: str = "default",
+    **more: Any,
+) -> Case:
+    """Case of the tables, of seed 0."""
+    return Case(Load(scenario, target, 0, physics=SOURCES[mode]), policy, infrastructure, **more)
+
+
+def mixed(target: float, fio: float, policy: Policy, mode: str) -> Case:
+    """Case of Figure 11, of seed 0."""
+    return Case(Load("high_bandwidth", target, 0, fio=fio, physics=MODES[mode]), policy)
+
+
+def seeded(case: Case, seed: int) -> Case:
+    """Same case with another seed."""
+    return replace(case, load=replace(case.load, seed=seed))
+
+
+@dataclass(frozen=True)
+class Results:
+    """Every measured case, and means over its seeds."""
+
+    seeds: Sequence[int]
+    cases: Mapping[Case, Mapping[str, Any]]
+
+    def runs(self, case: Case) -> list[Mapping[str, Any]]:
+        """Measurements of a case, one a seed; empty where it was not run."""
+        return [self.cases[run] for seed in self.seeds if (run := seeded(case, seed)) in self.cases]
+
+    def values(self, case: Case, metric: str) -> list[float]:
+        """One value a seed."""
+        return [float(run[metric]) for run in self.runs(case)]
+
+    def mean(self, case: Case, metric: str) -> float:
+        """Mean over the seeds, NaN where the case was not run."""
+        values = self.values(case, metric)
+        return float(np.mean(values)) if values else float("nan")
+
+    def measured(self, *terms: tuple[float, Case], metric: str) -> Measured | None:
+        """Weighted sum of cases, seed by seed (the same workloads), with its interval; None where one was not run."""
+        columns = [[weight * value for value in self.values(case, metric)] for weight, case in terms]
+        return averaged(np.sum(columns, axis=0).tolist()) if all(columns) else None
+
+
+def averaged(values: Sequence[float]) -> Measured | None:
+    """Mean and 95 % interval of one value a seed, None without any."""
+    found = mean_interval(values)
+    return Measured(found.mean, found.low, found.high) if values else None

@@ -1,0 +1,42 @@
+"""VineSim, reproduced: Figures 4 to 8, 11 to 14, 16 and 18, Tables 2 to 4, and what the report left open.
+
+Source: E. Kanellou et al., VineSim (deliverable of the Vineyard project). Its formats and its set-ups are printed, its code
+and traces are not; what is assumed stands in the notes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import ClassVar
+
+from poolwise.registry import register
+from poolwise.reproductions.kept import measure
+from poolwise.reproductions.vinesim import claims, figures, ours
+from poolwise.reproductions.vinesim.results import Results
+from poolwise.reproductions.vinesim.setups import Plan, prepare, run
+from poolwise.studies.reproduction import Findings, Reproduction
+
+
+@register("reproductions", "vinesim")
+@dataclass(frozen=True)
+class VineSim(Reproduction):
+    """Kanellou et al., VineSim: Figures 4 to 8, 11 to 14, 16 and 18."""
+
+    title: ClassVar[str] = "VineSim (heterogeneous accelerators)"
+    paper: ClassVar[str] = (
+        "E. Kanellou, N. Chrysos, S. Mavridis, Y. Sfakianakis, A. Bilas: VineSim, a simulator of heterogeneous datacenters "
+        "(FORTH, report of the Vineyard project)"
+    )
+
+    def run(self, out: Path, *, quick: bool, jobs: int) -> Findings:
+        """Simulate every set-up at every time between arrivals (fewer times and seeds with `quick`)."""
+        plan = Plan(quick)
+        results = Results(plan, measure(plan.setups(), run, out / "runs", jobs, prepare))
+        return Findings(
+            measured=claims.measure(results),
+            figures=[*figures.draw(results), *ours.draw(results)],
+            tables=ours.tables(results),
+            notes=plan.notes(),
+            explanation=[*claims.explain(results), *ours.explain(results)],
+        )

@@ -1,0 +1,77 @@
+"""Looking up what was measured: values of a set-up over its seeds, ratios of two, and their intervals."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from poolwise.arrays import FloatArray
+from poolwise.metrics.intervals import mean_interval
+from poolwise.reproductions.vinesim.setups import Plan, Setup
+from poolwise.studies.comparison import Measured
+
+Metric = Callable[[Mapping[str, Any]], float]
+
+
+def latency(content: Mapping[str, Any]) -> float:
+    """Mean job latency, us."""
+    return float(content["job_latency_us"]["mean"])
+
+
+def makespan(content: Mapping[str, Any]) -> float:
+    """First arrival to last end, us."""
+    return float(content["makespan_us"])
+
+
+def busy(kind: str) -> Metric:
+    """Return the utilisation of a unit type, or "overall", as a metric."""
+
+    def share(content: Mapping[str, Any]) -> float:
+        use = content["utilization"]
+        return float(use["overall"] if kind == "overall" else use["by_type"].get(kind, np.nan))
+
+    return share
+
+
+@dataclass(frozen=True)
+class Results:
+    """All that was measured."""
+
+    plan: Plan
+    contents: Mapping[Setup, Mapping[str, Any]]
+
+    def values(self, setup: Setup, metric: Metric = latency) -> FloatArray:
+        """(n_seed,) values of a set-up; empty where it was not run."""
+        found = [self.contents[seeded] for seeded in self.plan.seeded(setup) if seeded in self.contents]
+        return np.array([metric(content) for content in found], dtype=np.float64)
+
+    def mean(self, setup: Setup, metric: Metric = latency) -> Measured:
+        """Mean over the seeds with its interval."""
+        return interval(self.values(setup, metric))
+
+    def ratio(self, over: Setup, under: Setup, metric: Metric = latency) -> Measured:
+        """Mean of the ratios seed by seed; set-ups that draw nothing stand for all seeds."""
+        above, below = self.values(over, metric), self.values(under, metric)
+        if not len(above) or not len(below):
+            return Measured(np.nan)
+        return interval(above / below)
+
+    def curve(self, setups: Sequence[Setup], metric: Metric = latency) -> tuple[list[float], tuple[list[float], list[float]]]:
+        """Means of some set-ups and (low, high) of their intervals; where there is none, the mean itself."""
+        means = [self.mean(setup, metric) for setup in setups]
+        low = [m.value if np.isnan(m.low) else m.low for m in means]
+        high = [m.value if np.isnan(m.high) else m.high for m in means]
+        return [m.value for m in means], (low, high)
+
+
+def interval(values: FloatArray) -> Measured:
+    """Mean and 95 % interval of independent values; one that is the same for all seeds has no interval."""
+    if not len(values):
+        return Measured(float("nan"))
+    if len(values) == 1 or np.ptp(values) == 0:
+        return Measured(float(values[0]))
+    found = mean_interval(values)
+    return Measured(found.mean, found.low, found.high)

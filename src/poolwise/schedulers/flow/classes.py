@@ -1,0 +1,55 @@
+"""Merging of what is alike."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from poolwise.arrays import IntArray
+
+
+def merged(*columns: NDArray[np.generic]) -> tuple[IntArray, IntArray]:
+    """Number rows so that rows with equal values have equal numbers.
+
+    Parameters
+    ----------
+    columns
+        Each (n,).
+
+    Returns
+    -------
+    of : (n,) number of each row, in the order of the columns' values, the first column first
+    first : (n_class,) the first row of each
+    """
+    code = np.zeros(len(columns[0]), dtype=np.int64)
+    for column in columns:
+        if not len(column) or (column == column[0]).all():
+            continue  # most columns tell nothing apart, and comparing is much cheaper than sorting
+        values, place = np.unique(column, return_inverse=True)
+        # Compressed after each column, so that no product of counts can leave 64 bits.
+        code = np.unique(code * len(values) + place.reshape(-1), return_inverse=True)[1].reshape(-1)
+    _, first, of = np.unique(code, return_index=True, return_inverse=True)
+    return of.reshape(-1).astype(np.int64), first.astype(np.int64)
+
+
+def named(tag: int, *columns: NDArray[np.generic]) -> IntArray:
+    """(n,) numbers of rows: the same for the same tag and values in any round, other rows get others (by 63 bits of hash)."""
+    state = np.zeros(len(columns[0]), dtype=np.uint64)
+    for column in (np.full(len(state), tag), *columns):  # the tag is mixed too: flipping bits of it must not undo a value
+        bits = column.astype(np.float64 if column.dtype.kind == "f" else np.int64).view(np.uint64)
+        state = (state ^ bits) + np.uint64(0x9E3779B97F4A7C15)  # the finaliser of SplitMix64 (Steele, Lea, Flood 2014)
+        state = (state ^ (state >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+        state = (state ^ (state >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+        state ^= state >> np.uint64(31)
+    return (state >> np.uint64(1)).astype(np.int64)
+
+
+def rank_within(group: IntArray) -> IntArray:
+    """(n,) how many earlier rows have the same number as each of (n,) rows."""
+    order = np.argsort(group, kind="stable")
+    ordered = group[order]
+    begins = np.flatnonzero(np.concatenate([[True], ordered[1:] != ordered[:-1]])) if len(group) else np.zeros(0, np.int64)
+    lengths = np.diff(np.concatenate([begins, [len(group)]]))
+    rank = np.empty(len(group), dtype=np.int64)
+    rank[order] = np.arange(len(group)) - np.repeat(begins, lengths)
+    return rank

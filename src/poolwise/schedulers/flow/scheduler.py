@@ -1,0 +1,250 @@
+"""The flow scheduler: admission, phases, gangs, starts.
+
+Source: Amaral et al., DRMaestro, Algorithms 1 and 2; specs of the flow placement.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+
+from poolwise import registry
+from poolwise.arrays import BoolArray, FloatArray, IntArray
+from poolwise.interfaces import Dispatcher, Scheduler
+from poolwise.model import Changes, Decision, Machine, Plan, Queue, Refusal, Reject, Snapshot, Start, Wait, Workload
+from poolwise.optimize.min_cost_flow import Solver
+from poolwise.performance.link_load import access_links, load, sites
+from poolwise.policies.cost.model import CostModel
+from poolwise.policies.cost.utility import Utility
+from poolwise.registry import register
+from poolwise.schedulers.flow.admission import Admission, Idle, admit
+from poolwise.schedulers.flow.graph import Clock
+from poolwise.schedulers.flow.layout import Layout, Shapes
+from poolwise.schedulers.flow.node_phase import NODES
+from poolwise.schedulers.flow.phases import solve_gangs, starts
+from poolwise.schedulers.flow.round import Options, Round
+from poolwise.units import SECOND
+
+if TYPE_CHECKING:
+    from poolwise.optimize.min_cost_flow.named import NamedFlow
+
+
+@register("schedulers", "flow")
+@dataclass(frozen=True)
+class FlowScheduler(Scheduler):
+    """Place waiting tasks on shared nodes, and devices of any node with them, at least cost.
+
+    Jobs ask for what nodes have (cores, memory) and for devices by the name of their kind, each per task. A job starts whole
+    or not at all; all its tasks are one run.
+
+    Parameters
+    ----------
+    costs, settings
+        Cost model by its name in the group "costs", and its settings.
+    pooled
+        Devices of any node may be given to a task; otherwise there is one phase, in which a node must have everything.
+    kinds
+        Kinds of devices in the order of their phases; all of the machine by name if not given.
+    local_first
+        The first phase prefers nodes with enough free devices of their own (False: the paper's, which does not look at them).
+    every_s
+        Seconds between rounds; a round is also made whenever something ends. 0: at every event.
+    admission
+        What happens behind a job that does not fit what is free in total: see `admission.admit`.
+    patience_s
+        A job that has waited longer is not overtaken any more: no younger job starts before it.
+    aggregated
+        Merge tasks and machines that are alike (False: the same optimum on a much larger graph).
+    solver
+        Of the flow problems. "kept" is one of our own that goes on from the residual graph of the round before: the cost is
+        the same, but where optima tie a dispatcher that ran for long may choose others than one freshly opened.
+    """
+
+    costs: str = "utility"
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    pooled: bool = True
+    kinds: tuple[str, ...] = ()
+    local_first: bool = True
+    every_s: float = 0.0
+    admission: Admission = "prefix"
+    patience_s: float = 3600.0
+    aggregated: bool = True
+    solver: Solver | Literal["kept"] = "ortools"
+
+    def open(self, machine: Machine, workload: Workload, seed: int) -> Dispatcher:
+        """Begin a run. Raises InputError for a machine without shared nodes, or a workload that asks for what it has not."""
+        cost: CostModel = registry.make("costs", self.costs, **self.settings)
+        layout = Layout.of(machine, self.kinds)
+        shapes = Shapes.read(workload, layout)
+        idle, kept = Idle.of(layout, shapes, self.pooled), {}
+        if self.solver == "kept":
+            from poolwise.optimize.min_cost_flow.named import NamedFlow  # compiles kernels; the other solvers need none
+
+            kept = {phase: NamedFlow() for phase in (NODES, *layout.kinds)}
+        solver: Solver = "ortools" if self.solver == "kept" else self.solver
+        options = Options(cost, self.pooled, self.local_first, self.aggregated, solver)
+        return FlowDispatcher(self, options, layout, shapes, idle, kept)
+
+
+@register("schedulers", "firmament")
+@dataclass(frozen=True)
+class Firmament(FlowScheduler):
+    """Flow scheduling without disaggregation: one phase, a node must hold cores, memory and devices together."""
+
+    costs: str = "cpu_mem"
+    pooled: bool = False
+
+
+@dataclass
+class FlowDispatcher(Dispatcher):
+    """A run. What it holds besides its settings can be rebuilt.
+
+    That is what is known of the machine, of classes of jobs and of runs, and with the solver "kept" the residual graph of
+    each phase.
+    """
+
+    scheduler: FlowScheduler
+    options: Options
+    layout: Layout
+    shapes: Shapes
+    idle: Idle
+    kept: Mapping[str, NamedFlow]
+    clock: Clock = field(default_factory=Clock)
+    _sent: dict[int, tuple[tuple[int, float], ...]] = field(default_factory=dict)  # run -> (link, MB/s) that it sends
+
+    def schedule(self, queue: Queue, snapshot: Snapshot, changes: Changes) -> Plan:
+        """Make a round where it is time to."""
+        if not len(queue):
+            return Plan()
+        wake = self._wake(snapshot.now)
+        if wake is not None and snapshot.now % self._period() and not (changes.ended or changes.capacity):
+            return Plan((), wake)
+        begun, solver = time.process_time(), self.clock.solver_s
+        decisions = self._round(queue, snapshot)
+        self.clock.rounds.append((time.process_time() - begun, self.clock.solver_s - solver))
+        settled = {d.job for d in decisions if isinstance(d, Start | Reject)}
+        return Plan(tuple(decisions), wake if len(settled) < len(queue) else None)
+
+    @cached_property
+    def _possible(self) -> BoolArray:
+        """(n_class,) classes of jobs that the idle machine can hold."""
+        return np.array([not why for why in self.idle.why_not], dtype=np.bool_)
+
+    def _period(self) -> int:
+        return max(1, math.ceil(self.scheduler.every_s * SECOND))
+
+    def _wake(self, now: int) -> int | None:
+        """Next multiple of the interval: known from the clock alone, so a fresh dispatcher decides alike."""
+        return None if self.scheduler.every_s <= 0 else (now // self._period() + 1) * self._period()
+
+    def _round(self, queue: Queue, snapshot: Snapshot) -> list[Decision]:
+        """Reject what can never run, start what the phases place, say why the others that were let in wait."""
+        possible = self._possible[self.shapes.of[queue.jobs]]
+        never, jobs = queue.jobs[~possible].tolist(), queue.jobs[possible]
+        rejects = [Reject(job, self.idle.why_not[int(self.shapes.of[job])]) for job in never]
+        free = self.layout.amounts(snapshot.free).sum(axis=0)
+        demand = self.shapes.demand[jobs] * snapshot.workload.tasks[jobs][:, None]
+        admitted = admit(demand, free, self.scheduler.admission)
+        patient = snapshot.now - snapshot.workload.submit[jobs] >= self.scheduler.patience_s * SECOND
+        admitted &= np.logical_and.accumulate(admitted | ~patient)  # nothing passes a patient job that was not let in
+        if not admitted.any():
+            return list(rejects)
+        state = self.state(queue.only(jobs[admitted]), snapshot)
+        return [*rejects, *self._decide(state, int(np.count_nonzero(patient[admitted])))]
+
+    def _decide(self, state: Round, patient: int) -> list[Decision]:
+        """Start what the phases place; the first `patient` jobs are not overtaken.
+
+        Where one of them is left, all younger ones are left too, and the others are tried again.
+        """
+        tried = np.arange(len(state.jobs))
+        while True:
+            outcome, withdrawn = solve_gangs(state, tried)
+            left = np.flatnonzero(~outcome.whole[:patient])
+            if not len(left) or not outcome.whole[left[0] :].any():
+                break
+            tried = tried[tried <= left[0]]
+        waiting = np.flatnonzero(~outcome.whole)
+        hopeless = self._hopeless(state, waiting)
+        waits = [
+            Wait(int(state.jobs[k]), _refusal(bool(withdrawn[k]), alone, k > tried[-1]))
+            for k, alone in zip(waiting.tolist(), hopeless.tolist(), strict=True)
+        ]
+        return [*starts(state, outcome), *waits]
+
+    def _hopeless(self, state: Round, jobs: IntArray) -> BoolArray:
+        """(k,) which of (k,) jobs would miss their goal on the idle machine too."""
+        cost, shapes = self.options.cost, self.shapes.of[state.jobs[jobs]]
+        if not isinstance(cost, Utility):
+            return np.zeros(len(jobs), dtype=np.bool_)
+        return cost.hopeless(state.asking(shapes, self.layout.resources, self.shapes.demand[self.shapes.first[shapes]]))
+
+    def state(self, queue: Queue, snapshot: Snapshot) -> Round:
+        """Collect what the phases look at, for all jobs of a queue."""
+        layout, looks = self.layout, self.options.cost.looks_at
+        numbers = tuple(queue.tasks(job) for job in queue.jobs.tolist())
+        return Round(
+            layout,
+            self.shapes,
+            self.options,
+            self.clock,
+            queue.jobs,
+            numbers,
+            np.array([len(tasks) for tasks in numbers], dtype=np.int64),
+            queue.passes(),
+            queue.waited_s(snapshot.now),
+            layout.amounts(snapshot.free),
+            {kind: layout.free_devices(snapshot.free, kind) for kind in layout.kinds},
+            self._load(snapshot) if "load" in looks else np.zeros(layout.n_spot),
+            self._running(snapshot) if "running" in looks else np.zeros(layout.n_spot, dtype=np.int64),
+            self.idle.local & (self.options.local_first or not self.options.pooled),
+            self.kept,
+        )
+
+    def _load(self, snapshot: Snapshot) -> FloatArray:
+        """(n_spot,) load of the link of each spot by the runs at work."""
+        machine, access = self.layout.machine, access_links(self.layout.machine)
+        asks = snapshot.workload.request("bandwidth")
+        used = np.zeros(machine.n_owner)
+        known: dict[int, tuple[tuple[int, float], ...]] = {}
+        for run in snapshot.runs():
+            sent = self._sent.get(run.id)
+            if sent is None:
+                site = sites(run.placement, machine)
+                sent = tuple((link, share * int(asks[run.job])) for link, share in zip(site.links, site.shares, strict=True))
+            known[run.id] = sent
+            for link, amount in sent:
+                used[link] += amount
+        self._sent = known
+        if "bandwidth" not in machine.resources:
+            return np.zeros(self.layout.n_spot)
+        each = load(used, snapshot.capacity[:, machine.resource("bandwidth")].astype(np.float64))
+        owners = self.layout.spot_owners
+        return np.where(access[owners] >= 0, each[access[owners]], 0.0)
+
+    def _running(self, snapshot: Snapshot) -> IntArray:
+        """(n_spot,) tasks that run on each node."""
+        count = np.zeros(self.layout.machine.n_owner, dtype=np.int64)
+        for run in snapshot.runs():
+            here = np.unique(np.stack([run.placement.owner, run.placement.task]), axis=1)
+            np.add.at(count, here[0], 1)
+        found = np.zeros(self.layout.n_spot, dtype=np.int64)
+        found[: len(self.layout.nodes)] = count[self.layout.nodes]
+        return found
+
+
+def _refusal(withdrawn: bool, hopeless: bool, overtaking: bool) -> Refusal:
+    """Why a job that was let in waits."""
+    if overtaking:
+        return Refusal("an older job has waited so long that nothing may overtake it")
+    if withdrawn:
+        return Refusal("only a part of it could be placed")
+    if hopeless:
+        return Refusal("its goal would be missed on the idle machine too, and its cheapest place is taken")
+    return Refusal("no place that would do is free: there is no room, or its goal would be missed at the present load")

@@ -1,0 +1,105 @@
+"""List scheduling that lets a flow problem decide where: an order and a backfill choose who starts, a flow where all of them go."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from poolwise.errors import InputError
+from poolwise.interfaces import BackfillPolicy, Dispatcher, PlacementPolicy, QueuePolicy, Scheduler
+from poolwise.model import Changes, Decision, Machine, Plan, Queue, Refusal, Snapshot, Start, Workload
+from poolwise.policies.backfill.easy import Easy
+from poolwise.policies.order.priorities import FCFS
+from poolwise.policies.placement.pooled import Pooled, pooled_layout
+from poolwise.registry import register
+from poolwise.schedulers.flow.layout import ON_LINKS
+from poolwise.schedulers.flow.phases import solve_gangs
+from poolwise.schedulers.flow.scheduler import FlowDispatcher, FlowScheduler
+from poolwise.schedulers.list import ListScheduler
+
+
+@register("schedulers", "list_flow")
+@dataclass(frozen=True)
+class ListFlow(Scheduler):
+    """Order and backfill choose the jobs that start now, as in list scheduling; then one flow places all of them at least cost.
+
+    The flow gives each job its node and its devices; the placement adds what is no flow: the split of memory between node and
+    pool, and composed NVMe. Where the flow finds no place for one of the jobs, or the rest of it is not there, all of them
+    start where the placement alone had put them. A backfilled job may so run elsewhere, and longer, than the backfill reckoned.
+
+    Parameters
+    ----------
+    order, backfill, placement
+        As in list scheduling; the placement is "pooled".
+    costs, settings
+        Cost model of the flow, by its name in the group "costs", and its settings.
+    """
+
+    order: QueuePolicy = field(default_factory=FCFS)
+    backfill: BackfillPolicy = field(default_factory=Easy)
+    placement: PlacementPolicy = field(default_factory=Pooled)
+    costs: str = "cpu_mem"
+    settings: Mapping[str, Any] = field(default_factory=dict)
+
+    def open(self, machine: Machine, workload: Workload, seed: int) -> Dispatcher:
+        """Begin a run. Raises InputError for another placement, and as list and flow scheduling do."""
+        if not isinstance(self.placement, Pooled):
+            message = f"{type(self.placement).__name__} cannot add to what a flow has placed"
+            raise InputError(message, field="placement", remedy="choose 'pooled'")
+        layout = pooled_layout(machine)
+        shared = any((machine.home[owners] < 0).any() for owners in layout.kinds.values())
+        flow = FlowScheduler(self.costs, self.settings, pooled=shared, kinds=tuple(layout.kinds))
+        whole = ListScheduler(self.order, self.backfill, self.placement)
+        asked = _asked(workload, self.placement, (*ON_LINKS, *layout.kinds))
+        dispatcher = flow.open(machine, asked, seed)
+        assert isinstance(dispatcher, FlowDispatcher)  # what a flow scheduler opens
+        return ListFlowDispatcher(whole.open(machine, workload, seed), self.placement, dispatcher)
+
+
+def _asked(workload: Workload, placement: Pooled, names: tuple[str, ...]) -> Workload:
+    """What the flow sees of jobs: cores, the memory that must be in the node, devices, traffic."""
+    asked = {name: workload.request(name) for name in ("cores", *names)}
+    return replace(workload, requests={**asked, "memory": placement.least(workload.memory)})
+
+
+@dataclass(frozen=True)
+class ListFlowDispatcher(Dispatcher):
+    """A run; what the parts hold can be rebuilt."""
+
+    whole: Dispatcher
+    placement: Pooled
+    flow: FlowDispatcher
+
+    def schedule(self, queue: Queue, snapshot: Snapshot, changes: Changes) -> Plan:
+        """Choose starts, then place them together."""
+        plan = self.whole.schedule(queue, snapshot, changes)
+        starts = [decision for decision in plan.decisions if isinstance(decision, Start)]
+        moved = self._moved(starts, queue, snapshot) if starts else None
+        if moved is None:
+            return plan
+        others: list[Decision] = [decision for decision in plan.decisions if not isinstance(decision, Start)]
+        return Plan((*others, *moved), plan.wake_at)
+
+    def _moved(self, starts: list[Start], queue: Queue, snapshot: Snapshot) -> list[Start] | None:
+        """Starts of the same jobs where the flow puts them, None where it cannot place them all."""
+        state = self.flow.state(queue.only(np.array(sorted(start.job for start in starts))), snapshot)
+        outcome, _ = solve_gangs(state, np.arange(len(state.jobs)))
+        if not outcome.whole.all():
+            return None
+        node = dict(zip(state.jobs[outcome.job].tolist(), state.layout.nodes[outcome.node].tolist(), strict=True))
+        devices: dict[int, list[int]] = {job: [] for job in node}
+        for kind, owners in outcome.owner.items():
+            for task, owner in zip(outcome.sub_task[kind].tolist(), owners.tolist(), strict=True):
+                devices[int(state.jobs[outcome.job[task]])].append(owner)
+        moved = []
+        for start in starts:
+            job = snapshot.workload.job(start.job)
+            found = self.placement.place_at(job, node[start.job], tuple(sorted(devices[start.job])), snapshot)
+            if isinstance(found, Refusal):
+                return None
+            moved.append(Start(start.job, start.tasks, found))
+            snapshot = snapshot.with_started(start.job, found)
+        return moved

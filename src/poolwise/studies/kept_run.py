@@ -1,0 +1,170 @@
+"""Runs that stand in files: cells of a study's results, or a schedule that `poolwise simulate` wrote."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from io import BytesIO
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from poolwise.errors import InputError
+from poolwise.metrics import Outcomes, Status
+from poolwise.studies.cells import Parameter, digest
+
+SHOWN = 12
+"""Runs that an error lists."""
+_TIMES = ("id", "submit_ns", "start_ns", "end_ns")
+
+
+@dataclass(frozen=True, eq=False)
+class KeptRun:
+    """One setting under one or more seeds.
+
+    Attributes
+    ----------
+    parameters : what the study varied -> its value here, by the end of its path where that is enough
+    source : the folder or file
+    outcomes : seed -> what became of every job
+    warm_up : first submitted jobs that are not measured
+    times_only : only submissions, starts and ends of the jobs that ran are known
+    inputs : file -> SHA-256
+    """
+
+    parameters: Mapping[str, str]
+    source: Path
+    outcomes: Mapping[int, Outcomes]
+    warm_up: int
+    times_only: bool
+    inputs: Mapping[str, str]
+
+
+def read_runs(reference: str) -> list[KeptRun]:
+    """Read what is meant by FOLDER, FOLDER:SELECTION or SCHEDULE.csv.
+
+    A selection is a list of PATH=VALUE (the path's end will do), seed=N or beginnings of keys, separated by commas; all must
+    hold. Cells that differ in nothing but the seed are one run. Raises InputError where nothing fits.
+    """
+    path, selection = _split(reference)
+    if path.is_file():
+        if selection:
+            raise InputError(
+                "a file holds one run; there is nothing to select", file=path, field="RUN", remedy="give FILE alone"
+            )
+        return [_read_schedule(path)]
+    if not path.is_dir():
+        raise InputError("no such folder or file", file=path, field="RUN", remedy="give what `poolwise run --out` named")
+    return _read_folder(path, selection)
+
+
+def _split(reference: str) -> tuple[Path, list[str]]:
+    """Path and selection; a path with a colon in it goes first."""
+    if Path(reference).exists() or ":" not in reference:
+        return Path(reference), []
+    path, _, selection = reference.partition(":")
+    return Path(path), [part.strip() for part in selection.split(",") if part.strip()]
+
+
+def _read_folder(folder: Path, selection: list[str]) -> list[KeptRun]:
+    file = folder / "results.parquet"
+    try:
+        frame = pl.read_parquet(BytesIO(file.read_bytes()))
+    except FileNotFoundError as error:
+        raise InputError("these are no results of a study", file=file, remedy="give what `poolwise run --out` named") from error
+    except pl.exceptions.PolarsError as error:
+        raise InputError(f"cannot be read: {error}", file=file, remedy="run the study again") from error
+    varied = frame.columns[: frame.columns.index("seed")]  # they come first
+    rows = [row for row in frame.iter_rows(named=True) if all(_fits(row, varied, text) for text in selection)]
+    if not rows:
+        listed = [f"  {row['key'][:8]}  {_label(row, varied)} seed={row['seed']}" for row in frame.iter_rows(named=True)]
+        more = [f"  and {len(listed) - SHOWN} more"] if len(listed) > SHOWN else []
+        raise InputError(
+            f"no run fits {','.join(selection)}",
+            file=folder,
+            field="RUN",
+            remedy="\n".join(["there are:", *listed[:SHOWN], *more]),
+        )
+    groups: dict[str, list[dict[str, Any]]] = {}
+    for row in rows:
+        groups.setdefault(_label(row, varied), []).append(row)
+    return [_read_cells(folder, _parameters(cells[0], varied), cells) for cells in groups.values()]
+
+
+def _fits(row: Mapping[str, Any], varied: list[str], text: str) -> bool:
+    path, equals, value = text.partition("=")
+    if not equals:
+        return str(row["key"]).startswith(text)
+    return any((name == path or name.endswith(f".{path}")) and str(row[name]) == value for name in [*varied, "seed"])
+
+
+def _parameters(row: Mapping[str, Parameter], varied: list[str]) -> dict[str, str]:
+    ends = [name.rpartition(".")[2] for name in varied]
+    names = [end if ends.count(end) == 1 else name for name, end in zip(varied, ends, strict=True)]
+    return {short: str(row[name]) for short, name in zip(names, varied, strict=True)}
+
+
+def _label(row: Mapping[str, Parameter], varied: list[str]) -> str:
+    return " ".join(f"{name}={value}" for name, value in _parameters(row, varied).items())
+
+
+def _read_cells(folder: Path, parameters: dict[str, str], rows: list[dict[str, Any]]) -> KeptRun:
+    outcomes: dict[int, Outcomes] = {}
+    warm_up, inputs = 0, {}
+    for row in rows:
+        file = folder / "cells" / f"{row['key']}.parquet"
+        try:
+            content, facts = file.read_bytes(), json.loads(file.with_suffix(".json").read_bytes())
+            whole = digest(content) == facts["outcomes_sha256"]
+        except (FileNotFoundError, ValueError, KeyError, TypeError):
+            whole = False
+        if not whole:
+            raise InputError("the outcomes of this run are missing or damaged", file=file, remedy="run the study again")
+        outcomes[int(row["seed"])] = Outcomes.from_frame(pl.read_parquet(BytesIO(content)), facts["machine"])
+        warm_up = int(facts["inputs"]["warm_up"])
+        inputs[f"{row['key']}.parquet"] = digest(content)
+    return KeptRun(parameters, folder, outcomes, warm_up, False, inputs)
+
+
+def _read_schedule(path: Path) -> KeptRun:
+    """Read a schedule; what the file does not say (memory, other durations) is left empty, `times_only` says so."""
+    try:
+        content = path.read_bytes()
+        frame = pl.read_csv(BytesIO(content), columns=list(_TIMES)) if path.suffix == ".csv" else _parquet(content)
+    except pl.exceptions.PolarsError as error:
+        remedy = "give what `poolwise simulate --schedule` wrote"
+        raise InputError(f"this is no schedule: {str(error).splitlines()[0]}", file=path, field="RUN", remedy=remedy) from error
+    if wrong := [name for name in _TIMES if not frame[name].dtype.is_integer() or frame[name].null_count()]:
+        raise InputError("not whole numbers of ns", file=path, field=wrong[0], remedy="give what `poolwise simulate` wrote")
+    if frame["id"].n_unique() < len(frame):  # the tasks of a job run apart: it starts with the first, ends with the last
+        frame = frame.group_by("id", "submit_ns").agg(pl.min("start_ns"), pl.max("end_ns"))
+    frame = frame.sort("submit_ns", "id")
+    columns = {name: np.array(frame[name], dtype=np.int64) for name in _TIMES}
+    n, spent = len(frame), columns["end_ns"] - columns["start_ns"]
+    outcomes = Outcomes(
+        id=columns["id"],
+        submit=columns["submit_ns"],
+        start=columns["start_ns"],
+        end=columns["end_ns"],
+        duration=spent,
+        requested=spent.copy(),
+        nodes=np.ones(n, dtype=np.int64),
+        memory=np.zeros(n, dtype=np.int64),
+        nodes_held=np.zeros(n),
+        status=np.full(n, Status.FINISHED, dtype=np.uint8),
+        reason=("",) * n,
+        n_nodes=0,
+        whole_nodes=False,
+        local_memory=0,
+        node_memory=0,
+        pool_memory=0,
+        first_submit=int(columns["submit_ns"][0]) if n else 0,
+    )
+    return KeptRun({}, path, {0: outcomes}, 0, True, {path.name: digest(content)})
+
+
+def _parquet(content: bytes) -> pl.DataFrame:
+    return pl.read_parquet(BytesIO(content), columns=list(_TIMES))

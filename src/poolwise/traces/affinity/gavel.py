@@ -1,0 +1,73 @@
+"""Throughputs of DNN training jobs on three generations of GPUs, as an affinity table.
+
+Source: Narayanan et al. 2020, "Heterogeneity-Aware Cluster Scheduling Policies for Deep Learning Workloads" (Gavel), the
+measurements of its repository as CSV: gpu, consolidated, job_type, num_gpus, steps_per_s.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+from poolwise.errors import InputError
+from poolwise.registry import register
+from poolwise.traces.affinity.tables import OPERATIONS, UnitTables
+from poolwise.traces.table_checks import known_numbers, refuse, require
+from poolwise.traces.table_columns import columns_of_csv
+
+_COLUMNS = ("gpu", "consolidated", "job_type", "num_gpus", "steps_per_s")
+_BATCH = re.compile(r"\s*\(batch size (\d+)\)")
+
+
+@register("affinities", "gavel")
+@dataclass(frozen=True)
+class Gavel:
+    """Gavel's isolated throughputs: unit types k80, p100, v100; a task type a job type and batch size, resnet-18-b16.
+
+    A training step is a million operations, so that a rate is the steps per second of the file, digit for digit. A
+    throughput of 0 (out of memory) means that the unit cannot run the task.
+
+    Parameters
+    ----------
+    gpus
+        GPUs that a job has: a unit stands for so many.
+    consolidated
+        Whether they are in one server.
+    """
+
+    gpus: int = 1
+    consolidated: bool = True
+
+    def read(self, path: Path) -> UnitTables:
+        """Read gavel_isolated.csv."""
+        source = columns_of_csv(path)
+        require(source, _COLUMNS)
+        steps, gpus = known_numbers(source, "steps_per_s"), source.wholes("num_gpus")
+        refuse(source, "steps_per_s", ~(steps >= 0), "is no throughput")
+        together, units, jobs = (source.texts(name).tolist() for name in ("consolidated", "gpu", "job_type"))
+        rates: dict[str, dict[str, float]] = {}
+        for row, unit in enumerate(units):
+            if int(gpus[row]) == self.gpus and together[row] == ("yes" if self.consolidated else "no"):
+                known = rates.setdefault(unit, {})
+                if (task := task_name(jobs[row])) in known:
+                    raise source.error(row, "job_type", f"{task} on {unit} stands twice", "keep one row of each")
+                known[task] = float(steps[row])
+        if not rates:
+            sizes = ", ".join(map(str, sorted(set(gpus.tolist()))))
+            raise InputError(f"no rows of {self.gpus} GPUs", file=path, field="num_gpus", remedy=f"gpus: {sizes}")
+        where = "in one server" if self.consolidated else "spread over servers"
+        beside = "" if self.gpus == 1 else f", {self.gpus} GPUs {where} as one unit"
+        return UnitTables.of(
+            rates,
+            (
+                f"Gavel, isolated throughputs{beside}: a step is {OPERATIONS:,} operations, a rate is steps per second.",
+                "Narayanan et al., OSDI 2020; (c) 2020 Stanford Future Data Systems, MIT License.",
+                f"Rows: unit types 0 to 5 (none), then {', '.join(rates)}.",
+            ),
+        )
+
+
+def task_name(job_type: str) -> str:
+    """Write "ResNet-18 (batch size 16)" as the word resnet-18-b16."""
+    return _BATCH.sub(r"-b\1", job_type.strip()).lower().replace(" ", "-")

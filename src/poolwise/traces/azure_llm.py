@@ -1,0 +1,154 @@
+"""Requests of Azure's language model services (2023) as tasks: a prompt, and the tokens that follow.
+
+Source: Patel et al. 2024 (Splitwise), the published traces: TIMESTAMP, ContextTokens, GeneratedTokens.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from datetime import UTC
+from pathlib import Path
+
+import numpy as np
+
+from poolwise import catalog
+from poolwise.arrays import IntArray
+from poolwise.errors import InputError
+from poolwise.model import Machine, Workload
+from poolwise.performance.affinity import compute_times, rates
+from poolwise.registry import register
+from poolwise.traces import clock
+from poolwise.traces.affinity.splitwise import PROMPT, TOKEN
+from poolwise.traces.affinity.tables import OPERATIONS
+from poolwise.traces.format import TraceFormat
+from poolwise.traces.numbers import NotANumber, are_whole
+from poolwise.traces.selection import select
+from poolwise.traces.table_checks import refuse, require
+from poolwise.traces.table_columns import Source, columns_of_csv
+from poolwise.traces.text import beginning
+from poolwise.traces.vinesim.tasks import Tasks
+from poolwise.traces.vinesim.types import UNITS, Types
+from poolwise.traces.vinesim.workload import workload_of
+from poolwise.units import SECOND
+
+_COLUMNS = ("TIMESTAMP", "ContextTokens", "GeneratedTokens")
+_MOST = 2**24
+"""Tokens of a request."""
+
+
+@register("formats", "azure_llm")
+@dataclass(frozen=True)
+class AzureLLM(TraceFormat):
+    """Azure LLM inference trace, CSV (plain or gzip), for a machine of units with Splitwise's affinities.
+
+    A request is a job of two tasks that may run on different units. Its prompt takes as long as the next larger one that was
+    measured (task types prompt-128, prompt-256, ...). The prompt yields the first token; the others are a task of type
+    "token", which arrives when the prompt would end on the fastest idle unit, not when it does: dispatch knows no
+    dependencies. The cache that would travel between units is not counted. Requests beyond the largest prompt, and those
+    without tokens, are left out and counted.
+
+    Parameters
+    ----------
+    types
+        Table of type names: a file, or "catalog:NAME".
+    """
+
+    types: str = "catalog:splitwise-types.toml"
+
+    def recognises(self, path: Path) -> bool:
+        """Whether the header names what this trace has."""
+        header = beginning(path).partition(b"\n")[0].decode("utf-8-sig", "replace").strip()
+        return {*_COLUMNS} <= {*header.split(",")}
+
+    def read(self, path: Path, machine: Machine) -> Workload:
+        """Read requests as tasks; "parent" is the number of the request, so that a job's latency is that of both."""
+        kinds, sizes, token = self._kinds()
+        source = columns_of_csv(path)
+        require(source, _COLUMNS)
+        time, context, generated = _times(source), source.wholes("ContextTokens"), source.wholes("GeneratedTokens")
+        for name, column in (("ContextTokens", context), ("GeneratedTokens", generated)):
+            refuse(source, name, (column < 0) | (column > _MOST), f"is not between 0 and {_MOST}")
+        reasons = {
+            f"prompt of more than {sizes[-1]:,} tokens": context > sizes[-1],
+            "no tokens asked for or generated": (context == 0) | (generated == 0),
+        }
+        keep, excluded = select(reasons, path, "give a trace with requests that were measured")
+        order = np.flatnonzero(keep)[np.argsort(time[keep], kind="stable")]
+        arrival = time[order] - time[order[0]]
+        at = np.searchsorted(sizes, context[order])
+        prompt, size = kinds[at], sizes[at] * OPERATIONS
+        workload = _workload(arrival, prompt, size, (generated[order] - 1) * OPERATIONS, token, machine)
+        return replace(workload, excluded=excluded, name=path.name.removesuffix(".gz").removesuffix(".csv"))
+
+    def _kinds(self) -> tuple[IntArray, IntArray, int]:
+        """Task types of prompts, their sizes in tokens, ascending, and the task type of tokens."""
+        file = catalog.resolve("affinities", self.types)
+        names = Types.read(file).tasks
+        sizes = {
+            int(name.removeprefix(PROMPT)): k
+            for k, name in enumerate(names)
+            if name.startswith(PROMPT) and are_whole([name.removeprefix(PROMPT)])
+        }
+        if not sizes or TOKEN not in names:
+            raise InputError(
+                f"no task types {PROMPT}SIZE and {TOKEN}",
+                file=file,
+                field="task_types",
+                remedy="write the table with `poolwise affinity splitwise`",
+            )
+        ascending = sorted(sizes)
+        return np.array([sizes[size] for size in ascending]), np.array(ascending), names.index(TOKEN)
+
+
+def _workload(arrival: IntArray, prompt: IntArray, size: IntArray, rest: IntArray, token: int, machine: Machine) -> Workload:
+    """Two tasks a request, one where only the first token is asked for.
+
+    Parameters
+    ----------
+    arrival
+        (n,) ns.
+    prompt, size
+        (n,) task type and operations of the prompts.
+    rest
+        (n,) operations of the tokens after the first.
+    """
+    n = len(arrival)
+    best = rates(machine).max(axis=1, initial=0.0)
+    if not len(best) or int(max(token, prompt.max())) >= len(best) or not (best[prompt] > 0).all():
+        raise InputError(
+            "this machine has no units for prompts and tokens",
+            field="machine",
+            remedy="build it with a table of affinities from `poolwise affinity splitwise`",
+        )
+    later = arrival + compute_times(size.astype(np.float64), best[prompt])
+    more = rest > 0
+    request = np.concatenate([np.arange(n), np.flatnonzero(more)])
+    order = np.argsort(request, kind="stable")
+    columns = {
+        "kind": np.concatenate([prompt, np.full(int(more.sum()), token)])[order],
+        "operations": np.concatenate([size, rest[more]])[order],
+        "at": np.concatenate([arrival, later[more]])[order],
+    }
+    none = np.zeros(len(order), dtype=np.int64)
+    table = [columns["kind"], none, none, none, columns["operations"], none + UNITS.index("unspecified"), np.arange(len(order))]
+    workload = workload_of(Tasks.of(np.stack(table, axis=1)), machine, columns["at"])
+    parent = request[order][workload.attributes["parent"].astype(np.int64)]
+    return replace(workload, attributes={**workload.attributes, "parent": parent})
+
+
+def _times(source: Source) -> IntArray:
+    """(n_row,) ns since the first second of the trace."""
+    whole, fraction = [], []
+    for row, word in enumerate(source.texts("TIMESTAMP").tolist()):
+        seconds, _, digits = word.strip().partition(".")
+        if digits and not (digits.isascii() and digits.isdigit() and len(digits) <= 9):
+            raise source.error(row, "TIMESTAMP", f"'{word}' is not a time", "write such as 2023-11-16 18:15:46.6805900")
+        whole.append(seconds)
+        fraction.append(int(digits.ljust(9, "0")))
+    try:
+        found, _ = clock.seconds(whole, UTC)
+    except NotANumber as error:
+        remedy = "write such as 2023-11-16 18:15:46.6805900"
+        raise source.error(error.position, "TIMESTAMP", error.problem, remedy) from error
+    times: IntArray = (found - found.min()) * SECOND + np.array(fraction, dtype=np.int64)
+    return times

@@ -1,0 +1,119 @@
+"""Jobs with one device each, by profiles, on a machine part of whose cores long-running jobs hold at first.
+
+Source: Amaral et al., DRMaestro, "Trace-driven simulation configuration"; specs of the flow placement, "Simulation".
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from poolwise.arrays import FloatArray, IntArray
+from poolwise.draws import uniform
+from poolwise.model import Workload
+from poolwise.performance.device_profiles import read_profiles
+from poolwise.registry import register
+from poolwise.traces.generators.generator import Generator, at_least
+from poolwise.traces.generators.variates import exponential, normal
+from poolwise.units import SECOND
+
+WARM_UP = "warm-up"
+
+
+@register("generators", "device_jobs")
+@dataclass(frozen=True)
+class DeviceJobs(Generator):
+    """Poisson arrivals of single-task jobs, kinds alike likely, lognormal local times; before them pinned warm-up jobs.
+
+    Columns: requests cores, memory, a device under the name `device`, bandwidth (MB/s over the network, if the device is
+    remote); attributes kind, goal (ns; 0 for warm-up jobs) and pinned (owner number of a node, -1 for any). Warm-up jobs hold
+    cores only: all of the first half of the machines, or half of each machine.
+
+    Parameters
+    ----------
+    machines
+        Machines, the first owners of the machine that the jobs are for.
+    rate
+        Jobs a second.
+    warm_up_s
+        Seconds that the warm-up jobs run; 0 for none.
+    spread
+        Warm-up jobs hold half of the cores of every machine instead.
+    cores
+        Cores (hardware threads) of a machine.
+    profiles
+        Kinds of jobs: "catalog:NAME" or a CSV file.
+    device
+        Kind of device that a job asks for.
+    """
+
+    jobs: int = 512
+    seed: int = 0
+    machines: int = 16
+    rate: float = 16.0
+    warm_up_s: float = 700.0
+    spread: bool = False
+    cores: int = 160
+    profiles: str = "catalog:rodinia"
+    device: str = "gpu"
+
+    @property
+    def nodes(self) -> int:
+        """Shared nodes."""
+        return self.machines
+
+    def generate(self) -> Workload:
+        """Draw the jobs."""
+        at_least(1, jobs=self.jobs, machines=self.machines, cores=self.cores)
+        at_least(1e-9, rate=self.rate)
+        at_least(0, warm_up_s=self.warm_up_s)
+        known = list(read_profiles(self.profiles).values())
+        job = np.arange(self.jobs)
+        pick = np.minimum((uniform(self.seed, "device_jobs.kind", job) * len(known)).astype(np.int64), len(known) - 1)
+        gaps = exponential(self.seed, "device_jobs.gap", job) / self.rate
+        mean, spread = (np.array([getattr(p, name) for p in known])[pick] for name in ("local_s", "spread"))
+        seconds = lognormal(mean, spread, normal(self.seed, "device_jobs.time", job))
+        warm = self._warm_up()
+        n = len(warm)
+
+        def column(values: FloatArray | IntArray, before: int = 0) -> IntArray:
+            return np.concatenate([np.full(n, before), np.rint(values)]).astype(np.int64)
+
+        def of(name: str, scale: float = 1.0) -> FloatArray:
+            found: FloatArray = np.array([getattr(p, name) for p in known], dtype=np.float64)[pick] * scale
+            return found
+
+        cores = column(of("cores"))
+        cores[:n] = self.cores // 2 if self.spread else self.cores
+        held = round(self.warm_up_s * SECOND)
+        return Workload.of(
+            column(np.cumsum(gaps) * SECOND),
+            np.maximum(column(seconds * SECOND, held), 1),
+            requested=column(mean * SECOND, held),
+            requests={
+                "cores": cores,
+                "memory": column(of("memory_gib", 1024.0)),
+                self.device: column(np.ones(self.jobs)),
+                "bandwidth": column(of("link_mb_s")),
+            },
+            attributes={
+                "kind": np.concatenate([np.full(n, WARM_UP), np.array([p.kind for p in known])[pick]]),
+                "goal": column(of("goal_s", SECOND)),
+                "pinned": np.concatenate([warm, np.full(self.jobs, -1)]),
+            },
+            name=f"{self.jobs} jobs on {self.machines} machines",
+        )
+
+    def _warm_up(self) -> IntArray:
+        """Owner numbers of the machines that warm-up jobs hold."""
+        if not self.warm_up_s:
+            return np.zeros(0, dtype=np.int64)
+        return np.arange(self.machines if self.spread else self.machines // 2)
+
+
+def lognormal(mean: FloatArray, spread: FloatArray, score: FloatArray) -> FloatArray:
+    """(n,) lognormal variates of a mean and a spread (standard deviation over mean), from normal scores."""
+    variance = np.log1p(spread**2)
+    values: FloatArray = mean * np.exp(np.sqrt(variance) * score - variance / 2)
+    return values

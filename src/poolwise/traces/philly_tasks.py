@@ -1,0 +1,108 @@
+"""Philly's jobs as tasks for GPUs of several types: each is given a kind of training job that was measured on them.
+
+Sources: Jeon et al. 2019 (the jobs; `traces.philly`); Narayanan et al. 2020 (the kinds; `traces.affinity.gavel`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+
+from poolwise.arrays import FloatArray, IntArray
+from poolwise.draws import uniform
+from poolwise.errors import InputError, UnknownNameError
+from poolwise.model import Kind, Machine, Workload
+from poolwise.performance.affinity import rates
+from poolwise.registry import register
+from poolwise.traces.format import TraceFormat
+from poolwise.traces.philly import Philly
+from poolwise.traces.vinesim.tasks import LARGEST, Tasks
+from poolwise.traces.vinesim.types import UNITS
+from poolwise.traces.vinesim.workload import workload_of
+from poolwise.units import US
+
+
+@register("formats", "philly_tasks")
+@dataclass(frozen=True)
+class PhillyTasks(TraceFormat):
+    """Philly's jobs of one GPU, one task each, for a machine of units with affinities; named, never recognised.
+
+    Philly does not say what its jobs train. The kind of each is drawn uniformly from the task types that the reference unit
+    can run, by the seed and the job's row in the file; its operations are those that make it take, on the reference unit, as
+    long as it took. Both are assumptions. Jobs of several GPUs, whose tasks would have to start together, are left out and
+    counted.
+
+    Parameters
+    ----------
+    reference
+        Type of unit on which jobs take as long as in the log; the machine must have one.
+    seed
+        Of the kinds.
+    timezone
+        As in `traces.philly`.
+    """
+
+    reference: str = "p100"
+    seed: int = 0
+    timezone: str = "UTC"
+
+    def recognises(self, path: Path) -> bool:
+        """Never: the format `philly` does."""
+        return False
+
+    def read(self, path: Path, machine: Machine) -> Workload:
+        """Read jobs as tasks; raises InputError as `Philly` does, and where the machine lacks the reference unit."""
+        rate = self._reference(machine)
+        able = np.flatnonzero(rate > 0)
+        jobs = Philly(self.timezone).read(path, _one_gpu_each())
+        alone = np.flatnonzero(jobs.nodes == 1)
+        if not len(alone):
+            raise InputError("no job has one GPU", file=path, field="num_gpus", remedy="give a trace with such jobs")
+        kind = able[_number(self.seed, jobs.id[alone], len(able))]
+        operations = np.maximum(np.rint(jobs.duration[alone] / US * rate[kind]), 1.0)
+        if float(operations.max()) >= LARGEST:
+            raise InputError(
+                "a job has more than 2**53 operations", file=path, field="duration", remedy="give slower rates or shorter jobs"
+            )
+        none = np.zeros_like(alone)
+        columns = [
+            kind,
+            none,
+            none,
+            none,
+            operations.astype(np.int64),
+            none + UNITS.index("unspecified"),
+            none + jobs.id[alone],
+        ]
+        workload = workload_of(Tasks.of(np.stack(columns, axis=1)), machine, jobs.submit[alone] - jobs.submit[alone[0]])
+        left_out = {"more than one GPU": len(jobs) - len(alone)} if len(alone) < len(jobs) else {}
+        told = {name: count for name, count in jobs.repaired.items() if not name.startswith("requested time")}
+        return replace(workload, excluded={**jobs.excluded, **left_out}, repaired=told, name=jobs.name)
+
+    def _reference(self, machine: Machine) -> FloatArray:
+        """(n_task_type,) operations per microsecond of the reference unit."""
+        units = machine.of_kind(Kind.NODE).tolist()
+        found = next((unit for unit in units if machine.type[unit] == self.reference), None)
+        if found is None:
+            known = {machine.type[unit] for unit in units}
+            raise UnknownNameError.of("type of unit on this machine:", self.reference, known, field="reference")
+        rate: FloatArray = rates(machine)[:, found]
+        if not (rate > 0).any():
+            raise InputError(
+                f"'{self.reference}' can run nothing", field="reference", remedy="give the machine a table of affinities"
+            )
+        return rate
+
+
+def _number(seed: int, job: IntArray, count: int) -> IntArray:
+    """(n,) whole numbers below `count`, one for each job whatever the others are."""
+    drawn: IntArray = np.minimum(np.floor(count * uniform(seed, "philly.kind", job)), count - 1).astype(np.int64)
+    return drawn
+
+
+def _one_gpu_each() -> Machine:
+    """Machine on which a job takes as many nodes as it has GPUs."""
+    flat = Machine.of_racks(1, 1)
+    return replace(flat, per_node={**flat.per_node, "gpu": np.ones(1, dtype=np.int64)})

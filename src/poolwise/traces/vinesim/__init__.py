@@ -1,0 +1,39 @@
+"""The files of VineSim: deployments, traces, affinities, prices, power; and the machine and workload that they make.
+
+`load` reads a whole case; the parts are for programs that make their own.
+"""
+
+from poolwise.traces.vinesim.affinity import read_affinity, write_affinity
+from poolwise.traces.vinesim.arrivals import InterArrival
+from poolwise.traces.vinesim.case import Case, load
+from poolwise.traces.vinesim.costs import Power, read_power, read_prices, write_power, write_prices
+from poolwise.traces.vinesim.deployment import Deployment, read_deployment, write_deployment
+from poolwise.traces.vinesim.format import VineSim
+from poolwise.traces.vinesim.machine import Network, machine_of
+from poolwise.traces.vinesim.tasks import Tasks, read_tasks, write_tasks
+from poolwise.traces.vinesim.types import Types
+from poolwise.traces.vinesim.workload import workload_of
+
+__all__ = [
+    "Case",
+    "Deployment",
+    "InterArrival",
+    "Network",
+    "Power",
+    "Tasks",
+    "Types",
+    "VineSim",
+    "load",
+    "machine_of",
+    "read_affinity",
+    "read_deployment",
+    "read_power",
+    "read_prices",
+    "read_tasks",
+    "workload_of",
+    "write_affinity",
+    "write_deployment",
+    "write_power",
+    "write_prices",
+    "write_tasks",
+]

@@ -1,0 +1,76 @@
+"""Affinity tables: operations per microsecond of each unit type for each task type.
+
+Rows are unit types, columns task types, both in the order of their numbers, without a header; what is 0, `--` or missing
+cannot run. Source: VineSim, section 5.3.1; specs of the accelerators, "Model".
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from decimal import Decimal
+from pathlib import Path
+from typing import Literal, get_args
+
+import numpy as np
+
+from poolwise.arrays import FloatArray
+from poolwise.errors import UnknownNameError
+from poolwise.traces.numbers import write
+from poolwise.traces.text import write_text
+from poolwise.traces.vinesim.rows import ABSENT, Row, cells, rows, typed_rows
+from poolwise.traces.vinesim.types import Types
+
+Kind = Literal["absolute", "relative"]
+INT = 0
+"""Task type whose column is absolute in a relative table."""
+
+
+def check_kind(kind: str) -> None:
+    """Raise UnknownNameError unless a convention is known."""
+    if kind not in get_args(Kind):
+        raise UnknownNameError.of("convention", kind, get_args(Kind), field="affinity-kind")
+
+
+def read_affinity(path: Path, kind: Kind = "absolute", types: Types | None = None) -> FloatArray:
+    """(n_unit_type, n_task_type) operations per microsecond, 0 where a unit type cannot run a task type.
+
+    Parameters
+    ----------
+    kind
+        "absolute": every cell is operations per microsecond; "relative": column INT is, the others are factors of it.
+
+    Raises InputError with file, line and field: a foreign word, a negative number, more rows or columns than types, factors
+    of an INT rate that is not there.
+    """
+    check_kind(kind)
+    types = types if types is not None else Types()
+    table = typed_rows(path, types.units)
+    rates = np.zeros((len(types.units), len(types.tasks)))
+    for unit, row in enumerate(table):
+        values = cells(row, types.tasks, "task types")
+        rates[unit] = values if kind == "absolute" else _products(row, values, types)
+    return rates
+
+
+def _products(row: Row, values: FloatArray, types: Types) -> FloatArray:
+    """Rates from a row of factors: products of the decimal numbers as they are written, rounded once."""
+    if values[INT] == 0 and values.any():
+        raise row.refuse(types.tasks[INT], "factors of an INT rate that is not there", "write the INT rate of this unit type")
+    factors = [Decimal(word) if word != ABSENT else Decimal(0) for word in row.words]
+    for k in range(1, len(factors)):
+        values[k] = float(factors[k] * factors[INT])
+        if not math.isfinite(values[k]):
+            raise row.refuse(types.tasks[k], "the product with the INT rate is too large", "write a smaller factor")
+    return values
+
+
+def columns(path: Path) -> int:
+    """Task types that an affinity table has columns for: a power table has one more."""
+    return max(len(row.words) for row in rows(path))
+
+
+def write_affinity(rates: FloatArray, path: Path, comments: Sequence[str] = ()) -> None:
+    """Write (n_unit_type, n_task_type) operations per microsecond as an absolute table, whole or not at all."""
+    heading = "".join(f"# {comment}\n" for comment in comments)
+    write_text(path, heading + "".join(" ".join(write(v) if v > 0 else ABSENT for v in row) + "\n" for row in rates.tolist()))

@@ -1,0 +1,116 @@
+"""A case: a deployment, a trace, an affinity table and how jobs arrive, read together."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from poolwise.arrays import FloatArray
+from poolwise.model import Machine, Workload
+from poolwise.performance.affinity import Affinity
+from poolwise.performance.combined import Combined
+from poolwise.performance.fetching import Fetching
+from poolwise.performance.network_sharing import NetworkSharing
+from poolwise.performance.transfer import Transfer
+from poolwise.traces.vinesim import affinity as tables
+from poolwise.traces.vinesim.arrivals import InterArrival
+from poolwise.traces.vinesim.contended import with_fetching
+from poolwise.traces.vinesim.costs import Power, read_power, read_prices
+from poolwise.traces.vinesim.deployment import Deployment, read_deployment
+from poolwise.traces.vinesim.machine import Network, machine_of
+from poolwise.traces.vinesim.tasks import Tasks, read_tasks
+from poolwise.traces.vinesim.types import Types
+from poolwise.traces.vinesim.workload import workload_of
+
+
+@dataclass(frozen=True, eq=False)
+class Case:
+    """What a simulation of tasks on units needs.
+
+    Attributes
+    ----------
+    machine, workload : see `machine_of` and `workload_of`
+    model : how long tasks take: affinity and transfers
+    estimate : what the scheduler believes: the same, uncontended
+    """
+
+    machine: Machine
+    workload: Workload
+    model: Combined
+    estimate: Combined
+
+    @classmethod
+    def of(
+        cls,
+        deployment: Deployment,
+        tasks: Tasks,
+        affinity: FloatArray,
+        inter_arrival: str | float | InterArrival = 0,
+        *,
+        prices: FloatArray | None = None,
+        power: Power | None = None,
+        network: Network | None = None,
+        types: Types | None = None,
+        contended: bool = False,
+        seed: int = 0,
+        name: str = "deployment",
+        trace: str = "trace",
+    ) -> Case:
+        """Put a case together from its parts.
+
+        Parameters
+        ----------
+        inter_arrival
+            As `InterArrival.parse` reads it.
+        network
+            If not given, that of the paper, or with `contended` one whose uplinks are as fast as its ports.
+        contended
+            Whether transfers share the links, max-min fairly, or each has them to itself.
+        seed
+            Of a distribution of arrivals.
+
+        Raises InputError.
+        """
+        network = network if network is not None else Network(uplink=Network.port) if contended else Network()
+        gaps = inter_arrival if isinstance(inter_arrival, InterArrival) else InterArrival.parse(inter_arrival)
+        machine = machine_of(
+            deployment, affinity, tasks.places, prices=prices, power=power, types=types, network=network, name=name
+        )
+        workload = workload_of(tasks, machine, gaps.times(int(tasks.first_of_job.sum()), seed), trace)
+        alone = Combined((Affinity(), Transfer()))
+        if not contended:
+            return cls(machine, workload, alone, alone)
+        shared = Combined((Affinity(), NetworkSharing(), Fetching()))
+        return cls(machine, with_fetching(workload, machine), shared, alone)
+
+
+def load(
+    trace: Path,
+    deployment: Path,
+    affinity: Path,
+    inter_arrival: str | float = 0,
+    *,
+    affinity_kind: tables.Kind = "absolute",
+    prices: Path | None = None,
+    power: Path | None = None,
+    types: Path | None = None,
+    network: Network | None = None,
+    contended: bool = False,
+    seed: int = 0,
+) -> Case:
+    """Read a case from its files; raises InputError with file, line and field."""
+    names = Types.read(types) if types is not None else Types()
+    return Case.of(
+        read_deployment(deployment, names),
+        read_tasks(trace, names),
+        tables.read_affinity(affinity, affinity_kind, names),
+        inter_arrival,
+        prices=None if prices is None else read_prices(prices, names),
+        power=None if power is None else read_power(power, names, tables.columns(affinity)),
+        network=network,
+        types=names,
+        contended=contended,
+        seed=seed,
+        name=deployment.stem,
+        trace=trace.stem,
+    )

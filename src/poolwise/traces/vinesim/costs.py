@@ -1,0 +1,74 @@
+"""What units cost to buy and to run: price lists and power tables, one row a unit type in the order of the numbers.
+
+Source: VineSim, sections 4.4 and 5.2.2; specs of the accelerators, "Files".
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from poolwise.arrays import FloatArray
+from poolwise.traces.numbers import write
+from poolwise.traces.text import write_text
+from poolwise.traces.vinesim.rows import ABSENT, cells, typed_rows
+from poolwise.traces.vinesim.types import Types
+
+
+@dataclass(frozen=True, eq=False)
+class Power:
+    """Watts of each unit type.
+
+    Attributes
+    ----------
+    busy : (n_unit_type, n_task_type) W while a task of the type is there, its data's way included; NaN where not given
+    idle : (n_unit_type,) W; NaN for types without a row
+    """
+
+    busy: FloatArray
+    idle: FloatArray
+
+
+def read_prices(path: Path, types: Types | None = None) -> FloatArray:
+    """(n_unit_type,) cost of purchase, NaN for types beyond the last row; raises InputError with file, line and field."""
+    types = types if types is not None else Types()
+    table = typed_rows(path, types.units, ("price",))
+    prices = np.full(len(types.units), np.nan)
+    prices[: len(table)] = [row.number(0, "price") for row in table]
+    return prices
+
+
+def write_prices(prices: FloatArray, path: Path) -> None:
+    """Write (n_unit_type,) prices, NaN from some type on, whole or not at all."""
+    write_text(path, "".join(f"{write(value)}\n" for value in prices[~np.isnan(prices)].tolist()))
+
+
+def read_power(path: Path, types: Types | None = None, columns: int | None = None) -> Power:
+    """Read a power table: a column a task type, then idle watts, 0 where left out.
+
+    Parameters
+    ----------
+    columns
+        Task types that there are columns for, as in the affinity table beside it; all if not given.
+
+    Raises InputError with file, line and field.
+    """
+    types = types if types is not None else Types()
+    tasks = types.tasks[:columns]
+    busy, idle = np.full((len(types.units), len(types.tasks)), np.nan), np.full(len(types.units), np.nan)
+    for unit, row in enumerate(typed_rows(path, types.units)):
+        watts = cells(row, (*tasks, "idle"), "task types and idle", np.nan)
+        busy[unit, : len(tasks)], idle[unit] = watts[:-1], np.nan_to_num(watts[-1])
+    return Power(busy, idle)
+
+
+def write_power(power: Power, path: Path, comments: Sequence[str] = ()) -> None:
+    """Write a power table with its column of idle watts, whole or not at all."""
+    heading = "".join(f"# {comment}\n" for comment in comments)
+    table = np.concatenate([power.busy, power.idle[:, None]], axis=1)[~np.isnan(power.idle)]
+    words = ((ABSENT if math.isnan(value) else write(value) for value in row) for row in table.tolist())
+    write_text(path, heading + "".join(" ".join(row) + "\n" for row in words))

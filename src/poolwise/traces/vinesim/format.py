@@ -1,0 +1,52 @@
+"""VineSim traces as a trace format."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from poolwise import catalog
+from poolwise.model import Machine, Workload
+from poolwise.registry import register
+from poolwise.traces.numbers import are_whole
+from poolwise.traces.text import beginning
+from poolwise.traces.vinesim.arrivals import InterArrival
+from poolwise.traces.vinesim.tasks import FIELDS, read_tasks
+from poolwise.traces.vinesim.types import Types
+from poolwise.traces.vinesim.workload import workload_of
+
+
+@register("formats", "vinesim")
+@dataclass(frozen=True)
+class VineSim:
+    """VineSim trace: a row a task (type, data size and place, operations, preferred unit type, job).
+
+    The machine must come from a deployment with affinities (`traces.vinesim.machine_of`).
+
+    Parameters
+    ----------
+    inter_arrival
+        Time between jobs: "7us", "exponential(7us)", "uniform(1us, 13us)"; a bare number is microseconds.
+    seed
+        Of a distribution.
+    types
+        TOML table with further names of types, or "catalog:NAME".
+    """
+
+    inter_arrival: str | float = 0
+    seed: int = 0
+    types: str | None = None
+
+    def read(self, path: Path, machine: Machine) -> Workload:
+        """Read a trace as a workload; raises InputError with file, line and field."""
+        types = Types.read(catalog.resolve("affinities", self.types)) if self.types is not None else Types()
+        tasks = read_tasks(path, types)
+        arrivals = InterArrival.parse(self.inter_arrival).times(int(tasks.first_of_job.sum()), self.seed)
+        return workload_of(tasks, machine, arrivals, path.name.removesuffix(".gz").rpartition(".")[0] or path.name)
+
+    def recognises(self, path: Path) -> bool:
+        """Whether the first row is seven whole numbers."""
+        for line in beginning(path).decode("utf-8", "replace").split("\n"):
+            if words := line.partition("#")[0].split():
+                return len(words) == len(FIELDS) and are_whole(words)
+        return False

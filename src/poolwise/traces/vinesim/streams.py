@@ -1,0 +1,84 @@
+"""Streams of jobs that share the units: latency-critical ones beside batch, each stream with its own arrivals.
+
+Source: VineSim, section 9, names the mix as future work; what a stream may be is ours.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from poolwise.arrays import IntArray
+from poolwise.draws import uniform
+from poolwise.model import Machine, Workload
+from poolwise.traces.vinesim.arrivals import InterArrival
+from poolwise.traces.vinesim.tasks import Tasks
+from poolwise.traces.vinesim.types import UNITS
+from poolwise.traces.vinesim.workload import workload_of
+
+NEVER = 2**62
+"""Deadline, ns, of jobs that have none."""
+
+
+@dataclass(frozen=True)
+class Stream:
+    """Jobs of one kind.
+
+    Attributes
+    ----------
+    name : what results call them
+    jobs : how many
+    task_type : number of their task type
+    operations : of a task
+    gaps : time between their arrivals
+    least, most : tasks of a job, drawn uniformly
+    priority : class, 0 the most urgent
+    slack : deadline of a job, in times what a task takes on the fastest unit, after its arrival; None for no deadline
+    """
+
+    name: str
+    jobs: int
+    task_type: int
+    operations: int
+    gaps: InterArrival
+    least: int = 1
+    most: int = 1
+    priority: int = 0
+    slack: float | None = None
+
+
+def streams_workload(streams: Sequence[Stream], machine: Machine, seed: int = 0) -> Workload:
+    """Draw the streams and put them together by arrival; each is drawn independently of the others.
+
+    Columns beside those of `workload_of`: "stream" (number), "class", "deadline" (ns; `NEVER` for jobs that have none). A job
+    is a row, and "parent" its number.
+    Raises InputError for tasks that no unit can run.
+    """
+    parts = [_jobs(stream, seed * len(streams) + k) for k, stream in enumerate(streams)]
+    stream = np.repeat(np.arange(len(streams)), [len(sizes) for sizes, _ in parts])
+    sizes, arrivals = (np.concatenate(column) for column in zip(*parts, strict=True))
+    job = np.repeat(np.arange(len(stream)), sizes)
+    none = np.zeros_like(job)
+    kinds, operations = (np.array([getattr(s, name) for s in streams]) for name in ("task_type", "operations"))
+    columns = [kinds[stream[job]], none, none, none, operations[stream[job]], none + UNITS.index("unspecified"), job]
+    workload = workload_of(Tasks.of(np.stack(columns, axis=1)), machine, arrivals, "streams")
+    of = stream[workload.attributes["parent"].astype(np.int64)]  # a job is one row: its tasks are alike
+    slack = np.array([np.nan if s.slack is None else s.slack for s in streams])[of]
+    wait = np.ceil(np.nan_to_num(slack) * workload.duration).astype(np.int64)
+    more = {
+        "parent": np.arange(len(workload)),
+        "stream": of,
+        "class": np.array([s.priority for s in streams])[of],
+        "deadline": np.where(np.isnan(slack), NEVER, workload.submit + wait),
+    }
+    return replace(workload, attributes={**workload.attributes, **more})
+
+
+def _jobs(stream: Stream, seed: int) -> tuple[IntArray, IntArray]:
+    """(jobs,) tasks of each job, and its arrival, ns."""
+    job = np.arange(stream.jobs)
+    span = stream.most - stream.least + 1
+    sizes = stream.least + np.minimum(np.floor(span * uniform(seed, "stream.size", job)), span - 1).astype(np.int64)
+    return sizes, stream.gaps.times(stream.jobs, seed)

@@ -1,0 +1,81 @@
+"""From tasks to a workload: one row for each stretch of like tasks of a job."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from poolwise.arrays import IntArray
+from poolwise.errors import InputError
+from poolwise.model import Machine, Workload
+from poolwise.performance.affinity import compute_times, rates
+from poolwise.performance.transfer import places
+from poolwise.traces.vinesim.tasks import FIELDS, Tasks
+
+_COLUMNS = tuple(name for name in FIELDS if name != "parent_job_id")
+
+
+def workload_of(tasks: Tasks, machine: Machine, arrivals: IntArray, name: str = "trace") -> Workload:
+    """Build the workload of a trace on a machine that `machine_of` has built.
+
+    A row is a stretch of tasks of one job that are alike in every field, so that a job whose tasks have their data at several
+    places has several rows. Columns: those of the trace, "parent" (number of the job, from 0, in the order of the file) and
+    "parent_job_id". The duration is that on the fastest unit of the machine.
+
+    Parameters
+    ----------
+    arrivals
+        (n_job,) ns.
+
+    Raises InputError for a task that no unit can run, and for data at a place that is not on the network.
+    """
+    job = np.cumsum(tasks.first_of_job) - 1
+    begins = tasks.first_of_job.copy()
+    begins[1:] |= (tasks.table[1:] != tasks.table[:-1]).any(axis=1)
+    first = np.flatnonzero(begins)
+    counts = np.diff(np.append(first, len(tasks)))
+    columns = {field: tasks.column(field)[first] for field in _COLUMNS}
+    _check_places(tasks, machine)
+    duration = _fastest(columns["task_type"], columns["operations"], machine)
+    idle = int(counts[columns["operations"] == 0].sum())
+    return Workload.of(
+        arrivals[job[first]],
+        duration,
+        id=np.arange(len(first), dtype=np.int64),
+        tasks=counts,
+        requests={"slots": np.ones(len(first), dtype=np.int64)},
+        attributes={**columns, "parent": job[first], "parent_job_id": tasks.column("parent_job_id")[first]},
+        repaired={"task without operations, taken as 1 ns": idle} if idle else {},
+        name=name,
+    )
+
+
+def _fastest(kinds: IntArray, operations: IntArray, machine: Machine) -> IntArray:
+    """(n_row,) ns on the fastest unit."""
+    table = rates(machine)
+    if not len(table):
+        raise InputError(
+            f"the units of machine '{machine.name}' have no affinities",
+            field="affinity",
+            remedy="build the machine of a deployment and an affinity table (traces.vinesim)",
+        )
+    best = table.max(axis=1)
+    missing = (kinds >= len(best)) | (best[np.minimum(kinds, len(best) - 1)] <= 0)
+    if missing.any():
+        kind = int(kinds[int(np.argmax(missing))])
+        raise InputError(
+            f"no unit of '{machine.name}' can run tasks of type {kind}",
+            field="task_type",
+            remedy="deploy a unit with an affinity for it, or leave its jobs out",
+        )
+    return compute_times(operations.astype(np.float64), best[kinds])
+
+
+def _check_places(tasks: Tasks, machine: Machine) -> None:
+    known = places(machine)
+    for x, y in tasks.places:
+        if (x, y) not in known:
+            raise InputError(
+                f"data lie at x = {x}, y = {y}, where nothing is on the network",
+                field="data_x",
+                remedy="build the machine with the places of the trace's data",
+            )

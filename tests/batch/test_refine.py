@@ -1,0 +1,84 @@
+"""Column generation and what is packed from it: bounds that are bounds, parts that are parts."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from batch.strategies import brute_force, problems, set_cost
+from poolwise.batch import place, refine
+from poolwise.batch.check import check
+from poolwise.batch.columns import choose_whole, dive, generate_columns
+from poolwise.batch.costs import costs_of, part_of
+from poolwise.batch.effort import Effort
+from poolwise.batch.method import Limit
+from poolwise.batch.place import Place
+from poolwise.batch.relaxation import linear_bound
+from poolwise.batch.search import Guide, fit, most_items, rebuild
+
+
+@settings(max_examples=40, deadline=None)
+@given(problems(most=5, modules=4))
+def test_the_configuration_bound_lies_between_the_linear_program_and_the_optimum(problem):
+    best = brute_force(problem)
+    costs = costs_of(problem)
+    start, _ = fit(costs, Guide.of(costs))
+    if best is None or start.left:
+        return
+    found = generate_columns(costs, problem.remote, Guide.of(costs), start, 1e9, lambda: False)
+    assert found.closed
+    assert linear_bound(problem, fixed=False) - 1e-4 <= found.bound <= best.objective + 1e-6
+    for packing in (dive(found, lambda: False), dive(found, lambda: False, 1), choose_whole(found, start, 5.0)):
+        if packing is not None and not packing.left:
+            assert rebuild(costs, packing, most_items(costs)).where.min() >= 0
+
+
+@settings(max_examples=40, deadline=None)
+@given(problems(most=7, modules=4), st.data())
+def test_a_part_costs_what_it_costs_alone(problem, data):
+    n = len(problem.batch)
+    rows = np.array(sorted(data.draw(st.sets(st.integers(0, n - 1), min_size=1))))
+    some = np.array(sorted(data.draw(st.sets(st.integers(0, len(rows) - 1), min_size=1))))
+    costs = costs_of(problem)
+    part = part_of(costs, rows, problem.groups.count)
+    for g in range(len(problem.groups)):
+        assert set_cost(part, g, some) == pytest.approx(set_cost(costs, g, rows[some]), abs=1e-12)
+        for w in range(len(rows)):
+            assert (part.owner[g, part.rank[g, w]] == w).all()
+
+
+@settings(max_examples=25, deadline=None)
+@given(problems(most=8, modules=6))
+def test_a_large_batch_is_packed_part_by_part_and_never_for_the_worse(problem):
+    whole = Place(guard=False, pace=0.1).solve(problem, Limit(1.0))
+    patched = pytest.MonkeyPatch()
+    with patched.context() as patch:
+        patch.setattr(place, "LARGE", 2)
+        patch.setattr(refine, "PART", 3)
+        parts = Place(guard=False, pace=0.1).solve(problem, Limit(1.0))
+        search_only = replace(problem)
+        patch.setattr(place, "refine_parts", lambda costs, remote, packing, effort: packing)
+        before = Place(guard=False, pace=0.1).solve(search_only, Limit(1.0))
+    assert parts.dropped == before.dropped
+    assert check(problem, parts.assignment, partial=True).valid
+    assert parts.objective <= before.objective + 1e-9
+    if not parts.dropped and not whole.dropped and len(problem.batch) > 2:
+        assert parts.bound_of == "DWLP (linear program)"
+        assert parts.bound <= whole.objective + 1e-6
+
+
+def test_the_clock_cuts_only_with_the_guard_and_says_so():
+    problem = place.example()
+    late = Limit(1e-9)
+    assert Place().solve(problem, late).notes == (place.CUT,)
+    assert Place(guard=False).solve(problem, late).notes == ()
+    assert check(problem, Place().solve(problem, late).assignment).valid
+
+
+def test_effort_follows_the_limit_and_has_ends():
+    short, long = Effort(Limit(1e-3)), Effort(Limit(1e3))
+    assert (short.moves, short.exchanges, short.dives, short.whole) == (200, 3, 1, False)
+    assert (long.moves, long.exchanges, long.dives, long.whole) == (400_000, 20, 60, True)
+    assert Effort(Limit(2.0), pace=0.5).arithmetic == Effort(Limit(1.0)).arithmetic

@@ -1,0 +1,17 @@
+"""`poolwise compile`."""
+
+from pathlib import Path
+
+import poolwise.kernels
+from poolwise.cli import app as cli
+from poolwise.cli.compile import families
+
+
+def test_every_family_of_kernels_is_loaded(capsys):
+    cli._discover()
+    folders = [path for path in Path(poolwise.kernels.__file__).parent.iterdir() if (path / "__init__.py").is_file()]
+    assert len(families()) == len(folders)
+    assert cli.run(["compile"]) == 0
+    out = capsys.readouterr().out
+    assert all(f"{name}: " in out for name in families())
+    assert "all kernels: " in out

@@ -1,0 +1,115 @@
+"""`poolwise simulate --format vinesim`."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from poolwise.cli import app as cli_app
+from poolwise.cli.app import run
+
+FILES = {
+    "deployment.txt": "# two of each\n0 0 0\n0 0 1\ngpu 1 0\n2 1 1\n",
+    "affinity.txt": "100000 0.6 0.6\n--\n1200000 0.01 1\n",
+    "prices.txt": "300\n100\n2000\n",
+    "power.txt": "100 90 90 30\n--\n250 240 240 60\n",
+    "trace.txt": "".join(f"2 0 0 0 3000000 2 {job}\n" for job in range(6) for _ in range(2)),
+}
+
+
+@pytest.fixture(scope="module", autouse=True)
+def commands() -> None:
+    cli_app._discover()
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    for name, text in FILES.items():
+        (tmp_path / name).write_text(text, encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def words(*more: str, without: str = "") -> list[str]:
+    options = {
+        "--format": "vinesim",
+        "--machine": "deployment.txt",
+        "--affinity": "affinity.txt",
+        "--affinity-kind": "relative",
+        "--placement": "high",
+        "--inter-arrival": "7us",
+    }
+    options.pop(without, None)
+    return ["simulate", "trace.txt", *(word for pair in options.items() for word in pair), *more]
+
+
+def test_the_command_of_the_issue(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(words("--prices", "prices.txt", "--power", "power.txt", "--sample", "10us", "--json")) == 0
+    content: dict[str, Any] = json.loads(capsys.readouterr().out)
+    assert content["job_latency_us"] == {"count": 6, "mean": 2.5, "p50": 2.5, "p99": 2.5, "p99_9": 2.5}
+    assert (content["jobs"], content["tasks"], content["makespan_us"]) == (6, 12, 37.5)
+    assert content["utilization"]["by_type"] == {"cpu-intel": 0.0, "gpu": pytest.approx(6 * 2.5 / 37.5)}
+    assert len(content["utilization"]["per_unit"]) == 4
+    assert content["purchase_cost"] == 4600
+    assert content["energy_j"] == pytest.approx(((60 + 120) * 37.5 + 2 * 180 * 15) * 1e-6)
+    assert content["series"]["begin_us"] == [0, 10, 20, 30]
+    assert (content["engine"], content["waiting"]) == ("compiled", 0)
+    assert set(content["provenance"]["inputs"]) == set(FILES)
+
+
+def test_a_table_for_the_eye(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(words("--prices", "prices.txt")) == 0
+    assert "6 jobs of 12 tasks in 37.5 us" in capsys.readouterr().out
+
+
+def test_settings_of_the_placement(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Three tasks that prefer one of two GPUs: the third waits for one, or takes a CPU."""
+    (folder / "trace.txt").write_text("2 0 0 0 3000000 2 0\n" * 3, encoding="utf-8")
+    found = []
+    for setting in ("reading=only", "reading=first"):
+        assert run(words("--placement", "pref", "--set", setting, "--json", without="--placement")) == 0
+        found.append(json.loads(capsys.readouterr().out)["makespan_us"])
+    assert found == [5.0, 50.0]
+
+
+def test_files_of_every_run_and_of_the_whole(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(words("--schedule", "runs.csv", "--timeline", "runs.json", "--engine", "reference", "--json")) == 0
+    lines = (folder / "runs.csv").read_text(encoding="utf-8").splitlines()
+    assert lines[:2] == ["id,submit_ns,start_ns,end_ns,placement", "0,0,0,2500,gpu2:slots=1"] and len(lines) == 13
+    assert (folder / "runs.json").is_file()
+    assert json.loads(capsys.readouterr().out)["engine"] == "reference"
+
+
+def test_contention(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (folder / "trace.txt").write_text("2 1000000 0 0 3000000 2 0\n", encoding="utf-8")
+    found = {}
+    for more in ((), ("--contended",)):
+        assert run(words(*more, "--json")) == 0
+        found[more] = json.loads(capsys.readouterr().out)["response_us"]["mean"]
+    assert found == {(): 8003.1, ("--contended",): 803.1}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (words(without="--affinity"), "--affinity is missing"),
+        (words(without="--machine"), "--machine is missing"),
+        (words(without="--inter-arrival"), "--inter-arrival is missing"),
+        (words("--order", "fcfs"), "--order does not apply"),
+        (words("--processors", "4"), "--processors does not apply"),
+        (words("--sample", "often"), "not a sampling interval"),
+        (words("--set", "tie=coin"), "unknown tie rule 'coin'"),
+        (words("--set", "ties=order"), "its settings: tie"),
+        (words("--placement", "racks"), "does not place single tasks on units"),
+        (words("--placement", "hihg"), "did you mean 'high'?"),
+        (words("--inter-arrival", "7 parsecs"), "not a time between arrivals"),
+        (words("--affinity-kind", "percent"), "unknown convention 'percent'"),
+        (words("--prices", "nowhere.txt"), "no such file"),
+        (words(without="--format"), "--affinity needs --format vinesim"),
+    ],
+)
+def test_what_cannot_be_run_says_so(folder: Path, capsys: pytest.CaptureFixture[str], arguments: list[str], said: str) -> None:
+    assert run(arguments) == 2
+    streams = capsys.readouterr()
+    assert said in " ".join(streams.err.split()) and not streams.out

@@ -1,0 +1,93 @@
+"""Compiled dispatch against the reference engine, byte for byte."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from poolwise.engine import Disturbance, dispatch, simulate
+from poolwise.errors import InputError
+from poolwise.performance.affinity import Affinity
+from poolwise.performance.ideal import Ideal
+from poolwise.performance.transfer import Transfer
+from poolwise.schedulers.dispatch import Dispatch
+from poolwise.traces import vinesim
+from random_dispatch import POLICIES, TIERED, policy_of, study
+
+sys.path.insert(0, str(Path(__file__).parent))  # tests are imported one by one, not as packages
+from random_studies import difference
+
+
+def compare(seed: int, most: int = 60) -> None:
+    """All tiered policies on one random study."""
+    case = study(seed, most).case(network=vinesim.Network(port=1250, uplink=100 + seed % 3))
+    truth = [case.model, case.model, Affinity(), Ideal(), Transfer(local=seed % 5)][seed % 5]
+    for entry in TIERED:
+        scheduler = Dispatch(policy_of(entry))
+        runs = [
+            simulate(case.machine, case.workload, scheduler, truth=truth, seed=seed, engine=engine).schedule
+            for engine in ("reference", "compiled")
+        ]
+        assert difference(*runs) == "", (seed, entry)
+
+
+@pytest.mark.parametrize("block", range(4))
+def test_random_studies(block: int) -> None:
+    for seed in range(6 * block, 6 * block + 6):
+        compare(seed)
+
+
+def test_random_studies_without_compiling() -> None:
+    """The kernels are plain Python as well: with the compiler off they do the same."""
+    script = "from test_dispatch_engines import compare\nfor seed in range(100, 108): compare(seed, 40)\n"
+    here = Path(__file__).parent
+    path = f"{here}{os.pathsep}{here.parent}"
+    environment = {**os.environ, "NUMBA_DISABLE_JIT": "1", "PYTHONPATH": path, "PYTHONWARNINGS": "ignore"}
+    subprocess.run([sys.executable, "-c", script], check=True, env=environment)
+
+
+def test_many_tasks_on_many_units() -> None:
+    """Four hundred units of two types in ten racks, overloaded, with data: 500 tasks."""
+    g = np.random.default_rng(0)
+    rates = np.zeros((6, 7))
+    rates[0, :2], rates[2, :2] = (60_000, 60_000), (12_000, 1_200_000)
+    units = [(2 * int(g.integers(2)), k // 40, k % 40 // 2) for k in range(400)]
+    rows = [(int(k % 7 == 0), 1000 * (k % 3), k % 2, k % 5, 10**6 * (1 + k % 4), 5, k) for k in range(500)]
+    case = vinesim.Case.of(vinesim.Deployment.of(units), vinesim.Tasks.of(rows), rates, "20ns")
+    for entry in (("flat", {}), ("high", {}), ("closer_to_data", {"tie": "random"})):
+        runs = [
+            simulate(case.machine, case.workload, Dispatch(policy_of(entry)), truth=case.model, engine=engine).schedule
+            for engine in ("reference", "compiled")
+        ]
+        assert difference(*runs) == "", entry
+
+
+def test_auto_takes_the_kernel_where_there_is_one() -> None:
+    case = study(2).case()
+    shared = study(2).case(contended=True)
+    for entry in POLICIES:
+        scheduler = Dispatch(policy_of(entry))
+        assert simulate(case.machine, case.workload, scheduler, truth=case.model).engine == (
+            "compiled" if entry in TIERED else "reference"
+        )
+        result = simulate(shared.machine, shared.workload, scheduler, truth=shared.model, estimate=shared.estimate)
+        assert result.engine == "reference"
+    lost = [Disturbance(5, 0, 0, -1), Disturbance(9, 0, 0, 1)]
+    assert simulate(case.machine, case.workload, Dispatch(), truth=case.model, disturbances=lost).engine == "reference"
+    with pytest.raises(InputError, match="no kernel runs this: placement Delay has no kernel"):
+        simulate(case.machine, case.workload, Dispatch(policy_of(("delay", {}))), truth=case.model, engine="compiled")
+
+
+def test_a_network_of_unequal_ports_is_left_to_the_reference() -> None:
+    case = study(2).case()
+    capacity = case.machine.capacity.copy()
+    port = case.machine.owners.index("port.0.0")
+    capacity[port, case.machine.resource("bandwidth")] = 7
+    machine = case.machine.with_capacity(capacity)
+    assert "equal ports" in dispatch.unsupported(machine, case.workload, Dispatch(), case.model)
+    assert not dispatch.unsupported(machine, case.workload, Dispatch(), Affinity())

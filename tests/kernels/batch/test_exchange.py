@@ -1,0 +1,46 @@
+"""Exchanges against every permutation, and what they promise: never worse, nothing lost."""
+
+from itertools import permutations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from batch.strategies import problems, set_cost
+from poolwise.batch.costs import costs_of
+from poolwise.batch.search import Guide, exchange_all, fit
+from poolwise.kernels.batch.exchange import BARRED, assign
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.data())
+def test_an_assignment_is_the_cheapest_of_all(data):
+    n = data.draw(st.integers(1, 5))
+    m = n + data.draw(st.integers(0, 2))
+    values = st.one_of(st.integers(-9, 9).map(float), st.just(BARRED))
+    cost = np.array(data.draw(st.lists(values, min_size=n * m, max_size=n * m))).reshape(n, m)
+    column = np.full(n, -1)
+    assign(cost, n, m, column)
+    assert len(set(column.tolist())) == n
+    best = min(sum(cost[r, c] for r, c in enumerate(chosen)) for chosen in permutations(range(m), n))
+    assert cost[np.arange(n), column].sum() == pytest.approx(best)
+
+
+@settings(max_examples=40, deadline=None)
+@given(problems(most=8, modules=5, remote=1e9), st.integers(0, 5))
+def test_an_exchange_never_costs_more_and_loses_nothing(problem, seed):
+    costs = costs_of(problem)
+    start, _ = fit(costs, Guide.of(costs))
+    if start.left:
+        return
+    found = exchange_all(costs, start, 6, seed, lambda: False)
+    assert found.cost <= start.cost + 1e-12
+    assert (found.slot >= 0).all()
+    assert sum(set_cost(costs, g, items)[0] for g, items in found.sets()) == pytest.approx(found.cost, abs=1e-9)
+    used = np.bincount([g for g, _ in found.sets()], minlength=len(costs.available))
+    assert (used <= costs.available).all()
+    for g, items in found.sets():
+        assert costs.load[items].sum() <= costs.capacity[g]
+        assert costs.allowed[g, items].all()
+        assert costs.need[g, items].sum() <= costs.room[g] * (1 + 1e-6)

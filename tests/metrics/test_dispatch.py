@@ -1,0 +1,123 @@
+"""Outputs of a run of tasks on units, against counting by hand and by the nanosecond."""
+
+import json
+
+import numpy as np
+import pytest
+
+from poolwise.engine import simulate
+from poolwise.errors import InputError
+from poolwise.metrics.dispatch import summarise_dispatch
+from poolwise.metrics.latency import Spread, job_latency_us, response_us, task_latency_us
+from poolwise.metrics.unit_use import dispatch_window, energy_j, purchase, unit_series, unit_use
+from poolwise.model import Schedule
+from poolwise.schedulers.dispatch import Dispatch
+from poolwise.traces import vinesim
+from random_dispatch import study
+
+
+def run(seed: int, **options: object) -> Schedule:
+    case = study(seed, 40).case(**options)
+    return simulate(case.machine, case.workload, Dispatch(), truth=case.model, estimate=case.estimate).schedule
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_busy_time_by_the_nanosecond(seed: int) -> None:
+    schedule = run(seed)
+    window = dispatch_window(schedule)
+    step = max(1, (window.end - window.begin) // 997)
+    use, series = unit_use(schedule, window), unit_series(schedule, window, step)
+    assert (window.begin, window.end) == (0, int(schedule.end.max()))
+    for unit, share in zip(use.unit.tolist(), use.utilization.tolist(), strict=True):
+        mine = schedule.owner == unit
+        assert share == pytest.approx(float((schedule.end - schedule.start)[mine].sum()) / window.end, abs=1e-12)
+    assert use.overall == pytest.approx(float((series.overall * series.length).sum()) / window.end, abs=1e-9)
+    for k in (0, len(series.begin) // 2, len(series.begin) - 1):
+        low, high = int(series.begin[k]), int(series.begin[k] + series.length[k])
+        for name, column in series.by_type.items():
+            units = [u for u in use.unit.tolist() if schedule.machine.type[u] == name]
+            rows = np.isin(schedule.owner, units)
+            inside = np.clip(np.minimum(schedule.end[rows], high) - np.maximum(schedule.start[rows], low), 0, None)
+            assert column[k] == pytest.approx(inside.sum() / (len(units) * (high - low)), abs=1e-9)
+    assert series.overall.min() >= 0 and series.overall.max() <= 1 + 1e-12
+
+
+def hand(prices: bool = True) -> Schedule:
+    """Two jobs of two tasks: 10 us on the GPU, 20 us on the CPU; the second arrives after 5 us."""
+    rates = np.zeros((6, 7))
+    rates[0, 2], rates[2, 2] = 1.0, 2.0
+    power = vinesim.Power(np.full((6, 7), np.nan), np.full(6, np.nan))
+    power.busy[0, 2], power.busy[2, 2], power.idle[[0, 2]] = 90, 250, (30, 60)
+    case = vinesim.Case.of(
+        vinesim.Deployment.of([(0, 0, 0), (2, 0, 1)]),
+        vinesim.Tasks.of_jobs([2, 2], 2, 20),
+        rates,
+        "5us",
+        prices=np.array([300.0, np.nan, 2000.0, np.nan, np.nan, np.nan]) if prices else None,
+        power=power if prices else None,
+    )
+    return simulate(case.machine, case.workload, Dispatch(), truth=case.model).schedule
+
+
+def test_by_hand() -> None:
+    """Job 0: GPU 0-10, CPU 0-20. Job 1: GPU 10-20, and 20-30, since HIGH takes it where the CPU is idle too."""
+    schedule = hand()
+    assert job_latency_us(schedule).tolist() == [20, 25]
+    assert sorted(task_latency_us(schedule).tolist()) == [10, 15, 20, 25]
+    assert sorted(response_us(schedule).tolist()) == [10, 10, 10, 20]
+    content = summarise_dispatch(schedule, 10_000)
+    assert content["utilization"]["by_type"] == {"cpu-intel": pytest.approx(2 / 3), "gpu": 1.0}
+    assert content["utilization"]["overall"] == pytest.approx(5 / 6)
+    assert content["series"]["by_type"] == {"cpu-intel": [1, 1, 0], "gpu": [1, 1, 1]}
+    assert content["series"]["overall"] == [1, 1, 0.5]
+    assert content["purchase_cost"] == purchase(schedule.machine) == 2300
+    assert content["energy_j"] == pytest.approx((20 * 90 + 10 * 30 + 30 * 250) * 1e-6)
+    assert (content["jobs"], content["tasks"], content["makespan_us"]) == (2, 4, 30)
+    json.dumps(content, allow_nan=False)
+
+
+def test_what_is_not_given_is_none_and_not_nought() -> None:
+    content = summarise_dispatch(hand(prices=False))
+    assert content["purchase_cost"] is None and content["energy_j"] is None and "series" not in content
+
+
+def test_power_that_is_missing_is_refused() -> None:
+    rates = np.zeros((6, 7))
+    rates[0, 2] = 1.0
+    tasks, units = vinesim.Tasks.of_jobs([1], 2, 20), vinesim.Deployment.of([(0, 0, 0)])
+    power = vinesim.Power(np.full((6, 7), np.nan), np.zeros(6))
+    case = vinesim.Case.of(units, tasks, rates, power=power)
+    schedule = simulate(case.machine, case.workload, Dispatch(), truth=case.model).schedule
+    with pytest.raises(InputError, match="power of unit type 'cpu-intel' for tasks of type 2"):
+        energy_j(schedule, dispatch_window(schedule))
+    with pytest.raises(InputError, match="unit type 'cpu-intel' has no price"):
+        vinesim.Case.of(units, tasks, rates, prices=np.full(6, np.nan))
+
+
+def test_a_job_is_all_rows_of_one_parent() -> None:
+    """Tasks whose data lie apart are rows of their own; the job ends with the last of them."""
+    rates = np.zeros((6, 7))
+    rates[0, 2] = 1.0
+    rows = [(2, 0, 0, 0, 10, 5, 4), (2, 0, 1, 0, 30, 5, 4), (2, 0, 1, 0, 30, 5, 4), (2, 0, 0, 0, 5, 5, 2)]
+    case = vinesim.Case.of(vinesim.Deployment.of([(0, 0, k) for k in range(4)]), vinesim.Tasks.of(rows), rates, 100)
+    assert case.workload.tasks.tolist() == [1, 2, 1]
+    assert case.workload.attributes["parent_job_id"].tolist() == [4, 4, 2]
+    schedule = simulate(case.machine, case.workload, Dispatch(), truth=case.model).schedule
+    assert job_latency_us(schedule).tolist() == [30, 5]
+
+
+def test_fetching_does_not_count_as_a_task() -> None:
+    alone, shared = run(3), run(3, contended=True)
+    assert len(response_us(shared)) == len(response_us(alone)) < shared.n_run
+    assert len(job_latency_us(shared)) == len(job_latency_us(alone))
+
+
+def test_spread_of_nothing() -> None:
+    assert Spread.of(np.zeros(0)).count == 0 and np.isnan(Spread.of(np.zeros(0)).p99_9)
+
+
+@pytest.mark.parametrize("interval", [0, -5])
+def test_a_sampling_interval_is_longer_than_nothing(interval: int) -> None:
+    schedule = hand()
+    with pytest.raises(InputError, match="sampling interval"):
+        unit_series(schedule, dispatch_window(schedule), interval)

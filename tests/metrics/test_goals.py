@@ -1,0 +1,35 @@
+"""Violated goals, with and without queueing."""
+
+import numpy as np
+import pytest
+
+from poolwise.engine import simulate
+from poolwise.errors import InputError
+from poolwise.metrics.goals import violated
+from poolwise.model import Machine, Workload
+from poolwise.schedulers.list import ListScheduler
+from poolwise.units import SECOND
+
+
+def test_execution_and_queueing_are_told_apart():
+    # One processor: the second waits 10 s, the third 20 s and then takes too long, the fourth has no goal.
+    goal = np.array([10, 15, 5, 0]) * SECOND
+    workload = Workload.of(np.zeros(4), np.full(4, 10 * SECOND), requests={"nodes": np.ones(4)}, attributes={"goal": goal})
+    schedule = simulate(Machine.flat(1), workload, ListScheduler()).schedule
+    assert violated(schedule).tolist() == [False, False, True, False]
+    assert violated(schedule, queueing=True).tolist() == [False, True, True, False]
+
+
+def test_a_job_that_never_ran_violates_its_goal():
+    workload = Workload.of(
+        np.zeros(2), np.full(2, SECOND), requests={"nodes": np.array([1, 2])}, attributes={"goal": np.full(2, 10 * SECOND)}
+    )
+    schedule = simulate(Machine.flat(1), workload, ListScheduler()).schedule
+    assert violated(schedule).tolist() == [False, True]
+
+
+def test_a_workload_without_goals_is_refused():
+    workload = Workload.of(np.zeros(1), np.ones(1), requests={"nodes": np.ones(1)})
+    schedule = simulate(Machine.flat(1), workload, ListScheduler()).schedule
+    with pytest.raises(InputError, match="goals"):
+        violated(schedule)

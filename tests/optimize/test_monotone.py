@@ -1,0 +1,95 @@
+"""The search against asking about everything."""
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from poolwise.optimize.monotone import below, cheapest, contradictions
+
+
+class Oracle:
+    """Says what holds, and remembers what it was asked."""
+
+    def __init__(self, truth):
+        self.truth, self.asked = truth, []
+
+    def __call__(self, element):
+        self.asked.append(element)
+        return bool(self.truth[element])
+
+
+def exhaustive(cost, truth, among=None):
+    """The slow obvious reference: the first of the cheapest among all at which it holds."""
+    held = truth if among is None else truth & among
+    elements = [e for e in itertools.product(*map(range, cost.shape)) if held[e]]
+    return min(elements, key=lambda e: (cost[e], e), default=None)
+
+
+@st.composite
+def grids(draw):
+    """Costs that never fall along an axis, often with ties, and everything above some random elements."""
+    shape = tuple(draw(st.lists(st.integers(1, 7), min_size=1, max_size=3)))
+    cost = np.zeros(shape)
+    for axis, n in enumerate(shape):
+        steps = np.cumsum(draw(st.lists(st.integers(0, 4), min_size=n, max_size=n)))
+        cost += steps.reshape([-1 if k == axis else 1 for k in range(len(shape))])
+    truth = np.zeros(shape, dtype=bool)
+    for corner in draw(st.lists(st.tuples(*(st.integers(0, n - 1) for n in shape)), max_size=4)):
+        truth[tuple(slice(k, None) for k in corner)] = True
+    return cost, truth
+
+
+@given(grids(), st.data())
+def test_it_finds_what_asking_about_everything_finds(grid, data):
+    cost, truth = grid
+    oracle = Oracle(truth)
+    elements = list(itertools.product(*map(range, cost.shape)))
+    known = {e: bool(truth[e]) for e in data.draw(st.lists(st.sampled_from(elements), max_size=3))}
+    among = np.array(data.draw(st.lists(st.booleans(), min_size=cost.size, max_size=cost.size))).reshape(cost.shape)
+    assert cheapest(cost, oracle, known, among) == exhaustive(cost, truth, among)
+    assert len(set(oracle.asked)) == len(oracle.asked) and not set(oracle.asked) & set(known)
+    assert cheapest(cost, Oracle(truth)) == exhaustive(cost, truth)
+
+
+@given(st.integers(1, 300), st.data())
+def test_along_one_axis_it_is_bisection(n, data):
+    first = data.draw(st.integers(0, n))
+    oracle = Oracle(np.arange(n) >= first)
+    assert cheapest(np.arange(n) * 2.0, oracle) == (None if first == n else (first,))
+    assert len(oracle.asked) <= math.floor(math.log2(n)) + 1
+
+
+def test_over_two_axes_it_asks_about_the_border_only():
+    n = 40
+    x, y = np.mgrid[:n, :n]
+    oracle = Oracle(x * y >= 300)
+    cost = 3.0 * x + 2.0 * y
+    assert cheapest(cost, oracle) == exhaustive(cost, oracle.truth)
+    assert len(oracle.asked) < 2 * n
+
+
+@given(grids(), st.data())
+def test_once_two_answers_contradict_the_assumption_the_result_is_still_right(grid, data):
+    cost, _ = grid
+    truth = np.array(data.draw(st.lists(st.booleans(), min_size=cost.size, max_size=cost.size))).reshape(cost.shape)
+    known = {e: bool(truth[e]) for e in itertools.product(*map(range, cost.shape)) if data.draw(st.booleans())}
+    if contradictions(known):
+        oracle = Oracle(truth)
+        assert cheapest(cost, oracle, known) == exhaustive(cost, truth)
+        assert not set(oracle.asked) & set(known)
+
+
+def test_contradictions_are_named():
+    assert contradictions({(0, 1): True, (1, 1): False, (1, 0): False}) == [((0, 1), (1, 1))]
+    assert below((0, 2), (0, 2)) and not below((0, 2), (1, 1))
+
+
+def test_a_cost_that_falls_is_refused():
+    with pytest.raises(ValueError, match="falls along axis 1"):
+        cheapest(np.array([[1.0, 0.5]]), lambda element: True)
+    with pytest.raises(ValueError, match="NaN"):
+        cheapest(np.array([np.nan]), lambda element: True)

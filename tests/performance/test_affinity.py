@@ -1,0 +1,85 @@
+"""Times by affinity are exact: operations / rate, rounded up once, whatever the reference duration."""
+
+from dataclasses import replace
+from fractions import Fraction
+from math import ceil
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from poolwise.engine import simulate
+from poolwise.errors import InputError
+from poolwise.model import Machine, Placement, Run, Snapshot, Workload
+from poolwise.model.runs import RunTable
+from poolwise.performance.affinity import Affinity, compute_ns, compute_times, slowdown
+from poolwise.performance.combined import Combined
+from poolwise.performance.transfer import Transfer
+from poolwise.policies.placement.high import High
+from poolwise.schedulers.dispatch import Dispatch
+from poolwise.schedulers.list import ListScheduler
+from poolwise.traces import vinesim
+from poolwise.units import stretch
+
+
+@given(st.integers(1, 2**40), st.integers(1, 10**7))
+def test_whole_rates_round_up_exactly(operations: int, rate: int) -> None:
+    exact = Fraction(operations * 1000, rate)
+    found = compute_ns(operations, rate)
+    assert found == max(1, ceil(exact)) or (found == round(exact) and abs(exact - found) <= exact * Fraction(1, 10**9))
+
+
+@given(st.integers(1, 2**40))
+def test_a_rate_given_by_its_time_gives_that_time_back(microseconds: int) -> None:
+    """One operation at 1 / t per microsecond: the dust of the reciprocal does not add a nanosecond."""
+    assert compute_ns(1, 1 / microseconds) == microseconds * 1000
+
+
+@given(st.integers(1, 2**51), st.integers(1, 2**51))
+def test_any_time_is_reached_from_any_duration(time: int, work: int) -> None:
+    found = slowdown(time, work)
+    assert found > -1 and stretch(float(work), found) == time
+
+
+def test_nothing_takes_no_less_than_a_nanosecond() -> None:
+    assert compute_times(np.array([0.0, 1.0]), np.array([1e6, 1e6])).tolist() == [1, 1]
+
+
+def test_without_affinities_every_unit_is_alike() -> None:
+    workload = Workload.of(np.array([0]), np.array([7]), requests={"nodes": np.array([1])})
+    assert simulate(Machine.flat(1), workload, ListScheduler(), truth=Affinity()).schedule.end.tolist() == [7]
+
+
+def test_a_gang_is_as_slow_as_its_slowest_unit() -> None:
+    rates = np.zeros((6, 7))
+    rates[0, 2], rates[2, 2] = 1.0, 4.0
+    case = vinesim.Case.of(vinesim.Deployment.of([(2, 0, 0), (0, 0, 1)]), vinesim.Tasks.of_jobs([2], 2, 100), rates)
+    schedule = simulate(case.machine, case.workload, ListScheduler(placement=High()), truth=case.model).schedule
+    assert (schedule.end.tolist(), schedule.tasks.tolist()) == ([100_000], [2])
+
+
+def test_a_unit_that_cannot_run_a_task_says_so() -> None:
+    rates = np.zeros((6, 7))
+    rates[0, 2] = 1.0
+    case = vinesim.Case.of(vinesim.Deployment.of([(0, 0, 0), (2, 0, 1)]), vinesim.Tasks.of_jobs([1], 2, 100), rates)
+    blind = replace(case.machine, attributes={})
+    assert simulate(blind, case.workload, Dispatch(), truth=case.model).schedule.end.tolist() == [100_000]
+    free = case.machine.capacity
+    view = Snapshot(0, case.machine, case.workload, free, free, RunTable(free.size), case.model)
+    with pytest.raises(InputError, match="cannot run on gpu1"):
+        Affinity().slowdown(Run(0, 0, (0,), Placement.of([(0, 1, 0, 1)]), 0, 0), view)
+
+
+def test_data_at_one_place_travel_at_the_local_bandwidth() -> None:
+    rates = np.zeros((6, 7))
+    rates[0, 2] = 1.0
+    tasks = vinesim.Tasks.of([(2, 1000, 0, 0, 1, 5, 0)])
+    case = vinesim.Case.of(vinesim.Deployment.of([(0, 0, 0)]), tasks, rates)
+    for local, ns in ((0, 0), (10_000, 100), (3, 333_334)):
+        model = Combined((Affinity(), Transfer(local=local)))
+        expected = 1_000 + ns
+        for engine in ("reference", "compiled"):
+            assert simulate(case.machine, case.workload, Dispatch(), truth=model, engine=engine).schedule.end.tolist() == [
+                expected
+            ]

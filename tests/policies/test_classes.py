@@ -1,0 +1,37 @@
+"""The order by classes: against sorting, with dispatch and without classes."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from poolwise.engine import simulate
+from poolwise.engine.dispatch import unsupported
+from poolwise.errors import InputError
+from poolwise.registry import make
+from poolwise.schedulers.dispatch import Dispatch
+from poolwise.traces import vinesim
+
+RATES = np.zeros((6, 7))
+RATES[0, 2] = 1.0
+
+
+@settings(max_examples=25)
+@given(classes=st.lists(st.integers(0, 3), min_size=1, max_size=12))
+def test_one_unit_serves_by_class_then_age(classes: list[int]) -> None:
+    tasks = vinesim.Tasks.of_jobs([1] * len(classes), 2, 10)
+    case = vinesim.Case.of(vinesim.Deployment.of([(0, 0, 0)]), tasks, RATES)
+    workload = replace(case.workload, attributes={**case.workload.attributes, "class": np.array(classes)})
+    scheduler = Dispatch(order=make("orders", "classes"))
+    assert "Classes has no kernel" in unsupported(case.machine, workload, scheduler, case.model)
+    schedule = simulate(case.machine, workload, scheduler, truth=case.model).schedule
+    assert schedule.job.tolist() == sorted(range(len(classes)), key=lambda job: (classes[job], job))
+
+
+def test_a_workload_without_classes_is_refused() -> None:
+    case = vinesim.Case.of(vinesim.Deployment.of([(0, 0, 0)]), vinesim.Tasks.of_jobs([1], 2, 10), RATES)
+    with pytest.raises(InputError, match="no classes") as caught:
+        simulate(case.machine, case.workload, Dispatch(order=make("orders", "classes")), truth=case.model)
+    assert caught.value.field == "class"

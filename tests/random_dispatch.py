@@ -1,0 +1,162 @@
+"""Random deployments and traces, and the obvious way to dispatch them: look at every task and every unit."""
+
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import pairwise
+from math import ceil
+
+import numpy as np
+
+from poolwise.draws import uniform
+from poolwise.interfaces import PlacementPolicy
+from poolwise.registry import make
+from poolwise.traces import vinesim
+
+POLICIES: list[tuple[str, dict[str, object]]] = [
+    ("flat", {}),
+    ("high", {}),
+    ("high", {"tie": "random"}),
+    ("pref", {}),
+    ("pref", {"reading": "first"}),
+    ("closer_to_data", {}),
+    ("closer_to_data", {"tie": "random"}),
+    ("earliest_finish", {}),
+    ("delay", {}),
+    ("delay", {"patience": 0.25}),
+]
+TIERED = [entry for entry in POLICIES if entry[0] not in ("earliest_finish", "delay")]
+
+
+def policy_of(entry: tuple[str, dict[str, object]]) -> PlacementPolicy:
+    policy: PlacementPolicy = make("placements", entry[0], **entry[1])
+    return policy
+
+
+@dataclass(frozen=True, eq=False)
+class Study:
+    """A random study; `rates` as `read_affinity` returns them."""
+
+    deployment: vinesim.Deployment
+    tasks: vinesim.Tasks
+    rates: np.ndarray
+    gap: float
+
+    def case(self, **options: object) -> vinesim.Case:
+        return vinesim.Case.of(self.deployment, self.tasks, self.rates, self.gap, **options)
+
+
+def study(seed: int, most: int = 60) -> Study:
+    """Up to nine units of three types in three racks, some at one place; types that cannot run some tasks; ties everywhere."""
+    g = np.random.default_rng(seed)
+    kinds = [0, 2, 3]
+    units = [(int(g.choice(kinds)), int(g.integers(3)), int(g.integers(3))) for _ in range(g.integers(3, 10))]
+    units += [(kind, 0, 0) for kind in kinds]  # so that every type is there
+    rates = np.zeros((6, 7))
+    rates[np.ix_(kinds, [0, 1, 2])] = g.choice([0.0, 1.0, 2.0, 3.0, 7.0], (3, 3), p=[0.2, 0.3, 0.2, 0.2, 0.1])
+    rates[0, :3] = np.maximum(rates[0, :3], 1.0)
+    rows, total = [], int(g.integers(1, most))
+    while len(rows) < total:
+        kind, job = int(g.integers(3)), len(rows)
+        able = [k for k in kinds if rates[k, kind] > 0]
+        for _ in range(g.integers(1, 6)):
+            size = int(g.choice([0, 0, 10, 1000, 5000]))
+            place = int(g.integers(4)), int(g.integers(3))
+            rows.append((kind, size, *place, int(g.choice([1, 10, 30, 100])), int(g.choice([*able, 5])), job))
+    return Study(vinesim.Deployment.of(units), vinesim.Tasks.of(rows), rates, float(g.choice([0, 1, 5, 20, 60])))
+
+
+@dataclass(frozen=True, eq=False)
+class Naive:
+    """The study in lists, and what a policy would do at a moment."""
+
+    study: Study
+    policy: PlacementPolicy
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        d, table = self.study.deployment, self.study.tasks.table.tolist()
+        units = list(zip(d.type.tolist(), d.x.tolist(), d.y.tolist(), strict=True))
+        jobs = list(dict.fromkeys(row[6] for row in table))
+        row = [0]  # of the workload: a stretch of equal tasks
+        for before, task in pairwise(table):
+            row.append(row[-1] + (before != task))
+        order = sorted(range(len(units)), key=lambda u: (units[u][1:], u))
+        seen = list(dict.fromkeys(kind for kind, _, _ in units))
+        for name, value in {
+            "table": table,
+            "units": units,
+            "arrival": [ceil(Fraction(self.study.gap) * 1000 * jobs.index(task[6])) for task in table],
+            "draw": [float(uniform(self.seed, "dispatch", r, k - row.index(r))[0]) for k, r in enumerate(row)],
+            "able": [[u for u in order if self.rate(units[u], task) > 0] for task in table],
+            "by_type": sorted(order, key=lambda u: seen.index(units[u][0])),
+        }.items():
+            object.__setattr__(self, name, value)
+
+    def rate(self, unit: tuple[int, int, int], task: list[int]) -> float:
+        return float(self.study.rates[unit[0], task[0]])
+
+    def response(self, task: int, u: int) -> int:
+        _, size, x, y, operations, _, _ = self.table[task]
+        _, ux, uy = self.units[u]
+        hops = 0 if size == 0 or (x, y) == (ux, uy) else 2 if x == ux else 4
+        transfer = ceil(Fraction(size * 1000, 1250 if hops == 2 else 125)) + 200 * (hops - 1) if hops else 0
+        return transfer + max(1, ceil(Fraction(operations * 1000) / Fraction(self.rate(self.units[u], self.table[task]))))
+
+    def run(self) -> list[tuple[int, int, int]]:
+        """(start, end, unit) of each task, ns, by looking at every task and unit at every instant."""
+        done = [(-1, -1, -1)] * len(self.table)
+        busy: dict[int, int] = {}
+        waiting: list[int] = []
+        later, wake, now = sorted(set(self.arrival)), 0, -1
+        while later or busy or waiting:
+            now = min([*later[:1], *busy.values(), *([wake] if wake > now else [])])
+            busy = {u: end for u, end in busy.items() if end > now}
+            if later and later[0] == now:
+                later.pop(0)
+                waiting += [task for task in range(len(self.table)) if self.arrival[task] == now]
+            ready = {u: busy.get(u, now) for u in range(len(self.units))}  # counts those that wait for a busy unit
+            wakes = []
+            for task in list(waiting):
+                u, until = self.pick(task, now, ready)
+                wakes += [until] if until > now else []
+                if u is None:
+                    continue
+                if ready[u] == now:
+                    waiting.remove(task)
+                    busy[u] = now + self.response(task, u)
+                    done[task] = (now, busy[u], u)
+                ready[u] += self.response(task, u)
+            wake = min(wakes, default=0)
+        return done
+
+    def pick(self, task: int, now: int, ready: dict[int, int]) -> tuple[int | None, int]:
+        """(unit or None, when to look again)."""
+        policy, able = self.policy, self.able[task]
+        idle = [u for u in able if ready[u] == now]
+        name = type(policy).__name__
+        if name == "EarliestFinish":
+            return min(able, key=lambda u: (ready[u] + self.response(task, u), able.index(u))), 0
+        if not idle:
+            return None, 0
+        if name == "Delay":
+            best = min(idle, key=lambda u: (self.response(task, u), able.index(u)))
+            stake = self.response(task, best) - min(self.response(task, u) for u in able)
+            until = self.arrival[task] + ceil(policy.patience * stake)
+            return (best, 0) if until <= now else (None, until)
+        for tier in self.tiers(name, task, idle):
+            if tier:
+                any_ = sorted(tier, key=self.by_type.index)
+                return (tier[0] if policy.tie == "order" else any_[int(self.draw[task] * len(tier))]), 0
+        return None, 0
+
+    def tiers(self, name: str, task: int, idle: list[int]) -> list[list[int]]:
+        _, _, x, y, _, wanted, _ = self.table[task]
+        if name == "CloserToData":
+            return [[u for u in idle if self.units[u][1:] == (x, y)], [u for u in idle if self.units[u][1] == x], idle]
+        if name == "High":
+            best = max(self.rate(self.units[u], self.table[task]) for u in idle)
+            return [[u for u in idle if self.rate(self.units[u], self.table[task]) == best]]
+        if name == "Pref" and wanted != 5:
+            liked = [u for u in idle if self.units[u][0] == wanted]
+            return [liked] if self.policy.reading == "only" else [liked, [u for u in idle if u not in liked]]
+        return [idle]

@@ -1,0 +1,28 @@
+"""Figures of the recommended run's memory."""
+
+import pytest
+
+from poolwise.metrics.memory import degradation
+from poolwise.report.answer import answer
+from poolwise.report.memory import memory_figures
+from poolwise.report.study import study_page
+from poolwise.report.sweep import Sweep
+from poolwise.studies import StudyResult
+
+
+def test_the_report_shows_how_full_memory_is_and_what_it_costs(result: StudyResult) -> None:
+    sweep = Sweep.of(result)
+    found = answer(result, sweep)
+    assert found is not None
+    figures = {figure.name: figure for figure in memory_figures(result, sweep, found)}
+    assert set(figures) == {"memory_over_time", "memory_bins", "degradation_bins"}
+    assert figures.keys() <= {figure.name for figure in study_page(result).figures}
+    for name in ("memory_bins", "degradation_bins"):
+        (shares,) = figures[name].series.values()
+        assert sum(shares) == pytest.approx(100) and len(figures[name].groups) == len(shares)
+    cell = sweep.cells[found.series, found.at][0]
+    lost = degradation(result.outcomes(cell))[result.population(cell)]
+    (shares,) = figures["degradation_bins"].series.values()
+    assert shares[0] == pytest.approx(100 * (lost < 0.05).mean())
+    (values,) = figures["memory_over_time"].series.values()
+    assert len(values) == len(figures["memory_over_time"].x) and 0 <= min(values) <= max(values) <= 100

@@ -1,0 +1,82 @@
+"""The reproduction of VineSim: every claim is measured, and the set-ups are those of the report."""
+
+import numpy as np
+import pytest
+
+from poolwise import catalog
+from poolwise.reproductions.kept import measure as keep
+from poolwise.reproductions.vinesim import claims, figures, ours
+from poolwise.reproductions.vinesim.results import Results, interval
+from poolwise.reproductions.vinesim.setups import KB64, MB1, Plan, Setup, mixed_sizes, run
+from poolwise.studies.comparison import compare, read_claims
+
+
+def content(setup: Setup) -> dict:
+    """Numbers that depend on the set-up alone, so that ratios and intervals are defined."""
+    value = 100.0 + setup.gap % 7 + setup.gpus + 3 * setup.seed
+    use = {"overall": 0.5, "by_type": {"cpu-intel": 0.25, "gpu": 0.75}}
+    series = {"begin_us": [0.0], "by_type": {"cpu-intel": [0.0], "gpu": [1.0]}}
+    latency = {"mean": value}
+    return {
+        "job_latency_us": latency,
+        "makespan_us": value,
+        "utilization": use,
+        "energy_j": 1.0,
+        "tasks": 2,
+        "series": series,
+    }
+
+
+@pytest.mark.parametrize("quick", [True, False])
+def test_each_claim_is_measured_and_each_measurement_is_claimed(quick: bool) -> None:
+    plan = Plan(quick)
+    results = Results(plan, {setup: content(setup) for setup in plan.setups()})
+    rows = compare(read_claims(catalog.find("reproductions", "vinesim.csv")), claims.measure(results))
+    missing = [row.claim.key for row in rows if row.holds == "not_measured"]
+    assert missing == [("Figure 8a", "crossover", "time between arrivals below which DFE alone beats the mix")]
+    drawn = [*figures.draw(results), *ours.draw(results)]
+    assert len({figure.name for figure in drawn}) == len(drawn)
+    assert [table.title for table in ours.tables(results)]
+
+
+def test_the_mixed_workload_has_25000_tasks() -> None:
+    for seed in range(5):
+        sizes = mixed_sizes(seed)
+        assert (len(sizes), int(sizes.sum())) == (500, 25_000)
+        assert int((sizes <= 20).sum()) == 450
+    assert not np.array_equal(mixed_sizes(0), mixed_sizes(1))
+
+
+def test_data_near_the_cpus_stay_there() -> None:
+    table = Setup(0, layout="split", data="first rack", data_size=MB1).tasks().table
+    assert set(table[:, 2].tolist()) == {0}
+    everywhere = Setup(0, layout="split", data_size=MB1).tasks().table
+    assert set(everywhere[:, 2].tolist()) == {0, 1}
+
+
+def test_high_is_as_fast_as_a_gpu_and_flat_is_not() -> None:
+    assert run(Setup(1000))["job_latency_us"]["mean"] == 25.0
+    assert run(Setup(1000, policy="flat"))["job_latency_us"]["mean"] > 400.0
+
+
+def test_keeping_closer_to_large_data_wins() -> None:
+    high, closer = (Setup(1000, layout="alternate", data_size=KB64, policy=p) for p in ("high", "closer_to_data"))
+    latency = {setup.policy: run(setup)["job_latency_us"]["mean"] for setup in (high, closer)}
+    assert 0.9 < latency["high"] / latency["closer_to_data"] < 1.1
+
+
+def test_what_is_kept_is_not_run_again(tmp_path) -> None:
+    ran: list[float] = []
+
+    def count(setup: Setup) -> dict:
+        ran.append(setup.gap)
+        return {"value": setup.gap}
+
+    assert keep([Setup(1), Setup(2), Setup(1)], count, tmp_path, 1)[Setup(2)] == {"value": 2}
+    keep([Setup(1), Setup(3)], count, tmp_path, 1)
+    assert ran == [1, 2, 3]
+
+
+def test_one_value_has_no_interval() -> None:
+    assert np.isnan(interval(np.array([5.0, 5.0])).low)
+    assert interval(np.array([4.0, 6.0])).low < 4

@@ -1,0 +1,213 @@
+"""Task dispatch against the obvious way, its promises, contention and loss of units."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from poolwise.conformance import check
+from poolwise.conformance.cases import Case
+from poolwise.conformance.scheduler import check_scheduler
+from poolwise.engine import Disturbance, simulate
+from poolwise.errors import InputError
+from poolwise.metrics.latency import response_us
+from poolwise.model import Schedule
+from poolwise.registry import make
+from poolwise.schedulers.dispatch import Dispatch
+from poolwise.traces import vinesim
+from random_dispatch import POLICIES, TIERED, Naive, policy_of, study
+
+named = pytest.mark.parametrize("entry", POLICIES, ids=[f"{name}-{kw}" for name, kw in POLICIES])
+
+
+def by_task(schedule: Schedule) -> list[tuple[int, int, int]]:
+    """(start, end, unit) in the order of the trace: runs of one row start in the order of its tasks."""
+    rows = zip(schedule.job.tolist(), schedule.start.tolist(), schedule.end.tolist(), schedule.owner.tolist(), strict=True)
+    return [row[1:] for row in sorted(rows, key=lambda row: row[0])]
+
+
+@named
+@pytest.mark.parametrize("block", range(2))
+def test_random_studies_against_looking_at_everything(entry: tuple[str, dict[str, object]], block: int) -> None:
+    for seed in range(12 * block, 12 * block + 12):
+        this, policy = study(seed, 40), policy_of(entry)
+        case = this.case()
+        schedule = simulate(
+            case.machine, case.workload, Dispatch(policy), truth=case.model, seed=seed, engine="reference"
+        ).schedule
+        assert schedule.done.all() and not schedule.refused
+        assert by_task(schedule) == Naive(this, policy, seed).run(), seed
+
+
+@named
+def test_a_warm_dispatcher_decides_as_a_fresh_one(entry: tuple[str, dict[str, object]]) -> None:
+    for seed in (3, 4, 5):
+        case = study(seed, 30).case()
+        results = check_scheduler(Dispatch(policy_of(entry)), Case(case.machine, case.workload, truth=case.model))
+        assert [str(result) for result in results if not result.ok] == []
+
+
+@pytest.mark.parametrize("entry", [("flat", {}), ("earliest_finish", {}), ("delay", {"patience": 0.3})])
+def test_policies_keep_the_contract_of_placements(entry: tuple[str, dict[str, object]]) -> None:
+    assert [str(result) for result in check(policy_of(entry)) if not result.ok] == []
+
+
+def test_a_blocked_task_blocks_no_other() -> None:
+    """A task that only the GPU may run waits; one of another type behind it takes the idle CPU at once."""
+    rates = np.zeros((6, 7))
+    rates[2, 2], rates[0, 1] = 1.0, 1.0
+    tasks = vinesim.Tasks.of([(2, 0, 0, 0, 10, 2, 0), (2, 0, 0, 0, 10, 2, 1), (1, 0, 0, 0, 10, 0, 2)])
+    case = vinesim.Case.of(vinesim.Deployment.of([(2, 0, 0), (0, 0, 1)]), tasks, rates)
+    schedule = simulate(case.machine, case.workload, Dispatch(), truth=case.model).schedule
+    assert by_task(schedule) == [(0, 10_000, 0), (10_000, 20_000, 0), (0, 10_000, 1)]
+
+
+def test_earliest_finish_waits_for_a_fast_unit_that_is_soon_free() -> None:
+    """GPU 25 us, CPU 500 us: twenty tasks queue at the GPU; the CPU gets the one that would end there after 500 us."""
+    rates = np.zeros((6, 7))
+    rates[0, 2], rates[2, 2] = 60_000, 1_200_000
+    tasks = vinesim.Tasks.of_jobs([21], 2, 30_000_000)
+    case = vinesim.Case.of(vinesim.Deployment.of([(2, 0, 0), (0, 0, 1)]), tasks, rates)
+    found = by_task(
+        simulate(case.machine, case.workload, Dispatch(make("placements", "earliest_finish")), truth=case.model).schedule
+    )
+    assert sorted(unit for _, _, unit in found) == [0] * 20 + [1]
+    assert max(end for _, end, _ in found) == 500_000
+
+
+def test_delay_waits_no_longer_than_what_the_better_unit_would_save() -> None:
+    rates = np.zeros((6, 7))
+    rates[0, 2], rates[2, 2] = 1.0, 4.0
+    tasks = vinesim.Tasks.of_jobs([3], 2, 100)  # 25 us on the GPU, 100 us on the CPU: worth 75 us
+    case = vinesim.Case.of(vinesim.Deployment.of([(2, 0, 0), (0, 0, 1)]), tasks, rates)
+    for patience, starts in (
+        (1.0, [(0, 0), (25_000, 0), (50_000, 0)]),
+        (0.5, [(0, 0), (25_000, 0), (37_500, 1)]),
+        (0, [(0, 0), (0, 1), (25_000, 0)]),
+    ):
+        policy = make("placements", "delay", patience=patience)
+        schedule = simulate(case.machine, case.workload, Dispatch(policy), truth=case.model).schedule
+        assert sorted((start, unit) for start, _, unit in by_task(schedule)) == starts
+
+
+@named
+def test_units_that_are_lost_and_come_back(entry: tuple[str, dict[str, object]]) -> None:
+    """Tasks of a lost unit wait again, in their old place; all are done in the end, none twice."""
+    this = study(7, 40)
+    case = this.case()
+    slots = case.machine.resource("slots")
+    lost = [
+        Disturbance(5_000, 0, slots, -1),
+        Disturbance(9_000, 1, slots, -1),
+        Disturbance(40_000, 0, slots, 1),
+        Disturbance(80_000, 1, slots, 1),
+    ]
+    schedule = simulate(case.machine, case.workload, Dispatch(policy_of(entry)), truth=case.model, disturbances=lost).schedule
+    assert schedule.done.all() and not schedule.refused
+    assert int(schedule.finished.sum()) == len(this.tasks)
+
+
+def test_a_task_that_no_unit_may_run_is_an_error_before_the_run() -> None:
+    rates = np.zeros((6, 7))
+    rates[0, :] = 1.0
+    units = vinesim.Deployment.of([(0, 0, 0), (2, 0, 1)])
+    with pytest.raises(InputError, match="no unit of 'deployment' can run tasks of type 1"):
+        vinesim.Case.of(units, vinesim.Tasks.of_jobs([1], 1, 10), np.zeros((6, 7)))
+    case = vinesim.Case.of(units, vinesim.Tasks.of_jobs([1], 1, 10, preferred_type=2), rates)
+    for engine in ("reference", "auto"):
+        with pytest.raises(InputError, match="may run tasks of type 1 that prefer unit type 2"):
+            simulate(case.machine, case.workload, Dispatch(make("placements", "pref")), truth=case.model, engine=engine)
+    simulate(case.machine, case.workload, Dispatch(make("placements", "pref", reading="first")), truth=case.model)
+
+
+@pytest.mark.parametrize(
+    ("name", "settings"), [("high", {"tie": "coin"}), ("pref", {"reading": "maybe"}), ("delay", {"patience": -1.0})]
+)
+def test_settings_that_do_not_exist_are_refused(name: str, settings: dict[str, object]) -> None:
+    case = study(1).case()
+    with pytest.raises(InputError):
+        simulate(case.machine, case.workload, Dispatch(make("placements", name, **settings)), truth=case.model)
+
+
+def test_deadlines_go_before_age() -> None:
+    """One unit, ten tasks at once, deadlines in reverse: served from the last on. An order that changes is refused."""
+    rates = np.zeros((6, 7))
+    rates[0, 2] = 1.0
+    case = vinesim.Case.of(vinesim.Deployment.of([(0, 0, 0)]), vinesim.Tasks.of_jobs([1] * 10, 2, 10), rates)
+    workload = replace(case.workload, attributes={**case.workload.attributes, "deadline": np.arange(10)[::-1] * 1000})
+    scheduler = Dispatch(make("placements", "high"), make("orders", "edf"))
+    schedule = simulate(case.machine, workload, scheduler, truth=case.model).schedule
+    assert schedule.job.tolist() == list(range(10))[::-1]
+    with pytest.raises(InputError, match="changes with time"):
+        simulate(case.machine, workload, Dispatch(order=make("orders", "wfp3")), truth=case.model)
+
+
+@named
+def test_a_warm_dispatcher_decides_as_a_fresh_one_by_deadlines(entry: tuple[str, dict[str, object]]) -> None:
+    case = study(6, 30).case()
+    deadline = np.arange(len(case.workload)) * 7919 % 101
+    workload = replace(case.workload, attributes={**case.workload.attributes, "deadline": deadline})
+    results = check_scheduler(Dispatch(policy_of(entry), make("orders", "edf")), Case(case.machine, workload, truth=case.model))
+    assert [str(result) for result in results if not result.ok] == []
+
+
+# Contention
+
+
+def fetch(rows: list[tuple[int, ...]], units: list[tuple[int, int, int]], **options: object) -> tuple[Schedule, vinesim.Case]:
+    rates = np.zeros((6, 7))
+    rates[2, 2] = 1.0
+    case = vinesim.Case.of(vinesim.Deployment.of(units), vinesim.Tasks.of(rows), rates, contended=True, **options)
+    return simulate(case.machine, case.workload, Dispatch(), truth=case.model, estimate=case.estimate).schedule, case
+
+
+def test_a_transfer_alone_takes_what_it_takes_uncontended() -> None:
+    """1 MB within a rack and across (uplink 10 Gb/s): 800 us, + 0.2 and 0.6 us of switches; 25 us of computing."""
+    for x, latency in ((5, 0.2), (6, 0.6)):
+        schedule, _ = fetch([(2, 1_000_000, x, 9, 25, 5, 0)], [(2, 5, 0)])
+        assert response_us(schedule).tolist() == [825 + latency]
+
+
+def test_transfers_share_links_and_leave_their_share_to_others_when_they_end() -> None:
+    """Two flows from rack 5 over one uplink of 1250 MB/s, 1 MB and 0.5 MB; a third within rack 0 has its ports alone.
+
+    Both get 625 until the small one is through after 800 us; the large one has 0.5 MB left, at 1250: 400 us more.
+    """
+    rows = [(2, 1_000_000, 5, 0, 25, 5, 0), (2, 500_000, 5, 1, 25, 5, 1), (2, 1_000_000, 0, 9, 25, 5, 2)]
+    schedule, _ = fetch(rows, [(2, 0, 0), (2, 0, 1), (2, 0, 2)])
+    assert response_us(schedule).tolist() == [1225.6, 825.6, 825.2]
+
+
+def test_a_task_beside_its_data_waits_for_nothing() -> None:
+    schedule, _ = fetch([(2, 1_000_000, 0, 0, 25, 5, 0), (2, 0, 0, 0, 25, 5, 1)], [(2, 0, 0), (2, 0, 0)])
+    assert response_us(schedule).tolist() == [25, 25]
+
+
+def test_uplinks_are_physical_under_contention_unless_said_otherwise() -> None:
+    rows = [(2, 1_000_000, 5, 0, 25, 5, 0)]
+    schedule, _ = fetch(rows, [(2, 0, 0)], network=vinesim.Network(uplink=125))
+    assert response_us(schedule).tolist() == [8025.6]
+
+
+def test_losing_a_unit_under_contention_is_an_error_and_no_wrong_answer() -> None:
+    case = study(8, 30).case(contended=True)
+    lost = [Disturbance(1, unit, case.machine.resource("slots"), -1) for unit in range(len(study(8).deployment))]
+    with pytest.raises(InputError, match="cannot fetch them again"):
+        simulate(case.machine, case.workload, Dispatch(), truth=case.model, estimate=case.estimate, disturbances=lost)
+
+
+@pytest.mark.parametrize("entry", TIERED[:2], ids=["flat", "high"])
+def test_a_warm_dispatcher_decides_as_a_fresh_one_under_contention(entry: tuple[str, dict[str, object]]) -> None:
+    case = study(8, 30).case(contended=True)
+    results = check_scheduler(Dispatch(policy_of(entry)), Case(case.machine, case.workload, truth=case.model))
+    assert [str(result) for result in results if not result.ok] == []
+
+
+def test_contention_never_makes_a_whole_run_differ_without_data() -> None:
+    this = study(9, 40)
+    table = this.tasks.table.copy()
+    table[:, 1] = 0
+    this = replace(this, tasks=vinesim.Tasks.of(table))
+    alone, shared = this.case(), this.case(contended=True)
+    runs = [simulate(c.machine, c.workload, Dispatch(), truth=c.model, estimate=c.estimate).schedule for c in (alone, shared)]
+    assert by_task(runs[0]) == by_task(runs[1])

@@ -1,0 +1,87 @@
+"""Azure's requests as prompts and tokens: worked out by hand, what is left out, errors."""
+
+import gzip
+
+import numpy as np
+import pytest
+
+from measured_units import machine
+from poolwise import catalog
+from poolwise.engine import simulate
+from poolwise.errors import InputError
+from poolwise.metrics.latency import job_latency_us
+from poolwise.model import Machine
+from poolwise.performance.affinity import Affinity, rates
+from poolwise.schedulers.dispatch import Dispatch
+from poolwise.traces import read
+from poolwise.traces.azure_llm import AzureLLM
+from poolwise.units import SECOND, US
+
+HEADER = "TIMESTAMP,ContextTokens,GeneratedTokens\n"
+SHIPPED = catalog.find("traces", "azure-llm-2023-conv.csv.gz")
+
+
+@pytest.fixture(scope="module")
+def units():
+    return machine("splitwise", a100_80gb=2, h100_80gb=2)
+
+
+def log(folder, *rows):
+    (folder / "llm.csv").write_text(HEADER + "\n".join(rows) + "\n")
+    return folder / "llm.csv"
+
+
+def test_a_request_is_a_prompt_and_the_tokens_after_the_first(units, tmp_path):
+    path = log(tmp_path, "2023-11-16 18:15:46.6805900,374,44", "2023-11-16 18:15:46.0000001,512,1")
+    found = AzureLLM().read(path, units)
+    table = rates(units)
+    # the file is not in order of time: the second row is request 0
+    assert found.submit.tolist()[:2] == [0, 680_589_900]
+    assert found.attributes["parent"].tolist() == [0, 1, 1]
+    assert found.attributes["task_type"].tolist() == [9, 9, 14]  # both prompts as those of 512 tokens
+    assert found.attributes["operations"].tolist() == [512_000_000, 512_000_000, 43_000_000]
+    prompt = 512 * SECOND / table[9, 2]
+    assert abs(int(found.submit[2]) - (680_589_900 + prompt)) <= 1
+    alone = simulate(units, found, Dispatch(), truth=Affinity()).schedule
+    expected = [prompt / US, (prompt + 43 * SECOND / table[14, 2]) / US]
+    assert job_latency_us(alone) == pytest.approx(expected, abs=0.01)
+
+
+def test_the_shipped_requests_are_recognised_and_all_there(units):
+    found = read(SHIPPED, units)
+    with gzip.open(SHIPPED, "rt") as file:
+        rows = [line.split(",") for line in file.read().splitlines()[1:]]
+    assert found.excluded == {} and int(found.attributes["parent"].max()) + 1 == len(rows) == 4420
+    tokens = found.attributes["task_type"] == 14
+    assert int(found.attributes["operations"][tokens].sum()) == sum(int(row[2]) - 1 for row in rows) * 10**6
+    assert (np.diff(found.submit) >= 0).all()
+
+
+def test_requests_that_were_not_measured_are_counted(units, tmp_path):
+    path = log(tmp_path, "2023-11-16 18:15:46,8193,4", "2023-11-16 18:15:46,0,4", "2023-11-16 18:15:46,9,9")
+    found = AzureLLM().read(path, units)
+    assert len(found) == 2
+    assert found.excluded == {"prompt of more than 8,192 tokens": 1, "no tokens asked for or generated": 1}
+
+
+@pytest.mark.parametrize(
+    ("row", "field"),
+    [
+        ("yesterday,5,5", "TIMESTAMP"),
+        ("2023-11-16 18:15:46.12x,5,5", "TIMESTAMP"),
+        ("2023-11-16 18:15:46,five,5", "ContextTokens"),
+        ("2023-11-16 18:15:46,5,-5", "GeneratedTokens"),
+    ],
+)
+def test_wrong_rows_are_named(units, tmp_path, row, field):
+    with pytest.raises(InputError) as caught:
+        AzureLLM().read(log(tmp_path, "2023-11-16 18:15:46,5,5", row), units)
+    assert (caught.value.line, caught.value.field) == (3, field)
+
+
+def test_units_and_names_must_be_those_of_splitwise(tmp_path):
+    with pytest.raises(InputError, match="no units for prompts"):
+        AzureLLM().read(SHIPPED, Machine.flat(4))
+    (tmp_path / "types.toml").write_text('version = 1\ntask_types = ["a"]\n')
+    with pytest.raises(InputError, match="no task types prompt-SIZE"):
+        AzureLLM(types=str(tmp_path / "types.toml")).read(SHIPPED, machine("splitwise", a100_80gb=1))

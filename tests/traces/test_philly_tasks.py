@@ -1,0 +1,70 @@
+"""Philly's jobs with Gavel's kinds: durations on the reference unit, the draw of kinds, what is left out, errors."""
+
+import csv
+import gzip
+
+import numpy as np
+import pytest
+
+from measured_units import machine
+from poolwise import catalog
+from poolwise.errors import InputError, UnknownNameError
+from poolwise.performance.affinity import compute_times, rates
+from poolwise.traces.philly_tasks import PhillyTasks
+from poolwise.units import SECOND
+
+HEADER = "timestamp,duration,num_gpus,gpu_time,cluster\n"
+SHIPPED = catalog.find("traces", "philly-2017-10.csv.gz")
+
+
+@pytest.fixture(scope="module")
+def units():
+    return machine("gavel", k80=1, p100=1, v100=1)
+
+
+def test_on_the_reference_unit_jobs_take_as_long_as_in_the_log(units):
+    found = PhillyTasks().read(SHIPPED, units)
+    with gzip.open(SHIPPED, "rt") as file:
+        rows = list(csv.DictReader(file))
+    single = [row for row in rows if row["num_gpus"] == "1"]
+    assert len(found) == len(single) and found.excluded == {"more than one GPU": len(rows) - len(single)}
+    kind, operations = (found.attributes[name] for name in ("task_type", "operations"))
+    reference = compute_times(operations.astype(np.float64), rates(units)[kind, 1])
+    logged = np.array([float(rows[k - 1]["duration"]) for k in found.attributes["parent_job_id"].tolist()])
+    assert np.abs(reference / SECOND - logged).max() < 1e-3  # an operation is a millionth of a step
+    assert (found.duration <= reference).all() and (found.tasks == 1).all()
+
+
+def test_kinds_are_drawn_by_seed_and_row(units, tmp_path):
+    whole, other = PhillyTasks().read(SHIPPED, units), PhillyTasks(seed=1).read(SHIPPED, units)
+    counts = np.bincount(whole.attributes["task_type"])[7:]
+    assert len(counts) == 26 and counts.min() > 0.6 * len(whole) / 26 and counts.max() < 1.4 * len(whole) / 26
+    assert (whole.attributes["task_type"] != other.attributes["task_type"]).mean() > 0.9
+    with gzip.open(SHIPPED, "rt") as file:
+        lines = file.read().splitlines()
+    (tmp_path / "part.csv").write_text("\n".join(lines[:500]) + "\n")
+    part = PhillyTasks().read(tmp_path / "part.csv", units)
+    known = dict(zip(whole.attributes["parent_job_id"].tolist(), whole.attributes["task_type"].tolist(), strict=True))
+    assert all(
+        known[job] == kind
+        for job, kind in zip(part.attributes["parent_job_id"].tolist(), part.attributes["task_type"].tolist(), strict=True)
+    )
+
+
+def test_only_kinds_that_the_reference_can_run_are_drawn(tmp_path):
+    small = machine("gavel", k80=1)
+    found = PhillyTasks(reference="k80").read(SHIPPED, small)
+    assert (rates(small)[found.attributes["task_type"], 0] > 0).all()
+
+
+def test_errors_say_what_to_do(units, tmp_path):
+    with pytest.raises(UnknownNameError, match="a100") as caught:
+        PhillyTasks(reference="a100").read(SHIPPED, units)
+    assert "k80, p100, v100" in caught.value.remedy
+    (tmp_path / "p.csv").write_text(HEADER + "2017-10-09 07:01:55,66.0,2,66.0,x\n")
+    with pytest.raises(InputError, match="no job has one GPU"):
+        PhillyTasks().read(tmp_path / "p.csv", units)
+    (tmp_path / "p.csv").write_text(HEADER + "2017-10-09 07:01:55,soon,1,66.0,x\n")
+    with pytest.raises(InputError, match="soon") as caught:
+        PhillyTasks().read(tmp_path / "p.csv", units)
+    assert (caught.value.line, caught.value.field) == (2, "duration")
