@@ -24,6 +24,7 @@ GROUP_TITLES = {
     "schedulers": "Schedulers",
     "formats": "Trace formats",
     "generators": "Workload generators",
+    "affinities": "Affinities from measurements",
     "reproductions": "Reproductions",
 }
 """What a group is called where its name alone would be too short."""

@@ -1,6 +1,7 @@
 """Random deployments and traces, and the obvious way to dispatch them: look at every task and every unit."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from fractions import Fraction
 from itertools import pairwise
 from math import ceil
@@ -72,6 +73,7 @@ class Naive:
     study: Study
     policy: PlacementPolicy
     seed: int = 0
+    classes: Mapping[int, int] = field(default_factory=dict)  # job -> class, 0 before 1; all alike if not given
 
     def __post_init__(self) -> None:
         d, table = self.study.deployment, self.study.tasks.table.tolist()
@@ -114,6 +116,7 @@ class Naive:
             if later and later[0] == now:
                 later.pop(0)
                 waiting += [task for task in range(len(self.table)) if self.arrival[task] == now]
+                waiting.sort(key=lambda task: (self.classes.get(self.table[task][6], 0), task))
             ready = {u: busy.get(u, now) for u in range(len(self.units))}  # counts those that wait for a busy unit
             wakes = []
             for task in list(waiting):

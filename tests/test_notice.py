@@ -33,7 +33,7 @@ def test_each_dependency_is_pinned() -> None:
 
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
     wanted = [*project["project"]["dependencies"], *project["project"]["optional-dependencies"]["dev"]]
-    names = {re.split(r"[<>=~! ]", name)[0].lower().replace("_", "-") for name in wanted}
+    names = {re.split(r"[<>=~! \[]", name)[0].lower().replace("_", "-") for name in wanted}
     pinned = {line.partition("==")[0].lower().replace("_", "-") for line in (ROOT / "constraints.txt").read_text().splitlines()}
     assert names <= pinned
 

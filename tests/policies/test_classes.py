@@ -13,6 +13,7 @@ from poolwise.errors import InputError
 from poolwise.registry import make
 from poolwise.schedulers.dispatch import Dispatch
 from poolwise.traces import vinesim
+from random_dispatch import POLICIES, Naive, policy_of, study
 
 RATES = np.zeros((6, 7))
 RATES[0, 2] = 1.0
@@ -28,6 +29,21 @@ def test_one_unit_serves_by_class_then_age(classes: list[int]) -> None:
     assert "Classes has no kernel" in unsupported(case.machine, workload, scheduler, case.model)
     schedule = simulate(case.machine, workload, scheduler, truth=case.model).schedule
     assert schedule.job.tolist() == sorted(range(len(classes)), key=lambda job: (classes[job], job))
+
+
+@pytest.mark.parametrize("entry", POLICIES, ids=[f"{name}-{kw}" for name, kw in POLICIES])
+def test_random_studies_against_looking_at_everything(entry: tuple[str, dict[str, object]]) -> None:
+    for seed in range(8):
+        this, policy = study(seed, 40), policy_of(entry)
+        case = this.case()
+        column = case.workload.attributes["parent_job_id"].astype(np.int64) * 7919 % 3
+        classes = dict(zip(case.workload.attributes["parent_job_id"].tolist(), column.tolist(), strict=True))
+        workload = replace(case.workload, attributes={**case.workload.attributes, "class": column})
+        scheduler = Dispatch(policy, make("orders", "classes"))
+        schedule = simulate(case.machine, workload, scheduler, truth=case.model, seed=seed).schedule
+        assert schedule.done.all() and not schedule.refused
+        runs = zip(schedule.job.tolist(), schedule.start.tolist(), schedule.end.tolist(), schedule.owner.tolist(), strict=True)
+        assert [run[1:] for run in sorted(runs, key=lambda run: run[0])] == Naive(this, policy, seed, classes).run(), seed
 
 
 def test_a_workload_without_classes_is_refused() -> None:

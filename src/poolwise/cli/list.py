@@ -18,6 +18,7 @@ class What(StrEnum):
     SCHEDULERS = "schedulers"
     FORMATS = "formats"
     GENERATORS = "generators"
+    AFFINITIES = "affinities"
     METHODS = "methods"
     REPRODUCTIONS = "reproductions"
     STUDIES = "studies"

@@ -70,12 +70,11 @@ def _use(schedule: Schedule, window: Window, name: str, total: int, rows: np.nda
     submit, until, wanted = _waits(schedule, name, window)
     times = np.unique(np.concatenate([[window.begin, window.end], schedule.start, schedule.end, submit, until]))
     times = times[(times >= window.begin) & (times <= window.end)]
-    length = np.diff(times)
+    weight = np.diff(times) / (total * float(window.end - window.begin))
     used = _steps(times, schedule.start, schedule.end, held)
     free = np.maximum(total - used, 0)
     stranded = np.minimum(free, _steps(times, submit, until, wanted))
-    share = float((used * length).sum() / (total * length.sum()))
-    return ResourceUse(name, total, share, float((stranded * length).sum() / (total * length.sum())))
+    return ResourceUse(name, total, float((used * weight).sum()), float((stranded * weight).sum()))
 
 
 def _waits(schedule: Schedule, name: str, window: Window) -> tuple[IntArray, IntArray, FloatArray]:

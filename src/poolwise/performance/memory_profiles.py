@@ -28,7 +28,9 @@ class MemoryProfiles(RemoteMemory):
     """Remote memory where the workload says which measured slowdown profile each job follows.
 
     Slowdown = P(remote / memory) at the latency of the measurement, in proportion to the latency at another one. A job
-    without a profile is one of `RemoteMemory`, with its draw; how many are is said in a warning.
+    without a profile is one of `RemoteMemory`, with its draw; how many are is said in a warning. Parameters besides these are
+    those of `RemoteMemory`; `expect = "mean"` takes, at a job's own share of remote memory, the mean over the jobs that have a
+    profile.
 
     Parameters
     ----------
@@ -40,9 +42,6 @@ class MemoryProfiles(RemoteMemory):
         Profile of the jobs that name none; without a column, of all.
     measured_ns
         Added latency of remote memory at which the profiles were measured.
-
-    The others are those of `RemoteMemory`. `expect = "mean"` takes, at a job's own share of remote memory, the mean over the
-    jobs that have a profile.
     """
 
     profiles: str | tuple[Profile, ...] = ()

@@ -24,6 +24,8 @@ class NvmeSharing(PerformanceModel):
     A workload's text column "kind" says which table holds for it; a kind without a table takes its base time wherever it
     is. When sharers come and go, what is left of a run goes on at the new rate.
 
+    Raises InputError for a table that cannot be read.
+
     Parameters
     ----------
     tables
@@ -33,8 +35,6 @@ class NvmeSharing(PerformanceModel):
         each other. Unmodelled kinds share only among themselves.
     fixed_at_start
         A run keeps the speed that it started with, whoever comes or goes (what the authors' simulator does).
-
-    Raises InputError for a table that cannot be read.
     """
 
     tables: Mapping[str, SharingTable | str] = field(default_factory=dict)

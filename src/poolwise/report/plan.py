@@ -35,7 +35,7 @@ def _candidates(answer: Answer) -> Table:
         Row([_shown(value) for value in values], "chosen" if k == answer.chosen else "")
         for k, values in enumerate(frame.iter_rows())
     ]
-    caption = "Those that were simulated, the cheapest first; the answer is set in bold."
+    caption = "Those that were simulated; the answer is set in bold."
     return Table("Candidates", [name.replace("_", " ").replace(".", " ") for name in frame.columns], rows, caption)
 
 

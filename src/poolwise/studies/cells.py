@@ -17,13 +17,16 @@ import poolwise
 from poolwise import registry
 from poolwise.engine import simulate
 from poolwise.errors import InputError
-from poolwise.interfaces import PerformanceModel, Scheduler
-from poolwise.metrics import Outcomes
+from poolwise.interfaces import PerformanceModel, PlacementPolicy, Scheduler
+from poolwise.metrics import Outcomes, Window
 from poolwise.model import Machine, Workload
 from poolwise.performance.ideal import Ideal
+from poolwise.policies.backfill.none import NoBackfill
+from poolwise.policies.order.priorities import FCFS
 from poolwise.schedulers.list import ListScheduler
 from poolwise.schedulers.warm_up import WarmUp, warm_up_end
 from poolwise.studies.choice import Choice
+from poolwise.studies.resources import resources_of
 from poolwise.studies.study_file import PerformanceSection, SchedulerSection
 from poolwise.traces import read, stretch
 from poolwise.traces.generators import generate
@@ -246,11 +249,19 @@ def scheduler_of(section: SchedulerSection, warm_up: int = 0) -> Scheduler:
         made = {part: choice.make(GROUPS[part]) for part, choice in _chosen(section).items()}
         whole = Choice(name=section.kind, **section.settings).make("schedulers")
         other: Scheduler = replace(whole, **made) if made else whole
-        return WarmUp(other, warm_up) if warm_up else other
+        if not warm_up:
+            return other
+        own = all(part in getattr(other, "__dataclass_fields__", {}) for part in GROUPS)  # it places as list scheduling does
+        return WarmUp(other, warm_up, _fcfs(getattr(other, "placement"))) if own else WarmUp(other, warm_up)
     order, backfill, placement = parts(section)
     scope = {} if section.scope is None else {"scope": section.scope}
     scheduler = ListScheduler(order.make("orders"), backfill.make("backfills"), placement.make("placements", **scope))
     return WarmUp.before(scheduler, warm_up) if warm_up else scheduler
+
+
+def _fcfs(placement: PlacementPolicy) -> ListScheduler:
+    """FCFS without backfilling."""
+    return ListScheduler(FCFS(), NoBackfill(), placement)
 
 
 def check_parts(section: SchedulerSection) -> None:
@@ -339,6 +350,7 @@ def simulate_cell(cell: Cell) -> CellRun:
         "sources": cell.sources,
         "outcomes_sha256": digest(content),
         "machine": outcomes.facts,
+        "resources": resources_of(schedule, Window.of(outcomes, cell.warm_up)),
         "jobs": len(workload),
         "excluded": dict(sorted(workload.excluded.items())),
         "repaired": dict(sorted(workload.repaired.items())),

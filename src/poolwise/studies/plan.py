@@ -38,7 +38,7 @@ class Answer:
     sections : heading -> further sentences
     notes : what a reader must know beside the numbers
     figures : to be drawn
-    candidates : one row for each candidate that was looked at, the cheapest first; a column `verdict` among them
+    candidates : one row for each candidate that was looked at, such as the cheapest first; a column `verdict` among them
     chosen : row of `candidates` that is the answer, None without one
     content : the answer as plain data
     inputs : what was read -> SHA-256

@@ -21,6 +21,7 @@ from poolwise.metrics import METRICS, Outcomes, Window, common_population, paper
 from poolwise.studies.cells import Cell, Json, Parameter, canonical
 from poolwise.studies.distributions import distributions, memory_over_time, varied
 from poolwise.studies.notes import description, notes
+from poolwise.studies.resources import resource_frame
 from poolwise.studies.store import Store, text
 from poolwise.studies.study import Study
 from poolwise.units import SECOND
@@ -141,6 +142,8 @@ class StudyResult:
         write_whole(self.folder / "results.csv", frame.write_csv().encode())
         write_whole(self.folder / "distributions.csv", distributions(self).write_csv().encode())
         write_whole(self.folder / "memory_over_time.csv", memory_over_time(self).write_csv().encode())
+        if (used := resource_frame(self)) is not None:
+            write_whole(self.folder / "resources.csv", used.write_csv().encode())
         write_whole(self.folder / "provenance.json", text(self.provenance()))
 
     def _cell(self, result: CellResult) -> Cell:

@@ -37,14 +37,14 @@ class Progress(Protocol):
 def run(study: Study, out: str | Path, jobs: int | None = None, progress: Progress | None = None) -> StudyResult:
     """Run what is missing of a study and measure everything.
 
+    Raises InputError, also where another process writes to the same folder; errors of a cell name the cell.
+
     Parameters
     ----------
     out
         Folder for cells, results and provenance; made if it does not exist. Cells that it holds already are not run again.
     jobs
         Processes; all cores if not given or -1. The results do not depend on it.
-
-    Raises InputError, also where another process writes to the same folder; errors of a cell name the cell.
     """
     if jobs is not None and jobs < 1 and jobs != -1:
         raise InputError(f"{jobs} processes cannot run anything", field="--jobs", remedy="give 1 or more, or -1 for all cores")

@@ -91,14 +91,14 @@ class Study:
 def load(path: str | Path, set: Mapping[str, Any] | None = None) -> Study:
     """Read a study file, or a shipped study by its name, and resolve everything in it.
 
+    Raises InputError naming file, line, field and remedy.
+
     Parameters
     ----------
     path
         File, or name of a shipped study.
     set
         Dotted path -> value, as --set: values that replace those of the file. What is set is no longer varied.
-
-    Raises InputError naming file, line, field and remedy.
     """
     return resolve(Document.read(find(path)), set)
 

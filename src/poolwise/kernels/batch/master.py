@@ -1,8 +1,9 @@
 """The linear program over contents of bins, by the revised simplex method: what column generation solves again and again.
 
 Each row but the last few says that an item is covered once; then a row for each kind of bin (no more than there are), and
-one for what finds no room. The columns stay where the pricing leaves them; handing them to a
-solver of general programs and reading its answers took ten times as long in all. Nothing proven rests on its numbers: the bound of column generation holds at any duals.
+one for what finds no room. The columns stay where the pricing leaves them; handing them to a solver of general programs and
+reading its answers took ten times as long in all. Nothing proven rests on its numbers: the bound of column generation holds at
+any duals.
 Source: Dantzig's rule on a dense inverse; right-hand sides are moved apart a little, so that it cannot cycle.
 """
 

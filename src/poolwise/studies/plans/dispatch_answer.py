@@ -82,7 +82,7 @@ def answer_of(bench: Bench, runs: Mapping[Pair, Sequence[Json]]) -> Answer:
         because=list(_because(found, best, rival)),
         sections={"By stream": list(_streams(found, best))},
         notes=said,
-        figures=_figures(found),
+        figures=_figures(found, best),
         candidates=_frame(found),
         chosen=best,
         content=content,
@@ -175,7 +175,7 @@ def _candidate(found: _Measured, k: int) -> Json:
         **values,
         "by_type": {name: float(np.mean([run["by_type"][name] for run in found.runs[k]])) for name in types},
         "streams": {stream.name: _stream(found, k, stream.name) for stream in section.stream},
-        "keeps": found.keeps(k),
+        "verdict": "keeps" if found.keeps(k) else "breaks",
         "engine": found.runs[k][0]["engine"],
     }
 
@@ -188,47 +188,51 @@ def _frame(found: _Measured) -> pl.DataFrame:
     for stream in found.bench.section.stream:
         for what in ("p50_us", "p99_us", "missed_pct"):
             columns[f"{stream.name}_{what}"] = [row["streams"][stream.name][what] for row in rows]
-    columns["keeps"] = [row["keeps"] for row in rows]
+    columns["verdict"] = [row["verdict"] for row in rows]
     undefined = [name for name, values in columns.items() if all(value is None for value in values)]
     return pl.DataFrame({name: values for name, values in columns.items() if name not in undefined})
 
 
-def _figures(found: _Measured) -> list[Figure]:
+def _figures(found: _Measured, best: int | None) -> list[Figure]:
     section = found.bench.section
     of = "" if section.of is None else f" of {section.of}"
     caption = f"Means over {section.seeds} seed{'s' if section.seeds > 1 else ''}; lower is better."
-    shown: list[Figure] = [
-        _bars(found, 0, "latency", "Latency by placement and order", caption, f"{section.latency} latency{of} (us)", True)
-    ]
+    unit, size = next(pair for pair in _UNITS if float(found.means[:, 0].max()) >= pair[1] or pair[1] == 1)
+    latency = f"{section.latency} latency{of} ({unit})"
+    shown: list[Figure] = [_bars(found, 0, "latency", "Latency by placement and order", caption, latency, size)]
     if not np.isnan(found.values[:, :, 1]).any():
         label = "deadlines missed (%)"
-        shown.append(_bars(found, 1, "missed", "Deadlines missed by placement and order", caption, label, False))
+        shown.append(_bars(found, 1, "missed", "Deadlines missed by placement and order", caption, label))
     if not np.isnan(found.values[:, :, 3]).any():
-        shown.append(
-            _bars(found, 3, "energy", "Energy by placement and order", f"{caption} Idle units count.", "energy (J)", False)
-        )
-    shown.append(
-        Bars(
-            "utilization",
-            "How busy each type of unit is",
-            "Share of the time from the first arrival to the last end.",
-            groups=[found.label(k) for k in range(len(found.pairs))],
-            series={
-                name: [100 * _candidate(found, k)["by_type"][name] for k in range(len(found.pairs))]
-                for name in found.runs[0][0]["by_type"]
-            },
-            y_axis=Axis("utilisation (%)"),
-        )
+        shown.append(_bars(found, 3, "energy", "Energy by placement and order", f"{caption} Idle units count.", "energy (J)"))
+    return [*shown, _utilization(found, best or 0)]
+
+
+_UNITS = (("h", 3.6e9), ("s", 1e6), ("ms", 1e3), ("us", 1.0))
+"""Unit of time, and its microseconds."""
+
+
+def _utilization(found: _Measured, best: int) -> Bars:
+    """A group of bars for each placement under the order of the answer, a bar for each type of unit."""
+    section, chosen = found.bench.section, found.pairs[best][0]
+    rows = [_candidate(found, found.pairs.index((chosen, p))) for p in range(len(section.placement))]
+    under = f" in the order {found.order(best)}" if len(section.order) > 1 else ""
+    return Bars(
+        "utilization",
+        f"How busy each type of unit is{under}",
+        "Share of the time from the first arrival to the last end.",
+        groups=[row["placement"] for row in rows],
+        series={name: [100 * row["by_type"][name] for row in rows] for name in rows[0]["by_type"]},
+        y_axis=Axis("utilisation (%)"),
     )
-    return shown
 
 
-def _bars(found: _Measured, column: int, name: str, title: str, caption: str, label: str, log: bool) -> Bars:
-    """A group of bars for each placement, a bar for each order."""
+def _bars(found: _Measured, column: int, name: str, title: str, caption: str, label: str, size: float = 1.0) -> Bars:
+    """A group of bars for each placement, a bar for each order; values over `size`."""
     section, at = found.bench.section, {pair: k for k, pair in enumerate(found.pairs)}
     series = {
-        str(order): [float(found.means[at[o, p], column]) for p in range(len(section.placement))]
+        str(order): [float(found.means[at[o, p], column]) / size for p in range(len(section.placement))]
         for o, order in enumerate(section.order)
     }
     groups = [str(choice) for choice in section.placement]
-    return Bars(name, title, caption, groups=groups, series=series, y_axis=Axis(label, log=log))
+    return Bars(name, title, caption, groups=groups, series=series, y_axis=Axis(label))

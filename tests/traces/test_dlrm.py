@@ -1,0 +1,168 @@
+"""The disaggregated DLRM trace: every row read or counted, roles kept apart, errors that name the cell."""
+
+import csv
+import gzip
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from poolwise import catalog
+from poolwise.engine import simulate
+from poolwise.errors import InputError
+from poolwise.model import Kind, Machine
+from poolwise.policies.backfill.skip import Skip
+from poolwise.policies.placement.device_shares import DeviceShares
+from poolwise.schedulers.flow import FlowScheduler
+from poolwise.schedulers.list import ListScheduler
+from poolwise.studies.machine_file import load_machine
+from poolwise.traces import read
+from poolwise.traces.dlrm import DLRM
+from poolwise.units import SECOND
+from shared_nodes import shared_nodes
+
+HEADER = (
+    "instance_sn,role,app_name,cpu_request,cpu_limit,gpu_request,gpu_limit,rdma_request,rdma_limit,memory_request,memory_limit,"
+    "disk_request,disk_limit,max_instance_per_node,creation_time,scheduled_time,deletion_time"
+)
+HN = "instance_{},HN,app_{},8,8,1,1,25,25,40.0,40.0,85.0,100.0,4,{}"
+CN = "instance_{},CN,app_{},64,64,0,0,1,1,320.0,320.0,255.5,300.0,-1,{}"
+TRACE = Path("data") / "gpu_disagg_alibaba_dlrm_v2025" / "disaggregated_DLRM_trace.csv.gz"
+
+
+def table(tmp_path: Path, *rows: str) -> Path:
+    path = tmp_path / "dlrm.csv"
+    path.write_text("\n".join([HEADER, *rows]) + "\n")
+    return path
+
+
+@pytest.fixture(scope="module")
+def machine() -> Machine:
+    return load_machine(catalog.find("machines", "dlrm-roles"))
+
+
+def test_every_published_instance_is_read_or_counted(shared, machine):
+    found = read(shared / TRACE, machine)
+    with gzip.open(shared / TRACE, "rt") as file:
+        rows = {int(row["instance_sn"].rpartition("_")[2]): row for row in csv.DictReader(file)}
+    assert len(rows) == 23871 == len(found) + sum(found.excluded.values())
+    assert found.excluded == {"runtime 0": 16}
+    assert found.repaired == {
+        "requested time unknown, taken as the runtime": 23855,
+        "there before the trace, taken as submitted at its begin": 7280,
+        "there after the trace, taken as ended with it": 8878,
+    }
+    last = max(float(row[f"{what}_time"] or 0) for row in rows.values() for what in ("creation", "scheduled", "deletion"))
+    for job, row in ((found.job(k), rows[number]) for k, number in enumerate(found.id.tolist())):
+        created, began = (float(row[f"{what}_time"] or 0) for what in ("creation", "scheduled"))
+        assert job.submit == round(created) * SECOND
+        assert job.duration == (round(float(row["deletion_time"] or last)) - round(began)) * SECOND
+        assert (job.request("cn"), job.request("hn")) == (row["role"] == "CN", row["role"] == "HN")
+        for name, column in (("cores", "cpu"), ("gpu", "gpu"), ("rdma", "rdma")):
+            assert job.request(name) == int(row[f"{column}_request"])
+        assert 0 <= job.memory - 1024 * float(row["memory_request"]) < 1
+        assert 0 <= job.request("storage") - 1024 * float(row["disk_request"]) < 1
+
+
+def test_the_assumed_nodes_hold_every_instance_and_the_busiest_moment(shared, machine):
+    found = read(shared / TRACE, machine)
+    nodes = machine.of_kind(Kind.NODE)
+    for role in ("cn", "hn"):
+        mine = nodes[machine.capacity[nodes, machine.resource(role)] > 0]
+        asks = found.request(role) > 0
+        for name in ("cores", "memory", "storage", "rdma"):
+            each = machine.capacity[mine, machine.resource(name)]
+            assert found.request(name)[asks].max() <= each.min()
+            change = np.concatenate([found.request(name)[asks], -found.request(name)[asks]])
+            times = np.concatenate([found.submit[asks], (found.submit + found.duration)[asks]])
+            assert np.cumsum(change[np.lexsort((change, times))]).max() < each.sum()
+
+
+def test_times_that_are_not_given_are_those_of_the_trace(tmp_path, machine):
+    rows = [CN.format(3, 0, ",,"), HN.format(7, 1, "475.00000000000006,480.5,900"), CN.format(5, 0, "10,10,10")]
+    found = read(table(tmp_path, *rows), machine)
+    assert found.id.tolist() == [3, 7]
+    assert found.submit.tolist() == [0, 475 * SECOND]
+    assert found.duration.tolist() == [900 * SECOND, 419 * SECOND + SECOND // 2]
+    assert found.attributes["wait_s"].tolist() == [0, 5.5]
+    assert found.excluded == {"runtime 0": 1}
+    assert found.request("storage").tolist() == [261632, 87040]
+    assert (found.attributes["app"].tolist(), found.attributes["max_per_node"].tolist()) == (["app_0", "app_1"], [-1, 4])
+
+
+def test_what_the_machine_has_nothing_of_is_counted(tmp_path):
+    found = read(table(tmp_path, CN.format(1, 0, ",,9"), HN.format(2, 1, ",,9")), shared_nodes(cores=64, memory=2**20))
+    assert sorted(found.requests) == ["cores", "memory"]
+    left = {reason: count for reason, count in found.repaired.items() if "left out" in reason}
+    assert left == {
+        f"{name} left out, since the machine has none": count
+        for name, count in (("cn", 1), ("hn", 1), ("gpu", 1), ("rdma", 2), ("storage", 2))
+    }
+    with pytest.raises(InputError, match="taken whole"):
+        DLRM().read(table(tmp_path, CN.format(1, 0, ",,9")), Machine.of_racks(1, 4))
+    with pytest.raises(InputError, match="neither cores nor gpu"):
+        DLRM().read(table(tmp_path, CN.format(1, 0, ",,9")), shared_nodes(memory=9))
+
+
+@pytest.mark.parametrize(
+    ("row", "field", "said"),
+    [
+        (CN.format("x", 0, ",,9"), "instance_sn", "does not end in a number"),
+        (CN.format(1, 0, ",,9"), "instance_sn", "stands in line 2 already"),
+        (CN.format(2, 0, ",,9").replace("CN", "GN"), "role", "is no role"),
+        (CN.format(2, 0, ",,9").replace("64,64", "-4,64"), "cpu_request", "is not an amount"),
+        (CN.format(2, 0, ",,9").replace("64,64", ",64"), "cpu_request", "is not an amount"),
+        (CN.format(2, 0, "5,,9"), "scheduled_time", "without the creation, or not with it"),
+        (CN.format(2, 0, "5,4,9"), "scheduled_time", "before the creation"),
+        (CN.format(2, 0, "5,6,4"), "deletion_time", "before the instance was scheduled"),
+        (CN.format(2, 0, "5,6,soon"), "deletion_time", "not a finite number"),
+        (CN.format(2, 0, "-5,6,9"), "creation_time", "not a time"),
+    ],
+    ids=str,
+)
+def test_a_cell_that_cannot_be_read_is_named(tmp_path, machine, row, field, said):
+    path = table(tmp_path, CN.format(1, 0, ",,9"), row)
+    with pytest.raises(InputError, match=said) as caught:
+        DLRM().read(path, machine)
+    error = caught.value
+    assert (error.file, error.line, error.field, bool(error.remedy)) == (path, 3, field, True)
+
+
+@pytest.mark.parametrize(
+    "scheduler",
+    [
+        FlowScheduler(costs="best_fit", pooled=False, admission="filter"),
+        ListScheduler(backfill=Skip(), placement=DeviceShares(resource="gpu")),
+    ],
+    ids=["flow", "list"],
+)
+def test_roles_are_placed_apart(tmp_path, scheduler):
+    rows = [(CN, HN)[k % 2].format(k, k % 3, f"{k},{k},{60 + 7 * k}") for k in range(24)]
+    machine = _two_roles()
+    found = simulate(machine, read(table(tmp_path, *rows), machine), scheduler).schedule
+    assert found.done.all() and not found.rejected and not found.refused
+    for run in range(found.n_run):
+        placed = found.placement_of(run)
+        nodes = [machine.type[owner] for owner, _, _ in placed if machine.kind[owner] == Kind.NODE]
+        devices = [owner for owner, _, _ in placed if machine.kind[owner] == Kind.DEVICE]
+        role = found.workload.attributes["role"][found.job[run]]
+        assert set(nodes) == {role.lower()} and len(devices) == (role == "HN")
+
+
+def _two_roles() -> Machine:
+    """Two CPU nodes for three instances each, two GPU nodes with two GPUs each."""
+    resources = ("cn", "cores", "devices", "gpu", "hn", "memory", "rdma", "storage")
+    rows = [dict(cn=9, cores=192, rdma=100)] * 2 + [dict(hn=9, cores=64, rdma=100)] * 2 + [dict(devices=1, gpu=1)] * 4
+    capacity = np.array([[row.get(name, 0) for name in resources] for row in rows], dtype=np.int64)
+    capacity[:4, resources.index("memory")] = capacity[:4, resources.index("storage")] = 2**20
+    return Machine(
+        name="roles",
+        owners=tuple("abcdefgh"),
+        kind=np.repeat([Kind.NODE, Kind.DEVICE], 4).astype(np.int64),
+        type=("cn", "cn", "hn", "hn", *["gpu"] * 4),
+        rack=np.zeros(8, dtype=np.int64),
+        position=np.zeros((8, 2), dtype=np.int64),
+        home=np.array([-1, -1, -1, -1, 2, 2, 3, 3]),
+        resources=resources,
+        capacity=capacity,
+    )
