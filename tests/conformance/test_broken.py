@@ -6,13 +6,15 @@ from typing import ClassVar
 import numpy as np
 import pytest
 
-from poolwise.conformance import Check, check, check_backfill, check_model, check_order, check_placement, check_scheduler
+from poolwise.conformance import Check, check, check_backfill, check_model, check_order, check_placement, check_scheduler, cost
 from poolwise.conformance.cases import Case, devices
+from poolwise.conformance.findings import DETERMINISTIC, UNCHANGED
 from poolwise.errors import InputError
 from poolwise.interfaces import PerformanceModel, PlacementPolicy, QueuePolicy
 from poolwise.model import Changes, Job, Kind, Machine, Placement, Plan, Queue, Refusal, Run, Snapshot, Start, Workload
 from poolwise.performance.network_sharing import NetworkSharing
 from poolwise.policies.backfill.easy import Easy
+from poolwise.policies.cost.model import Places, Tasks, Waiting
 from poolwise.policies.order.priorities import FCFS
 from poolwise.policies.placement.racks import RackPlacement
 from poolwise.schedulers.list import ListScheduler
@@ -467,3 +469,52 @@ def test_what_is_none_of_these_is_an_input_error() -> None:
     with pytest.raises(InputError, match="without settings"):
         check(type("Needy", (), {"__init__": lambda self, x: None}))
     assert failed(check(FCFS)) == {}
+
+
+# Cost models
+
+
+@dataclass(frozen=True)
+class Cost:
+    """A cost model that can break each of its promises."""
+
+    fault: str = ""
+
+    @property
+    def looks_at(self) -> frozenset[str]:
+        return frozenset({"colour"} if self.fault == "named" else ())
+
+    def placing(self, tasks: Tasks, places: Places, copies: int) -> np.ndarray:
+        each = np.ones((len(tasks), len(places), 1))
+        match self.fault:
+            case "shape":
+                return each[:, :, 0]
+            case "number":
+                return each * np.nan
+            case "random":
+                return each * np.random.default_rng().random()
+            case "changes":
+                places.free[:] += 1
+            case "looks":
+                return each * (places.load[None, :, None] + places.running[None, :, None])
+        return each
+
+    def waiting(self, waiting: Waiting) -> np.ndarray:
+        return np.full(len(waiting.passes), np.inf if self.fault == "waiting" else 1.0)
+
+
+@pytest.mark.parametrize(
+    ("fault", "name", "says"),
+    [
+        ("shape", cost.SHAPE, "returned shape (1, 2)"),
+        ("number", cost.NUMBERS, "NaN"),
+        ("random", DETERMINISTIC, "answered differently"),
+        ("changes", UNCHANGED, "changed the tasks or the places"),
+        ("looks", cost.LOOKS, "costs change with the running"),
+        ("named", cost.LOOKS, "names colour, known: running, load, position"),
+        ("waiting", cost.WAITING, "inf"),
+    ],
+)
+def test_a_broken_cost_model(fault: str, name: str, says: str) -> None:
+    assert not failed(check(Cost()))
+    only(check(Cost(fault)), name, says)

@@ -4,7 +4,10 @@ import pytest
 
 from poolwise import conformance, registry
 
-GROUPS = ("orders", "backfills", "placements", "models", "schedulers")
+GROUPS = ("orders", "backfills", "placements", "models", "schedulers", "costs")
+OTHERS = {"formats", "generators", "affinities", "methods", "reproductions", "plans"}
+"""What reads, draws, solves or reports: no policy and no model. `batch.check` checks what the methods place."""
+
 
 
 @pytest.mark.parametrize(("group", "name"), [(group, name) for group in GROUPS for name in registry.names(group)])
@@ -20,5 +23,12 @@ def test_settings_that_differ_from_the_defaults_keep_it_too() -> None:
         ("orders", "f1", {"as_printed": True}),
         ("models", "remote_memory", {"expect": "mean", "curve": "linear"}),
         ("models", "remote_memory", {"spread": "paper"}),
+        ("costs", "utility", {"network_aware": True}),
+        ("costs", "utility", {"network_aware": True, "slack": 0.5, "max_placed": True}),
     ):
         assert all(result.ok for result in conformance.check(registry.make(group, name, **settings)))
+
+
+def test_no_group_of_policies_or_models_is_forgotten() -> None:
+    assert {*GROUPS} | OTHERS == set(registry.GROUPS)
+    assert all(registry.names(group) for group in GROUPS)

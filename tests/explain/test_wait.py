@@ -15,7 +15,8 @@ from poolwise.engine import compiled, simulate
 from poolwise.engine.simulated import Simulation
 from poolwise.errors import InputError, PolicyError
 from poolwise.explain import Explanation, Reason, Rule, explain_wait
-from poolwise.explain.rules import Pass, reason
+from poolwise.explain.rules import reason
+from poolwise.explain.seen import Pass
 from poolwise.interfaces import Dispatcher, Scheduler
 from poolwise.loop import run
 from poolwise.metrics import Outcomes

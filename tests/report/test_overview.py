@@ -6,7 +6,7 @@ import pytest
 
 from poolwise import registry
 from poolwise.errors import InputError
-from poolwise.report.overview import overview, read_comparison
+from poolwise.report.overview import overview, read_comparison, read_notes
 from poolwise.studies.comparison import Claim, Measured, Row, to_csv
 
 PAGES = Path(__file__).parents[2] / "docs" / "reproductions"
@@ -41,4 +41,6 @@ def test_the_page_in_the_documentation_is_made_from_the_comparisons_beside_it() 
     known = registry.names("reproductions")
     assert set(comparisons) <= set(known)
     titles = {name: registry.find("reproductions", name).title for name in known}
-    assert (PAGES / "index.md").read_text() == overview(comparisons, titles)
+    notes = {path.stem: read_notes(path) for path in PAGES.glob("*.csv")}
+    assert all(notes.values())
+    assert (PAGES / "index.md").read_text() == overview(comparisons, titles, notes)

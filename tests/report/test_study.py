@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from poolwise.report.answer import ENOUGH, answer
-from poolwise.report.compromise import front
+from poolwise.report.compromise import best_of
 from poolwise.report.page import render
 from poolwise.report.study import study_page
 from poolwise.report.sweep import Sweep
@@ -107,7 +107,7 @@ def test_the_front_is_what_nothing_beats() -> None:
     rng = np.random.default_rng(1)
     for _ in range(50):
         points = {str(k): (float(x), float(y)) for k, (x, y) in enumerate(rng.integers(0, 6, (7, 2)))}
-        kept = front(points)
+        kept = best_of(points)
         for name, (x, y) in points.items():
             beaten = any((a <= x and b < y) or (a < x and b <= y) for a, b in points.values())
             assert (name in kept) != beaten

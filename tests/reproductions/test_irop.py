@@ -13,9 +13,9 @@ from poolwise.studies.comparison import compare, read_claims
 def test_cases_are_run_once_and_kept(tmp_path):
     cases = [Case(m, "relative", 0.5, 0.25, 0, 6, 9, 0.05) for m in ("irop", "place", "heep", "cfm", "first-fit")]
     first = measure(cases, tmp_path, 1)
-    kept = {file: file.stat().st_mtime_ns for file in tmp_path.iterdir()}
+    kept = {file: file.stat().st_mtime_ns for file in tmp_path.rglob("*.json")}
     assert measure(cases, tmp_path, 1) == first
-    assert {file: file.stat().st_mtime_ns for file in tmp_path.iterdir()} == kept
+    assert {file: file.stat().st_mtime_ns for file in tmp_path.rglob("*.json")} == kept
     assert first[cases[1]]["objective"] <= first[cases[0]]["objective"] + 1e-9
     assert all(run["dropped"] == 0 for run in first.values())
 

@@ -2,7 +2,7 @@ import csv
 
 from poolwise import catalog
 from poolwise.reproductions.nvme_composition import QUICK, NvmeComposition
-from poolwise.reproductions.nvme_composition.cells import DEFAULT, Cells, Load
+from poolwise.reproductions.nvme_composition.cells import DEFAULT, Load, measure
 from poolwise.reproductions.nvme_composition.claims import rows as measured_rows
 from poolwise.reproductions.nvme_composition.plan import Plan, Results, base, seeded
 from poolwise.reproductions.nvme_composition.tables import COLUMNS, tables
@@ -69,12 +69,12 @@ def test_results_are_kept_and_taken_up_again(tmp_path):
     from poolwise.reproductions.nvme_composition.cells import Case
 
     case = Case(Load("high_compute", 0.5, 0), "first_fit")
-    first = Cells(tmp_path, 1).measure([case])
-    files = {path: path.stat().st_mtime_ns for path in tmp_path.iterdir()}
+    first = measure([case], tmp_path, 1)
+    files = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*.json")}
     assert len(files) == 2  # the calibration and the case
-    again = Cells(tmp_path, 1).measure([case])
+    again = measure([case], tmp_path, 1)
     assert first == again
-    assert {path: path.stat().st_mtime_ns for path in tmp_path.iterdir()} == files
+    assert {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*.json")} == files
     found = first[case]
     assert found["reached"]
     assert found["rejected"] == 0

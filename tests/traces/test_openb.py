@@ -2,6 +2,7 @@ import csv
 import gzip
 import math
 import tempfile
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -10,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from poolwise.errors import InputError
-from poolwise.model import Machine
+from poolwise.model import Kind, Machine
 from poolwise.traces import read
 from poolwise.traces.openb import OpenB
 from poolwise.units import SECOND
@@ -65,6 +66,20 @@ def test_a_machine_counts_in_what_it_has(cpu, memory, gpu):
     assert ("GPUs left out, since the machine's nodes have none" in whole.repaired) == (count > 0)
     assert shared.request("cores").tolist() == [math.ceil(cpu / 1000)]
     assert shared.request("gpu").tolist() == [count]
+
+
+@pytest.mark.parametrize(("resource", "amounts"), [("gpu_milli", [220, 4000]), ("gpu", [1, 4])])
+def test_gpus_may_be_devices_of_nodes(tmp_path, resource, amounts):
+    nodes = shared_nodes(cores=64, memory=1, **{resource: 1})
+    rows = ["pod-1,1000,0,1,220,T4,BE,Running,5,20,10", "pod-2,1000,0,4,1000,,BE,Running,6,20,10"]
+    for machine in (
+        replace(nodes, kind=np.array([Kind.NODE, Kind.DEVICE]), capacity=np.array([[64, 1, 0], [0, 0, 1000]])),
+        replace(nodes, kind=np.array([Kind.NODE, Kind.DEVICE]), type=("n", resource), capacity=nodes.capacity * [1, 1, 0]),
+    ):
+        found = OpenB().read(pods(tmp_path, *rows), machine)
+        assert found.request(resource).tolist() == amounts
+        assert found.attributes["gpus"].tolist() == [1, 4]
+        assert found.attributes["gpu_spec"].tolist() == ["T4", ""]
 
 
 def test_pods_without_a_span_are_left_out(tmp_path):

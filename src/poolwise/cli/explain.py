@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from poolwise.cli.simulate import Scope, chosen_machine
+from poolwise.cli.one_run import Scope, chosen_machine
 
 if TYPE_CHECKING:
     from poolwise.explain import Episode, Explanation, Rule
@@ -20,7 +20,7 @@ LINES = 40
 
 def explain(
     run: Path = typer.Argument(
-        metavar="RUN", help="Folder that `poolwise run` wrote to; or a trace, with --machine and --order."
+        metavar="RUN", help="Folder of `poolwise run`, a file of `poolwise simulate --schedule`; or a trace, with --order."
     ),
     job: int = typer.Argument(metavar="JOB", help="Id of the job, as in the trace."),
     cell: list[str] = typer.Option([], metavar="PATH=VALUE", help="Which run of the study: what it varies, seed=N, or a key."),
@@ -49,10 +49,11 @@ def explain(
         if cell or study is not None or set_:
             raise InputError(f"{run} is no folder of results", field="RUN", remedy="give what `poolwise run --out` named")
         if order is None:
-            raise InputError("which order was it run with?", field="--order", remedy="give --order as in `poolwise simulate`")
-        on = chosen_machine(machine, processors)
-        what = f"{order} {backfill} {scope.value}"
-        found = _alone(run, job, on, (order, backfill, placement), scope, format, seed)
+            what, found = _simulated(run, job)
+        else:
+            on = chosen_machine(machine, processors)
+            what = f"{order} {backfill} {scope.value}"
+            found = _alone(run, job, on, (order, backfill, placement), scope, format, seed)
     if json:
         print_json({"run": what, **found.to_dict()})
     else:
@@ -84,6 +85,23 @@ def _in_study(folder: Path, job: int, selection: list[str], study: str | None, s
         outcomes=outcomes,
     )
     return f"{loaded.name} {cell.label}", found
+
+
+def _simulated(file: Path, job: int) -> tuple[str, Explanation]:
+    from poolwise.cli.past_run import check_recorded, simulated
+    from poolwise.errors import InputError
+    from poolwise.explain import explain_wait
+
+    run = simulated(file)
+    if run is None:
+        remedy = "give a file of `poolwise simulate --schedule FILE`, or a trace with --order as in `poolwise simulate`"
+        raise InputError("no file says how this was run", file=file, field="--order", remedy=remedy)
+    if run.pass_per_event:
+        remedy = "leave pass_per_event out of the scheduler file and simulate again"
+        raise InputError("only runs with one pass an instant can be explained", file=file, field="RUN", remedy=remedy)
+    found = explain_wait(run.machine, run.workload, run.scheduler, job, truth=run.truth, estimate=run.estimate, seed=run.seed)
+    check_recorded(file, job, found.until, found.placement is not None)
+    return f"{run.workload.name} on {run.machine.name}", found
 
 
 def _alone(
@@ -166,6 +184,8 @@ def _words(rule: Rule, resource: str) -> str:
         Rule.ORDER: "behind a head of the queue that does not fit",
         Rule.RESERVATION: f"kept off a reservation{f' ({resource})' if resource else ''}",
         Rule.WARM_UP: "for the end of the warm-up",
+        Rule.POSTPONED: "for a better place or time",
+        Rule.ROUND: "for the next round",
         Rule.UNSAID: "for reasons that the scheduler does not give",
     }[rule]
 

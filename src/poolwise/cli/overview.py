@@ -17,13 +17,17 @@ def overview(
     from poolwise import registry
     from poolwise.files import check_writable, write_whole
     from poolwise.report.overview import overview as page
-    from poolwise.report.overview import read_comparison
+    from poolwise.report.overview import read_comparison, read_notes
 
     known = registry.names("reproductions")
     titles = {name: registry.find("reproductions", name).title for name in known}
     folders = {path.name: path / "comparison.csv" for path in results if path.is_dir()}
     files = folders | {path.stem: path for path in results if not path.is_dir()}
-    text = page({name: read_comparison(path) for name, path in files.items()}, titles)
+    text = page(
+        {name: read_comparison(path) for name, path in files.items()},
+        titles,
+        {name: read_notes(path) for name, path in files.items()},
+    )
     if out is None:
         typer.echo(text, nl=False)
     else:

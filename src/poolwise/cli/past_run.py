@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from poolwise.errors import InputError
 
 if TYPE_CHECKING:
+    from poolwise.cli.one_run import OneRun
     from poolwise.studies import Study
     from poolwise.studies.cells import Cell
 
@@ -44,6 +46,45 @@ def study_of(folder: Path, study: str | None, settings: Sequence[str]) -> Study:
             remedy="run it again, or name the study with --study and its settings with --set",
         )
     return loaded
+
+
+def simulated(file: Path) -> OneRun | None:
+    """Set up again the run of which `poolwise simulate` wrote a file; None for a file of another origin.
+
+    Raises InputError where an input of that run has changed since, and where it cannot be explained.
+    """
+    from poolwise.cli.one_run import set_up
+    from poolwise.cli.output import provenance
+    from poolwise.cli.simulate import simulate
+
+    record = file.with_name(f"{file.name}.provenance.json")
+    try:
+        known = json.loads(record.read_bytes())
+        called = [str(word) for word in known["command"]]
+    except (FileNotFoundError, ValueError, KeyError, TypeError):
+        return None
+    if called[:2] != ["poolwise", "simulate"]:
+        return None
+    given = options_of(called[2:], simulate)
+    found = set_up(given)
+    now = provenance(found.seed, found.files)["inputs"]
+    if changed := [name for name in now if known.get("inputs", {}).get(name) != now[name]]:
+        problem = f"{', '.join(changed)} changed since the run was simulated"
+        raise InputError(problem, file=record, field="inputs", remedy="simulate it again")
+    return found
+
+
+def check_recorded(file: Path, job: int, until: int, started: bool) -> None:
+    """Raise InputError unless a schedule that `poolwise simulate` wrote has the last start of a job at `until` ns."""
+    import polars as pl
+
+    if file.suffix not in (".csv", ".parquet"):
+        return  # a timeline
+    frame = pl.read_csv(file) if file.suffix == ".csv" else pl.read_parquet(file)
+    starts: list[int] = frame.filter(pl.col("id") == job)["start_ns"].to_list()
+    if starts and (max(starts) != until or not started):
+        problem = f"job {job} is recorded to start at {max(starts)} ns, its replay says: {until} ns"
+        raise InputError(problem, file=file, remedy="simulate it again with this version of Poolwise")
 
 
 def choose(study: Study, folder: Path, selection: Sequence[str]) -> Cell:
@@ -87,9 +128,7 @@ def _provenance(folder: Path) -> dict[str, Any]:
 
 def _asked(known: Mapping[str, Any], folder: Path) -> tuple[str, list[str]]:
     """Study and settings of the command that made the results, read by that command's own definition."""
-    import typer
-
-    from poolwise.cli import run
+    from poolwise.cli.run import run_study
 
     called = [str(word) for word in known.get("command", [])]
     if called[:2] != ["poolwise", "run"]:
@@ -99,10 +138,24 @@ def _asked(known: Mapping[str, Any], folder: Path) -> tuple[str, list[str]]:
             field="command",
             remedy="name it with --study, and what it was run with by --set",
         )
-    command = typer.Typer(add_completion=False)
-    run.register(command)
-    given = typer.main.get_command(command).make_context("run", called[2:], resilient_parsing=True).params
+    given = options_of(called[2:], run_study)
     return str(given["study"]), list(given["set_"])
+
+
+def options_of(words: Sequence[str], command: Callable[..., None]) -> dict[str, Any]:
+    """Read the words of a recorded command by the command's own definition, without running it."""
+    import typer
+
+    found: dict[str, Any] = {}
+
+    @wraps(command)
+    def note(**given: Any) -> None:
+        found.update(given)
+
+    reader = typer.Typer(add_completion=False)
+    reader.command()(note)
+    typer.main.get_command(reader).main(list(words), standalone_mode=False)
+    return found
 
 
 def _has_cells(folder: Path, study: Study) -> bool:

@@ -57,6 +57,8 @@ def run_study(
 def _table(result: StudyResult) -> object:
     from rich.table import Table
 
+    from poolwise.catalog import PREFIX
+
     table = Table(title=result.study.title, box=None, pad_edge=False, title_justify="left")
     paths, seeds = list(result.study.vary), len({cell.seed for cell in result.cells}) > 1
     ends = [path.rpartition(".")[2] for path in paths]
@@ -68,7 +70,8 @@ def _table(result: StudyResult) -> object:
         table.add_column(heading, justify="right", overflow="fold")
     for cell in result.cells:
         counts = [*([str(cell.seed)] if seeds else []), f"{sum(cell.rejected.values()):,}"]
-        table.add_row(*map(str, cell.parameters.values()), *counts, *(_number(cell.metrics[name]) for name in _SHOWN))
+        names = [str(value).removeprefix(PREFIX) for value in cell.parameters.values()]
+        table.add_row(*names, *counts, *(_number(cell.metrics[name]) for name in _SHOWN))
     return table
 
 

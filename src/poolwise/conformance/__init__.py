@@ -7,9 +7,19 @@ was seen. `check` finds out by itself what it is given. In a test of your own:
 """
 
 from poolwise.conformance.check import check
+from poolwise.conformance.cost import check_cost
 from poolwise.conformance.findings import Check
 from poolwise.conformance.model import check_model
 from poolwise.conformance.policies import check_backfill, check_order, check_placement
 from poolwise.conformance.scheduler import check_scheduler
 
-__all__ = ["Check", "check", "check_backfill", "check_model", "check_order", "check_placement", "check_scheduler"]
+__all__ = [
+    "Check",
+    "check",
+    "check_backfill",
+    "check_cost",
+    "check_model",
+    "check_order",
+    "check_placement",
+    "check_scheduler",
+]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from poolwise.conformance.cost import check_cost
 from poolwise.conformance.findings import Check
 from poolwise.conformance.model import check_model
 from poolwise.conformance.policies import check_backfill, check_order, check_placement
@@ -16,13 +17,14 @@ CHECKS: Mapping[str, Callable[[Any], tuple[Check, ...]]] = {
     "place": check_placement,
     "select": check_backfill,
     "slowdown": check_model,
+    "placing": check_cost,
     "open": check_scheduler,
 }
 """Method by which a kind of object is known -> its checks; a backfill may be opened too, so schedulers come last."""
 
 
 def check(thing: Any) -> tuple[Check, ...]:
-    """Check a scheduler, queue order, placement, backfill or performance model; a class is configured with its defaults.
+    """Check a scheduler, queue order, placement, backfill, performance or cost model; a class is configured with its defaults.
 
     Raises InputError for anything else.
     """
@@ -37,6 +39,6 @@ def check(thing: Any) -> tuple[Check, ...]:
         if callable(getattr(thing, method, None)):
             return checks(thing)
     raise InputError(
-        f"{type(thing).__name__} is no scheduler, order, placement, backfill or performance model",
+        f"{type(thing).__name__} is no scheduler, order, placement, backfill, performance or cost model",
         remedy=f"it needs one of the methods {', '.join(CHECKS)} (see poolwise.interfaces)",
     )

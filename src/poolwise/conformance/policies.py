@@ -8,7 +8,7 @@ from typing import get_args
 import numpy as np
 
 from poolwise.arrays import FloatArray
-from poolwise.conformance.cases import Case, devices, on_those_that_suit, racks, state, units, walk
+from poolwise.conformance.cases import Case, devices, modules, on_those_that_suit, racks, state, units, walk
 from poolwise.conformance.findings import DETERMINISTIC, PICKLES, RUNS, UNCHANGED, Broken, Check, Findings
 from poolwise.conformance.scheduler import check_scheduler
 from poolwise.interfaces import BackfillPolicy, OrderKind, PlacementPolicy, QueuePolicy
@@ -121,7 +121,7 @@ def check_placement(placement: PlacementPolicy, case: Case | None = None) -> tup
     with findings.running():
         copy = findings.pickled(placement)
         itself = ListScheduler(FCFS(), NoBackfill(), placement)
-        own = [replace(suited, walker=itself) for suited in (devices(), units())]
+        own = [replace(suited, walker=itself) for suited in (devices(), modules(), units())]
         on_those_that_suit((racks(), *own) if case is None else (case,), ask)
     return findings.checks()
 

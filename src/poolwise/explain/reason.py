@@ -15,6 +15,8 @@ class Rule(StrEnum):
     ORDER = "order"  # it fits, but the head of the queue does not, and nothing is backfilled
     RESERVATION = "reservation"  # it fits, but would be in the way of a reservation
     WARM_UP = "warm-up"  # other jobs fill the machine first
+    POSTPONED = "postponed"  # there is room for it, but the scheduler waits for a better place or time
+    ROUND = "round"  # the scheduler plans at intervals
     UNSAID = "unsaid"  # a scheduler of your own that gives no reason
 
 

@@ -6,47 +6,29 @@ considered is the snapshot with the starts that came before it, and the head is 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from poolwise.arrays import IntArray
 from poolwise.errors import PolicyError
+from poolwise.explain import shared_nodes, units
 from poolwise.explain.reason import Reason, Rule
+from poolwise.explain.seen import Pass, started
 from poolwise.interfaces import PlacementPolicy, QueuePolicy, Scheduler
-from poolwise.model import Changes, Plan, Queue, Refusal, Reject, Snapshot, Start, Wait
+from poolwise.model import Changes, Refusal, Snapshot, Start, Wait
 from poolwise.policies.backfill.conservative import Conservative, Profile
 from poolwise.policies.backfill.easy import Easy, reservation
 from poolwise.policies.backfill.none import NoBackfill
 from poolwise.policies.backfill.skip import Skip
+from poolwise.schedulers.batch import BatchScheduler
 from poolwise.schedulers.composition import CompositionScheduler
+from poolwise.schedulers.dispatch import Dispatch
+from poolwise.schedulers.flow.scheduler import FlowScheduler
+from poolwise.schedulers.greedy import LeastAllocated, LocalFirstRandom
 from poolwise.schedulers.list import ListScheduler
+from poolwise.schedulers.list_flow import ListFlow
 from poolwise.schedulers.warm_up import WarmUp
-
-
-@dataclass(frozen=True)
-class Pass:
-    """One scheduling pass: what the scheduler saw, and what it decided."""
-
-    queue: Queue
-    snapshot: Snapshot
-    changes: Changes
-    plan: Plan
-
-    @property
-    def starts(self) -> list[Start]:
-        """Starts in the order of their decision, of the jobs in the queue."""
-        return [d for d in self.plan.decisions if isinstance(d, Start) and d.job in self.queue]
-
-    @property
-    def rejected(self) -> list[int]:
-        """Rows turned away, of the jobs in the queue."""
-        return [d.job for d in self.plan.decisions if isinstance(d, Reject) and d.job in self.queue]
-
-    def only(self, queue: Queue, arrived: Iterable[int]) -> Pass:
-        """Return the pass as a scheduler saw it that was shown a part of the queue."""
-        return replace(self, queue=queue, changes=replace(self.changes, arrived=tuple(arrived)))
 
 
 def reason(scheduler: Scheduler, job: int, seen: Pass) -> Reason | None:
@@ -62,12 +44,39 @@ def reason(scheduler: Scheduler, job: int, seen: Pass) -> Reason | None:
         return _listed(scheduler, job, seen)
     if type(scheduler) is CompositionScheduler:
         return _listed(ListScheduler(scheduler.order, Skip(), scheduler.placement), job, seen)
+    if type(scheduler) is ListFlow:
+        return _listed_by_flow(scheduler, job, seen)
+    if isinstance(scheduler, FlowScheduler):
+        return shared_nodes.flow(scheduler, job, seen)
+    if isinstance(scheduler, LeastAllocated | LocalFirstRandom):
+        return shared_nodes.greedy(job, seen, pooled=isinstance(scheduler, LocalFirstRandom))
+    if isinstance(scheduler, BatchScheduler):
+        return shared_nodes.batch(scheduler, job, seen)
+    if isinstance(scheduler, Dispatch):
+        return units.dispatched(scheduler, job, seen)
+    return _own(scheduler, job, seen)
+
+
+def _own(scheduler: Scheduler, job: int, seen: Pass) -> Reason:
+    """Quote a scheduler of your own, or ask its placement policy what is short after the pass."""
     for decision in seen.plan.decisions:
         if isinstance(decision, Wait) and decision.job == job:
-            return Reason.of(
-                Rule.SHORT if decision.refusal.resource else Rule.UNSAID, decision.refusal.reason, decision.refusal
-            )
+            rule = Rule.SHORT if decision.refusal.resource else Rule.UNSAID
+            return Reason.of(rule, decision.refusal.reason, decision.refusal)
+    placement = getattr(scheduler, "placement", None)
+    if placement is not None and hasattr(placement, "place"):
+        state = started(seen.snapshot, seen.starts)
+        found = placement.place(state.workload.job(job), state)
+        if isinstance(found, Refusal):
+            return Reason.of(Rule.SHORT, found.reason, found)
     return Reason(Rule.UNSAID, f"{type(scheduler).__name__} gives no reason")
+
+
+def _listed_by_flow(scheduler: ListFlow, job: int, seen: Pass) -> Reason | None:
+    """Find the starts again as they were before the flow moved them: those decided who else might start."""
+    whole = ListScheduler(scheduler.order, scheduler.backfill, scheduler.placement)
+    dispatcher = whole.open(seen.snapshot.machine, seen.snapshot.workload, 0)
+    return reason(whole, job, replace(seen, plan=dispatcher.schedule(seen.queue, seen.snapshot, seen.changes)))
 
 
 def _warming(scheduler: WarmUp, job: int, seen: Pass) -> Reason | None:
@@ -81,7 +90,7 @@ def _warming(scheduler: WarmUp, job: int, seen: Pass) -> Reason | None:
         return Reason(Rule.WARM_UP, "jobs of the warm-up have yet to start", ahead=rest)
     later = queue.only(queue.jobs[queue.jobs >= scheduler.jobs])
     after = seen.only(later, later.jobs.tolist() if len(warm) else arrived)  # at the handover all are new to `then`
-    return reason(scheduler.then, job, replace(after, snapshot=_started(seen.snapshot, first.starts)))
+    return reason(scheduler.then, job, replace(after, snapshot=started(seen.snapshot, first.starts)))
 
 
 @dataclass(frozen=True)
@@ -133,7 +142,7 @@ def _listed(scheduler: ListScheduler, job: int, seen: Pass) -> Reason:
     backfill, placement = scheduler.backfill, scheduler.placement
     known = type(backfill) in (NoBackfill, Skip, Conservative) or _is_easy(backfill)
     before = turn.between(0, turn.rank[job] if known else len(turn.ranked))
-    found = placement.place(seen.snapshot.workload.job(job), _started(seen.snapshot, before))
+    found = placement.place(seen.snapshot.workload.job(job), started(seen.snapshot, before))
     if isinstance(found, Refusal):
         return turn.short(found)
     if not known:
@@ -152,7 +161,7 @@ def _is_easy(backfill: object) -> bool:
 
 def _in_order(turn: _Turn, placement: PlacementPolicy) -> Reason:
     head = turn.ahead[0]
-    state = _started(turn.snapshot, turn.starts)
+    state = started(turn.snapshot, turn.starts)
     lack = placement.place(state.workload.job(head), state)
     if not isinstance(lack, Refusal):
         raise turn.contradiction()
@@ -163,7 +172,7 @@ def _in_order(turn: _Turn, placement: PlacementPolicy) -> Reason:
 def _easy(backfill: Easy, turn: _Turn, placement: PlacementPolicy) -> Reason:
     """Which of the two conditions of EASY a job that fits does not meet (see `Easy`)."""
     job, head, workload = turn.job, turn.ahead[0], turn.snapshot.workload
-    state = _started(turn.snapshot, turn.between(0, turn.rank[head]))
+    state = started(turn.snapshot, turn.between(0, turn.rank[head]))
     then = reservation(head, backfill.reserving(state), placement)
     shadow = then.now
     for start in turn.between(turn.rank[head], turn.rank[job]):
@@ -219,9 +228,3 @@ def _narrow(profile: Profile, job: int, placement: PlacementPolicy) -> Refusal:
         if isinstance(found, Refusal):
             return found
     raise PolicyError(f"job in row {job} fits at every instant and yet not throughout: its placement policy is not monotone")
-
-
-def _started(snapshot: Snapshot, starts: list[Start]) -> Snapshot:
-    for start in starts:
-        snapshot = snapshot.with_started(start.job, start.placement, start.tasks)
-    return snapshot

@@ -13,7 +13,8 @@ from poolwise.errors import InputError, PolicyError
 from poolwise.explain.explanation import Explanation
 from poolwise.explain.reason import Reason
 from poolwise.explain.replay import Replay
-from poolwise.explain.rules import Pass, reason
+from poolwise.explain.rules import reason
+from poolwise.explain.seen import Pass
 from poolwise.interfaces import Dispatcher, PerformanceModel, Scheduler
 from poolwise.loop import run
 from poolwise.metrics import Outcomes

@@ -20,6 +20,8 @@ import llvmlite.binding  # type: ignore[import-untyped]  # ships no types
 import numba
 import numpy as np
 
+from poolwise.kernels.library import KernelCompiler, StepCompiler
+
 F = TypeVar("F", bound=Callable[..., object])
 
 njit: Any = numba.njit  # its types do not know all its options, nor those of the configuration
@@ -45,8 +47,8 @@ def entry(function: F) -> F:
 
 
 def step(function: F) -> F:
-    """Decorate a part of an `entry`: no way in from Python and no file of its own, which halves the time to compile."""
-    return cast(F, njit(error_model="numpy", _nrt=False, no_cpython_wrapper=True, no_cfunc_wrapper=True)(function))
+    """Decorate a part of an `entry`: no way in from Python, no file and no machine code of its own."""
+    return _part(function)
 
 
 def inlined(function: F) -> F:
@@ -55,15 +57,19 @@ def inlined(function: F) -> F:
     A tuple of arrays is handed over word by word, seven an array. For a short step with dozens of arrays that took longer
     than the step itself, and half of the time in all. It costs time to compile: not for long steps called in many places.
     """
-    options = {"_nrt": False, "no_cpython_wrapper": True, "no_cfunc_wrapper": True, "forceinline": True}
-    return cast(F, njit(error_model="numpy", **options)(function))
+    return _part(function, forceinline=True)
+
+
+def _part(function: F, **options: bool) -> F:
+    options |= {"_nrt": False, "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+    return cast(F, njit(error_model="numpy", pipeline_class=StepCompiler, **options)(function))
 
 
 def _kept(function: F, **options: bool) -> F:
     before = config.CACHE_DIR
     config.CACHE_DIR = str(folder(Path(function.__code__.co_filename).parent.name))
     try:
-        return cast(F, njit(cache=True, error_model="numpy", **options)(function))
+        return cast(F, njit(cache=True, error_model="numpy", pipeline_class=KernelCompiler, **options)(function))
     finally:
         config.CACHE_DIR = before
 
@@ -109,8 +115,8 @@ def _cache_root() -> Path:
 
 def _fingerprint(family: str) -> str:
     digest = hashlib.sha256()
-    here = Path(__file__)
-    for source in (here, *sorted((here.parent / family).glob("*.py"))):
+    here = Path(__file__).parent
+    for source in (*sorted(here.glob("*.py")), *sorted((here / family).glob("*.py"))):
         digest.update(source.name.encode() + b"\0" + source.read_bytes() + b"\0")
     cpu = f"{llvmlite.binding.get_host_cpu_name()} {llvmlite.binding.get_host_cpu_features().flatten()}"
     for part in (numba.__version__, np.__version__, llvmlite.__version__, cpu):

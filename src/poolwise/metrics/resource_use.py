@@ -66,7 +66,7 @@ def _counts(machine: Machine, name: str) -> np.ndarray:
 
 def _use(schedule: Schedule, window: Window, name: str, total: int, rows: np.ndarray) -> ResourceUse:
     run = np.repeat(np.arange(schedule.n_run), np.diff(schedule.offset))
-    held = np.bincount(run[rows], weights=schedule.amount[rows], minlength=schedule.n_run)
+    held: FloatArray = np.bincount(run[rows], schedule.amount[rows], schedule.n_run).astype(np.float64)
     submit, until, wanted = _waits(schedule, name, window)
     times = np.unique(np.concatenate([[window.begin, window.end], schedule.start, schedule.end, submit, until]))
     times = times[(times >= window.begin) & (times <= window.end)]

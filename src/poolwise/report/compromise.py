@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
@@ -10,6 +10,7 @@ from poolwise.arrays import FloatArray
 from poolwise.metrics.fairness import waiting_benefit_s
 from poolwise.metrics.intervals import paired_block_bootstrap
 from poolwise.metrics.slowdown import bounded_slowdown
+from poolwise.optimize.front import front
 from poolwise.report.sweep import Sweep
 from poolwise.studies import CellResult, StudyResult
 from poolwise.studies.figure import Axis, Scatter
@@ -20,7 +21,7 @@ def compromise(result: StudyResult, sweep: Sweep, at: int, where: str) -> Scatte
     if not result.study.measure.baseline or len(sweep.series) < 2:
         return None
     points = {s: _point(result, sweep.cells[s, at]) for s in sweep.series if (s, at) in sweep.cells}
-    best = front({series: (p[0], p[3]) for series, p in points.items()})
+    best = best_of({series: (p[0], p[3]) for series, p in points.items()})
     names = {series: f"{series.upper()} (front)" if series in best else series.upper() for series in points}
     return Scatter(
         "compromise",
@@ -41,7 +42,7 @@ def compromise_over_sizes(result: StudyResult, sweep: Sweep) -> Scatter | None:
     points = {key: _point(result, cells) for key, cells in sweep.cells.items()}
     fronts = []
     for at, label in enumerate(sweep.labels):
-        best = front({s: (points[s, at][0], points[s, at][3]) for s in sweep.series if (s, at) in points})
+        best = best_of({s: (points[s, at][0], points[s, at][3]) for s in sweep.series if (s, at) in points})
         fronts.append(f"{label}: {', '.join(series.upper() for series in sweep.series if series in best)}")
     paths = {}
     for series in sweep.series:
@@ -59,14 +60,10 @@ def compromise_over_sizes(result: StudyResult, sweep: Sweep) -> Scatter | None:
     )
 
 
-def front(points: dict[str, tuple[float, float]]) -> set[str]:
+def best_of(points: Mapping[str, tuple[float, float]]) -> set[str]:
     """Names of the points that no other point beats in one coordinate without losing in the other (both: less is better)."""
-
-    def beaten(name: str) -> bool:
-        x, y = points[name]
-        return any(a <= x and b <= y and (a, b) != (x, y) for other, (a, b) in points.items() if other != name)
-
-    return {name for name in points if not beaten(name)}
+    on_front = front(np.array(list(points.values())).reshape(len(points), 2))
+    return {name for name, best in zip(points, on_front.tolist(), strict=True) if best}
 
 
 def _point(result: StudyResult, cells: Sequence[CellResult]) -> tuple[float, ...]:

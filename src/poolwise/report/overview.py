@@ -16,8 +16,8 @@ Comparison = list[dict[str, str]]
 _HEAD = """# Reproductions
 
 Each published value and claim is a row of a claims file that was fixed before anything ran; whether it holds is computed from
-the row by its rule. "Shown" rows are only to be looked at. This page is made from the `comparison.csv` of full runs of
-`poolwise reproduce` by `poolwise overview`; nothing in it is written by hand.
+the row by its rule. "Shown" rows are only to be looked at. This page is made by `poolwise overview` from the
+`comparison.csv` and the notes of runs of `poolwise reproduce`; the notes say how many seeds there were.
 """
 
 
@@ -33,7 +33,15 @@ def read_comparison(path: Path) -> Comparison:
     return rows
 
 
-def overview(comparisons: Mapping[str, Comparison], titles: Mapping[str, str]) -> str:
+def read_notes(path: Path) -> tuple[str, ...]:
+    """Read the notes beside a comparison: notes.txt in its folder, or NAME.txt beside NAME.csv; none if there are none."""
+    beside = path.with_name("notes.txt") if path.name == "comparison.csv" else path.with_suffix(".txt")
+    return tuple(beside.read_text(encoding="utf-8").splitlines()) if beside.is_file() else ()
+
+
+def overview(
+    comparisons: Mapping[str, Comparison], titles: Mapping[str, str], notes: Mapping[str, tuple[str, ...]] | None = None
+) -> str:
     """Markdown of the page.
 
     Parameters
@@ -42,6 +50,8 @@ def overview(comparisons: Mapping[str, Comparison], titles: Mapping[str, str]) -
         Name of a reproduction -> its rows.
     titles
         Name -> title; the name itself where it is missing.
+    notes
+        Name -> what a reader must know of the run.
     """
     lines = [_HEAD, "| paper | rows | judged | hold | do not | not measured | shown |", "|---|---|---|---|---|---|---|"]
     for name, rows in comparisons.items():
@@ -50,7 +60,9 @@ def overview(comparisons: Mapping[str, Comparison], titles: Mapping[str, str]) -
         cells = [len(rows), judged, count["true"], count["false"], count["not_measured"], count["shown"]]
         lines.append(f"| {titles.get(name, name)} | {' | '.join(map(str, cells))} |")
     for name, rows in comparisons.items():
-        lines += ["", f"## {titles.get(name, name)}", "", f"`poolwise reproduce {name}`", "", *_failing(rows)]
+        lines += ["", f"## {titles.get(name, name)}", "", f"`poolwise reproduce {name}`", ""]
+        lines += [f"- {_escaped(note)}" for note in (notes or {}).get(name, ())]
+        lines += ["", *_failing(rows)]
     return "\n".join(lines) + "\n"
 
 

@@ -17,8 +17,9 @@ SHOWN = 3
 
 
 def write_reproduction(done: Reproduced, folder: Path) -> None:
-    """Write comparison.csv, the figures (PNG, SVG, PDF) and report.html into a folder."""
+    """Write comparison.csv, notes.txt, the figures (PNG, SVG, PDF) and report.html into a folder."""
     write_whole(folder / "comparison.csv", to_csv(done.rows).encode())
+    write_whole(folder / "notes.txt", "".join(f"{note}\n" for note in done.findings.notes).encode())
     (folder / "figures").mkdir(exist_ok=True)
     for figure in done.findings.figures:
         save(figure, folder / "figures")

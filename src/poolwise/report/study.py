@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from pathlib import Path
 
+from poolwise.catalog import PREFIX
 from poolwise.metrics import METRICS
 from poolwise.metrics.slowdown import bounded_slowdown
-from poolwise.report import words
+from poolwise.report import resources, words
 from poolwise.report.answer import Answer, answer
 from poolwise.report.compromise import compromise, compromise_over_sizes
 from poolwise.report.memory import memory_figures
@@ -36,7 +38,7 @@ def study_page(result: StudyResult) -> Page:
             Section("How sure that is", words.how_sure(found, sweep, seeds)),
         ]
     nothing = "No answer: no job that every run could take finished."
-    return Page(
+    page = Page(
         title=result.study.title,
         lead=words.headline(found, sweep) if found else nothing,
         because=words.because(found, sweep) if found else (),
@@ -45,6 +47,23 @@ def study_page(result: StudyResult) -> Page:
         figures=_figures(result, sweep, found),
         tables=[_results(sweep, found), _workload(result), _rejections(sweep), _glossary()],
         provenance={name: str(value) for name, value in result.provenance().items()},
+    )
+    return _with_resources(page, result, sweep)
+
+
+def _with_resources(page: Page, result: StudyResult, sweep: Sweep) -> Page:
+    """Let the answer be that on machines and policies together, where the resources of shared nodes were measured."""
+    ranked = resources.standings(result, sweep)
+    if not ranked:
+        return page
+    first = str(next(iter(result.study.vary.get("machine", ("",))))).removeprefix(PREFIX)
+    return replace(
+        page,
+        lead=resources.lead(ranked),
+        because=resources.because(ranked),
+        sections=resources.sections(ranked, first),
+        figures=[*resources.figures(ranked), *(shown for shown in page.figures if shown.name != "degradation_bins")],
+        tables=[resources.table(ranked), *page.tables],
     )
 
 

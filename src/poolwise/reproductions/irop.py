@@ -50,7 +50,7 @@ class Irop(Reproduction):
     def run(self, out: Path, *, quick: bool, jobs: int) -> Findings:
         """Measure everything; see `Reproduction`."""
         grid = QUICK if quick else Grid()
-        runs = measure([*_main(grid), *_small(grid), *_growth(grid)], out / "cells", jobs)
+        runs = measure([*_main(grid), *_small(grid), *_growth(grid)], out, jobs)
         measured: dict[Key, Measured] = {}
         for theta in THETAS:
             view = View(grid, runs, theta)

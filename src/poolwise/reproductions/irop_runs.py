@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from joblib import Parallel, delayed  # type: ignore[import-untyped]  # joblib ships no types
 
 from poolwise import catalog
 from poolwise.batch.check import check
@@ -18,9 +16,8 @@ from poolwise.batch.method import Limit, Method, find_method
 from poolwise.batch.place import Place
 from poolwise.batch.problem import Problem, Theta
 from poolwise.errors import PolicyError, PoolwiseError
-from poolwise.files import write_whole
+from poolwise.reproductions import kept
 from poolwise.studies.batch_file import read_batch
-from poolwise.studies.cells import canonical, digest, sources
 
 IGNORE_TOLERANCE = ("cfm", "first-fit")
 """Methods that know no accepted slowdown: that they break it is counted, not an error."""
@@ -87,18 +84,4 @@ class Case:
 
 def measure(cases: Iterable[Case], folder: Path, jobs: int) -> dict[Case, dict[str, Any]]:
     """Measure cases, each once, in parallel; what is kept in the folder is not run again."""
-    folder.mkdir(parents=True, exist_ok=True)
-    wanted = list(dict.fromkeys(cases))
-    missing = [case for case in wanted if not _file(case, folder).exists()]
-    if missing:
-        Place().prepare()  # one process compiles before the workers start
-    Parallel(n_jobs=jobs)(delayed(_keep)(case, _file(case, folder)) for case in missing)
-    return {case: json.loads(_file(case, folder).read_text()) for case in wanted}
-
-
-def _keep(case: Case, file: Path) -> None:
-    write_whole(file, canonical(case.run()).encode())
-
-
-def _file(case: Case, folder: Path) -> Path:
-    return folder / f"{digest(canonical({'case': asdict(case), 'sources': sources()}))[:24]}.json"
+    return kept.measure(cases, Case.run, folder, jobs, Place().prepare)

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Generic, TypeVar
 
-from joblib import Parallel, delayed  # type: ignore[import-untyped]  # joblib ships no types
-
-from poolwise.files import write_whole
+from poolwise.errors import InputError
 from poolwise.studies.cells import canonical, digest, sources
+from poolwise.studies.plans.kept import Results
 
 Case = TypeVar("Case")
 Json = dict[str, Any]
@@ -24,7 +23,9 @@ def measure(
     jobs: int,
     prepare: Callable[[], object] = lambda: None,
 ) -> dict[Case, Json]:
-    """Measure cases, each once, in parallel; what the folder holds of the same code is not run again.
+    """Measure cases, each once, in parallel; what `folder`/cells holds of the same code is not run again.
+
+    Raises InputError if Poolwise itself changes while they run.
 
     Parameters
     ----------
@@ -35,19 +36,29 @@ def measure(
     prepare
         Called once before the workers start, if anything is missing (compiles kernels).
     """
-    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "cells").mkdir(parents=True, exist_ok=True)
     wanted = list(dict.fromkeys(cases))
-    files = {case: folder / f"{_key(case)}.json" for case in wanted}
-    missing = [case for case in wanted if not files[case].exists()]
-    if missing:
+    bench = _Bench(run, sources())
+    results: Results[Case] = Results(bench, folder, jobs, worth=1)
+    if not all((folder / "cells" / f"{bench.key(case)}.json").exists() for case in wanted):
         prepare()
-        Parallel(n_jobs=jobs)(delayed(_keep)(case, run, files[case]) for case in missing)
-    return {case: json.loads(file.read_text()) for case, file in files.items()}
+    return dict(zip(wanted, results.of(wanted), strict=True))
 
 
-def _keep(case: Case, run: Callable[[Case], Json], file: Path) -> None:
-    write_whole(file, canonical(run(case)).encode())
+@dataclass(frozen=True)
+class _Bench(Generic[Case]):
+    """Where cases are measured: `program` is what `sources` said when the reproduction began."""
 
+    measure: Callable[[Case], Json]
+    program: str
 
-def _key(case: Any) -> str:
-    return digest(canonical({"case": asdict(case), "sources": sources()}))[:24]
+    def key(self, case: Any) -> str:
+        """SHA-256 of a case and of the code."""
+        return digest(canonical({"case": asdict(case), "sources": self.program}))
+
+    def run(self, case: Case) -> Json:
+        """Measure one, as it will be read again."""
+        if sources() != self.program:  # a worker that started later
+            raise InputError("Poolwise itself changed while the reproduction ran", remedy="run it again")
+        found: Json = json.loads(canonical(self.measure(case)))
+        return found

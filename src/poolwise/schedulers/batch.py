@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -18,7 +17,7 @@ from poolwise.interfaces import Dispatcher, Scheduler
 from poolwise.model import Changes, Decision, Kind, Machine, Placement, Plan, Queue, Reject, Snapshot, Start, Workload
 from poolwise.performance.cpu_frequency import profile_of
 from poolwise.registry import register
-from poolwise.units import SECOND
+from poolwise.schedulers.rounds import Rounds
 
 
 @register("schedulers", "batch")
@@ -127,8 +126,9 @@ class BatchDispatcher(Dispatcher):
 
     def schedule(self, queue: Queue, snapshot: Snapshot, changes: Changes) -> Plan:
         """Plan for the whole queue, where it is time to."""
-        wake = self._wake(snapshot.now) if len(queue) else None
-        if not len(queue) or (wake is not None and snapshot.now % self._period()):
+        rounds = Rounds(self.scheduler.every_s)
+        wake = rounds.after(snapshot.now) if len(queue) else None
+        if not len(queue) or not rounds.due(snapshot.now):
             return Plan((), wake)
         jobs = queue.jobs
         hopeless = self._hopeless(jobs, snapshot)
@@ -140,13 +140,6 @@ class BatchDispatcher(Dispatcher):
         starts = self._starts(jobs, queue, solution, snapshot)
         waiting = len(starts) < len(jobs)
         return Plan((*rejects, *starts), wake if waiting else None)
-
-    def _period(self) -> int:
-        return max(1, math.ceil(self.scheduler.every_s * SECOND))
-
-    def _wake(self, now: int) -> int | None:
-        """Next multiple of the interval: known from the clock alone, so a fresh dispatcher decides alike."""
-        return None if self.scheduler.every_s <= 0 else (now // self._period() + 1) * self._period()
 
     def problem(self, jobs: IntArray, snapshot: Snapshot, free: IntArray) -> Problem:
         """Problem of some jobs on what is free, (n_owner, n_resource)."""

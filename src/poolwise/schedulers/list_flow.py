@@ -1,4 +1,4 @@
-"""List scheduling that lets a flow problem decide where: an order and a backfill choose who starts, a flow where all of them go."""
+"""List scheduling in which a flow decides where: order and backfill choose who starts, one flow where all of them go."""
 
 from __future__ import annotations
 
@@ -27,8 +27,9 @@ class ListFlow(Scheduler):
     """Order and backfill choose the jobs that start now, as in list scheduling; then one flow places all of them at least cost.
 
     The flow gives each job its node and its devices; the placement adds what is no flow: the split of memory between node and
-    pool, and composed NVMe. Where the flow finds no place for one of the jobs, or the rest of it is not there, all of them
-    start where the placement alone had put them. A backfilled job may so run elsewhere, and longer, than the backfill reckoned.
+    pool, and composed NVMe. A job for which the rest is not there is placed by the placement alone; where that finds no room
+    for one of them, or the flow no place, all start where the placement had put them. A backfilled job may so run elsewhere,
+    and longer, than the backfill reckoned.
 
     Parameters
     ----------
@@ -98,6 +99,8 @@ class ListFlowDispatcher(Dispatcher):
         for start in starts:
             job = snapshot.workload.job(start.job)
             found = self.placement.place_at(job, node[start.job], tuple(sorted(devices[start.job])), snapshot)
+            if isinstance(found, Refusal):
+                found = self.placement.place(job, snapshot)
             if isinstance(found, Refusal):
                 return None
             moved.append(Start(start.job, start.tasks, found))

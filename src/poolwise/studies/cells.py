@@ -20,6 +20,7 @@ from poolwise.errors import InputError
 from poolwise.interfaces import PerformanceModel, PlacementPolicy, Scheduler
 from poolwise.metrics import Outcomes, Window
 from poolwise.model import Machine, Workload
+from poolwise.performance.combined import Combined
 from poolwise.performance.ideal import Ideal
 from poolwise.policies.backfill.none import NoBackfill
 from poolwise.policies.order.priorities import FCFS
@@ -251,8 +252,11 @@ def scheduler_of(section: SchedulerSection, warm_up: int = 0) -> Scheduler:
         other: Scheduler = replace(whole, **made) if made else whole
         if not warm_up:
             return other
-        own = all(part in getattr(other, "__dataclass_fields__", {}) for part in GROUPS)  # it places as list scheduling does
-        return WarmUp(other, warm_up, _fcfs(getattr(other, "placement"))) if own else WarmUp(other, warm_up)
+        known = getattr(other, "__dataclass_fields__", {})
+        if any(part not in known for part in GROUPS):
+            return WarmUp(other, warm_up)
+        own: Any = other  # it places as list scheduling does
+        return WarmUp(other, warm_up, _fcfs(own.placement))
     order, backfill, placement = parts(section)
     scope = {} if section.scope is None else {"scope": section.scope}
     scheduler = ListScheduler(order.make("orders"), backfill.make("backfills"), placement.make("placements", **scope))
@@ -279,10 +283,8 @@ def check_parts(section: SchedulerSection) -> None:
 
 def models_of(section: PerformanceSection, seed: int) -> tuple[PerformanceModel, PerformanceModel | None]:
     """Configure the truth and the scheduler's estimate (None: the truth). A model with a `seed` gets the cell's."""
-    truth = section.model.make("models")
+    truth = _seeded(section.model.make("models"), section.model, seed)
     fields = getattr(truth, "__dataclass_fields__", {})
-    if "seed" in fields and "seed" not in section.model.settings:
-        truth = replace(truth, seed=seed)
     if section.estimate == "own":
         return truth, None
     if "expect" in fields:
@@ -290,6 +292,15 @@ def models_of(section: PerformanceSection, seed: int) -> tuple[PerformanceModel,
     if section.estimate == "none":
         return truth, Ideal()
     raise InputError(f"model '{section.model.name}' has no mean to expect", field="estimate", remedy="choose own or none")
+
+
+def _seeded(model: Any, written: Choice, seed: int) -> Any:
+    """Give a model, or each part of a combined one, the cell's seed if it has a seed and none was written."""
+    if isinstance(model, Combined):
+        parts = [Choice.model_validate(part) for part in written.settings.get("models", ())]
+        return Combined(tuple(_seeded(part, choice, seed) for part, choice in zip(model.models, parts, strict=True)))
+    known = "seed" in getattr(model, "__dataclass_fields__", {}) and "seed" not in written.settings
+    return replace(model, seed=seed) if known else model
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,7 @@ def notes(result: StudyResult) -> list[str]:
         outcomes = result.outcomes(first)
         where = f" ({machine})" if machine else ""
         share = float((outcomes.memory > outcomes.local_memory).mean())
-        if outcomes.pool_memory and share < SPARSE_SHARE:
+        if outcomes.pool_memory and outcomes.whole_nodes and share < SPARSE_SHARE:
             said.append(f"Only {100 * share:.2g} % of the jobs need remote memory{where}: pools can hardly matter here.")
         rejected = max(sum(cell.rejected.values()) for cell in cells)
         if rejected:

@@ -79,7 +79,7 @@ def _simulated(cells: list[Cell], jobs: int) -> Generator[tuple[Cell, CellRun], 
     if jobs <= 1:
         yield from ((cell, _named(cell)[1]) for cell in cells)
         return
-    if any(cell.scheduler.kind == "list" for cell in cells):
+    if any(cell.scheduler.kind == "list" and "nodes" in cell.machine.resources for cell in cells):
         compiled.load()  # one process compiles before workers start
     workers = Parallel(n_jobs=jobs, backend="loky", return_as="generator_unordered", batch_size=1, max_nbytes=None)
     by_key = {cell.key: cell for cell in cells}

@@ -103,7 +103,9 @@ def test_two_unlike_nodes_by_hand(file, tmp_path):
 
 
 def test_what_is_granted_and_what_is_idle_make_up_what_is_installed(file, tmp_path):
-    rows = [f"pod-{k},{500 + 500 * (k % 5)},{700 * k},{min(k % 3, 1)},{137 * (k % 7) + 50},,LS,Running,0,9,0" for k in range(1, 40)]
+    rows = [
+        f"pod-{k},{500 + 500 * (k % 5)},{700 * k},{min(k % 3, 1)},{137 * (k % 7) + 50},,LS,Running,0,9,0" for k in range(1, 40)
+    ]
     (tmp_path / "pods.csv").write_text("\n".join([HEADER, *rows, "pod-40,9000,1,2,1000,,LS,Running,0,9,0"]) + "\n")
     for cell in plan.load(file).question.cells:
         found = pack(cell, "gpu_milli", 1.5)

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 from poolwise.arrays import IntArray
 from poolwise.kernels.jit import inlined, step
-from poolwise.kernels.list_scheduling.easy import is_settled, may_start, spare, try_start
+from poolwise.kernels.list_scheduling.easy import is_settled, leaves_room, may_start, spare, try_start
 from poolwise.kernels.list_scheduling.order import comes_before
 from poolwise.kernels.list_scheduling.racks import fits, place, total
 from poolwise.kernels.list_scheduling.runs import reserve, start
 from poolwise.kernels.list_scheduling.state import (
     EMPTY,
     HEAD,
+    INNER,
     KIND,
     LENGTH,
     MOST_NODES,
@@ -91,10 +92,12 @@ def _next(head: int, last: int, jobs: Jobs, order: Order, rules: Rules, racks: R
         height -= 1
         node = tree.stack[height]
         row = tree.node[node]
+        if row[NODES] > free:
+            continue
         job = row[WINNER]
         if best >= 0 and not comes_before(job, best, now[TIME], order):
             continue
-        if row[NODES] > free or (row[LENGTH] > window and _delay(row, extra, jobs.remote[head], rules, racks)):
+        if row[LENGTH] > window and _delay(head, row, extra, jobs, rules, racks):
             continue
         if not fits(row[NODES], row[REMOTE], rules.anywhere, racks.free, racks.pool):
             continue
@@ -115,23 +118,23 @@ def _next(head: int, last: int, jobs: Jobs, order: Order, rules: Rules, racks: R
 
 
 @inlined
-def _delay(row: IntArray, extra: tuple[int, int, int], remote: int, rules: Rules, racks: Racks) -> bool:
+def _delay(head: int, row: IntArray, extra: tuple[int, int, int], jobs: Jobs, rules: Rules, racks: Racks) -> bool:
     """Whether all jobs at and below a node would surely delay the head if they ran beyond its shadow time.
 
-    They would if the least demanding asks for more than the head leaves over in all. Where the head needs `remote` memory
-    of its own rack's pool, each rack has a part that it cannot do without. If the most demanding would stand whole in some
-    rack, so would all, each in a rack with no fewer free nodes than that one, and with room for the least demanding;
-    none of these may be able to spare what the least demanding takes.
+    They would if the least demanding asks for more than the head leaves over in all. Where the head needs memory of its own
+    rack's pool, each rack has a part that it cannot do without. If the most demanding would stand whole in some rack, so
+    would all, each in a rack with no fewer free nodes than that one, and with room for the least demanding; none of these
+    may be able to spare what the least demanding takes.
     """
     nodes, memory, most = extra
-    n, least = row[NODES], row[REMOTE]
+    n, least, remote = row[NODES], row[REMOTE], jobs.remote[head]
     if n > nodes or n * least > memory or least > most:
         return True
     if rules.anywhere or remote == 0:
         return False
     last = _roomiest(row[MOST_NODES], row[MOST_REMOTE], racks)
     if last < 0:
-        return False
+        return bool(row[KIND] == INNER and _delay_split(head, row, jobs, rules, racks))
     for r in range(racks.free.size):
         before = racks.free[r] > racks.free[last] or (racks.free[r] == racks.free[last] and r <= last)
         if before and racks.free[r] >= n and racks.pool[r] >= n * least:
@@ -139,6 +142,22 @@ def _delay(row: IntArray, extra: tuple[int, int, int], remote: int, rules: Rules
             if racks.then_free[r] - n >= kept and racks.then_pool[r] - n * least >= kept * remote:
                 return False
     return True
+
+
+@inlined
+def _delay_split(head: int, row: IntArray, jobs: Jobs, rules: Rules, racks: Racks) -> bool:
+    """The same for jobs of as many nodes each that no rack holds whole, where any rack's pool lends to all its free nodes.
+
+    Then all of them would take the same nodes, and the least demanding would leave the head most.
+    """
+    n, least, most = row[NODES], row[REMOTE], row[MOST_REMOTE]
+    if n < row[MOST_NODES]:
+        return False
+    for r in range(racks.free.size):
+        if racks.pool[r] < racks.free[r] * most:
+            return False
+    fit = place(n, least, rules.anywhere, racks.free, racks.pool, racks.take, racks.borrow)
+    return fit and not leaves_room(head, False, jobs, rules, racks)
 
 
 @inlined

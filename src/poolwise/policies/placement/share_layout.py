@@ -54,8 +54,8 @@ class ShareLayout:
     def on_nodes(self, values: IntArray | BoolArray) -> FloatArray:
         """(n_node,) sums of (n_device,) values over the devices of each node."""
         inside = self.home >= 0
-        found: FloatArray = np.bincount(self.home[inside], weights=values[inside], minlength=len(self.nodes))
-        return found
+        found = np.bincount(self.home[inside], weights=values[inside], minlength=len(self.nodes))
+        return found.astype(np.float64)
 
 
 @lru_cache(maxsize=8)
@@ -75,7 +75,8 @@ def share_layout(machine: Machine, resource: str) -> ShareLayout:
     number: Mapping[int, int] = {node: k for k, node in enumerate(nodes.tolist())}
     kind = np.array([machine.type[device] for device in devices.tolist()], dtype=np.str_)
     plenty = {name: int((kind == name).sum()) for name in set(kind.tolist())}
-    order = np.lexsort((devices, kind, [-plenty[name] for name in kind.tolist()]))
+    rarity = np.array([-plenty[name] for name in kind.tolist()], dtype=np.int64)
+    order = np.lexsort((devices, kind, rarity))
     rank = np.empty(len(devices), dtype=np.int64)
     rank[order] = np.arange(len(devices))
     return ShareLayout(

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import ClassVar
 
 from poolwise.registry import register
-from poolwise.reproductions.nvme_composition.cells import Case, Cells, Load
+from poolwise.reproductions.nvme_composition.cells import Case, Load, measure
 from poolwise.reproductions.nvme_composition.claims import rows
 from poolwise.reproductions.nvme_composition.figures import figures
 from poolwise.reproductions.nvme_composition.plan import POLICIES, STEP_LOADS, STEPS, Plan, Results
@@ -29,7 +29,7 @@ class NvmeComposition(Reproduction):
     def run(self, out: Path, *, quick: bool, jobs: int) -> Findings:
         """Measure everything; with `quick` two seeds and the middle of each range."""
         plan = QUICK if quick else Plan(self.seeds)
-        results = Results(range(plan.seeds), Cells(out / "cells", jobs).measure(plan.cases()))
+        results = Results(range(plan.seeds), measure(plan.cases(), out, jobs))
         measured = {key: value for key, value in rows(results) if value is not None}
         return Findings(measured, figures(results, plan), _notes(plan, results), _explanation(results), tables(results, plan))
 

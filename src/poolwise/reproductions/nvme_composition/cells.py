@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, field, replace
-from functools import lru_cache
+from dataclasses import dataclass, replace
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
-from joblib import Parallel, delayed  # type: ignore[import-untyped]  # joblib ships no types
 
 from poolwise import catalog
 from poolwise.engine import simulate
-from poolwise.errors import InputError, PolicyError
-from poolwise.files import write_whole
+from poolwise.errors import PolicyError
 from poolwise.interfaces import PerformanceModel, PlacementPolicy
 from poolwise.metrics.compositions import composition_faults
 from poolwise.metrics.deadlines import missed_high_priority_pct, missed_pct
@@ -29,10 +26,10 @@ from poolwise.policies.placement.nvme_disaggregation_aware import NvmeDisaggrega
 from poolwise.policies.placement.nvme_first_fit import NvmeFirstFit
 from poolwise.policies.placement.nvme_maximize_composition import NvmeMaximizeComposition
 from poolwise.policies.placement.nvme_minimize_fragmentation import NvmeMinimizeFragmentation
+from poolwise.reproductions import kept
 from poolwise.schedulers.composition import CompositionScheduler
 from poolwise.studies.build import machine_of
 from poolwise.studies.calibration import calibrate
-from poolwise.studies.cells import canonical, digest, sources
 from poolwise.studies.document import Document, Origin
 from poolwise.studies.machine_file import check
 from poolwise.traces.generators.nvme_mix import NvmeMix, Scenario
@@ -111,51 +108,11 @@ class Case:
     devices: int = 10
 
 
-@dataclass(frozen=True)
-class Cells:
-    """Results that are kept in a folder, one file a calibration or case: what is there is not run again."""
-
-    folder: Path
-    jobs: int = -1
-    _done: dict[str, dict[str, Any]] = field(default_factory=dict)
-
-    def measure(self, cases: Iterable[Case]) -> dict[Case, dict[str, Any]]:
-        """Measure cases, each once, in parallel."""
-        wanted = list(dict.fromkeys(cases))
-        clocks = list(dict.fromkeys(case.load.clock for case in wanted))
-        self._run([("calibration", clock, (clock,)) for clock in clocks])
-        gaps = {clock: self._done[_key("calibration", clock)] for clock in clocks}
-        self._run([("case", case, (case, gaps[case.load.clock])) for case in wanted])
-        return {case: self._done[_key("case", case)] for case in wanted}
-
-    def _run(self, tasks: list[tuple[str, Load | Case, tuple[Any, ...]]]) -> None:
-        todo = []
-        for what, thing, arguments in tasks:
-            key = _key(what, thing)
-            if key in self._done:
-                continue
-            kept = self.folder / f"{key}.json"
-            if kept.is_file():
-                self._done[key] = json.loads(kept.read_bytes())
-            else:
-                todo.append((what, key, arguments))
-        self.folder.mkdir(parents=True, exist_ok=True)
-        program = sources()
-        work = (delayed(_perform)(what, arguments, self.folder / f"{key}.json", program) for what, key, arguments in todo)
-        for (_, key, _), found in zip(todo, Parallel(n_jobs=self.jobs)(work), strict=True):
-            self._done[key] = found
-
-
-def _key(what: str, thing: Load | Case) -> str:
-    return digest(canonical([what, asdict(thing), sources()]))
-
-
-def _perform(what: str, arguments: tuple[Any, ...], path: Path, program: str) -> dict[str, Any]:
-    if sources() != program:  # a worker that started later
-        raise InputError("Poolwise itself changed while the reproduction ran", remedy="run it again")
-    found = _calibrated(*arguments) if what == "calibration" else _measured(*arguments)
-    write_whole(path, canonical(found).encode())
-    return found
+def measure(cases: Iterable[Case], folder: Path, jobs: int) -> dict[Case, dict[str, Any]]:
+    """Measure cases, each once, in parallel, after the calibrations that they need; what is kept is not run again."""
+    wanted = list(cases)
+    clocks = kept.measure([case.load.clock for case in wanted], _calibrated, folder, jobs)
+    return kept.measure(wanted, partial(_measured, clocks=clocks), folder, jobs)
 
 
 def _calibrated(load: Load) -> dict[str, Any]:
@@ -214,8 +171,9 @@ def run(case: Case, gap_s: float) -> Schedule:
     return schedule
 
 
-def _measured(case: Case, clock: Mapping[str, Any]) -> dict[str, Any]:
+def _measured(case: Case, clocks: Mapping[Load, Mapping[str, Any]]) -> dict[str, Any]:
     """Metrics by the names of the published tables, and what the figures need."""
+    clock = clocks[case.load.clock]
     schedule = run(case, clock["gap_s"])
     window = Window(clock["begin"], clock["end"])
     workload = schedule.workload

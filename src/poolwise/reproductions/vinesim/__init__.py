@@ -32,7 +32,7 @@ class VineSim(Reproduction):
     def run(self, out: Path, *, quick: bool, jobs: int) -> Findings:
         """Simulate every set-up at every time between arrivals (fewer times and seeds with `quick`)."""
         plan = Plan(quick)
-        results = Results(plan, measure(plan.setups(), run, out / "runs", jobs, prepare))
+        results = Results(plan, measure(plan.setups(), run, out, jobs, prepare))
         return Findings(
             measured=claims.measure(results),
             figures=[*figures.draw(results), *ours.draw(results)],

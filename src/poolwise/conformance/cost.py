@@ -1,0 +1,105 @@
+"""The promises of a cost model of flow scheduling."""
+
+from __future__ import annotations
+
+from dataclasses import fields, replace
+from typing import Any
+
+import numpy as np
+
+from poolwise.arrays import FloatArray
+from poolwise.conformance.findings import DETERMINISTIC, PICKLES, RUNS, UNCHANGED, Broken, Check, Findings
+from poolwise.draws import uniform
+from poolwise.policies.cost.model import CostModel, Places, Tasks, Waiting
+
+SHAPE = "gives a cost for each task, place and copy"
+NUMBERS = "gives costs that are finite, or inf where a task must not go"
+WAITING = "gives a finite cost of waiting for each job"
+LOOKS = "looks at no column of places that it does not name"
+COLUMNS = ("running", "load", "position")
+KINDS = ("", "nw", "hotspot", "backprop", "no such kind")
+COPIES = 3
+_RESOURCES = (("cores", "memory"), ("cores", "memory", "gpu"), ("gpu",), ("cores",))
+
+
+def check_cost(cost: CostModel) -> tuple[Check, ...]:
+    """Ask a cost model about random tasks, places and waiting jobs, near and far, idle and loaded, full and empty."""
+    findings = Findings(RUNS, PICKLES, DETERMINISTIC, UNCHANGED, SHAPE, NUMBERS, WAITING, LOOKS)
+    with findings.running():
+        copy = findings.pickled(cost)
+        unknown = set(cost.looks_at) - set(COLUMNS)
+        findings.require(LOOKS, not unknown, f"looks_at names {', '.join(sorted(unknown))}, known: {', '.join(COLUMNS)}")
+        for seed in range(12):
+            tasks, places = _tasks(seed), _places(seed)
+            value = _placing(cost, copy, tasks, places, findings)
+            _ask_waiting(cost, copy, seed, findings)
+            for column in COLUMNS:
+                if column not in cost.looks_at:
+                    other = replace(places, **{column: getattr(places, column)[::-1].copy()})
+                    same = np.array_equal(value, cost.placing(tasks, other, COPIES), equal_nan=True)
+                    findings.require(LOOKS, same, f"its costs change with the {column} of places, which looks_at does not name")
+    return findings.checks()
+
+
+def _placing(cost: CostModel, copy: CostModel, tasks: Tasks, places: Places, findings: Findings) -> FloatArray:
+    before = _bytes(tasks), _bytes(places)
+    value = cost.placing(tasks, places, COPIES)
+    shape, kept = getattr(value, "shape", None), (len(tasks), len(places))
+    if shape not in ((*kept, 1), (*kept, COPIES)) or value.dtype != np.float64:
+        findings.blame(
+            SHAPE, f"returned shape {shape} for {kept[0]} tasks at {kept[1]} places, {COPIES} copies, or no float64"
+        )
+        raise Broken
+    findings.require(NUMBERS, bool((np.isfinite(value) | (value == np.inf)).all()), "a cost of placing is NaN or -inf")
+    for other in (cost, copy):
+        if not np.array_equal(value, other.placing(tasks, places, COPIES), equal_nan=True):
+            findings.blame(DETERMINISTIC, "asked twice about the same tasks and places, it answered differently")
+            raise Broken
+    findings.require(UNCHANGED, (_bytes(tasks), _bytes(places)) == before, "asking it changed the tasks or the places")
+    return value
+
+
+def _ask_waiting(cost: CostModel, copy: CostModel, seed: int, findings: Findings) -> None:
+    n = seed % 4 + 1
+    waited = _draw(seed, "waited", n) * 1e5
+    waiting = Waiting((waited / 10).astype(np.int64), waited, _draw(seed, "dearest", n) * 100, 3 * n)
+    before = _bytes(waiting)
+    value = cost.waiting(waiting)
+    ok = getattr(value, "shape", None) == (n,) and bool(np.isfinite(value).all())
+    findings.require(WAITING, ok, f"returned {value!r} for {n} jobs")
+    for other in (cost, copy):
+        same = np.array_equal(value, other.waiting(waiting), equal_nan=True)
+        findings.require(DETERMINISTIC, same, "asked twice about the same waiting jobs, it answered differently")
+    findings.require(UNCHANGED, _bytes(waiting) == before, "asking it changed the waiting jobs")
+
+
+def _tasks(seed: int) -> Tasks:
+    n, names = seed % 5 + 1, _RESOURCES[seed % 4]
+    return Tasks(
+        names,
+        (_draw(seed, "demand", n * len(names)) * 8).astype(np.int64).reshape(n, -1),
+        tuple(KINDS[int(k * len(KINDS))] for k in _draw(seed, "kind", n)),
+        _draw(seed, "task load", n),
+        _draw(seed, "local", n) < 0.5,
+        _draw(seed, "data", n) * 4e9,
+        (_draw(seed, "data at", 2 * n) * 3).astype(np.int64).reshape(n, 2),
+    )
+
+
+def _places(seed: int) -> Places:
+    n, width = seed % 6 + 2, len(_RESOURCES[seed % 4])
+    capacity = (_draw(seed, "capacity", n * width) * 16).astype(np.int64).reshape(n, width)  # some have none
+    free = (capacity * _draw(seed, "free", n * width).reshape(n, width)).astype(np.int64)
+    running, load = (_draw(seed, "running", n) * 9).astype(np.int64), np.floor(_draw(seed, "load", n) * 5) / 4
+    position = (_draw(seed, "position", 2 * n) * 3).astype(np.int64).reshape(n, 2)
+    return Places(free, capacity, running, load, position, preferred=seed % 3 == 1, remote=seed % 3 == 2)
+
+
+def _draw(seed: int, name: str, n: int) -> FloatArray:
+    return uniform(seed, f"conformance.{name}", np.arange(n))
+
+
+def _bytes(thing: Tasks | Places | Waiting) -> list[Any]:
+    """Contents, to see whether they change."""
+    values = (getattr(thing, entry.name) for entry in fields(thing))
+    return [value.tobytes() if isinstance(value, np.ndarray) else value for value in values]

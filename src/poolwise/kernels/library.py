@@ -1,0 +1,71 @@
+"""How the code of a kernel and its steps becomes machine code: the steps with the kernel, all at once.
+
+Numba optimises each function and translates it to machine code, together with everything below it, before its caller does
+the same again: a function six calls deep goes through LLVM seven times. A step is never run on its own, so nothing is done
+with it until the kernel that calls it is complete; and as nobody else calls it, its calls follow no convention then:
+arguments that it does not read are dropped, of an array that it reads only what it reads is handed over.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import llvmlite.binding as llvm  # type: ignore[import-untyped]  # ships no types
+from numba.core.codegen import JITCodeLibrary
+from numba.core.compiler import CompilerBase, DefaultPassBuilder
+
+Linkage: Any = llvm.Linkage
+
+
+class KernelCode(JITCodeLibrary):
+    """Code of a kernel with all its steps."""
+
+    def _optimize_final_module(self) -> None:
+        """Optimise it, the steps known to be called from here alone."""
+        for function in self._final_module.functions:
+            if not function.is_declaration and function.linkage == Linkage.linkonce_odr:
+                function.linkage = Linkage.internal
+        super()._optimize_final_module()  # type: ignore[no-untyped-call]  # has no types
+
+
+class StepCode(JITCodeLibrary):
+    """Code of a step and of the steps that it calls, neither optimised nor translated."""
+
+    def _optimize_final_module(self) -> None:
+        """Leave it to the kernel."""
+
+    def _finalize_final_module(self) -> None:
+        """Be ready to be linked; without machine code there is nothing else to be ready for."""
+        self._finalized = True
+
+    def get_pointer_to_function(self, name: str) -> int:
+        """Return 0, which stands for a function without machine code."""
+        self._ensure_finalized()  # type: ignore[no-untyped-call]  # has no types
+        return 0
+
+    @property
+    def codegen(self) -> StepCode:
+        """What is told the environment of the function: see `set_env`."""
+        return self
+
+    def set_env(self, name: str, environment: object) -> None:
+        """Drop the Python objects that an error might name: steps raise none."""
+
+
+class KernelCompiler(CompilerBase):
+    """Numba's compiler, but for what it gathers the code in."""
+
+    code: type[JITCodeLibrary] = KernelCode
+
+    def define_pipelines(self) -> list[Any]:
+        """Passes of the compiler: the usual ones."""
+        state = self.state
+        state.library = self.code(state.targetctx.codegen(), state.func_id.func_qualname)
+        state.library.enable_object_caching()
+        return [DefaultPassBuilder.define_nopython_pipeline(state)]  # type: ignore[no-untyped-call]  # has no types
+
+
+class StepCompiler(KernelCompiler):
+    """The same for a step."""
+
+    code = StepCode

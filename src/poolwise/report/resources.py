@@ -1,0 +1,220 @@
+"""What a study of shared nodes says to whoever buys the machine: what is stranded, what another machine returns and costs.
+
+Everything is a mean over the seeds with Student's interval; differences are paired: all runs of a seed have the same jobs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from poolwise.catalog import PREFIX
+from poolwise.metrics.intervals import Interval, mean_interval
+from poolwise.report.page import Row, Section, Table
+from poolwise.report.sweep import Sweep
+from poolwise.studies import CellResult, StudyResult
+from poolwise.studies.figure import Axis, Bars, Figure, Scatter
+from poolwise.studies.resources import Resources, resources
+
+GOAL = "mean_bounded_slowdown_local"
+"""Time from submission to end over the time that a job takes with everything beside it: what pooling costs is in it."""
+
+
+@dataclass(frozen=True, eq=False)
+class Standing:
+    """One combination of machine and policies.
+
+    Attributes
+    ----------
+    label, machine : of all that was varied, and of the machine alone ("" where there is one)
+    cells : one a seed, in the order of the seeds
+    used : what each of them used
+    """
+
+    label: str
+    machine: str
+    cells: Sequence[CellResult]
+    used: Sequence[Resources]
+
+    def metric(self, name: str) -> list[float]:
+        """A metric, one value a seed."""
+        return [cell.metrics[name] for cell in self.cells]
+
+    @property
+    def slowdown(self) -> float:
+        """Mean of the goal."""
+        return mean_interval(self.metric(GOAL)).mean
+
+    @property
+    def watts(self) -> list[float]:
+        """One value a seed."""
+        return [used.watts for used in self.used]
+
+    @property
+    def dollars(self) -> float:
+        """Price of the machine."""
+        return self.used[0].dollars
+
+    def stranded(self, resource: str) -> list[float]:
+        """Share of a resource that stands idle though jobs that wait ask for it, one value a seed."""
+        return [used.use[resource].stranded if resource in used.use else 0.0 for used in self.used]
+
+
+def standings(result: StudyResult, sweep: Sweep) -> list[Standing]:
+    """All combinations, best first; empty where resources were not measured in every run, or sizes are varied."""
+    found = []
+    for series in sweep.series if len(sweep.x) == 1 else ():
+        cells = sweep.cells[series, 0]
+        used = [resources(result, cell) for cell in cells]
+        known = [one for one in used if one is not None]
+        if len(known) < len(cells):
+            return []
+        machine = str(cells[0].parameters.get("machine", "")).removeprefix(PREFIX)
+        found.append(Standing(series, machine, cells, known))
+    return sorted((one for one in found if one.slowdown == one.slowdown), key=lambda one: one.slowdown)
+
+
+def lead(ranked: Sequence[Standing]) -> str:
+    """The best combination in one line."""
+    return f"Best of {len(ranked)} combinations: {ranked[0].label}."
+
+
+def because(ranked: Sequence[Standing]) -> list[str]:
+    """How good it is, how sure that is, and how far its machine is from the others."""
+    best = ranked[0]
+    said = [
+        f"The mean bounded slowdown is {_shown(mean_interval(best.metric(GOAL)))}: time from submission to end over the time "
+        f"that a job takes with everything beside it. Intervals are of 95 %, over {len(best.cells)} seeds."
+    ]
+    rivals = [one for one in ranked[1:] if one.machine == best.machine][:1]
+    rivals += [next(one for one in ranked if one.machine == name) for name in _machines(ranked) if name != best.machine]
+    for rival in rivals:
+        behind = difference(rival.metric(GOAL), best.metric(GOAL))
+        verdict = "the interval excludes zero" if behind.low > 0 else "the two cannot be told apart"
+        role = "Next on the same machine" if rival.machine == best.machine else f"Best on {rival.machine}"
+        said.append(f"{role}: {rival.label}, with {_shown(behind, '+')} more; {verdict}.")
+    return said
+
+
+def sections(ranked: Sequence[Standing], first: str) -> list[Section]:
+    """What is stranded on each machine, and what another one than the `first` costs; each under its best policies."""
+    tops = {name: next(one for one in ranked if one.machine == name) for name in _machines(ranked)}
+    stranded = [
+        f"{name or 'The machine'} under its best policies ({top.label}): "
+        + ", ".join(f"{resource} {_percent(mean_interval(top.stranded(resource)))}" for resource in _resources(top))
+        + "."
+        for name, top in tops.items()
+    ]
+    stranded.append("Stranded is what is free while waiting jobs ask for as much of it; what nobody asks for is not counted.")
+    found = [Section("What is stranded", stranded)]
+    base = tops.get(first)
+    others = [top for name, top in tops.items() if name != first]
+    if base is not None and others:
+        found.append(Section("What another machine returns and costs", [line for top in others for line in _costs(base, top)]))
+    return found
+
+
+def _costs(base: Standing, other: Standing) -> list[str]:
+    """Differences of a machine to the first one."""
+    slower = difference(other.metric(GOAL), base.metric(GOAL))
+    longer = difference(other.metric("mean_degradation"), base.metric("mean_degradation"))
+    watts = difference(other.watts, base.watts)
+    said = [
+        f"{other.label} against {base.label}: mean bounded slowdown {_shown(slower, '+')}, "
+        f"runs longer by {_percent(longer, '+')} of the time with everything beside them."
+    ]
+    if other.dollars == other.dollars and base.dollars == base.dollars:
+        more = other.dollars - base.dollars
+        said.append(f"To buy: {more:+,.0f} $ ({100 * more / base.dollars:+.0f} %).")
+    if watts.mean == watts.mean:
+        share = 100 * watts.mean / mean_interval(base.watts).mean
+        said.append(f"Power: {_shown(watts, '+')} W ({share:+.0f} %), each over its own measured time.")
+    lost = [max(sum(cell.rejected.values()) for cell in one.cells) for one in (base, other)]
+    if lost[0] != lost[1]:
+        said.append(f"Jobs that can never run: {lost[1]} instead of {lost[0]}; slowdowns leave them out on both.")
+    return said
+
+
+def table(ranked: Sequence[Standing]) -> Table:
+    """Every combination, best first."""
+    rows = []
+    for one in ranked:
+        behind = "" if one is ranked[0] else _shown(difference(one.metric(GOAL), ranked[0].metric(GOAL)), "+")
+        worst = max(_resources(one), key=lambda name: mean_interval(one.stranded(name)).mean)
+        cells = [
+            one.label,
+            _shown(mean_interval(one.metric(GOAL))),
+            behind,
+            f"{mean_interval(one.metric('mean_wait_s')).mean:,.0f}",
+            f"{100 * mean_interval(one.metric('mean_degradation')).mean:.1f}",
+            f"{worst} {_percent(mean_interval(one.stranded(worst)))}",
+            f"{mean_interval(one.watts).mean:,.0f}",
+            f"{one.dollars:,.0f}",
+        ]
+        rows.append(Row(cells, "chosen" if one is ranked[0] else ""))
+    header = ["", "mean bounded slowdown", "more than the best", "mean wait (s)", "longer runs (%)", "most stranded", "W", "$"]
+    return Table("Machines and policies", header, rows, "Means over seeds [95 %]; the slowdown counts what pooling costs.")
+
+
+def figures(ranked: Sequence[Standing]) -> list[Figure]:
+    """What is stranded on each machine under its best policies, and slowdown against power of all combinations."""
+    tops = {name: next(one for one in ranked if one.machine == name) for name in _machines(ranked)}
+    names = _resources(ranked[0])
+    bars = Bars(
+        "stranded",
+        "What stands idle though jobs wait for it",
+        "Share of each resource that is free while waiting jobs ask for as much, under the best policies of each machine.",
+        groups=names,
+        series={top.label: [100 * mean_interval(top.stranded(name)).mean for name in names] for top in tops.values()},
+        y_axis=Axis("stranded (%)"),
+    )
+    points = {one.label: (mean_interval(one.metric(GOAL)), mean_interval(one.watts)) for one in ranked}
+    if any(watts.mean != watts.mean for _, watts in points.values()):
+        return [bars]
+    scatter = Scatter(
+        "slowdown_power",
+        "Slowdown against power",
+        "Each combination once, with 95 % intervals over the seeds; to the left is faster, below draws less.",
+        series={label: ([slow.mean], [watts.mean / 1000]) for label, (slow, watts) in points.items()},
+        spread=_spread(points),
+        x_axis=Axis("mean bounded slowdown"),
+        y_axis=Axis("mean power (kW)"),
+    )
+    return [bars, scatter]
+
+
+_Bounds = tuple[list[float], list[float], list[float], list[float]]
+
+
+def difference(one: Sequence[float], other: Sequence[float]) -> Interval:
+    """Paired difference over the seeds."""
+    return mean_interval([a - b for a, b in zip(one, other, strict=True)])
+
+
+def _spread(points: Mapping[str, tuple[Interval, Interval]]) -> dict[str, _Bounds]:
+    """Bounds of each point; none with one seed."""
+    return {
+        label: ([slow.low], [slow.high], [watts.low / 1000], [watts.high / 1000])
+        for label, (slow, watts) in points.items()
+        if slow.n > 1
+    }
+
+
+def _machines(ranked: Sequence[Standing]) -> list[str]:
+    return list(dict.fromkeys(one.machine for one in ranked))
+
+
+def _resources(one: Standing) -> list[str]:
+    return list(one.used[0].use)
+
+
+def _shown(value: Interval, sign: str = "") -> str:
+    return _interval(value, lambda x: format(x, f"{sign},.0f") if abs(x) >= 1000 else format(x, f"{sign}.3g"))
+
+
+def _percent(value: Interval, sign: str = "") -> str:
+    return _interval(value, lambda x: format(100 * x, f"{sign}.1f")) + " %"
+
+
+def _interval(value: Interval, write: Callable[[float], str]) -> str:
+    return f"{write(value.mean)} [{write(value.low)}, {write(value.high)}]" if value.n > 1 else write(value.mean)

@@ -1,0 +1,213 @@
+"""Jobs that ask for everything a pooled datacenter has: Alibaba's openb pods with durations of Microsoft's Philly jobs.
+
+Sources: Weng et al. 2023 (what pods ask for; `traces.openb`); Jeon et al. 2019 (how long GPU jobs run; `traces.philly`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from poolwise import catalog
+from poolwise.arrays import BoolArray, FloatArray, IntArray
+from poolwise.draws import uniform
+from poolwise.errors import InputError
+from poolwise.model import Machine, Workload
+from poolwise.registry import register
+from poolwise.traces.generators.arrivals import poisson
+from poolwise.traces.generators.generator import Generator, at_least
+from poolwise.traces.openb import OpenB
+from poolwise.traces.philly import Philly
+from poolwise.units import SECOND
+
+MODELS = {"v100": ("V100M16", "V100M32"), "p100": ("P100",), "t4": ("T4",), "a10": ("A10",), "g2": ("G2",), "g3": ("G3",)}
+"""Type of GPU as machine files here call it -> models in the trace's `gpu_spec`."""
+GPU_KINDS = ("gpu_training", "gpu_inference")
+CPU_KINDS = ("spark_wordcount", "hadoop_wordcount", "cfm_spark", "cfm_linpack")
+
+
+@register("generators", "openb_philly")
+@dataclass(frozen=True)
+class OpenbPhilly(Generator):
+    """Pods drawn with replacement; everything that neither trace says is drawn too, and assumed.
+
+    From openb: cores (rounded up), memory, GPUs (rounded up to whole ones), the types of GPU that will do. From Philly: the
+    duration, that of a job with as many GPUs (for pods without: with one), cut at `longest_s`. Users know it: requested times
+    equal durations. Assumed: Poisson arrivals; the type of GPU, one of those that the pod names and the machine has, or of
+    all that it has if it names none of them, by their number; whether a pod needs NVMe, how much and at which bandwidth; the
+    rest of what performance models read. Each draw depends on the seed and the job alone.
+
+    Columns: requests cores, memory, bandwidth, storage, and one for each type of GPU; attributes kind and profile (how it
+    suffers from remote GPUs and memory: alike likely among `GPU_KINDS`, or `CPU_KINDS` for pods without GPU), frequency, and
+    data_size, data_x, data_y (what is staged before work begins, from the switch of a rack).
+
+    Parameters
+    ----------
+    pods, durations
+        Traces: "catalog:NAME" or a file.
+    gpus
+        Type of GPU -> number on the machine; names as in `MODELS`.
+    mean_gap_s
+        Mean time between arrivals.
+    longest_s
+        Longest duration.
+    gpu_nvme, cpu_nvme
+        Share of the pods with and without GPUs that need NVMe.
+    nvme_mb_s
+        Bandwidth of such pods, log-uniform between these, times the GPUs.
+    nvme_gib
+        Capacity, log-uniform between these.
+    staged
+        Share of the capacity that is staged.
+    frequency
+        GHz at which durations hold.
+    racks
+        Racks over which data is spread.
+    most_gpus
+        Pods of more GPUs are not drawn.
+    """
+
+    jobs: int = 600
+    seed: int = 0
+    pods: str = "catalog:openb-gpuspec33.csv.gz"
+    durations: str = "catalog:philly-2017-10.csv.gz"
+    gpus: Mapping[str, int] = field(default_factory=lambda: {"v100": 16, "p100": 16, "t4": 32})
+    mean_gap_s: float = 60.0
+    longest_s: float = 21600.0
+    gpu_nvme: float = 0.5
+    cpu_nvme: float = 0.3
+    nvme_mb_s: tuple[float, float] = (100.0, 800.0)
+    nvme_gib: tuple[float, float] = (32.0, 512.0)
+    staged: float = 0.1
+    frequency: float = 2.8
+    racks: int = 4
+    most_gpus: int = 8
+
+    @property
+    def nodes(self) -> int:
+        """Racks: the jobs share nodes."""
+        return self.racks
+
+    def generate(self) -> Workload:
+        """Draw the jobs."""
+        self._check()
+        pods, philly = _pods(self.pods), _philly(self.durations)
+        job = np.arange(self.jobs)
+        able = np.flatnonzero(pods.request("gpu") <= self.most_gpus)
+        row = able[self._pick("pod", job, len(able))]
+        count = pods.request("gpu")[row]
+        given = count > 0
+        nvme = uniform(self.seed, "openb_philly.nvme", job) < np.where(given, self.gpu_nvme, self.cpu_nvme)
+        bandwidth = self._log_uniform("bandwidth", job, self.nvme_mb_s) * np.maximum(count, 1)
+        storage = np.ceil(self._log_uniform("storage", job, self.nvme_gib)) * 1024
+        kind = self._kinds(job, given)
+        duration = self._durations(philly, job, count)
+        return Workload.of(
+            np.rint(poisson(self.seed, "openb_philly.gap", job) * (self.mean_gap_s * SECOND)).astype(np.int64),
+            np.minimum(duration, round(self.longest_s * SECOND)),
+            requests={
+                "cores": pods.request("cores")[row],
+                "memory": pods.memory[row],
+                "bandwidth": np.where(nvme, np.ceil(bandwidth), 0).astype(np.int64),
+                "storage": np.where(nvme, storage, 0).astype(np.int64),
+                **self._types(job, pods.attributes["gpu_spec"][row].tolist(), count),
+            },
+            attributes={
+                "kind": kind,
+                "profile": kind,
+                "frequency": np.full(self.jobs, self.frequency),
+                "data_size": np.where(nvme, np.ceil(self.staged * storage), 0).astype(np.int64) * 2**20,
+                "data_x": self._pick("place", job, self.racks),
+                "data_y": np.zeros(self.jobs, dtype=np.int64),
+            },
+            repaired=self._told(pods, row, int((duration > self.longest_s * SECOND).sum())),
+            name="openb pods with Philly durations",
+        )
+
+    def _check(self) -> None:
+        at_least(1, jobs=self.jobs, racks=self.racks, most_gpus=self.most_gpus)
+        at_least(1e-9, mean_gap_s=self.mean_gap_s, longest_s=self.longest_s, frequency=self.frequency)
+        at_least(0, 1, gpu_nvme=self.gpu_nvme, cpu_nvme=self.cpu_nvme, staged=self.staged)
+        for name, (low, high) in (("nvme_mb_s", self.nvme_mb_s), ("nvme_gib", self.nvme_gib)):
+            at_least(1, **{name: low})
+            at_least(low, **{name: high})
+        unknown = sorted(set(self.gpus) - set(MODELS))
+        if unknown or not sum(self.gpus.values()) or min(self.gpus.values()) < 0:
+            problem = f"unknown type of GPU '{unknown[0]}'" if unknown else "there must be GPUs, of no type fewer than 0"
+            raise InputError(problem, field="gpus", remedy=f"types: {', '.join(MODELS)}")
+
+    def _pick(self, stream: str, job: IntArray, n: int) -> IntArray:
+        """(n_job,) whole numbers below n, alike likely."""
+        drawn = np.floor(n * uniform(self.seed, f"openb_philly.{stream}", job)).astype(np.int64)
+        return np.minimum(drawn, n - 1)
+
+    def _log_uniform(self, stream: str, job: IntArray, bounds: tuple[float, float]) -> FloatArray:
+        low, high = bounds
+        values: FloatArray = low * (high / low) ** uniform(self.seed, f"openb_philly.{stream}", job)
+        return values
+
+    def _kinds(self, job: IntArray, given: BoolArray) -> NDArray[np.str_]:
+        gpu = np.array(GPU_KINDS)[self._pick("gpu_kind", job, len(GPU_KINDS))]
+        return np.where(given, gpu, np.array(CPU_KINDS)[self._pick("cpu_kind", job, len(CPU_KINDS))])
+
+    def _durations(self, philly: Mapping[int, IntArray], job: IntArray, count: IntArray) -> IntArray:
+        """(n_job,) ns, of a Philly job with as many GPUs, the next smaller number that there is, or one."""
+        known, u = sorted(philly), uniform(self.seed, "openb_philly.duration", job)
+        found = np.zeros(len(job), dtype=np.int64)
+        for many in np.unique(count).tolist():
+            rows = count == many
+            times = philly[max((k for k in known if k <= many), default=known[0])]
+            found[rows] = times[np.minimum((u[rows] * len(times)).astype(np.int64), len(times) - 1)]
+        return found
+
+    def _types(self, job: IntArray, specs: list[str], count: IntArray) -> dict[str, IntArray]:
+        """Type -> (n_job,) GPUs asked for; each job asks for one type."""
+        chosen, u = np.zeros((len(self.gpus), len(job)), dtype=np.int64), uniform(self.seed, "openb_philly.type", job)
+        bounds: dict[str, FloatArray] = {}
+        for k, spec in enumerate(specs):
+            if spec not in bounds:
+                bounds[spec] = np.cumsum(self._weights(spec))
+            chosen[int(np.searchsorted(bounds[spec], u[k] * bounds[spec][-1], side="right")), k] = count[k]
+        return dict(zip(self.gpus, chosen, strict=True))
+
+    def _weights(self, spec: str) -> list[int]:
+        """GPUs of each type that a pod may have: all where it names none of the machine's."""
+        models = set(spec.split("|"))
+        named = [number if models & set(MODELS[name]) else 0 for name, number in self.gpus.items()]
+        return named if any(named) else list(self.gpus.values())
+
+    def _told(self, pods: Workload, row: IntArray, cut: int) -> dict[str, int]:
+        shared = int(pods.attributes["shared_gpu"][row].sum())
+        told = {"part of a GPU, taken as a whole one": shared, f"duration cut at {self.longest_s:g} s": cut}
+        return {reason: number for reason, number in told.items() if number}
+
+
+@lru_cache(maxsize=2)
+def _pods(reference: str) -> Workload:
+    """Pods with whole cores and GPUs; the attribute "shared_gpu" is 1 for those that asked for part of a GPU."""
+    path = catalog.resolve("traces", reference)
+    whole, parts = (OpenB().read(Path(path), _shared_nodes(gpu)) for gpu in ("gpu", "gpu_milli"))
+    if "gpu_spec" not in whole.attributes:
+        raise InputError("the trace does not name types of GPU", file=path, field="gpu_spec", remedy="take another pod list")
+    shared: BoolArray = np.less(parts.request("gpu_milli"), 1000 * whole.request("gpu"))
+    return replace(whole, attributes={**whole.attributes, "shared_gpu": shared.astype(np.int64)})
+
+
+@lru_cache(maxsize=2)
+def _philly(reference: str) -> dict[int, IntArray]:
+    """GPUs -> durations (ns) of the Philly jobs with so many."""
+    jobs = Philly().read(Path(catalog.resolve("traces", reference)), _shared_nodes("gpu"))
+    gpus = jobs.request("gpu") * jobs.tasks
+    return {int(many): jobs.duration[gpus == many] for many in np.unique(gpus).tolist()}
+
+
+def _shared_nodes(gpu: str) -> Machine:
+    """Machine on which a trace is read: one shared node that has plenty of everything."""
+    node, names = np.zeros(1, dtype=np.int64), ("cores", "memory", gpu)
+    capacity = np.full((1, len(names)), 2**30, dtype=np.int64)
+    return Machine("any", ("node",), node, ("node",), node, np.zeros((1, 2), dtype=np.int64), node - 1, names, capacity)

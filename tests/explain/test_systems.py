@@ -1,0 +1,242 @@
+"""Waits under flow, greedy, batch and dispatch scheduling: each pass that leaves a job waiting has a reason that is true."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+import pytest
+from hypothesis import Phase, given, settings
+from hypothesis import strategies as st
+
+from gpu_nodes import gpu_nodes
+from poolwise.engine.simulated import Simulation
+from poolwise.explain import Reason, Rule, explain_wait
+from poolwise.explain.rules import reason
+from poolwise.explain.seen import Pass, started
+from poolwise.interfaces import Dispatcher, PerformanceModel, Scheduler
+from poolwise.loop import run
+from poolwise.metrics import Outcomes
+from poolwise.model import Changes, Kind, Machine, Plan, Queue, Reject, Snapshot, Start, Workload
+from poolwise.performance.cpu_frequency import CpuFrequency
+from poolwise.performance.device_network import DeviceNetwork
+from poolwise.performance.fetching import FETCH, stage
+from poolwise.performance.ideal import Ideal
+from poolwise.schedulers.batch import BatchScheduler
+from poolwise.schedulers.dispatch import Dispatch
+from poolwise.schedulers.flow import Firmament, FlowScheduler
+from poolwise.schedulers.greedy import LeastAllocated, LocalFirstRandom
+from poolwise.schedulers.list_flow import ListFlow
+from poolwise.units import SECOND
+from random_dispatch import POLICIES, policy_of, study
+
+FLOWS = (
+    FlowScheduler(),
+    FlowScheduler(settings={"network_aware": True}, every_s=7.0),
+    FlowScheduler(admission="filter", patience_s=20.0),
+    FlowScheduler(costs="quincy", patience_s=0.0, admission="filter"),
+    Firmament(),
+    LeastAllocated(),
+    LocalFirstRandom(),
+)
+
+
+@dataclass
+class Asked(Dispatcher):
+    """Decides as a scheduler does, and asks of every job that a pass leaves waiting why."""
+
+    scheduler: Scheduler
+    inner: Dispatcher
+    check: Callable[[Pass, int, Reason], None]  # at once: a snapshot shows the state as it is, not as it was
+    said: dict[int, list[tuple[int, Reason]]] = field(default_factory=dict)
+
+    def schedule(self, queue: Queue, snapshot: Snapshot, changes: Changes) -> Plan:
+        plan = self.inner.schedule(queue, snapshot, changes)
+        begun = Counter(d.job for d in plan.decisions if isinstance(d, Start) for _ in d.tasks)
+        over = {d.job for d in plan.decisions if isinstance(d, Reject)}
+        for job in queue.jobs.tolist():
+            if job not in over and begun[job] < len(queue.tasks(job)):
+                what = Pass(queue, snapshot, changes, plan)
+                why = reason(self.scheduler, job, what)
+                assert why is not None
+                self.said.setdefault(job, []).append((snapshot.now, why))
+                self.look(what, job, why)
+        return plan
+
+    def look(self, what: Pass, job: int, why: Reason) -> None:
+        """Check what holds under every scheduler, then what the test asks for."""
+        assert why.rule is not Rule.UNSAID and why.text
+        if why.resource:
+            assert why.needed > why.free >= 0
+        if why.blocker is not None:
+            jobs = what.queue.jobs.tolist()
+            assert jobs.index(why.blocker) < jobs.index(job)
+            assert why.blocker not in {start.job for start in what.starts} and why.ahead >= 1
+        self.check(what, job, why)
+
+    @property
+    def met(self) -> set[tuple[Rule, str]]:
+        """Rules and what was short under them."""
+        return {(why.rule, why.resource) for passes in self.said.values() for _, why in passes}
+
+
+def asked(
+    machine: Machine,
+    workload: Workload,
+    scheduler: Scheduler,
+    truth: PerformanceModel,
+    check: Callable[[Pass, int, Reason], None] = lambda what, job, why: None,
+    estimate: PerformanceModel | None = None,
+) -> Asked:
+    """Run it; one of the waits is explained once more from outside, and must be the same story."""
+    simulation = Simulation(machine, workload, truth, estimate)
+    witness = Asked(scheduler, scheduler.open(machine, workload, 1), check)
+    schedule = simulation.recorder.schedule(machine, workload, run(simulation, witness))
+    if witness.said:
+        row = max(witness.said, key=lambda job: len(witness.said[job]))
+        job, done = int(workload.id[row]), Outcomes.of(schedule)
+        found = explain_wait(machine, workload, scheduler, job, truth=truth, estimate=estimate, seed=1, outcomes=done)
+        assert list(found.passes) == witness.said[row]
+        assert sum(found.totals().values()) == found.wait and found.status != "waiting"
+    return witness
+
+
+@st.composite
+def machines(draw) -> Machine:
+    gpus = draw(st.lists(st.integers(0, 3), min_size=1, max_size=4))
+    return gpu_nodes(gpus, cores=draw(st.integers(2, 8)), rack_gpus=draw(st.integers(0 if sum(gpus) else 1, 2)))
+
+
+@st.composite
+def gangs(draw, most: int = 3) -> Workload:
+    n = draw(st.integers(2, 10))
+
+    def column(low: int, high: int) -> np.ndarray:
+        return np.array(draw(st.lists(st.integers(low, high), min_size=n, max_size=n)))
+
+    return Workload.of(
+        column(0, 20) * SECOND,
+        column(1, 30) * SECOND,
+        tasks=column(1, most),
+        requests={"cores": column(1, 4), "memory": column(0, 20), "gpu": column(0, 3), "bandwidth": column(0, 900)},
+        attributes={"kind": np.array([("nw", "hotspot", "unknown")[k] for k in column(0, 2).tolist()])},
+    )
+
+
+def fits(job: int, state: Snapshot, pooled: bool) -> bool:
+    """Whether all tasks of a job find room in what is free, one after the other on the first node with room."""
+    machine, workload, free = state.machine, state.workload, state.free.copy()
+    cores, memory, gpu = (int(workload.request(name)[job]) for name in ("cores", "memory", "gpu"))
+    devices = [d for d in machine.of_kind(Kind.DEVICE).tolist() if free[d, 2]]
+    if pooled and len(devices) < gpu * int(workload.tasks[job]):
+        return False
+    for _ in range(int(workload.tasks[job])):
+        for node in machine.of_kind(Kind.NODE).tolist():
+            here = [d for d in devices if machine.home[d] == node]
+            if free[node, 0] >= cores and free[node, 1] >= memory and (pooled or len(here) >= gpu):
+                free[node, 0] -= cores
+                free[node, 1] -= memory
+                devices = devices if pooled else [d for d in devices if d not in here[:gpu]]
+                break
+        else:
+            return False
+    return True
+
+
+@pytest.mark.parametrize("scheduler", FLOWS, ids=str)
+@given(machine=machines(), workload=gangs())
+@settings(max_examples=12, deadline=None, derandomize=True, phases=[Phase.generate])
+def test_gangs_on_shared_nodes(scheduler: Scheduler, machine: Machine, workload: Workload) -> None:
+    pooled = getattr(scheduler, "pooled", isinstance(scheduler, LocalFirstRandom))
+
+    def check(what: Pass, job: int, why: Reason) -> None:
+        after = started(what.snapshot, what.starts)
+        if why.rule is Rule.POSTPONED:
+            assert fits(job, after, pooled)
+        elif why.rule is Rule.SHORT and "let in" not in why.text:
+            assert not fits(job, after, pooled)
+        elif why.rule is Rule.ROUND:
+            assert not what.plan.decisions and what.plan.wake_at is not None
+
+    asked(machine, workload, scheduler, DeviceNetwork(), check)
+
+
+def test_every_rule_of_flow_scheduling_is_met() -> None:
+    found: set[tuple[Rule, str]] = set()
+    n = 24
+    g = np.random.default_rng(5)
+    workload = Workload.of(
+        np.sort(g.integers(0, 30, n)) * SECOND,
+        g.integers(5, 40, n) * SECOND,
+        tasks=g.integers(1, 3, n),
+        requests={name: g.integers(low, high, n) for name, low, high in (("cores", 1, 5), ("memory", 1, 30), ("gpu", 0, 3))},
+        attributes={"kind": np.array(["hotspot", "nw"])[g.integers(0, 2, n)]},
+    )
+    for scheduler in FLOWS[:4]:
+        found |= asked(gpu_nodes((2, 2, 1)), workload, scheduler, DeviceNetwork()).met
+    assert {rule for rule, _ in found} >= {Rule.SHORT, Rule.ORDER, Rule.ROUND}
+    assert {name for rule, name in found if rule is Rule.SHORT} >= {"cores", "gpu"}
+
+
+@given(machine=machines(), workload=gangs(most=1))
+@settings(max_examples=15, deadline=None, derandomize=True, phases=[Phase.generate])
+def test_a_list_whose_places_a_flow_chooses(machine: Machine, workload: Workload) -> None:
+    met = asked(machine, workload, ListFlow(), Ideal()).met
+    assert {rule for rule, _ in met} <= {Rule.SHORT, Rule.RESERVATION}
+
+
+def modules() -> Machine:
+    numbers = {"frequency": np.array([2.0, 1.5, 1.0, np.nan]), "static": np.array([1.6, 1.2, 0.7, np.nan])}
+    return Machine(
+        "modules", tuple(f"o{k}" for k in range(4)), np.array([Kind.NODE] * 3 + [Kind.POOL]), ("node",) * 3 + ("pool",),
+        np.zeros(4, dtype=np.int64), np.zeros((4, 2), dtype=np.int64), np.full(4, -1), ("cores", "memory"),
+        np.array([[16, 1000]] * 3 + [[0, 2000]]), {}, numbers,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("every_s", [0.0, 7.0])
+def test_batches_name_cores_memory_and_rounds(every_s: float) -> None:
+    found: set[tuple[Rule, str]] = set()
+    for seed in range(6):
+        g, n = np.random.default_rng(seed), 10
+        workload = Workload.of(
+            np.sort(g.integers(0, 40, n)) * SECOND,
+            g.integers(5, 30, n) * SECOND,
+            requests={"cores": g.integers(1, 17, n), "memory": g.integers(1, 1800, n)},
+            attributes={"frequency": g.integers(10, 20, n) / 10, "tolerance": g.integers(0, 30, n) / 20},
+        )
+        scheduler = BatchScheduler("first-fit", every_s=every_s)
+
+        def check(what: Pass, job: int, why: Reason, requests: Mapping[str, np.ndarray] = workload.requests) -> None:
+            after = started(what.snapshot, what.starts)
+            if why.resource == "cores":
+                assert why.needed == requests["cores"][job] and why.free <= after.free[:3, 0].max()
+            elif why.resource == "memory":
+                assert why.free <= after.free[:3, 1].max() + after.free[3, 1]
+
+        found |= asked(modules(), workload, scheduler, CpuFrequency(), check).met
+    assert (Rule.SHORT, "cores") in found and (Rule.SHORT, "memory") in found
+    assert ((Rule.ROUND, "") in found) is (every_s > 0)
+
+
+@pytest.mark.parametrize("entry", POLICIES, ids=[f"{name}-{kw}" for name, kw in POLICIES])
+@pytest.mark.parametrize("contended", [False, True])
+def test_tasks_wait_for_units(entry: tuple[str, dict[str, object]], contended: bool) -> None:
+    met: set[tuple[Rule, str]] = set()
+
+    def check(what: Pass, job: int, why: Reason) -> None:
+        after = started(what.snapshot, what.starts)
+        idle = int((after.free[:, after.machine.resource("slots")] > 0).sum())
+        if why.rule is Rule.SHORT:
+            fetching = stage(job, after) == FETCH  # waits with the row before it
+            begun = sum(start.job == job - fetching for start in what.starts)
+            assert why.needed == len(what.queue.tasks(job - fetching)) - begun and why.free == 0
+        else:
+            assert why.rule is Rule.POSTPONED and idle and entry[0] in ("earliest_finish", "delay")
+
+    for seed in range(3):
+        case = study(seed, 40).case(contended=contended)
+        met |= asked(case.machine, case.workload, Dispatch(policy_of(entry)), case.model, check, case.estimate).met
+    assert (Rule.SHORT, "slots") in met

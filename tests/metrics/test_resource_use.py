@@ -1,0 +1,122 @@
+"""What is used and what is stranded: by hand, and against counting instant by instant."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from poolwise.metrics.resource_use import mean_watts, price, resource_use
+from poolwise.metrics.window import Window
+from poolwise.model import Kind, Machine, Outcome, Schedule, Workload
+from poolwise.units import SECOND
+
+MACHINE = Machine(
+    name="one of each",
+    owners=("node", "pool", "gpu0", "gpu1", "nvme"),
+    kind=np.array([Kind.NODE, Kind.POOL, Kind.DEVICE, Kind.DEVICE, Kind.DEVICE], dtype=np.int64),
+    type=("node", "pool", "gpu", "gpu", "nvme"),
+    rack=np.zeros(5, dtype=np.int64),
+    position=np.zeros((5, 2), dtype=np.int64),
+    home=np.full(5, -1, dtype=np.int64),
+    resources=("memory", "bandwidth", "cores", "devices"),
+    capacity=np.array([[8, 0, 10, 0], [8, 0, 0, 0], [0, 0, 0, 1], [0, 0, 0, 1], [0, 100, 0, 1]], dtype=np.int64),
+    attributes={
+        "price": np.array([1000.0, 200, 300, 300, 50]),
+        "idle_watts": np.array([100.0, 10, 20, 20, 5]),
+        "busy_watts": np.array([200.0, 20, 220, 220, 15]),
+    },
+)
+
+
+def schedule_of(jobs, machine=MACHINE, rejected=()):
+    """Jobs as (submit, start, end, cores, memory, gpus), in s; memory from the pool, a job without start never starts."""
+    submit, start, end, cores, memory, gpus = np.array(jobs, dtype=np.int64).reshape(-1, 6).T
+    workload = Workload.of(
+        submit * SECOND, np.maximum(end - start, 1), requests={"cores": cores, "memory": memory, "gpu": gpus}
+    )
+    rows = [
+        [(0, 2, c), (1, 0, m), *((2 + k, 3, 1) for k in range(g))]
+        for c, m, g in zip(workload.request("cores"), workload.request("memory"), workload.request("gpu"), strict=True)
+    ]
+    order = np.lexsort((np.arange(len(submit)), submit))
+    start, end = start[order], end[order]
+    ran = [k for k in range(len(rows)) if start[k] >= 0]
+    owner, resource, amount = (np.array([row[c] for k in ran for row in rows[k]], dtype=np.int64) for c in range(3))
+    return Schedule(
+        machine,
+        workload,
+        np.array(ran, dtype=np.int64),
+        start[ran] * SECOND,
+        end[ran] * SECOND,
+        np.ones(len(ran), dtype=np.int64),
+        (Outcome.FINISHED,) * len(ran),
+        np.cumsum([0, *(len(rows[k]) for k in ran)]),
+        owner,
+        resource,
+        amount,
+        dict.fromkeys(rejected, "no"),
+        tuple(k for k in range(len(rows)) if start[k] < 0 and k not in rejected),
+        0,
+        {},
+    )
+
+
+def test_by_hand():
+    """6 of 10 cores and a GPU for 10 s; from 4 s on a job waits for 8 cores and both GPUs."""
+    found = schedule_of([(0, 0, 10, 6, 4, 1), (4, 10, 20, 8, 0, 2)])
+    use = {one.resource: one for one in resource_use(found, Window(0, 20 * SECOND))}
+    assert use["cores"].used == pytest.approx((6 * 10 + 8 * 10) / 200)
+    assert use["cores"].stranded == pytest.approx(4 * 6 / 200)  # 4 of the 8 that it waits for are free
+    assert use["gpu"].installed == 2
+    assert use["gpu"].used == pytest.approx((10 + 20) / 40)
+    assert use["gpu"].stranded == pytest.approx(6 / 40)
+    assert use["memory"].used == pytest.approx(4 * 10 / (16 * 20))
+    assert use["memory"].stranded == 0
+
+
+def test_rejected_jobs_wait_for_nothing_and_those_that_never_start_do():
+    jobs = [(0, 0, 10, 2, 0, 0), (0, -1, -1, 9, 0, 0)]
+    window = Window(0, 10 * SECOND)
+    assert {u.resource: u.stranded for u in resource_use(schedule_of(jobs), window)}["cores"] == pytest.approx(0.8)
+    assert {u.resource: u.stranded for u in resource_use(schedule_of(jobs, rejected=(1,)), window)}["cores"] == 0
+    assert resource_use(schedule_of(jobs), Window(5, 5)) == ()
+
+
+@settings(max_examples=40)
+@given(
+    st.lists(
+        st.tuples(
+            st.integers(0, 20), st.integers(0, 9), st.integers(1, 9), st.integers(0, 3), st.integers(0, 2), st.integers(0, 1)
+        ),
+        min_size=1,
+        max_size=8,
+    ),
+    st.integers(0, 15),
+    st.integers(1, 20),
+)
+def test_against_counting_second_by_second(rows, begin, length):
+    jobs = [(s, s + w, s + w + d, c, m, g) for s, w, d, c, m, g in rows]
+    found = {u.resource: u for u in resource_use(schedule_of(jobs), Window(begin * SECOND, (begin + length) * SECOND))}
+    for name, column, total in (("cores", 3, 10), ("memory", 4, 16), ("gpu", 5, 2)):
+        used, stranded = 0, 0
+        for t in range(begin, begin + length):
+            held = sum(job[column] for job in jobs if job[1] <= t < job[2])
+            wanted = sum(job[column] for job in jobs if job[0] <= t < job[1])
+            used, stranded = used + held, stranded + min(max(total - held, 0), wanted)
+        assert found[name].used == pytest.approx(used / (total * length))
+        assert found[name].stranded == pytest.approx(stranded / (total * length))
+
+
+def test_watts_follow_what_is_in_use():
+    """Half of the time 6 of 10 cores, 4 of 8 MiB of the pool and one GPU."""
+    found = schedule_of([(0, 0, 10, 6, 4, 1)])
+    idle, load = 155.0, 0.6 * 100 + 0.5 * 10 + 200
+    assert mean_watts(found, Window(0, 20 * SECOND)) == pytest.approx(idle + load / 2)
+    assert mean_watts(found, Window(10 * SECOND, 20 * SECOND)) == pytest.approx(idle)
+    assert price(MACHINE) == 1850
+
+
+def test_without_numbers_there_is_no_number():
+    bare = Machine(**{**{k: getattr(MACHINE, k) for k in MACHINE.__dataclass_fields__}, "attributes": {}})
+    assert np.isnan(price(bare))
+    assert np.isnan(mean_watts(schedule_of([(0, 0, 1, 1, 1, 1)], bare), Window(0, SECOND)))

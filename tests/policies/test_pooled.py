@@ -1,0 +1,170 @@
+"""Placement on nodes, memory pools, devices by type and composed NVMe: against rules spelled out, on random states."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from poolwise import catalog
+from poolwise.errors import InputError
+from poolwise.model import Kind, Placement, Refusal, Snapshot, Workload
+from poolwise.model.runs import RunTable
+from poolwise.performance.ideal import Ideal
+from poolwise.policies.placement.nvme_first_fit import NvmeFirstFit
+from poolwise.policies.placement.pooled import Pooled
+from poolwise.policies.placement.racks import RackPlacement
+from poolwise.studies import load_machine
+
+MACHINES = {name: load_machine(catalog.find("machines", name)) for name in ("whole-datacenter", "whole-datacenter-fixed")}
+GIB = 1024
+
+
+def jobs_of(rows):
+    """Jobs that ask for (cores, GiB, bandwidth, GiB of NVMe, t4, p100)."""
+    names = ("cores", "memory", "bandwidth", "storage", "t4", "p100")
+    columns = np.array(rows, dtype=np.int64).reshape(-1, len(names))
+    columns[:, [1, 3]] *= GIB
+    return Workload.of(np.arange(len(rows)), np.full(len(rows), 60), requests=dict(zip(names, columns.T, strict=True)))
+
+
+def empty(machine, jobs, free=None):
+    return Snapshot(
+        0, machine, jobs, machine.capacity, machine.capacity if free is None else free, RunTable(machine.capacity.size), Ideal()
+    )
+
+
+requests = st.tuples(
+    st.integers(1, 100),
+    st.integers(0, 500),
+    st.just(0),
+    st.just(0),
+    st.integers(0, 9),
+    st.integers(0, 5),
+)
+
+
+def possible(machine, free, job, least_local):
+    """Nodes with everything for a job without NVMe, one at a time."""
+    column, found = machine.resource, []
+    for node in machine.of_kind(Kind.NODE).tolist():
+        pools = [o for o in machine.of_kind(Kind.POOL).tolist() if machine.rack[o] == machine.rack[node]]
+        local, pool = free[node, column("memory")], sum(free[o, column("memory")] for o in pools)
+        fits = free[node, column("cores")] >= job.request("cores") and local + pool >= job.memory
+        fits = fits and local >= least_local * job.memory
+        for kind in ("t4", "p100"):
+            reached = [
+                free[o, column("devices")]
+                for o in machine.of_kind(Kind.DEVICE).tolist()
+                if machine.type[o] == kind and machine.home[o] in (-1, node)
+            ]
+            fits = fits and sum(reached) >= job.request(kind)
+        found += [node] if fits else []
+    return found
+
+
+@settings(max_examples=40)
+@given(
+    name=st.sampled_from(sorted(MACHINES)),
+    rows=st.lists(requests, min_size=1, max_size=6),
+    least_local=st.sampled_from([0.0, 0.25, 1.0]),
+    local_first=st.booleans(),
+    seed=st.integers(0, 99),
+)
+def test_it_places_exactly_where_everything_is_there(name, rows, least_local, local_first, seed):
+    machine, jobs = MACHINES[name], jobs_of(rows)
+    free = np.floor(machine.capacity * np.random.default_rng(seed).random(machine.capacity.shape) ** 0.3).astype(np.int64)
+    free = np.where(
+        machine.kind[:, None] == Kind.DEVICE, np.round(free / np.maximum(machine.capacity, 1)).astype(np.int64), free
+    )
+    state, policy = empty(machine, jobs, free), Pooled(least_local=least_local, local_first=local_first)
+    screened = policy.screen(np.arange(len(jobs)), free[None], state)
+    for k in range(len(jobs)):
+        job, able = jobs.job(k), possible(machine, free, jobs.job(k), least_local)
+        found = policy.place(job, state)
+        assert isinstance(found, Placement) == bool(able)
+        assert screened[k] or not able
+        if isinstance(found, Placement):
+            check(found, machine, free, job, able, least_local)
+
+
+def check(found, machine, free, job, able, least_local):
+    """All that a job asks for, from one able node, its rack's pool and devices that serve it, within what is free."""
+    taken = np.zeros_like(free)
+    np.add.at(taken, (found.owner, found.resource), found.amount)
+    assert (taken <= free).all()
+    (node,) = [o for o in found.owners() if machine.kind[o] == Kind.NODE]
+    assert node in able
+    memory = taken[:, machine.resource("memory")]
+    assert memory.sum() == job.memory
+    assert memory[node] >= least_local * job.memory
+    assert taken[node, machine.resource("cores")] == job.request("cores")
+    for owner in found.owners():
+        if machine.kind[owner] == Kind.POOL:
+            assert machine.rack[owner] == machine.rack[node]
+            assert memory[node] == free[node, machine.resource("memory")]  # the pool gives only what the node lacks
+        if machine.kind[owner] == Kind.DEVICE:
+            assert machine.home[owner] in (-1, node)
+    for kind in ("t4", "p100"):
+        mine = [o for o in found.owners() if machine.type[o] == kind]
+        assert len(mine) == job.request(kind)
+
+
+def test_memory_comes_from_the_node_then_from_the_pool_of_its_rack():
+    machine, jobs = MACHINES["whole-datacenter"], jobs_of([(1, 400, 0, 0, 0, 0), (1, 100, 0, 0, 0, 0)])
+    found = Pooled().place(jobs.job(0), empty(machine, jobs))
+    memory = {machine.owners[o]: a for _, o, r, a in found.rows() if r == machine.resource("memory")}
+    assert memory == {"rack0.dense0": 192 * GIB, "rack0.memory": 208 * GIB}
+    rest = empty(machine, jobs).with_started(0, found)
+    near = Pooled().place(jobs.job(1), rest)
+    assert not [o for o in near.owners() if machine.kind[o] == Kind.POOL]  # another node has all of it
+    assert isinstance(Pooled(least_local=0.5).place(jobs.job(0), rest), Refusal)
+
+
+def test_devices_come_from_the_rack_first_and_nvme_with_the_node():
+    machine, jobs = MACHINES["whole-datacenter"], jobs_of([(1, 1, 3000, 600, 0, 6)])
+    found = Pooled().place(jobs.job(0), empty(machine, jobs))
+    names = [machine.owners[o] for o in found.owners()]
+    assert [name for name in names if "p100" in name] == [f"rack0.p100{k}" for k in range(4)] + ["rack1.p1000", "rack1.p1001"]
+    assert len([name for name in names if "nvme" in name]) == 2  # 600 GiB are more than one device
+    bandwidth = {o: a for _, o, r, a in found.rows() if r == machine.resource("bandwidth")}
+    assert sum(bandwidth.values()) == 3000
+    assert isinstance(Pooled(NvmeFirstFit()).place(jobs.job(0), empty(machine, jobs)), Refusal)
+
+
+def test_fixed_servers_refuse_what_no_server_has():
+    machine, jobs = MACHINES["whole-datacenter-fixed"], jobs_of([(1, 1, 0, 0, 0, 3), (17, 1, 0, 0, 0, 1)])
+    for job in (0, 1):
+        refusal = Pooled().place(jobs.job(job), empty(machine, jobs))
+        assert refusal == Refusal("no node has cores, memory and devices together")
+    assert isinstance(Pooled().place(jobs.job(1), empty(MACHINES["whole-datacenter"], jobs)), Placement)
+
+
+def test_a_job_never_runs_without_what_it_asks_for():
+    machine = MACHINES["whole-datacenter"]
+    jobs = Workload.of([0], [60], requests={"cores": [1], "memory": [1], "h100": [1]})
+    with pytest.raises(InputError, match="h100") as error:
+        Pooled().place(jobs.job(0), empty(machine, jobs))
+    assert error.value.field == "h100"
+
+
+@pytest.mark.parametrize(
+    ("policy", "field"), [(Pooled(least_local=1.5), "least_local"), (Pooled(nvme=RackPlacement()), "nvme")]
+)
+def test_wrong_settings_are_named(policy, field):
+    jobs = jobs_of([(1, 1, 0, 0, 0, 0)])
+    with pytest.raises(InputError) as error:
+        policy.place(jobs.job(0), empty(MACHINES["whole-datacenter"], jobs))
+    assert error.value.field == field
+
+
+def test_somebody_elses_choice_is_kept_or_refused():
+    machine, jobs = MACHINES["whole-datacenter"], jobs_of([(4, 10, 0, 0, 2, 0)])
+    state, policy = empty(machine, jobs), Pooled()
+    node, devices = machine.owner("rack2.fast0"), (machine.owner("rack1.t43"), machine.owner("rack3.t40"))
+    found = policy.place_at(jobs.job(0), node, devices, state)
+    assert {node, *devices} == set(found.owners())
+    taken = state.with_started(0, found)
+    assert isinstance(policy.place_at(jobs.job(0), node, devices, taken), Refusal)
+    fixed = MACHINES["whole-datacenter-fixed"]
+    elsewhere = (fixed.owner("rack0.dense1.t40"), fixed.owner("rack0.dense1.t41"))
+    assert isinstance(policy.place_at(jobs.job(0), fixed.owner("rack0.dense0"), elsewhere, empty(fixed, jobs)), Refusal)

@@ -1,0 +1,85 @@
+"""Order and backfill choose who starts, one flow where."""
+
+import numpy as np
+import pytest
+
+from poolwise import catalog
+from poolwise.engine import simulate
+from poolwise.errors import InputError
+from poolwise.metrics import Outcomes
+from poolwise.model import Changes, Queue, Snapshot, Start
+from poolwise.model.runs import RunTable
+from poolwise.performance.combined import Combined
+from poolwise.performance.cpu_frequency import CpuFrequency
+from poolwise.performance.device_network import DeviceNetwork
+from poolwise.performance.nvme_sharing import NvmeSharing
+from poolwise.performance.transfer import Transfer
+from poolwise.policies.backfill.easy import Easy
+from poolwise.policies.order.priorities import FM
+from poolwise.policies.placement.pooled import Pooled
+from poolwise.policies.placement.racks import RackPlacement
+from poolwise.schedulers.list import ListScheduler
+from poolwise.schedulers.list_flow import ListFlow
+from poolwise.studies import load_machine
+from poolwise.traces.generators import generate
+
+MACHINE = load_machine(catalog.find("machines", "whole-datacenter"))
+FIXED = load_machine(catalog.find("machines", "whole-datacenter-fixed"))
+MODELS = Combined((CpuFrequency(), DeviceNetwork("catalog:gpu-pods"), NvmeSharing(), Transfer()))
+
+
+def crowd(jobs=40, gap=5.0):
+    return generate("openb_philly", jobs=jobs, seed=1, mean_gap_s=gap)
+
+
+def first_plan(scheduler, machine, workload):
+    """What a scheduler decides if all jobs arrive at once on the idle machine."""
+    queue = Queue(workload)
+    for job in range(len(workload)):
+        queue.add(job)
+    now = int(workload.submit[-1])
+    state = Snapshot(now, machine, workload, machine.capacity, machine.capacity, RunTable(machine.capacity.size), MODELS)
+    return scheduler.open(machine, workload, 0).schedule(queue, state, Changes(arrived=tuple(range(len(workload)))))
+
+
+@pytest.mark.parametrize("machine", [MACHINE, FIXED], ids=lambda machine: machine.name)
+def test_who_starts_is_decided_by_order_and_backfill_and_where_by_the_flow(machine):
+    jobs = crowd(20)
+    with_flow, without = (first_plan(kind(FM(), Easy(), Pooled()), machine, jobs) for kind in (ListFlow, ListScheduler))
+    started = [{d.job for d in plan.decisions if isinstance(d, Start)} for plan in (with_flow, without)]
+    assert started[0] == started[1] != set()
+    places = [[d.placement.rows() for d in plan.decisions if isinstance(d, Start)] for plan in (with_flow, without)]
+    assert places[0] != places[1]
+
+
+def test_a_whole_run_gives_each_job_what_it_asks_for():
+    jobs = crowd()
+    result = simulate(MACHINE, jobs, ListFlow(FM()), truth=MODELS)
+    schedule = result.schedule
+    assert not schedule.refused
+    assert Outcomes.of(schedule).finished.sum() + len(schedule.rejected) == len(jobs)
+    for run in range(schedule.n_run):
+        job, rows = jobs.job(int(schedule.job[run])), schedule.placement_of(run)
+        for name in ("cores", "memory", "storage"):
+            assert sum(a for _, r, a in rows if r == MACHINE.resource(name)) == job.request(name)
+        for kind in ("v100", "p100", "t4"):
+            assert sum(MACHINE.type[o] == kind for o, _, _ in rows) == job.request(kind)
+
+
+def test_another_placement_is_refused():
+    with pytest.raises(InputError) as error:
+        ListFlow(placement=RackPlacement()).open(MACHINE, crowd(3), 0)
+    assert error.value.field == "placement"
+
+
+def test_fm_counts_the_memory_of_shared_nodes():
+    assert MACHINE.local_memory == 60 * 1024
+    jobs = crowd(20)
+    queue = Queue(jobs)
+    for job in range(len(jobs)):
+        queue.add(job)
+    now = int(jobs.submit[-1]) + 10**12
+    state = Snapshot(now, MACHINE, jobs, MACHINE.capacity, MACHINE.capacity, RunTable(MACHINE.capacity.size), MODELS)
+    overload = np.maximum(1.0, jobs.memory / (60 * 1024))
+    waited = queue.waited_s(now)
+    assert FM().priority(queue, state) == pytest.approx(waited / (jobs.requested_s * overload), rel=1e-12)

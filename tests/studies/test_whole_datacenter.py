@@ -1,0 +1,101 @@
+"""The shipped study of a whole datacenter, on fewer jobs: equal machines, parts that combine, an answer that adds up."""
+
+import numpy as np
+import polars as pl
+import pytest
+
+from poolwise import catalog
+from poolwise.errors import InputError
+from poolwise.metrics.intervals import mean_interval
+from poolwise.model import Kind
+from poolwise.performance.combined import Combined
+from poolwise.performance.cpu_frequency import CpuFrequency
+from poolwise.performance.device_network import DeviceNetwork
+from poolwise.performance.nvme_sharing import NvmeSharing
+from poolwise.performance.remote_memory import RemoteMemory
+from poolwise.policies.placement.nvme_first_fit import NvmeFirstFit
+from poolwise.policies.placement.pooled import Pooled
+from poolwise.report import resources as report
+from poolwise.report.study import study_page
+from poolwise.report.sweep import Sweep
+from poolwise.studies import load, load_machine, run
+from poolwise.studies.cells import models_of, scheduler_of
+from poolwise.studies.choice import Choice
+
+FEWER = {
+    "workload.settings": {"jobs": 50, "mean_gap_s": 15.0, "most_gpus": 2},
+    "measure.warm_up": 10,
+    "seeds.count": 2,
+    "vary.scheduler": ["catalog:pack-fm", "catalog:flow-compose-fm"],
+}
+
+
+@pytest.fixture(scope="module")
+def result(tmp_path_factory):
+    return run(load("whole-datacenter", FEWER), tmp_path_factory.mktemp("whole"), jobs=1)
+
+
+def test_both_machines_have_the_same():
+    pooled, fixed = (load_machine(catalog.find("machines", f"whole-datacenter{end}")) for end in ("", "-fixed"))
+    for name in ("cores", "memory", "storage", "devices"):
+        assert pooled.capacity[:, pooled.resource(name)].sum() == fixed.capacity[:, fixed.resource(name)].sum()
+    kinds = [sorted(m.type[o] for o in m.of_kind(Kind.DEVICE).tolist()) for m in (pooled, fixed)]
+    assert kinds[0] == kinds[1]
+    assert not (pooled.home >= 0).any()
+    assert (fixed.home[fixed.of_kind(Kind.DEVICE)] >= 0).all()
+    added = 4 * (2000 + 9000)  # frames of the memory pools and switches
+    prices = [m.attributes["price"][m.kind != Kind.LINK].sum() for m in (pooled, fixed)]
+    assert prices[0] - prices[1] == added
+
+
+def test_order_backfill_placement_and_models_are_chosen_by_name():
+    cell = next(c for c in load("whole-datacenter").cells if "flow-compose-fm" in str(c.parameters["scheduler"]))
+    scheduler = scheduler_of(cell.scheduler)
+    assert type(scheduler).__name__ == "ListFlow"
+    assert scheduler.placement == Pooled()
+    truth, estimate = models_of(cell.performance, 0)
+    assert [type(model).__name__ for model in truth.models] == ["CpuFrequency", "DeviceNetwork", "NvmeSharing", "Transfer"]
+    assert estimate is None
+
+
+def test_a_policy_or_model_may_be_a_part_of_another():
+    made = Choice(name="pooled", nvme={"name": "nvme_first_fit", "share": True}).make("placements")
+    assert made == Pooled(NvmeFirstFit(share=True))
+    parts = ["cpu_frequency", {"name": "device_network", "profiles": "catalog:gpu-pods"}, "nvme_sharing"]
+    made = Choice(name="combined", models=parts).make("models")
+    assert made == Combined((CpuFrequency(), DeviceNetwork("catalog:gpu-pods"), NvmeSharing()))
+    for wrong, field in (("nvme_first_fitt", "placement"), (3, "nvme"), ({"name": "nvme_first_fit", "shares": True}, "shares")):
+        with pytest.raises(InputError) as error:
+            Choice(name="pooled", nvme=wrong).make("placements")
+        assert error.value.field == field
+
+
+def test_parts_get_the_seed_of_the_cell():
+    section = load("whole-datacenter").cells[0].performance
+    other = section.model_copy(update={"model": Choice(name="combined", models=["remote_memory", "nvme_sharing"])})
+    assert models_of(other, 7)[0] == Combined((RemoteMemory(seed=7), NvmeSharing()))
+
+
+def test_resources_stand_in_a_table_of_their_own(result):
+    frame = pl.read_csv(result.folder / "resources.csv")
+    assert len(frame) == len(result.cells) * 7
+    assert set(frame["resource"]) == {"bandwidth", "cores", "memory", "p100", "storage", "t4", "v100"}
+    assert ((frame["used"] + frame["stranded"] >= 0) & (frame["used"] + frame["stranded"] <= 1 + 1e-9)).all()
+    assert frame["mean_watts"].min() > 3000
+    assert set(frame["purchase_dollars"]) == {384576.0, 428576.0}
+
+
+def test_the_best_of_the_report_has_the_least_slowdown_and_its_words_the_numbers(result):
+    ranked = report.standings(result, Sweep.of(result))
+    frame = result.frame().with_columns(label=pl.col("machine") + pl.col("scheduler"))
+    means = frame.group_by("label").agg(pl.mean(report.GOAL)).sort(report.GOAL)
+    assert [one.slowdown for one in ranked] == pytest.approx(means[report.GOAL].to_list())
+    page = study_page(result)
+    assert ranked[0].label in page.lead
+    assert f"{mean_interval(ranked[0].metric(report.GOAL)).mean:.3g}" in page.because[0]
+    costs = page.sections[1].lines
+    assert "+44,000 $ (+11 %)" in costs[1]
+    tops = [next(one for one in ranked if one.machine == name) for name in ("whole-datacenter", "whole-datacenter-fixed")]
+    more = np.mean(tops[0].watts) - np.mean(tops[1].watts)
+    assert f"Power: {more:+,.0f}" in costs[2] or f"Power: {more:+.3g}" in costs[2]
+    assert [figure.name for figure in page.figures][:2] == ["stranded", "slowdown_power"]

@@ -1,0 +1,88 @@
+"""Openb pods with Philly durations: what is from the traces is from the traces, what is drawn follows its settings."""
+
+import numpy as np
+import pytest
+
+from poolwise.errors import InputError
+from poolwise.traces.generators import generate
+from poolwise.traces.generators.openb_philly import _philly, _pods
+from poolwise.units import SECOND
+
+PODS, PHILLY = "catalog:openb-gpuspec33.csv.gz", "catalog:philly-2017-10.csv.gz"
+TYPES = ("v100", "p100", "t4")
+
+
+def test_requests_and_durations_are_those_of_the_traces():
+    jobs = generate("openb_philly", jobs=3000, seed=4, longest_s=1e9)
+    pods, philly = _pods(PODS), _philly(PHILLY)
+    gpus = sum(jobs.request(name) for name in TYPES)
+    known = set(zip(*(pods.request(name).tolist() for name in ("cores", "memory", "gpu")), strict=True))
+    assert set(zip(jobs.request("cores").tolist(), jobs.memory.tolist(), gpus.tolist(), strict=True)) <= known
+    assert (gpus > 0).mean() == pytest.approx((pods.request("gpu") > 0).mean(), abs=0.02)
+    for many in (1, 8):
+        assert set(jobs.duration[gpus == many].tolist()) <= set(philly[many].tolist())
+    assert jobs.duration[gpus <= 1].mean() == pytest.approx(philly[1].mean(), rel=0.15)
+
+
+def test_a_pod_gets_a_type_that_it_names_and_that_is_there():
+    jobs, pods = generate("openb_philly", jobs=2000, seed=1), _pods(PODS)
+    asked = {name: jobs.request(name) > 0 for name in TYPES}
+    assert (sum(asked[name].astype(int) for name in TYPES) <= 1).all()
+    named = (pods.request("gpu") > 0) & (pods.attributes["gpu_spec"] == "T4")
+    least = named.sum() / len(pods)
+    assert asked["t4"].mean() > least
+    only = generate("openb_philly", jobs=500, gpus={"p100": 4})
+    assert sorted(only.requests) == ["bandwidth", "cores", "memory", "p100", "storage"]
+    one = generate("openb_philly", jobs=2000, seed=1, gpus={"t4": 1, "v100": 10**9})
+    assert (one.request("t4") > 0).mean() == pytest.approx(least, abs=0.02)  # those that name nothing go where the GPUs are
+
+
+def test_drawn_columns_follow_their_settings():
+    jobs = generate("openb_philly", jobs=4000, seed=2, nvme_mb_s=(100, 200), nvme_gib=(10, 20), staged=0.5, racks=3)
+    gpus = sum(jobs.request(name) for name in TYPES)
+    nvme = jobs.request("storage") > 0
+    assert nvme[gpus > 0].mean() == pytest.approx(0.5, abs=0.03)
+    assert nvme[gpus == 0].mean() == pytest.approx(0.3, abs=0.06)
+    assert ((jobs.request("bandwidth") > 0) == nvme).all()
+    each = jobs.request("bandwidth")[nvme] / np.maximum(gpus[nvme], 1)
+    assert each.min() >= 100
+    assert each.max() <= 201
+    assert 10 * 1024 <= jobs.request("storage")[nvme].min() <= jobs.request("storage")[nvme].max() <= 20 * 1024
+    assert (jobs.attributes["data_size"] == jobs.request("storage") * 2**19).all()
+    assert set(jobs.attributes["data_x"].tolist()) == {0, 1, 2}
+    assert np.diff(jobs.submit).mean() / SECOND == pytest.approx(60, rel=0.05)
+    assert (jobs.requested == jobs.duration).all()
+    assert ((jobs.attributes["kind"] == "gpu_training") | (jobs.attributes["kind"] == "gpu_inference"))[gpus > 0].all()
+
+
+def test_more_jobs_begin_with_the_same_and_another_seed_gives_others():
+    few, many, other = (generate("openb_philly", jobs=n, seed=s) for n, s in ((20, 3), (50, 3), (20, 4)))
+    for name in few.requests:
+        assert (few.request(name) == many.request(name)[:20]).all()
+    assert (few.duration == many.duration[:20]).all()
+    assert (few.duration != other.duration).any()
+
+
+def test_what_is_left_out_and_cut_is_told():
+    jobs = generate("openb_philly", jobs=1000, most_gpus=1, longest_s=3600)
+    assert max(jobs.request(name).max() for name in TYPES) == 1
+    assert jobs.duration.max() == 3600 * SECOND
+    assert jobs.repaired["duration cut at 3600 s"] == (jobs.duration == 3600 * SECOND).sum()
+    assert jobs.repaired["part of a GPU, taken as a whole one"] > 100
+
+
+@pytest.mark.parametrize(
+    ("settings", "field"),
+    [
+        ({"gpus": {"h200": 4}}, "gpus"),
+        ({"gpus": {"t4": 0}}, "gpus"),
+        ({"gpu_nvme": 1.5}, "gpu_nvme"),
+        ({"nvme_gib": (9.0, 5.0)}, "nvme_gib"),
+        ({"longest_s": 0.0}, "longest_s"),
+        ({"most_gpus": 0}, "most_gpus"),
+    ],
+)
+def test_wrong_settings_are_named(settings, field):
+    with pytest.raises(InputError) as error:
+        generate("openb_philly", jobs=5, **settings)
+    assert error.value.field == field
