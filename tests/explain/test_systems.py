@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 import pytest
-from hypothesis import Phase, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gpu_nodes import gpu_nodes
@@ -29,6 +29,7 @@ from poolwise.schedulers.dispatch import Dispatch
 from poolwise.schedulers.flow import Firmament, FlowScheduler
 from poolwise.schedulers.greedy import LeastAllocated, LocalFirstRandom
 from poolwise.schedulers.list_flow import ListFlow
+from poolwise.schedulers.warm_up import WarmUp
 from poolwise.units import SECOND
 from random_dispatch import POLICIES, policy_of, study
 
@@ -147,7 +148,7 @@ def fits(job: int, state: Snapshot, pooled: bool) -> bool:
 
 @pytest.mark.parametrize("scheduler", FLOWS, ids=str)
 @given(machine=machines(), workload=gangs())
-@settings(max_examples=12, deadline=None, derandomize=True, phases=[Phase.generate])
+@settings(max_examples=10, deadline=None, derandomize=True)
 def test_gangs_on_shared_nodes(scheduler: Scheduler, machine: Machine, workload: Workload) -> None:
     pooled = getattr(scheduler, "pooled", isinstance(scheduler, LocalFirstRandom))
 
@@ -176,12 +177,13 @@ def test_every_rule_of_flow_scheduling_is_met() -> None:
     )
     for scheduler in FLOWS[:4]:
         found |= asked(gpu_nodes((2, 2, 1)), workload, scheduler, DeviceNetwork()).met
-    assert {rule for rule, _ in found} >= {Rule.SHORT, Rule.ORDER, Rule.ROUND}
+    found |= asked(gpu_nodes((2, 2, 1)), workload, WarmUp(FlowScheduler(), 6, FlowScheduler()), DeviceNetwork()).met
+    assert {rule for rule, _ in found} >= {Rule.SHORT, Rule.ORDER, Rule.ROUND, Rule.WARM_UP}
     assert {name for rule, name in found if rule is Rule.SHORT} >= {"cores", "gpu"}
 
 
 @given(machine=machines(), workload=gangs(most=1))
-@settings(max_examples=15, deadline=None, derandomize=True, phases=[Phase.generate])
+@settings(max_examples=15, deadline=None, derandomize=True)
 def test_a_list_whose_places_a_flow_chooses(machine: Machine, workload: Workload) -> None:
     met = asked(machine, workload, ListFlow(), Ideal()).met
     assert {rule for rule, _ in met} <= {Rule.SHORT, Rule.RESERVATION}

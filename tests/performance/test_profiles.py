@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from poolwise.errors import InputError, UnknownNameError
@@ -23,6 +23,7 @@ def curves(draw, convex=False):
 
 
 @given(curves(), st.floats(0, 7))
+@example(Profile("p", (0, 0.25, 0.5, 0.75), (0, 0, 0, 2.78e-309)), 2.0)
 def test_the_inverse_is_the_largest_share_within_a_slowdown(profile, slowdown):
     share = float(profile.largest_remote(slowdown))
     grid = np.linspace(0, 0.75, 301)

@@ -46,9 +46,7 @@ def _placing(cost: CostModel, copy: CostModel, tasks: Tasks, places: Places, fin
     value = cost.placing(tasks, places, COPIES)
     shape, kept = getattr(value, "shape", None), (len(tasks), len(places))
     if shape not in ((*kept, 1), (*kept, COPIES)) or value.dtype != np.float64:
-        findings.blame(
-            SHAPE, f"returned shape {shape} for {kept[0]} tasks at {kept[1]} places, {COPIES} copies, or no float64"
-        )
+        findings.blame(SHAPE, f"returned shape {shape} for {kept[0]} tasks at {kept[1]} places, {COPIES} copies, or no float64")
         raise Broken
     findings.require(NUMBERS, bool((np.isfinite(value) | (value == np.inf)).all()), "a cost of placing is NaN or -inf")
     for other in (cost, copy):

@@ -78,25 +78,25 @@ class Columns:
         n = len(self.workload)
         able = self._able()
         order = self._order(able)
-        now = _blank(state.N_NOW)
+        now = blank(state.N_NOW)
         now[state.HEAD], now[state.WARM], now[state.DEPTH] = -1, int(warm_up > 0), DEEP_QUEUE
-        warm = _blank(min(warm_up, n))
-        queue = state.Queue(_blank(n), _blank(n) - 1, _blank(n), _blank(n), warm)
+        warm = blank(min(warm_up, n))
+        queue = state.Queue(blank(n), blank(n) - 1, blank(n), blank(n), warm)
         runs = state.Runs(
-            job=_blank(n),
-            start=_blank(n),
-            end=_blank(n),
-            expected=_blank(n),
-            offset=_blank(n + 1),
-            rack=_blank(max(n, 1024)),
-            nodes=_blank(max(n, 1024)),
-            memory=_blank(max(n, 1024)),
-            ending=_blank(n),
-            due=_blank(n),
-            rejected=_blank(n),
+            job=blank(n),
+            start=blank(n),
+            end=blank(n),
+            expected=blank(n),
+            offset=blank(n + 1),
+            rack=blank(max(n, 1024)),
+            nodes=blank(max(n, 1024)),
+            memory=blank(max(n, 1024)),
+            ending=blank(n),
+            due=blank(n),
+            rejected=blank(n),
         )
         rules = self._rules(warm_up, per_event)
-        no_tree = state.Tree(_blank(0), _blank(0), np.zeros((0, 8), dtype=np.int64), _blank(0))
+        no_tree = state.Tree(blank(0), blank(0), np.zeros((0, 8), dtype=np.int64), blank(0))
         return Arrays(self._jobs(able), order, rules, self._racks(), queue, no_tree, self.profile(0), runs, now)
 
     def profile(self, size: int) -> Profile:
@@ -105,7 +105,7 @@ class Columns:
 
         n_rack = len(self.machine.racks.nodes)
         free, pool = np.zeros((size, n_rack), dtype=np.int64), np.zeros((size, n_rack), dtype=np.int64)
-        return Profile(_blank(size), free, pool, _blank(1), _blank(n_rack), _blank(n_rack))
+        return Profile(blank(size), free, pool, blank(1), blank(n_rack), blank(n_rack))
 
     def refusals(self, jobs: IntArray) -> dict[int, str]:
         """Reasons why jobs (k,) do not fit the empty machine, found once for each size of job."""
@@ -151,7 +151,7 @@ class Columns:
         work = workload.duration.astype(np.float64)
         factors = (ratio, near, far, believed_near, believed_far)
         fixed = (workload.submit, workload.nodes, remote, able, work, asked, *factors, length)
-        return Jobs(*(_fixed(column) for column in fixed))
+        return Jobs(*(read_only(column) for column in fixed))
 
     def _factors(self, model: PerformanceModel, remote: BoolArray) -> tuple[FloatArray, FloatArray]:
         """(n_job,) slowdowns of each job with all its memory near, and far; 0 for jobs without remote memory."""
@@ -174,14 +174,14 @@ class Columns:
         """Say how the keys follow, and give those that never change."""
         from poolwise.kernels.list_scheduling.state import ASKED, CUBIC, LINEAR, STATIC, Order
 
-        order, workload, none = self.scheduler.order, self.workload, _fixed(np.zeros(0))
-        key, submit = np.zeros(len(workload)), _fixed(workload.submit)
+        order, workload, none = self.scheduler.order, self.workload, read_only(np.zeros(0))
+        key, submit = np.zeros(len(workload)), read_only(workload.submit)
         if type(order) in (FAIR, FM):
-            divisor = _fixed(self._divisor(order))
+            divisor = read_only(self._divisor(order))
             return Order(LINEAR, key, submit, divisor, none, divisor)
         if type(order) is WFP3:
-            divisor, nodes = _fixed(workload.requested_s), _fixed(workload.nodes.astype(np.float64))
-            return Order(CUBIC, key, submit, divisor, nodes, _fixed(divisor / np.cbrt(nodes)))
+            divisor, nodes = read_only(workload.requested_s), read_only(workload.nodes.astype(np.float64))
+            return Order(CUBIC, key, submit, divisor, nodes, read_only(divisor / np.cbrt(nodes)))
         if order.kind == "static":
             jobs = np.flatnonzero(able)
             queue = Queue(workload)
@@ -226,11 +226,12 @@ class Columns:
         return Racks(free, pool, then_free, then_pool, kept, endless, take, borrow)
 
 
-def _blank(size: int) -> IntArray:
+def blank(size: int) -> IntArray:
+    """(size,) zeros, for a kernel to fill."""
     return np.zeros(size, dtype=np.int64)
 
 
-def _fixed(column: NDArray[T]) -> NDArray[T]:
+def read_only(column: NDArray[T]) -> NDArray[T]:
     """Return a contiguous read-only view: one type of array, so that no kernel is compiled twice."""
     view = np.ascontiguousarray(column).view()
     view.setflags(write=False)

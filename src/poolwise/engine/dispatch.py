@@ -13,10 +13,10 @@ from functools import cache
 from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from poolwise.arrays import FloatArray, IntArray
 from poolwise.draws import uniform
+from poolwise.engine.columns import blank, read_only
 from poolwise.engine.simulated import Disturbance
 from poolwise.engine.star import Star
 from poolwise.errors import InputError
@@ -129,11 +129,11 @@ def _replay(machine: Machine, workload: Workload, scheduler: Dispatch, truth: Pe
     shape, tiers = _tiers(scheduler.placement, machine, workload)
     lane = lanes_of(workload, LANE)
     n_lane = int(lane.max()) + 1
-    lanes = state.Lanes(np.full(n_lane, -1), np.full(n_lane, -1), np.full(n, -1), _blank(n), _blank(n_lane))
+    lanes = state.Lanes(np.full(n_lane, -1), np.full(n_lane, -1), np.full(n, -1), blank(n), blank(n_lane))
     jobs = _jobs(machine, workload, truth, lane, shape, _draws(scheduler.placement, workload, seed))
     count = int(workload.tasks.sum())
-    runs = state.Runs(*(_blank(count) for _ in range(4)))
-    now = _blank(state.N_NOW)
+    runs = state.Runs(*(blank(count) for _ in range(4)))
+    now = blank(state.N_NOW)
     if go_on(jobs, _units(machine, layout), tiers, lanes, runs, now) == state.LATE:
         raise InputError("the simulation runs beyond 146 years, which engines cannot count in nanoseconds", field="submit")
     return Schedule(
@@ -190,14 +190,14 @@ def _units(machine: Machine, layout: UnitLayout) -> state.Units:
     kind = np.zeros(n, dtype=np.int64)
     for k, (low, high) in enumerate(layout.of_type):
         kind[low:high] = k
-    idle = _blank(2 * base)
+    idle = blank(2 * base)
     idle[base : base + n] = 1
     while base > 1:  # a level at a time
         base //= 2
         idle[base : 2 * base] = idle[2 * base : 4 * base : 2] + idle[2 * base + 1 : 4 * base : 2]
     x, y = machine.position[layout.owner].T
     ends = np.full(len(idle), state.NEVER)
-    return state.Units(_fixed(kind), _fixed(x), _fixed(y), _fixed(layout.rank), idle, ends)
+    return state.Units(read_only(kind), read_only(x), read_only(y), read_only(layout.rank), idle, ends)
 
 
 def _tiers(policy: TieredPolicy, machine: Machine, workload: Workload) -> tuple[IntArray, state.Tiers]:
@@ -213,8 +213,8 @@ def _tiers(policy: TieredPolicy, machine: Machine, workload: Workload) -> tuple[
             high.extend(last for _, last in ranges)
             part.append(len(low))
         tier.append(len(part) - 1)
-    tiers, parts, lows, highs = (_fixed(np.array(column, dtype=np.int64)) for column in (tier, part, low, high))
-    return shape, state.Tiers(tiers, parts, lows, highs, _blank(len(low)))
+    tiers, parts, lows, highs = (read_only(np.array(column, dtype=np.int64)) for column in (tier, part, low, high))
+    return shape, state.Tiers(tiers, parts, lows, highs, blank(len(low)))
 
 
 def _jobs(
@@ -229,16 +229,16 @@ def _jobs(
     if compute is None:
         compute = np.repeat(workload.duration[:, None], len(UnitLayout.of(machine).types), axis=1)
     return state.Jobs(
-        submit=_fixed(workload.submit),
-        tasks=_fixed(workload.tasks),
-        lane=_fixed(lane),
-        shape=_fixed(shape),
-        compute=_fixed(compute),
-        transfer=_fixed(_transfers(machine, workload, transfer)),
-        x=_fixed(_column(workload, "data_x")),
-        y=_fixed(_column(workload, "data_y")),
-        draw=_fixed(draws),
-        first=_fixed(np.concatenate([[0], np.cumsum(workload.tasks)[:-1]])),
+        submit=read_only(workload.submit),
+        tasks=read_only(workload.tasks),
+        lane=read_only(lane),
+        shape=read_only(shape),
+        compute=read_only(compute),
+        transfer=read_only(_transfers(machine, workload, transfer)),
+        x=read_only(_column(workload, "data_x")),
+        y=read_only(_column(workload, "data_y")),
+        draw=read_only(draws),
+        first=read_only(np.concatenate([[0], np.cumsum(workload.tasks)[:-1]])),
     )
 
 
@@ -287,14 +287,3 @@ def _draws(policy: TieredPolicy, workload: Workload, seed: int) -> FloatArray:
 def _column(workload: Workload, name: str) -> IntArray:
     column = workload.attributes.get(name)
     return np.zeros(len(workload), dtype=np.int64) if column is None else column.astype(np.int64)
-
-
-def _blank(size: int) -> IntArray:
-    return np.zeros(size, dtype=np.int64)
-
-
-def _fixed(column: NDArray[T]) -> NDArray[T]:
-    """Return a contiguous read-only view: one type of array, so that no kernel is compiled twice."""
-    view = np.ascontiguousarray(column).view()
-    view.setflags(write=False)
-    return view

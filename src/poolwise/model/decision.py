@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from poolwise.arrays import IntArray
 from poolwise.model.placement import Placement, Refusal
 
 
@@ -71,8 +70,3 @@ class CommitResult:
 
     committed: tuple[Decision, ...] = ()
     rejected: tuple[tuple[Decision, str], ...] = field(default=())
-
-
-def tasks_of(tasks: IntArray) -> tuple[int, ...]:
-    """Turn an array of task numbers into the tuple that `Start` carries."""
-    return tuple(tasks.tolist())

@@ -16,7 +16,7 @@ import numpy as np
 
 from poolwise.arrays import FloatArray
 from poolwise.errors import InputError
-from poolwise.performance.profiles import Profile
+from poolwise.performance.profiles import Profile, number
 
 COLUMNS = ("workload", "remote", "frequency", "seconds")
 
@@ -161,8 +161,8 @@ def read_measurements(file: Path) -> list[Measurements]:
                 raise InputError(f"no column '{name}'", file=file, line=1, field=name, remedy=f"columns: {', '.join(COLUMNS)}")
         for row in table:
             line = table.line_num
-            remote, seconds = _number(row["remote"], file, line, "remote"), _number(row["seconds"], file, line, "seconds")
-            frequency = _number(row["frequency"], file, line, "frequency") if row.get("frequency") else 1.0
+            remote, seconds = number(row["remote"], file, line, "remote"), number(row["seconds"], file, line, "seconds")
+            frequency = number(row["frequency"], file, line, "frequency") if row.get("frequency") else 1.0
             if not 0 <= remote < 1:
                 raise InputError(f"share {remote:g}", file=file, line=line, field="remote", remedy="a share in [0, 1)")
             for field, value in (("seconds", seconds), ("frequency", frequency)):
@@ -176,13 +176,6 @@ def read_measurements(file: Path) -> list[Measurements]:
         remote_, frequency_, seconds_ = np.array(values, dtype=np.float64).T
         found.append(Measurements(name, remote_, frequency_ / frequency_.min(), seconds_))
     return found
-
-
-def _number(text: str | None, file: Path, line: int, field: str) -> float:
-    try:
-        return float(text or "")
-    except ValueError:
-        raise InputError(f"'{text or ''}' is not a number", file=file, line=line, field=field, remedy="correct it") from None
 
 
 def to_csv(profiles: list[Profile]) -> str:

@@ -96,7 +96,8 @@ class Profile:
         found = np.zeros_like(wanted)
         for k, slope in enumerate(self.slopes.tolist()):
             low, high = self.remote[k], self.remote[k + 1]
-            reach = low + (wanted - self.slowdown[k]) / slope if slope > 0 else np.full_like(wanted, high)
+            with np.errstate(over="ignore"):  # on a slope next to nothing every share is within reach
+                reach = low + (wanted - self.slowdown[k]) / slope if slope > 0 else np.full_like(wanted, high)
             found = np.where(wanted >= self.slowdown[k], np.minimum(reach, high), found)
         return np.where(wanted < 0, np.nan, found)
 
@@ -120,7 +121,7 @@ def read_profiles(file: Path) -> dict[str, Profile]:
             if name not in (rows.fieldnames or ()):
                 raise InputError(f"no column '{name}'", file=file, line=1, field=name, remedy=f"columns: {', '.join(columns)}")
         for row in rows:
-            numbers = [_number(row[name], file, rows.line_num, name) for name in columns[1:4]]
+            numbers = [number(row[name], file, rows.line_num, name) for name in columns[1:4]]
             knots.setdefault(row["workload"], []).append((numbers[0], numbers[1]))
             about[row["workload"]] = (numbers[2], row["source"] or "")
     found = {}
@@ -133,7 +134,8 @@ def read_profiles(file: Path) -> dict[str, Profile]:
     return found
 
 
-def _number(text: str | None, file: Path, line: int, field: str) -> float:
+def number(text: str | None, file: Path, line: int, field: str) -> float:
+    """Read a cell; raises InputError for what is no number."""
     try:
         return float(text or "")
     except ValueError:

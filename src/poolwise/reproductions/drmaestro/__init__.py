@@ -65,7 +65,7 @@ class DRMaestro(Reproduction):
     def run(self, out: Path, *, quick: bool, jobs: int) -> Findings:
         """Measure everything; see `Reproduction`."""
         plan = QUICK if quick else FULL
-        cases = measure(plan.cases(), measure_case, out / "cells", jobs)
+        cases = measure(plan.cases(), measure_case, out, jobs)
         rounds = measure(plan.timings(), measure_rounds, out / "times", 1)  # one after the other: they are timed
         results = claims.Results(cases, rounds)
         return Findings(claims.measure(results), figures.draw(results), NOTES, claims.explain(results), figures.tables(results))
