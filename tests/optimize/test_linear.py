@@ -1,5 +1,6 @@
 """Programs that grow: the answer is that of one built at once, and every status arrives."""
 
+import ctypes
 import math
 
 import numpy as np
@@ -7,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from poolwise.optimize import linear
 from poolwise.optimize.linear import LinearProgram
 
 numbers = st.floats(-5, 5).map(lambda v: round(v, 2))
@@ -115,3 +117,13 @@ def test_a_program_that_grows_and_shrinks_is_the_one_built_anew(data):
         assert one.objective == pytest.approx(other.objective, abs=1e-6)
         kept = [column for column, *_ in columns]
         assert one.values.sum() == pytest.approx(one.values[kept].sum(), abs=1e-7)
+
+
+def test_what_a_library_prints_stays_out_of_our_output(capfd: pytest.CaptureFixture[str]) -> None:
+    libc = ctypes.CDLL(None)
+    print("before", flush=True)
+    with linear._silence():
+        libc.puts(b"noise")
+    print("after", flush=True)
+    libc.fflush(None)
+    assert capfd.readouterr().out == "before\nafter\n"

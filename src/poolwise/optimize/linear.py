@@ -6,8 +6,12 @@ integers.
 
 from __future__ import annotations
 
+import ctypes
 import datetime
-from collections.abc import Sequence
+import os
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import Literal
 
@@ -266,4 +270,23 @@ class Session:
         asked = guide.to_proto()
         if start is not None:
             asked.initial_basis.CopyFrom(start)
-        return self._solver.solve(parameters.to_proto(), asked, None, nothing, None, None)
+        with _silence() if self._kind == mathopt.SolverType.HIGHS else nullcontext():
+            return self._solver.solve(parameters.to_proto(), asked, None, nothing, None, None)
+
+
+@contextmanager
+def _silence() -> Iterator[None]:
+    """Keep what the library prints out of our standard output, which may be JSON: no parameter turns HiGHS' last line off."""
+    if os.name != "posix":
+        yield
+        return
+    sys.stdout.flush()
+    ours, nowhere = os.dup(1), os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, 1)
+    try:
+        yield
+    finally:
+        ctypes.CDLL(None).fflush(None)  # C buffers what it prints: it must be gone before our output is back
+        os.dup2(ours, 1)
+        os.close(ours)
+        os.close(nowhere)
