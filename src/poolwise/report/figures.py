@@ -16,6 +16,9 @@ from poolwise.arrays import IntArray
 from poolwise.report.theme import DASHES, INK, figure, marker, series_colour, to_svg
 from poolwise.studies.figure import Axis, Bars, Curves, Distribution, Figure, Scatter
 
+ROOM = 40
+"""Characters that stand side by side under bars; more are set at a slant."""
+
 
 def svg(shown: Figure) -> str:
     """Draw as an SVG element that follows the page's theme."""
@@ -114,7 +117,11 @@ def _bars(shown: Bars, axes: Axes) -> None:
         axes.bar(at, values, width * 0.9, color=series_colour(k), label=label)
         if label in shown.published:
             axes.plot(at, shown.published[label], linestyle="none", marker="_", markersize=12, markeredgewidth=2, color=INK)
+    crowded = sum(map(len, shown.groups)) + len(shown.groups) > ROOM
     axes.set_xticks(range(len(shown.groups)), list(shown.groups))
+    if crowded:
+        for text in axes.get_xticklabels():
+            text.set(rotation=30, horizontalalignment="right", rotation_mode="anchor")
     _dress(axes, Axis(""), shown.y_axis)
     axes.grid(visible=False, axis="x")
 
