@@ -30,8 +30,10 @@ def find(kind: str, name: str) -> Path:
     for path in (FOLDER / kind / name, FOLDER / kind / f"{name}.toml"):
         if path.is_file():
             return path
-    known = [p.name if kind == "traces" else p.stem for p in (FOLDER / kind).iterdir() if p.name != "__pycache__"]
-    raise UnknownNameError.of(f"shipped {kind.removesuffix('s')}", name, known)
+    files = [path for path in (FOLDER / kind).iterdir() if path.is_file()]
+    known = [path.stem if path.suffix == ".toml" else path.name for path in files]
+    singular = "study" if kind == "studies" else "batch" if kind == "batches" else kind.removesuffix("s")
+    raise UnknownNameError.of(f"shipped {singular}", name, known)
 
 
 def resolve(kind: str, reference: str | Path) -> Path:
