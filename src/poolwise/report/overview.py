@@ -15,8 +15,8 @@ Comparison = list[dict[str, str]]
 
 _HEAD = """# Reproductions
 
-Each published value and claim is a row of a claims file that was fixed before anything ran; whether it holds is computed from
-the row by its rule. "Shown" rows are only to be looked at. This page is made by `poolwise overview` from the
+Each published value and claim is a row of a claims file that was fixed before the runs it judges; whether it holds is computed
+from the row by its rule. "Shown" rows are only to be looked at. This page is made by `poolwise overview` from the
 `comparison.csv` and the notes of runs of `poolwise reproduce`; the notes say how many seeds there were.
 """
 
