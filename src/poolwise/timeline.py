@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import heapq
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +16,10 @@ from poolwise.files import write_whole
 from poolwise.model import Kind, Schedule
 
 Event = dict[str, Any]
+Clock = Callable[[int], int]
 
+FINE = 2**51
+"""Up to this end (26 days) nanoseconds are told: viewers compute in doubles of microseconds, and drop what overlaps."""
 _TRACKS = {Kind.NODE: "nodes", Kind.DEVICE: "devices", Kind.POOL: "pools", Kind.LINK: "links"}
 
 
@@ -30,10 +33,12 @@ def trace_events(schedule: Schedule) -> Iterator[Event]:
     """Yield the events: a process for each kind of owner, threads for owners, a slice for each run on each owner.
 
     Runs that overlap on an owner take parallel lanes, the lowest that is free, so that every slice is seen whole. Owners
-    that give out a resource get a counter of how much is in use. Times are microseconds since the trace began. Numbers of
-    processes and threads begin at 1: viewers take process 0 for the idle one.
+    that give out a resource get a counter of how much is in use. Times are microseconds since the trace began, with decimals
+    unless the schedule is longer than `FINE`. Numbers of processes and threads begin at 1: viewers take process 0 for the
+    idle one.
     """
     kinds = schedule.machine.kind.tolist()
+    clock = _clock(schedule)
     for kind in sorted(set(kinds)):
         yield _named("process_name", kind + 1, 0, _TRACKS[Kind(kind)])
     thread = 1
@@ -44,9 +49,15 @@ def trace_events(schedule: Schedule) -> Iterator[Event]:
             yield _named("thread_name", kinds[owner] + 1, thread + lane, name)
             yield {**_named("thread_sort_index", kinds[owner] + 1, thread + lane, ""), "args": {"sort_index": thread + lane}}
         for run, lane in slices:
-            yield _slice(schedule, run, owner, thread + lane)
+            yield _slice(schedule, run, owner, thread + lane, clock)
         thread += lanes
-        yield from _counters(schedule, owner, runs)
+        yield from _counters(schedule, owner, runs, clock)
+
+
+def _clock(schedule: Schedule) -> Clock:
+    """Round times (ns) to what doubles of microseconds can tell apart: what followed on each other still does."""
+    step = 1000 if schedule.n_run and int(schedule.end.max()) > FINE else 1
+    return lambda time: time // step * step
 
 
 def _named(what: str, process: int, thread: int, name: str) -> Event:
@@ -79,7 +90,7 @@ def _lanes(schedule: Schedule, runs: list[int]) -> tuple[list[tuple[int, int]], 
     return found, lanes
 
 
-def _slice(schedule: Schedule, run: int, owner: int, thread: int) -> Event:
+def _slice(schedule: Schedule, run: int, owner: int, thread: int, clock: Clock) -> Event:
     job, workload, machine = int(schedule.job[run]), schedule.workload, schedule.machine
     start, end = int(schedule.start[run]), int(schedule.end[run])
     takes: dict[str, int] = {}
@@ -94,13 +105,13 @@ def _slice(schedule: Schedule, run: int, owner: int, thread: int) -> Event:
         "cat": str(schedule.outcome[run]),
         "pid": int(machine.kind[owner]) + 1,
         "tid": thread,
-        "ts": start / 1000,
-        "dur": (end - start) / 1000,
+        "ts": clock(start) / 1000,
+        "dur": (clock(end) - clock(start)) / 1000,
         "args": {"waited_s": (start - int(workload.submit[job])) / 1e9, **takes},
     }
 
 
-def _counters(schedule: Schedule, owner: int, runs: list[int]) -> Iterator[Event]:
+def _counters(schedule: Schedule, owner: int, runs: list[int], clock: Clock) -> Iterator[Event]:
     """How much of each resource of an owner is in use, at each change."""
     machine = schedule.machine
     changes: dict[int, dict[int, int]] = {}
@@ -118,6 +129,6 @@ def _counters(schedule: Schedule, owner: int, runs: list[int]) -> Iterator[Event
             "ph": "C",
             "name": f"{machine.owners[owner]} in use",
             "pid": int(machine.kind[owner]) + 1,
-            "ts": time / 1000,
+            "ts": clock(time) / 1000,
             "args": values,
         }
