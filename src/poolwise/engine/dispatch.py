@@ -10,7 +10,7 @@ import logging
 import time
 from collections.abc import Sequence
 from functools import cache
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -44,7 +44,18 @@ FAMILY = "dispatch"  # of kernels
 EXACT = 2**51
 """Times in ns below which a slowdown in float64 gives them exactly."""
 
-T = TypeVar("T", bound=np.generic)
+
+class Arrays(NamedTuple):
+    """The arguments of the kernel `replay`."""
+
+    jobs: state.Jobs
+    units: state.Units
+    idle: state.Idle
+    ends: state.Ends
+    tiers: state.Tiers
+    lanes: state.Lanes
+    runs: state.Runs
+    now: IntArray
 
 
 def unsupported(
@@ -124,18 +135,10 @@ def _replay(machine: Machine, workload: Workload, scheduler: Dispatch, truth: Pe
     from poolwise.kernels.dispatch.replay import replay as go_on
 
     scheduler.open(machine, workload, seed)  # refuses what nothing may run
-    assert isinstance(scheduler.placement, TieredPolicy)
-    layout, n = UnitLayout.of(machine), len(workload)
-    shape, tiers = _tiers(scheduler.placement, machine, workload)
-    lane = lanes_of(workload, LANE)
-    n_lane = int(lane.max()) + 1
-    lanes = state.Lanes(np.full(n_lane, -1), np.full(n_lane, -1), np.full(n, -1), blank(n), blank(n_lane))
-    jobs = _jobs(machine, workload, truth, lane, shape, _draws(scheduler.placement, workload, seed))
-    count = int(workload.tasks.sum())
-    runs = state.Runs(*(blank(count) for _ in range(4)))
-    now = blank(state.N_NOW)
-    if go_on(jobs, _units(machine, layout), tiers, lanes, runs, now) == state.LATE:
+    given = arrays(machine, workload, scheduler, truth, seed)
+    if go_on(*given) == state.LATE:
         raise InputError("the simulation runs beyond 146 years, which engines cannot count in nanoseconds", field="submit")
+    layout, runs, count = UnitLayout.of(machine), given.runs, len(given.runs.job)
     return Schedule(
         machine=machine,
         workload=workload,
@@ -150,8 +153,28 @@ def _replay(machine: Machine, workload: Workload, scheduler: Dispatch, truth: Pe
         amount=np.ones(count, dtype=np.int64),
         rejected={},
         waiting=(),
-        passes=int(now[state.PASSES]),
+        passes=int(given.now[state.PASSES]),
         refused={},
+    )
+
+
+def arrays(machine: Machine, workload: Workload, scheduler: Dispatch, truth: PerformanceModel, seed: int) -> Arrays:
+    """Lay out a run at its beginning; a kernel that has replayed it has used it up."""
+    from poolwise.kernels.dispatch import state
+
+    assert isinstance(scheduler.placement, TieredPolicy)
+    shape, tiers = _tiers(scheduler.placement, machine, workload)
+    lane = lanes_of(workload, LANE)
+    n, n_lane, layout = len(workload), int(lane.max()) + 1, UnitLayout.of(machine)
+    return Arrays(
+        jobs=_jobs(machine, workload, truth, lane, shape, _draws(scheduler.placement, workload, seed)),
+        units=_units(machine, layout),
+        idle=all_idle(len(layout.owner)),
+        ends=no_ends(len(layout.owner)),
+        tiers=tiers,
+        lanes=state.Lanes(np.full(n_lane, -1), np.full(n_lane, -1), np.full(n, -1), blank(n), blank(n_lane)),
+        runs=state.Runs(*(blank(int(workload.tasks.sum())) for _ in range(4))),
+        now=blank(state.N_NOW),
     )
 
 
@@ -182,22 +205,39 @@ def load() -> None:
 
 
 def _units(machine: Machine, layout: UnitLayout) -> state.Units:
-    """Lay out the units, all idle."""
+    """Lay out the units."""
     from poolwise.kernels.dispatch import state
 
-    n = len(layout.owner)
-    base = 1 << max(n - 1, 0).bit_length()
-    kind = np.zeros(n, dtype=np.int64)
+    kind = np.zeros(len(layout.owner), dtype=np.int64)
     for k, (low, high) in enumerate(layout.of_type):
         kind[low:high] = k
-    idle = blank(2 * base)
-    idle[base : base + n] = 1
-    while base > 1:  # a level at a time
-        base //= 2
-        idle[base : 2 * base] = idle[2 * base : 4 * base : 2] + idle[2 * base + 1 : 4 * base : 2]
     x, y = machine.position[layout.owner].T
-    ends = np.full(len(idle), state.NEVER)
-    return state.Units(read_only(kind), read_only(x), read_only(y), read_only(layout.rank), idle, ends)
+    return state.Units(read_only(kind), read_only(x), read_only(y), read_only(layout.rank))
+
+
+def all_idle(n: int) -> state.Idle:
+    """Count so many units, all of them idle."""
+    from poolwise.kernels.dispatch.state import RADIX, Idle
+
+    n_block = n // RADIX + 1  # one unit more than there are: counts are asked for before the end of the last range
+    n_region = (n_block - 1) // RADIX + 1
+    regions = np.minimum(np.arange(max(n_region, RADIX)) * RADIX**2, n)
+    blocks = np.minimum(np.arange(n_region * RADIX) * RADIX, n)
+    units = np.minimum(np.arange(n_block * RADIX), n)
+    return Idle(
+        regions=regions.astype(np.int32),
+        blocks=(blocks.reshape(-1, RADIX) - regions[:n_region, None]).astype(np.int16),
+        units=(units.reshape(-1, RADIX) - blocks[:n_block, None]).astype(np.int8),
+        total=np.array([n]),
+    )
+
+
+def no_ends(n: int) -> state.Ends:
+    """Let nothing run on so many units."""
+    from poolwise.kernels.dispatch.state import N_DIGIT, NEVER, RADIX, Ends
+
+    slots = N_DIGIT, RADIX
+    return Ends(blank(n), blank(n), np.full(slots, -1), np.full(slots, NEVER), np.full(N_DIGIT, NEVER), blank(1))
 
 
 def _tiers(policy: TieredPolicy, machine: Machine, workload: Workload) -> tuple[IntArray, state.Tiers]:

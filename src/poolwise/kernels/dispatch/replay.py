@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from poolwise.arrays import IntArray
+from poolwise.kernels.dispatch.ends import lowest, pop, push
+from poolwise.kernels.dispatch.idle import at, before, first, mark
 from poolwise.kernels.dispatch.state import (
     DONE,
     LAST_TIME,
@@ -12,36 +14,48 @@ from poolwise.kernels.dispatch.state import (
     PASSES,
     STARTED,
     TIME,
+    Ends,
+    Idle,
     Jobs,
     Lanes,
     Runs,
     Tiers,
     Units,
 )
-from poolwise.kernels.dispatch.trees import at, before, first, least, mark, put
 from poolwise.kernels.jit import entry, step
 
 
 @entry
-def replay(jobs: Jobs, units: Units, tiers: Tiers, lanes: Lanes, runs: Runs, now: IntArray) -> int:
+def replay(jobs: Jobs, units: Units, idle: Idle, ends: Ends, tiers: Tiers, lanes: Lanes, runs: Runs, now: IntArray) -> int:
     """Go on until nothing is left to happen (DONE) or the clock is beyond `LAST_TIME` (LATE)."""
     while True:
         arrival = jobs.submit[now[NEXT]] if now[NEXT] < jobs.submit.size else NEVER
-        time = min(arrival, units.ends[1])
+        row = lowest(ends)
+        time = min(arrival, ends.soonest[row])
         if time == NEVER:
             return DONE
         if time > LAST_TIME:
             return LATE
         now[TIME] = time
-        while units.ends[1] == time:
-            unit = least(units.ends)
-            put(units.ends, unit, NEVER)
-            mark(units.idle, unit, 1)
+        if ends.soonest[row] == time:
+            _end(pop(ends, row), time, idle, ends)
         while now[NEXT] < jobs.submit.size and jobs.submit[now[NEXT]] == time:
             _join(now[NEXT], jobs, lanes)
             now[NEXT] += 1
         now[PASSES] += 1
-        _pass(jobs, units, tiers, lanes, runs, now)
+        _pass(jobs, units, idle, ends, tiers, lanes, runs, now)
+
+
+@step
+def _end(unit: int, time: int, idle: Idle, ends: Ends) -> None:
+    """Give back the units of a slot whose tasks end now; the others wait in lower rows."""
+    while unit >= 0:
+        follower = ends.next[unit]
+        if ends.end[unit] == time:
+            mark(idle, unit, 1)
+        else:
+            push(ends, unit, ends.end[unit])
+        unit = follower
 
 
 @step
@@ -56,9 +70,9 @@ def _join(job: int, jobs: Jobs, lanes: Lanes) -> None:
 
 
 @step
-def _pass(jobs: Jobs, units: Units, tiers: Tiers, lanes: Lanes, runs: Runs, now: IntArray) -> None:
+def _pass(jobs: Jobs, units: Units, idle: Idle, ends: Ends, tiers: Tiers, lanes: Lanes, runs: Runs, now: IntArray) -> None:
     """Serve the oldest head of a lane that has not failed yet, until none is left or no unit idle."""
-    while units.idle[1] > 0:
+    while idle.total[0] > 0:
         job, lane = -1, -1
         for k in range(lanes.head.size):
             head = lanes.head[k]
@@ -66,65 +80,65 @@ def _pass(jobs: Jobs, units: Units, tiers: Tiers, lanes: Lanes, runs: Runs, now:
                 job, lane = head, k
         if job < 0:
             return
-        unit = _choose(job, jobs, units, tiers, lanes)
+        unit = _choose(job, jobs, units, idle, tiers, lanes)
         if unit < 0:
             lanes.closed[lane] = now[PASSES]
             continue
-        _start(job, unit, jobs, units, runs, now)
+        _start(job, unit, jobs, units, idle, ends, runs, now)
         lanes.served[job] += 1
         if lanes.served[job] == jobs.tasks[job]:
             lanes.head[lane] = lanes.next[job]
 
 
 @step
-def _choose(job: int, jobs: Jobs, units: Units, tiers: Tiers, lanes: Lanes) -> int:
+def _choose(job: int, jobs: Jobs, units: Units, idle: Idle, tiers: Tiers, lanes: Lanes) -> int:
     """Idle unit of the first tier that has one, -1 if none has."""
     for tier in range(tiers.tier[jobs.shape[job]], tiers.tier[jobs.shape[job] + 1]):
         low, high = tiers.part[tier], tiers.part[tier + 1]
         if jobs.draw.size > 0:
-            unit = _random(jobs.draw[jobs.first[job] + lanes.served[job]], low, high, units, tiers)
+            unit = _random(jobs.draw[jobs.first[job] + lanes.served[job]], low, high, idle, tiers)
         else:
-            unit = _first(low, high, units, tiers)
+            unit = _first(low, high, units, idle, tiers)
         if unit >= 0:
             return unit
     return -1
 
 
 @step
-def _first(low: int, high: int, units: Units, tiers: Tiers) -> int:
+def _first(low: int, high: int, units: Units, idle: Idle, tiers: Tiers) -> int:
     """Idle unit of some ranges that stands first in the tie rule."""
     best = -1
     for part in range(low, high):
-        unit = first(units.idle, tiers.low[part], tiers.high[part])
+        unit = first(idle, tiers.low[part], tiers.high[part])
         if unit >= 0 and (best < 0 or units.rank[unit] < units.rank[best]):
             best = unit
     return best
 
 
 @step
-def _random(draw: float, low: int, high: int, units: Units, tiers: Tiers) -> int:
+def _random(draw: float, low: int, high: int, idle: Idle, tiers: Tiers) -> int:
     """Idle unit of some ranges, each as likely as the others."""
     total = 0
     for part in range(low, high):
-        tiers.idle[part] = before(units.idle, tiers.high[part]) - before(units.idle, tiers.low[part])
+        tiers.idle[part] = before(idle, tiers.high[part]) - before(idle, tiers.low[part])
         total += tiers.idle[part]
     number = int(draw * total)
     for part in range(low, high):
         if number < tiers.idle[part]:
-            return int(at(units.idle, before(units.idle, tiers.low[part]) + number))
+            return int(at(idle, before(idle, tiers.low[part]) + number))
         number -= tiers.idle[part]
     return -1
 
 
 @step
-def _start(job: int, unit: int, jobs: Jobs, units: Units, runs: Runs, now: IntArray) -> None:
+def _start(job: int, unit: int, jobs: Jobs, units: Units, idle: Idle, ends: Ends, runs: Runs, now: IntArray) -> None:
     """Start the next task of a row on a unit."""
     distance = 2
     if units.x[unit] == jobs.x[job]:
         distance = 0 if units.y[unit] == jobs.y[job] else 1
     end = now[TIME] + jobs.transfer[job, distance] + jobs.compute[job, units.kind[unit]]
-    mark(units.idle, unit, -1)
-    put(units.ends, unit, end)
+    mark(idle, unit, -1)
+    push(ends, unit, end)
     k = now[STARTED]
     runs.job[k], runs.start[k], runs.end[k], runs.unit[k] = job, now[TIME], end, unit
     now[STARTED] += 1

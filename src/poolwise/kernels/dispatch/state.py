@@ -4,11 +4,19 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+import numpy as np
+from numpy.typing import NDArray
+
 from poolwise.arrays import FloatArray, IntArray
 
 LAST_TIME = 2**62
 """A replay stops when the clock passes this, while sums of times still fit 64 bits."""
 NEVER = 2**63 - 1
+BITS = 6
+"""Of a digit of a unit's number, and of a time."""
+RADIX, MASK = 2**BITS, 2**BITS - 1
+N_DIGIT = -(-63 // BITS)
+"""Of a time."""
 # What `replay` returns
 DONE, LATE = range(2)
 
@@ -49,16 +57,50 @@ class Units(NamedTuple):
     kind : type
     x, y : place
     rank : position in the tie rule
-    idle : (2 * base,) tree of counts of idle units, see `marks`
-    ends : (2 * base,) tree of the ends of the tasks on busy ones, see `least`
     """
 
     kind: IntArray
     x: IntArray
     y: IntArray
     rank: IntArray
-    idle: IntArray
-    ends: IntArray
+
+
+class Idle(NamedTuple):
+    """Which units are idle, in running counts, see `idle`; one unit more than there are.
+
+    Attributes
+    ----------
+    regions : (RADIX or n_region if that is more,) idle ones before each region
+    blocks : (n_region, RADIX) idle ones of a region before each of its blocks
+    units : (n_block, RADIX) idle ones of a block before each of its units
+    total : (1,) idle ones
+    """
+
+    regions: NDArray[np.int32]
+    blocks: NDArray[np.int16]
+    units: NDArray[np.int8]
+    total: IntArray
+
+
+class Ends(NamedTuple):
+    """Ends of the tasks on busy units, see `ends`; a row of slots for each digit of a time.
+
+    Attributes
+    ----------
+    end : (n_unit,) ns
+    next : (n_unit,) next unit in the same slot, -1 for none
+    first : (N_DIGIT, RADIX) first unit in each slot, -1 for none
+    least : (N_DIGIT, RADIX) least end in each slot, `NEVER` without one
+    soonest : (N_DIGIT,) least end in each row, `NEVER` without one
+    last : (1,) the last end that was taken out
+    """
+
+    end: IntArray
+    next: IntArray
+    first: IntArray
+    least: IntArray
+    soonest: IntArray
+    last: IntArray
 
 
 class Tiers(NamedTuple):

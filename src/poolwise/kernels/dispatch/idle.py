@@ -1,0 +1,58 @@
+"""The set of idle units, in order, at the same cost however many there are.
+
+A unit's number has three digits of six bits: its region, its block there, its place in the block. For each digit there are
+running counts in rows of 64. A row is a loop of fixed length without a branch, which becomes a few vector instructions. Up
+to 64**3 units the steps are the same in number whatever is idle; beyond, only the row of regions is longer.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from poolwise.kernels.dispatch.state import BITS, MASK, RADIX, Idle
+from poolwise.kernels.jit import step
+
+
+@step
+def mark(idle: Idle, unit: int, change: int) -> None:
+    """Add 1 or -1 to the counts of all behind a unit."""
+    region, block = unit >> 2 * BITS, unit >> BITS
+    for k in range(idle.regions.size):
+        idle.regions[k] += change * (k > region)
+    for k in range(RADIX):
+        idle.blocks[region, k] += change * (k > block & MASK)
+    for k in range(RADIX):
+        idle.units[block, k] += change * (k > unit & MASK)
+    idle.total[0] += change
+
+
+@step
+def before(idle: Idle, unit: int) -> int:
+    """Idle units below `unit`."""
+    region, block = unit >> 2 * BITS, unit >> BITS
+    return int(idle.regions[region]) + int(idle.blocks[region, block & MASK]) + int(idle.units[block, unit & MASK])
+
+
+@step
+def at(idle: Idle, number: int) -> int:
+    """Idle unit with so many idle ones below it, of which there are more: the last with no more before it, digit by digit.
+
+    What is left of the number has the width of the counts that it is compared with: more of them fit a vector.
+    """
+    region, rest = -1, np.int32(number)
+    for k in range(idle.regions.size):
+        region += int(idle.regions[k] <= rest)
+    block, few = (region << BITS) - 1, np.int16(rest - idle.regions[region])
+    for k in range(RADIX):
+        block += int(idle.blocks[region, k] <= few)
+    unit, fewer = (block << BITS) - 1, np.int8(few - idle.blocks[region, block & MASK])
+    for k in range(RADIX):
+        unit += int(idle.units[block, k] <= fewer)
+    return unit
+
+
+@step
+def first(idle: Idle, low: int, high: int) -> int:
+    """First idle unit from low to high (excluded), -1 if there is none."""
+    below = before(idle, low)
+    return at(idle, below) if below < before(idle, high) else -1

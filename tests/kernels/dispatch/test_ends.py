@@ -1,0 +1,97 @@
+"""The radix heap of ends against a list, and that an end moves no more often among ten thousand than among a hundred."""
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from counted_steps import plain, steps
+from poolwise.engine.dispatch import no_ends
+from poolwise.kernels.dispatch import ends as kernels
+from poolwise.kernels.dispatch.state import BITS, NEVER, Ends
+from poolwise.kernels.jit import entry
+
+
+@entry
+def _push(ends, unit, end):
+    kernels.push(ends, unit, end)
+
+
+@entry
+def _lowest(ends):
+    return kernels.lowest(ends)
+
+
+@entry
+def _pop(ends, row):
+    return kernels.pop(ends, row)
+
+
+def due(ends: Ends, push: Callable[..., object] = _push) -> set[int]:
+    """Units of the least end, taken out as the event loop does it."""
+    row = _lowest(ends)
+    unit, found = _pop(ends, row), set[int]()
+    while unit >= 0:
+        follower = int(ends.next[unit])
+        if ends.end[unit] == ends.last[0]:
+            found.add(unit)
+        else:
+            push(ends, unit, int(ends.end[unit]))
+        unit = follower
+    return found
+
+
+durations = st.one_of(st.integers(0, 3), st.sampled_from([64, 4096, 25_000]), st.integers(0, 2**20), st.integers(0, 2**61))
+
+
+@settings(max_examples=80)
+@given(st.integers(1, 12), st.data())
+def test_it_is_a_list_for_a_clock_that_goes_on(size: int, data: st.DataObject) -> None:
+    ends, model, now = no_ends(size), dict[int, int](), 0
+    for _ in range(data.draw(st.integers(1, 40))):
+        free = sorted(set(range(size)) - set(model))
+        if free and data.draw(st.booleans()):
+            now = min([now + data.draw(durations), 2**62, *model.values()])  # an arrival, not after the next end
+            model[free[0]] = now + data.draw(durations)
+            _push(ends, free[0], model[free[0]])
+        elif model:
+            now = min(model.values())
+            assert due(ends) == {unit for unit, end in model.items() if end == now}
+            model = {unit: end for unit, end in model.items() if end > now}
+            if now > 2**62:
+                return  # the event loop is LATE
+        assert ends.soonest[_lowest(ends)] == min(model.values(), default=NEVER)
+
+
+@pytest.mark.parametrize("units", [100, 10_000])
+def test_moves_of_an_end_are_bounded_by_the_digits_of_the_durations(units: int) -> None:
+    """As many tasks as are busy at a time, and again as many; ends at all distances."""
+    g = np.random.default_rng(1)
+    longest, pushes = 500_000, 0
+    ends, work = no_ends(units), g.integers(1, longest, 2 * units).tolist()
+
+    def push(ends: Ends, unit: int, end: int) -> None:
+        nonlocal pushes
+        pushes += 1
+        _push(ends, unit, end)
+
+    for unit in range(units):
+        push(ends, unit, work.pop())
+    while ends.soonest[_lowest(ends)] < NEVER:
+        for unit in due(ends, push):
+            if work:
+                push(ends, unit, int(ends.last[0]) + work.pop())
+    digits = -(-longest.bit_length() // BITS)
+    assert 2 * units < pushes <= (digits + 1) * 2 * units
+
+
+def test_steps_of_a_move_do_not_depend_on_how_many_there_are() -> None:
+    taken = set()
+    for units in (100, 10_000):
+        ends = no_ends(units + 1)
+        for unit in range(units):
+            plain(kernels.push)(ends, unit, 25_000 + unit % 7)
+        taken.add((steps(kernels.push, ends, units, 25_000), steps(kernels.lowest, ends), steps(kernels.pop, ends, 2)))
+    assert len(taken) == 1 and min(taken.pop()) > 1
