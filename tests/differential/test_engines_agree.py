@@ -34,8 +34,8 @@ def test_random_studies_with_scanned_queues(block: int) -> None:
 
 
 @pytest.mark.parametrize("block", range(10))
-def test_random_studies_with_the_index_from_the_first_job_on(block: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(columns, "DEEP_QUEUE", 0)
+def test_random_studies_with_the_index_from_the_first_or_the_ninth_job_on(block: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(columns, "DEEP_QUEUE", 8 * (block % 2))  # odd ones change between index and scan
     for seed in range(1000 + 20 * block, 1000 + 20 * block + 20):
         compare(seed)
 
@@ -68,7 +68,7 @@ def test_golden_schedules(shared: Path, backfill: str, monkeypatch: pytest.Monke
             if row["backfill"] == backfill:
                 golden[row["order"], row["scope"]][int(row["id"])] = int(row["start_ns"]), int(row["end_ns"])
     assert len(golden) == 12
-    for deep in (0, 10_000):
+    for deep in (0, 8, 10_000):
         monkeypatch.setattr(columns, "DEEP_QUEUE", deep)
         for (order, scope), wanted in golden.items():
             how = ListScheduler(make("orders", order), make("backfills", backfill), make("placements", "racks", scope=scope))
@@ -113,3 +113,15 @@ def test_fourteen_thousand_jobs_with_thousands_waiting(order: str, pool_tib: int
     arrived, started = np.sort(workload.submit[plain.schedule.job]), np.sort(plain.schedule.start)
     depth = np.searchsorted(arrived, started, side="right") - np.searchsorted(started, started, side="right")
     assert depth.max() > 3000
+
+
+def test_placements_of_more_rows_than_were_laid_out() -> None:
+    """Each job takes the nodes and the memory of all six racks."""
+    jobs = np.arange(400)
+    workload = Workload.of(
+        jobs * SECOND, np.full(400, 2) * SECOND, requests={"nodes": np.full(400, 12), "memory": np.full(400, 100)}
+    )
+    machine = Machine.of_racks(6, 2, local=64, pool=80)
+    plain, fast = (simulate(machine, workload, ListScheduler(), engine=engine) for engine in ("reference", "compiled"))
+    assert len(fast.schedule.owner) == 12 * 400
+    assert difference(plain.schedule, fast.schedule) == ""

@@ -9,8 +9,10 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+from poolwise.arrays import IntArray
 from poolwise.kernels import jit
 
 
@@ -81,3 +83,15 @@ def test_commands_that_need_no_kernel_do_not_import_numba(arguments: list[str]) 
 def test_importing_the_engine_does_not_import_numba() -> None:
     script = "import sys, poolwise.engine, poolwise.kernels; assert 'numba' not in sys.modules"
     subprocess.run([sys.executable, "-c", script], check=True)
+
+
+def _read(numbers: IntArray, k: int) -> int:
+    return int(numbers[k])
+
+
+def test_kernels_do_not_count_from_the_end_of_an_array() -> None:
+    """What stands before the first number of a view is read, not its last: the kernel leaves out the comparison."""
+    numbers = np.array([10, 11, 12])
+    assert _read(numbers[1:], -1) == 12
+    if not jit.config.DISABLE_JIT:
+        assert jit.kernel(_read)(numbers[1:], -1) == 10

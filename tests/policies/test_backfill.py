@@ -6,13 +6,14 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from poolwise.errors import PolicyError
-from poolwise.interfaces import BackfillPolicy
+from poolwise.interfaces import BackfillPolicy, PlacementPolicy
 from poolwise.model import Job, Machine, Placement, Refusal, Run, Snapshot, Start, Workload
 from poolwise.model.runs import RunTable
 from poolwise.performance.remote_memory import RemoteMemory
 from poolwise.policies.backfill.conservative import Conservative
 from poolwise.policies.backfill.easy import Easy, EasyNoExtra, reservation
 from poolwise.policies.backfill.none import NoBackfill, start_in_order
+from poolwise.policies.backfill.skip import Skip
 from poolwise.policies.placement.racks import RackPlacement
 from poolwise.units import SECOND
 
@@ -106,6 +107,21 @@ class Picky(RackPlacement):
     def place(self, job: Job, snapshot: Snapshot) -> Placement | Refusal:
         idle = bool((snapshot.free == snapshot.capacity).all())
         return super().place(job, snapshot) if idle and snapshot.now == NOW else Refusal("not now")
+
+
+class Unscreened(PlacementPolicy):
+    """Rack placement that leaves `screen` as it is."""
+
+    def __init__(self, racks: RackPlacement) -> None:
+        self.place = racks.place
+
+
+@given(states(), st.sampled_from([NoBackfill(), Skip(), Easy(), EasyNoExtra(), Conservative()]))
+def test_screening_changes_no_decision(state: State, backfill: BackfillPolicy) -> None:
+    snapshot, jobs, priority, placement = state
+    chosen = [list(backfill.open().select(jobs, priority, snapshot, p)) for p in (placement, Unscreened(placement))]
+    said = [[(start.job, start.placement.rows()) for start in starts] for starts in chosen]
+    assert said[0] == said[1]
 
 
 def test_a_placement_that_is_not_monotone_is_told_apart_from_lost_capacity() -> None:

@@ -73,14 +73,9 @@ class Asker:
                 self.table.add(Run(number, int(runs.job[number]), (0,), placement, start, end), cells, ())
 
     def _placement(self, runs: Runs, number: int) -> Placement:
-        layout = self.columns.machine.racks
         part = slice(int(runs.offset[number]), int(runs.offset[number + 1]))
-        racks = runs.rack[part].tolist()
-        nodes = zip(racks, runs.nodes[part].tolist(), strict=True)
-        memory = zip(racks, runs.memory[part].tolist(), strict=True)
-        rows = [(0, int(layout.nodes[r]), layout.node_column, k) for r, k in nodes if k]
-        rows += [(0, int(layout.pools[r]), layout.memory_column, m) for r, m in memory if m]
-        return Placement.of(rows)
+        columns = (column[part].tolist() for column in (runs.owner, runs.resource, runs.amount))
+        return Placement.of([(0, *row) for row in zip(*columns, strict=True)])
 
     def _snapshot(self, racks: Racks, time: int) -> Snapshot:
         machine, layout = self.columns.machine, self.columns.machine.racks

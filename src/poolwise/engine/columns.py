@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from poolwise.kernels.list_scheduling.state import Jobs, Order, Profile, Racks, Rules, Runs, Tree
     from poolwise.kernels.list_scheduling.state import Queue as Waiting
 
-DEEP_QUEUE = 32
+DEEP_QUEUE = 128
 """Waiting jobs beyond which a tree over them pays; below, scanning them is cheaper than keeping one up to date."""
 
 T = TypeVar("T", bound=np.generic)
@@ -75,29 +75,38 @@ class Columns:
         """Lay out everything that a replay starts from."""
         from poolwise.kernels.list_scheduling import state
 
-        n = len(self.workload)
-        able = self._able()
+        n, rows = len(self.workload), 2 * max(len(self.workload), 1024)
+        racks, remote = self._racks(), np.maximum(self.workload.memory - self.machine.local_memory, 0)
+        able = self._able(remote, racks)
         order = self._order(able)
         now = blank(state.N_NOW)
-        now[state.HEAD], now[state.WARM], now[state.DEPTH] = -1, int(warm_up > 0), DEEP_QUEUE
-        warm = blank(min(warm_up, n))
-        queue = state.Queue(blank(n), blank(n) - 1, blank(n), blank(n), warm)
+        now[state.HEAD], now[state.FIRST], now[state.WARM], now[state.DEPTH] = -1, -1, int(warm_up > 0), DEEP_QUEUE
+        queue = state.Queue(
+            job=blank(n),
+            nodes=blank(n),
+            remote=blank(n),
+            length=blank(n),
+            where=np.full(n, -1),
+            since=blank(n),
+            chosen=blank(n),
+            warm=blank(min(warm_up, n)),
+        )
         runs = state.Runs(
             job=blank(n),
             start=blank(n),
             end=blank(n),
             expected=blank(n),
             offset=blank(n + 1),
-            rack=blank(max(n, 1024)),
-            nodes=blank(max(n, 1024)),
-            memory=blank(max(n, 1024)),
+            owner=blank(rows),
+            resource=blank(rows),
+            amount=blank(rows),
             ending=blank(n),
             due=blank(n),
             rejected=blank(n),
         )
         rules = self._rules(warm_up, per_event)
         no_tree = state.Tree(blank(0), blank(0), np.zeros((0, 8), dtype=np.int64), blank(0))
-        return Arrays(self._jobs(able), order, rules, self._racks(), queue, no_tree, self.profile(0), runs, now)
+        return Arrays(self._jobs(remote, able), order, rules, racks, queue, no_tree, self.profile(0), runs, now)
 
     def profile(self, size: int) -> Profile:
         """Return a profile with room for so many instants."""
@@ -127,17 +136,19 @@ class Columns:
             raise PolicyError(f"{name} must return {len(jobs)} priorities that are numbers, got {priority!r}")
         return -priority
 
-    def _able(self) -> BoolArray:
+    def _able(self, remote: IntArray, racks: Racks) -> BoolArray:
         """(n_job,) which jobs fit the empty machine."""
-        rows, full = np.arange(len(self.workload)), self.machine.capacity[None]
-        blocks = np.array_split(rows, len(rows) // 65536 + 1)  # blocks keep the temporaries small
-        return np.concatenate([self.placement.screen(some, full, self.empty) for some in blocks])
+        from poolwise.kernels.list_scheduling.racks import screen
 
-    def _jobs(self, able: BoolArray) -> Jobs:
+        able = np.zeros(len(remote), dtype=np.bool_)
+        anywhere = self.placement.scope == "system"
+        screen(read_only(self.workload.nodes), read_only(remote), anywhere, racks.free, racks.pool, able)
+        return able
+
+    def _jobs(self, remote: IntArray, able: BoolArray) -> Jobs:
         from poolwise.kernels.list_scheduling.state import Jobs
 
-        workload, local = self.workload, self.machine.local_memory
-        remote = np.maximum(workload.memory - local, 0)
+        workload = self.workload
         ratio = np.zeros(len(workload))
         np.divide(remote, workload.memory, out=ratio, where=remote > 0)
         near, far = self._factors(self.truth, remote > 0)
@@ -150,7 +161,7 @@ class Columns:
         length = np.ceil(asked).astype(np.int64) + np.ceil(asked * slow).astype(np.int64)
         work = workload.duration.astype(np.float64)
         factors = (ratio, near, far, believed_near, believed_far)
-        fixed = (workload.submit, workload.nodes, remote, able, work, asked, *factors, length)
+        fixed: tuple[NDArray[Any], ...] = (workload.submit, workload.nodes, remote, able, work, asked, *factors, length)
         return Jobs(*(read_only(column) for column in fixed))
 
     def _factors(self, model: PerformanceModel, remote: BoolArray) -> tuple[FloatArray, FloatArray]:
@@ -223,7 +234,24 @@ class Columns:
         pool = np.where(layout.pools >= 0, capacity[layout.pools, layout.memory_column], 0)
         then_free, then_pool, kept, take, borrow = (np.zeros_like(free) for _ in range(5))
         endless = np.where(layout.pools >= 0, inexhaustible(self.machine), 0)
-        return Racks(free, pool, then_free, then_pool, kept, endless, take, borrow)
+        of_owner = blank(len(capacity))
+        for owner in (layout.nodes, layout.pools):
+            of_owner[owner[owner >= 0]] = np.flatnonzero(owner >= 0)
+        return Racks(
+            free,
+            pool,
+            then_free,
+            then_pool,
+            kept,
+            endless,
+            take,
+            borrow,
+            layout.nodes.astype(np.int64),
+            layout.pools.astype(np.int64),
+            of_owner,
+            layout.node_column,
+            layout.memory_column,
+        )
 
 
 def blank(size: int) -> IntArray:

@@ -16,7 +16,7 @@ import numpy as np
 
 from poolwise.arrays import IntArray
 from poolwise.engine.asking import Asker
-from poolwise.engine.columns import Columns
+from poolwise.engine.columns import Columns, blank
 from poolwise.engine.simulated import Disturbance
 from poolwise.errors import InputError
 from poolwise.interfaces import PerformanceModel, Scheduler
@@ -153,7 +153,7 @@ def _replay(
             jobs = arrays.jobs
             arrays = arrays._replace(tree=lay_out(jobs.nodes, jobs.remote, jobs.length, jobs.able))
         else:
-            arrays = arrays._replace(runs=_enlarged(arrays.runs, int(arrays.now[state.ROWS])))
+            arrays = arrays._replace(runs=_enlarged(arrays.runs, arrays.now))
     return _schedule(columns, arrays.runs, arrays.queue.where, arrays.now)
 
 
@@ -175,42 +175,37 @@ def load() -> None:
         log.warning("kernels compiled in %.0f s", time.perf_counter() - begun)
 
 
-def _enlarged(runs: Runs, rows: int) -> Runs:
-    """Return the record with room for at least so many rows."""
-    more = np.zeros(max(rows, 2 * len(runs.rack)) - len(runs.rack), dtype=np.int64)
-    return runs._replace(
-        rack=np.concatenate([runs.rack, more]),
-        nodes=np.concatenate([runs.nodes, more]),
-        memory=np.concatenate([runs.memory, more]),
-    )
+def _enlarged(runs: Runs, now: IntArray) -> Runs:
+    """Return the record with room for the rows that it needs, and as many again as it had."""
+    from poolwise.kernels.list_scheduling import state
+
+    used, larger = int(runs.offset[now[state.STARTED]]), {}
+    for name in ("owner", "resource", "amount"):
+        larger[name] = blank(max(int(now[state.ROWS]), 2 * len(runs.owner)))  # of what is not written no memory is taken
+        larger[name][:used] = getattr(runs, name)[:used]
+    return runs._replace(**larger)
 
 
 def _schedule(columns: Columns, runs: Runs, where: IntArray, now: IntArray) -> Schedule:
-    """Turn the record into a schedule."""
+    """Say whose the record is and what was left over."""
     from poolwise.kernels.list_scheduling import state
-    from poolwise.kernels.list_scheduling.replay import unfold
 
-    count, layout = int(now[state.STARTED]), columns.machine.racks
-    offset = np.zeros(count + 1, dtype=np.int64)
-    rows = np.zeros((3, 2 * int(runs.offset[count])), dtype=np.int64)
-    resources = np.array([layout.node_column, layout.memory_column], dtype=np.int64)
-    n_row = unfold(runs, count, layout.nodes, layout.pools, resources, offset, rows)
-    owner, resource, amount = rows[:, :n_row].copy()
-    waiting = np.flatnonzero(where >= 0)
+    count = int(now[state.STARTED])
+    rows = int(runs.offset[count])
     return Schedule(
         machine=columns.machine,
         workload=columns.workload,
-        job=runs.job[:count].copy(),
-        start=runs.start[:count].copy(),
-        end=runs.end[:count].copy(),
+        job=runs.job[:count],
+        start=runs.start[:count],
+        end=runs.end[:count],
         tasks=np.ones(count, dtype=np.int64),
         outcome=(Outcome.FINISHED,) * count,
-        offset=offset,
-        owner=owner,
-        resource=resource,
-        amount=amount,
+        offset=runs.offset[: count + 1],
+        owner=runs.owner[:rows],
+        resource=runs.resource[:rows],
+        amount=runs.amount[:rows],
         rejected=columns.refusals(runs.rejected[: int(now[state.REJECTED])]),
-        waiting=tuple(waiting.tolist()),
+        waiting=tuple(np.flatnonzero(where >= 0).tolist()),
         passes=int(now[state.PASSES]),
         refused={},
     )

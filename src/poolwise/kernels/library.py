@@ -4,6 +4,9 @@ Numba optimises each function and translates it to machine code, together with e
 the same again: a function six calls deep goes through LLVM seven times. A step is never run on its own, so nothing is done
 with it until the kernel that calls it is complete; and as nobody else calls it, its calls follow no convention then:
 arguments that it does not read are dropped, of an array that it reads only what it reads is handed over.
+
+Kernels never count from the end of an array. Told so, Numba leaves out a comparison and a choice wherever an index is not a
+constant, and with them every length of an array.
 """
 
 from __future__ import annotations
@@ -11,8 +14,11 @@ from __future__ import annotations
 from typing import Any
 
 import llvmlite.binding as llvm  # type: ignore[import-untyped]  # ships no types
+from numba.core import ir, types
 from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import CompilerBase, DefaultPassBuilder
+from numba.core.compiler_machinery import FunctionPass, register_pass
+from numba.core.typed_passes import NopythonTypeInference
 
 Linkage: Any = llvm.Linkage
 
@@ -52,17 +58,49 @@ class StepCode(JITCodeLibrary):
         """Drop the Python objects that an error might name: steps raise none."""
 
 
+@register_pass(mutates_CFG=False, analysis_only=False)  # type: ignore[no-untyped-call]  # has no types
+class UnsignedIndices(FunctionPass):
+    """Take the integers that index an array for unsigned ones: a negative one is an error, which NUMBA_BOUNDSCHECK=1 shows."""
+
+    _name = "unsigned_indices"
+
+    def __init__(self) -> None:
+        FunctionPass.__init__(self)  # type: ignore[no-untyped-call]  # has no types
+
+    def run_pass(self, state: Any) -> bool:
+        """Change the types of the calls that get or set an item."""
+        state.calltypes = {
+            at: _unsigned(call) if isinstance(at, ir.SetItem) or (isinstance(at, ir.Expr) and at.op == "getitem") else call
+            for at, call in state.calltypes.items()
+        }
+        return True
+
+
+def _unsigned(call: Any) -> Any:
+    """Signature of a call that gets or sets an item, its index unsigned if it is an integer or made of integers."""
+    array, index, *value = call.args
+    if isinstance(array, types.Array):
+        if isinstance(index, types.Integer):
+            index = types.uintp
+        elif isinstance(index, types.UniTuple) and isinstance(index.dtype, types.Integer):
+            index = types.UniTuple(types.uintp, index.count)  # type: ignore[no-untyped-call]  # has no types
+    return call.replace(args=(array, index, *value))
+
+
 class KernelCompiler(CompilerBase):
-    """Numba's compiler, but for what it gathers the code in."""
+    """Numba's compiler, but for what it gathers the code in, and for indices."""
 
     code: type[JITCodeLibrary] = KernelCode
 
     def define_pipelines(self) -> list[Any]:
-        """Passes of the compiler: the usual ones."""
+        """Passes of the compiler: the usual ones and `UnsignedIndices`."""
         state = self.state
         state.library = self.code(state.targetctx.codegen(), state.func_id.func_qualname)
         state.library.enable_object_caching()
-        return [DefaultPassBuilder.define_nopython_pipeline(state)]  # type: ignore[no-untyped-call]  # has no types
+        passes = DefaultPassBuilder.define_nopython_pipeline(state)  # type: ignore[no-untyped-call]  # has no types
+        passes.add_pass_after(UnsignedIndices, NopythonTypeInference)
+        passes.finalize()
+        return [passes]
 
 
 class StepCompiler(KernelCompiler):

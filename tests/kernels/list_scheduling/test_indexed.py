@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from poolwise.kernels.jit import entry
-from poolwise.kernels.list_scheduling.easy import may_start, spare
 from poolwise.kernels.list_scheduling.indexed import _delay
 from poolwise.kernels.list_scheduling.racks import fits
+from poolwise.kernels.list_scheduling.reservation import may_start, spare
 from poolwise.kernels.list_scheduling.state import EASY, INNER, N_NOW, RESTING, WORST, Jobs, Racks, Rules
 
 LOOKED_INTO, RULED_OUT, WRONG = range(3)
@@ -18,7 +18,8 @@ def _judge(row, jobs, rules, racks, now):
     """Whether the node over all jobs but the first, the head, is ruled out, and if so, whether one of them may start."""
     if not fits(jobs.nodes[0], jobs.remote[0], rules.anywhere, racks.then_free, racks.then_pool):
         return LOOKED_INTO  # never the state of a search: the head has room at its shadow time
-    if not _delay(0, row, spare(0, jobs, rules, racks), jobs, rules, racks):
+    spare(0, jobs, rules, racks, now)
+    if not _delay(0, row, jobs, rules, racks, now):
         return LOOKED_INTO
     for job in range(1, jobs.nodes.size):
         if may_start(job, 0, False, jobs, rules, racks, now):
@@ -35,7 +36,9 @@ def _draw(g: np.random.Generator) -> tuple[np.ndarray, Jobs, Rules, Racks]:
         pool,
         free + g.integers(0, loose, n_rack),
         pool + g.integers(0, int(g.choice([10, 200])) * loose, n_rack),
-        *(np.zeros(n_rack, dtype=np.int64) for _ in range(4)),
+        *(np.zeros(n_rack, dtype=np.int64) for _ in range(7)),
+        node_column=0,
+        memory_column=1,
     )
     wide = int(g.integers(free.max(), max(free.sum(), free.max() + 1))) + 1  # more nodes than a rack has, not than all
     of_all = [wide] * n_job if g.random() < 0.7 else g.integers(1, wide + 1, n_job)

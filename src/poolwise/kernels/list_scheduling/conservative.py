@@ -86,7 +86,7 @@ def _foresee(racks: Racks, profile: Profile, runs: Runs, now: IntArray) -> None:
             time[k] = end
             copy(free[k - 1], free[k])
             copy(pool[k - 1], pool[k])
-        release(run, runs, free[k], pool[k])
+        release(run, racks, runs, free[k], pool[k])
     profile.size[0] = k + 1
 
 

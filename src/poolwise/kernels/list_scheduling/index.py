@@ -30,17 +30,19 @@ def lay_out(nodes: IntArray, remote: IntArray, length: IntArray, able: BoolArray
     Paths are in the order of grades of nodes, then of remote memory, then of length, then of rows; grades are quantiles of
     the able jobs. (Of the orders and of the space-filling curves tried, this had the least nodes looked at in a search.)
     """
-    code = np.zeros(len(able), dtype=np.int64)
+    some = np.flatnonzero(able)
+    some = some[:: len(some) // SAMPLE + 1]
+    code = np.zeros(len(able), dtype=np.uint16)
     for demand, count in zip((nodes, remote, length), GRADES, strict=True):
-        code = code * count + _grades(demand, able, count)
+        code *= np.uint16(count)
+        code += _grades(demand, demand[some], count).astype(np.uint16)
     tree = plant(len(able))
-    tree.path[np.argsort(code.astype(np.uint16), kind="stable")] = np.arange(len(able))
+    tree.path[np.argsort(code, kind="stable")] = np.arange(len(able))
     return tree
 
 
-def _grades(demand: IntArray, able: BoolArray, count: int) -> IntArray:
-    """(n_job,) grade of each job, 0 to count - 1: how many of the bounds lie below its demand."""
-    some = demand[able]
-    sample = np.sort(some[:: len(some) // SAMPLE + 1])
+def _grades(demand: IntArray, sample: IntArray, count: int) -> IntArray:
+    """(n_job,) grade of each job, 0 to count - 1: how many of the bounds, quantiles of the sample, lie below its demand."""
+    sample = np.sort(sample)
     bounds = sample[np.arange(1, count) * len(sample) // count] if len(sample) else sample
     return np.searchsorted(bounds, demand)

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 from poolwise.arrays import IntArray
 from poolwise.kernels.jit import inlined, step
-from poolwise.kernels.list_scheduling.easy import is_settled, leaves_room, may_start, spare, try_start
+from poolwise.kernels.list_scheduling.easy import is_settled
 from poolwise.kernels.list_scheduling.order import comes_before
-from poolwise.kernels.list_scheduling.racks import fits, place, total
-from poolwise.kernels.list_scheduling.runs import reserve, start
+from poolwise.kernels.list_scheduling.racks import fits, place, roomiest, total
+from poolwise.kernels.list_scheduling.reservation import leaves_room, may_start, reserve, try_start
+from poolwise.kernels.list_scheduling.runs import start
 from poolwise.kernels.list_scheduling.state import (
     EMPTY,
     HEAD,
@@ -27,6 +28,9 @@ from poolwise.kernels.list_scheduling.state import (
     RESTING,
     SETTLED,
     SHADOW,
+    SPARE_MEMORY,
+    SPARE_MOST,
+    SPARE_NODES,
     TIME,
     WAITING,
     WINNER,
@@ -84,7 +88,6 @@ def _any_fits(rules: Rules, racks: Racks, tree: Tree) -> bool:
 def _next(head: int, last: int, jobs: Jobs, order: Order, rules: Rules, racks: Racks, tree: Tree, now: IntArray) -> int:
     """First by priority of the jobs after `last` (-1: of all) that may be backfilled now; -1 if there is none."""
     free, window = total(racks.free), now[SHADOW] - now[TIME]
-    extra = spare(head, jobs, rules, racks)
     best = -1
     tree.stack[0] = 1
     height = 1
@@ -97,7 +100,7 @@ def _next(head: int, last: int, jobs: Jobs, order: Order, rules: Rules, racks: R
         job = row[WINNER]
         if best >= 0 and not comes_before(job, best, now[TIME], order):
             continue
-        if row[LENGTH] > window and _delay(head, row, extra, jobs, rules, racks):
+        if row[LENGTH] > window and _delay(head, row, jobs, rules, racks, now):
             continue
         if not fits(row[NODES], row[REMOTE], rules.anywhere, racks.free, racks.pool):
             continue
@@ -118,7 +121,7 @@ def _next(head: int, last: int, jobs: Jobs, order: Order, rules: Rules, racks: R
 
 
 @inlined
-def _delay(head: int, row: IntArray, extra: tuple[int, int, int], jobs: Jobs, rules: Rules, racks: Racks) -> bool:
+def _delay(head: int, row: IntArray, jobs: Jobs, rules: Rules, racks: Racks, now: IntArray) -> bool:
     """Whether all jobs at and below a node would surely delay the head if they ran beyond its shadow time.
 
     They would if the least demanding asks for more than the head leaves over in all. Where the head needs memory of its own
@@ -126,15 +129,14 @@ def _delay(head: int, row: IntArray, extra: tuple[int, int, int], jobs: Jobs, ru
     would all, each in a rack with no fewer free nodes than that one, and with room for the least demanding; none of these
     may be able to spare what the least demanding takes.
     """
-    nodes, memory, most = extra
     n, least, remote = row[NODES], row[REMOTE], jobs.remote[head]
-    if n > nodes or n * least > memory or least > most:
+    if n > now[SPARE_NODES] or n * least > now[SPARE_MEMORY] or least > now[SPARE_MOST]:
         return True
     if rules.anywhere or remote == 0:
         return False
-    last = _roomiest(row[MOST_NODES], row[MOST_REMOTE], racks)
+    last = roomiest(row[MOST_NODES], row[MOST_REMOTE], racks.free, racks.pool)
     if last < 0:
-        return bool(row[KIND] == INNER and _delay_split(head, row, jobs, rules, racks))
+        return bool(row[KIND] == INNER and _delay_split(head, row, jobs, rules, racks, now))
     for r in range(racks.free.size):
         before = racks.free[r] > racks.free[last] or (racks.free[r] == racks.free[last] and r <= last)
         if before and racks.free[r] >= n and racks.pool[r] >= n * least:
@@ -145,7 +147,7 @@ def _delay(head: int, row: IntArray, extra: tuple[int, int, int], jobs: Jobs, ru
 
 
 @inlined
-def _delay_split(head: int, row: IntArray, jobs: Jobs, rules: Rules, racks: Racks) -> bool:
+def _delay_split(head: int, row: IntArray, jobs: Jobs, rules: Rules, racks: Racks, now: IntArray) -> bool:
     """The same for jobs of as many nodes each that no rack holds whole, where any rack's pool lends to all its free nodes.
 
     Then all of them would take the same nodes, and the least demanding would leave the head most.
@@ -157,14 +159,4 @@ def _delay_split(head: int, row: IntArray, jobs: Jobs, rules: Rules, racks: Rack
         if racks.pool[r] < racks.free[r] * most:
             return False
     fit = place(n, least, rules.anywhere, racks.free, racks.pool, racks.take, racks.borrow)
-    return fit and not leaves_room(head, False, jobs, rules, racks)
-
-
-@inlined
-def _roomiest(n: int, remote: int, racks: Racks) -> int:
-    """Rack with most free nodes of those that hold a whole job, -1 if none does."""
-    best = -1
-    for r in range(racks.free.size):
-        if racks.free[r] >= n and racks.pool[r] >= n * remote and (best < 0 or racks.free[r] > racks.free[best]):
-            best = r
-    return best
+    return fit and not leaves_room(head, False, jobs, rules, racks, now)

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import math
 
-from poolwise.arrays import IntArray
-from poolwise.kernels.jit import step
+from poolwise.arrays import BoolArray, IntArray
+from poolwise.kernels.jit import entry, inlined, step
 from poolwise.kernels.list_scheduling.state import MEAN, PAPER, Jobs
 
 
@@ -32,42 +32,57 @@ def copy(source: IntArray, target: IntArray) -> None:
 @step
 def fits(n: int, remote: int, anywhere: bool, free: IntArray, pool: IntArray) -> bool:
     """Whether n nodes with `remote` MiB each find room. Monotone: less free never lets a job fit."""
-    nodes = 0
     if remote == 0 or anywhere:
-        memory = 0
-        for r in range(free.size):
-            nodes += free[r]
-            memory += pool[r]
-        return nodes >= n and (remote == 0 or memory >= n * remote)
+        return total(free) >= n and (remote == 0 or total(pool) >= n * remote)
+    nodes = 0
     for r in range(free.size):
-        if pool[r] >= free[r] * remote:  # spares the division
-            nodes += free[r]
-        else:
-            nodes += pool[r] // remote
+        nodes += offer(free[r], pool[r], remote)
         if nodes >= n:
             return True
     return False
 
 
+@entry
+def screen(nodes: IntArray, remote: IntArray, anywhere: bool, free: IntArray, pool: IntArray, able: BoolArray) -> None:
+    """Write for each job, (n_job,) `nodes` and `remote`, whether it finds room."""
+    for job in range(nodes.size):
+        able[job] = fits(nodes[job], remote[job], anywhere, free, pool)
+
+
+@inlined
+def offer(free: int, pool: int, remote: int) -> int:
+    """Nodes that a rack has for a job whose nodes each take `remote` MiB, 1 or more, of its pool."""
+    return free if pool >= free * remote else pool // remote  # mostly spares the division
+
+
+@inlined
+def roomiest(n: int, remote: int, free: IntArray, pool: IntArray) -> int:
+    """Rack with most free nodes of those that hold a whole job with memory of their own pool, -1 if none does."""
+    best = -1
+    for r in range(free.size):
+        if free[r] >= n and pool[r] >= n * remote and (best < 0 or free[r] > free[best]):
+            best = r
+    return best
+
+
 @step
 def place(n: int, remote: int, anywhere: bool, free: IntArray, pool: IntArray, take: IntArray, borrow: IntArray) -> bool:
     """Find nodes (`take`) and MiB (`borrow`) for each rack; False if there is no room."""
-    if not fits(n, remote, anywhere, free, pool):
+    own = 0 if anywhere else remote  # MiB that a node takes of its own rack's pool, and of no other
+    whole = roomiest(n, own, free, pool)
+    if (whole < 0 or own < remote) and not fits(n, remote, anywhere, free, pool):
         return False
-    whole = -1  # a rack that holds the whole job, the one with most free nodes
     for r in range(free.size):
-        take[r] = free[r] if remote == 0 or anywhere else min(free[r], pool[r] // remote)
-        borrow[r] = 0
-        if take[r] >= n and (whole < 0 or free[r] > free[whole]):
-            whole = r
+        take[r], borrow[r] = 0, 0
     if whole >= 0:
-        for r in range(free.size):
-            take[r] = n if r == whole else 0
+        take[whole], borrow[whole] = n, n * remote
     else:
+        for r in range(free.size):
+            take[r] = offer(free[r], pool[r], own) if own else free[r]
         _fill(n, free, take, borrow)
-    for r in range(free.size):
-        borrow[r] = take[r] * remote
-    if remote and anywhere:
+        for r in range(free.size):
+            borrow[r] = take[r] * remote
+    if own < remote:
         _borrow(pool, borrow)
     return True
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from poolwise.arrays import IntArray
 from poolwise.kernels.jit import entry, inlined, step
 from poolwise.kernels.list_scheduling.conservative import conserve, has_instants
-from poolwise.kernels.list_scheduling.easy import any_fits, scan
+from poolwise.kernels.list_scheduling.easy import any_fits, challenge, scan
 from poolwise.kernels.list_scheduling.indexed import search
 from poolwise.kernels.list_scheduling.racks import place
 from poolwise.kernels.list_scheduling.runs import end_first, has_room, start
@@ -21,6 +21,7 @@ from poolwise.kernels.list_scheduling.state import (
     DEEP,
     DEPTH,
     DONE,
+    FIRST,
     HEAD,
     INDEXED,
     INSTANTS,
@@ -51,7 +52,7 @@ from poolwise.kernels.list_scheduling.state import (
     Tree,
 )
 from poolwise.kernels.list_scheduling.tournament import clear, put
-from poolwise.kernels.list_scheduling.waiting import join
+from poolwise.kernels.list_scheduling.waiting import join, line_up
 
 
 @entry
@@ -68,7 +69,7 @@ def replay(
 ) -> int:
     """Go on until the events end (DONE) or the caller has to help.
 
-    ASK: write the keys of the waiting jobs. ROOM: give `runs.rack`, `.nodes` and `.memory` at least `now[ROWS]` rows.
+    ASK: write the keys of the waiting jobs. ROOM: give `runs.owner`, `.resource` and `.amount` at least `now[ROWS]` rows.
     INSTANTS: give the profile at least `now[ROWS]` instants.
     DEEP: the queue is so long that a tree pays; lay one out (`index.lay_out`). LATE: the clock is beyond `LAST_TIME`.
     """
@@ -107,7 +108,7 @@ def _pass(
     if now[INDEXED] and now[WAITING] < now[DEPTH] // 4:
         for k in range(now[WAITING]):
             clear(queue.job[k], tree)
-        now[INDEXED] = 0
+        now[INDEXED], now[FIRST] = 0, -1
     if not now[INDEXED] and now[WAITING] > now[DEPTH] and order.kind != ASKED and rules.backfill != CONSERVATIVE:
         if tree.path.size == 0:
             return DEEP
@@ -117,13 +118,13 @@ def _pass(
     if now[INDEXED]:
         search(jobs, order, rules, racks, queue, tree, runs, now)
         return DONE
-    if now[PHASE] == MAKE_PASS:
-        if not any_fits(jobs, rules, racks, queue, now):
+    if now[PHASE] == MAKE_PASS and (order.kind == ASKED or rules.backfill == CONSERVATIVE):
+        if not any_fits(rules, racks, queue, now):
             return DONE
         if rules.backfill == CONSERVATIVE and not has_instants(profile, now):
             return INSTANTS
         if order.kind == ASKED:
-            now[PHASE] = ASKED_PASS
+            now[PHASE], now[FIRST] = ASKED_PASS, -1
             return ASK
     if rules.backfill == CONSERVATIVE:
         conserve(jobs, order, rules, racks, queue, profile, runs, now)
@@ -160,7 +161,7 @@ def _take_events(
 def _arrive(job: int, jobs: Jobs, order: Order, rules: Rules, queue: Queue, tree: Tree, runs: Runs, now: IntArray) -> None:
     """Let a job wait or turn it away; while the warm-up lasts, a later job waits for its end to be told."""
     if now[WARM] and job >= rules.warm_up:
-        join(job, queue, now)
+        join(job, jobs, queue, now)
     elif not jobs.able[job]:
         _reject(job, runs, now)
         return
@@ -168,9 +169,11 @@ def _arrive(job: int, jobs: Jobs, order: Order, rules: Rules, queue: Queue, tree
         queue.warm[now[WARM_LAST]] = job
         now[WARM_LAST] += 1
     else:
-        join(job, queue, now)
+        join(job, jobs, queue, now)
         if now[INDEXED]:
             put(job, now[TIME], jobs, order, tree)
+        else:
+            challenge(job, order, now)
     now[QUIET] = 0
 
 
@@ -200,40 +203,8 @@ def _warm_up(jobs: Jobs, rules: Rules, racks: Racks, queue: Queue, runs: Runs, n
     for k in range(later):  # in the order of arrival: nothing has left the queue yet
         job = queue.job[k]
         if jobs.able[job]:
-            queue.job[now[WAITING]], queue.where[job] = job, now[WAITING]
+            line_up(job, now[WAITING], jobs, queue)
             now[WAITING] += 1
         else:
             queue.where[job] = -1
             _reject(job, runs, now)
-
-
-@entry
-def unfold(
-    runs: Runs, count: int, node_owner: IntArray, pool_owner: IntArray, columns: IntArray, offset: IntArray, rows: IntArray
-) -> int:
-    """Write the placements of the first `count` runs one row an allocation, a run's nodes before its memory.
-
-    Parameters
-    ----------
-    node_owner, pool_owner
-        (n_rack,) owner numbers.
-    columns
-        (2,) resource columns of nodes and memory.
-    offset
-        (count + 1,) is written.
-    rows
-        (3, >= 2 * rows of the record) owner, resource, amount; written. Returns how many.
-    """
-    at = 0
-    for k in range(count):
-        offset[k] = at
-        for row in range(runs.offset[k], runs.offset[k + 1]):
-            if runs.nodes[row] > 0:
-                rows[0, at], rows[1, at], rows[2, at] = node_owner[runs.rack[row]], columns[0], runs.nodes[row]
-                at += 1
-        for row in range(runs.offset[k], runs.offset[k + 1]):
-            if runs.memory[row] > 0:
-                rows[0, at], rows[1, at], rows[2, at] = pool_owner[runs.rack[row]], columns[1], runs.memory[row]
-                at += 1
-    offset[count] = at
-    return at

@@ -60,7 +60,7 @@ class Order(NamedTuple):
     Attributes
     ----------
     kind : STATIC or ASKED (the keys are given), LINEAR (w / divisor) or CUBIC (x * x * x * weight, x = w / divisor)
-    key : (n_job,) negative priority, smaller first, ties by row; up to date for waiting jobs where a pass says so
+    key : (n_job,) negative priority, smaller first, ties by row; where it changes, written by conservative backfilling only
     submit : (n_job,) ns
     divisor, weight : (n_job,), or (0,) where the kind needs none
     slowness : (n_job,) or (0,); w / slowness grows as the priority does, up to rounding: what the index compares
@@ -97,7 +97,7 @@ class Rules(NamedTuple):
 
 
 class Racks(NamedTuple):
-    """(n_rack,) each.
+    """(n_rack,) each, but for the last three.
 
     Attributes
     ----------
@@ -106,6 +106,9 @@ class Racks(NamedTuple):
     kept : nodes that the head cannot do without then, in each rack (where it needs remote memory of its own rack's pool)
     endless : MiB that a pool counts as where it is taken for inexhaustible, 0 where there is none
     take, borrow : nodes and MiB of the placement found last
+    node_owner, pool_owner : owner of the nodes, of the pool
+    of_owner : (n_owner,) rack of each owner
+    node_column, memory_column : resource of nodes, of memory
     """
 
     free: IntArray
@@ -116,6 +119,11 @@ class Racks(NamedTuple):
     endless: IntArray
     take: IntArray
     borrow: IntArray
+    node_owner: IntArray
+    pool_owner: IntArray
+    of_owner: IntArray
+    node_column: int
+    memory_column: int
 
 
 class Queue(NamedTuple):
@@ -124,6 +132,7 @@ class Queue(NamedTuple):
     Attributes
     ----------
     job : (n_job,), the first `now[WAITING]` count
+    nodes, remote, length : (n_job,) the columns of `Jobs` of each job in `job`: a scan reads them one after the other
     where : (n_job,) position of each job in `job`, -1 if it does not wait
     since : (n_job,) number of the pass in which each job joined
     chosen : (n_job,) scratch of a pass
@@ -131,6 +140,9 @@ class Queue(NamedTuple):
     """
 
     job: IntArray
+    nodes: IntArray
+    remote: IntArray
+    length: IntArray
     where: IntArray
     since: IntArray
     chosen: IntArray
@@ -187,7 +199,7 @@ class Runs(NamedTuple):
     ----------
     job, start, end, expected : (n_job,) row of the job, ns
     offset : (n_job + 1,) rows offset[k]:offset[k+1] are run k's placement
-    rack, nodes, memory : (n_row,) grown by the caller on ROOM
+    owner, resource, amount : (n_row,) nodes before memory; grown by the caller on ROOM
     ending : (n_job,) heap of the runs at work by (end, run), the first `now[RUNNING]` count
     due : (n_job,) runs at work by expected end, latest first
     rejected : (n_job,) jobs turned away, in that order
@@ -198,9 +210,9 @@ class Runs(NamedTuple):
     end: IntArray
     expected: IntArray
     offset: IntArray
-    rack: IntArray
-    nodes: IntArray
-    memory: IntArray
+    owner: IntArray
+    resource: IntArray
+    amount: IntArray
     ending: IntArray
     due: IntArray
     rejected: IntArray
@@ -222,12 +234,17 @@ class Runs(NamedTuple):
     WARM,  # 1 while the warm-up lasts
     HEAD,  # job of the reservation that is kept, -1 for none
     SHADOW,
+    SPARE_NODES,  # what the head leaves over at its shadow time: see `reservation.spare`
+    SPARE_MEMORY,
+    SPARE_MOST,
+    FIRST,  # waiting job that is first by priority until FIRST_UNTIL, -1 if that has to be found out; not with a tree
+    FIRST_UNTIL,
     ROWS,  # rows wanted, on ROOM and INSTANTS
     SETTLED,  # 1 if the last pass started nothing and nothing ended since: only who arrives now may start
     INDEXED,  # 1 while the tree holds the queue
     DEPTH,  # waiting jobs beyond which the queue is held in a tree
     N_NOW,
-) = range(19)
+) = range(24)
 
 TAKE_EVENTS, MAKE_PASS, ASKED_PASS = range(3)
 """Values of now[PHASE]: where `replay` goes on."""

@@ -4,21 +4,29 @@ from __future__ import annotations
 
 from poolwise.arrays import IntArray
 from poolwise.kernels.jit import inlined
-from poolwise.kernels.list_scheduling.state import PASSES, WAITING, Queue
+from poolwise.kernels.list_scheduling.state import PASSES, WAITING, Jobs, Queue
 
 
 @inlined
-def join(job: int, queue: Queue, now: IntArray) -> None:
+def join(job: int, jobs: Jobs, queue: Queue, now: IntArray) -> None:
     """Let a job wait."""
-    queue.job[now[WAITING]], queue.where[job] = job, now[WAITING]
+    line_up(job, now[WAITING], jobs, queue)
     queue.since[job] = now[PASSES] - 1
     now[WAITING] += 1
+
+
+@inlined
+def line_up(job: int, at: int, jobs: Jobs, queue: Queue) -> None:
+    """Put a job at a position."""
+    queue.job[at], queue.where[job] = job, at
+    queue.nodes[at], queue.remote[at], queue.length[at] = jobs.nodes[job], jobs.remote[job], jobs.length[job]
 
 
 @inlined
 def leave(job: int, queue: Queue, now: IntArray) -> None:
     """Take a job out of the queue."""
     now[WAITING] -= 1
-    last, at = queue.job[now[WAITING]], queue.where[job]
-    queue.job[at], queue.where[last] = last, at
+    last, at = now[WAITING], queue.where[job]
+    queue.job[at], queue.where[queue.job[last]] = queue.job[last], at
+    queue.nodes[at], queue.remote[at], queue.length[at] = queue.nodes[last], queue.remote[last], queue.length[last]
     queue.where[job] = -1

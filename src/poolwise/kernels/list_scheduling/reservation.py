@@ -1,0 +1,141 @@
+"""What the head of the queue is promised under EASY: when it will start, and what others may use until then.
+
+Source: specs of the memory pools, "Backfilling"; `policies.backfill.easy`.
+"""
+
+from __future__ import annotations
+
+from poolwise.arrays import IntArray
+from poolwise.kernels.jit import inlined, step
+from poolwise.kernels.list_scheduling.racks import copy, expected, fits, offer, place, total
+from poolwise.kernels.list_scheduling.runs import release, start
+from poolwise.kernels.list_scheduling.state import (
+    EASY,
+    HEAD,
+    NEVER,
+    OVERDUE,
+    RUNNING,
+    SHADOW,
+    SPARE_MEMORY,
+    SPARE_MOST,
+    SPARE_NODES,
+    TIME,
+    Jobs,
+    Racks,
+    Rules,
+    Runs,
+)
+
+
+@step
+def reserve(job: int, jobs: Jobs, rules: Rules, racks: Racks, runs: Runs, now: IntArray) -> None:
+    """Find the head's shadow time and the machine as it will be then: `now[SHADOW]`, `racks.then_free`, `racks.then_pool`.
+
+    It is kept while the same job is the head, and that is exact. A job backfilled since ends by the shadow time, or was
+    taken off the machine of that time with the head still finding room: before it less is free than was counted on, where
+    the head found no room already, and at it what was counted on. A run that ended when expected was counted on. What
+    ends at another time, a start in order, or another head drops it (`now[HEAD] = -1`); while a run is overdue its
+    release moves with the clock and nothing is kept. Nor is it where only nodes count: there the head may find room now,
+    and its reservation is for the next release, whatever started since.
+    """
+    overdue = now[RUNNING] > 0 and runs.expected[runs.due[now[RUNNING] - 1]] <= now[TIME]
+    if now[HEAD] == job and not overdue:
+        return
+    now[HEAD] = -1 if overdue or rules.nodes_only else job
+    _foresee(job, jobs, rules, racks, runs, now)
+    spare(job, jobs, rules, racks, now)
+
+
+@inlined
+def _foresee(job: int, jobs: Jobs, rules: Rules, racks: Racks, runs: Runs, now: IntArray) -> None:
+    """Let the runs end as expected until a job finds room."""
+    n, remote = jobs.nodes[job], jobs.remote[job]
+    free, pool = racks.then_free, racks.then_pool
+    copy(racks.free, free)
+    copy(racks.endless if rules.nodes_only else racks.pool, pool)
+    nodes = total(free)
+    soon = now[RUNNING] - 1  # expected after now: 0..soon, the earliest last; behind them the overdue ones
+    while soon >= 0 and runs.expected[runs.due[soon]] <= now[TIME]:
+        soon -= 1
+    late = now[RUNNING] - 1 - soon
+    while soon >= 0 or late > 0:
+        time = runs.expected[runs.due[soon]] if soon >= 0 else NEVER
+        if late > 0 and now[TIME] + OVERDUE <= time:
+            time = now[TIME] + OVERDUE
+            for i in range(now[RUNNING] - late, now[RUNNING]):
+                nodes += release(runs.due[i], racks, runs, free, pool)
+            late = 0
+        while soon >= 0 and runs.expected[runs.due[soon]] == time:  # all releases of one instant together
+            nodes += release(runs.due[soon], racks, runs, free, pool)
+            soon -= 1
+        now[SHADOW] = time
+        if nodes >= n and fits(n, remote, rules.anywhere, free, pool):
+            return
+
+
+@step
+def spare(head: int, jobs: Jobs, rules: Rules, racks: Racks, now: IntArray) -> None:
+    """Find what the head leaves over at its shadow time: nodes and MiB of all racks together, most MiB for one more node.
+
+    A job that runs beyond the shadow time and asks for more than `now[SPARE_NODES]`, `[SPARE_MEMORY]` or `[SPARE_MOST]`
+    surely delays the head, wherever it is placed: all racks together would have less than the head takes, or already the
+    first node of the job, in whatever rack, would leave the head too few. All three only shrink within a pass.
+    """
+    now[SPARE_NODES], now[SPARE_MEMORY], now[SPARE_MOST] = -1, -1, -1
+    if rules.backfill != EASY:
+        return
+    n, remote = jobs.nodes[head], jobs.remote[head]
+    free, pool = racks.then_free, racks.then_pool
+    now[SPARE_NODES], now[SPARE_MEMORY] = total(free) - n, total(pool) - n * remote
+    if remote == 0 or rules.anywhere:
+        now[SPARE_MOST] = NEVER
+        return
+    surplus = -n  # nodes the head might have beyond those it needs
+    for r in range(free.size):
+        racks.kept[r] = offer(free[r], pool[r], remote)
+        surplus += racks.kept[r]
+    for r in range(free.size):
+        racks.kept[r] = max(racks.kept[r] - surplus, 0)
+        if free[r] > racks.kept[r]:
+            now[SPARE_MOST] = max(now[SPARE_MOST], pool[r] - racks.kept[r] * remote)
+
+
+@inlined
+def try_start(job: int, head: int, jobs: Jobs, rules: Rules, racks: Racks, runs: Runs, now: IntArray) -> bool:
+    """Start a job if it may start now."""
+    if not may_start(job, head, True, jobs, rules, racks, now):
+        return False
+    start(job, jobs, rules, racks, runs, now)
+    return True
+
+
+@inlined
+def may_start(job: int, head: int, keep: bool, jobs: Jobs, rules: Rules, racks: Racks, now: IntArray) -> bool:
+    """Whether a job fits now and ends by the shadow time, or leaves the head room at that time (see `leaves_room`)."""
+    anywhere = rules.anywhere
+    if not place(jobs.nodes[job], jobs.remote[job], anywhere, racks.free, racks.pool, racks.take, racks.borrow):
+        return False
+    length = expected(job, jobs, racks.take, racks.borrow, anywhere, rules.believed_spread)
+    return now[TIME] + length <= now[SHADOW] or (rules.backfill == EASY and leaves_room(head, keep, jobs, rules, racks, now))
+
+
+@inlined
+def leaves_room(head: int, keep: bool, jobs: Jobs, rules: Rules, racks: Racks, now: IntArray) -> bool:
+    """Whether the placement just found leaves the head room at its shadow time; `keep` takes it off that time's machine."""
+    n, remote, anywhere = jobs.nodes[head], jobs.remote[head], rules.anywhere
+    then_free, then_pool = racks.then_free, racks.then_pool
+    nodes, memory = 0, 0
+    for r in range(then_free.size):
+        free, pool = then_free[r] - racks.take[r], then_pool[r] - racks.borrow[r]
+        if free < 0 or pool < 0:
+            return False
+        nodes += free if remote == 0 or anywhere else offer(free, pool, remote)
+        memory += pool
+    if nodes < n or (anywhere and memory < n * remote):
+        return False
+    if keep:
+        for r in range(then_free.size):
+            then_free[r] -= racks.take[r]
+            then_pool[r] -= racks.borrow[r]
+        spare(head, jobs, rules, racks, now)
+    return True
