@@ -9,11 +9,6 @@ from poolwise.cli import app as cli
 ROWS = "gpu,consolidated,job_type,num_gpus,steps_per_s\nk80,yes,A3C,1,2.5\nk80,yes,A3C,8,9\n"
 
 
-@pytest.fixture(autouse=True, scope="module")
-def commands():
-    cli._discover()
-
-
 @pytest.fixture
 def file(tmp_path: Path) -> Path:
     (tmp_path / "g.csv").write_text(ROWS)

@@ -6,11 +6,6 @@ import pytest
 from poolwise.cli import app as cli
 
 
-@pytest.fixture(autouse=True, scope="module")
-def commands():
-    cli._discover()
-
-
 def call(capsys, *words):
     code = cli.run([*map(str, words)])
     captured = capsys.readouterr()

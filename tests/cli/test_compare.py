@@ -9,11 +9,6 @@ SMALL = ["--set", "workload.jobs=300", "--set", "measure.warm_up=50", "--set", '
 SMALL += ["--set", 'vary.machine.pool.memory.memory=["192 GiB", "1 TiB"]', "--set", "measure.baseline=false", "--jobs", "1"]
 
 
-@pytest.fixture(autouse=True, scope="module")
-def commands():
-    cli._discover()
-
-
 def call(capsys, *words):
     code = cli.run([*map(str, words)])
     captured = capsys.readouterr()

@@ -9,11 +9,6 @@ SETTINGS = ["--set", "workload.jobs=300", "--set", "measure.warm_up=50", "--set"
 SETTINGS += ["--set", 'vary.machine.pool.memory.memory=["192 GiB"]', "--set", "measure.baseline=false"]
 
 
-@pytest.fixture(autouse=True, scope="module")
-def commands():
-    cli._discover()
-
-
 @pytest.fixture(scope="module")
 def ran(tmp_path_factory):
     """A folder with the results of a small study, and the id of the job that waited longest under FM."""

@@ -13,11 +13,6 @@ SMALL = ["--set", "workload.jobs=100", "--set", "measure.warm_up=10", "--set", '
 SMALL += ["--set", 'vary.machine.pool.memory.memory=["1 TiB"]', "--set", "measure.baseline=false", "--jobs", "1"]
 
 
-@pytest.fixture(autouse=True, scope="module")
-def commands():
-    cli._discover()
-
-
 def test_a_schedule_is_the_same_as_csv_and_parquet(tmp_path):
     trace = tmp_path / "log.csv"
     trace.write_text("id,submit_ns,duration_ns,nodes\n1,0,10000000000,1\n2,5000000000,10000000000,2\n")

@@ -1,17 +1,11 @@
 import json
 
 import polars as pl
-import pytest
 
 from poolwise.cli import app as cli
 
 SMALL = ["--set", "workload.jobs=300", "--set", "measure.warm_up=50", "--set", "plan.certainty.over=nothing"]
 SMALL += ["--set", "plan.certainty.least=1", "--set", "plan.size.1.values=['16 GiB', '32 GiB']", "--jobs", "1"]
-
-
-@pytest.fixture(autouse=True, scope="module")
-def commands():
-    cli._discover()
 
 
 def call(capsys, *words):
@@ -27,6 +21,7 @@ def test_a_shipped_plan_is_answered_and_exported(tmp_path, capsys):
     content = json.loads(out)
     assert code == 0 and content["status"] == "decided" and content["provenance"]["plan"]["plan"] == "cerit-pools"
     assert "[1] pool.memory.memory = 2048 GiB, node.thin.memory = 32 GiB: " in err
+    assert content["notes"] and all(f"note: {note}" in err for note in content["notes"]) and "warning: " not in err
     for name in ("plan.json", "candidates.csv", "candidates.parquet", "provenance.json", "report.html"):
         assert (tmp_path / "out" / name).stat().st_size
     assert pl.read_csv(csv).height == pl.read_parquet(parquet).height == content["simulations"]["candidates"]

@@ -7,8 +7,9 @@ import pytest
 from poolwise import catalog
 from poolwise.cli import app as cli
 from poolwise.cli.schema import Format, schema_of
+from poolwise.studies.kind import FOLDERS
 
-KINDS = {Format.MACHINE: "machines", Format.SCHEDULER: "schedulers", Format.STUDY: "studies"}
+KINDS = {format: FOLDERS[format.value] for format in Format}
 TYPES = {"object": dict, "array": list, "string": str, "boolean": bool, "null": type(None)}
 
 
@@ -63,10 +64,22 @@ def test_the_schema_is_printed_as_one_json_object(format, capsys):
 def test_shipped_files_obey_the_schema_and_changed_ones_do_not(format, name):
     content = tomllib.loads(catalog.find(KINDS[format], name).read_text())
     schema = schema_of(format)
+    if format is Format.PLAN:
+        assert problems(content, schema, schema) == []
+        schema = of_kind(content["plan"]["kind"], schema)
     assert problems(content, schema, schema) == []
     assert problems(content | {"versoin": 1}, schema, schema) == [".versoin: unknown"]
     assert problems(content | {"version": 2}, schema, schema) == [".version: not one of the choices"]
     assert problems({k: v for k, v in content.items() if k != "version"}, schema, schema) == [".version: missing"]
+
+
+def of_kind(kind, schema):
+    """The schema of plans of one kind."""
+    parts = schema["$defs"]
+    files = [parts[option["$ref"].removeprefix("#/$defs/")] for option in schema["anyOf"]]
+    sections = [parts[file["properties"]["plan"]["$ref"].removeprefix("#/$defs/")] for file in files]
+    (k,) = [k for k, section in enumerate(sections) if section["properties"]["kind"]["const"] == kind]
+    return files[k] | {"$defs": parts}
 
 
 def test_a_quantity_is_a_text_and_a_study_may_hold_a_machine():

@@ -9,6 +9,9 @@ import pytest
 
 from cli.test_simulate_units import FILES, words
 from poolwise.cli import app as cli
+from poolwise.cli.past_run import choose
+from poolwise.errors import InputError
+from poolwise.studies import load, run
 
 SHARED = """version = 1
 [[node]]
@@ -73,11 +76,6 @@ SYSTEMS = {  # machine, scheduler, options, columns and a row of the trace, trac
 }
 
 
-@pytest.fixture(autouse=True, scope="module")
-def commands():
-    cli._discover()
-
-
 def call(capsys, *given):
     said = [*map(str, given)]
     with pytest.MonkeyPatch.context() as patch:
@@ -126,6 +124,38 @@ def test_jobs_on_nodes(system, tmp_path, monkeypatch, capsys):
     assert code == 2 and "jobs.csv changed since" in err and "simulate it again" in err
 
 
+@pytest.mark.parametrize("system", [*SYSTEMS, "list_flow"])
+def test_a_run_of_a_study_is_explained_under_every_system(system, tmp_path, monkeypatch, capsys):
+    """A row of the study and a job: the run is built again, warm-up included, and the reasons add up to the recorded wait."""
+    machine, scheduler, options, columns, row, _, short = SYSTEMS["packing" if system == "list_flow" else system]
+    scheduler = 'kind = "list_flow"\norder = "fcfs"' if system == "list_flow" else scheduler
+    monkeypatch.chdir(tmp_path)
+    Path("shared.toml").write_text(SHARED)
+    Path("how.toml").write_text(f"version = 1\n{scheduler}\n")
+    lines = [f"id,submit_ns,duration_ns,{columns}", *(f"{k},{k}000000000,{900 + 7 * k}000000000,{row}" for k in range(30))]
+    Path("jobs.csv").write_text("\n".join(lines) + "\n")
+    named = machine if machine.endswith(".toml") else f"catalog:{machine}"
+    model = '{ name = "nvme_sharing", tables = { smufin = "catalog:nvme-smufin.csv" } }' if options else '"ideal"'
+    Path("study.toml").write_text(
+        f'version = 1\nmachine = "{named}"\nscheduler = "how.toml"\n[workload]\ntrace = "jobs.csv"\n[performance]\n'
+        f"model = {model}\n[measure]\nwarm_up = 6\nbaseline = false\n[vary]\n"
+        '"workload.jobs" = [26, 30]\n'
+    )
+    for cell in run(load("study.toml"), "out", jobs=1).cells:
+        chosen = ("--study", "study.toml", "--json", "--cell")
+        outcomes = pl.read_parquet(f"out/cells/{cell.key}.parquet")
+        waited = outcomes.with_columns(wait=pl.col("start") - pl.col("submit")).sort("wait", "id")
+        job, wait = waited["id"][-1], waited["wait"][-1]
+        assert wait > 0
+        code, out, err = call(capsys, "explain", "out", job, *chosen, f"jobs={cell.parameters['workload.jobs']}")
+        assert code == 0, err
+        said = json.loads(out)
+        assert (said["status"], said["wait_ns"]) == ("started", wait)
+        assert sum(part["ns"] for part in said["totals"]) == wait
+        assert {episode["resource"] for episode in said["episodes"]} & short
+        assert call(capsys, "explain", "out", job, *chosen, cell.key[:12])[1] == out
+
+
 @pytest.mark.parametrize("more", [[], ["--contended"]])
 def test_tasks_on_units(more, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
@@ -161,3 +191,13 @@ def test_a_schedule_that_does_not_come_out_again_is_an_error(tmp_path, monkeypat
     Path("runs.csv").write_text(Path("runs.csv").read_text().replace("2,0,1000000000", "2,0,5"))
     code, _, err = call(capsys, "explain", "runs.csv", 2)
     assert code == 2 and "recorded to start at 5 ns" in err
+
+
+def test_rows_that_share_a_run_are_one_to_explain():
+    study = load("whole-datacenter", {"seeds.count": 1})
+    cell = study.cells[-1]
+    assert choose(study, Path("out"), [cell.key[:12]]).key == cell.key
+    chosen = ("scheduler=catalog:pack-fm", "machine=catalog:whole-datacenter")
+    assert choose(study, Path("out"), chosen).key in {other.key for other in study.cells}
+    with pytest.raises(InputError, match="8 cells fit"):
+        choose(study, Path("out"), chosen[:1])

@@ -17,11 +17,6 @@ ROWS = [
 ]
 
 
-@pytest.fixture(autouse=True, scope="module")
-def commands():
-    cli._discover()
-
-
 @pytest.fixture
 def swf(tmp_path):
     path = tmp_path / "some.swf"

@@ -6,11 +6,6 @@ from poolwise.traces import read
 from poolwise.traces.generators import generate
 
 
-@pytest.fixture(autouse=True, scope="module")
-def commands():
-    cli._discover()
-
-
 def call(capsys, *words):
     code = cli.run(["trace", "generate", *map(str, words)])
     captured = capsys.readouterr()

@@ -1,11 +1,7 @@
 import pytest
 
+from poolwise import catalog
 from poolwise.cli import app as cli
-
-
-@pytest.fixture(autouse=True, scope="module")
-def commands():
-    cli._discover()
 
 
 def call(capsys, *words):
@@ -50,14 +46,48 @@ def test_errors_end_with_2_and_say_where(capsys, tmp_path):
     assert f"{file}, line 4, field 'node.a.memory'" in err and "GiB" in err
     file.write_text("version = 1\n")
     code, _, err = call(capsys, "validate", file)
-    assert code == 2 and "neither a machine, a study nor a scheduler" in err
+    assert code == 2 and "neither a machine, a study, a plan, a scheduler, a power table nor a price list" in err
     assert call(capsys, "validate", tmp_path / "nowhere.toml")[0] == 2
     code, _, err = call(capsys, "validate", "cerit-rack")
     assert code == 2 and "did you mean 'cerit-racks'" in err
     code, _, err = call(capsys, "validate", "cerit-racks", "--set", "name=x")
-    assert code == 2 and "studies only" in err
+    assert code == 2 and "studies and plans only" in err
 
 
 def test_a_stretch_beyond_the_trace_is_found_before_anything_runs(capsys):
     code, _, err = call(capsys, "validate", "cerit-pools", "--set", "workload.first=17000", "--set", "workload.jobs=3500")
     assert code == 2 and "workload.jobs" in err
+
+
+def test_a_plan_says_its_kind_and_jobs(capsys):
+    code, out, err = call(capsys, "validate", "critical-beside-batch", "--set", "plan.seeds=1")
+    assert (code, err) == (0, "")
+    assert "a plan, Latency-critical jobs beside batch jobs" in out and "kind dispatch, of 1,600 jobs: Which queue order" in out
+
+
+@pytest.mark.parametrize("name", ["cerit-pools", "gpu-share", "critical-beside-batch", "openb-gpus"])  # one of each kind
+@pytest.mark.parametrize("change", [("[plan]", "[plan]\nbudgett = 1"), ('kind = "', 'kind = "x')])
+def test_a_wrong_plan_is_the_error_of_plan(capsys, tmp_path, name, change):
+    text = catalog.find("plans", name).read_text()
+    file = tmp_path / "mine.toml"
+    file.write_text(text.replace(*change))
+    validated, planned = call(capsys, "validate", file), call(capsys, "plan", file, "--out", tmp_path / "out")
+    assert validated == planned
+    assert validated[0] == 2 and f"{file}, line " in validated[2] and "remedy: " in validated[2]
+
+
+def test_a_plan_reads_its_trace(capsys, tmp_path):
+    (tmp_path / "jobs.swf").write_text("no job\n")
+    text = catalog.find("plans", "cerit-pools").read_text()
+    (tmp_path / "mine.toml").write_text(text.replace("catalog:cerit-2013.swf.gz", "jobs.swf"))
+    code, _, err = call(capsys, "validate", tmp_path / "mine.toml")
+    assert code == 2 and "jobs.swf" in err
+
+
+def test_power_tables_and_price_lists_of_a_name_are_described(capsys, tmp_path):
+    code, out, err = call(capsys, "validate", "catalog:datacenter")
+    assert (code, err) == (0, "")
+    assert "a power table, Linear between idle and full use" in out and "a price list, Of the order of list prices" in out
+    (tmp_path / "p.toml").write_text('version = 1\nprice = { gpu = "dear" }\n')
+    code, _, err = call(capsys, "validate", tmp_path / "p.toml")
+    assert code == 2 and "p.toml, line 2, field 'price.gpu'" in err

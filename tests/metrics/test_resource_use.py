@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from poolwise.metrics.resource_use import mean_watts, price, resource_use
+from poolwise.metrics.resource_use import resource_use
 from poolwise.metrics.window import Window
 from poolwise.model import Kind, Machine, Outcome, Schedule, Workload
 from poolwise.units import SECOND
@@ -105,18 +105,3 @@ def test_against_counting_second_by_second(rows, begin, length):
             used, stranded = used + held, stranded + min(max(total - held, 0), wanted)
         assert found[name].used == pytest.approx(used / (total * length))
         assert found[name].stranded == pytest.approx(stranded / (total * length))
-
-
-def test_watts_follow_what_is_in_use():
-    """Half of the time 6 of 10 cores, 4 of 8 MiB of the pool and one GPU."""
-    found = schedule_of([(0, 0, 10, 6, 4, 1)])
-    idle, load = 155.0, 0.6 * 100 + 0.5 * 10 + 200
-    assert mean_watts(found, Window(0, 20 * SECOND)) == pytest.approx(idle + load / 2)
-    assert mean_watts(found, Window(10 * SECOND, 20 * SECOND)) == pytest.approx(idle)
-    assert price(MACHINE) == 1850
-
-
-def test_without_numbers_there_is_no_number():
-    bare = Machine(**{**{k: getattr(MACHINE, k) for k in MACHINE.__dataclass_fields__}, "attributes": {}})
-    assert np.isnan(price(bare))
-    assert np.isnan(mean_watts(schedule_of([(0, 0, 1, 1, 1, 1)], bare), Window(0, SECOND)))

@@ -74,8 +74,9 @@ def obvious(policy, machine, free, row):
     if count and inside:
         node = min(inside, key=lambda n: (over[n] + idle[n], n))
         return node, here[node], each
-    if count and policy.pooled and room and len(fit) >= count:
-        return min(room, key=lambda n: (over[n] + 1000 * idle[n], n)), fullest[:count], each
+    reached = [d for d in fullest if policy.pooled or machine.home[d] == -1]
+    if count and room and len(reached) >= count:
+        return min(room, key=lambda n: (over[n] + 1000 * idle[n], n)), reached[:count], each
     return None
 
 
@@ -97,8 +98,14 @@ def test_it_places_as_the_obvious_search_does(machine, rack_gpus, rows, data):
     simulation = Simulation(machine, workload, Ideal())
     next(simulation.events())
     snapshot = simulation.snapshot()
+    states = []
     for job, row in enumerate(rows):
+        states.append(snapshot.free)
         found, wanted = policy.place(workload.job(job), snapshot), obvious(policy, machine, snapshot.free, row)
+        screened = policy.screen(np.arange(len(rows)), snapshot.free[None], snapshot)
+        assert screened.tolist() == [obvious(policy, machine, snapshot.free, other) is not None for other in rows]
+        each = policy.screen(np.array([job]), np.stack(states), snapshot)
+        assert each.tolist() == [obvious(policy, machine, state, row) is not None for state in states]
         if wanted is None:
             assert isinstance(found, Refusal)
             continue

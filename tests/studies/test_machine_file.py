@@ -196,3 +196,36 @@ def test_a_file_that_is_no_text_or_not_there(tmp_path):
     assert caught.value.line == 2
     with pytest.raises(InputError, match="No such file"):
         load_machine(tmp_path / "nowhere.toml")
+
+
+LINKED = """version = 1
+[[node]]
+name = "server"
+allocation = "shared"
+cores = 8
+[[rack]]
+nodes = { server = 2 }
+[[device]]
+name = "gpu"
+count = 2
+at = "server"
+[[link]]
+name = "access"
+from = "FROM"
+to = "rack"
+bandwidth = "10 Gb/s"
+"""
+
+
+@pytest.mark.parametrize(
+    ("pattern", "count"), [("rack*.server*", 2), ("rack*.server*.gpu*", 4), ("rack0.server1", 1), ("*.*", 2), ("*.*.gpu0", 2)]
+)
+def test_a_pattern_of_nodes_is_none_of_the_devices_inside(tmp_path, pattern, count):
+    """A local GPU stays at its node's vertex unless it gets a link of its own."""
+    path = tmp_path / "machine.toml"
+    path.write_text(LINKED.replace("FROM", pattern))
+    machine = load_machine(path)
+    assert len(machine.of_kind(Kind.LINK)) == count
+    for gpu in machine.of_kind(Kind.DEVICE).tolist():
+        own = f"access:{machine.owners[gpu]}" in machine.owners
+        assert (machine.fabric.vertex[gpu] == machine.fabric.vertex[machine.home[gpu]]) != own

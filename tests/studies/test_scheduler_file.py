@@ -8,14 +8,18 @@ from poolwise import catalog
 from poolwise.errors import InputError
 from poolwise.policies.backfill.conservative import KeepingConservative
 from poolwise.policies.backfill.easy import Easy
-from poolwise.policies.order.priorities import F1
+from poolwise.policies.backfill.none import NoBackfill
+from poolwise.policies.order.priorities import F1, FCFS
+from poolwise.policies.placement.pooled import Pooled
 from poolwise.registry import find
 from poolwise.schedulers.list import ListScheduler
 from poolwise.studies import load
 from poolwise.studies.cells import scheduler_of
+from poolwise.studies.choice import Choice
 from poolwise.studies.document import Document
 from poolwise.studies.kind import kind_of
 from poolwise.studies.scheduler_file import load_scheduler
+from poolwise.studies.study_file import SchedulerSection
 
 MINE = """\
 version = 1
@@ -136,3 +140,18 @@ def test_a_changed_file_of_settings_is_another_study(folder):
     assert load(path).cells[0].key == before
     (folder / "table.csv").write_text("devices,1\n1,11\n")
     assert load(path).cells[0].key != before
+
+
+WARM = dict.fromkeys(("flow", "firmament", "least_allocated", "batch", "composition")) | {
+    "list": Choice(name="pooled"),
+    "list_flow": Choice(name="pooled"),
+}
+
+
+def test_the_warm_up_has_the_placement_of_what_follows_or_is_its_own():
+    """FCFS without backfilling where a scheduler has order, backfill and placement; others cannot, and never use racks."""
+    made = {kind: scheduler_of(SchedulerSection(kind=kind, placement=part), 9) for kind, part in WARM.items()}
+    assert made["list"].first == ListScheduler(FCFS(), NoBackfill(), Pooled())
+    assert made["list_flow"].first == ListScheduler(FCFS(), NoBackfill(), Pooled())
+    for kind in ("flow", "firmament", "least_allocated", "batch", "composition"):
+        assert made[kind] == scheduler_of(SchedulerSection(kind=kind))

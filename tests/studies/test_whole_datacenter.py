@@ -22,6 +22,7 @@ from poolwise.studies import load, load_machine, run
 from poolwise.studies.cells import models_of, scheduler_of
 from poolwise.studies.choice import Choice
 
+LINEAR, PRICES = "catalog:datacenter", "catalog:datacenter"
 FEWER = {
     "workload.settings": {"jobs": 50, "mean_gap_s": 15.0, "most_gpus": 2},
     "measure.warm_up": 10,
@@ -82,7 +83,31 @@ def test_resources_stand_in_a_table_of_their_own(result):
     assert set(frame["resource"]) == {"bandwidth", "cores", "memory", "p100", "storage", "t4", "v100"}
     assert ((frame["used"] + frame["stranded"] >= 0) & (frame["used"] + frame["stranded"] <= 1 + 1e-9)).all()
     assert frame["mean_watts"].min() > 3000
-    assert set(frame["purchase_dollars"]) == {384576.0, 428576.0}
+    assert set(frame["purchase_dollars"]) == {384576.0, 428576.0, 516576.0}
+
+
+def test_rows_that_differ_in_watts_and_prices_alone_are_one_run(result):
+    """The same schedule, other watts or dollars: each axis moves its own number and nothing else."""
+    assert len(result.cells) == 4 * len(result.study.runs) == 4 * len({cell.key for cell in result.cells})
+    for key in {cell.key for cell in result.cells}:
+        same = [cell for cell in result.cells if cell.key == key]
+        assert all(cell.metrics == same[0].metrics for cell in same)
+        at = {(str(c.parameters["power"]), str(c.parameters["prices"])): (c.watts, c.dollars) for c in same}
+        for off in ("", "-off"):
+            row = [at[f"catalog:datacenter{off}", f"catalog:datacenter{dear}"] for dear in ("", "-dear-fabric")]
+            assert row[0][0] == row[1][0]
+            pooled = str(same[0].parameters["machine"]).endswith("datacenter")
+            assert row[1][1] - row[0][1] == (4 * (4000 + 18000) if pooled else 0)
+        assert at["catalog:datacenter-off", "catalog:datacenter"][0] < at["catalog:datacenter", "catalog:datacenter"][0]
+
+
+def test_the_tables_say_what_the_machine_files_say(result):
+    """The shipped tables are the numbers of the machine files, with the memory apart."""
+    own = run(load("whole-datacenter", FEWER | {"vary.power": [LINEAR], "vary.prices": [PRICES]}), result.folder, jobs=1)
+    for cell in own.cells:
+        kept = own.facts[cell.key]["resources"]
+        assert cell.watts == pytest.approx(kept["watts"], rel=1e-3)
+        assert cell.dollars == kept["dollars"]
 
 
 def test_the_best_of_the_report_has_the_least_slowdown_and_its_words_the_numbers(result):
@@ -99,3 +124,7 @@ def test_the_best_of_the_report_has_the_least_slowdown_and_its_words_the_numbers
     more = np.mean(tops[0].watts) - np.mean(tops[1].watts)
     assert f"Power: {more:+,.0f}" in costs[2] or f"Power: {more:+.3g}" in costs[2]
     assert [figure.name for figure in page.figures][:2] == ["stranded", "slowdown_power"]
+    tables = {table.title: table for table in page.tables}
+    assert len(tables["Machines and policies"].rows) == 4
+    assert len(tables["Watts and dollars by each table"].rows) == 2 * 4
+    assert "over the runtime with local memory" in tables["All results"].header[1]

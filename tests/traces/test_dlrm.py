@@ -166,3 +166,39 @@ def _two_roles() -> Machine:
         resources=resources,
         capacity=capacity,
     )
+
+
+def test_samples_share_no_instance_and_together_are_the_trace(tmp_path, machine):
+    path = table(tmp_path, *(HN.format(k, k % 3, f"{k},{k},{100 + k}") for k in range(20)))
+    parts = [read(path, machine, format="dlrm", every=3, seed=seed) for seed in (0, 1, 5)]
+    assert sorted(np.concatenate([part.id for part in parts]).tolist()) == list(range(20))
+    for part in parts:
+        assert part.excluded == {"not in the sample of one in 3": 20 - len(part)}
+        assert part.repaired["requested time unknown, taken as the runtime"] == len(part)
+    with pytest.raises(InputError, match="every is 0") as caught:
+        read(path, machine, format="dlrm", every=0)
+    assert caught.value.field == "every"
+
+
+def test_whole_instances_ask_for_no_role(tmp_path, machine):
+    rows = (HN.format(1, 0, "0,0,100"), CN.format(2, 0, "0,0,50"), CN.format(3, 1, "0,0,50"))
+    found = read(table(tmp_path, *rows), machine, format="dlrm", whole=True)
+    assert found.id.tolist() == [1, 3]
+    assert found.request("cores").tolist() == [8 + 32, 64]
+    assert found.request("gpu").tolist() == [1, 0]
+    assert found.memory.tolist() == [(40 + 160) * 1024, 320 * 1024]
+    assert found.request("storage").tolist() == [85 * 1024 + 255 * 512 + 256, 255 * 1024 + 512]
+    assert {"rdma", "cn", "hn"}.isdisjoint(found.requests)
+    assert found.attributes["kind"].tolist() == ["hn", "cn"]
+    assert found.excluded == {"a CPU instance, its work with the GPU instances of its application": 1}
+
+
+def test_whole_instances_of_the_trace_hold_what_its_instances_held(shared, machine):
+    apart = read(shared / TRACE, machine)
+    found = read(shared / TRACE, machine, format="dlrm", whole=True, most_cores=96)
+    assert len(found) + sum(found.excluded.values()) == 23871
+    assert found.request("gpu").sum() == apart.request("gpu").sum()
+    for name in ("cores", "memory", "storage"):
+        held, holds = ((w.request(name) * (w.duration / SECOND)).sum() for w in (apart, found))
+        assert 1 <= holds / held < 1.005
+    assert found.request("cores")[found.request("gpu") > 0].max() == 96

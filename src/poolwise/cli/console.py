@@ -18,3 +18,9 @@ def warn(text: str) -> None:
     """Say what to be careful about, on stderr."""
     err.print("warning:", style="yellow", end=" ")
     err.print(text, markup=False, highlight=False, soft_wrap=True)
+
+
+def note(text: str) -> None:
+    """Say what a reader must know beside the numbers, on stderr."""
+    err.print("note:", style="cyan", end=" ")
+    err.print(text, markup=False, highlight=False, soft_wrap=True)

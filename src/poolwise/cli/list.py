@@ -25,6 +25,12 @@ class What(StrEnum):
     MACHINES = "machines"
     PLANS = "plans"
     BATCHES = "batches"
+    POWER = "power"
+    PRICES = "prices"
+
+
+SHIPPED = (What.STUDIES, What.MACHINES, What.PLANS, What.BATCHES, What.POWER, What.PRICES)
+"""Groups that hold files and nothing else."""
 
 
 def list_names(what: What = typer.Argument(help="What to list.")) -> None:
@@ -38,11 +44,11 @@ def list_names(what: What = typer.Argument(help="What to list.")) -> None:
     from poolwise.cli.console import out
 
     table = Table("name", "what it is", box=None, pad_edge=False)
-    if what not in (What.STUDIES, What.MACHINES, What.PLANS, What.BATCHES):
+    if what not in SHIPPED:
         for name in registry.names(what.value):
             doc = inspect.getdoc(registry.find(what.value, name)) or ""
             table.add_row(name, doc.partition("\n")[0])
-    if what in (What.STUDIES, What.MACHINES, What.PLANS, What.BATCHES, What.SCHEDULERS):
+    if what in (*SHIPPED, What.SCHEDULERS):
         prefix = PREFIX if what is What.SCHEDULERS else ""  # configured ones, beside the kinds that they are made of
         for name, title in shipped(what.value):
             table.add_row(f"{prefix}{name}", title)

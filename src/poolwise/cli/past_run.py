@@ -94,7 +94,7 @@ def choose(study: Study, folder: Path, selection: Sequence[str]) -> Cell:
     must hold. Raises InputError that lists the cells where none or several fit.
     """
     cells = [cell for cell in study.cells if all(_fits(cell, text) for text in selection)]
-    if len(cells) == 1:
+    if len({cell.key for cell in cells}) == 1:  # rows that differ in watts and prices alone are one run
         return cells[0]
     listed = [f"  {cell.key[:8]}  {cell.label}" for cell in (cells or study.cells)[:SHOWN]]
     more = len(cells or study.cells) - len(listed)

@@ -25,7 +25,8 @@ def plan(
     Writes plan.json, candidates.csv, candidates.parquet, provenance.json and report.html. Exits with 3 where nothing that may
     be chosen is shown to keep the targets.
     """
-    from poolwise.cli.console import err, error, warn
+    from poolwise.cli.console import err, error
+    from poolwise.cli.console import note as say
     from poolwise.cli.console import out as stdout
     from poolwise.cli.output import check_exports, export, print_json, provenance
     from poolwise.errors import InfeasibleError
@@ -45,7 +46,7 @@ def plan(
     source = provenance(None, []) | {"plan": result.provenance()}
     export(result.answer.candidates, source, csv, parquet)
     for note in result.answer.notes:
-        warn(note)
+        say(note)
     if json:
         print_json({**result.to_dict(), "provenance": source})
     else:

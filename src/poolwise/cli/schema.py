@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import typer
+
+if TYPE_CHECKING:
+    from pydantic import BaseModel
 
 
 class Format(StrEnum):
@@ -14,36 +17,58 @@ class Format(StrEnum):
     MACHINE = "machine"
     SCHEDULER = "scheduler"
     STUDY = "study"
+    PLAN = "plan"
+    POWER = "power"
+    PRICES = "prices"
 
 
-def schema(format: Format = typer.Argument(help="machine, scheduler or study.")) -> None:
-    """Print the JSON Schema of machine, scheduler or study files."""
+def schema(format: Format = typer.Argument(help="Kind of file.")) -> None:
+    """Print the JSON Schema of a kind of file."""
     from poolwise.cli.output import print_json
 
     print_json(schema_of(format))
 
 
 def schema_of(format: Format) -> dict[str, Any]:
-    """JSON Schema of a file format; a study's `machine` may be a machine in place."""
-    from pydantic import BaseModel
+    """JSON Schema of a file format; the `machine` of a study or plan may be a machine in place."""
+    from pydantic.json_schema import models_json_schema
 
+    from poolwise import registry
+    from poolwise.studies.costs import PowerFile, PriceFile
     from poolwise.studies.machine_sections import MachineFile
     from poolwise.studies.study_file import SchedulerFile, StudyFile
 
-    models: dict[Format, type[BaseModel]] = {
-        Format.MACHINE: MachineFile,
-        Format.SCHEDULER: SchedulerFile,
-        Format.STUDY: StudyFile,
+    models: dict[Format, list[type[BaseModel]]] = {
+        Format.MACHINE: [MachineFile],
+        Format.SCHEDULER: [SchedulerFile],
+        Format.STUDY: [StudyFile],
+        Format.PLAN: [registry.find("plans", kind).file for kind in registry.names("plans")],
+        Format.POWER: [PowerFile],
+        Format.PRICES: [PriceFile],
     }
     content: dict[str, Any] = {"$schema": "https://json-schema.org/draft/2020-12/schema"}
-    content.update(models[format].model_json_schema(by_alias=True))
+    if len(models[format]) == 1:
+        content.update(models[format][0].model_json_schema(by_alias=True))
+        _open_machine(content, content.get("$defs", {}))
+    else:  # sections of one name in files of several kinds get names of their own
+        refs, whole = models_json_schema([(model, "validation") for model in models[format]], by_alias=True)
+        content["$defs"] = whole["$defs"]
+        content["anyOf"] = list(refs.values())
+        for ref in content["anyOf"]:
+            _open_machine(content["$defs"][ref["$ref"].rpartition("/")[2]], content["$defs"])
     content["title"] = f"Poolwise {format.value} file"
-    if format is Format.STUDY:
-        machine = MachineFile.model_json_schema(by_alias=True, ref_template="#/$defs/{model}")
-        content["$defs"].update(machine.pop("$defs"))
-        content["$defs"]["MachineFile"] = machine
-        content["properties"]["machine"]["anyOf"] = [{"type": "string"}, {"$ref": "#/$defs/MachineFile"}]
     return content
+
+
+def _open_machine(file: dict[str, Any], sections: dict[str, Any]) -> None:
+    """Say what a machine in place may hold, where a file has a machine."""
+    from poolwise.studies.machine_sections import MachineFile
+
+    if "machine" in file["properties"]:
+        machine = MachineFile.model_json_schema(by_alias=True, ref_template="#/$defs/{model}")
+        sections.update(machine.pop("$defs"))
+        sections["MachineFile"] = machine
+        file["properties"]["machine"]["anyOf"] = [{"type": "string"}, {"$ref": "#/$defs/MachineFile"}]
 
 
 def register(app: typer.Typer) -> None:

@@ -1,4 +1,4 @@
-"""`poolwise validate`: read a machine, scheduler or study file and say what it is, without running anything."""
+"""`poolwise validate`: read a file and say what it is, without running anything."""
 
 from __future__ import annotations
 
@@ -8,39 +8,51 @@ import typer
 
 
 def validate(
-    file: str = typer.Argument(help="A machine, scheduler or study file, or the name of a shipped one."),
-    set_: list[str] = typer.Option([], "--set", metavar="KEY=VALUE", help="Replace a value of a study first, as `run` does."),
+    file: str = typer.Argument(
+        help="A machine, scheduler, study or plan, a power table or price list, or the name of a shipped one."
+    ),
+    set_: list[str] = typer.Option(
+        [], "--set", metavar="KEY=VALUE", help="Replace a value of a study or plan first, as `run` does."
+    ),
 ) -> None:
-    """Check a machine, scheduler or study file: every key, unit and name, and the trace that a study reads."""
+    """Check a file: every key, unit and name, and the trace that a study or plan reads."""
+    for path in _find(file):
+        _validate(path, set_)
+
+
+def _validate(path: Path, set_: list[str]) -> None:
     from poolwise.errors import InputError
     from poolwise.studies.document import Document
     from poolwise.studies.kind import kind_of
 
-    path = _find(file)
     kind = kind_of(Document.read(path))
-    if kind == "study":
-        _say_study(path, set_)
+    if kind in ("study", "plan"):
+        (_say_study if kind == "study" else _say_plan)(path, set_)
         return
     if set_:
-        raise InputError("--set changes studies only", file=path, field="--set", remedy=f"edit the {kind} file")
+        raise InputError("--set changes studies and plans only", file=path, field="--set", remedy=f"edit the {kind} file")
     if kind == "machine":
         _say_machine(path)
-    else:
+    elif kind == "scheduler":
         _say_scheduler(path)
+    else:
+        _say_costs(path)
 
 
-def _find(file: str) -> Path:
+def _find(file: str) -> list[Path]:
+    """The file, or all shipped ones of a name, whatever their kind."""
     from poolwise import catalog
     from poolwise.errors import UnknownNameError
+    from poolwise.studies.kind import FOLDERS
 
     path = Path(file)
     if path.is_file() or path.suffix or len(path.parts) > 1:
-        return path
+        return [path]
     name = file.removeprefix(catalog.PREFIX)
-    names = {shipped: kind for kind in ("machines", "schedulers", "studies") for shipped, _ in catalog.shipped(kind)}
-    if name not in names:
-        raise UnknownNameError.of("machine, scheduler or study", name, names)
-    return catalog.find(names[name], name)
+    found = [(folder, shipped) for folder in FOLDERS.values() for shipped, _ in catalog.shipped(folder)]
+    if not any(shipped == name for _, shipped in found):
+        raise UnknownNameError.of("machine, scheduler, study or plan", name, [shipped for _, shipped in found])
+    return [catalog.find(folder, name) for folder, shipped in found if shipped == name]
 
 
 def _say_machine(path: Path) -> None:
@@ -98,6 +110,30 @@ def _say_study(path: Path, set_: list[str]) -> None:
     out.print(f"  {len(study.cells):,} cells and {baselines:,} baseline runs, of {jobs} jobs each", highlight=False)
     for parameter, values in study.vary.items():
         out.print(f"  {parameter}: {', '.join(map(str, values))}", markup=False, highlight=False, soft_wrap=True)
+
+
+def _say_plan(path: Path, set_: list[str]) -> None:
+    from poolwise import registry
+    from poolwise.cli.console import out
+    from poolwise.studies import plan as plans
+    from poolwise.studies.study import parse_setting
+
+    plan = plans.load(path, dict(parse_setting(text) for text in set_))
+    what = (registry.find("plans", plan.kind).__doc__ or "").partition("\n")[0]
+    out.print(f"{path}: a plan, {plan.title}", markup=False, highlight=False, soft_wrap=True)
+    out.print(
+        f"  kind {plan.kind}, of {plan.question.count_jobs():,} jobs: {what}", markup=False, highlight=False, soft_wrap=True
+    )
+
+
+def _say_costs(path: Path) -> None:
+    from poolwise.cli.console import out
+    from poolwise.studies.costs import PowerFile, load_costs
+
+    table = load_costs(path)
+    names, what = (table.idle_watts, "power table") if isinstance(table, PowerFile) else (table.price, "price list")
+    out.print(f"{path}: a {what}, {table.title or path.stem}", markup=False, highlight=False, soft_wrap=True)
+    out.print(f"  of {', '.join(names)}", markup=False, highlight=False, soft_wrap=True)
 
 
 def register(app: typer.Typer) -> None:

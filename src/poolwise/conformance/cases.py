@@ -54,12 +54,11 @@ def on_those_that_suit(cases: Sequence[Case], check: Callable[[Case], None]) -> 
 def racks(jobs: int = 40, seed: int = 1) -> Case:
     """Three racks of four nodes with memory pools, overloaded: ties, jobs over several racks, hungry ones, two too large."""
     rows = np.arange(jobs)
-    size, hunger, length, gap = (uniform(seed, name, rows) for name in ("size", "hunger", "length", "gap"))
+    size, hunger, length = (uniform(seed, name, rows) for name in ("size", "hunger", "length"))
     nodes = np.where(size < 0.6, 1 + (size * 5).astype(np.int64), 1 + (size * 10).astype(np.int64))
     nodes[[jobs // 3, jobs // 2]] = 13  # more than there are
     memory = np.where(hunger < 0.5, LOCAL // 2, (hunger * 6 * LOCAL).astype(np.int64) // 4)
-    duration = (1 + (length * 8).astype(np.int64)) * 60 * SECOND
-    submit = np.cumsum((gap * 4).astype(np.int64)) * 15 * SECOND
+    submit, duration = _stream(rows, seed, 4)
     workload = Workload.of(
         submit,
         duration,
@@ -73,37 +72,19 @@ def racks(jobs: int = 40, seed: int = 1) -> Case:
 
 def devices(jobs: int = 30, seed: int = 2) -> Case:
     """Four shared nodes and four devices on a network of two switches; some jobs use a device, here or over there."""
-    rows = np.arange(jobs)
-    length, gap, want = (uniform(seed, name, rows) for name in ("length", "gap", "want"))
-    duration = (1 + (length * 8).astype(np.int64)) * 60 * SECOND
-    submit = np.cumsum((gap * 6).astype(np.int64)) * 15 * SECOND
-    workload = Workload.of(
-        submit,
-        duration,
-        requests={
-            "cores": np.full(jobs, 2),
-            "bandwidth": np.where(want < 0.8, 500 + (want * 1800).astype(np.int64), 0),
-            "storage": np.where(want < 0.8, 150, 0),
-        },
-        attributes=_columns(rows, seed, submit, duration),
-        name="devices",
-    )
-    return Case(_network(), workload, Spread())
+    want = uniform(seed, "want", np.arange(jobs))
+    requests = {
+        "cores": np.full(jobs, 2),
+        "bandwidth": np.where(want < 0.8, 500 + (want * 1800).astype(np.int64), 0),
+        "storage": np.where(want < 0.8, 150, 0),
+    }
+    return Case(_network(), _asking(requests, seed, "devices"), Spread())
 
 
 def modules(jobs: int = 24, seed: int = 3) -> Case:
     """Five shared nodes with cores and memory of their own beside one memory pool; jobs ask for both."""
-    rows = np.arange(jobs)
-    length, gap, want = (uniform(seed, name, rows) for name in ("length", "gap", "want"))
-    duration = (1 + (length * 8).astype(np.int64)) * 60 * SECOND
-    submit = np.cumsum((gap * 6).astype(np.int64)) * 15 * SECOND
-    workload = Workload.of(
-        submit,
-        duration,
-        requests={"cores": 1 + (want * 7).astype(np.int64), "memory": LOCAL // 4 + (want * LOCAL).astype(np.int64) // 2},
-        attributes=_columns(rows, seed, submit, duration),
-        name="modules",
-    )
+    want = uniform(seed, "want", np.arange(jobs))
+    requests = {"cores": 1 + (want * 7).astype(np.int64), "memory": LOCAL // 4 + (want * LOCAL).astype(np.int64) // 2}
     capacity = np.zeros((6, 2), dtype=np.int64)
     capacity[:5, 0], capacity[:5, 1], capacity[5, 1] = 8, LOCAL, 4 * LOCAL
     machine = Machine(
@@ -117,15 +98,15 @@ def modules(jobs: int = 24, seed: int = 3) -> Case:
         resources=("cores", "memory"),
         capacity=capacity,
     )
-    return Case(machine, workload, Spread())
+    return Case(machine, _asking(requests, seed, "modules"), Spread())
 
 
 def units(jobs: int = 24, seed: int = 4) -> Case:
     """Six processing units of two types in two racks; jobs of one to four tasks, of two types, with data in some place."""
     rows = np.arange(jobs)
-    length, gap, want = (uniform(seed, name, rows) for name in ("length", "gap", "want"))
-    submit = np.cumsum((gap * 4).astype(np.int64)) * 15 * SECOND
-    operations = (1 + (length * 8).astype(np.int64)) * 60_000_000
+    want = uniform(seed, "want", rows)
+    submit, length = _stream(rows, seed, 4)
+    operations = length // 1000
     kind = (want * 4).astype(np.int64) % 2
     rate = np.array([[1.0, 2.0], [1.0, 0.5]])  # of each task type on each unit type, operations per microsecond
     duration = np.ceil(operations / rate.max(axis=1)[kind]).astype(np.int64) * 1000
@@ -170,6 +151,19 @@ def _dispatching(rate: np.ndarray) -> Machine:
             np.zeros(8, dtype=np.int64),
         ),
     )
+
+
+def _asking(requests: dict[str, np.ndarray], seed: int, name: str) -> Workload:
+    """Jobs of one task on shared nodes."""
+    rows = np.arange(len(requests["cores"]))
+    submit, duration = _stream(rows, seed, 6)
+    return Workload.of(submit, duration, requests=requests, attributes=_columns(rows, seed, submit, duration), name=name)
+
+
+def _stream(rows: np.ndarray, seed: int, gap: int) -> tuple[np.ndarray, np.ndarray]:
+    """Submissions less than `gap` times 15 s apart, some at once; durations of whole minutes."""
+    apart, length = (uniform(seed, name, rows) for name in ("gap", "length"))
+    return np.cumsum((apart * gap).astype(np.int64)) * 15 * SECOND, (1 + (length * 8).astype(np.int64)) * 60 * SECOND
 
 
 def _columns(rows: np.ndarray, seed: int, submit: np.ndarray, duration: np.ndarray) -> dict[str, np.ndarray]:

@@ -1,4 +1,4 @@
-"""What is in use of each resource, what stands idle though jobs wait for it, and what all of it draws and costs."""
+"""What is in use of each resource, and what stands idle though jobs wait for it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ import numpy as np
 from poolwise.arrays import FloatArray, IntArray
 from poolwise.metrics.window import Window
 from poolwise.model import Kind, Machine, Schedule
-from poolwise.units import SECOND
 
 DEVICES = "devices"
 
@@ -95,41 +94,3 @@ def _steps(times: IntArray, begin: IntArray, end: IntArray, amount: FloatArray) 
     np.add.at(change, np.searchsorted(times, end), -amount)
     total: FloatArray = np.cumsum(change)[: len(times) - 1]
     return total
-
-
-def price(machine: Machine) -> float:
-    """$ of all nodes, pools and devices, from their attribute "price"; NaN where one has none."""
-    prices, owners = machine.attributes.get("price"), machine.kind != Kind.LINK
-    return float("nan") if prices is None else float(prices[owners].sum())
-
-
-def mean_watts(schedule: Schedule, window: Window) -> float:
-    """Watts of all nodes, pools and devices, averaged over a window; NaN where a thing has no watts, or the window is empty.
-
-    A thing draws from "idle_watts" to "busy_watts", linear in what is in use of its cores (nodes), its memory (pools), itself
-    (devices taken whole) or its bandwidth (other devices). Linear in the load: Fan, Weber, Barroso 2007.
-    """
-    machine, owners = schedule.machine, schedule.machine.kind != Kind.LINK
-    idle, busy = machine.attributes.get("idle_watts"), machine.attributes.get("busy_watts")
-    if idle is None or busy is None or np.isnan((idle + busy)[owners]).any() or window.end <= window.begin:
-        return float("nan")
-    per_unit = (busy - idle)[:, None] * _of_load(machine)
-    run = np.repeat(np.arange(schedule.n_run), np.diff(schedule.offset))
-    inside = np.maximum(np.minimum(schedule.end, window.end) - np.maximum(schedule.start, window.begin), 0)[run] / SECOND
-    rows = owners[schedule.owner]
-    joules = schedule.amount * per_unit[schedule.owner, schedule.resource] * inside
-    return float(idle[owners].sum()) + float(joules[rows].sum()) / window.length_s
-
-
-def _of_load(machine: Machine) -> FloatArray:
-    """(n_owner, n_resource) share of an owner's load that one unit of a resource is; 0 for resources that do not count."""
-    found = np.zeros(machine.capacity.shape)
-    loads = {Kind.NODE: ("cores", "nodes"), Kind.POOL: ("memory",), Kind.DEVICE: ("bandwidth", DEVICES)}
-    for kind, names in loads.items():
-        left = machine.kind == kind
-        for name in (name for name in names if name in machine.resources):
-            column = machine.resource(name)
-            here = left & (machine.capacity[:, column] > 0)
-            found[here, column] = 1.0 / machine.capacity[here, column]
-            left = left & ~here
-    return found

@@ -10,15 +10,15 @@ from dataclasses import dataclass
 import numpy as np
 
 from poolwise.errors import InputError
-from poolwise.interfaces import PerformanceModel
-from poolwise.model import Kind, Placement, Run, Snapshot, Workload
+from poolwise.model import Kind, Run, Snapshot, Workload
+from poolwise.performance.ideal import FixedAtStart
 from poolwise.performance.profiles import Profile, find_profile
 from poolwise.registry import register
 
 
 @register("models", "cpu_frequency")
 @dataclass(frozen=True)
-class CpuFrequency(PerformanceModel):
+class CpuFrequency(FixedAtStart):
     """Shared nodes of different frequency with memory of their own and a pool: slowdown (1 + P^m(r)) P^f - 1.
 
     A job asks for "cores" and "memory", and for a frequency by its attribute "frequency" (none: any will do); its attribute
@@ -31,14 +31,6 @@ class CpuFrequency(PerformanceModel):
     """
 
     profile: str = "kmeans"
-
-    def setup(self, run: Run, view: Snapshot) -> int:
-        """No time."""
-        return 0
-
-    def touches(self, placement: Placement, view: Snapshot) -> tuple[int, ...]:
-        """Nothing: fixed at the start."""
-        return ()
 
     def slowdown(self, run: Run, view: Snapshot) -> float:
         """Slowdown at the run's node and share of remote memory."""
@@ -66,7 +58,7 @@ class CpuFrequency(PerformanceModel):
 
 @register("models", "profiled_memory")
 @dataclass(frozen=True)
-class ProfiledMemory(PerformanceModel):
+class ProfiledMemory(FixedAtStart):
     """Racks of whole nodes with memory pools: a job slows down by its own curve P^m, instead of a drawn sensitivity.
 
     Parameters
@@ -76,14 +68,6 @@ class ProfiledMemory(PerformanceModel):
     """
 
     profile: str = "kmeans"
-
-    def setup(self, run: Run, view: Snapshot) -> int:
-        """No time."""
-        return 0
-
-    def touches(self, placement: Placement, view: Snapshot) -> tuple[int, ...]:
-        """Nothing: fixed at the start."""
-        return ()
 
     def slowdown(self, run: Run, view: Snapshot) -> float:
         """P^m at the share of the job's memory that lies outside its nodes."""

@@ -9,19 +9,23 @@ from poolwise.model import Placement, Run, Snapshot
 from poolwise.registry import register
 
 
-@register("models", "ideal")
-@dataclass(frozen=True)
-class Ideal(PerformanceModel):
-    """Every run takes exactly its duration, wherever it is."""
+class FixedAtStart(PerformanceModel):
+    """What models have in common whose slowdown no neighbour changes, and that need no time before work begins."""
 
     def setup(self, run: Run, view: Snapshot) -> int:
         """No time."""
         return 0
 
+    def touches(self, placement: Placement, view: Snapshot) -> tuple[int, ...]:
+        """Nothing."""
+        return ()
+
+
+@register("models", "ideal")
+@dataclass(frozen=True)
+class Ideal(FixedAtStart):
+    """Every run takes exactly its duration, wherever it is."""
+
     def slowdown(self, run: Run, view: Snapshot) -> float:
         """None."""
         return 0.0
-
-    def touches(self, placement: Placement, view: Snapshot) -> tuple[int, ...]:
-        """Nothing: fixed at the start."""
-        return ()

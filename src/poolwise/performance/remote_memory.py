@@ -16,8 +16,8 @@ import numpy as np
 from poolwise.arrays import FloatArray
 from poolwise.draws import uniform
 from poolwise.errors import InputError
-from poolwise.interfaces import PerformanceModel
 from poolwise.model import Placement, Run, Snapshot, Workload
+from poolwise.performance.ideal import FixedAtStart
 from poolwise.registry import register
 
 NEAR_NS, FAR_NS = 180, 280
@@ -125,7 +125,7 @@ def _curve(points: tuple[float, ...], u: float, curve: Curve) -> float:
 
 @register("models", "remote_memory")
 @dataclass(frozen=True)
-class RemoteMemory(PerformanceModel):
+class RemoteMemory(FixedAtStart):
     """Runs slow down in proportion to the share of their memory that is remote, fixed at the start.
 
     Parameters
@@ -163,14 +163,6 @@ class RemoteMemory(PerformanceModel):
             raise InputError(problem, field="latency", remedy="give the parts, or near_ns and far_ns")
         object.__setattr__(self, "near_ns", built[0])  # engines and copies read the sums, however they were given
         object.__setattr__(self, "far_ns", built[1])
-
-    def setup(self, run: Run, view: Snapshot) -> int:
-        """No time."""
-        return 0
-
-    def touches(self, placement: Placement, view: Snapshot) -> tuple[int, ...]:
-        """Nothing: latency does not depend on neighbours."""
-        return ()
 
     def slowdown(self, run: Run, view: Snapshot) -> float:
         """sld_factor * rm_ratio of the run at its placement."""

@@ -163,6 +163,30 @@ def table(ranked: Sequence[Standing]) -> Table:
     return Table("Machines and policies", header, rows, _CAPTION)
 
 
+def by_tables(result: StudyResult, ranked: Sequence[Standing]) -> Table | None:
+    """The best combination on each machine by every power table and price list of the study; None where there is one each."""
+    rows = []
+    for top in (next(one for one in ranked if one.machine == name) for name in _machines(ranked)):
+        found: dict[str, list[CellResult]] = {}
+        keys = {cell.key for cell in top.cells}
+        for cell in result.cells:
+            if cell.key in keys:
+                found.setdefault(_tables(cell), []).append(cell)
+        if len(found) < 2:
+            return None
+        for label, cells in found.items():
+            watts = _shown(mean_interval([cell.watts for cell in cells]))
+            rows.append(Row([top.label, label, watts, f"{cells[0].dollars:,.0f}"]))
+    caption = "The same runs, measured with each table: what is varied of watts and prices changes no schedule."
+    return Table("Watts and dollars by each table", ["", "tables", "W", "$"], rows, caption, text=True)
+
+
+def _tables(cell: CellResult) -> str:
+    """What a cell takes of power tables and price lists, as the study wrote it."""
+    chosen = [(path, value) for path, value in cell.parameters.items() if path.partition(".")[0] in ("power", "prices")]
+    return ", ".join(f"{path} {str(value).removeprefix(PREFIX)}" for path, value in chosen)
+
+
 def figures(ranked: Sequence[Standing]) -> list[Figure]:
     """What is stranded on each machine under its best policies, and slowdown against power of all combinations."""
     tops = {name: next(one for one in ranked if one.machine == name) for name in _machines(ranked)}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -57,13 +58,16 @@ def _with_resources(page: Page, result: StudyResult, sweep: Sweep) -> Page:
     if not ranked:
         return page
     first = str(next(iter(result.study.vary.get("machine", ("",))))).removeprefix(PREFIX)
+    tables = resources.by_tables(result, ranked)
+    columns = [name.replace("bounded_slowdown", "bounded_slowdown_local") for name in _COLUMNS]  # as in the answer
+    results = _results(sweep, None, columns)
     return replace(
         page,
         lead=resources.lead(ranked),
         because=resources.because(ranked),
         sections=resources.sections(ranked, first),
         figures=[*resources.figures(ranked), *(shown for shown in page.figures if shown.name != "degradation_bins")],
-        tables=[resources.table(ranked), *page.tables],
+        tables=[resources.table(ranked), *([] if tables is None else [tables]), results, *page.tables[1:]],
     )
 
 
@@ -135,8 +139,7 @@ _COLUMNS = (
 )  # fmt: skip
 
 
-def _results(sweep: Sweep, found: Answer | None) -> Table:
-    columns = [name for name in _COLUMNS if name in METRICS]
+def _results(sweep: Sweep, found: Answer | None, columns: Sequence[str] = _COLUMNS) -> Table:
     rows = []
     for at, label in enumerate(sweep.labels):
         for series in sweep.series:
@@ -152,7 +155,8 @@ def _results(sweep: Sweep, found: Answer | None) -> Table:
         f"{METRICS[n].description} ({_shown(METRICS[n].unit)})" if METRICS[n].unit else METRICS[n].description for n in columns
     ]
     header = [*(["pool per rack"] if sweep.x_name else []), "order", *units]
-    return Table("All results", header, rows, "Means over seeds. The recommended row is set in bold.")
+    caption = "Means over seeds." if found is None else "Means over seeds. The recommended row is set in bold."
+    return Table("All results", header, rows, caption)
 
 
 def _workload(result: StudyResult) -> Table:

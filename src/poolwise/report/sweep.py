@@ -22,7 +22,7 @@ class Sweep:
     x : values ascending, in base units (MiB for memory); (0.0,) where there is no x parameter
     labels : x as the study wrote it
     series : labels of the combinations of all other varied parameters, in the order of the study
-    cells : (series, position of x) -> one cell a seed
+    cells : (series, position of x) -> one cell a seed; of cells that share a run (only watts and dollars differ) the first
     """
 
     x_name: str
@@ -35,7 +35,10 @@ class Sweep:
     def of(cls, result: StudyResult) -> Sweep:
         """Choose the first varied parameter that is a size with two or more values as x; everything else names series."""
         varied: dict[str, list[object]] = {}
+        runs: dict[str, CellResult] = {}
         for cell in result.cells:
+            runs.setdefault(cell.key, cell)
+        for cell in runs.values():
             for name, value in cell.parameters.items():
                 values = varied.setdefault(name, [])
                 if value not in values:
@@ -45,7 +48,7 @@ class Sweep:
         labels = sorted(sizes, key=lambda label: sizes[label])
         cells: dict[tuple[str, int], list[CellResult]] = {}
         series: list[str] = []
-        for cell in result.cells:
+        for cell in runs.values():
             others = [str(v).removeprefix(PREFIX) for n, v in cell.parameters.items() if n != x_name and len(varied[n]) > 1]
             label = ", ".join(others) or "all"
             if label not in series:

@@ -150,7 +150,7 @@ def _links(
 ) -> Iterator[tuple[_Owner, tuple[Vertex, Vertex]]]:
     """Links of an entry with what they join: an owner's number, or "rack0", "machine" for a switch."""
     matched: list[tuple[str, Vertex, int]] = [
-        (o.name, k, o.rack) for k, o in enumerate(owners) if o.kind is not Kind.LINK and fnmatchcase(o.name, link.from_)
+        (o.name, k, o.rack) for k, o in enumerate(owners) if o.kind is not Kind.LINK and _matches(o.name, link.from_)
     ]
     matched += [(f"rack{r}", f"rack{r}", r) for r in range(racks) if fnmatchcase(f"rack{r}", link.from_)]
     if not matched:
@@ -160,6 +160,12 @@ def _links(
         if there != vertex:
             owner = _Owner(f"{link.name}:{name}", Kind.LINK, link.name, rack, capacity={"bandwidth": link.bandwidth})
             yield owner, (vertex, there)
+
+
+def _matches(name: str, pattern: str) -> bool:
+    """Whether the parts between dots match one by one: "rack*.server*" is no pattern of "rack0.server0.gpu0", a local GPU."""
+    parts, patterns = name.split("."), pattern.split(".")
+    return len(parts) == len(patterns) and all(fnmatchcase(*pair) for pair in zip(parts, patterns, strict=True))
 
 
 def _end(to: str, rack: int, owners: list[_Owner], document: Document, path: Place) -> Vertex:

@@ -27,6 +27,7 @@ from poolwise.policies.order.priorities import FCFS
 from poolwise.schedulers.list import ListScheduler
 from poolwise.schedulers.warm_up import WarmUp, warm_up_end
 from poolwise.studies.choice import Choice
+from poolwise.studies.costs import Costs
 from poolwise.studies.resources import resources_of
 from poolwise.studies.study_file import PerformanceSection, SchedulerSection
 from poolwise.traces import read, stretch
@@ -144,6 +145,7 @@ class Cell:
     machine, machine_content : the machine, and what its file says in base units
     trace, scheduler, performance, warm_up : see the study file
     sources : SHA-256 of the package's files, see `sources`
+    costs : where watts and dollars come from; no input of the simulation, so that cells which differ in it alone share one run
     """
 
     parameters: Mapping[str, Parameter]
@@ -155,6 +157,7 @@ class Cell:
     performance: PerformanceSection
     warm_up: int
     sources: str
+    costs: Costs = field(default_factory=Costs)
 
     @cached_property
     def inputs(self) -> Json:
@@ -244,17 +247,19 @@ def parts(section: SchedulerSection) -> tuple[Choice, Choice, Choice]:
 
 
 def scheduler_of(section: SchedulerSection, warm_up: int = 0) -> Scheduler:
-    """Configure the scheduler, with the warm-up before it. Raises InputError for unknown names and settings."""
+    """Configure the scheduler, with the warm-up before it: FCFS without backfilling, with its own placement.
+
+    A scheduler without an order, a backfill and a placement cannot do that: it warms up as it is. Raises InputError for
+    unknown names and settings.
+    """
     if section.kind != "list":
         check_parts(section)
         made = {part: choice.make(GROUPS[part]) for part, choice in _chosen(section).items()}
         whole = Choice(name=section.kind, **section.settings).make("schedulers")
         other: Scheduler = replace(whole, **made) if made else whole
-        if not warm_up:
-            return other
         known = getattr(other, "__dataclass_fields__", {})
-        if any(part not in known for part in GROUPS):
-            return WarmUp(other, warm_up)
+        if not warm_up or any(part not in known for part in GROUPS):
+            return other
         own: Any = other  # it places as list scheduling does
         return WarmUp(other, warm_up, _fcfs(own.placement))
     order, backfill, placement = parts(section)

@@ -18,6 +18,9 @@ from poolwise.studies import locate
 Table = dict[str, Any]
 _SYNTAX_LINE = re.compile(r"\s*\(at line (\d+), column (\d+)\)\Z")
 
+SET = "--set"
+"""Label of what the command line replaces."""
+
 
 class Origin(NamedTuple):
     """Where a value comes from that does not stand at its own place in the file: "--set", or a line of [vary]."""
@@ -157,6 +160,11 @@ class Document:
         """Build the error for an unknown name at a path."""
         file, line, _ = self.place(path)
         return UnknownNameError.of(what, name, known, file=file, line=line, field=self.dotted(path))
+
+    def beside(self, path: locate.Path, reference: str) -> Path:
+        """Path of a file that is named at `path`: beside what names it; of --set, first from where the command is given."""
+        file, _, label = self.place(path)
+        return Path(reference) if label == SET and Path(reference).is_file() else file.parent / reference
 
     def place(self, path: locate.Path) -> tuple[Path, int | None, str | None]:
         """File, line and label of the origin (None for the file itself) of the value at a path."""

@@ -2,27 +2,46 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Literal
 
 from poolwise.errors import InputError
+from poolwise.studies.costs import PowerSection, PriceSection
 from poolwise.studies.document import Document
+from poolwise.studies.fields import Section
 from poolwise.studies.machine_sections import MachineFile
 from poolwise.studies.study_file import SchedulerSection, StudyFile
 
-Kind = Literal["machine", "study", "scheduler"]
+Kind = Literal["machine", "study", "scheduler", "plan", "power", "prices"]
+FOLDERS: Mapping[Kind, str] = {
+    "machine": "machines",
+    "scheduler": "schedulers",
+    "study": "studies",
+    "plan": "plans",
+    "power": "power",
+    "prices": "prices",
+}
+"""Kind of file -> folder of the shipped ones."""
+_BY_KEYS: Mapping[Kind, type[Section]] = {  # the first kind that has one of a document's keys
+    "study": StudyFile,
+    "machine": MachineFile,
+    "power": PowerSection,
+    "prices": PriceSection,
+    "scheduler": SchedulerSection,
+}
 
 
 def kind_of(document: Document) -> Kind:
     """Say what a document looks like, by the keys that it has; raises InputError if like nothing that is known."""
     keys = document.tables.keys() - {"version", "title", "name"}
-    if StudyFile.model_fields.keys() & keys:
-        return "study"
-    if MachineFile.model_fields.keys() & keys:
-        return "machine"
-    if SchedulerSection.model_fields.keys() & keys:
-        return "scheduler"
+    if "plan" in keys:
+        return "plan"
+    for kind, section in _BY_KEYS.items():
+        if section.model_fields.keys() & keys:
+            return kind
     raise InputError(
-        "neither a machine, a study nor a scheduler",
+        "neither a machine, a study, a plan, a scheduler, a power table nor a price list",
         file=document.file,
-        remedy="a machine has [[node]] and [[rack]], a study has machine, [workload] and [scheduler], a scheduler has an order",
+        remedy="a machine has [[node]] and [[rack]], a study has machine, [workload] and [scheduler], a plan has [plan], "
+        "a scheduler has an order, a power table has [idle_watts], a price list [price]",
     )

@@ -60,7 +60,7 @@ class Link(Section):
     """Links from every owner that a pattern matches to its rack's switch, the machine's switch, or an owner."""
 
     name: Name
-    from_: str = Field(alias="from", description='pattern of owners ("rack*.thin*"), or of racks ("rack*")')
+    from_: str = Field(alias="from", description='pattern of owners ("rack*.thin*"), part by part, or of racks ("rack*")')
     to: str = Field(description='"rack" (the switch of the own rack), "machine" (the one switch above) or an owner')
     bandwidth: Bandwidth
     latency: Time = 0

@@ -7,9 +7,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from poolwise.api import SPARSE_SHARE
+from poolwise.schedulers.warm_up import WarmUp
+from poolwise.studies.cells import scheduler_of
 from poolwise.units import format_memory
 
 if TYPE_CHECKING:
+    from poolwise.studies import Study
     from poolwise.studies.results import CellResult, StudyResult
 
 
@@ -52,12 +55,18 @@ def description(result: StudyResult) -> list[tuple[str, str]]:
         ("machine", f"{first.machine.name}: {outcomes.n_nodes:,} nodes with {format_memory(outcomes.local_memory)} each"),
         *((f"varied: {path}", ", ".join(str(value) for value in values)) for path, values in study.vary.items()),
         ("runs", f"{len(study.cells)}, and {len(study.runs) - len(study.cells)} under FCFS without backfilling for fairness"),
-        ("warm-up", f"{_jobs(first.warm_up)} under FCFS without backfilling"),
+        ("warm-up", f"{_jobs(first.warm_up)} under FCFS without backfilling{_but(study)}"),
         ("measured", " or ".join(_jobs(count) for count in measured) + f" ({study.measure.population} population)"),
         ("seeds", ", ".join(str(seed) for seed in sorted({cell.seed for cell in study.cells}))),
         ("engine", ", ".join(sorted({cell.engine for cell in result.cells}))),
     ]
     return pairs
+
+
+def _but(study: Study) -> str:
+    """Which schedulers warm up otherwise."""
+    others = {cell.scheduler.kind for cell in study.cells if not isinstance(scheduler_of(cell.scheduler, 1), WarmUp)}
+    return f"; {', '.join(sorted(others))} as it is" if others else ""
 
 
 def _left_out(result: StudyResult) -> list[str]:

@@ -7,23 +7,31 @@ import platform
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal, Protocol, Self
+from typing import Annotated, Any, ClassVar, Literal, Protocol, Self
 
 import numpy as np
 import polars as pl
+from pydantic import Field
 
 from poolwise import __version__, catalog, registry
 from poolwise.errors import InputError
 from poolwise.files import write_whole
 from poolwise.studies.cells import Json, canonical, digest, sources
-from poolwise.studies.document import Document, Origin
-from poolwise.studies.fields import check_version
+from poolwise.studies.document import SET, Document, Origin
+from poolwise.studies.fields import Section, check_version
 from poolwise.studies.figure import Figure
 from poolwise.studies.store import text
 
 Status = Literal["decided", "undecided", "infeasible"]
 Tell = Callable[[str], None]
 """Takes a line about how far a plan is."""
+
+
+class PlanFile(Section):
+    """A plan that stands for itself; others are a study or a run with a [plan]."""
+
+    version: Annotated[Literal[1], Field(description="version of this format")]
+    title: str = ""
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,11 +67,22 @@ class Answer:
 
 
 class Question(Protocol):
-    """A kind of plan, read from its file. Register the class with `@register("plans", KIND)`."""
+    """A kind of plan, read from its file. Register the class with `@register("plans", KIND)`.
+
+    Attributes
+    ----------
+    file : what its files may say, for `poolwise schema`
+    """
+
+    file: ClassVar[type[Section]]
 
     @classmethod
     def read(cls, document: Document) -> Self:
         """Read what stands in a plan file; raises InputError naming file, line, field and remedy."""
+        ...
+
+    def count_jobs(self) -> int:
+        """Jobs of its first run; raises InputError, also for a trace that cannot be read."""
         ...
 
     def answer(self, out: Path, jobs: int | None, tell: Tell) -> Answer:
@@ -152,7 +171,7 @@ def load(path: str | Path, set: Mapping[str, Any] | None = None) -> Plan:
     document = Document.read(find(path))
     check_version(document)
     for key, value in (set or {}).items():
-        document.set(key, value, Origin("--set"))
+        document.set(key, value, Origin(SET))
     tables = canonical(document.tables)
     section = document.tables.get("plan")
     if not isinstance(section, dict):

@@ -9,12 +9,15 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from poolwise.metrics.resource_use import ResourceUse, mean_watts, price, resource_use
+from poolwise.metrics.power import load_of, mean_watts, price
+from poolwise.metrics.resource_use import ResourceUse, resource_use
 from poolwise.metrics.window import Window
 from poolwise.model import Schedule
+from poolwise.studies import costs
 from poolwise.studies.distributions import varied
 
 if TYPE_CHECKING:
+    from poolwise.studies.cells import Cell
     from poolwise.studies.results import CellResult, StudyResult
 
 Json = dict[str, Any]
@@ -27,8 +30,8 @@ class Resources:
     Attributes
     ----------
     use : resource -> its use
-    watts : mean power, NaN where the machine does not say
-    dollars : purchase price, NaN where the machine does not say
+    watts : mean power, NaN where nothing says
+    dollars : purchase price, NaN where nothing says
     """
 
     use: Mapping[str, ResourceUse]
@@ -42,7 +45,21 @@ def resources_of(schedule: Schedule, window: Window) -> Json:
     if "nodes" in machine.resources:
         return {}
     rows = [[use.resource, use.installed, use.used, use.stranded] for use in resource_use(schedule, window)]
-    return {"use": rows, "watts": _known(mean_watts(schedule, window)), "dollars": _known(price(machine))}
+    load = load_of(schedule, window)
+    things = {name: [_known(value) for value in values] for name, values in costs.things(machine, load).items()}
+    return {"use": rows, "watts": _known(mean_watts(machine, load)), "dollars": _known(price(machine)), "things": things}
+
+
+def watts_and_dollars(facts: Json, cell: Cell) -> tuple[float, float]:
+    """Mean power and purchase price of a run, by the tables of a cell or else by its machine; NaN where nothing says."""
+    kept: Json = facts.get("resources", {})
+    watts, dollars = (math.nan if kept.get(name) is None else float(kept[name]) for name in ("watts", "dollars"))
+    measured = {name: [math.nan if v is None else v for v in values] for name, values in kept.get("things", {}).items()}
+    if cell.costs.power is not None:
+        watts = costs.watts(cell.costs.power, measured)
+    if cell.costs.prices is not None:
+        dollars = costs.dollars(cell.costs.prices, cell.machine)
+    return watts, dollars
 
 
 def resources(result: StudyResult, cell: CellResult) -> Resources | None:
@@ -50,8 +67,7 @@ def resources(result: StudyResult, cell: CellResult) -> Resources | None:
     kept: Json = result.facts[cell.key].get("resources", {})
     if not kept.get("use"):
         return None
-    watts, dollars = (math.nan if kept[name] is None else float(kept[name]) for name in ("watts", "dollars"))
-    return Resources({row[0]: ResourceUse(*row) for row in kept["use"]}, watts, dollars)
+    return Resources({row[0]: ResourceUse(*row) for row in kept["use"]}, cell.watts, cell.dollars)
 
 
 def resource_frame(result: StudyResult) -> pl.DataFrame | None:

@@ -21,7 +21,7 @@ from poolwise.metrics import METRICS, Outcomes, Window, common_population, paper
 from poolwise.studies.cells import Cell, Json, Parameter, canonical
 from poolwise.studies.distributions import distributions, memory_over_time, varied
 from poolwise.studies.notes import description, notes
-from poolwise.studies.resources import resource_frame
+from poolwise.studies.resources import resource_frame, watts_and_dollars
 from poolwise.studies.store import Store, text
 from poolwise.studies.study import Study
 from poolwise.units import SECOND
@@ -42,6 +42,7 @@ class CellResult:
     rejected : reason -> jobs that can never run on this machine
     waiting : jobs that never started
     engine : which engine ran it
+    watts, dollars : mean power and purchase price of the machine, NaN where nothing says
     """
 
     parameters: Mapping[str, Parameter]
@@ -54,6 +55,8 @@ class CellResult:
     rejected: Mapping[str, int]
     waiting: int
     engine: str
+    watts: float
+    dollars: float
 
 
 @dataclass(frozen=True, eq=False)
@@ -192,14 +195,15 @@ def measure(study: Study, store: Store) -> StudyResult:
     """Measure all cells of a study that has run; raises InputError if a cell is missing."""
     runs = _Runs(study, store)
     facts = {cell.key: store.facts(cell) or {} for cell in study.runs}
-    cells = tuple(_measured(study, cell, runs, facts[cell.key]) for cell in study.cells)
+    metrics = {cell.key: _measured(study, cell, runs) for cell in {cell.key: cell for cell in study.cells}.values()}
+    cells = tuple(_told(cell, metrics[cell.key], facts[cell.key]) for cell in study.cells)
     return StudyResult(study, store.folder, cells, facts, runs)
 
 
-def _measured(study: Study, cell: Cell, runs: _Runs, facts: Json) -> CellResult:
+def _measured(study: Study, cell: Cell, runs: _Runs) -> Mapping[str, float]:
     outcomes = runs.outcomes(cell)
     there = study.memory_baseline(cell)
-    metrics = summarise(
+    return summarise(
         outcomes,
         warm_up=cell.warm_up,
         population=runs.population(cell),
@@ -209,5 +213,9 @@ def _measured(study: Study, cell: Cell, runs: _Runs, facts: Json) -> CellResult:
         tau_s=study.measure.tau / SECOND,
         dollars_per_gb=study.measure.dollars_per_gb,
     )
+
+
+def _told(cell: Cell, metrics: Mapping[str, float], facts: Json) -> CellResult:
     counts = {name: facts[name] for name in ("jobs", "excluded", "repaired", "rejected", "waiting", "engine")}
-    return CellResult(cell.parameters, cell.seed, cell.key, metrics, **counts)
+    watts, dollars = watts_and_dollars(facts, cell)
+    return CellResult(cell.parameters, cell.seed, cell.key, metrics, **counts, watts=watts, dollars=dollars)

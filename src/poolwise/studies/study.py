@@ -27,12 +27,13 @@ from poolwise.studies.cells import (
     sources,
 )
 from poolwise.studies.choice import Choice
-from poolwise.studies.document import Document, Origin
+from poolwise.studies.costs import Costs
+from poolwise.studies.document import SET, Document, Origin
 from poolwise.studies.fields import check_version
 from poolwise.studies.study_file import CATALOG, MeasureSection, PerformanceSection, SchedulerSection, StudyFile
 from poolwise.traces.generators import configure
 
-FILES: Mapping[str, str] = {"machine": "machines", "scheduler": "schedulers"}
+FILES: Mapping[str, str] = {"machine": "machines", "scheduler": "schedulers", "power": "power", "prices": "prices"}
 """Section that may be a file of its own -> folder of the shipped ones."""
 
 
@@ -80,7 +81,10 @@ class Study:
     @cached_property
     def runs(self) -> tuple[Cell, ...]:
         """Everything that is simulated: the cells and those baselines that are not among them."""
-        return tuple({cell.key: cell for cell in (*self.cells, *self.baselines, *self.memory_baselines)}.values())
+        found: dict[str, Cell] = {}
+        for cell in (*self.cells, *self.baselines, *self.memory_baselines):
+            found.setdefault(cell.key, cell)  # of rows that share a run the first
+        return tuple(found.values())
 
     @cached_property
     def sha256(self) -> str:
@@ -112,17 +116,17 @@ def resolve(document: Document, set: Mapping[str, Any] | None = None) -> Study:
     base = study_file.check(document)
     vary = _vary(document)
     cells: list[Cell] = []
-    seen: dict[str, str] = {}
+    seen: dict[tuple[str, str], str] = {}
     resolver = _Resolver()
     resolver.names(base, document)  # a wrong name is wrong, even where what is varied replaces it
     for parameters, variant in _variants(document, vary):
         checked = study_file.check(variant)
         for seed in base.seeds.chosen():
             cell = resolver.cell(checked, variant, parameters, seed)
-            if cell.key in seen:
-                message = f"two cells are the same: {seen[cell.key]} and {cell.label}"
+            if (same := (cell.key, canonical(cell.costs.content()))) in seen:
+                message = f"two cells are the same: {seen[same]} and {cell.label}"
                 raise document.error(("vary",), message, "name each value once")
-            seen[cell.key] = cell.label
+            seen[same] = cell.label
             cells.append(cell)
     shown = {path: tuple(_written(value) for value in values) for path, values in vary.items()}
     machine = _memory_machine(document, base, {_cores(cell.machine) for cell in cells})
@@ -161,7 +165,7 @@ def _set(document: Document, key: str, value: Any) -> None:
     varied = _flat(vary) if isinstance(vary, dict) else {}
     if key.startswith("vary."):
         document.tables["vary"] = {**varied, key.removeprefix("vary."): value}
-        document.replaced[key] = Origin("--set")
+        document.replaced[key] = Origin(SET)
         return
     for path in varied:
         if key.startswith(f"{path}."):
@@ -169,7 +173,7 @@ def _set(document: Document, key: str, value: Any) -> None:
             raise InputError(message, field=key, remedy=f"set '{path}' or 'vary.{path}'")
     if key in varied:
         document.tables["vary"] = {path: values for path, values in varied.items() if path != key}
-    document.set(key, value, Origin("--set"))
+    document.set(key, value, Origin(SET))
     _open(document, key)
 
 
@@ -192,7 +196,8 @@ def _variants(document: Document, vary: Mapping[str, list[Any]]) -> Iterator[tup
         chosen = dict(zip(vary, values, strict=True))
         variant = document.copy()
         for path in inward:
-            variant.set(path, chosen[path], Origin("vary", document.place(("vary", path))[1]))
+            _, line, label = document.place(("vary", path))
+            variant.set(path, chosen[path], Origin(label or "vary", line))
             _open(variant, path)
         yield {path: _written(value) for path, value in chosen.items()}, variant
 
@@ -203,12 +208,12 @@ def _open(document: Document, *sections: str) -> None:
         reference = document.tables.get(section)
         if section in FILES and isinstance(reference, str):
             part = Document.read(_file_of(document, section, reference))
-            if section == "scheduler":
-                check_version(part)
-                document.tables[section] = {k: v for k, v in part.tables.items() if k not in ("version", "title")}
-            else:
+            if section == "machine":
                 document.tables[section] = part.tables
                 part.tables.setdefault("name", part.file.stem)
+            else:
+                check_version(part)
+                document.tables[section] = {k: v for k, v in part.tables.items() if k not in ("version", "title")}
             document.replaced.pop(section, None)
             document.parts[section] = part
 
@@ -218,7 +223,7 @@ def _file_of(document: Document, section: str, reference: str, place: tuple[str,
     if reference.startswith(CATALOG):
         with document.placing(*(place or (section,))):
             return catalog.find(FILES[section], reference.removeprefix(CATALOG))
-    file = document.file.parent / reference
+    file = document.beside(place or (section,), reference)
     if not file.is_file():
         remedy = f'give a {section} file, or "{CATALOG}NAME"'
         raise document.error(place or (section,), f"no such file: {reference}", remedy)
@@ -260,6 +265,8 @@ class _Resolver:
         if text not in self._machines:
             built = machine_of(machine, "machine", document, ("machine",))
             self._machines[text] = built
+        costs = Costs(file.power, file.prices)
+        costs.check(self._machines[text], document)
         return Cell(
             parameters,
             seed,
@@ -270,6 +277,7 @@ class _Resolver:
             performance,
             file.measure.warm_up,
             sources(),
+            costs,
         )
 
     def names(self, file: StudyFile, document: Document) -> tuple[SchedulerSection, PerformanceSection]:
@@ -284,7 +292,7 @@ class _Resolver:
     def _workload(self, file: StudyFile, document: Document, seed: int) -> Trace | Generated:
         workload = file.workload
         if workload.generator is None:
-            return self._trace(file, document)
+            return self._trace(file, document, seed)
         settings = {"seed": seed, **workload.settings}
         name = Choice(name=workload.generator).beside(document.file.parent).name
         with document.placing("workload", "generator"):
@@ -293,7 +301,8 @@ class _Resolver:
             configure(name, **settings)
         return Generated(name, canonical(settings), workload.first, workload.jobs)
 
-    def _trace(self, file: StudyFile, document: Document) -> Trace:
+    def _trace(self, file: StudyFile, document: Document, seed: int) -> Trace:
+        """The stretch that is read; a format with a seed gets the cell's unless the study gives one."""
         workload = file.workload
         assert workload.trace is not None  # the section takes one of trace and generator
         if workload.trace.startswith(CATALOG):
@@ -302,19 +311,21 @@ class _Resolver:
             except InputError as error:
                 raise document.error(("workload", "trace"), error.message, error.remedy) from None
         else:
-            path = document.file.parent / workload.trace
+            path = document.beside(("workload", "trace"), workload.trace)
         if not path.is_file():
-            raise document.error(("workload", "trace"), f"no such file: {workload.trace}", "give a path relative to the study")
+            remedy = "give a path relative to the study, or --set workload.trace=PATH"
+            raise document.error(("workload", "trace"), f"no such file: {workload.trace}", remedy)
         path = path.resolve()
         if path not in self._digests:
             self._digests[path] = digest(path.read_bytes())
+        known: Mapping[str, Any] = {}
         if workload.format != "auto":
             choice = Choice(name=workload.format, **workload.options)
             with document.placing("workload", "format"):
-                registry.find("formats", choice.name)
+                known = getattr(registry.find("formats", choice.name), "__dataclass_fields__", {})
             with document.placing("workload", "options"):
                 choice.make("formats")
-        options = canonical(workload.options)
+        options = canonical({"seed": seed, **workload.options} if "seed" in known else workload.options)
         return Trace(str(path), self._digests[path], workload.format, options, workload.first, workload.jobs)
 
 

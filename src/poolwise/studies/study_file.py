@@ -10,6 +10,7 @@ from pydantic_core import CoreSchema
 
 from poolwise.metrics.memory import DOLLARS_PER_GB
 from poolwise.studies.choice import Choice
+from poolwise.studies.costs import PowerSection, PriceSection
 from poolwise.studies.document import Document
 from poolwise.studies.fields import Count, Positive, Section, Time, check_version, validate
 from poolwise.units import SECOND
@@ -77,7 +78,10 @@ class PerformanceSection(Section):
 class MeasureSection(Section):
     """What is measured, and on which jobs."""
 
-    warm_up: Count = Field(default=500, description="first jobs, under FCFS without backfilling, not measured")
+    warm_up: Count = Field(
+        default=500,
+        description="first jobs, not measured; under FCFS without backfilling where the scheduler has order and backfill",
+    )
     population: Literal["common", "paper"] = Field(default="common", description="jobs that all runs finish, or the paper's")
     tau: Annotated[Time, Field(description="least runtime in bounded slowdown")] = 10 * SECOND
     baseline: bool = Field(default=True, description="run FCFS without backfilling too, for fairness")
@@ -108,8 +112,8 @@ class SeedsSection(Section):
         return tuple(range(self.count if self.count is not None else 1))
 
 
-class StudyFile(Section):
-    """A study: one run for each combination of what is varied and each seed."""
+class RunFile(Section):
+    """One run."""
 
     version: Annotated[Literal[1], Field(description="version of this format")]
     title: str = ""
@@ -118,6 +122,13 @@ class StudyFile(Section):
     scheduler: Annotated[SchedulerSection, _OrFile()] = SchedulerSection()
     performance: PerformanceSection = PerformanceSection()
     measure: MeasureSection = MeasureSection()
+    power: Annotated[PowerSection | None, _OrFile()] = Field(default=None, description="instead of watts in the machine file")
+    prices: Annotated[PriceSection | None, _OrFile()] = Field(default=None, description="instead of its prices")
+
+
+class StudyFile(RunFile):
+    """A study: one run for each combination of what is varied and each seed."""
+
     vary: dict[str, Any] = Field(default={}, description="dotted path -> values; every combination is run")
     seeds: SeedsSection = SeedsSection()
 

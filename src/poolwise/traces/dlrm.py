@@ -5,6 +5,7 @@ Source: Yang et al. 2025, "GPU-Disaggregated Serving for Deep Learning Recommend
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,6 +16,7 @@ from poolwise.errors import InputError
 from poolwise.model import Machine, Workload
 from poolwise.registry import register
 from poolwise.traces.demand import most_on_a_node, on_devices
+from poolwise.traces.dlrm_whole import whole
 from poolwise.traces.format import TraceFormat
 from poolwise.traces.memory import LARGEST
 from poolwise.traces.numbers import round_up, to_ns
@@ -52,8 +54,27 @@ class DLRM(TraceFormat):
     "cn" or "hn", which only nodes of their role have: so the roles are placed apart by any scheduler. What the machine has
     nothing of is left out and counted. Limits are not read. The number at the end of instance_sn is the id; role, app and
     max_per_node (instances of the application that a node may hold, -1 without limit; no scheduler here keeps it) are
-    attributes.
+    attributes; kind is the role, "cn" or "hn".
+
+    Parameters
+    ----------
+    every
+        Only one in so many instances, for a machine of that part of the size; the others are counted as excluded.
+    seed
+        Which: those whose number leaves the same remainder as the seed when divided by `every`. So there are `every` samples,
+        which share no instance.
+    whole
+        Instances as they would be if CPUs and GPUs were not apart: a GPU instance with a share of its application's CPU
+        instances, which are counted as excluded. They ask for no role and no RDMA. See `traces.dlrm_whole`.
+    most_cores
+        Cores of the largest whole instance; by default those of the largest CPU instance of the trace. CPU instances for which
+        that leaves no room stay by themselves.
     """
+
+    every: int = 1
+    seed: int = 0
+    whole: bool = False
+    most_cores: int = 192
 
     def recognises(self, path: Path) -> bool:
         """Whether the header names what instances of this trace have."""
@@ -67,15 +88,26 @@ class DLRM(TraceFormat):
             raise InputError(problem, field="machine", remedy='write allocation = "shared" in every [[node]]')
         source = columns_of_csv(path)
         require(source, _COLUMNS)
+        for name in ("every", "most_cores"):
+            if getattr(self, name) < 1:
+                raise InputError(f"{name} is {getattr(self, name)}", field=name, remedy="give 1 or more")
         ids = numbered(source, "instance_sn", "number the instances: instance_17")
         created, began, ended, known = _times(source)
-        keep, excluded = select({"runtime 0": ended <= began}, path, "give a trace with instances that ran")
-        amounts, left_out = _amounts(source, machine)
+        asked = _asked(source)
+        reasons = {"runtime 0": ended <= began}
+        if self.whole:
+            is_gpu = asked["hn"] > 0
+            asked = {name: asked[name] for name in ("cores", "gpu", "memory", "storage")}
+            asked, merged = whole(source.texts("app_name"), is_gpu, (ended - began) / SECOND, asked, self.most_cores)
+            reasons["a CPU instance, its work with the GPU instances of its application"] = merged
+        reasons[f"not in the sample of one in {self.every}"] = (ids - self.seed) % self.every != 0
+        keep, excluded = select(reasons, path, "give a trace with instances that ran, or another sample")
+        amounts, left_out = _there(asked, machine)
         repaired = {
             "requested time unknown, taken as the runtime": int(keep.sum()),
             "there before the trace, taken as submitted at its begin": int((keep & ~known[0]).sum()),
             "there after the trace, taken as ended with it": int((keep & ~known[1]).sum()),
-            **left_out,
+            **{reason: int((keep & asks).sum()) for reason, asks in left_out.items()},
         }
         return Workload.of(
             created[keep],
@@ -84,6 +116,7 @@ class DLRM(TraceFormat):
             requests={name: amount[keep] for name, amount in amounts.items()},
             attributes={
                 "role": source.texts("role")[keep],
+                "kind": np.char.lower(np.char.strip(source.texts("role")[keep])),
                 "app": source.texts("app_name")[keep],
                 "max_per_node": source.wholes("max_instance_per_node")[keep],
                 "wait_s": (began - created)[keep] / SECOND,
@@ -116,8 +149,8 @@ def _dusted(seconds: FloatArray) -> FloatArray:
     return np.where(np.abs(seconds - nearest) < 1e-6, nearest, seconds)
 
 
-def _amounts(source: Source, machine: Machine) -> tuple[dict[str, IntArray], dict[str, int]]:
-    """Resource -> (n_row,) amounts in base units, of those that the machine has; and reason -> rows that ask for others."""
+def _asked(source: Source) -> dict[str, IntArray]:
+    """Resource -> (n_row,) amounts in base units that instances asked for, a role among them."""
     role = np.char.strip(source.texts("role"))
     refuse(source, "role", ~np.isin(role, list(ROLES)), f"is no role, which are {', '.join(ROLES)}")
     asked = {resource: (role == name).astype(np.int64) for name, resource in ROLES.items()}
@@ -125,11 +158,14 @@ def _amounts(source: Source, machine: Machine) -> tuple[dict[str, IntArray], dic
         given = known_numbers(source, column)
         refuse(source, column, ~(given >= 0) | (given * unit > LARGEST), "is not an amount")
         asked[resource] = round_up(given * unit).astype(np.int64)
+    return asked
+
+
+def _there(asked: Mapping[str, IntArray], machine: Machine) -> tuple[dict[str, IntArray], dict[str, BoolArray]]:
+    """The amounts of what the machine has; reason -> (n_row,) who asks for others."""
     there = {name for name in asked if most_on_a_node(machine, name) or on_devices(machine, name)}
     left_out = {
-        f"{name} left out, since the machine has none": int((amount > 0).sum())
-        for name, amount in asked.items()
-        if name not in there
+        f"{name} left out, since the machine has none": amount > 0 for name, amount in asked.items() if name not in there
     }
     if not {"cores", "gpu"} & there:
         problem = f"the nodes of machine '{machine.name}' have neither cores nor gpu"

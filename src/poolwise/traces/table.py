@@ -16,7 +16,7 @@ from poolwise.files import check_writable, write_whole
 from poolwise.model import Machine, Workload
 from poolwise.registry import register
 from poolwise.traces.format import TraceFormat
-from poolwise.traces.table_checks import check_unique
+from poolwise.traces.table_checks import check_unique, require
 from poolwise.traces.table_columns import Source, columns_of_csv, columns_of_parquet, csv_text, is_parquet, parquet_bytes
 from poolwise.traces.text import beginning, write_text
 
@@ -95,17 +95,8 @@ class Table(TraceFormat):
 
 
 def _check_header(source: Source) -> None:
-    missing = [name for name in _TIMES if name not in source.names]
-    if "nodes" not in source.names and not any(name.startswith(_ASK) for name in source.names):
-        missing.append("nodes")
-    if missing:
-        raise InputError(
-            f"the table lacks {', '.join(missing)}; it has {', '.join(source.names)}",
-            file=source.path,
-            line=source.header_line,
-            field=missing[0],
-            remedy=f"a job table has the columns {', '.join(_TIMES)}, nodes, and what else jobs ask for",
-        )
+    asks = any(name.startswith(_ASK) for name in source.names)
+    require(source, _TIMES if asks else (*_TIMES, "nodes"))
     for request in _REQUESTS.values():
         if _ASK + request in source.names:
             own = next(name for name, r in _REQUESTS.items() if r == request)

@@ -29,6 +29,28 @@ class CompositionPolicy(PlacementPolicy, Protocol):
         return refused(job) or self.choose(view.need(job.index), view)
 
 
+class Composer(CompositionPolicy, Protocol):
+    """A composition policy that has one node for devices from anywhere, and then decides on the devices."""
+
+    def first(self, need: Need, view: Compositions) -> int:
+        """Node that the policy prefers, -1 where none has the cores."""
+        ...
+
+    def compose(self, need: Need, view: Compositions, first: int) -> tuple[int, tuple[int, ...]] | None:
+        """(node, devices) for a workload that needs devices, None where there are none."""
+        ...
+
+    def choose(self, need: Need, view: Compositions) -> Placement | Refusal:
+        """Find a node, and devices if the workload needs them."""
+        node = self.first(need, view)
+        if node < 0:
+            return no_cores(need, view)
+        if not need.nvme:
+            return view.place(need, node)
+        found = self.compose(need, view, node)
+        return no_devices(need) if found is None else view.place(need, *found)
+
+
 def refused(job: Job) -> Refusal | None:
     """Refusal of a job that no composition policy can ever place."""
     if job.tasks > 1:

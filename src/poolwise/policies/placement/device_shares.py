@@ -1,16 +1,17 @@
-"""Tasks on shared nodes with shares of devices: of the own node, or of any."""
+"""Tasks on shared nodes with shares of devices: of the own node or a pool, or of any node."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 
 from poolwise.arrays import BoolArray, FloatArray, IntArray
 from poolwise.errors import InputError
 from poolwise.interfaces import PlacementPolicy
-from poolwise.model import Job, Placement, Refusal, Snapshot
+from poolwise.model import Job, Machine, Placement, Refusal, Snapshot, Workload
 from poolwise.policies.placement.share_layout import ShareLayout, share_layout
 from poolwise.registry import register
 
@@ -33,7 +34,8 @@ class DeviceShares(PlacementPolicy):
     ----------
     pooled
         A task whose node has the rest but not the devices takes them from anywhere, those of the most plentiful types first;
-        devices of the own node are preferred. Otherwise one node must have everything.
+        devices of the own node are preferred. Otherwise devices inside a node serve that node alone, and those in none (of a
+        rack, of the machine) serve all.
     resource
         What devices are shared in.
     shared
@@ -47,6 +49,7 @@ class DeviceShares(PlacementPolicy):
     def place(self, job: Job, snapshot: Snapshot) -> Placement | Refusal:
         """Place each task in turn. Raises InputError for a machine without shared nodes, and for what it has nowhere."""
         layout = share_layout(snapshot.machine, self.resource)
+        self._check_known(job, layout)
         need = self._need(job, layout)
         free = snapshot.free[np.ix_(layout.nodes, layout.columns)]
         left = snapshot.free[layout.devices, layout.share] if len(layout.devices) else np.zeros(0, dtype=np.int64)
@@ -61,7 +64,7 @@ class DeviceShares(PlacementPolicy):
             rows += _rows(task, node, devices, need, layout)
         return Placement.of(rows)
 
-    def _need(self, job: Job, layout: ShareLayout) -> _Need:
+    def _check_known(self, job: Job, layout: ShareLayout) -> None:
         for name in job.workload.requests:
             if name not in (*layout.names, self.resource) and job.request(name):
                 raise InputError(
@@ -69,6 +72,34 @@ class DeviceShares(PlacementPolicy):
                     field=name,
                     remedy=f"there is: {', '.join([*layout.names, self.resource])}",
                 )
+
+    def screen(self, jobs: IntArray, free: IntArray, snapshot: Snapshot) -> BoolArray:
+        """(k,) False where no node has what one task asks for and reaches its devices."""
+        n = max(len(jobs), len(free)) if len(jobs) else 0
+        layout, rows = share_layout(snapshot.machine, self.resource), np.broadcast_to(jobs, (n,))
+        needs = _needs(self, snapshot.workload, snapshot.machine)
+        found = np.zeros(n, dtype=np.bool_)
+        for shape in np.unique(needs.shape[rows]).tolist():
+            mine = np.flatnonzero(needs.shape[rows] == shape)
+            states = free[mine] if len(free) > 1 else free
+            able = self._reaching(needs.shapes[shape], layout, states)
+            for column, k in enumerate(layout.columns.tolist()):
+                able = able & (states[:, layout.nodes, k] >= needs.node[rows[mine], column, None])
+            found[mine] = able.any(axis=1)
+        return found
+
+    def _reaching(self, shape: tuple[int, int, str], layout: ShareLayout, free: IntArray) -> BoolArray:
+        """(s, n_node) whether a node reaches the devices of one task, in (s, n_owner, n_resource) states."""
+        count, each, spec = shape
+        if not count:
+            return np.ones((len(free), len(layout.nodes)), dtype=np.bool_)
+        fit = (free[:, layout.devices, layout.share] >= each) & layout.accepted(spec)
+        reached = fit if self.pooled else fit & (layout.home < 0)
+        inside = np.stack([layout.on_nodes(one) for one in fit])
+        able: BoolArray = (inside >= count) | (reached.sum(axis=1) >= count)[:, None]
+        return able
+
+    def _need(self, job: Job, layout: ShareLayout) -> _Need:
         attributes = job.workload.attributes
         total = job.request(self.resource) if self.resource not in layout.names else 0
         count = int(attributes["gpus"][job.index]) if "gpus" in attributes and total else 0
@@ -93,13 +124,19 @@ class DeviceShares(PlacementPolicy):
         if inside.any():
             node = _least(over + idle, inside)
             return node, _fullest(fit & (layout.home == node), need.count, left, layout)
-        found = int(fit.sum()) if self.pooled else int(layout.on_nodes(fit)[room].max(initial=0))
-        if not self.pooled or found < need.count:
-            kind = f" of type {need.spec}" if need.spec else ""
-            where = "anywhere" if self.pooled else "on a node with room for the rest"
-            return Refusal(f"too few devices{kind} with {need.each} {self.resource} {where}", "devices", need.count, found)
+        reached = fit if self.pooled else fit & (layout.home < 0)
+        if int(reached.sum()) < need.count:
+            return self._too_few(need, layout, fit, reached, room)
         node = _least(over + _AVOID * idle, room)
-        return node, _fullest(fit, need.count, left, layout)
+        return node, _fullest(reached, need.count, left, layout)
+
+    def _too_few(self, need: _Need, layout: ShareLayout, fit: BoolArray, reached: BoolArray, room: BoolArray) -> Refusal:
+        kind = f" of type {need.spec}" if need.spec else ""
+        where, most = "anywhere", int(reached.sum())
+        if not self.pooled:
+            where = "on a node with room for the rest" + (", or in a pool" if (layout.home < 0).any() else "")
+            most = max(most, int(layout.on_nodes(fit)[room].max(initial=0)))
+        return Refusal(f"too few devices{kind} with {need.each} {self.resource} {where}", "devices", need.count, most)
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -111,6 +148,29 @@ class _Need:
     each: int
     accepted: BoolArray
     spec: str
+
+
+@dataclass(frozen=True, eq=False)
+class _Needs:
+    """What all jobs of a workload need.
+
+    Attributes
+    ----------
+    node : (n_job, n_resource) of its node
+    shape : (n_job,) which of the `shapes`, (devices, share of each, accepted types), it asks for
+    """
+
+    node: IntArray
+    shape: IntArray
+    shapes: list[tuple[int, int, str]]
+
+
+@lru_cache(maxsize=8)  # a workload and a machine are compared by identity
+def _needs(policy: DeviceShares, workload: Workload, machine: Machine) -> _Needs:
+    layout, shapes = share_layout(machine, policy.resource), dict[tuple[int, int, str], int]()
+    needs = [policy._need(workload.job(row), layout) for row in range(len(workload))]
+    shape = [shapes.setdefault((need.count, need.each, need.spec), len(shapes)) for need in needs]
+    return _Needs(np.array([need.node for need in needs]), np.array(shape, dtype=np.int64), list(shapes))
 
 
 def _least(score: FloatArray, able: BoolArray) -> int:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from poolwise.model import Placement, Refusal
-from poolwise.policies.placement.composition import CompositionPolicy, no_cores, no_devices
+from poolwise.policies.placement.composition import Composer
 from poolwise.policies.placement.compositions import Compositions
 from poolwise.policies.placement.need import Need
 from poolwise.registry import register
@@ -13,7 +12,7 @@ from poolwise.registry import register
 
 @register("placements", "nvme_first_fit")
 @dataclass(frozen=True)
-class NvmeFirstFit(CompositionPolicy):
+class NvmeFirstFit(Composer):
     """The first free device with room on the first node with cores; never several devices, never one in use.
 
     It knows no performance model and expects base times. Source: Call et al., section IV-C.
@@ -26,18 +25,17 @@ class NvmeFirstFit(CompositionPolicy):
 
     share: bool = False
 
-    def choose(self, need: Need, view: Compositions) -> Placement | Refusal:
-        """Find the first device and node."""
-        node = view.first_node(need.cores)
-        if node < 0:
-            return no_cores(need, view)
-        if not need.nvme:
-            return view.place(need, node)
-        found = [*self._shared(need, view), *self._free(need, view, node)]
+    def first(self, need: Need, view: Compositions) -> int:
+        """Return the first node with cores."""
+        return view.first_node(need.cores)
+
+    def compose(self, need: Need, view: Compositions, first: int) -> tuple[int, tuple[int, ...]] | None:
+        """Find the first device and its node."""
+        found = [*self._shared(need, view), *self._free(need, view, first)]
         if not found:
-            return no_devices(need)
+            return None
         device, node = min(found)
-        return view.place(need, node, (device,))
+        return node, (device,)
 
     def _free(self, need: Need, view: Compositions, first: int) -> list[tuple[int, int]]:
         """(device, node) first in each place."""

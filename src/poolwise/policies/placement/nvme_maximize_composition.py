@@ -7,8 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from poolwise.model import Placement, Refusal
-from poolwise.policies.placement.composition import CompositionPolicy, no_cores, no_devices, open_to
+from poolwise.policies.placement.composition import Composer, open_to
 from poolwise.policies.placement.compositions import Candidate, Compositions, Pick
 from poolwise.policies.placement.need import Need
 from poolwise.registry import register
@@ -16,7 +15,7 @@ from poolwise.registry import register
 
 @register("placements", "nvme_maximize_composition")
 @dataclass(frozen=True)
-class NvmeMaximizeComposition(CompositionPolicy):
+class NvmeMaximizeComposition(Composer):
     """Join the composition that outlives the workload longest; without one compose devices while that shortens its time.
 
     Candidates are the compositions in use where the workload meets its deadline and no resident is made to miss its own,
@@ -39,27 +38,24 @@ class NvmeMaximizeComposition(CompositionPolicy):
     smallest_k_meeting_deadline: bool = False
     late_shares: bool = True
 
-    def choose(self, need: Need, view: Compositions) -> Placement | Refusal:
-        """Find a composition in use, or free devices and the first node with cores."""
-        node = view.first_node(need.cores)
-        if node < 0:
-            return no_cores(need, view)
-        if not need.nvme:
-            return view.place(need, node)
+    def first(self, need: Need, view: Compositions) -> int:
+        """Return the first node with cores."""
+        return view.first_node(need.cores)
+
+    def compose(self, need: Need, view: Compositions, first: int) -> tuple[int, tuple[int, ...]] | None:
+        """Find a composition in use, or free devices."""
         candidates = open_to(need, view, self.late_shares)
         pick = view.first_by_end(candidates, lambda c, end: (c.time - (end - view.now), _fitness(c, need, view)))
+        joined = None if pick is None else (pick.composition.node, pick.composition.devices)
         if pick is not None and not self._extends_too_far(pick, view):
-            return view.place(need, pick.composition.node, pick.composition.devices)
-        new = self._compose(need, view, node)
-        if new is not None:
-            return view.place(need, *new)
-        return no_devices(need) if pick is None else view.place(need, pick.composition.node, pick.composition.devices)
+            return joined
+        return self._new(need, view, first) or joined
 
     def _extends_too_far(self, pick: Pick, view: Compositions) -> bool:
         time = pick.candidate.time
         return self.max_extension is not None and time - (pick.composition.end - view.now) > self.max_extension * time
 
-    def _compose(self, need: Need, view: Compositions, first: int) -> tuple[int, tuple[int, ...]] | None:
+    def _new(self, need: Need, view: Compositions, first: int) -> tuple[int, tuple[int, ...]] | None:
         """(node, devices) of the place that serves best: deadline met, then least time, then fewest devices, lowest place."""
         best: tuple[tuple[bool, int, int, int], int, tuple[int, ...]] | None = None
         for place, home in enumerate(view.layout.home):

@@ -8,8 +8,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from poolwise.model import Placement, Refusal
-from poolwise.policies.placement.composition import CompositionPolicy, no_cores, no_devices, open_to
+from poolwise.policies.placement.composition import Composer, open_to
 from poolwise.policies.placement.compositions import Candidate, Compositions
 from poolwise.policies.placement.need import Need
 from poolwise.registry import register
@@ -17,7 +16,7 @@ from poolwise.registry import register
 
 @register("placements", "nvme_minimize_fragmentation")
 @dataclass(frozen=True)
-class NvmeMinimizeFragmentation(CompositionPolicy):
+class NvmeMinimizeFragmentation(Composer):
     """Join the composition of least alpha; without one take the fewest devices that cover the need on the emptiest node.
 
     With ratio = 0 for what the workload does not need, else need / max(free, need):
@@ -34,19 +33,15 @@ class NvmeMinimizeFragmentation(CompositionPolicy):
     alpha_as_printed: bool = False
     late_shares: bool = True
 
-    def choose(self, need: Need, view: Compositions) -> Placement | Refusal:
-        """Find a composition in use, or free devices and the emptiest node."""
-        emptiest = view.emptiest_node(need.cores)
-        if emptiest < 0:
-            return no_cores(need, view)
-        if not need.nvme:
-            return view.place(need, emptiest)
+    def first(self, need: Need, view: Compositions) -> int:
+        """Return the emptiest node."""
+        return view.emptiest_node(need.cores)
+
+    def compose(self, need: Need, view: Compositions, first: int) -> tuple[int, tuple[int, ...]] | None:
+        """Find a composition in use, or free devices."""
         candidates = open_to(need, view, self.late_shares)
         pick = view.first_by_device(candidates, lambda c: self._alpha(c, need))
-        if pick is not None:
-            return view.place(need, pick.composition.node, pick.composition.devices)
-        new = self._compose(need, view, emptiest)
-        return no_devices(need) if new is None else view.place(need, *new)
+        return self._new(need, view, first) if pick is None else (pick.composition.node, pick.composition.devices)
 
     def _alpha(self, candidate: Candidate, need: Need) -> float:
         key = candidate.key
@@ -57,7 +52,7 @@ class NvmeMinimizeFragmentation(CompositionPolicy):
         used = (_ratio(need.bandwidth, key.bandwidth) + _ratio(need.storage, key.storage)) / 2
         return (1 - used) / (need.cores / key.cores) if need.cores else math.inf
 
-    def _compose(self, need: Need, view: Compositions, emptiest: int) -> tuple[int, tuple[int, ...]] | None:
+    def _new(self, need: Need, view: Compositions, emptiest: int) -> tuple[int, tuple[int, ...]] | None:
         """(node, devices) of the place that needs fewest devices, then has the emptiest node, then is lowest."""
         best: tuple[tuple[int, float, int], int, tuple[int, ...]] | None = None
         for place, home in enumerate(view.layout.home):

@@ -5,7 +5,6 @@ Source: Amaral et al., DRMaestro, Algorithms 1 and 2; specs of the flow placemen
 
 from __future__ import annotations
 
-import math
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -29,6 +28,7 @@ from poolwise.schedulers.flow.layout import Layout, Shapes
 from poolwise.schedulers.flow.node_phase import NODES
 from poolwise.schedulers.flow.phases import solve_gangs, starts
 from poolwise.schedulers.flow.round import Options, Round
+from poolwise.schedulers.rounds import Rounds
 from poolwise.units import SECOND
 
 if TYPE_CHECKING:
@@ -122,8 +122,9 @@ class FlowDispatcher(Dispatcher):
         """Make a round where it is time to."""
         if not len(queue):
             return Plan()
-        wake = self._wake(snapshot.now)
-        if wake is not None and snapshot.now % self._period() and not (changes.ended or changes.capacity):
+        rounds = Rounds(self.scheduler.every_s)
+        wake = rounds.after(snapshot.now)
+        if not (rounds.due(snapshot.now) or changes.ended or changes.capacity):
             return Plan((), wake)
         begun, solver = time.process_time(), self.clock.solver_s
         decisions = self._round(queue, snapshot)
@@ -135,13 +136,6 @@ class FlowDispatcher(Dispatcher):
     def _possible(self) -> BoolArray:
         """(n_class,) classes of jobs that the idle machine can hold."""
         return np.array([not why for why in self.idle.why_not], dtype=np.bool_)
-
-    def _period(self) -> int:
-        return max(1, math.ceil(self.scheduler.every_s * SECOND))
-
-    def _wake(self, now: int) -> int | None:
-        """Next multiple of the interval: known from the clock alone, so a fresh dispatcher decides alike."""
-        return None if self.scheduler.every_s <= 0 else (now // self._period() + 1) * self._period()
 
     def _round(self, queue: Queue, snapshot: Snapshot) -> list[Decision]:
         """Reject what can never run, start what the phases place, say why the others that were let in wait."""

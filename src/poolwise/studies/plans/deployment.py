@@ -10,7 +10,7 @@ import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Self
+from typing import ClassVar, Self
 
 import numpy as np
 
@@ -21,8 +21,8 @@ from poolwise.optimize.front import Element, search_front
 from poolwise.policies.placement.unit_policy import UnitPolicy
 from poolwise.studies.cells import Json, digest
 from poolwise.studies.document import Document
-from poolwise.studies.fields import validate
-from poolwise.studies.plan import Answer, Tell
+from poolwise.studies.fields import Section, validate
+from poolwise.studies.plan import Answer, PlanFile, Tell
 from poolwise.studies.plans.deployment_answer import ASKED, answer_of
 from poolwise.studies.plans.deployment_file import OBJECTIVES, DeploymentSection, counts_of
 from poolwise.studies.plans.deployment_trials import Bench, Tables, Trial
@@ -33,6 +33,12 @@ from poolwise.traces.vinesim.affinity import columns
 
 RUNGS = 3
 """Of the halving: a ninth of the jobs, a third, all of them."""
+
+
+class DeploymentFile(PlanFile):
+    """Which processing units to buy."""
+
+    plan: DeploymentSection
 
 
 @registry.register("plans", "deployment")
@@ -46,6 +52,8 @@ class Deployment:
     elements : places of the candidates in the grid of counts and policies
     left_out : reason -> candidates that were not considered
     """
+
+    file: ClassVar[type[Section]] = DeploymentFile
 
     bench: Bench
     elements: tuple[Element, ...]
@@ -66,6 +74,10 @@ class Deployment:
             reasons = "; ".join(f"{count:,}: {reason}" for reason, count in left_out.items())
             raise document.error(("plan", "unit"), f"no candidate is left ({reasons})", "widen the counts or the budget")
         return cls(bench, elements, left_out)
+
+    def count_jobs(self) -> int:
+        """Jobs of the trace, or that the first seed draws."""
+        return int(self.bench.tasks(0).first_of_job.sum())
 
     def answer(self, out: Path, jobs: int | None, tell: Tell) -> Answer:
         """Simulate all candidates, or search a large set of them, and choose."""
@@ -106,7 +118,7 @@ class _Search:
         return np.array([[np.mean([run[name] for run in runs]) for name in OBJECTIVES] for runs in each]).reshape(-1, 3)
 
     def _jobs(self) -> int:
-        return int(self._plan.bench.tasks(0).first_of_job.sum())
+        return self._plan.count_jobs()
 
 
 def _tables(section: DeploymentSection, document: Document) -> Tables:
@@ -115,7 +127,7 @@ def _tables(section: DeploymentSection, document: Document) -> Tables:
     files: dict[str, Path] = {}
     for name, reference in paths.items():
         if reference is not None:
-            files[name] = document.file.parent / reference
+            files[name] = document.beside(("plan", name), reference)
             if not files[name].is_file():
                 raise document.error(("plan", name), f"no such file: {reference}", "give a path relative to the plan")
     types = vinesim.Types.read(files["types"]) if "types" in files else vinesim.Types()

@@ -9,17 +9,18 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Self
+from typing import ClassVar, Self
 
 from poolwise import catalog, registry
 from poolwise.errors import InputError
+from poolwise.metrics.latency import parents
 from poolwise.model import Machine
 from poolwise.policies.placement.unit_policy import UnitPolicy
 from poolwise.studies.cells import digest
 from poolwise.studies.choice import Choice
 from poolwise.studies.document import Document
-from poolwise.studies.fields import validate
-from poolwise.studies.plan import Answer, Tell
+from poolwise.studies.fields import Section, validate
+from poolwise.studies.plan import Answer, PlanFile, Tell
 from poolwise.studies.plans.dispatch_answer import answer_of
 from poolwise.studies.plans.dispatch_file import DispatchSection
 from poolwise.studies.plans.dispatch_trials import Bench, Trial
@@ -38,10 +39,18 @@ FOLDERS = {
 """Key of a plan that names a file -> folder of the shipped ones."""
 
 
+class DispatchFile(PlanFile):
+    """Which order and placement to run on given units."""
+
+    plan: DispatchSection
+
+
 @registry.register("plans", "dispatch")
 @dataclass(frozen=True, eq=False)
 class DispatchPlan:
     """Which queue order and placement to run on given units: the least latency of those that keep their deadlines."""
+
+    file: ClassVar[type[Section]] = DispatchFile
 
     bench: Bench
 
@@ -59,6 +68,10 @@ class DispatchPlan:
         sha256 = {f"{key} {file.name}": digest(file.read_bytes()) for key, file in files.items()}
         read: dict[str, Path] = {key: files[key] for key in ("trace", "types") if key in files}
         return cls(Bench(section, _machine(section, files, types), types, read, sha256))
+
+    def count_jobs(self) -> int:
+        """Jobs of the trace or the streams."""
+        return parents(self.bench.workload(0))[1]
 
     def answer(self, out: Path, jobs: int | None, tell: Tell) -> Answer:
         """Simulate every order with every placement, and choose."""
@@ -81,7 +94,7 @@ def _files(section: DispatchSection, document: Document) -> dict[str, Path]:
             continue
         with document.placing("plan", key):
             shipped = reference.startswith(catalog.PREFIX)
-            found[key] = catalog.resolve(kind, reference) if shipped else document.file.parent / reference
+            found[key] = catalog.resolve(kind, reference) if shipped else document.beside(("plan", key), reference)
         if not found[key].is_file():
             raise document.error(("plan", key), f"no such file: {reference}", "give a path relative to the plan")
     return found

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, Self
+from typing import ClassVar, Literal, Self
 
 from pydantic import Field
 
 from poolwise import registry
 from poolwise.model import Kind
-from poolwise.studies.cells import Cell, Json, canonical, digest
+from poolwise.studies.cells import Cell, Json, canonical, digest, workload_of
 from poolwise.studies.document import Document
 from poolwise.studies.fields import Name, Section, validate
 from poolwise.studies.plan import Answer, Tell
@@ -23,6 +23,7 @@ from poolwise.studies.plans.packing_answer import answer_of
 from poolwise.studies.plans.packing_trial import pack
 from poolwise.studies.store import Store
 from poolwise.studies.study import resolve
+from poolwise.studies.study_file import StudyFile
 
 
 class PackingSection(Section):
@@ -36,6 +37,12 @@ class PackingSection(Section):
     )
 
 
+class PackingFile(StudyFile):
+    """A study whose jobs never end."""
+
+    plan: PackingSection
+
+
 @registry.register("plans", "packing")
 @dataclass(frozen=True, eq=False)
 class Packing:
@@ -47,6 +54,8 @@ class Packing:
     cells : machine, workload and scheduler of each combination and seed
     sha256 : of the trace
     """
+
+    file: ClassVar[type[Section]] = PackingFile
 
     section: PackingSection
     cells: tuple[Cell, ...]
@@ -66,6 +75,10 @@ class Packing:
             if section.resource not in shared:
                 raise document.unknown(("plan", "resource"), "resource of devices", section.resource, shared)
         return cls(section, cells)
+
+    def count_jobs(self) -> int:
+        """Jobs of the trace that packings draw from."""
+        return len(workload_of(self.cells[0]))
 
     def answer(self, out: Path, jobs: int | None, tell: Tell) -> Answer:
         """Pack each combination with each seed."""

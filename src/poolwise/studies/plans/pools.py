@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import Any, ClassVar, Literal, Self
 
 from pydantic import Field
 
 from poolwise import registry
 from poolwise.errors import InputError
 from poolwise.studies import study_file
+from poolwise.studies.cells import workload_of
 from poolwise.studies.document import Document
 from poolwise.studies.fields import Count, Section, validate
 from poolwise.studies.plan import Answer, Tell
@@ -37,6 +38,12 @@ class PoolsSection(Section):
     checks: Count = Field(default=2, description="candidates to run that were ruled out by assumption only")
 
 
+class PoolsFile(study_file.RunFile):
+    """A run on a machine whose sizes may be chosen."""
+
+    plan: PoolsSection
+
+
 @registry.register("plans", "pools")
 @dataclass(frozen=True, eq=False)
 class Pools:
@@ -48,6 +55,8 @@ class Pools:
     section : [plan]
     sizes, targets : resolved
     """
+
+    file: ClassVar[type[Section]] = PoolsFile
 
     document: Document
     section: PoolsSection
@@ -74,6 +83,11 @@ class Pools:
         question = cls(study, section, sizes, targets)
         question._check()
         return question
+
+    def count_jobs(self) -> int:
+        """Jobs on the smallest candidate."""
+        trials = self._trials(Store(Path()), None, lambda line: None)
+        return len(workload_of(trials.cells((0,) * len(self.sizes))[0]))
 
     def answer(self, out: Path, jobs: int | None, tell: Tell) -> Answer:
         """Search; see `poolwise.studies.plans.search`."""

@@ -1,0 +1,88 @@
+"""How busy nodes, pools and devices were, and what they draw and cost by that."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from poolwise.arrays import FloatArray
+from poolwise.metrics.window import Window
+from poolwise.model import Kind, Machine, Schedule
+
+
+@dataclass(frozen=True, eq=False)
+class Load:
+    """How busy each thing was in a window.
+
+    Attributes
+    ----------
+    mean : (n_owner,) share of it in use, averaged: of its cores (nodes), its memory (pools), its bandwidth (devices that have
+        one) or itself (other devices, taken whole or in shares); 0 for links
+    awake : (n_owner,) share of the window in which anything ran on it
+    """
+
+    mean: FloatArray
+    awake: FloatArray
+
+
+def load_of(schedule: Schedule, window: Window) -> Load:
+    """Measure a schedule; NaN for an empty window."""
+    machine, length = schedule.machine, float(window.end - window.begin)
+    if length <= 0:
+        nothing = np.full(machine.n_owner, np.nan)
+        return Load(nothing, nothing)
+    run = np.repeat(np.arange(schedule.n_run), np.diff(schedule.offset))
+    begin = np.clip(schedule.start, window.begin, window.end)[run]
+    end = np.clip(schedule.end, window.begin, window.end)[run]
+    held = schedule.amount * _of_load(machine)[schedule.owner, schedule.resource] * (end - begin)
+    mean = np.bincount(schedule.owner, held, machine.n_owner) / length
+    return Load(mean, _covered(schedule.owner, begin, end, machine.n_owner) / length)
+
+
+def _covered(owner: np.ndarray, begin: np.ndarray, end: np.ndarray, count: int) -> FloatArray:
+    """(count,) ns that the stretches of each owner cover together."""
+    order = np.lexsort((begin, owner))
+    owner, begin, end = owner[order], begin[order], end[order]
+    first = np.searchsorted(owner, np.arange(count + 1))
+    total = np.zeros(count)
+    for k in range(count):
+        rows = slice(first[k], first[k + 1])
+        until = np.maximum.accumulate(end[rows])
+        before = np.concatenate([begin[rows][:1], until[:-1]])  # up to where the stretches before reach
+        total[k] = np.maximum(until - np.maximum(begin[rows], before), 0).sum()
+    return total
+
+
+def _of_load(machine: Machine) -> FloatArray:
+    """(n_owner, n_resource) share of an owner's load that one unit of a resource is; 0 for resources that do not count."""
+    found = np.zeros(machine.capacity.shape)
+    others = tuple(name for name in machine.resources if name not in ("memory", "storage"))  # held whole, or in shares
+    loads = {Kind.NODE: (("cores",), ("nodes",)), Kind.POOL: (("memory",),), Kind.DEVICE: (("bandwidth",), others)}
+    for kind, choices in loads.items():
+        left = machine.kind == kind
+        for names in choices:
+            columns = [machine.resource(name) for name in names if name in machine.resources]
+            here = left & machine.capacity[:, columns].any(axis=1)
+            capacity = machine.capacity[np.ix_(here, columns)]
+            found[np.ix_(here, columns)] = np.where(capacity > 0, 1.0 / np.maximum(capacity, 1), 0.0)
+            left = left & ~here
+    return found
+
+
+def price(machine: Machine) -> float:
+    """$ of all nodes, pools and devices, from their attribute "price"; NaN where one has none."""
+    prices, owners = machine.attributes.get("price"), machine.kind != Kind.LINK
+    return float("nan") if prices is None else float(prices[owners].sum())
+
+
+def mean_watts(machine: Machine, load: Load) -> float:
+    """Watts of all nodes, pools and devices, averaged; NaN where a thing has no watts, or the load is not known.
+
+    A thing draws from "idle_watts" to "busy_watts", linear in its load: Fan, Weber, Barroso 2007.
+    """
+    owners = machine.kind != Kind.LINK
+    idle, busy = machine.attributes.get("idle_watts"), machine.attributes.get("busy_watts")
+    if idle is None or busy is None:
+        return float("nan")
+    return float((idle + (busy - idle) * load.mean)[owners].sum())

@@ -1,0 +1,42 @@
+"""What the tests of broken objects share: how a broken promise is recognised, and a scheduler to bend."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from poolwise.conformance import Check
+from poolwise.model import Changes, Machine, Plan, Queue, Snapshot, Workload
+from poolwise.schedulers.list import ListScheduler
+
+
+def failed(results: tuple[Check, ...]) -> dict[str, str]:
+    return {result.name: result.problem for result in results if not result.ok}
+
+
+def only(results: tuple[Check, ...], name: str, says: str) -> None:
+    """Exactly one promise is broken, and the sentence says so."""
+    problems = failed(results)
+    assert list(problems) == [name]
+    assert says in problems[name]
+    assert "\n" not in problems[name]
+    assert any(str(result).startswith(f"failed  {name}: ") for result in results)
+
+
+@dataclass(frozen=True)
+class Bent:
+    """Delegates to a list scheduler; subclasses bend what it decides."""
+
+    def open(self, machine: Machine, workload: Workload, seed: int) -> "Bent":
+        return self
+
+    def schedule(self, queue: Queue, snapshot: Snapshot, changes: Changes) -> Plan:
+        return self.bend(
+            ListScheduler().open(snapshot.machine, snapshot.workload, 0).schedule(queue, snapshot, changes), snapshot
+        )
+
+    def bend(self, plan: Plan, snapshot: Snapshot) -> Plan:
+        return plan
+
+
+draws = np.random.default_rng(0)
+"""For what answers differently each time."""

@@ -1,0 +1,243 @@
+"""Orders, placements, backfills and cost models that each break one promise."""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+import pytest
+
+from conformance.broken import draws, failed, only
+from poolwise.conformance import check, check_backfill, check_order, check_placement, cost
+from poolwise.conformance.findings import DETERMINISTIC, UNCHANGED
+from poolwise.interfaces import PlacementPolicy, QueuePolicy
+from poolwise.model import Job, Placement, Queue, Refusal, Snapshot, Start
+from poolwise.policies.backfill.easy import Easy
+from poolwise.policies.cost.model import Places, Tasks, Waiting
+from poolwise.policies.placement.racks import RackPlacement
+
+# Queue orders
+
+
+class Order(QueuePolicy):
+    """Stateless orders of the tests are equal to their like."""
+
+    kind: ClassVar = "opaque"
+
+    def __eq__(self, other: object) -> bool:
+        return type(self) is type(other)
+
+    __hash__ = None
+
+    def priority(self, queue: Queue, snapshot: Snapshot) -> np.ndarray:
+        return np.zeros(len(queue))
+
+
+class Short(Order):
+    def priority(self, queue: Queue, snapshot: Snapshot) -> np.ndarray:
+        return np.zeros(1)
+
+
+class Whole(Order):
+    def priority(self, queue: Queue, snapshot: Snapshot) -> np.ndarray:
+        return np.zeros(len(queue), dtype=np.int64)
+
+
+class NotANumber(Order):
+    def priority(self, queue: Queue, snapshot: Snapshot) -> np.ndarray:
+        return np.where(queue.jobs == 5, np.nan, 0.0)
+
+
+class Unkind(Order):
+    kind: ClassVar = "cubic"
+
+
+class NotStatic(Order):
+    kind: ClassVar = "static"
+
+    def priority(self, queue: Queue, snapshot: Snapshot) -> np.ndarray:
+        return queue.waited_s(snapshot.now)
+
+
+class NotLinear(Order):
+    kind: ClassVar = "linear"
+
+    def priority(self, queue: Queue, snapshot: Snapshot) -> np.ndarray:
+        return queue.waited_s(snapshot.now) ** 2
+
+
+class NotFromZero(Order):
+    kind: ClassVar = "linear"
+
+    def priority(self, queue: Queue, snapshot: Snapshot) -> np.ndarray:
+        return queue.waited_s(snapshot.now) + 1.0
+
+
+class Falling(Order):
+    kind: ClassVar = "linear"
+
+    def priority(self, queue: Queue, snapshot: Snapshot) -> np.ndarray:
+        return -queue.waited_s(snapshot.now)
+
+
+class Dice(Order):
+    def priority(self, queue: Queue, snapshot: Snapshot) -> np.ndarray:
+        return draws.random(len(queue))
+
+
+class Emptying(Order):
+    def priority(self, queue: Queue, snapshot: Snapshot) -> np.ndarray:
+        queue.count_pass()
+        queue.add(0)
+        return np.zeros(len(queue))
+
+
+@pytest.mark.parametrize(
+    ("order", "name", "says"),
+    [
+        (Short(), "gives every waiting job one float64 that is a number", "shape (1,)"),
+        (Whole(), "gives every waiting job one float64 that is a number", "int64"),
+        (NotANumber(), "gives every waiting job one float64 that is a number", "NaN for the job in row [5]"),
+        (Unkind(), "keeps the promise of its kind", "kind is 'cubic'"),
+        (NotStatic(), "keeps the promise of its kind", "static, but"),
+        (NotLinear(), "keeps the promise of its kind", "linear, but"),
+        (NotFromZero(), "keeps the promise of its kind", "linear, but"),
+        (Falling(), "keeps the promise of its kind", "linear, but"),
+        (Dice(), "is deterministic", "answered differently"),
+    ],
+    ids=lambda value: type(value).__name__ if isinstance(value, Order) else None,
+)
+def test_a_broken_order_is_found_out(order: Order, name: str, says: str) -> None:
+    only(check_order(order), name, says)
+
+
+def test_an_order_that_changes_the_queue_is_found_out() -> None:
+    assert "leaves its inputs unchanged" in failed(check_order(Emptying()))
+
+
+# Placements
+
+
+@dataclass(frozen=True)
+class Over(RackPlacement):
+    def place(self, job: Job, snapshot: Snapshot) -> Placement | Refusal:
+        return super().place(job, snapshot.empty())
+
+    def screen(self, jobs: np.ndarray, free: np.ndarray, snapshot: Snapshot) -> np.ndarray:
+        return PlacementPolicy.screen(self, jobs, free, snapshot)
+
+
+@dataclass(frozen=True)
+class Stingy(RackPlacement):
+    def place(self, job: Job, snapshot: Snapshot) -> Placement | Refusal:
+        found = super().place(job, snapshot)
+        return found if isinstance(found, Refusal) else Placement.of(found.rows()[:1])
+
+
+@dataclass(frozen=True)
+class Strict(RackPlacement):
+    def screen(self, jobs: np.ndarray, free: np.ndarray, snapshot: Snapshot) -> np.ndarray:
+        return super().screen(jobs, free, snapshot) & (snapshot.workload.nodes[jobs] != 2)
+
+
+@dataclass(frozen=True)
+class Contrary(RackPlacement):
+    def place(self, job: Job, snapshot: Snapshot) -> Placement | Refusal:
+        idle = bool((snapshot.free == snapshot.capacity).all())
+        return Refusal("too quiet here") if idle else super().place(job, snapshot)
+
+
+@pytest.mark.parametrize(
+    ("placement", "name", "says"),
+    [
+        (Over(), "places only into what is free", "does not fit"),
+        (Stingy(), "gives a job all its nodes", "nodes and got"),
+        (Strict(), "screens out only what it cannot place", "says no to the job"),
+        (Contrary(), "places on the empty machine what it places on a busy one", "refused by the empty machine"),
+    ],
+    ids=lambda value: type(value).__name__ if isinstance(value, RackPlacement) else None,
+)
+def test_a_broken_placement_is_found_out(placement: RackPlacement, name: str, says: str) -> None:
+    only(check_placement(placement), name, says)
+
+
+# Backfills
+
+
+@dataclass(frozen=True)
+class Forward(Easy):
+    """Places every job as if the others had not started."""
+
+    def select(self, jobs, priority, snapshot, placement):
+        found = ((job, placement.place(snapshot.workload.job(job), snapshot)) for job in jobs.tolist())
+        return [Start(job, (0,), place) for job, place in found if isinstance(place, Placement)]
+
+
+@dataclass(frozen=True)
+class Doubling(Easy):
+    def select(self, jobs, priority, snapshot, placement):
+        starts = list(super().select(jobs, priority, snapshot, placement))
+        return [*starts, *starts]
+
+
+@dataclass(frozen=True)
+class Spoiling(Easy):
+    def select(self, jobs, priority, snapshot, placement):
+        starts = list(super().select(jobs, priority, snapshot, placement))
+        priority[:] = 0.0
+        return starts
+
+
+def test_broken_backfills_are_found_out() -> None:
+    choice = "starts each waiting job at most once, within what is free"
+    assert "do not fit what is free" in failed(check_backfill(Forward()))[choice]
+    assert "was started already" in failed(check_backfill(Doubling()))[choice]
+    assert "the priorities" in failed(check_backfill(Spoiling()))["leaves its inputs unchanged"]
+
+
+# Cost models
+
+
+@dataclass(frozen=True)
+class Cost:
+    """A cost model that can break each of its promises."""
+
+    fault: str = ""
+
+    @property
+    def looks_at(self) -> frozenset[str]:
+        return frozenset({"colour"} if self.fault == "named" else ())
+
+    def placing(self, tasks: Tasks, places: Places, copies: int) -> np.ndarray:
+        each = np.ones((len(tasks), len(places), 1))
+        match self.fault:
+            case "shape":
+                return each[:, :, 0]
+            case "number":
+                return each * np.nan
+            case "random":
+                return each * np.random.default_rng().random()
+            case "changes":
+                places.free[:] += 1
+            case "looks":
+                return each * (places.load[None, :, None] + places.running[None, :, None])
+        return each
+
+    def waiting(self, waiting: Waiting) -> np.ndarray:
+        return np.full(len(waiting.passes), np.inf if self.fault == "waiting" else 1.0)
+
+
+@pytest.mark.parametrize(
+    ("fault", "name", "says"),
+    [
+        ("shape", cost.SHAPE, "returned shape (1, 2)"),
+        ("number", cost.NUMBERS, "NaN"),
+        ("random", DETERMINISTIC, "answered differently"),
+        ("changes", UNCHANGED, "changed the tasks or the places"),
+        ("looks", cost.LOOKS, "costs change with the running"),
+        ("named", cost.LOOKS, "names colour, known: running, load, position"),
+        ("waiting", cost.WAITING, "inf"),
+    ],
+)
+def test_a_broken_cost_model(fault: str, name: str, says: str) -> None:
+    assert not failed(check(Cost()))
+    only(check(Cost(fault)), name, says)

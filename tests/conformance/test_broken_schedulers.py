@@ -1,0 +1,159 @@
+"""Schedulers that each break one promise: every check can fail, and says what it saw."""
+
+import pytest
+
+from conformance.broken import Bent, draws, failed
+from poolwise.conformance import check, check_scheduler
+from poolwise.errors import InputError
+from poolwise.model import Changes, Machine, Placement, Plan, Queue, Snapshot, Start, Workload
+from poolwise.policies.order.priorities import FCFS
+from poolwise.schedulers.list import ListScheduler
+
+
+class Greedy(Bent):
+    """Takes more nodes than there are."""
+
+    def bend(self, plan: Plan, snapshot: Snapshot) -> Plan:
+        extra = [Start(d.job, d.tasks, Placement.of([(0, 0, 0, 99)])) for d in plan.decisions if isinstance(d, Start)]
+        return Plan((*extra, *plan.decisions))
+
+
+class Early(Bent):
+    """Starts the last job of the trace at once."""
+
+    def bend(self, plan: Plan, snapshot: Snapshot) -> Plan:
+        last = Start(len(snapshot.workload) - 1, (0,), Placement.of([(0, 0, 0, 1)]))
+        return Plan((last, *plan.decisions)) if snapshot.now < snapshot.workload.submit[-1] else plan
+
+
+class Twice(Bent):
+    """Starts a job a second time in the same plan."""
+
+    def bend(self, plan: Plan, snapshot: Snapshot) -> Plan:
+        return Plan((*plan.decisions, *(d for d in plan.decisions if isinstance(d, Start))))
+
+
+class Idle(Bent):
+    """Never starts anything."""
+
+    def bend(self, plan: Plan, snapshot: Snapshot) -> Plan:
+        return Plan()
+
+
+class Sleepless(Bent):
+    """Wants to be woken for ever."""
+
+    def bend(self, plan: Plan, snapshot: Snapshot) -> Plan:
+        return Plan(wake_at=snapshot.now + 1)
+
+
+class Scribbler(Bent):
+    """Makes free arrays writable and takes from them."""
+
+    def bend(self, plan: Plan, snapshot: Snapshot) -> Plan:
+        snapshot.free.flags.writeable = True
+        snapshot.free[0, 0] -= 1
+        return plan
+
+
+class Thief(Bent):
+    """Takes jobs out of the queue."""
+
+    def schedule(self, queue: Queue, snapshot: Snapshot, changes: Changes) -> Plan:
+        for job in changes.arrived:
+            queue.take(job)
+        return Plan()
+
+
+class Crashing(Bent):
+    """Divides by zero."""
+
+    def bend(self, plan: Plan, snapshot: Snapshot) -> Plan:
+        raise ZeroDivisionError("division\nby zero")
+
+
+class Remembering(Bent):
+    """Its dispatcher counts passes and skips the third: no snapshot tells the count."""
+
+    def open(self, machine: Machine, workload: Workload, seed: int) -> Bent:
+        return Counting()
+
+
+class Counting(Bent):
+    passes = 0
+
+    def bend(self, plan: Plan, snapshot: Snapshot) -> Plan:
+        self.__dict__["passes"] = self.passes + 1  # past the frozen dataclass
+        return Plan(wake_at=snapshot.now + 1) if self.passes == 3 else plan
+
+
+class Random(Bent):
+    """Chooses the rack by a global generator."""
+
+    def bend(self, plan: Plan, snapshot: Snapshot) -> Plan:
+        return plan if draws.random() < 0.5 else Plan(wake_at=snapshot.now + 1)
+
+
+class Unpicklable(Bent):
+    def __reduce__(self) -> tuple[object, ...]:
+        raise TypeError("has a lock")
+
+
+class NeverEqual(Bent):
+    def __eq__(self, other: object) -> bool:
+        return False
+
+    __hash__ = None
+
+
+def test_a_faultless_delegate_passes() -> None:
+    assert failed(check_scheduler(Bent())) == {}
+
+
+@pytest.mark.parametrize(
+    ("scheduler", "name", "says"),
+    [
+        (Greedy(), "respects capacity", "capacity is not free"),
+        (Early(), "starts only what waits", "tasks are not waiting"),
+        (Twice(), "starts only what waits", "tasks are not waiting"),
+        (Idle(), "serves or rejects every job", "40 jobs never started"),
+        (Sleepless(), "serves or rejects every job", "would never end"),
+        (Scribbler(), "leaves its inputs unchanged", "changed the queue or the snapshot"),
+        (Thief(), "leaves its inputs unchanged", "changed the queue or the snapshot"),
+        (Crashing(), "runs without an error", "raised ZeroDivisionError: division by zero"),
+        (Unpicklable(), "is equal after pickling", "has a lock"),
+        (NeverEqual(), "is equal after pickling", "its copy differs"),
+    ],
+    ids=lambda value: type(value).__name__ if isinstance(value, Bent) else None,
+)
+def test_a_broken_scheduler_is_found_out(scheduler: Bent, name: str, says: str) -> None:
+    problems = failed(check_scheduler(scheduler))
+    assert says in problems[name]
+
+
+def test_memory_and_chance_are_found_out() -> None:
+    assert "a freshly opened one" in failed(check_scheduler(Remembering()))["decides alike warm and freshly opened"]
+    assert "is deterministic" in failed(check_scheduler(Random()))
+
+
+def test_capacity_kept_at_the_end_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No scheduler can keep capacity on a sound platform: break the platform."""
+    from poolwise.engine.simulated import Simulation
+
+    ended = Simulation._end
+
+    def leak(self: Simulation, *arguments: object) -> object:
+        event = ended(self, *arguments)
+        self._free[0, 0] -= self.now > 0 and int(self._free[0, 0]) == 4
+        return event
+
+    monkeypatch.setattr(Simulation, "_end", leak)
+    assert "gives everything back" in failed(check_scheduler(ListScheduler()))
+
+
+def test_what_is_none_of_these_is_an_input_error() -> None:
+    with pytest.raises(InputError, match="no scheduler, order"):
+        check(3)
+    with pytest.raises(InputError, match="without settings"):
+        check(type("Needy", (), {"__init__": lambda self, x: None}))
+    assert failed(check(FCFS)) == {}

@@ -1,0 +1,58 @@
+"""How busy things were, and what they draw: by hand, and against counting second by second."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from metrics.test_resource_use import MACHINE, schedule_of
+from poolwise.metrics.power import load_of, mean_watts, price
+from poolwise.metrics.window import Window
+from poolwise.model import Machine
+from poolwise.units import SECOND
+
+
+def changed(**given):
+    return Machine(**{**{k: getattr(MACHINE, k) for k in MACHINE.__dataclass_fields__}, **given})
+
+
+def test_watts_follow_what_is_in_use():
+    """Half of the time 6 of 10 cores, 4 of 8 MiB of the pool and one GPU."""
+    found = schedule_of([(0, 0, 10, 6, 4, 1)])
+    idle, load = 155.0, 0.6 * 100 + 0.5 * 10 + 200
+    assert mean_watts(MACHINE, load_of(found, Window(0, 20 * SECOND))) == pytest.approx(idle + load / 2)
+    assert mean_watts(MACHINE, load_of(found, Window(10 * SECOND, 20 * SECOND))) == pytest.approx(idle)
+    assert price(MACHINE) == 1850
+
+
+def test_shares_of_a_device_are_load_too():
+    capacity = np.concatenate([MACHINE.capacity, np.array([[0], [0], [1000], [1000], [0]])], axis=1)
+    machine = changed(resources=(*MACHINE.resources, "gpu_milli"), capacity=capacity)
+    found = schedule_of([(0, 0, 10, 1, 0, 1)], machine)
+    shared = type(found)(**{**vars(found), "resource": np.where(found.owner == 2, 4, found.resource)})
+    shared = type(found)(**{**vars(shared), "amount": np.where(shared.owner == 2, 250, shared.amount)})
+    assert load_of(shared, Window(0, 20 * SECOND)).mean.tolist() == pytest.approx([0.05, 0, 0.125, 0, 0])
+
+
+def test_without_numbers_there_is_no_number():
+    bare = changed(attributes={})
+    assert np.isnan(price(bare))
+    assert np.isnan(mean_watts(bare, load_of(schedule_of([(0, 0, 1, 1, 1, 1)], bare), Window(0, SECOND))))
+    assert np.isnan(mean_watts(MACHINE, load_of(schedule_of([(0, 0, 1, 1, 1, 1)]), Window(5, 5))))
+
+
+@settings(max_examples=40)
+@given(
+    st.lists(st.tuples(st.integers(0, 9), st.integers(1, 9), st.integers(1, 3), st.integers(0, 2)), min_size=1, max_size=6),
+    st.integers(0, 15),
+    st.integers(1, 20),
+)
+def test_against_counting_second_by_second(rows, begin, length):
+    jobs = [(0, start, start + d, cores, memory, 0) for start, d, cores, memory in rows]
+    found = load_of(schedule_of(jobs), Window(begin * SECOND, (begin + length) * SECOND))
+    seconds = range(begin, begin + length)
+    running = [[job for job in jobs if job[1] <= t < job[2]] for t in seconds]
+    assert found.mean[0] == pytest.approx(sum(job[3] for now in running for job in now) / (10 * length))
+    assert found.mean[1] == pytest.approx(sum(job[4] for now in running for job in now) / (8 * length))
+    assert found.awake[0] == pytest.approx(sum(bool(now) for now in running) / length)
+    assert found.mean[2:].tolist() == found.awake[2:].tolist() == [0, 0, 0]

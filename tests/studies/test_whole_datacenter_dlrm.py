@@ -1,0 +1,78 @@
+"""The question of the whole datacenter on the DLRM trace, which is named by its path."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from poolwise import catalog
+from poolwise.errors import InputError
+from poolwise.model import Kind
+from poolwise.report import resources as report
+from poolwise.report.study import study_page
+from poolwise.report.sweep import Sweep
+from poolwise.studies import load, load_machine, run
+from poolwise.studies.cells import workload_of
+from traces.test_dlrm import CN, HN, TRACE, table
+
+NAME = "whole-datacenter-dlrm"
+
+
+def test_the_three_machines_have_the_same():
+    machines = [load_machine(catalog.find("machines", f"dlrm-{name}")) for name in ("fixed", "servers", "pools")]
+    for name in ("cores", "memory", "storage", "gpu"):
+        assert len({int(machine.capacity[:, machine.resource(name)].sum()) for machine in machines}) == 1
+    inside = [bool((machine.home[machine.of_kind(Kind.DEVICE)] >= 0).all()) for machine in machines]
+    assert inside == [True, True, False]
+    prices = [float(machine.attributes["price"].sum()) for machine in machines]
+    assert prices[0] == prices[2]
+    assert prices[2] - prices[1] == (264 - 176) * 1500  # chassis, by the price list in dlrm-pools.toml
+
+
+def test_without_the_path_it_says_how_to_give_it():
+    with pytest.raises(InputError, match="no such file: disaggregated_DLRM_trace") as caught:
+        load(NAME)
+    assert caught.value.field == "workload.trace" and "--set workload.trace=PATH" in caught.value.remedy
+
+
+def test_an_excerpt_is_answered(tmp_path, monkeypatch):
+    """300 instances with a GPU ask for 72 cores each: GPU servers hold one of them at a time, pools a GPU for each."""
+    monkeypatch.chdir(tmp_path)
+    gpus = [HN.format(k, k % 3, f"{60 * k},{60 * k},{60 * k + 36000}") for k in range(300)]
+    cpus = [CN.format(1000 + k, k % 3, f"{60 * k},{60 * k},{60 * k + 36000}") for k in range(300)]
+    table(tmp_path, *gpus, *cpus)
+    small = {"workload.options": {"whole": True}, "measure.warm_up": 10, "seeds.count": 1}
+    small["vary.scheduler"] = ["catalog:skip-share-fm"]
+    result = run(load(NAME, {"workload.trace": "dlrm.csv", **small}), tmp_path / "out", jobs=1)
+    ranked = {one.machine: one for one in report.standings(result, Sweep.of(result))}
+    assert [cell.jobs for cell in result.cells] == [300] * 3
+    assert ranked["dlrm-servers"].slowdown == 1.0
+    assert ranked["dlrm-pools"].slowdown == pytest.approx(1.07)
+    assert ranked["dlrm-fixed"].slowdown > 1.5
+    gpu = {name: one.stranded("gpu")[0] for name, one in ranked.items()}
+    assert gpu["dlrm-servers"] == gpu["dlrm-pools"] == 0 < 0.1 < gpu["dlrm-fixed"]
+    page = study_page(result)
+    assert page.lead == "Best of 3 combinations: dlrm-servers."
+    assert any("dlrm-pools" in line and "mean bounded slowdown -" in line for line in page.sections[1].lines)
+    assert "300 rows were left out of the trace: a CPU instance, its work with" in " ".join(result.notes())
+
+
+def test_each_seed_takes_another_tenth_of_the_trace(shared):
+    study = load(NAME, {"workload.trace": str((shared / TRACE).resolve()), "vary.scheduler": ["catalog:share-fm"]})
+    first = [workload_of(next(cell for cell in study.cells if cell.seed == seed)) for seed in (0, 1, 2)]
+    assert all(np.array_equal(one.id % 10, np.full(len(one), seed)) for seed, one in enumerate(first))
+    assert [len(one) for one in first] == [1647, 1679, 1664]
+    assert sum(one.excluded["runtime 0"] for one in first) == 3 * 16
+
+
+def test_a_path_of_set_counts_from_here_and_else_from_the_study(tmp_path, monkeypatch):
+    (tmp_path / "there").mkdir()
+    rows = [HN.format(k, 0, f"{k},{k},{k + 9}") for k in range(5)]
+    table(tmp_path / "there", *rows)
+    study = tmp_path / "there" / "study.toml"
+    study.write_text(catalog.find("studies", NAME).read_text().replace("disaggregated_DLRM_trace.csv.gz", "nowhere.csv"))
+    monkeypatch.chdir(tmp_path)
+    few = {"workload.options": {}, "seeds.count": 1}
+    assert Path(load(study, {"workload.trace": "dlrm.csv", **few}).cells[0].trace.path) == tmp_path / "there" / "dlrm.csv"
+    table(tmp_path, *rows[:2])
+    assert Path(load(study, {"workload.trace": "dlrm.csv", **few}).cells[0].trace.path) == tmp_path / "dlrm.csv"
