@@ -90,7 +90,7 @@ class PlacementPolicy(Protocol):
         -------
         (k,) bool. The default lets everything through.
         """
-        return np.ones(max(len(jobs), len(free)), dtype=np.bool_)
+        return np.ones(np.broadcast_shapes((len(jobs),), (len(free),)), dtype=np.bool_)
 
 
 class BackfillPolicy(Protocol):

@@ -43,8 +43,6 @@ class Easy(BackfillPolicy):
         started = np.isin(jobs, [start.job for start in starts]) if starts else np.zeros(len(jobs), dtype=np.bool_)
         started[head] = True
         able = np.flatnonzero(~started)
-        if not len(able):
-            return starts
         able = able[placement.screen(jobs[able], state.free[None], state)]
         if not len(able):
             return starts
