@@ -34,8 +34,8 @@ def test_never_above_rounding_and_close_to_its_bound():
     ours, rounded = SHORT.solve(problem, Limit(0.05)), find_method("irop").solve(problem, Limit(1.0))
     assert ours.objective < rounded.objective
     longer = SHORT.solve(problem, Limit(0.5))
-    assert longer.bound <= longer.objective <= ours.objective + 1e-9
+    assert longer.bound <= min(longer.objective, ours.objective)
     assert longer.gap < 0.02  # the target for 1 s
-    assert ours.objective / longer.bound < 1.05
+    assert ours.objective / longer.bound < 1.015
     again = SHORT.solve(replace(problem), Limit(0.05))
     assert again.assignment.module.tolist() == ours.assignment.module.tolist()

@@ -1,5 +1,7 @@
 """place against everything tried, against the MILP, and against itself on changed problems."""
 
+import subprocess
+import sys
 from dataclasses import replace
 
 import numpy as np
@@ -144,3 +146,37 @@ def test_normalised_and_raw_weights_agree_up_to_scale_at_the_ends():
         raw, scaled = small(n=2, remote=1e4, eta=eta), small(n=2, remote=1e4, eta=eta, normalise=True)
         assert solve(raw).energy == pytest.approx(solve(scaled).energy)
         assert np.nansum(solve(raw).theta) == pytest.approx(np.nansum(solve(scaled).theta), abs=1e-9)
+
+
+@settings(max_examples=40, deadline=None)
+@given(problems(most=8, modules=6))
+def test_never_above_what_it_begins_with_however_little_it_searches(problem):
+    ours = Place(guard=False, pace=1e-4).solve(problem, Limit(1.0))
+    for name in ("heep", "first-fit"):
+        other = find_method(name).solve(problem, Limit(1.0))
+        if not other.dropped and check(problem, other.assignment).valid:
+            assert not ours.dropped
+            assert ours.objective <= other.objective + 1e-9
+
+
+ONCE = """
+from poolwise import catalog
+from poolwise.batch.method import Limit
+from poolwise.batch.place import Place
+from poolwise.kernels.batch import exchange, fill, guide, master, price, search
+from poolwise.studies.batch_file import read_batch
+
+def compiled():
+    modules = (exchange, fill, guide, master, price, search)
+    return {name: len(f.signatures) for m in modules for name, f in vars(m).items() if hasattr(f, "signatures")}
+
+Place().prepare()
+before = compiled()
+Place(guard=False).solve(read_batch(catalog.find("batches", "batch-150x1200")), Limit(0.05))
+print(before["generate"] > 0, before == compiled())
+"""
+
+
+def test_preparing_leaves_no_kernel_to_be_loaded_within_a_time_limit():
+    answer = subprocess.run([sys.executable, "-c", ONCE], capture_output=True, text=True, check=True)
+    assert answer.stdout.split() == ["True", "True"]

@@ -1,5 +1,6 @@
 """Column generation and what is packed from it: bounds that are bounds, parts that are parts."""
 
+import math
 from dataclasses import replace
 
 import numpy as np
@@ -10,7 +11,7 @@ from hypothesis import strategies as st
 from batch.strategies import brute_force, problems, set_cost
 from poolwise.batch import place, refine
 from poolwise.batch.check import check
-from poolwise.batch.columns import choose_whole, dive, generate_columns
+from poolwise.batch.columns import choose_whole, dive, first_columns, generate_columns
 from poolwise.batch.costs import costs_of, part_of
 from poolwise.batch.effort import Effort
 from poolwise.batch.method import Limit
@@ -27,10 +28,17 @@ def test_the_configuration_bound_lies_between_the_linear_program_and_the_optimum
     start, _ = fit(costs, Guide.of(costs))
     if best is None or start.left:
         return
-    found = generate_columns(costs, problem.remote, Guide.of(costs), start, 1e9, lambda: False)
+    found = generate_columns(first_columns(costs, problem.remote, Guide.of(costs), start), 1e9, lambda: False)
     assert found.closed
-    assert linear_bound(problem, fixed=False) - 1e-4 <= found.bound <= best.objective + 1e-6
-    for packing in (dive(found, lambda: False), dive(found, lambda: False, 1), choose_whole(found, start, 5.0)):
+    assert found.bound <= best.objective + 1e-6
+    linear = linear_bound(problem, fixed=False)
+    assert math.isnan(linear) or linear - 1e-4 <= found.bound  # GLOP gives up on some programs without remote memory
+    for packing in (
+        dive(found, 1e9, lambda: False),
+        dive(found, 1e9, lambda: False, 1),
+        dive(found, 1e4, lambda: False),
+        choose_whole(found, start, 5.0),
+    ):
         if packing is not None and not packing.left:
             assert rebuild(costs, packing, most_items(costs)).where.min() >= 0
 
@@ -79,6 +87,6 @@ def test_the_clock_cuts_only_with_the_guard_and_says_so():
 
 def test_effort_follows_the_limit_and_has_ends():
     short, long = Effort(Limit(1e-3)), Effort(Limit(1e3))
-    assert (short.moves, short.exchanges, short.dives, short.whole) == (200, 3, 1, False)
-    assert (long.moves, long.exchanges, long.dives, long.whole) == (400_000, 20, 60, True)
+    assert (short.moves, short.exchanges, short.whole) == (700, 2, False)
+    assert (long.moves, long.exchanges, long.whole) == (400_000, 20, True)
     assert Effort(Limit(2.0), pace=0.5).arithmetic == Effort(Limit(1.0)).arithmetic

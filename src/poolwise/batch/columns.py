@@ -1,8 +1,10 @@
 """Column generation: the configuration bound on DWLP, and packings made of the module contents that it found.
 
 A column is a set of workloads on one module of a group with its best local shares; the linear program over all columns is
-far tighter than the aggregated one, and pricing finds the column it lacks. Source: Gilmore, Gomory 1961; dual smoothing by
-Wentges 1997; the bound at any duals is Lagrange's.
+far tighter than the aggregated one, and pricing finds the column it lacks. The duals begin near the prices of the aggregated
+program, and an item that stays uncovered buys itself a higher one step by step: from duals that mean nothing yet, generation
+took three times as long. Source: Gilmore, Gomory 1961; penalties near an estimate of the duals by du Merle, Villeneuve,
+Desrosiers, Hansen 1999; the bound at any duals is Lagrange's.
 """
 
 from __future__ import annotations
@@ -16,15 +18,19 @@ from poolwise.arrays import FloatArray, IntArray
 from poolwise.batch.search import Guide, Late, Packing, most_items
 from poolwise.draws import uniform
 from poolwise.kernels.batch.fill import Costs
-from poolwise.kernels.batch.master import Master, add, bar, empty_master, generate, larger, levels, optimise
+from poolwise.kernels.batch.master import Master, add, bar, empty_master, generate, larger, levels, lonely, optimise
 
-SMOOTHING = 0.5
-"""Weight of the duals that gave the best bound, against those of the master."""
-KEEP = 40
+STEP = 0.5
+"""By how much the cost of an uncovered item rises, as a share of its reach."""
+SMALL = 0.1
+"""Least size of a dual, as a share of the mean, where reach is shared out by size."""
+DEARER, FAR = 4.0, 1e9
+"""Factor on the reach of an uncovered item that no column covers, and where that ends."""
+KEEP = 20
 """Columns taken from one pricing of one group."""
-NODES, NODES_MOST = 1000, 400_000
-"""Sets that one pricing looks at, and how many where fewer found no column; past them the relaxed value bounds it."""
-SECTIONS = 24
+LOOKS, LOOKS_MOST = 50_000, 20_000_000
+"""Items that one pricing looks at, and how many where fewer brought no column; past them the relaxed value bounds it."""
+ROUNDS = 5
 """Steps of the search for the price of room in one pricing."""
 ROOM = 4000
 """Columns that a master has room for at first."""
@@ -32,9 +38,7 @@ CLOSED = 1e-5
 """Relative distance between master and bound at which generation ends."""
 UNCOVERED = 1e-6
 """Level of an uncovered item that is not rounding."""
-DEARER = 4.0
-"""Factor on the cost of uncovered items where some remain."""
-SURE = 0.9
+SURE = 0.8
 """Columns that the master likes more than this are fixed together."""
 WHOLE_GAP = 1e-4
 """Relative gap at which whole numbers are good enough."""
@@ -44,30 +48,62 @@ SPREAD = 0.5
 
 @dataclass(frozen=True, eq=False)
 class Generated:
-    """What column generation came to: the master with its columns, the bound, the duals that prove it."""
+    """What column generation came to.
+
+    Attributes
+    ----------
+    costs, master
+        The problem, and the linear program with the columns so far.
+    bound, duals
+        The best bound, and the (m,) duals that prove it.
+    price
+        (g,) price of room at which pricing begins.
+    reach
+        (n,) how far the dual of each item may yet be from where it began.
+    closed
+        Whether no column is missing.
+    """
 
     costs: Costs
     master: Master
     bound: float
     duals: FloatArray
-    closed: bool
+    price: FloatArray
+    reach: FloatArray
+    closed: bool = False
+
+    @property
+    def spent(self) -> int:
+        """Arithmetic done so far, by generation and dives."""
+        return int(self.master.spent[0])
 
 
-def generate_columns(
-    costs: Costs, remote: float, prices: Guide, packing: Packing, effort: float, late: Late, nodes_most: int = NODES_MOST
-) -> Generated:
-    """Generate columns until the bound meets the master, it is `late`, or so much arithmetic is done (see `Master.spent`).
+def first_columns(costs: Costs, remote: float, prices: Guide, packing: Packing) -> Generated:
+    """Begin with the bins of a packing, and with duals near the guiding prices.
 
+    Those prices sum up to a bound, and good duals to no more than the packing costs: what lies between is their reach.
     `costs` must not charge for remote memory, of which there are `remote` MiB.
     """
     n = len(costs.load)
     master = empty_master(costs, remote, ROOM, ROOM * most_items(costs))
     for g, items in packing.sets():
         add(costs, master, g, items)
-    charged = costs._replace(outside=np.zeros(1))
-    scratch = _scratch(n)
-    best, bound = np.concatenate([prices.item, -prices.rent, [0.0]]), prices.bound
-    smoothing, nodes, closed = SMOOTHING, NODES, False
+    size = np.maximum(np.abs(prices.item), SMALL * np.abs(prices.item).mean() + CLOSED)
+    reach = size / size.sum() * max(packing.cost - prices.bound, CLOSED * max(1.0, abs(packing.cost)))
+    master.dear[:n] = prices.item + STEP * reach
+    return Generated(
+        costs, master, prices.bound, np.concatenate([prices.item, -prices.rent, [0.0]]), prices.price.copy(), reach
+    )
+
+
+def generate_columns(found: Generated, effort: float, late: Late, looks_most: int = LOOKS_MOST) -> Generated:
+    """Generate columns until the bound meets the master, it is `late`, or so much arithmetic is done (see `Master.spent`).
+
+    No pricing looks at more than `looks_most` items.
+    """
+    costs, master, price, reach, n = found.costs, found.master, found.price, found.reach, len(found.costs.load)
+    charged, scratch, effort = costs._replace(outside=np.zeros(1)), _scratch(n), effort + master.spent[0]
+    bound, duals, looks, closed = found.bound, found.duals, LOOKS, False
     while master.spent[0] < effort and not late():
         if not _has_room(master, costs):
             master = larger(master)
@@ -76,55 +112,56 @@ def generate_columns(
         if value - bound <= CLOSED * max(1.0, abs(value)) and uncovered <= UNCOVERED:
             closed = True
             break
-        at = smoothing * best + (1 - smoothing) * master.dual
-        proven, added = generate(costs, charged, master, at, nodes, SECTIONS, *scratch)
+        proven, added = generate(costs, charged, master, looks, ROUNDS, price, *scratch)
         if proven > bound:
-            bound, best = proven, at
+            bound, duals = proven, master.dual.copy()
+        bare = -1 - master.basis[(master.basis < 0) & (master.basis >= -n) & (master.level > UNCOVERED)]
+        master.dear[bare] += STEP * reach[bare]
         if added:
-            smoothing, nodes = SMOOTHING, max(NODES, nodes // 10)
-        elif smoothing > 0:
-            smoothing = 0.0  # the smoothed duals price nothing out: the master's own must
-        elif nodes < nodes_most:
-            nodes = min(10 * nodes, nodes_most)
-        elif uncovered > UNCOVERED and master.dear.max() < 1e9:
-            master.dear[:] *= DEARER
+            looks = max(LOOKS, looks // 10)
+        elif len(bare) and reach[bare].max() < FAR:
+            reach[bare] *= DEARER
+        elif looks < looks_most:
+            looks = min(10 * looks, looks_most)
         else:
-            closed = True
+            closed = looks_most == LOOKS_MOST
             break
-    return Generated(costs, master, bound, best, closed)
+    return replace(found, master=master, bound=bound, duals=duals, closed=closed)
 
 
-def dive(found: Generated, late: Late, turn: int = 0) -> Packing:
-    """Round the master: fix what it likes best, price for what is left, solve again, until all is covered or it is `late`.
+def dive(found: Generated, effort: float, late: Late, turn: int = 0) -> Packing:
+    """Round the master: fix what it likes best, price for what is left, solve again, until all is covered.
 
-    The columns priced on the way stay with the master. Each turn but the first reads the levels a little differently.
-    Items that end up uncovered have slot -1.
+    It ends before that where it is `late` or so much arithmetic is done; items that end up uncovered have slot -1. The columns
+    priced on the way stay with the master. Each turn but the first reads the levels a little differently.
     """
     base, before = found.master, int(found.master.used[0])
     master = base._replace(  # a copy whose charges and basis may be changed, with the same columns
         charge=base.charge.copy(), inverse=base.inverse.copy(), basis=base.basis.copy(), level=base.level.copy(),
-        dual=base.dual.copy(),
+        dual=base.dual.copy(), dear=base.dear.copy(),
     )  # fmt: skip
+    lonely(found.costs, master.dear)
     covered, scratch = np.zeros(master.n, dtype=np.bool_), _scratch(master.n)
     fixed: list[int] = []
-    while not late():
+    price, effort = found.price.copy(), effort + found.spent
+    while found.spent < effort and not late():
         optimise(master)
         liked = np.empty(int(master.used[0]))
         levels(master, liked)
-        if turn:
-            liked *= 1 - SPREAD * uniform(turn, "batch/dive", np.arange(len(liked)))
         liked[fixed] = 0.0
-        order = np.argsort(-liked, kind="stable")
-        chosen = [int(k) for k in order[: max(1, int((liked > SURE).sum()))].tolist() if liked[k] > UNCOVERED]
-        if not chosen:
-            break
-        for k in chosen:
-            bar(master, k, covered)
-        fixed += chosen
+        chosen = np.flatnonzero(liked > SURE)
+        if not len(chosen):
+            if turn:
+                liked *= 1 - SPREAD * uniform(turn, "batch/dive", np.arange(len(liked)))
+            chosen = np.argmax(liked, keepdims=True)
+            if liked[chosen[0]] <= UNCOVERED:
+                break
+        bar(master, chosen, covered)
+        fixed += chosen.tolist()
         if _has_room(master, found.costs):
             optimise(master)
             charged = found.costs._replace(outside=np.zeros(1), allowed=found.costs.allowed & ~covered)
-            generate(found.costs, charged, master, master.dual.copy(), NODES, SECTIONS, *scratch)
+            generate(found.costs, charged, master, LOOKS, ROUNDS, price, *scratch)
     base.charge[before : base.used[0]] = base.cost[before : base.used[0]]
     return _packed(found, fixed)
 

@@ -6,16 +6,18 @@ from dataclasses import dataclass
 
 from poolwise.batch.method import Limit
 
-MOVES = 200_000
+MOVES = 700_000
 """Moves of annealing for each second."""
 MOVES_MOST = 400_000
 """Moves past which annealing betters nothing that column generation would not."""
-EXCHANGES, EXCHANGES_LEAST, EXCHANGES_MOST = 80, 3, 20
+EXCHANGES, EXCHANGES_LEAST, EXCHANGES_MOST = 40, 2, 20
 """Rounds of exchange after a packing is made, for each second; so many at least and at most."""
-ARITHMETIC, DIVING = 1.0e9, 0.1e9
-"""Operations of column generation, and of all dives but the first, for each second: about half of it, and a tenth."""
-DIVES, DIVES_MOST = 5, 60
-"""Dives for each second; one at least."""
+ARITHMETIC, DIVING = 0.34e9, 0.2e9
+"""Operations of column generation, and of dives, for each second: about a third of it, and a fifth."""
+EXCHANGE = 120
+"""Operations of a round of exchange, for each pair of bins."""
+DIVES = 60
+"""Most dives; there is always one."""
 WHOLE = 3.0
 """Seconds from which a restricted master is solved with whole numbers, which looks at the clock."""
 
@@ -74,11 +76,6 @@ class Effort:
     def diving(self) -> float:
         """Operations of dives."""
         return self.seconds * DIVING
-
-    @property
-    def dives(self) -> int:
-        """Dives."""
-        return min(max(int(self.seconds * DIVES), 1), DIVES_MOST)
 
     @property
     def whole(self) -> bool:

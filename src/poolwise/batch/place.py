@@ -5,7 +5,7 @@ It optimises DWLP itself: local memory is shared out anew inside every move, so 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -16,7 +16,7 @@ from poolwise.batch.first_fit import FirstFit
 from poolwise.batch.heep import Heep
 from poolwise.batch.method import Limit, Method
 from poolwise.batch.problem import Problem
-from poolwise.batch.refine import is_proven, outside, refine, refine_parts
+from poolwise.batch.refine import FULL, better, is_proven, outside, refine, refine_parts
 from poolwise.batch.search import (
     LARGE,
     Guide,
@@ -69,29 +69,16 @@ class Place(Method):
 
     def prepare(self) -> None:
         """Load the kernels, or compile them if no process has before: what is no part of any time limit."""
-        effort, problem = Effort(Limit(0.05), guard=False), example()
-        costs = costs_of(problem)
-        found = _search(costs, [], effort)
-        assert found is not None
-        refine(costs, problem.remote, *found, effort)
+        self._attempt(example(), Effort(Limit(0.05), guard=False))
 
     def _attempt(self, problem: Problem, effort: Effort) -> Solution | None:
         if not len(problem.batch):
             return None
-        price, found, greedy = 0.0, None, greedy_packings(problem, effort.limit)
-        for _ in range(PRICES):
-            costs = costs_of(problem, price)
-            found = _search(costs, greedy, effort)
-            if found is None or outside(costs, found[0]) <= problem.remote * (1 + 1e-9):
-                break
-            price = max(4 * price, _first_price(costs))
-        if found is None or outside(costs, found[0]) > problem.remote * (1 + 1e-9):
+        costs = costs_of(problem)
+        found = _start(problem, costs, effort)
+        if found is None:
             return None
         packing, prices = found
-        if price > 0:  # these prices charge for remote memory: they prove nothing about the problem as it stands
-            costs = costs_of(problem)
-            prices = Guide.of(costs)
-            packing = Packing.of(rebuild(costs, packing, most_items(costs)))
         bound, of = prices.bound, LINEAR
         if len(problem.batch) > LARGE:
             packing = refine_parts(costs, problem.remote, packing, effort)
@@ -101,6 +88,24 @@ class Place(Method):
         status: Status = "optimal" if is_proven(packing, bound) else "placed"
         notes = (CUT,) if effort.cut else ()
         return Solution(problem, assignment_of(problem, costs, packing), status, bound, of, notes=notes)
+
+
+def _start(problem: Problem, costs: Costs, effort: Effort) -> tuple[Packing, Guide] | None:
+    """Place everything within the remote memory, no dearer than HEEP or first fit does; None where no way is found."""
+    greedy, remote = greedy_packings(problem, effort.limit), problem.remote
+    found = _search(costs, greedy, effort)
+    if found is None or outside(costs, found[0]) <= remote * FULL:
+        return found
+    best, price, prices = replace(found[0], cost=np.inf, left=1), 0.0, found[1]
+    for known in greedy:
+        best = better(costs, remote, best, Packing.of(rebuild(costs, known, most_items(costs))))
+    for _ in range(PRICES):
+        price = max(4 * price, _first_price(costs))
+        dear = _search(costs_of(problem, price), greedy, effort)
+        if dear is not None and outside(costs, dear[0]) <= remote * FULL:
+            best = better(costs, remote, best, Packing.of(rebuild(costs, dear[0], most_items(costs))))
+            break
+    return None if best.left else (best, prices)
 
 
 def _search(costs: Costs, greedy: list[Packing], effort: Effort) -> tuple[Packing, Guide] | None:

@@ -10,9 +10,9 @@ import math
 import numpy as np
 
 from poolwise.arrays import IntArray
-from poolwise.batch.columns import Generated, choose_whole, dive, generate_columns
+from poolwise.batch.columns import LOOKS, Generated, choose_whole, dive, first_columns, generate_columns
 from poolwise.batch.costs import part_of
-from poolwise.batch.effort import Effort
+from poolwise.batch.effort import DIVES, EXCHANGE, Effort
 from poolwise.batch.search import WARM, Guide, Packing, exchange_all, improve, most_items, rebuild
 from poolwise.draws import uniform
 from poolwise.kernels.batch.fill import Costs
@@ -24,23 +24,31 @@ WARM_MOVES = 0.25
 """Share of the moves for annealing after the first dive."""
 PROVEN = 1e-6
 """Relative distance between cost and bound at which a packing is optimal."""
+FULL = 1 + 1e-9
+"""Share of the remote memory that rounding may take."""
 PART, PART_SECONDS = 120, 0.05
 """Items of a part of a large batch, and the time limit whose effort one part gets."""
-PARTS_SHARE = 0.65
+PARTS_SHARE = 0.8
 """Share of the time limit that goes to parts."""
 
 
 def refine(costs: Costs, remote: float, packing: Packing, prices: Guide, effort: Effort) -> tuple[Packing, float]:
     """Better a packing, and prove a bound. `costs` must not charge for remote memory, of which there are `remote` MiB."""
-    found = generate_columns(costs, remote, prices, packing, effort.arithmetic, lambda: effort.late(MASTER_SHARE))
-    spent, done = found.master.spent, int(found.master.spent[0])
-    for turn in range(effort.dives):
-        if turn and (is_proven(packing, found.bound) or spent[0] - done > effort.diving or effort.late(DIVE_SHARE)):
+    late = lambda: effort.late(MASTER_SHARE)  # noqa: E731  # a name for what two calls take
+    found = generate_columns(first_columns(costs, remote, prices, packing), effort.arithmetic, late, LOOKS)
+    proving, diving, dearest = effort.arithmetic - found.spent, effort.diving, 0.0
+    for turn in range(DIVES):
+        before = found.spent
+        dived = dive(found, diving, lambda: effort.late(DIVE_SHARE), turn)
+        packing = better(costs, remote, packing, _polish(found, dived, effort, anneal=turn == 0))
+        took = found.spent - before + EXCHANGE * effort.exchanges * len(np.unique(dived.slot)) ** 2
+        diving, dearest = diving - took, max(dearest, took)
+        if turn == 0:  # a first answer is worth more than the last columns, and the proof that there are no more
+            found = generate_columns(found, proving, late)
+        if is_proven(packing, found.bound) or dearest > diving or effort.late(DIVE_SHARE):
             break
-        dived = _polish(found, dive(found, lambda: effort.late(DIVE_SHARE), turn), effort, anneal=turn == 0)
-        packing = _better(costs, remote, packing, dived)
     if effort.whole and not is_proven(packing, found.bound):
-        packing = _better(costs, remote, packing, choose_whole(found, packing, effort.limit.left))
+        packing = better(costs, remote, packing, choose_whole(found, packing, effort.limit.left))
     return packing, found.bound
 
 
@@ -89,7 +97,10 @@ def is_proven(packing: Packing, bound: float) -> bool:
 
 def outside(costs: Costs, packing: Packing) -> float:
     """MiB that a packing leaves to remote memory: what exceeds each module's room, however it is shared."""
-    return sum(max(0.0, float(costs.size[items].sum() - costs.room[g])) for g, items in packing.sets())
+    inside = packing.slot >= 0
+    held = np.bincount(packing.slot[inside], costs.size[inside], minlength=len(packing.kind))
+    used = np.unique(packing.slot[inside])
+    return float(np.maximum(held[used] - costs.room[packing.kind[used]], 0.0).sum())
 
 
 def _polish(found: Generated, dived: Packing, effort: Effort, *, anneal: bool) -> Packing | None:
@@ -106,8 +117,8 @@ def _polish(found: Generated, dived: Packing, effort: Effort, *, anneal: bool) -
     return packing
 
 
-def _better(costs: Costs, remote: float, one: Packing, other: Packing | None) -> Packing:
-    """Return the cheaper packing, the other only if it keeps within the remote memory."""
+def better(costs: Costs, remote: float, one: Packing, other: Packing | None) -> Packing:
+    """Return the cheaper packing, the other only if it is complete and keeps within the remote memory."""
     if other is None or other.left or other.cost >= one.cost:
         return one
-    return other if outside(costs, other) <= remote * (1 + 1e-9) else one
+    return other if outside(costs, other) <= remote * FULL else one

@@ -12,9 +12,9 @@ from poolwise.arrays import FloatArray, IntArray
 from poolwise.batch.assignment import Assignment
 from poolwise.batch.problem import Problem
 from poolwise.kernels.batch.exchange import exchange
-from poolwise.kernels.batch.fill import Costs, shares
+from poolwise.kernels.batch.fill import Costs
 from poolwise.kernels.batch.guide import guide, priced
-from poolwise.kernels.batch.search import Bins, anneal, best_fit, empty_bins, put, refresh, total
+from poolwise.kernels.batch.search import Bins, anneal, best_fit, empty_bins, put_all, split, total
 
 TRIES = (0.99, 0.95)
 """Best fit is tried at these shares of the guiding prices: the whole price leaves ties."""
@@ -49,8 +49,11 @@ class Packing:
 
     def sets(self) -> Iterator[tuple[int, IntArray]]:
         """Iterate over (kind, items) of the bins in use."""
-        for slot in np.unique(self.slot[self.slot >= 0]).tolist():
-            yield int(self.kind[slot]), np.flatnonzero(self.slot == slot)
+        order = np.argsort(self.slot, kind="stable")
+        slots = self.slot[order]
+        for items in np.split(order, np.flatnonzero(np.diff(slots)) + 1):
+            if len(items) and self.slot[items[0]] >= 0:
+                yield int(self.kind[self.slot[items[0]]]), items
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,8 +94,7 @@ def fit(costs: Costs, prices: Guide) -> tuple[Packing, Bins]:
     for share in TRIES if len(load) < LARGE else TRIES[:1]:
         bins = empty_bins(costs, most)
         left = best_fit(priced(costs, prices.price, prices.rent, share), bins, order, False)
-        for slot in np.unique(bins.where[bins.where >= 0]).tolist():
-            refresh(costs, bins, slot)
+        bins = rebuild(costs, Packing.of(bins), most)  # at what it costs without those prices
         found = Packing.of(bins, left)
         if best is None or (found.left, found.cost) < (best[0].left, best[0].cost):
             best = found, bins
@@ -169,35 +171,17 @@ def squeeze(costs: Costs, seed: int, late: Late) -> tuple[Packing, Bins]:
 def rebuild(costs: Costs, packing: Packing, most: int) -> Bins:
     """Bins of a packing, of those of its items that are in bins of known kinds."""
     bins = empty_bins(costs, most)
-    bins.kind[:] = np.where(packing.kind < len(costs.available), packing.kind, 0)
-    for w, slot in enumerate(packing.slot.tolist()):
-        if slot >= 0 and packing.kind[slot] < len(costs.available):
-            put(costs, bins, slot, w)
+    known = packing.kind < len(costs.available)
+    bins.kind[:] = np.where(known, packing.kind, 0)
+    put_all(costs, bins, np.where(known[packing.slot], packing.slot, -1))
     return bins
 
 
 def assignment_of(problem: Problem, costs: Costs, packing: Packing) -> Assignment:
     """Name the modules of a packing (lowest free index of each group first) and fill their local memory."""
-    n = len(costs.load)
-    module, local = np.full(n, -1, dtype=np.int64), np.ones(n)
+    bins, module, amount = rebuild(costs, packing, most_items(costs)), np.full(len(costs.load), -1), np.zeros(len(costs.load))
+    split(costs, bins, amount)
     members = {g: iter(rows.tolist()) for g, rows in problem.groups.ids()}
-    bins = sorted(packing.sets(), key=lambda entry: int(entry[1].min()))
-    for g, items in bins:
+    for g, items in sorted(packing.sets(), key=lambda entry: int(entry[1][0])):
         module[items] = next(members[g])
-        local[items] = split(costs, g, items)
-    return Assignment(module, local)
-
-
-def split(costs: Costs, g: int, items: IntArray) -> FloatArray:
-    """(k,) local share of each of the items of one bin: what it needs, then where it saves most, then whoever lacks some."""
-    steps = np.sort(costs.rank[g, items].reshape(-1))
-    given = np.zeros(len(costs.load))
-    left = shares(costs, g, steps, len(steps), float(costs.room[g] - costs.need[g, items].sum()), given)
-    amount = costs.need[g, items] + given[items]
-    lacking = np.maximum(costs.size[items] - amount, 0.0)
-    for k in np.flatnonzero(lacking > 0).tolist():  # memory that saves nothing still spares the remote memory
-        more = min(max(left, 0.0), float(lacking[k]))
-        amount[k] += more
-        left -= more
-    share: FloatArray = np.minimum(amount / costs.size[items], 1.0)
-    return share
+    return Assignment(module, np.minimum(amount / costs.size, 1.0))

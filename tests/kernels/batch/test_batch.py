@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from batch.strategies import fill, problems, set_cost
 from poolwise.batch.costs import costs_of
-from poolwise.batch.search import Guide, fit, improve, most_items, rebuild, split
+from poolwise.batch.search import Guide, Packing, assignment_of, fit, improve, most_items, rebuild
 from poolwise.kernels.batch.price import price_out
 from poolwise.kernels.batch.search import total
 
@@ -23,7 +23,8 @@ def test_filling_is_the_best_split_and_its_cost_is_the_objective(problem):
     if wanted is None:
         return
     items, g = np.array(rows), int(problem.groups.of_module[0])
-    ours = split(costs, g, items)
+    together = Packing(np.zeros(len(rows), dtype=np.int64), np.full(len(rows), g), 0.0, 0)
+    ours = assignment_of(problem, costs, together).local
     groups = np.full(len(rows), g)
     assert problem.slowdown(items, groups, ours).sum() == pytest.approx(problem.slowdown(items, groups, wanted).sum(), abs=1e-9)
     assert (ours * costs.size).sum() == pytest.approx((wanted * costs.size).sum())
@@ -47,13 +48,14 @@ def test_pricing_finds_the_set_that_is_worth_most(problem, data):
             if fill(problem, 0, list(chosen)) is not None:
                 best = max(best, float(prize[items].sum()) - set_cost(costs, 0, items)[0])
     sets, sizes, values = np.empty((9, n), dtype=np.int64), np.empty(9, dtype=np.int64), np.empty(9)
-    most, kept, exact = price_out(costs, 0, prize, 0.0, 10_000, 24, sets, sizes, values)
-    assert exact
+    price = np.array([data.draw(st.sampled_from([0.0, 1e-4, 0.01, 1.0]))])  # wherever its search begins, the answer is exact
+    most, kept, looked = price_out(costs, 0, prize, 0.0, 10_000, 5, price, sets, sizes, values)
+    assert looked <= 10_000
     assert most == pytest.approx(best, abs=1e-7)
     for k in range(kept):
         items = sets[k, : sizes[k]]
         assert values[k] == pytest.approx(float(prize[items].sum()) - set_cost(costs, 0, items)[0], abs=1e-9)
-    cut, _, _ = price_out(costs, 0, prize, 0.0, 0, 24, sets, sizes, values)
+    cut, _, _ = price_out(costs, 0, prize, 0.0, data.draw(st.integers(0, 9)), 5, price, sets, sizes, values)
     assert cut >= best - 1e-9  # what was not looked at is still bounded
 
 

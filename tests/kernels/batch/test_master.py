@@ -9,10 +9,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from batch.strategies import fill, problems, set_cost
+from poolwise import catalog
+from poolwise.batch.columns import first_columns, generate_columns
 from poolwise.batch.costs import costs_of
+from poolwise.batch.search import Guide, fit
 from poolwise.kernels.batch import master as kernels
 from poolwise.kernels.batch.master import Master, add, bar, empty_master, larger, levels, optimise
 from poolwise.optimize.linear import LinearProgram
+from poolwise.studies.batch_file import read_batch
 
 
 def all_columns(problem, costs):
@@ -79,13 +83,26 @@ def test_a_barred_column_leaves_and_an_inverse_that_went_astray_is_worked_out_an
     m.inverse[:] *= 1 + 1e-3 * np.arange(len(m.limit))  # what rounding does, only more of it
     assert solved(m)[0] == pytest.approx(value, abs=1e-6)
     chosen, covered = int(np.argmax(level)), np.zeros(m.n, dtype=np.bool_)
-    bar(m, chosen, covered)
+    bar(m, np.array([chosen]), covered)
     own = set(np.flatnonzero(covered).tolist())
     assert own == set(columns[chosen][1].tolist())
     _, level = solved(m)
     for k, (_, items) in enumerate(columns):
         if k != chosen and own & set(items.tolist()):
             assert level[k] == pytest.approx(0, abs=1e-6)
+
+
+@pytest.mark.parametrize("theta", ["printed", "relative"])
+def test_the_same_optimum_as_a_general_solver_at_full_size(theta):
+    problem = read_batch(catalog.find("batches", "batch-150x1200"), seed=3, theta=theta)
+    costs = costs_of(problem)
+    start, prices = fit(costs, Guide.of(costs))[0], Guide.of(costs)
+    m = generate_columns(first_columns(costs, problem.remote, prices, start), 8e6, lambda: False).master
+    assert int(m.used[0]) > 300
+    value, level = solved(m)
+    assert value == pytest.approx(literal(m, costs), rel=1e-6)
+    assert level.min() >= -1e-9
+    assert float(m.dual @ m.limit) == pytest.approx(value, rel=1e-6)
 
 
 def test_the_shifts_are_smaller_than_what_is_proven_with():

@@ -86,7 +86,7 @@ def cost(
     return value
 
 
-@entry
+@step
 def shares(c: Costs, g: int, steps: IntArray, n_step: int, room: float, out: FloatArray) -> float:
     """Add to `out` (n,) the room that each item gets by filling; returns what is left."""
     for k in range(n_step):

@@ -26,9 +26,11 @@ TOLERANCE = 1e-9
 DRIFT = 1e-8
 """Error of a row past which the inverse is worked out anew."""
 DEAR = 1.5
-"""What it costs to leave an item uncovered, in bins of its own: little, since duals begin there, and more if it is needed."""
+"""What it costs to leave an item uncovered, in bins of its own, unless its `dear` is set to something else."""
 LEAST = 1e-3
 """What it costs at the least."""
+LOOK = 5
+"""Arithmetic of looking at one item in pricing."""
 PIVOTS = 20_000
 """Pivots of one solution; past them it stands as it is, which duals may."""
 
@@ -143,11 +145,11 @@ def add(c: Costs, m: Master, g: int, items: IntArray) -> int:
 
 
 @step
-def reduced(m: Master, k: int, dual: FloatArray) -> float:
+def reduced(m: Master, k: int) -> float:
     """Charge of a column less what its rows are worth."""
-    value: float = m.charge[k] - dual[m.n + m.kind[k]] - m.far[k] * dual[len(dual) - 1]
+    value: float = m.charge[k] - m.dual[m.n + m.kind[k]] - m.far[k] * m.dual[len(m.dual) - 1]
     for at in range(m.first[k], m.first[k + 1]):
-        value -= dual[m.items[at]]
+        value -= m.dual[m.items[at]]
     return value
 
 
@@ -160,7 +162,7 @@ def optimise(m: Master) -> int:
         enter, least = 0, -TOLERANCE
         found = False
         for k in range(m.used[0]):
-            value = reduced(m, k, m.dual)
+            value = reduced(m, k)
             if value < least:
                 enter, least, found = k, value, True
         for i in range(rows):
@@ -185,7 +187,7 @@ def optimise(m: Master) -> int:
             m.dual[j] += worth * m.inverse[j, leave]
         _pivot(m, enter, leave, way)
         done += 1
-    m.spent[0] += done * (rows * rows // 2 + 3 * m.first[m.used[0]])
+    m.spent[0] += (done + 3) * (rows * rows // 6 + m.first[m.used[0]])
     return done
 
 
@@ -299,19 +301,19 @@ def levels(m: Master, out: FloatArray) -> tuple[float, float]:
 
 @kernel
 def generate(
-    c: Costs, charged: Costs, m: Master, at: FloatArray, nodes: int, rounds: int,
+    c: Costs, charged: Costs, m: Master, looks: int, rounds: int, price: FloatArray,
     sets: IntArray, sizes: IntArray, values: FloatArray,
 ) -> tuple[float, int]:  # fmt: skip
-    """Price at duals `at` (m,), and add the columns that better the program as it stands.
+    """Price at the duals of the program as it stands, and add the columns that better it.
 
     `charged` are the same costs, whose price of what finds no room is overwritten; `sets`, `sizes`, `values` are scratch
-    as in `price_out`, as many as it may keep.
+    as in `price_out`, as many as it may keep, and `looks`, `rounds`, `price` are its own.
 
     Returns
     -------
-    The bound that these duals prove on the program with all columns, and how many were added.
+    The bound that the duals prove on the program with all columns, and how many were added.
     """
-    n, rows, added = m.n, len(at), 0
+    n, rows, added, at = m.n, len(m.dual), 0, m.dual
     charged.outside[0] = max(0.0, -at[rows - 1]) / m.unit[0]
     bound = -charged.outside[0] * m.unit[0] * m.limit[rows - 1]
     for w in range(n):
@@ -320,13 +322,13 @@ def generate(
         rent = max(0.0, -at[n + g])
         least = rent + TOLERANCE
         bound -= rent * c.available[g]
-        most, kept, _ = price_out(charged, g, at[:n], least, nodes, rounds, sets, sizes, values)
-        m.spent[0] += (rounds + 3) * n * c.capacity[g] + 20 * nodes
+        most, kept, looked = price_out(charged, g, at[:n], least, looks, rounds, price, sets, sizes, values)
+        m.spent[0] += (rounds + 2) * n * (c.capacity[g] // 5 + 10) + LOOK * looked
         if most > least:
             bound -= min(c.available[g], n) * (most - rent)
         for k in range(kept):
             new = add(c, m, g, np.sort(sets[k, : sizes[k]]))
-            if reduced(m, new, m.dual) < -TOLERANCE:
+            if reduced(m, new) < -TOLERANCE:
                 added += 1
             else:
                 m.used[0] -= 1
@@ -334,19 +336,20 @@ def generate(
 
 
 @entry
-def bar(m: Master, chosen: int, covered: BoolArray) -> None:
-    """Fix a column: its items become `covered` (n,), and every other column with one of them dearer than leaving all its own.
+def bar(m: Master, chosen: IntArray, covered: BoolArray) -> None:
+    """Fix columns: their items become `covered` (n,), and all others with one of them dearer than leaving all their own.
 
     The basis stays as it is, and so does what is at a level in it: the next solution pivots it out.
     """
-    for at in range(m.first[chosen], m.first[chosen + 1]):
-        covered[m.items[at]] = True
-    for k in range(m.used[0]):
-        if k == chosen or not _meets(m, k, chosen):
-            continue
-        m.charge[k] = m.cost[k]
+    for k in chosen:
         for at in range(m.first[k], m.first[k + 1]):
-            m.charge[k] += 2.0 * m.dear[m.items[at]]
+            covered[m.items[at]] = True
+        for other in range(m.used[0]):
+            if other == k or not _meets(m, other, k):
+                continue
+            m.charge[other] = m.cost[other]
+            for at in range(m.first[other], m.first[other + 1]):
+                m.charge[other] += 2.0 * m.dear[m.items[at]]
 
 
 @step

@@ -12,6 +12,11 @@ from poolwise.arrays import FloatArray, IntArray
 from poolwise.kernels.batch.fill import Costs
 from poolwise.kernels.jit import kernel, step
 
+STRIDE = 0.1
+"""First step of the search for the price of room."""
+TAKEN = 20
+"""Looks that an item counts for which is taken into a set: the set is filled anew."""
+
 
 @step
 def worth(c: Costs, g: int, prize: FloatArray, price: float, out: FloatArray) -> None:
@@ -29,52 +34,53 @@ def worth(c: Costs, g: int, prize: FloatArray, price: float, out: FloatArray) ->
 
 
 @step
-def knapsack(value: FloatArray, load: IntArray, capacity: int, table: FloatArray) -> float:
-    """Largest sum of values within the capacity; `table` (capacity + 1,) is scratch."""
-    table[: capacity + 1] = 0.0
-    for w in range(len(value)):
-        if value[w] > 0.0:
-            for at in range(capacity, load[w] - 1, -1):
-                other = table[at - load[w]] + value[w]
-                if other > table[at]:
-                    table[at] = other
-    return float(table[capacity])
+def with_item(value: float, load: int, capacity: int, before: FloatArray, after: FloatArray) -> None:
+    """Fill a row of a knapsack's table, largest sum by capacity, from the one without an item; two rows, so that it is fast."""
+    for at in range(min(load, capacity + 1)):
+        after[at] = before[at]
+    for at in range(capacity + 1 - load):
+        more, same = before[at] + value, before[at + load]
+        after[at + load] = more if more > same else same
 
 
 @step
-def tightest(c: Costs, g: int, prize: FloatArray, value: FloatArray, table: FloatArray, rounds: int) -> float:
-    """Price of room at which the relaxed set is worth least (golden section on a convex function)."""
-    capacity, room, ratio = c.capacity[g], c.room[g], 0.6180339887498949
-    low, high = 0.0, 0.0
+def knapsack(value: FloatArray, load: IntArray, capacity: int, table: FloatArray) -> float:
+    """Largest sum of values within the capacity; `table` (2, capacity + 1) is scratch."""
+    here, there = 0, 1
+    table[0] = 0.0
+    for w in range(len(value)):
+        if value[w] > 0.0 and load[w] <= capacity:
+            with_item(value[w], load[w], capacity, table[here], table[there])
+            here, there = there, here
+    return float(table[here, capacity])
+
+
+@step
+def tightest(c: Costs, g: int, prize: FloatArray, value: FloatArray, table: FloatArray, near: float, rounds: int) -> float:
+    """Price of room at which the relaxed set is worth less than at the one `near` by: a descent on a convex function."""
+    capacity, room = c.capacity[g], c.room[g]
+    worth(c, g, prize, near, value)
+    price, least = near, near * room + knapsack(value, c.load, capacity, table)
+    most = 0.0
     for w in range(len(prize)):
-        if c.allowed[g, w] and c.need[g, w] > 0.0:
-            high = max(high, (prize[w] - c.base[g, w]) / c.need[g, w])
-    for k in range(c.gain.shape[1]):
-        high = max(high, c.gain[g, k])
-    a, d = high - ratio * (high - low), low + ratio * (high - low)
-    worth(c, g, prize, a, value)
-    at_a = a * room + knapsack(value, c.load, capacity, table)
-    worth(c, g, prize, d, value)
-    at_d = d * room + knapsack(value, c.load, capacity, table)
+        most = max(most, prize[w])
+    stride = STRIDE * max(near, most / max(room, 1e-9))
     for _ in range(rounds):
-        if at_a < at_d:
-            high, d, at_d = d, a, at_a
-            a = high - ratio * (high - low)
-            worth(c, g, prize, a, value)
-            at_a = a * room + knapsack(value, c.load, capacity, table)
+        other = max(0.0, price + stride)
+        worth(c, g, prize, other, value)
+        found = other * room + knapsack(value, c.load, capacity, table)
+        if found < least:
+            price, least = other, found
         else:
-            low, a, at_a = a, d, at_d
-            d = low + ratio * (high - low)
-            worth(c, g, prize, d, value)
-            at_d = d * room + knapsack(value, c.load, capacity, table)
-    return a if at_a < at_d else d
+            stride *= -0.5
+    return price
 
 
 @kernel
 def price_out(
-    c: Costs, g: int, prize: FloatArray, least: float, nodes: int, rounds: int,
+    c: Costs, g: int, prize: FloatArray, least: float, looks: int, rounds: int, price: FloatArray,
     sets: IntArray, sizes: IntArray, values: FloatArray,
-) -> tuple[float, int, bool]:  # fmt: skip
+) -> tuple[float, int, int]:  # fmt: skip
     """Find the sets worth most on a bin of kind g.
 
     Parameters
@@ -83,39 +89,37 @@ def price_out(
         (n,) what covering an item is worth.
     least
         Only sets worth more than this are of interest.
-    nodes
-        Sets to look at before giving up.
+    looks
+        Items to look at, for the sets that they could go into, before giving up.
     rounds
-        Steps of the search for the price of room: the more, the fewer sets need be looked at.
+        Steps of the search for the price of room: the nearer it comes, the fewer looks are needed.
+    price
+        (g,) price of room at which that search begins, and where it ends.
     sets, sizes, values
         (k, n), (k,), (k,) where the sets found are left, the k best of those seen.
 
     Returns
     -------
     An upper bound on what any set is worth (exact where nothing was given up, and at least `least`), how many sets were
-    kept, and whether the bound is exact.
+    kept, and how many looks that took: the bound is exact where these are no more than `looks`.
     """
     n, capacity, room = len(prize), c.capacity[g], c.room[g]
-    value, flat = np.empty(n), np.empty(capacity + 1)
-    price = tightest(c, g, prize, value, flat, rounds)
-    worth(c, g, prize, price, value)
+    value = np.empty(n)
+    price[g] = tightest(c, g, prize, value, np.empty((2, capacity + 1)), price[g], rounds)
+    worth(c, g, prize, price[g], value)
     order = np.argsort(-value)
     count = 0
     while count < n and value[order[count]] > -np.inf:
         count += 1
+    worths, loads, needs = value[order], c.load[order], c.need[g][order]
     table = np.zeros((count + 1, capacity + 1))
     for i in range(count - 1, -1, -1):
-        w = order[i]
-        load, v = c.load[w], value[w]
-        for at in range(capacity + 1):
-            table[i, at] = table[i + 1, at]
-            if at >= load and table[i + 1, at - load] + v > table[i, at]:
-                table[i, at] = table[i + 1, at - load] + v
-    fixed = price * room - c.opening[g]
+        with_item(worths[i], loads[i], capacity, table[i + 1], table[i])
+    fixed = price[g] * room - c.opening[g]
     relaxed = fixed + table[0, capacity]
     if relaxed <= least:
-        return least, 0, True
-    kept, best, seen = 0, least, 0
+        return least, 0, 0
+    kept, best, looked = 0, least, 0
     p = c.rank.shape[2]
     steps = np.empty((n + 1, n * p), dtype=np.int64)
     pick, left = np.empty(n + 1, dtype=np.int64), np.empty(n + 2, dtype=np.int64)
@@ -124,27 +128,28 @@ def price_out(
     depth, i = 0, 0
     left[0], upper[0], need[0], gross[0], size[0] = capacity, fixed, 0.0, -c.opening[g], 0.0
     while True:
+        looked += 1
+        if looked > looks:
+            return max(relaxed, best), kept, looked
         if i >= count or upper[depth] + table[i, left[depth]] <= best:
             if depth == 0:
                 break
             depth -= 1
             i = pick[depth] + 1
             continue
+        if loads[i] > left[depth] or need[depth] + needs[i] > room * (1.0 + 1e-9):
+            i += 1
+            continue
+        if upper[depth] + worths[i] + table[i + 1, left[depth] - loads[i]] <= best:
+            i += 1
+            continue
         w = order[i]
-        if c.load[w] > left[depth] or need[depth] + c.need[g, w] > room * (1.0 + 1e-9):
-            i += 1
-            continue
-        if upper[depth] + value[w] + table[i + 1, left[depth] - c.load[w]] <= best:
-            i += 1
-            continue
-        seen += 1
-        if seen > nodes:
-            return max(relaxed, best), kept, False
+        looked += TAKEN
         _merge(c, g, w, steps, depth, depth * p)
         pick[depth] = i
-        left[depth + 1] = left[depth] - c.load[w]
-        upper[depth + 1] = upper[depth] + value[w]
-        need[depth + 1] = need[depth] + c.need[g, w]
+        left[depth + 1] = left[depth] - loads[i]
+        upper[depth + 1] = upper[depth] + worths[i]
+        need[depth + 1] = need[depth] + needs[i]
         size[depth + 1] = size[depth] + c.size[w]
         gross[depth + 1] = gross[depth] + prize[w] - c.base[g, w]
         depth += 1
@@ -156,7 +161,7 @@ def price_out(
             kept = _keep(exact, order, pick, depth, sets, sizes, values, kept)
             if exact > best:
                 best = exact
-    return best, kept, True
+    return best, kept, looked
 
 
 @step

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from poolwise.arrays import FloatArray, IntArray
-from poolwise.kernels.batch.fill import Costs, cost
+from poolwise.kernels.batch.fill import Costs, cost, shares
 from poolwise.kernels.jit import entry, step
 
 FREE = 1e-9
@@ -93,7 +93,7 @@ def alone(c: Costs, g: int, w: int) -> float:
     return cost(c, g, 1, c.need[g, w], c.base[g, w], c.size[w], c.rank[g, w], 0, -1, w)
 
 
-@entry
+@step
 def refresh(c: Costs, b: Bins, s: int) -> None:
     """Work out the totals, sorted steps and cost of slot s from its items: sums never drift."""
     g, p = b.kind[s], c.rank.shape[2]
@@ -113,7 +113,7 @@ def refresh(c: Costs, b: Bins, s: int) -> None:
     b.cost[s] = cost(c, g, b.n_item[s], need, base, size, steps, n_step, -1, -1)
 
 
-@entry
+@step
 def put(c: Costs, b: Bins, s: int, w: int) -> None:
     """Add an item to slot s."""
     if b.n_item[s] == 0:
@@ -126,6 +126,34 @@ def put(c: Costs, b: Bins, s: int, w: int) -> None:
     b.n_item[s] += 1
     b.where[w] = s
     refresh(c, b, s)
+
+
+@entry
+def put_all(c: Costs, b: Bins, slot: IntArray) -> None:
+    """Add each item to the slot that is its own, (n,); those with -1 stay outside."""
+    for w in range(len(slot)):
+        if slot[w] >= 0:
+            put(c, b, slot[w], w)
+
+
+@entry
+def split(c: Costs, b: Bins, out: FloatArray) -> None:
+    """(n,) room that each item gets: what it needs, then where it saves most, then whoever lacks some.
+
+    Room that saves nothing still spares what is outside.
+    """
+    p = c.rank.shape[2]
+    for k in range(b.open[len(b.place)]):
+        s = b.open[k]
+        g = b.kind[s]
+        for j in range(b.n_item[s]):
+            out[b.items[s, j]] = c.need[g, b.items[s, j]]
+        left = shares(c, g, b.steps[s], b.n_item[s] * p, c.room[g] - b.need[s], out)
+        for j in range(b.n_item[s]):
+            w = b.items[s, j]
+            more = min(max(left, 0.0), max(c.size[w] - out[w], 0.0))
+            out[w] += more
+            left -= more
 
 
 @step
