@@ -15,6 +15,7 @@ from poolwise.batch.method import Limit, find_method
 from poolwise.batch.problem import Groups
 from poolwise.batch.relaxation import Relaxation, linear_bound
 from poolwise.errors import InputError, UnknownNameError
+from poolwise.optimize.linear import Answer, LinearProgram
 from poolwise.performance.profiles import Profile
 
 
@@ -173,3 +174,14 @@ def test_rounding_on_shared_columns_is_rounding_on_columns_of_each_module(proble
         opened = sum(float(problem.groups.static[of[c]]) for c in set(shared.home.values()))  # no column there
         value = shared.value + problem.weights[1] * opened
         assert literal.program.solve().objective == pytest.approx(value, abs=1e-6)
+
+
+def test_what_is_short_is_not_made_up_where_the_solver_fails(monkeypatch):
+    from poolwise.batch.place import example
+    from poolwise.batch.shrink import why
+
+    problem = example()
+    assert "suffice in total" in why(problem)
+    failed = Answer("failed", float("nan"), float("-inf"), np.zeros(0), np.zeros(0))
+    monkeypatch.setattr(LinearProgram, "solve", lambda self: failed)
+    assert "not known, for the solver failed" in why(problem)

@@ -100,10 +100,11 @@ def linear_bound(problem: Problem, *, fixed: bool) -> float:
     return math.inf if answer.status == "infeasible" else answer.objective if answer.status == "optimal" else math.nan
 
 
-def shortages(problem: Problem) -> list[Shortage]:
+def shortages(problem: Problem) -> list[Shortage] | None:
     """What the batch lacks even if workloads could be split over modules: constraints that no assignment meets.
 
-    Every workload must be possible by itself. Empty where the relaxation is feasible: then only packing can fail.
+    Every workload must be possible by itself. Empty where the relaxation is feasible: then only packing can fail. None where
+    the solver failed.
     """
     it = Relaxation.of(problem, fixed=False)
     lp, groups = it.program, problem.groups
@@ -121,7 +122,7 @@ def shortages(problem: Problem) -> list[Shortage]:
     ]
     answer = lp.solve()
     if answer.status != "optimal":
-        return []
+        return None
     found = []
     for (constraint, name, total, _), columns, unit in zip(totals, slacks, units, strict=True):
         short = float(answer.values[columns].sum()) / unit

@@ -38,6 +38,8 @@ def place_most(problem: Problem, attempt: Attempt, *, one_by_one: bool = False) 
 def why(problem: Problem) -> str:
     """Say which constraint the batch as a whole cannot meet."""
     found = shortages(problem)
+    if found is None:
+        return "no way was found to place all workloads; what they lack in total is not known, for the solver failed"
     if found:
         return "; ".join(str(shortage) for shortage in found)
     return (
