@@ -7,9 +7,9 @@ batch placement.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
-from typing import Literal
+from typing import Literal, Self
 
 import numpy as np
 
@@ -21,7 +21,26 @@ Theta = Literal["printed", "relative"]
 
 
 @dataclass(frozen=True, eq=False)
-class Batch:
+class Columns:
+    """Columns of equal length, as tuples or arrays."""
+
+    name: tuple[str, ...]
+
+    def __len__(self) -> int:
+        return len(self.name)
+
+    def take(self, rows: IntArray) -> Self:
+        """Some of the rows, (k,), in that order."""
+        columns = {column.name: getattr(self, column.name) for column in fields(self)}
+        some = {
+            name: tuple(column[r] for r in rows.tolist()) if isinstance(column, tuple) else column[rows]
+            for name, column in columns.items()
+        }
+        return replace(self, **some)
+
+
+@dataclass(frozen=True, eq=False)
+class Batch(Columns):
     """Workloads to be placed together.
 
     Attributes
@@ -35,7 +54,6 @@ class Batch:
     profile : n profiles P^m
     """
 
-    name: tuple[str, ...]
     cores: IntArray
     frequency: FloatArray
     memory: FloatArray
@@ -63,21 +81,6 @@ class Batch:
                     remedy="fit a monotone one with `poolwise profile fit`",
                 )
 
-    def __len__(self) -> int:
-        return len(self.name)
-
-    def take(self, rows: IntArray) -> Batch:
-        """Some of the workloads, (k,) rows, in that order."""
-        return Batch(
-            tuple(self.name[r] for r in rows.tolist()),
-            self.cores[rows],
-            self.frequency[rows],
-            self.memory[rows],
-            self.tolerance[rows],
-            self.priority[rows],
-            tuple(self.profile[r] for r in rows.tolist()),
-        )
-
     @cached_property
     def kinds(self) -> list[tuple[Profile, IntArray]]:
         """Each profile with the rows of the workloads that have it."""
@@ -104,7 +107,7 @@ class Batch:
 
 
 @dataclass(frozen=True, eq=False)
-class Modules:
+class Modules(Columns):
     """CPU modules with the local memory that only they can reach.
 
     Attributes
@@ -118,7 +121,6 @@ class Modules:
     on : (m,) whether the module is on already, so that its static energy is spent in any case
     """
 
-    name: tuple[str, ...]
     cores: IntArray
     frequency: FloatArray
     memory: FloatArray
@@ -132,22 +134,6 @@ class Modules:
             frozen(array)
         if len(self.name) and (float(self.frequency.min()) <= 0 or int(self.cores.min()) < 1):
             raise InputError("a module needs a core and a frequency above 0", field="module", remedy="correct it")
-
-    def __len__(self) -> int:
-        return len(self.name)
-
-    def take(self, rows: IntArray) -> Modules:
-        """Some of the modules, (k,) rows, in that order."""
-        return Modules(
-            tuple(self.name[r] for r in rows.tolist()),
-            self.cores[rows],
-            self.frequency[rows],
-            self.memory[rows],
-            self.static[rows],
-            self.dynamic[rows],
-            self.free_cores[rows],
-            self.on[rows],
-        )
 
 
 @dataclass(frozen=True, eq=False)
