@@ -18,10 +18,10 @@ from poolwise.batch.relaxation import linear_bound
 from poolwise.batch.search import Guide
 from poolwise.errors import InputError
 
-EXACT = Place(guard=False, pace=0.1)
+SEARCH = Place(guard=False, pace=0.1, few=0)
 
 
-def solve(problem: Problem, method=EXACT):
+def solve(problem: Problem, method=SEARCH):
     return method.solve(problem, Limit(1.0))
 
 
@@ -83,9 +83,22 @@ def test_more_memory_a_faster_module_or_a_looser_tolerance_never_worsens_the_opt
 def test_the_order_of_workloads_and_modules_does_not_matter(problem):
     batch, modules = np.arange(len(problem.batch))[::-1], np.arange(len(problem.modules))[::-1]
     turned = replace(problem, batch=problem.batch.take(batch), modules=problem.modules.take(modules))
-    one, other = solve(problem), solve(turned)
-    if not one.dropped and not other.dropped:
-        assert one.objective == pytest.approx(other.objective, abs=1e-6)
+    one, other = solve(problem, Place()), solve(turned, Place())
+    assert bool(one.dropped) == bool(other.dropped)
+    if not one.dropped:
+        assert one.objective == pytest.approx(other.objective, abs=1e-9)
+
+
+@settings(max_examples=60, deadline=None)
+@given(problems(most=4))
+def test_few_workloads_are_placed_in_the_best_way_there_is(problem):
+    best, found = brute_force(problem), Place().solve(problem, Limit(0.05))
+    if best is None:
+        assert found.dropped and found.unmet
+        return
+    assert found.status == "optimal" and check(problem, found.assignment).valid
+    assert found.objective == pytest.approx(best.objective, abs=1e-9)
+    assert found.bound == pytest.approx(found.objective, abs=1e-9)
 
 
 def small(profile=CONVEX[0], n=4, **settings) -> Problem:

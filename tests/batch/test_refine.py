@@ -60,15 +60,15 @@ def test_a_part_costs_what_it_costs_alone(problem, data):
 @settings(max_examples=25, deadline=None)
 @given(problems(most=8, modules=6))
 def test_a_large_batch_is_packed_part_by_part_and_never_for_the_worse(problem):
-    whole = Place(guard=False, pace=0.1).solve(problem, Limit(1.0))
+    whole = Place(guard=False, pace=0.1, few=0).solve(problem, Limit(1.0))
     patched = pytest.MonkeyPatch()
     with patched.context() as patch:
         patch.setattr(place, "LARGE", 2)
         patch.setattr(refine, "PART", 3)
-        parts = Place(guard=False, pace=0.1).solve(problem, Limit(1.0))
+        parts = Place(guard=False, pace=0.1, few=0).solve(problem, Limit(1.0))
         search_only = replace(problem)
         patch.setattr(place, "refine_parts", lambda costs, remote, packing, effort: packing)
-        before = Place(guard=False, pace=0.1).solve(search_only, Limit(1.0))
+        before = Place(guard=False, pace=0.1, few=0).solve(search_only, Limit(1.0))
     assert parts.dropped == before.dropped
     assert check(problem, parts.assignment, partial=True).valid
     assert parts.objective <= before.objective + 1e-9
@@ -80,9 +80,9 @@ def test_a_large_batch_is_packed_part_by_part_and_never_for_the_worse(problem):
 def test_the_clock_cuts_only_with_the_guard_and_says_so():
     problem = place.example()
     late = Limit(1e-9)
-    assert Place().solve(problem, late).notes == (place.CUT,)
-    assert Place(guard=False).solve(problem, late).notes == ()
-    assert check(problem, Place().solve(problem, late).assignment).valid
+    assert Place(few=0).solve(problem, late).notes == (place.CUT,)
+    assert Place(guard=False, few=0).solve(problem, late).notes == ()
+    assert check(problem, Place(few=0).solve(problem, late).assignment).valid
 
 
 def test_effort_follows_the_limit_and_has_ends():

@@ -12,6 +12,7 @@ import numpy as np
 from poolwise.batch.assignment import BoundOf, Solution, Status
 from poolwise.batch.costs import costs_of
 from poolwise.batch.effort import Effort
+from poolwise.batch.few import FEW, pack_few
 from poolwise.batch.first_fit import FirstFit
 from poolwise.batch.heep import Heep
 from poolwise.batch.method import Limit, Method
@@ -57,11 +58,14 @@ class Place(Method):
     guard
         Whether the clock may end the search early; without it the answer depends on nothing but the inputs, up to the time
         limit from which whole numbers are tried.
+    few
+        Workloads up to which every way to place them is tried instead.
     """
 
     seed: int = 0
     pace: float = 1.0
     guard: bool = True
+    few: int = FEW
 
     def solve(self, problem: Problem, limit: Limit) -> Solution:
         """Place the batch within the time limit; the bound is of DWLP."""
@@ -69,12 +73,18 @@ class Place(Method):
 
     def prepare(self) -> None:
         """Load the kernels, or compile them if no process has before: what is no part of any time limit."""
-        self._attempt(example(), Effort(Limit(0.05), guard=False))
+        for method in (self, replace(self, few=0)):
+            method._attempt(example(), Effort(Limit(0.05), guard=False))
 
     def _attempt(self, problem: Problem, effort: Effort) -> Solution | None:
         if not len(problem.batch):
             return None
         costs = costs_of(problem)
+        if len(problem.batch) <= self.few:
+            exact = pack_few(costs, problem.remote)
+            if exact is None:
+                return None
+            return Solution(problem, assignment_of(problem, costs, exact), "optimal", exact.cost, CONFIGURATIONS)
         found = _start(problem, costs, effort)
         if found is None:
             return None
