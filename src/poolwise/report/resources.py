@@ -19,8 +19,6 @@ from poolwise.studies.resources import Resources, resources
 GOAL = "mean_bounded_slowdown_local"
 """Time from submission to end over the time that a job takes with everything beside it: what pooling costs is in it."""
 
-_SHORT = {"bandwidth": "MB/s"}
-"""Labels of bars, where a name would run into the next."""
 _CAPTION = (
     "Means over seeds [95 %]; the slowdown counts what pooling costs. The best was chosen by these very runs, so that the "
     "differences to it are somewhat too favourable to it."
@@ -195,7 +193,7 @@ def figures(ranked: Sequence[Standing]) -> list[Figure]:
         "stranded",
         "What stands idle though jobs wait for it",
         "Share of each resource that is free while waiting jobs ask for as much, under the best policies of each machine.",
-        groups=[_SHORT.get(name, name) for name in names],
+        groups=names,
         series={machine or "all": [_share(top, name) for name in names] for machine, top in tops.items()},
         y_axis=Axis("stranded (%)"),
     )
