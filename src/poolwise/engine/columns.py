@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from poolwise.kernels.list_scheduling.state import Jobs, Order, Profile, Racks, Rules, Runs, Tree
     from poolwise.kernels.list_scheduling.state import Queue as Waiting
 
-DEEP_QUEUE = 128
+DEEP_QUEUE = 256
 """Waiting jobs beyond which a tree over them pays; below, scanning them is cheaper than keeping one up to date."""
 
 T = TypeVar("T", bound=np.generic)
@@ -243,6 +243,8 @@ class Columns:
             then_free,
             then_pool,
             kept,
+            np.arange(len(free)),
+            np.zeros((len(free), 4), dtype=np.int64),
             endless,
             take,
             borrow,

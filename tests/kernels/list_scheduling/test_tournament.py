@@ -15,7 +15,7 @@ from poolwise.kernels.list_scheduling.order import comes_before, key
 from poolwise.kernels.list_scheduling.state import (
     CUBIC,
     EMPTY,
-    KIND,
+    FORK,
     LENGTH,
     LINEAR,
     MOST_NODES,
@@ -87,26 +87,33 @@ def _jobs(order: Order, g: np.random.Generator) -> Jobs:
 
 def _below(node: int, tree: Tree) -> list[int]:
     """Jobs that rest at or below a node, the order of the tree."""
-    if tree.node[node, KIND] == EMPTY:
+    if tree.node[node, FORK] == EMPTY:
         return []
-    if tree.node[node, KIND] == RESTING:
+    if tree.node[node, FORK] == RESTING:
         return [int(tree.node[node, WINNER])]
     return [*_below(2 * node, tree), *_below(2 * node + 1, tree)]
 
 
+def _fork(node: int, tree: Tree) -> int:
+    """Node at or below a node with jobs on both sides."""
+    left, right = _below(2 * node, tree), _below(2 * node + 1, tree)
+    return node if left and right else _fork(2 * node if left else 2 * node + 1, tree)
+
+
 def _check(node: int, time: int, jobs: Jobs, order: Order, tree: Tree) -> None:
     """Every node in use says of the jobs below it what looking at all of them says."""
-    if tree.node[node, KIND] == EMPTY:
+    if tree.node[node, FORK] == EMPTY:
         return
     here, row = _below(node, tree), tree.node[node]
     assert row[WINNER] == min(here, key=lambda j: (_key(j, time, order), j))
     assert (row[NODES], row[MOST_NODES]) == (jobs.nodes[here].min(), jobs.nodes[here].max())
     assert (row[REMOTE], row[MOST_REMOTE]) == (jobs.remote[here].min(), jobs.remote[here].max())
     assert row[LENGTH] == jobs.length[here].min()
-    if row[KIND] == RESTING:
+    if row[FORK] == RESTING:
         assert tree.at[here[0]] == node
     else:
         assert len(here) > 1
+        assert row[FORK] == _fork(node, tree)
         _check(2 * node, time, jobs, order, tree)
         _check(2 * node + 1, time, jobs, order, tree)
 
@@ -136,7 +143,7 @@ def test_each_node_knows_the_first_and_the_least_below_it(seed: int, kind: int) 
             _check(1, time, jobs, order, tree)
     for job in inside:
         _clear(job, tree)
-    assert not tree.node[:, KIND].any()
+    assert not tree.node[:, FORK].any()
 
 
 @given(st.integers(0, 10_000), st.sampled_from([STATIC, LINEAR, CUBIC]))

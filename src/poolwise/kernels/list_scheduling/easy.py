@@ -20,6 +20,8 @@ from poolwise.kernels.list_scheduling.state import (
     NEVER,
     NONE,
     PASSES,
+    PERHAPS,
+    REFUSED,
     SETTLED,
     SHADOW,
     SPARE_MEMORY,
@@ -27,6 +29,7 @@ from poolwise.kernels.list_scheduling.state import (
     SPARE_NODES,
     TIME,
     WAITING,
+    WELCOME,
     Jobs,
     Order,
     Queue,
@@ -34,6 +37,7 @@ from poolwise.kernels.list_scheduling.state import (
     Rules,
     Runs,
 )
+from poolwise.kernels.list_scheduling.verdict import verdict, weigh
 from poolwise.kernels.list_scheduling.waiting import leave
 
 
@@ -117,36 +121,51 @@ def _backfill(head: int, jobs: Jobs, order: Order, rules: Rules, racks: Racks, q
     if count > 0:
         reserve(head, jobs, rules, racks, runs, now)
     now[SETTLED] = int(now[HEAD] == head)  # a start unsettles it
-    count = _harmless(count, rules, racks, queue, now)
+    count, last = _harmless(count, queue, now), -1
     while count > 0:
-        job = _next(head, count, jobs, order, rules, racks, queue, now)
-        if job < 0:
+        if not rules.anywhere:
+            weigh(head, jobs, rules, racks, now)
+        k = _next(head, last, count, jobs, order, rules, racks, queue, now)
+        if k < 0:
             return
-        try_start(job, head, jobs, rules, racks, runs, now)
-        count = _after(job, count, order, queue, now)
-        leave(job, queue, now)
+        last = queue.job[queue.chosen[k]]
+        try_start(last, head, jobs, rules, racks, runs, now)
+        count = _drop(k, count, queue, now)
+        leave(last, queue, now)
 
 
 @inlined
-def _next(head: int, count: int, jobs: Jobs, order: Order, rules: Rules, racks: Racks, queue: Queue, now: IntArray) -> int:
-    """First by priority of the chosen jobs that may be backfilled now; -1 if there is none."""
-    best = -1
+def _next(
+    head: int, last: int, count: int, jobs: Jobs, order: Order, rules: Rules, racks: Racks, queue: Queue, now: IntArray
+) -> int:
+    """Which of the chosen positions holds the first by priority of the jobs after `last` (-1: of all) that may start; or -1."""
+    best, first = -1, -1
     for k in range(count):
-        job = queue.chosen[k]
-        turn = best < 0 or comes_before(job, best, now[TIME], order)
-        if turn and may_start(job, head, False, jobs, rules, racks, now):
-            best = job
+        at = queue.chosen[k]
+        says = PERHAPS
+        if not rules.anywhere:
+            says = verdict(queue.nodes[at], queue.remote[at], queue.length[at] <= now[SHADOW] - now[TIME], racks, now)
+        if says == REFUSED:
+            continue
+        job = queue.job[at]
+        if (last >= 0 and not comes_before(last, job, now[TIME], order)) or (
+            best >= 0 and not comes_before(job, first, now[TIME], order)
+        ):
+            continue
+        if says == WELCOME or may_start(job, head, False, jobs, rules, racks, now):
+            best, first = k, job
     return best
 
 
 @inlined
-def _after(job: int, count: int, order: Order, queue: Queue, now: IntArray) -> int:
-    """Keep of the chosen jobs those that come after one of them: the others had their turn; returns how many."""
+def _drop(k: int, count: int, queue: Queue, now: IntArray) -> int:
+    """Forget the k-th chosen position before its job leaves the queue and the last takes its place; how many are left."""
+    gone, last = queue.chosen[k], now[WAITING] - 1
     kept = 0
-    for k in range(count):
-        if comes_before(job, queue.chosen[k], now[TIME], order):
-            queue.chosen[kept] = queue.chosen[k]
-            kept += 1
+    for i in range(count):
+        at = queue.chosen[i]
+        queue.chosen[kept] = gone if at == last else at
+        kept += int(i != k)
     return kept
 
 
@@ -172,18 +191,13 @@ def is_settled(head: int, jobs: Jobs, rules: Rules, racks: Racks, queue: Queue, 
 
 
 @inlined
-def _harmless(count: int, rules: Rules, racks: Racks, queue: Queue, now: IntArray) -> int:
-    """Turn the first `count` chosen positions into those jobs that fit and might not delay the head; returns how many.
-
-    The head itself does not fit.
-    """
+def _harmless(count: int, queue: Queue, now: IntArray) -> int:
+    """Keep of the first `count` chosen positions those whose jobs might not delay the head; returns how many."""
     window, nodes, memory, most = now[SHADOW] - now[TIME], now[SPARE_NODES], now[SPARE_MEMORY], now[SPARE_MOST]
     kept = 0
     for k in range(count):
         at = queue.chosen[k]
         n, remote = queue.nodes[at], queue.remote[at]
-        harmless = queue.length[at] <= window or (n <= nodes and n * remote <= memory and remote <= most)
-        if harmless and fits(n, remote, rules.anywhere, racks.free, racks.pool):
-            queue.chosen[kept] = queue.job[at]
-            kept += 1
+        queue.chosen[kept] = at
+        kept += int((queue.length[at] <= window) | ((n <= nodes) & (n * remote <= memory) & (remote <= most)))
     return kept

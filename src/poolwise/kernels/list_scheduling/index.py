@@ -20,7 +20,7 @@ SAMPLE = 4096
 def plant(n_job: int) -> Tree:
     """Return an empty tree for so many jobs, their paths in the order of their rows."""
     levels = max(n_job - 1, 0).bit_length() + 1
-    node = np.zeros((1 << levels, 8), dtype=np.int64)  # KIND is EMPTY; of most nodes no memory is ever touched
+    node = np.zeros((1 << levels, 8), dtype=np.int64)  # FORK is EMPTY; of most nodes no memory is ever touched
     return Tree(np.arange(n_job), np.zeros(n_job, dtype=np.int64), node, np.zeros(levels + 1, dtype=np.int64))
 
 

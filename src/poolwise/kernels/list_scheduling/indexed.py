@@ -11,19 +11,19 @@ from poolwise.arrays import IntArray
 from poolwise.kernels.jit import inlined, step
 from poolwise.kernels.list_scheduling.easy import is_settled
 from poolwise.kernels.list_scheduling.order import comes_before
-from poolwise.kernels.list_scheduling.racks import fits, place, roomiest, total
-from poolwise.kernels.list_scheduling.reservation import leaves_room, may_start, reserve, try_start
+from poolwise.kernels.list_scheduling.racks import fits, place
+from poolwise.kernels.list_scheduling.reservation import may_start, reserve, try_start
 from poolwise.kernels.list_scheduling.runs import start
 from poolwise.kernels.list_scheduling.state import (
-    EMPTY,
+    FORK,
     HEAD,
-    INNER,
-    KIND,
     LENGTH,
     MOST_NODES,
     MOST_REMOTE,
     NODES,
     NONE,
+    PERHAPS,
+    REFUSED,
     REMOTE,
     RESTING,
     SETTLED,
@@ -33,6 +33,7 @@ from poolwise.kernels.list_scheduling.state import (
     SPARE_NODES,
     TIME,
     WAITING,
+    WELCOME,
     WINNER,
     Jobs,
     Order,
@@ -43,6 +44,7 @@ from poolwise.kernels.list_scheduling.state import (
     Tree,
 )
 from poolwise.kernels.list_scheduling.tournament import decide, take
+from poolwise.kernels.list_scheduling.verdict import verdict, verdict_of_all, weigh
 from poolwise.kernels.list_scheduling.waiting import leave
 
 
@@ -64,6 +66,8 @@ def search(jobs: Jobs, order: Order, rules: Rules, racks: Racks, queue: Queue, t
     now[SETTLED] = int(now[HEAD] == head)  # a start unsettles it
     last = -1
     while True:
+        if not rules.anywhere:
+            weigh(head, jobs, rules, racks, now)
         last = _next(head, last, jobs, order, rules, racks, tree, now)
         if last < 0:
             return
@@ -87,7 +91,6 @@ def _any_fits(rules: Rules, racks: Racks, tree: Tree) -> bool:
 @inlined
 def _next(head: int, last: int, jobs: Jobs, order: Order, rules: Rules, racks: Racks, tree: Tree, now: IntArray) -> int:
     """First by priority of the jobs after `last` (-1: of all) that may be backfilled now; -1 if there is none."""
-    free, window = total(racks.free), now[SHADOW] - now[TIME]
     best = -1
     tree.stack[0] = 1
     height = 1
@@ -95,68 +98,33 @@ def _next(head: int, last: int, jobs: Jobs, order: Order, rules: Rules, racks: R
         height -= 1
         node = tree.stack[height]
         row = tree.node[node]
-        if row[NODES] > free:
+        says = _ask(row, rules, racks, now)
+        if says == REFUSED:
             continue
         job = row[WINNER]
         if best >= 0 and not comes_before(job, best, now[TIME], order):
             continue
-        if row[LENGTH] > window and _delay(head, row, jobs, rules, racks, now):
-            continue
-        if not fits(row[NODES], row[REMOTE], rules.anywhere, racks.free, racks.pool):
-            continue
-        if row[KIND] == RESTING:
-            turn = job != head and (last < 0 or comes_before(last, job, now[TIME], order))
-            if turn and may_start(job, head, False, jobs, rules, racks, now):
+        if row[FORK] == RESTING:
+            turn = last < 0 or comes_before(last, job, now[TIME], order)
+            if turn and (says == WELCOME or may_start(job, head, False, jobs, rules, racks, now)):
                 best = job
             continue
-        left, right = 2 * node, 2 * node + 1
-        if tree.node[right, KIND] != EMPTY and tree.node[right, WINNER] == job:  # the winner's side is looked at first
-            left, right = right, left
-        if tree.node[right, KIND] != EMPTY:
-            tree.stack[height] = right
-            height += 1
-        tree.stack[height] = left
-        height += 1
+        left = 2 * row[FORK]
+        winner = left + int(tree.node[left, WINNER] != job)  # the winner's side is looked at first
+        tree.stack[height], tree.stack[height + 1] = winner ^ 1, winner
+        height += 2
     return best
 
 
 @inlined
-def _delay(head: int, row: IntArray, jobs: Jobs, rules: Rules, racks: Racks, now: IntArray) -> bool:
-    """Whether all jobs at and below a node would surely delay the head if they ran beyond its shadow time.
-
-    They would if the least demanding asks for more than the head leaves over in all. Where the head needs memory of its own
-    rack's pool, each rack has a part that it cannot do without. If the most demanding would stand whole in some rack, so
-    would all, each in a rack with no fewer free nodes than that one, and with room for the least demanding; none of these
-    may be able to spare what the least demanding takes.
-    """
-    n, least, remote = row[NODES], row[REMOTE], jobs.remote[head]
-    if n > now[SPARE_NODES] or n * least > now[SPARE_MEMORY] or least > now[SPARE_MOST]:
-        return True
-    if rules.anywhere or remote == 0:
-        return False
-    last = roomiest(row[MOST_NODES], row[MOST_REMOTE], racks.free, racks.pool)
-    if last < 0:
-        return bool(row[KIND] == INNER and _delay_split(head, row, jobs, rules, racks, now))
-    for r in range(racks.free.size):
-        before = racks.free[r] > racks.free[last] or (racks.free[r] == racks.free[last] and r <= last)
-        if before and racks.free[r] >= n and racks.pool[r] >= n * least:
-            kept = racks.kept[r]
-            if racks.then_free[r] - n >= kept and racks.then_pool[r] - n * least >= kept * remote:
-                return False
-    return True
-
-
-@inlined
-def _delay_split(head: int, row: IntArray, jobs: Jobs, rules: Rules, racks: Racks, now: IntArray) -> bool:
-    """The same for jobs of as many nodes each that no rack holds whole, where any rack's pool lends to all its free nodes.
-
-    Then all of them would take the same nodes, and the least demanding would leave the head most.
-    """
-    n, least, most = row[NODES], row[REMOTE], row[MOST_REMOTE]
-    if n < row[MOST_NODES]:
-        return False
-    for r in range(racks.free.size):
-        if racks.pool[r] < racks.free[r] * most:
-            return False
-    fit = place(n, least, rules.anywhere, racks.free, racks.pool, racks.take, racks.borrow)
-    return fit and not leaves_room(head, False, jobs, rules, racks, now)
+def _ask(row: IntArray, rules: Rules, racks: Racks, now: IntArray) -> int:
+    """REFUSED if none of the jobs at and below a node may start, WELCOME if it is a single one and may, else PERHAPS."""
+    n, remote = row[NODES], row[REMOTE]
+    ends = row[LENGTH] <= now[SHADOW] - now[TIME]
+    if not ends and (n > now[SPARE_NODES] or n * remote > now[SPARE_MEMORY] or remote > now[SPARE_MOST]):
+        return REFUSED  # more than the head leaves over in all
+    if rules.anywhere:
+        return PERHAPS if fits(n, remote, True, racks.free, racks.pool) else REFUSED
+    if row[FORK] == RESTING:
+        return verdict(n, remote, ends, racks, now)
+    return verdict_of_all(n, remote, row[MOST_NODES], row[MOST_REMOTE], ends, racks, now)

@@ -104,6 +104,8 @@ class Racks(NamedTuple):
     free, pool : free nodes, free MiB of the pool
     then_free, then_pool : the same at the head's shadow time, jobs taken off that run beyond it
     kept : nodes that the head cannot do without then, in each rack (where it needs remote memory of its own rack's pool)
+    rank : racks by free nodes, most first, then lowest first: the order in which one is looked for that holds a whole job
+    whole : (n_rack, 4) what a job that one rack holds whole may take, a row for each rack of `rank`; columns named below
     endless : MiB that a pool counts as where it is taken for inexhaustible, 0 where there is none
     take, borrow : nodes and MiB of the placement found last
     node_owner, pool_owner : owner of the nodes, of the pool
@@ -116,6 +118,8 @@ class Racks(NamedTuple):
     then_free: IntArray
     then_pool: IntArray
     kept: IntArray
+    rank: IntArray
+    whole: IntArray
     endless: IntArray
     take: IntArray
     borrow: IntArray
@@ -124,6 +128,12 @@ class Racks(NamedTuple):
     of_owner: IntArray
     node_column: int
     memory_column: int
+
+
+# Columns of Racks.whole: nodes and MiB of a job that ends by the head's shadow time; of one that does not, these as well
+NODES_NOW, MEMORY_NOW, LASTING_NODES, LASTING_MEMORY = range(4)
+# What they say of waiting jobs: one or more may start, surely; perhaps; none may
+WELCOME, PERHAPS, REFUSED = range(3)
 
 
 class Queue(NamedTuple):
@@ -166,11 +176,11 @@ class Tree(NamedTuple):
     stack: IntArray
 
 
-# Columns of Tree.node: what stands there; the first job by priority, and the ns until which it surely stays the first; the
-# least nodes, remote memory per node and `Jobs.length` of any job, the most nodes and remote memory. A cache line a node.
-KIND, WINNER, UNTIL, NODES, REMOTE, LENGTH, MOST_NODES, MOST_REMOTE = range(8)
-# Column KIND: nobody; one job, however far it is from its leaf; several jobs below
-EMPTY, RESTING, INNER = range(3)
+# Columns of Tree.node: where the ways of its jobs part; the first job by priority, and the ns until which it surely stays the
+# first; the least nodes, remote memory per node and `Jobs.length` of any job, the most nodes and remote memory. A cache line.
+FORK, WINNER, UNTIL, NODES, REMOTE, LENGTH, MOST_NODES, MOST_REMOTE = range(8)
+# Column FORK, if it is not a node: nobody; one job, however far it is from its leaf; several jobs, to be played
+EMPTY, RESTING, UNKNOWN = 0, -1, -2
 
 
 class Profile(NamedTuple):
@@ -237,6 +247,9 @@ class Runs(NamedTuple):
     SPARE_NODES,  # what the head leaves over at its shadow time: see `reservation.spare`
     SPARE_MEMORY,
     SPARE_MOST,
+    AMPLE,  # what the racks allow now: see `verdict.weigh`
+    FREE,
+    LASTING_SPLIT,
     FIRST,  # waiting job that is first by priority until FIRST_UNTIL, -1 if that has to be found out; not with a tree
     FIRST_UNTIL,
     ROWS,  # rows wanted, on ROOM and INSTANTS
@@ -244,7 +257,7 @@ class Runs(NamedTuple):
     INDEXED,  # 1 while the tree holds the queue
     DEPTH,  # waiting jobs beyond which the queue is held in a tree
     N_NOW,
-) = range(24)
+) = range(27)
 
 TAKE_EVENTS, MAKE_PASS, ASKED_PASS = range(3)
 """Values of now[PHASE]: where `replay` goes on."""

@@ -16,8 +16,7 @@ from poolwise.kernels.jit import inlined, step
 from poolwise.kernels.list_scheduling.order import comes_before, lasts
 from poolwise.kernels.list_scheduling.state import (
     EMPTY,
-    INNER,
-    KIND,
+    FORK,
     LENGTH,
     MOST_NODES,
     MOST_REMOTE,
@@ -25,6 +24,7 @@ from poolwise.kernels.list_scheduling.state import (
     NODES,
     REMOTE,
     RESTING,
+    UNKNOWN,
     UNTIL,
     WINNER,
     Jobs,
@@ -39,11 +39,11 @@ def put(job: int, time: int, jobs: Jobs, order: Order, tree: Tree) -> None:
     half = tree.node.shape[0] >> 1
     leaf = tree.path[job] + half
     node, level = 1, half
-    while tree.node[node, KIND] != EMPTY:
+    while tree.node[node, FORK] != EMPTY:
         level >>= 1
-        if tree.node[node, KIND] == RESTING:  # the one who rests here makes way
+        if tree.node[node, FORK] == RESTING:  # the one who rests here makes way
             other = tree.node[node, WINNER]
-            tree.node[node, KIND] = INNER
+            tree.node[node, FORK] = UNKNOWN
             _rest(other, (tree.path[other] + half) // level, jobs, tree)
         node = leaf // level
     _rest(job, node, jobs, tree)
@@ -54,10 +54,10 @@ def put(job: int, time: int, jobs: Jobs, order: Order, tree: Tree) -> None:
 def take(job: int, time: int, order: Order, tree: Tree) -> None:
     """Take a job out of the tree."""
     node = tree.at[job]
-    tree.node[node, KIND] = EMPTY
-    if node > 1 and tree.node[node ^ 1, KIND] == RESTING:
+    tree.node[node, FORK] = EMPTY
+    if node > 1 and tree.node[node ^ 1, FORK] == RESTING:
         node = _rise(node ^ 1, tree)
-        while node > 1 and tree.node[node ^ 1, KIND] == EMPTY:
+        while node > 1 and tree.node[node ^ 1, FORK] == EMPTY:
             node = _rise(node, tree)
     _climb(node, time, order, tree)
 
@@ -66,7 +66,7 @@ def take(job: int, time: int, order: Order, tree: Tree) -> None:
 def _rest(job: int, node: int, jobs: Jobs, tree: Tree) -> None:
     """Let a job rest at a node."""
     row = tree.node[node]
-    row[KIND], row[WINNER], row[UNTIL] = RESTING, job, NEVER
+    row[FORK], row[WINNER], row[UNTIL] = RESTING, job, NEVER
     row[NODES], row[REMOTE], row[LENGTH] = jobs.nodes[job], jobs.remote[job], jobs.length[job]
     row[MOST_NODES], row[MOST_REMOTE] = jobs.nodes[job], jobs.remote[job]
     tree.at[job] = node
@@ -78,7 +78,7 @@ def _rise(node: int, tree: Tree) -> int:
     above = node >> 1
     for column in range(tree.node.shape[1]):
         tree.node[above, column] = tree.node[node, column]
-    tree.node[node, KIND] = EMPTY
+    tree.node[node, FORK] = EMPTY
     tree.at[tree.node[above, WINNER]] = above
     return above
 
@@ -95,10 +95,10 @@ def _climb(node: int, time: int, order: Order, tree: Tree) -> None:
 def play(node: int, time: int, order: Order, tree: Tree) -> bool:
     """Work out a node from the two below it; whether it changed. It stays undecided (`UNTIL` < time) while one of them is."""
     row, left, right = tree.node[node], tree.node[2 * node], tree.node[2 * node + 1]
-    if left[KIND] == EMPTY or right[KIND] == EMPTY:
-        only = right if left[KIND] == EMPTY else left
+    if left[FORK] == EMPTY or right[FORK] == EMPTY:
+        only = right if left[FORK] == EMPTY else left
         changed = False
-        for column in range(WINNER, row.size):
+        for column in range(row.size):
             changed = changed or row[column] != only[column]
             row[column] = only[column]
         return bool(changed)
@@ -108,8 +108,8 @@ def play(node: int, time: int, order: Order, tree: Tree) -> bool:
         if comes_before(other, winner, time, order):
             winner, other = other, winner
         until = min(until, lasts(winner, other, time, order))
-    changed = row[WINNER] != winner or row[UNTIL] != until
-    row[WINNER], row[UNTIL] = winner, until
+    changed = row[FORK] != node or row[WINNER] != winner or row[UNTIL] != until
+    row[FORK], row[WINNER], row[UNTIL] = node, winner, until
     for column in range(NODES, row.size):
         a, b = left[column], right[column]
         value = min(a, b) if column < MOST_NODES else max(a, b)
@@ -121,7 +121,7 @@ def play(node: int, time: int, order: Order, tree: Tree) -> bool:
 @inlined
 def decide(time: int, order: Order, tree: Tree) -> int:
     """Play again what has expired; returns the first by priority of all, -1 if the tree is empty."""
-    if tree.node[1, KIND] == EMPTY:
+    if tree.node[1, FORK] == EMPTY:
         return -1
     node = 1
     while tree.node[1, UNTIL] < time:
@@ -137,13 +137,13 @@ def decide(time: int, order: Order, tree: Tree) -> int:
 
 @inlined
 def _expired(node: int, time: int, tree: Tree) -> bool:
-    return bool(tree.node[node, KIND] == INNER and tree.node[node, UNTIL] < time)
+    return bool(tree.node[node, FORK] > 0 and tree.node[node, UNTIL] < time)
 
 
 @step
 def clear(job: int, tree: Tree) -> None:
     """Empty the node at which a job rests and all above it: done for every waiting job, it empties the tree."""
     node = tree.at[job]
-    while node > 0 and tree.node[node, KIND] != EMPTY:
-        tree.node[node, KIND] = EMPTY
+    while node > 0 and tree.node[node, FORK] != EMPTY:
+        tree.node[node, FORK] = EMPTY
         node >>= 1

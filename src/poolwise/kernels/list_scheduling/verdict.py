@@ -1,0 +1,132 @@
+"""Whether waiting jobs may start, in closed form, where a node takes memory of its own rack's pool only (scope "rack").
+
+A job that some rack holds whole is placed in the one of these with most free nodes (`racks.place`). There it ends by the
+shadow time, or it leaves the head room if and only if the rack still has the nodes and the MiB that the head cannot do
+without: all other racks are untouched. So two numbers of each rack now, and two at the shadow time, decide.
+
+A job that no rack holds whole fills racks, the one with most free nodes first, as long as each pool lends to all free nodes of
+its rack. Then it fits if it takes no more nodes than are free, and if it runs beyond the shadow time the number of its nodes
+alone may say that the head would have too few. What is left has to be placed to be known.
+"""
+
+from __future__ import annotations
+
+from poolwise.arrays import IntArray
+from poolwise.kernels.jit import inlined, step
+from poolwise.kernels.list_scheduling.racks import fits, offer
+from poolwise.kernels.list_scheduling.state import (
+    AMPLE,
+    EASY,
+    FREE,
+    LASTING_MEMORY,
+    LASTING_NODES,
+    LASTING_SPLIT,
+    MEMORY_NOW,
+    NEVER,
+    NODES_NOW,
+    PERHAPS,
+    REFUSED,
+    WELCOME,
+    Jobs,
+    Racks,
+    Rules,
+)
+
+
+@step
+def weigh(head: int, jobs: Jobs, rules: Rules, racks: Racks, now: IntArray) -> None:
+    """Write down what verdicts need, given the reservation of the head: `racks.rank`, `racks.whole` and three of `now`.
+
+    They are FREE, the free nodes; AMPLE, the MiB a node that each pool lends to all free nodes of its rack; and LASTING_SPLIT,
+    the most nodes of a job over several racks that leave the head room if it takes no memory.
+    """
+    n, remote, rank, whole = jobs.nodes[head], jobs.remote[head], racks.rank, racks.whole
+    _sort(rank, racks.free)
+    now[FREE], now[AMPLE], now[LASTING_SPLIT], left = 0, NEVER, 0, -n
+    for i in range(rank.size):
+        r = rank[i]
+        whole[i, NODES_NOW], whole[i, MEMORY_NOW] = racks.free[r], racks.pool[r]
+        if racks.free[r] > 0:
+            now[FREE] += racks.free[r]
+            now[AMPLE] = min(now[AMPLE], racks.pool[r] // racks.free[r])
+        whole[i, LASTING_NODES] = _offered(racks.then_free[r], racks.then_pool[r], remote)
+        left += whole[i, LASTING_NODES]  # nodes that the head might have and does not need
+    if rules.backfill != EASY or left < 0:
+        for i in range(rank.size):
+            whole[i, LASTING_NODES], whole[i, LASTING_MEMORY] = -1, -1
+        return
+    more, room = True, left
+    for i in range(rank.size):
+        r, then_free = rank[i], racks.then_free[rank[i]]
+        kept = max(whole[i, LASTING_NODES] - left, 0)
+        unused = then_free - whole[i, LASTING_NODES]  # nodes that the head could not have, for want of memory
+        whole[i, LASTING_NODES], whole[i, LASTING_MEMORY] = then_free - kept, racks.then_pool[r] - kept * remote
+        if more:
+            most = min(unused + room, then_free)
+            more = racks.free[r] <= most
+            now[LASTING_SPLIT] += min(racks.free[r], most)
+            room -= max(racks.free[r] - unused, 0)
+
+
+@inlined
+def _offered(free: int, pool: int, remote: int) -> int:
+    """Nodes that a rack has for a job."""
+    return free if remote == 0 else offer(free, pool, remote)
+
+
+@inlined
+def _sort(rank: IntArray, free: IntArray) -> None:
+    """Sort racks by free nodes, most first, then lowest first; hardly anything moves."""
+    for i in range(1, rank.size):
+        r, at = rank[i], i
+        while at > 0 and (free[rank[at - 1]] < free[r] or (free[rank[at - 1]] == free[r] and rank[at - 1] > r)):
+            rank[at] = rank[at - 1]
+            at -= 1
+        rank[at] = r
+
+
+@inlined
+def verdict(n: int, remote: int, ends: bool, racks: Racks, now: IntArray) -> int:
+    """WELCOME, REFUSED or PERHAPS, for a job of n nodes that take `remote` MiB each; `ends`: by the shadow time."""
+    if remote <= now[AMPLE]:
+        if n <= racks.whole[0, NODES_NOW]:
+            return WELCOME if ends or _lasts(0, n, n * remote, racks) else REFUSED
+        if n > now[FREE] or not (ends or n <= now[LASTING_SPLIT]):
+            return REFUSED
+        return WELCOME if ends else PERHAPS
+    for i in range(racks.whole.shape[0]):
+        if n > racks.whole[i, NODES_NOW]:
+            break
+        if n * remote <= racks.whole[i, MEMORY_NOW]:
+            return WELCOME if ends or _lasts(i, n, n * remote, racks) else REFUSED
+    return PERHAPS
+
+
+@inlined
+def verdict_of_all(n: int, remote: int, most_nodes: int, most_remote: int, ends: bool, racks: Racks, now: IntArray) -> int:
+    """REFUSED or PERHAPS, for jobs of n to `most_nodes` nodes that take `remote` to `most_remote` MiB each.
+
+    `ends`: some by the shadow time. A rack that holds the most demanding whole holds each of them, or one asked before does.
+    """
+    if n > now[FREE]:
+        return REFUSED
+    largest = racks.whole[0, NODES_NOW]
+    if most_remote <= now[AMPLE]:
+        whole = n <= largest and _lasts(0, n, n * remote, racks)
+        split = most_nodes > largest and max(n, largest + 1) <= now[LASTING_SPLIT]
+        return PERHAPS if ends or whole or split else REFUSED
+    for i in range(racks.whole.shape[0]):
+        if n > racks.whole[i, NODES_NOW]:
+            break
+        if n * remote <= racks.whole[i, MEMORY_NOW]:
+            if ends or _lasts(i, n, n * remote, racks):
+                return PERHAPS
+            if most_nodes <= racks.whole[i, NODES_NOW] and most_nodes * most_remote <= racks.whole[i, MEMORY_NOW]:
+                return REFUSED
+    return PERHAPS if fits(n, remote, False, racks.free, racks.pool) else REFUSED
+
+
+@inlined
+def _lasts(i: int, n: int, memory: int, racks: Racks) -> bool:
+    """Whether a job that stands whole in the i-th rack leaves the head room beyond its shadow time."""
+    return bool(n <= racks.whole[i, LASTING_NODES] and memory <= racks.whole[i, LASTING_MEMORY])
