@@ -21,10 +21,14 @@ _MIX2 = np.uint64(0x94D049BB133111EB)
 
 def _mix(state: NDArray[np.uint64], counter: NDArray[np.uint64]) -> NDArray[np.uint64]:
     """Fold one counter into the state; both broadcast, dtype uint64, arithmetic modulo 2**64."""
-    z = (state ^ counter) + _GAMMA
-    z = (z ^ (z >> np.uint64(30))) * _MIX1
-    z = (z ^ (z >> np.uint64(27))) * _MIX2
-    return z ^ (z >> np.uint64(31))
+    z = state ^ counter
+    z += _GAMMA
+    z ^= z >> np.uint64(30)
+    z *= _MIX1
+    z ^= z >> np.uint64(27)
+    z *= _MIX2
+    z ^= z >> np.uint64(31)
+    return z
 
 
 def uniform(seed: int, stream: str, job: ArrayLike, task: ArrayLike = 0) -> FloatArray:
@@ -43,10 +47,10 @@ def uniform(seed: int, stream: str, job: ArrayLike, task: ArrayLike = 0) -> Floa
     -------
     (...,) float64 in [0, 1).
     """
-    counters = np.broadcast_arrays(np.atleast_1d(np.asarray(job, dtype=np.int64)), np.asarray(task, dtype=np.int64))
-    state = np.full(counters[0].shape, np.uint64(seed & (2**64 - 1)), dtype=np.uint64)
-    state = _mix(state, np.full(state.shape, np.uint64(zlib.crc32(stream.encode())), dtype=np.uint64))
-    for counter in counters:
-        state = _mix(state, counter.astype(np.uint64))
-    draws: FloatArray = (state >> np.uint64(11)).astype(np.float64) * 2.0**-53
+    state = np.array([seed & (2**64 - 1)], dtype=np.uint64)
+    for counter in (zlib.crc32(stream.encode()), job, task):
+        state = _mix(state, np.asarray(counter, dtype=np.int64).astype(np.uint64))
+    state >>= np.uint64(11)
+    draws = state.astype(np.float64)
+    draws *= 2.0**-53
     return draws

@@ -74,6 +74,7 @@ class Columns:
     def arrays(self, warm_up: int, per_event: bool) -> Arrays:
         """Lay out everything that a replay starts from."""
         from poolwise.kernels.list_scheduling import state
+        from poolwise.kernels.list_scheduling.index import plant
 
         n, rows = len(self.workload), 2 * max(len(self.workload), 1024)
         racks, remote = self._racks(), np.maximum(self.workload.memory - self.machine.local_memory, 0)
@@ -86,8 +87,8 @@ class Columns:
             nodes=blank(n),
             remote=blank(n),
             length=blank(n),
-            where=np.full(n, -1),
             since=blank(n),
+            where=np.full(n, -1),
             chosen=blank(n),
             warm=blank(min(warm_up, n)),
         )
@@ -105,8 +106,7 @@ class Columns:
             rejected=blank(n),
         )
         rules = self._rules(warm_up, per_event)
-        no_tree = state.Tree(blank(0), blank(0), np.zeros((0, 8), dtype=np.int64), blank(0))
-        return Arrays(self._jobs(remote, able), order, rules, racks, queue, no_tree, self.profile(0), runs, now)
+        return Arrays(self._jobs(remote, able), order, rules, racks, queue, plant(0), self.profile(0), runs, now)
 
     def profile(self, size: int) -> Profile:
         """Return a profile with room for so many instants."""
@@ -148,38 +148,40 @@ class Columns:
     def _jobs(self, remote: IntArray, able: BoolArray) -> Jobs:
         from poolwise.kernels.list_scheduling.state import Jobs
 
-        workload = self.workload
+        workload, scope = self.workload, self.placement.scope
         ratio = np.zeros(len(workload))
         np.divide(remote, workload.memory, out=ratio, where=remote > 0)
-        near, far = self._factors(self.truth, remote > 0)
-        believed_near, believed_far = (near, far) if self.estimate == self.truth else self._factors(self.estimate, remote > 0)
-        asked = workload.requested.astype(np.float64)
-        slow = believed_near * ratio
-        if self.placement.scope == "system":
+        near = self._factor(self.truth, "near_ns", remote > 0)
+        believed_near = near if self.estimate == self.truth else self._factor(self.estimate, "near_ns", remote > 0)
+        runtime = stretched(workload.duration, near * ratio)
+        if scope == "rack":
+            length, *mixed = stretched(workload.requested, believed_near * ratio), *[np.zeros(0)] * 5
+        else:
+            far = self._factor(self.truth, "far_ns", remote > 0)
+            believed_far = far if self.estimate == self.truth else self._factor(self.estimate, "far_ns", remote > 0)
             # a mixture may round to just below both its parts
-            slow = np.minimum(believed_near, believed_far) * ratio * (1 - 1e-12)
-        length = np.ceil(asked).astype(np.int64) + np.ceil(asked * slow).astype(np.int64)
-        work = workload.duration.astype(np.float64)
-        factors = (ratio, near, far, believed_near, believed_far)
-        fixed: tuple[NDArray[Any], ...] = (workload.submit, workload.nodes, remote, able, work, asked, *factors, length)
-        return Jobs(*(read_only(column) for column in fixed))
+            length = stretched(workload.requested, np.minimum(believed_near, believed_far) * ratio * (1 - 1e-12))
+            mixed = [ratio, near, far, believed_near, believed_far]
+        whole = workload.submit, workload.nodes, remote, able, workload.duration, workload.requested, runtime, length
+        columns: Any = (read_only(column) for column in (*whole, *mixed))
+        return Jobs(*columns)
 
-    def _factors(self, model: PerformanceModel, remote: BoolArray) -> tuple[FloatArray, FloatArray]:
-        """(n_job,) slowdowns of each job with all its memory near, and far; 0 for jobs without remote memory."""
-        near, far = np.zeros(len(self.workload)), np.zeros(len(self.workload))
+    def _factor(self, model: PerformanceModel, latency: str, remote: BoolArray) -> FloatArray:
+        """(n_job,) slowdown of each job with all its memory at a latency of the model; 0 for jobs without remote memory."""
+        factor = np.zeros(len(self.workload))
         if not isinstance(model, RemoteMemory) or model.expect == "none" or not remote.any():
-            return near, far
-        for factor, latency in ((near, model.near_ns), (far, model.far_ns)):
-            if model.expect == "mean":
-                factor[remote] = mean_factor(latency, model.curve)
-                continue
-            u = sensitivity(self.workload, model.seed)[remote]
-            if model.curve == "quantile":  # depends on floor(11 u) alone
-                steps = np.array([sld_factor((k + 0.5) / 11, latency) for k in range(11)])
-                factor[remote] = steps[(u * 11).astype(np.int64)]
-            else:
-                factor[remote] = [sld_factor(value, latency, model.curve) for value in u.tolist()]
-        return near, far
+            return factor
+        ns = getattr(model, latency)
+        if model.expect == "mean":
+            factor[remote] = mean_factor(ns, model.curve)
+            return factor
+        u = sensitivity(self.workload, model.seed)[remote]
+        if model.curve == "quantile":  # depends on floor(11 u) alone
+            steps = np.array([sld_factor((k + 0.5) / 11, ns) for k in range(11)])
+            factor[remote] = steps[(u * 11).astype(np.int64)]
+        else:
+            factor[remote] = [sld_factor(value, ns, model.curve) for value in u.tolist()]
+        return factor
 
     def _order(self, able: BoolArray) -> Order:
         """Say how the keys follow, and give those that never change."""
@@ -259,6 +261,14 @@ class Columns:
 def blank(size: int) -> IntArray:
     """(size,) zeros, for a kernel to fill."""
     return np.zeros(size, dtype=np.int64)
+
+
+def stretched(work: IntArray, slow: FloatArray) -> IntArray:
+    """(n_job,) ns that work (ns) takes at a slowdown: `kernels.list_scheduling.racks.stretch`, all jobs at once."""
+    extra = work * slow
+    length: IntArray = np.ceil(extra, out=extra).astype(np.int64)
+    length += work
+    return length
 
 
 def read_only(column: NDArray[T]) -> NDArray[T]:

@@ -73,8 +73,8 @@ def _draw(g: np.random.Generator) -> tuple[np.ndarray, Jobs, Rules, Racks]:
     each = [[RESTING, job, 0, n, m, t, n, m] for job, (n, m, t) in enumerate(zip(nodes, remote, length, strict=True))]
     demands = np.array(each[1:])[:, 3:]
     both = [1, 1, 0, *demands.min(axis=0)[:3], *demands.max(axis=0)[3:]]
-    work, blank, able = length.astype(np.float64), np.zeros(n_job + 1), np.ones(n_job + 1, dtype=np.bool_)
-    columns = [np.zeros(n_job + 1, dtype=np.int64), nodes, remote, able, work, work, *[blank] * 5, length]
+    blank, able = np.zeros(n_job + 1), np.ones(n_job + 1, dtype=np.bool_)
+    columns = [np.zeros(n_job + 1, dtype=np.int64), nodes, remote, able, length, length, length, length, *[blank] * 5]
     for column in columns:
         column.setflags(write=False)
     backfill = EASY if g.random() < 0.9 else EASY_NO_EXTRA

@@ -24,6 +24,7 @@ from poolwise.kernels.list_scheduling.state import (
     REMOTE,
     RESTING,
     STATIC,
+    USED,
     WINNER,
     Jobs,
     Order,
@@ -50,8 +51,8 @@ def _decide(time, order, tree):
 
 
 @entry
-def _clear(job, tree):
-    clear(job, tree)
+def _clear(tree):
+    clear(tree)
 
 
 @entry
@@ -79,7 +80,8 @@ def _jobs(order: Order, g: np.random.Generator) -> Jobs:
     n = len(order.key)
     nodes, remote, length = g.integers(1, 6, n), g.choice([0, 0, 5, 9, 100], n), g.integers(1, 50, n)
     able, blank = np.ones(n, dtype=np.bool_), np.zeros(n)
-    columns = [order.submit, nodes, remote, able, *[blank] * 7, length]
+    zero = np.zeros(n, dtype=np.int64)
+    columns = [order.submit, nodes, remote, able, zero, zero, zero, length, *[blank] * 5]
     for column in columns:
         column.setflags(write=False)
     return Jobs(*columns)
@@ -91,13 +93,8 @@ def _below(node: int, tree: Tree) -> list[int]:
         return []
     if tree.node[node, FORK] == RESTING:
         return [int(tree.node[node, WINNER])]
-    return [*_below(2 * node, tree), *_below(2 * node + 1, tree)]
-
-
-def _fork(node: int, tree: Tree) -> int:
-    """Node at or below a node with jobs on both sides."""
-    left, right = _below(2 * node, tree), _below(2 * node + 1, tree)
-    return node if left and right else _fork(2 * node if left else 2 * node + 1, tree)
+    fork = tree.node[node, FORK]
+    return [*_below(2 * fork, tree), *_below(2 * fork + 1, tree)]
 
 
 def _check(node: int, time: int, jobs: Jobs, order: Order, tree: Tree) -> None:
@@ -112,10 +109,10 @@ def _check(node: int, time: int, jobs: Jobs, order: Order, tree: Tree) -> None:
     if row[FORK] == RESTING:
         assert tree.at[here[0]] == node
     else:
-        assert len(here) > 1
-        assert row[FORK] == _fork(node, tree)
-        _check(2 * node, time, jobs, order, tree)
-        _check(2 * node + 1, time, jobs, order, tree)
+        assert tree.above[row[FORK]] == node
+        for below in (2 * row[FORK], 2 * row[FORK] + 1):
+            assert tree.node[below, FORK] != EMPTY
+            _check(below, time, jobs, order, tree)
 
 
 @given(st.integers(0, 10_000), st.sampled_from([STATIC, LINEAR, CUBIC]))
@@ -123,7 +120,7 @@ def _check(node: int, time: int, jobs: Jobs, order: Order, tree: Tree) -> None:
 def test_each_node_knows_the_first_and_the_least_below_it(seed: int, kind: int) -> None:
     g = np.random.default_rng(seed)
     n = int(g.integers(1, 40))
-    order, inside = _order(kind, g, n), set()
+    order, inside, most = _order(kind, g, n), set(), 0
     jobs = _jobs(order, g)
     tree = plant(n) if seed % 2 else lay_out(jobs.nodes, jobs.remote, jobs.length, jobs.able)
     time = int(order.submit.max())
@@ -136,14 +133,18 @@ def test_each_node_knows_the_first_and_the_least_below_it(seed: int, kind: int) 
         else:
             _put(job, time, jobs, order, tree)
         inside ^= {job}
+        most = max(most, len(inside))
         assert sorted(_below(1, tree)) == sorted(inside)
         if g.random() < 0.7:
             wanted = min(inside, key=lambda j: (_key(j, time, order), j), default=-1)
             assert _decide(time, order, tree) == wanted
             _check(1, time, jobs, order, tree)
-    for job in inside:
-        _clear(job, tree)
-    assert not tree.node[:, FORK].any()
+    assert tree.forks[USED] < max(most, 1)
+    _clear(tree)
+    assert _below(1, tree) == []
+    for job in range(n):
+        _put(job, time, jobs, order, tree)
+    assert sorted(_below(1, tree)) == list(range(n)) and tree.forks[USED] == n - 1
 
 
 @given(st.integers(0, 10_000), st.sampled_from([STATIC, LINEAR, CUBIC]))

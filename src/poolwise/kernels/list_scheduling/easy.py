@@ -182,7 +182,7 @@ def is_settled(head: int, jobs: Jobs, rules: Rules, racks: Racks, queue: Queue, 
     if now[HEAD] != head:  # a run has become overdue
         return False
     k = now[WAITING] - 1
-    while k >= 0 and queue.since[queue.job[k]] == now[PASSES] - 1:
+    while k >= 0 and queue.since[k] == now[PASSES] - 1:
         job = queue.job[k]
         if job != head and may_start(job, head, False, jobs, rules, racks, now):
             return False

@@ -19,9 +19,10 @@ SAMPLE = 4096
 
 def plant(n_job: int) -> Tree:
     """Return an empty tree for so many jobs, their paths in the order of their rows."""
-    levels = max(n_job - 1, 0).bit_length() + 1
-    node = np.zeros((1 << levels, 8), dtype=np.int64)  # FORK is EMPTY; of most nodes no memory is ever touched
-    return Tree(np.arange(n_job), np.zeros(n_job, dtype=np.int64), node, np.zeros(levels + 1, dtype=np.int64))
+    bits = max(n_job - 1, 0).bit_length()
+    at, bit, above = (np.zeros(n_job, dtype=np.int64) for _ in range(3))
+    node = np.zeros((2 * n_job, 8), dtype=np.int64)  # memory is only touched for as many as wait
+    return Tree(np.arange(n_job), at, node, bit, above, np.zeros(2, dtype=np.int64), np.zeros(bits + 18, dtype=np.int64))
 
 
 def lay_out(nodes: IntArray, remote: IntArray, length: IntArray, able: BoolArray) -> Tree:
@@ -37,7 +38,7 @@ def lay_out(nodes: IntArray, remote: IntArray, length: IntArray, able: BoolArray
         code *= np.uint16(count)
         code += _grades(demand, demand[some], count).astype(np.uint16)
     tree = plant(len(able))
-    tree.path[np.argsort(code, kind="stable")] = np.arange(len(able))
+    tree.path[:] |= code.astype(np.int64) << (tree.stack.size - 18)
     return tree
 
 

@@ -146,15 +146,17 @@ def slowdown(near: float, far: float, ratio: float, share: float, spread: int) -
 
 
 @step
-def stretch(work: float, slow: float) -> int:
+def stretch(work: int, slow: float) -> int:
     """Nanoseconds that work takes at a slowdown."""
-    return math.ceil(work) + math.ceil(work * slow)
+    return int(work) + math.ceil(float(work) * slow)
 
 
 @step
 def runtime(job: int, jobs: Jobs, take: IntArray, borrow: IntArray, anywhere: bool, spread: int) -> int:
     """True runtime (ns) of a job where it was just placed."""
-    share = inside(jobs.remote[job], take, borrow, spread) if anywhere and jobs.remote[job] > 0 else 1.0
+    if not anywhere or jobs.remote[job] == 0:
+        return int(jobs.runtime[job])
+    share = inside(jobs.remote[job], take, borrow, spread)
     return stretch(jobs.work[job], slowdown(jobs.near[job], jobs.far[job], jobs.ratio[job], share, spread))
 
 

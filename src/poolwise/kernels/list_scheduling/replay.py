@@ -106,8 +106,7 @@ def _pass(
 ) -> int:
     """Make a pass in the way that suits the rules and the queue; what the caller has to do first, or DONE."""
     if now[INDEXED] and now[WAITING] < now[DEPTH] // 4:
-        for k in range(now[WAITING]):
-            clear(queue.job[k], tree)
+        clear(tree)
         now[INDEXED], now[FIRST] = 0, -1
     if not now[INDEXED] and now[WAITING] > now[DEPTH] and order.kind != ASKED and rules.backfill != CONSERVATIVE:
         if tree.path.size == 0:

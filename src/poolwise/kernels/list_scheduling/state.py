@@ -33,25 +33,27 @@ class Jobs(NamedTuple):
     nodes : whole nodes
     remote : MiB of remote memory per node
     able : whether the job fits the empty machine; the others are rejected
-    work, asked : ns of work, and as the scheduler expects it, as float64
-    ratio : remote memory / memory per node
+    work, asked : ns of work, and as the scheduler expects it
+    runtime : ns, true runtime with all memory near
+    length : ns, a lower bound of the expected runtime; the expected runtime itself in scope "rack"
+    ratio : remote memory / memory per node; this and the next four are (0,) in scope "rack", where all memory is near
     near, far : slowdown where all memory is in the pool of the own rack, or of another
     believed_near, believed_far : the same as the scheduler expects it
-    length : ns, a lower bound of the expected runtime; the expected runtime itself in scope "rack"
     """
 
     submit: IntArray
     nodes: IntArray
     remote: IntArray
     able: BoolArray
-    work: FloatArray
-    asked: FloatArray
+    work: IntArray
+    asked: IntArray
+    runtime: IntArray
+    length: IntArray
     ratio: FloatArray
     near: FloatArray
     far: FloatArray
     believed_near: FloatArray
     believed_far: FloatArray
-    length: IntArray
 
 
 class Order(NamedTuple):
@@ -143,8 +145,8 @@ class Queue(NamedTuple):
     ----------
     job : (n_job,), the first `now[WAITING]` count
     nodes, remote, length : (n_job,) the columns of `Jobs` of each job in `job`: a scan reads them one after the other
+    since : (n_job,) number of the pass in which each job in `job` joined
     where : (n_job,) position of each job in `job`, -1 if it does not wait
-    since : (n_job,) number of the pass in which each job joined
     chosen : (n_job,) scratch of a pass
     warm : (n_job,) warm-up jobs that wait, first come, first served; from `now[WARM_FIRST]` to `now[WARM_LAST]`
     """
@@ -153,8 +155,8 @@ class Queue(NamedTuple):
     nodes: IntArray
     remote: IntArray
     length: IntArray
-    where: IntArray
     since: IntArray
+    where: IntArray
     chosen: IntArray
     warm: IntArray
 
@@ -164,23 +166,34 @@ class Tree(NamedTuple):
 
     Attributes
     ----------
-    path : (n_job,) distinct numbers below n_node / 2, jobs of like demands near each other: the way down from the root, node 1
+    path : (n_job,) distinct numbers below 2 ** n_bit, jobs of like demands near each other
     at : (n_job,) node at which a waiting job rests
-    node : (n_node, 8) what is known of the jobs at and below a node; its columns are named below
-    stack : (n_level,) scratch of a search
+    node : (2 * n_job, 8) what is known of the jobs at and below a node; its columns are named below. The root is node 1, nodes
+        2 * k and 2 * k + 1 are those below fork k
+    bit : (n_job,) bit of the paths that leads to one or the other node below a fork
+    above : (n_job,) node at which a fork is, 0 for the root's; of a fork not in use the next one
+    forks : (2,) the first fork of those not in use, 0 for none; the largest ever in use
+    stack : (n_bit + 2,) scratch of a search
     """
 
     path: IntArray
     at: IntArray
     node: IntArray
+    bit: IntArray
+    above: IntArray
+    forks: IntArray
     stack: IntArray
 
 
-# Columns of Tree.node: where the ways of its jobs part; the first job by priority, and the ns until which it surely stays the
-# first; the least nodes, remote memory per node and `Jobs.length` of any job, the most nodes and remote memory. A cache line.
+UNUSED, USED = range(2)  # Tree.forks
+
+
+# Columns of Tree.node, a cache line: the fork where the ways of its jobs part; the first job by priority, and the ns until
+# which it surely stays the first; the least nodes, remote memory per node and `Jobs.length` of any job; the most nodes and
+# remote memory
 FORK, WINNER, UNTIL, NODES, REMOTE, LENGTH, MOST_NODES, MOST_REMOTE = range(8)
-# Column FORK, if it is not a node: nobody; one job, however far it is from its leaf; several jobs, to be played
-EMPTY, RESTING, UNKNOWN = 0, -1, -2
+# Column FORK, if there is none: nobody is there, or one job
+EMPTY, RESTING = 0, -1
 
 
 class Profile(NamedTuple):

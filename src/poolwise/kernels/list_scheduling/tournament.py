@@ -1,8 +1,9 @@
 """A tournament of the waiting jobs: each node of a binary tree knows the first by priority and the least demands below it.
 
-Jobs of like demands have paths near each other, so the demands of a subtree say much about each of its jobs (see
-`places`); whatever the paths, nothing but speed depends on them. A job rests as near to the root as no other is in its way:
-the tree is as deep as the waiting jobs ask for, however many jobs there are in all.
+Each job has a path, a number whose bits lead from the root to it. Jobs of like demands have paths near each other, so the
+demands of a subtree say much about each of its jobs (see `index`); whatever the paths, nothing but speed depends on them. Only
+bits at which the paths of waiting jobs part have a node (a PATRICIA trie): k jobs take 2 k - 1 nodes, all near each other in
+memory, however many jobs there are in all. Source: PATRICIA, Morrison 1968.
 
 Priorities that are linear in time make the tournament kinetic: a node also knows until when its winner surely stays the
 winner, and is played again only after that. The time at which one line overtakes another is worked out with a safe margin
@@ -24,8 +25,9 @@ from poolwise.kernels.list_scheduling.state import (
     NODES,
     REMOTE,
     RESTING,
-    UNKNOWN,
     UNTIL,
+    UNUSED,
+    USED,
     WINNER,
     Jobs,
     Order,
@@ -36,17 +38,26 @@ from poolwise.kernels.list_scheduling.state import (
 @inlined
 def put(job: int, time: int, jobs: Jobs, order: Order, tree: Tree) -> None:
     """Put a waiting job into the tree."""
-    half = tree.node.shape[0] >> 1
-    leaf = tree.path[job] + half
-    node, level = 1, half
-    while tree.node[node, FORK] != EMPTY:
-        level >>= 1
-        if tree.node[node, FORK] == RESTING:  # the one who rests here makes way
-            other = tree.node[node, WINNER]
-            tree.node[node, FORK] = UNKNOWN
-            _rest(other, (tree.path[other] + half) // level, jobs, tree)
-        node = leaf // level
-    _rest(job, node, jobs, tree)
+    if tree.node[1, FORK] == EMPTY:
+        _rest(job, 1, jobs, tree)
+        return
+    node, path, bit = 1, tree.path[job], tree.stack.size
+    while True:
+        row = tree.node[node]
+        unlike = path ^ tree.path[row[WINNER]]
+        if row[FORK] == RESTING or unlike >> (tree.bit[row[FORK]] + 1) != 0:  # the job's way parts from all of these here
+            break
+        bit = tree.bit[row[FORK]]
+        node = 2 * row[FORK] + ((path >> bit) & 1)
+    bit -= 1
+    while (unlike >> bit) & 1 == 0:
+        bit -= 1
+    fork = _new_fork(tree)
+    tree.bit[fork], tree.above[fork] = bit, node
+    own = 2 * fork + ((path >> bit) & 1)
+    _move(node, own ^ 1, tree)
+    _rest(job, own, jobs, tree)
+    tree.node[node, FORK] = fork
     _climb(node, time, order, tree)
 
 
@@ -54,12 +65,26 @@ def put(job: int, time: int, jobs: Jobs, order: Order, tree: Tree) -> None:
 def take(job: int, time: int, order: Order, tree: Tree) -> None:
     """Take a job out of the tree."""
     node = tree.at[job]
-    tree.node[node, FORK] = EMPTY
-    if node > 1 and tree.node[node ^ 1, FORK] == RESTING:
-        node = _rise(node ^ 1, tree)
-        while node > 1 and tree.node[node ^ 1, FORK] == EMPTY:
-            node = _rise(node, tree)
-    _climb(node, time, order, tree)
+    if node == 1:
+        tree.node[1, FORK] = EMPTY
+        return
+    fork = node >> 1
+    above = tree.above[fork]
+    _move(node ^ 1, above, tree)
+    tree.above[fork], tree.forks[UNUSED] = tree.forks[UNUSED], fork
+    _climb(tree.above[above >> 1], time, order, tree)
+
+
+@inlined
+def _new_fork(tree: Tree) -> int:
+    """Return a fork that is free."""
+    fork = tree.forks[UNUSED]
+    if fork > 0:
+        tree.forks[UNUSED] = tree.above[fork]
+    else:
+        tree.forks[USED] += 1
+        fork = tree.forks[USED]
+    return int(fork)
 
 
 @step
@@ -72,44 +97,38 @@ def _rest(job: int, node: int, jobs: Jobs, tree: Tree) -> None:
     tree.at[job] = node
 
 
-@step
-def _rise(node: int, tree: Tree) -> int:
-    """Let the job that rests at a node, and is alone below the node above, rest there; returns that node."""
-    above = node >> 1
-    for column in range(tree.node.shape[1]):
-        tree.node[above, column] = tree.node[node, column]
-    tree.node[node, FORK] = EMPTY
-    tree.at[tree.node[above, WINNER]] = above
-    return above
+@inlined
+def _move(node: int, to: int, tree: Tree) -> None:
+    """Move what stands at a node to another."""
+    row = tree.node[node]
+    for column in range(row.size):
+        tree.node[to, column] = row[column]
+    if row[FORK] == RESTING:
+        tree.at[row[WINNER]] = to
+    else:
+        tree.above[row[FORK]] = to
 
 
 @step
 def _climb(node: int, time: int, order: Order, tree: Tree) -> None:
-    """Play again the nodes above one that changed, as far up as it shows."""
-    node >>= 1
+    """Play again a node and those above it, as far up as it shows."""
     while node > 0 and play(node, time, order, tree):
-        node >>= 1
+        node = tree.above[node >> 1]
 
 
 @step
 def play(node: int, time: int, order: Order, tree: Tree) -> bool:
     """Work out a node from the two below it; whether it changed. It stays undecided (`UNTIL` < time) while one of them is."""
-    row, left, right = tree.node[node], tree.node[2 * node], tree.node[2 * node + 1]
-    if left[FORK] == EMPTY or right[FORK] == EMPTY:
-        only = right if left[FORK] == EMPTY else left
-        changed = False
-        for column in range(row.size):
-            changed = changed or row[column] != only[column]
-            row[column] = only[column]
-        return bool(changed)
+    row = tree.node[node]
+    left, right = tree.node[2 * row[FORK]], tree.node[2 * row[FORK] + 1]
     winner, until = left[WINNER], min(left[UNTIL], right[UNTIL])
     if until >= time:
         other = right[WINNER]
         if comes_before(other, winner, time, order):
             winner, other = other, winner
         until = min(until, lasts(winner, other, time, order))
-    changed = row[FORK] != node or row[WINNER] != winner or row[UNTIL] != until
-    row[FORK], row[WINNER], row[UNTIL] = node, winner, until
+    changed = row[WINNER] != winner or row[UNTIL] != until
+    row[WINNER], row[UNTIL] = winner, until
     for column in range(NODES, row.size):
         a, b = left[column], right[column]
         value = min(a, b) if column < MOST_NODES else max(a, b)
@@ -125,25 +144,18 @@ def decide(time: int, order: Order, tree: Tree) -> int:
         return -1
     node = 1
     while tree.node[1, UNTIL] < time:
-        if _expired(2 * node, time, tree):
-            node = 2 * node
-        elif _expired(2 * node + 1, time, tree):
-            node = 2 * node + 1
+        left = 2 * tree.node[node, FORK]
+        if tree.node[left, UNTIL] < time:
+            node = left
+        elif tree.node[left + 1, UNTIL] < time:
+            node = left + 1
         else:
             play(node, time, order, tree)
-            node >>= 1
+            node = tree.above[node >> 1]
     return int(tree.node[1, WINNER])
 
 
 @inlined
-def _expired(node: int, time: int, tree: Tree) -> bool:
-    return bool(tree.node[node, FORK] > 0 and tree.node[node, UNTIL] < time)
-
-
-@step
-def clear(job: int, tree: Tree) -> None:
-    """Empty the node at which a job rests and all above it: done for every waiting job, it empties the tree."""
-    node = tree.at[job]
-    while node > 0 and tree.node[node, FORK] != EMPTY:
-        tree.node[node, FORK] = EMPTY
-        node >>= 1
+def clear(tree: Tree) -> None:
+    """Take all jobs out of the tree."""
+    tree.node[1, FORK], tree.forks[UNUSED], tree.forks[USED] = EMPTY, 0, 0

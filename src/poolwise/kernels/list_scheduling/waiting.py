@@ -11,7 +11,7 @@ from poolwise.kernels.list_scheduling.state import PASSES, WAITING, Jobs, Queue
 def join(job: int, jobs: Jobs, queue: Queue, now: IntArray) -> None:
     """Let a job wait."""
     line_up(job, now[WAITING], jobs, queue)
-    queue.since[job] = now[PASSES] - 1
+    queue.since[now[WAITING]] = now[PASSES] - 1
     now[WAITING] += 1
 
 
@@ -29,4 +29,5 @@ def leave(job: int, queue: Queue, now: IntArray) -> None:
     last, at = now[WAITING], queue.where[job]
     queue.job[at], queue.where[queue.job[last]] = queue.job[last], at
     queue.nodes[at], queue.remote[at], queue.length[at] = queue.nodes[last], queue.remote[last], queue.length[last]
+    queue.since[at] = queue.since[last]
     queue.where[job] = -1
