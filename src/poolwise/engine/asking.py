@@ -51,7 +51,7 @@ class Asker:
                 self.queue.take(job)
         for job in range(self._next, next_):
             if waiting.where[job] >= 0:
-                self._count(int(waiting.since[job]))
+                self._count(int(waiting.since[waiting.where[job]]))
                 self.queue.add(job)
         self._next = next_
         self._count(passes)

@@ -12,17 +12,19 @@ from poolwise.arrays import BoolArray, IntArray
 from poolwise.kernels.list_scheduling.state import Tree
 
 GRADES = 64, 32, 32
-"""Grades of nodes, remote memory and length; their product is the largest that 16 bits number."""
+"""Grades of nodes, remote memory and length."""
+GRADE_BITS = 16
+"""Bits that number all combinations of grades."""
 SAMPLE = 4096
 """Jobs from which the bounds between grades are taken."""
 
 
 def plant(n_job: int) -> Tree:
     """Return an empty tree for so many jobs, their paths in the order of their rows."""
-    bits = max(n_job - 1, 0).bit_length()
     at, bit, above = (np.zeros(n_job, dtype=np.int64) for _ in range(3))
     node = np.zeros((2 * n_job, 8), dtype=np.int64)  # memory is only touched for as many as wait
-    return Tree(np.arange(n_job), at, node, bit, above, np.zeros(2, dtype=np.int64), np.zeros(bits + 18, dtype=np.int64))
+    stack = np.zeros(GRADE_BITS + n_job.bit_length() + 2, dtype=np.int64)
+    return Tree(np.arange(n_job), at, node, bit, above, np.zeros(2, dtype=np.int64), stack)
 
 
 def lay_out(nodes: IntArray, remote: IntArray, length: IntArray, able: BoolArray) -> Tree:
@@ -38,7 +40,7 @@ def lay_out(nodes: IntArray, remote: IntArray, length: IntArray, able: BoolArray
         code *= np.uint16(count)
         code += _grades(demand, demand[some], count).astype(np.uint16)
     tree = plant(len(able))
-    tree.path[:] |= code.astype(np.int64) << (tree.stack.size - 18)
+    tree.path[:] |= code.astype(np.int64) << len(able).bit_length()
     return tree
 
 

@@ -203,6 +203,7 @@ def _warm_up(jobs: Jobs, rules: Rules, racks: Racks, queue: Queue, runs: Runs, n
         job = queue.job[k]
         if jobs.able[job]:
             line_up(job, now[WAITING], jobs, queue)
+            queue.since[now[WAITING]] = queue.since[k]
             now[WAITING] += 1
         else:
             queue.where[job] = -1
