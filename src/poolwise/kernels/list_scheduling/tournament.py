@@ -13,6 +13,7 @@ matters. Source: kinetic tournaments, Basch, Guibas, Hershberger 1999.
 
 from __future__ import annotations
 
+from poolwise.arrays import IntArray
 from poolwise.kernels.jit import inlined, step
 from poolwise.kernels.list_scheduling.order import comes_before, lasts
 from poolwise.kernels.list_scheduling.state import (
@@ -58,7 +59,21 @@ def put(job: int, time: int, jobs: Jobs, order: Order, tree: Tree) -> None:
     _move(node, own ^ 1, tree)
     _rest(job, own, jobs, tree)
     tree.node[node, FORK] = fork
-    _climb(node, time, order, tree)
+    while node > 0 and play(node, time, order, tree) and tree.node[node, WINNER] == job:
+        node = tree.above[node >> 1]
+    while node > 1 and _widen(tree.above[node >> 1], tree.node[node], tree):
+        node = tree.above[node >> 1]
+
+
+@inlined
+def _widen(node: int, below: IntArray, tree: Tree) -> bool:
+    """Let a node know of one more below it that is not the winner on its side; whether it changed."""
+    row, changed = tree.node[node], False
+    for column in range(UNTIL, row.size):
+        value = min(row[column], below[column]) if column < MOST_NODES else max(row[column], below[column])
+        changed = changed or row[column] != value
+        row[column] = value
+    return bool(changed)
 
 
 @inlined
