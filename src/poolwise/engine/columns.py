@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from poolwise.kernels.list_scheduling.state import Jobs, Order, Profile, Racks, Rules, Runs, Tree
     from poolwise.kernels.list_scheduling.state import Queue as Waiting
 
-DEEP_QUEUE = 256
+DEEP_QUEUE = 128
 """Waiting jobs beyond which a tree over them pays; below, scanning them is cheaper than keeping one up to date."""
 
 T = TypeVar("T", bound=np.generic)
