@@ -13,16 +13,18 @@ def plain(function: Callable[..., object]) -> Callable[..., object]:
 
 def steps(function: Callable[..., object], *arguments: object) -> int:
     """Number of lines that a kernel that calls no other one runs through."""
-    count, before = 0, sys.gettrace()
+    count, before, python = 0, sys.gettrace(), plain(function)
 
     def trace(frame: FrameType, event: str, _: object) -> Callable[..., object] | None:
         nonlocal count
+        if frame.f_code is not python.__code__:  # a callback of the garbage collector
+            return None
         count += event == "line"
         return trace
 
     sys.settrace(trace)
     try:
-        plain(function)(*arguments)
+        python(*arguments)
     finally:
         sys.settrace(before)
     return count

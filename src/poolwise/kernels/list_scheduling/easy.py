@@ -76,6 +76,8 @@ def _likely(rules: Rules, racks: Racks, queue: Queue, now: IntArray) -> int:
 @step
 def scan(jobs: Jobs, order: Order, rules: Rules, racks: Racks, queue: Queue, runs: Runs, now: IntArray) -> None:
     """Start jobs in order until one does not fit, the head; backfill behind it."""
+    if now[SETTLED] and is_settled(_first(order, queue, now), jobs, rules, racks, queue, runs, now):
+        return
     head = -1
     while now[WAITING] > 0 and (now[FIRST] >= 0 or any_fits(rules, racks, queue, now)):
         head = _first(order, queue, now)
@@ -115,8 +117,6 @@ def challenge(job: int, order: Order, now: IntArray) -> None:
 @inlined
 def _backfill(head: int, jobs: Jobs, order: Order, rules: Rules, racks: Racks, queue: Queue, runs: Runs, now: IntArray) -> None:
     """Start what does not delay the head, each job asked once, at its turn."""
-    if is_settled(head, jobs, rules, racks, queue, runs, now):
-        return
     count = _likely(rules, racks, queue, now)
     if count > 0:
         reserve(head, jobs, rules, racks, runs, now)

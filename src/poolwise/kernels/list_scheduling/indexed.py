@@ -51,6 +51,9 @@ from poolwise.kernels.list_scheduling.waiting import leave
 @step
 def search(jobs: Jobs, order: Order, rules: Rules, racks: Racks, queue: Queue, tree: Tree, runs: Runs, now: IntArray) -> None:
     """Start jobs in order until one does not fit, the head; backfill behind it."""
+    head = decide(now[TIME], order, tree)
+    if is_settled(head, jobs, rules, racks, queue, runs, now):
+        return
     head = -1
     while now[WAITING] > 0 and _any_fits(rules, racks, tree):
         head = decide(now[TIME], order, tree)
@@ -60,7 +63,7 @@ def search(jobs: Jobs, order: Order, rules: Rules, racks: Racks, queue: Queue, t
         _remove(head, order, queue, tree, now)
         now[HEAD] = -1
         head = -1
-    if rules.backfill == NONE or head < 0 or now[WAITING] < 2 or is_settled(head, jobs, rules, racks, queue, runs, now):
+    if rules.backfill == NONE or head < 0 or now[WAITING] < 2:
         return
     reserve(head, jobs, rules, racks, runs, now)
     now[SETTLED] = int(now[HEAD] == head)  # a start unsettles it
