@@ -2,12 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 from numpy.typing import NDArray
 
 IntArray = NDArray[np.int64]
 FloatArray = NDArray[np.float64]
 BoolArray = NDArray[np.bool_]
+
+
+def blocks(size: int) -> Iterator[slice]:
+    """Slices that cover so many rows, each small enough for what is worked out on the way to stay in a processor's cache.
+
+    Memory touched for the first time costs more than a sum or two.
+    """
+    step = 1 << 14
+    return (slice(first, first + step) for first in range(0, size, step))
 
 
 def frozen(array: NDArray[np.generic]) -> NDArray[np.generic]:

@@ -12,7 +12,7 @@ import zlib
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from poolwise.arrays import FloatArray
+from poolwise.arrays import FloatArray, IntArray, blocks
 
 _GAMMA = np.uint64(0x9E3779B97F4A7C15)
 _MIX1 = np.uint64(0xBF58476D1CE4E5B9)
@@ -47,10 +47,20 @@ def uniform(seed: int, stream: str, job: ArrayLike, task: ArrayLike = 0) -> Floa
     -------
     (...,) float64 in [0, 1).
     """
+    jobs, tasks = np.atleast_1d(np.asarray(job, dtype=np.int64)), np.asarray(task, dtype=np.int64)
     state = np.array([seed & (2**64 - 1)], dtype=np.uint64)
-    for counter in (zlib.crc32(stream.encode()), job, task):
-        state = _mix(state, np.asarray(counter, dtype=np.int64).astype(np.uint64))
-    state >>= np.uint64(11)
-    draws = state.astype(np.float64)
-    draws *= 2.0**-53
+    state = _mix(state, np.array(zlib.crc32(stream.encode()), dtype=np.uint64))
+    if jobs.ndim > 1 or tasks.ndim > 0:
+        return _drawn(state, jobs, tasks)
+    draws = np.empty(len(jobs))
+    for rows in blocks(len(jobs)):
+        draws[rows] = _drawn(state, jobs[rows], tasks)
+    return draws
+
+
+def _drawn(state: NDArray[np.uint64], job: IntArray, task: IntArray) -> FloatArray:
+    """Fold the last two counters into the state, and scale it to [0, 1)."""
+    for counter in (job, task):
+        state = _mix(state, counter.astype(np.uint64))
+    draws: FloatArray = (state >> np.uint64(11)).astype(np.float64) * 2.0**-53
     return draws

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from poolwise.arrays import BoolArray, FloatArray, IntArray
+from poolwise.arrays import BoolArray, FloatArray, IntArray, blocks
 from poolwise.errors import PolicyError
 from poolwise.interfaces import PerformanceModel, QueuePolicy
 from poolwise.model import Machine, Queue, Refusal, Snapshot, Workload
@@ -77,7 +77,8 @@ class Columns:
         from poolwise.kernels.list_scheduling.index import plant
 
         n, rows = len(self.workload), 2 * max(len(self.workload), 1024)
-        racks, remote = self._racks(), np.maximum(self.workload.memory - self.machine.local_memory, 0)
+        racks, remote = self._racks(), self.workload.memory - self.machine.local_memory
+        np.maximum(remote, 0, out=remote)
         able = self._able(remote, racks)
         order = self._order(able)
         now = blank(state.N_NOW)
@@ -148,39 +149,43 @@ class Columns:
     def _jobs(self, remote: IntArray, able: BoolArray) -> Jobs:
         from poolwise.kernels.list_scheduling.state import Jobs
 
-        workload, scope = self.workload, self.placement.scope
-        ratio = np.zeros(len(workload))
-        np.divide(remote, workload.memory, out=ratio, where=remote > 0)
-        near = self._factor(self.truth, "near_ns", remote > 0)
-        believed_near = near if self.estimate == self.truth else self._factor(self.estimate, "near_ns", remote > 0)
-        runtime = stretched(workload.duration, near * ratio)
-        if scope == "rack":
-            length, *mixed = stretched(workload.requested, believed_near * ratio), *[np.zeros(0)] * 5
-        else:
-            far = self._factor(self.truth, "far_ns", remote > 0)
-            believed_far = far if self.estimate == self.truth else self._factor(self.estimate, "far_ns", remote > 0)
-            # a mixture may round to just below both its parts
-            length = stretched(workload.requested, np.minimum(believed_near, believed_far) * ratio * (1 - 1e-12))
-            mixed = [ratio, near, far, believed_near, believed_far]
+        workload, same, mixes = self.workload, self.estimate == self.truth, self.placement.scope == "system"
+        runtime, length = np.empty(len(workload), dtype=np.int64), np.empty(len(workload), dtype=np.int64)
+        mixed = np.empty((5, len(workload) if mixes else 0))
+        for rows in blocks(len(workload)):
+            ratio = np.zeros(len(remote[rows]))
+            np.divide(remote[rows], workload.memory[rows], out=ratio, where=remote[rows] > 0)
+            near = self._factor(self.truth, "near_ns", remote, rows)
+            believed_near = near if same else self._factor(self.estimate, "near_ns", remote, rows)
+            slow = believed_near * ratio
+            if mixes:
+                far = self._factor(self.truth, "far_ns", remote, rows)
+                believed_far = far if same else self._factor(self.estimate, "far_ns", remote, rows)
+                # a mixture may round to just below both its parts
+                slow = np.minimum(believed_near, believed_far) * ratio * (1 - 1e-12)
+                mixed[:, rows] = ratio, near, far, believed_near, believed_far
+            runtime[rows] = stretched(workload.duration[rows], near * ratio)
+            length[rows] = stretched(workload.requested[rows], slow)
         whole = workload.submit, workload.nodes, remote, able, workload.duration, workload.requested, runtime, length
         columns: Any = (read_only(column) for column in (*whole, *mixed))
         return Jobs(*columns)
 
-    def _factor(self, model: PerformanceModel, latency: str, remote: BoolArray) -> FloatArray:
-        """(n_job,) slowdown of each job with all its memory at a latency of the model; 0 for jobs without remote memory."""
-        factor = np.zeros(len(self.workload))
-        if not isinstance(model, RemoteMemory) or model.expect == "none" or not remote.any():
+    def _factor(self, model: PerformanceModel, latency: str, remote: IntArray, rows: slice) -> FloatArray:
+        """(n,) slowdown of some jobs with all their memory at a latency of the model; 0 for jobs without remote memory."""
+        some = remote[rows] > 0
+        factor = np.zeros(len(some))
+        if not isinstance(model, RemoteMemory) or model.expect == "none" or not some.any():
             return factor
         ns = getattr(model, latency)
         if model.expect == "mean":
-            factor[remote] = mean_factor(ns, model.curve)
+            factor[some] = mean_factor(ns, model.curve)
             return factor
-        u = sensitivity(self.workload, model.seed)[remote]
+        u = sensitivity(self.workload, model.seed)[rows][some]
         if model.curve == "quantile":  # depends on floor(11 u) alone
             steps = np.array([sld_factor((k + 0.5) / 11, ns) for k in range(11)])
-            factor[remote] = steps[(u * 11).astype(np.int64)]
+            factor[some] = steps[(u * 11).astype(np.int64)]
         else:
-            factor[remote] = [sld_factor(value, ns, model.curve) for value in u.tolist()]
+            factor[some] = [sld_factor(value, ns, model.curve) for value in u.tolist()]
         return factor
 
     def _order(self, able: BoolArray) -> Order:
@@ -210,8 +215,11 @@ class Columns:
         workload, local = self.workload, self.machine.local_memory
         if isinstance(order, FAIR):
             return workload.requested_s
-        overload = np.where(workload.memory <= local, 1.0, workload.memory / max(local, 1))
-        divisor: FloatArray = (workload.log10_nodes + 1) * workload.requested_s * overload
+        divisor = np.empty(len(workload))
+        for rows in blocks(len(workload)):
+            memory = workload.memory[rows]
+            overload = np.where(memory <= local, 1.0, memory / max(local, 1))
+            divisor[rows] = (workload.log10_nodes[rows] + 1) * workload.requested_s[rows] * overload
         return divisor
 
     def _rules(self, warm_up: int, per_event: bool) -> Rules:
@@ -264,7 +272,7 @@ def blank(size: int) -> IntArray:
 
 
 def stretched(work: IntArray, slow: FloatArray) -> IntArray:
-    """(n_job,) ns that work (ns) takes at a slowdown: `kernels.list_scheduling.racks.stretch`, all jobs at once."""
+    """(n,) ns that work (ns) takes at a slowdown: `kernels.list_scheduling.racks.stretch` of many jobs."""
     extra = work * slow
     length: IntArray = np.ceil(extra, out=extra).astype(np.int64)
     length += work

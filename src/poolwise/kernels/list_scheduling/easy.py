@@ -130,8 +130,9 @@ def _backfill(head: int, jobs: Jobs, order: Order, rules: Rules, racks: Racks, q
             return
         last = queue.job[queue.chosen[k]]
         try_start(last, head, jobs, rules, racks, runs, now)
-        count = _drop(k, count, queue, now)
-        leave(last, queue, now)
+        count -= 1
+        queue.chosen[k] = queue.chosen[count]
+        leave(last, queue, now)  # who takes its position stands at the old one as well until the pass ends
 
 
 @inlined
@@ -155,18 +156,6 @@ def _next(
         if says == WELCOME or may_start(job, head, False, jobs, rules, racks, now):
             best, first = k, job
     return best
-
-
-@inlined
-def _drop(k: int, count: int, queue: Queue, now: IntArray) -> int:
-    """Forget the k-th chosen position before its job leaves the queue and the last takes its place; how many are left."""
-    gone, last = queue.chosen[k], now[WAITING] - 1
-    kept = 0
-    for i in range(count):
-        at = queue.chosen[i]
-        queue.chosen[kept] = gone if at == last else at
-        kept += int(i != k)
-    return kept
 
 
 @inlined

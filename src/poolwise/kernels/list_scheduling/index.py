@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from poolwise.arrays import BoolArray, IntArray
+from poolwise.arrays import BoolArray, IntArray, blocks
 from poolwise.kernels.list_scheduling.state import Tree
 
 GRADES = 64, 32, 32
@@ -35,17 +35,17 @@ def lay_out(nodes: IntArray, remote: IntArray, length: IntArray, able: BoolArray
     """
     some = np.flatnonzero(able)
     some = some[:: len(some) // SAMPLE + 1]
-    code = np.zeros(len(able), dtype=np.uint16)
-    for demand, count in zip((nodes, remote, length), GRADES, strict=True):
-        code *= np.uint16(count)
-        code += _grades(demand, demand[some], count).astype(np.uint16)
+    graded = [(demand, _bounds(demand[some], count)) for demand, count in zip((nodes, remote, length), GRADES, strict=True)]
     tree = plant(len(able))
-    tree.path[:] |= code.astype(np.int64) << len(able).bit_length()
+    for rows in blocks(len(able)):
+        code = np.zeros(len(able[rows]), dtype=np.int64)
+        for (demand, bounds), count in zip(graded, GRADES, strict=True):
+            code = count * code + np.searchsorted(bounds, demand[rows])
+        tree.path[rows] |= code << len(able).bit_length()
     return tree
 
 
-def _grades(demand: IntArray, sample: IntArray, count: int) -> IntArray:
-    """(n_job,) grade of each job, 0 to count - 1: how many of the bounds, quantiles of the sample, lie below its demand."""
+def _bounds(sample: IntArray, count: int) -> IntArray:
+    """(count - 1,) bounds between so many grades, quantiles of a sample; a job's grade is how many lie below its demand."""
     sample = np.sort(sample)
-    bounds = sample[np.arange(1, count) * len(sample) // count] if len(sample) else sample
-    return np.searchsorted(bounds, demand)
+    return sample[np.arange(1, count) * len(sample) // count] if len(sample) else sample

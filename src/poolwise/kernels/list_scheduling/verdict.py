@@ -22,7 +22,6 @@ from poolwise.kernels.list_scheduling.state import (
     LASTING_NODES,
     LASTING_SPLIT,
     MEMORY_NOW,
-    NEVER,
     NODES_NOW,
     PERHAPS,
     REFUSED,
@@ -31,6 +30,9 @@ from poolwise.kernels.list_scheduling.state import (
     Racks,
     Rules,
 )
+
+ENDLESS = 2**32
+"""MiB a node that no pool lends; who asks for more is placed to be known."""
 
 
 @step
@@ -42,13 +44,13 @@ def weigh(head: int, jobs: Jobs, rules: Rules, racks: Racks, now: IntArray) -> N
     """
     n, remote, rank, whole = jobs.nodes[head], jobs.remote[head], racks.rank, racks.whole
     _sort(rank, racks.free)
-    now[FREE], now[AMPLE], now[LASTING_SPLIT], left = 0, NEVER, 0, -n
+    now[FREE], now[AMPLE], now[LASTING_SPLIT], left = 0, ENDLESS, 0, -n
     for i in range(rank.size):
         r = rank[i]
         whole[i, NODES_NOW], whole[i, MEMORY_NOW] = racks.free[r], racks.pool[r]
-        if racks.free[r] > 0:
-            now[FREE] += racks.free[r]
-            now[AMPLE] = min(now[AMPLE], racks.pool[r] // racks.free[r])
+        now[FREE] += racks.free[r]
+        if racks.pool[r] < racks.free[r] * now[AMPLE]:
+            now[AMPLE] = racks.pool[r] // racks.free[r]
         whole[i, LASTING_NODES] = _offered(racks.then_free[r], racks.then_pool[r], remote)
         left += whole[i, LASTING_NODES]  # nodes that the head might have and does not need
     if rules.backfill != EASY or left < 0:
