@@ -101,11 +101,11 @@ def _next(head: int, last: int, jobs: Jobs, order: Order, rules: Rules, racks: R
         height -= 1
         node = tree.stack[height]
         row = tree.node[node]
-        says = _ask(row, rules, racks, now)
-        if says == REFUSED:
-            continue
         job = row[WINNER]
         if best >= 0 and not comes_before(job, best, now[TIME], order):
+            continue
+        says = _ask(row, rules, racks, now)
+        if says == REFUSED:
             continue
         if row[FORK] == RESTING:
             turn = last < 0 or comes_before(last, job, now[TIME], order)
