@@ -33,8 +33,8 @@ def lay_out(nodes: IntArray, remote: IntArray, length: IntArray, able: BoolArray
     Paths are in the order of grades of nodes, then of remote memory, then of length, then of rows; grades are quantiles of
     the able jobs. (Of the orders and of the space-filling curves tried, this had the least nodes looked at in a search.)
     """
-    some = np.flatnonzero(able)
-    some = some[:: len(some) // SAMPLE + 1]
+    step = len(able) // SAMPLE + 1
+    some = np.flatnonzero(able[::step]) * step
     graded = [(demand, _bounds(demand[some], count)) for demand, count in zip((nodes, remote, length), GRADES, strict=True)]
     tree = plant(len(able))
     for rows in blocks(len(able)):

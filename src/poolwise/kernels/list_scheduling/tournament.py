@@ -59,7 +59,7 @@ def put(job: int, time: int, jobs: Jobs, order: Order, tree: Tree) -> None:
     _move(node, own ^ 1, tree)
     _rest(job, own, jobs, tree)
     tree.node[node, FORK] = fork
-    while node > 0 and play(node, time, order, tree) and tree.node[node, WINNER] == job:
+    while node > 0 and _play(node, time, order, tree) and tree.node[node, WINNER] == job:
         node = tree.above[node >> 1]
     while node > 1 and _widen(tree.above[node >> 1], tree.node[node], tree):
         node = tree.above[node >> 1]
@@ -127,13 +127,26 @@ def _move(node: int, to: int, tree: Tree) -> None:
 @step
 def _climb(node: int, time: int, order: Order, tree: Tree) -> None:
     """Play again a node and those above it, as far up as it shows."""
-    while node > 0 and play(node, time, order, tree):
+    while node > 0 and _play(node, time, order, tree):
         node = tree.above[node >> 1]
 
 
 @step
-def play(node: int, time: int, order: Order, tree: Tree) -> bool:
-    """Work out a node from the two below it; whether it changed. It stays undecided (`UNTIL` < time) while one of them is."""
+def _play(node: int, time: int, order: Order, tree: Tree) -> bool:
+    """Work out a node from the two below it; whether it changed."""
+    row, changed = tree.node[node], _match(node, time, order, tree)
+    left, right = tree.node[2 * row[FORK]], tree.node[2 * row[FORK] + 1]
+    for column in range(NODES, row.size):
+        a, b = left[column], right[column]
+        value = min(a, b) if column < MOST_NODES else max(a, b)
+        changed = changed or row[column] != value
+        row[column] = value
+    return bool(changed)
+
+
+@inlined
+def _match(node: int, time: int, order: Order, tree: Tree) -> bool:
+    """Find the winner at a node, which stays undecided (`UNTIL` < time) while one of the two below is; whether it changed."""
     row = tree.node[node]
     left, right = tree.node[2 * row[FORK]], tree.node[2 * row[FORK] + 1]
     winner, until = left[WINNER], min(left[UNTIL], right[UNTIL])
@@ -144,11 +157,6 @@ def play(node: int, time: int, order: Order, tree: Tree) -> bool:
         until = min(until, lasts(winner, other, time, order))
     changed = row[WINNER] != winner or row[UNTIL] != until
     row[WINNER], row[UNTIL] = winner, until
-    for column in range(NODES, row.size):
-        a, b = left[column], right[column]
-        value = min(a, b) if column < MOST_NODES else max(a, b)
-        changed = changed or row[column] != value
-        row[column] = value
     return bool(changed)
 
 
@@ -165,7 +173,7 @@ def decide(time: int, order: Order, tree: Tree) -> int:
         elif tree.node[left + 1, UNTIL] < time:
             node = left + 1
         else:
-            play(node, time, order, tree)
+            _match(node, time, order, tree)
             node = tree.above[node >> 1]
     return int(tree.node[1, WINNER])
 
