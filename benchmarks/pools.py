@@ -108,8 +108,8 @@ def growth(machine: Machine, order: str) -> Figures:
     compiled.load()
     figures: Figures = {}
     waiting, cost = [], []
-    for jobs in (200, 2_000, 20_000, 200_000):
-        workload = overloaded(jobs, max(1, 20_000 // jobs), remote=machine.local_memory > 0)
+    for jobs in (400, 4_000, 40_000, 400_000):  # about a quarter of them wait when one starts
+        workload = overloaded(jobs, max(1, 40_000 // jobs), remote=machine.local_memory > 0)
         workload.log10_nodes, workload.log10_submit, workload.log10_requested  # noqa: B018  # computed before the clock runs
         spent, result = seconds(lambda w=workload: fast(machine, w, order), repeat=3)
         waiting.append(mean_waiting(result.schedule))

@@ -43,7 +43,7 @@ def _judge(rows, jobs, rules, racks, now, says, truth):
     if not rules.anywhere:
         weigh(0, jobs, rules, racks, now)
     for k in range(says.size):
-        says[k] = _ask(rows[k], rules, racks, now)
+        says[k] = _ask(0, rows[k], jobs, rules, racks, now)
     for job in range(1, jobs.nodes.size):
         truth[job - 1] = may_start(job, 0, False, jobs, rules, racks, now)
     return True

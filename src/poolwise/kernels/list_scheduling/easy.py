@@ -145,7 +145,9 @@ def _next(
         at = queue.chosen[k]
         says = PERHAPS
         if not rules.anywhere:
-            says = verdict(queue.nodes[at], queue.remote[at], queue.length[at] <= now[SHADOW] - now[TIME], racks, now)
+            says = verdict(
+                queue.nodes[at], queue.remote[at], queue.length[at] <= now[SHADOW] - now[TIME], head, jobs, racks, now
+            )
         if says == REFUSED:
             continue
         job = queue.job[at]

@@ -104,7 +104,7 @@ def _next(head: int, last: int, jobs: Jobs, order: Order, rules: Rules, racks: R
         job = row[WINNER]
         if best >= 0 and not comes_before(job, best, now[TIME], order):
             continue
-        says = _ask(row, rules, racks, now)
+        says = _ask(head, row, jobs, rules, racks, now)
         if says == REFUSED:
             continue
         if row[FORK] == RESTING:
@@ -120,7 +120,7 @@ def _next(head: int, last: int, jobs: Jobs, order: Order, rules: Rules, racks: R
 
 
 @inlined
-def _ask(row: IntArray, rules: Rules, racks: Racks, now: IntArray) -> int:
+def _ask(head: int, row: IntArray, jobs: Jobs, rules: Rules, racks: Racks, now: IntArray) -> int:
     """REFUSED if none of the jobs at and below a node may start, WELCOME if it is a single one and may, else PERHAPS."""
     n, remote = row[NODES], row[REMOTE]
     ends = row[LENGTH] <= now[SHADOW] - now[TIME]
@@ -129,5 +129,5 @@ def _ask(row: IntArray, rules: Rules, racks: Racks, now: IntArray) -> int:
     if rules.anywhere:
         return PERHAPS if fits(n, remote, True, racks.free, racks.pool) else REFUSED
     if row[FORK] == RESTING:
-        return verdict(n, remote, ends, racks, now)
+        return verdict(n, remote, ends, head, jobs, racks, now)
     return verdict_of_all(n, remote, row[MOST_NODES], row[MOST_REMOTE], ends, racks, now)

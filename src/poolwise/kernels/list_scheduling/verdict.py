@@ -6,7 +6,7 @@ without: all other racks are untouched. So two numbers of each rack now, and two
 
 A job that no rack holds whole fills racks, the one with most free nodes first, as long as each pool lends to all free nodes of
 its rack. Then it fits if it takes no more nodes than are free, and if it runs beyond the shadow time the number of its nodes
-alone may say that the head would have too few. What is left has to be placed to be known.
+alone may say that the head would have too few. Other jobs over several racks have to be placed to be known.
 """
 
 from __future__ import annotations
@@ -88,20 +88,35 @@ def _sort(rank: IntArray, free: IntArray) -> None:
 
 
 @inlined
-def verdict(n: int, remote: int, ends: bool, racks: Racks, now: IntArray) -> int:
+def verdict(n: int, remote: int, ends: bool, head: int, jobs: Jobs, racks: Racks, now: IntArray) -> int:
     """WELCOME, REFUSED or PERHAPS, for a job of n nodes that take `remote` MiB each; `ends`: by the shadow time."""
     if remote <= now[AMPLE]:
         if n <= racks.whole[0, NODES_NOW]:
             return WELCOME if ends or _lasts(0, n, n * remote, racks) else REFUSED
-        if n > now[FREE] or not (ends or n <= now[LASTING_SPLIT]):
+        if n > now[FREE] or not (ends or (n <= now[LASTING_SPLIT] and _leaves_room(n, remote, head, jobs, racks))):
             return REFUSED
-        return WELCOME if ends else PERHAPS
+        return WELCOME
     for i in range(racks.whole.shape[0]):
         if n > racks.whole[i, NODES_NOW]:
             break
         if n * remote <= racks.whole[i, MEMORY_NOW]:
             return WELCOME if ends or _lasts(i, n, n * remote, racks) else REFUSED
     return PERHAPS
+
+
+@step
+def _leaves_room(n: int, remote: int, head: int, jobs: Jobs, racks: Racks) -> bool:
+    """Whether a job that fills racks, most free nodes first, leaves the head room beyond its shadow time."""
+    nodes, beside = 0, jobs.remote[head]
+    for i in range(racks.rank.size):
+        r = racks.rank[i]
+        more = min(n, racks.free[r])
+        n -= more
+        free, pool = racks.then_free[r] - more, racks.then_pool[r] - more * remote
+        if free < 0 or pool < 0:
+            return False
+        nodes += _offered(free, pool, beside)
+    return bool(nodes >= jobs.nodes[head])
 
 
 @inlined
