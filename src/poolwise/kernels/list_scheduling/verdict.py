@@ -106,16 +106,16 @@ def verdict(n: int, remote: int, ends: bool, head: int, jobs: Jobs, racks: Racks
 
 @step
 def _leaves_room(n: int, remote: int, head: int, jobs: Jobs, racks: Racks) -> bool:
-    """Whether a job that fills racks, most free nodes first, leaves the head room beyond its shadow time."""
+    """Whether a job that fills racks, most free nodes first, leaves the head room beyond its shadow time.
+
+    No rack has less then than now: what lasts so long is taken off both, what ends before off now alone.
+    """
     nodes, beside = 0, jobs.remote[head]
     for i in range(racks.rank.size):
         r = racks.rank[i]
         more = min(n, racks.free[r])
         n -= more
-        free, pool = racks.then_free[r] - more, racks.then_pool[r] - more * remote
-        if free < 0 or pool < 0:
-            return False
-        nodes += _offered(free, pool, beside)
+        nodes += _offered(racks.then_free[r] - more, racks.then_pool[r] - more * remote, beside)
     return bool(nodes >= jobs.nodes[head])
 
 
