@@ -23,7 +23,7 @@ lint: setup ## format check, lint, types, import contracts
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-logo
 
-kernels: setup ## compile all kernels once (about a minute; later starts load them)
+kernels: setup ## compile all kernels once (half a minute on two cores; later starts load them)
 	$(BIN)/poolwise compile
 
 test: lint kernels ## everything CI runs
