@@ -168,8 +168,9 @@ class Workload:
 
 def _log10(values: NDArray[np.int64] | NDArray[np.float64]) -> FloatArray:
     """(n,) log10 of positive values (n,), by `math.log10`; integers that are few are looked up in a table."""
-    if values.dtype == np.int64 and len(values) > values.max():
-        table = np.array([math.log10(v) for v in range(1, int(values.max()) + 1)], dtype=np.float64)
+    most = int(values.max(initial=0))
+    if values.dtype == np.int64 and most < len(values):
+        table = np.array([math.log10(v) for v in range(1, most + 1)], dtype=np.float64)
         return table[values - 1]
     return np.array([math.log10(v) for v in values.tolist()], dtype=np.float64)
 

@@ -68,9 +68,16 @@ def put(job: int, time: int, jobs: Jobs, order: Order, tree: Tree) -> None:
 @inlined
 def _widen(node: int, below: IntArray, tree: Tree) -> bool:
     """Let a node know of one more below it that is not the winner on its side; whether it changed."""
-    row, changed = tree.node[node], False
-    for column in range(UNTIL, row.size):
-        value = min(row[column], below[column]) if column < MOST_NODES else max(row[column], below[column])
+    row = tree.node[node]
+    return _gather(UNTIL, row, below, row)
+
+
+@inlined
+def _gather(first: int, a: IntArray, b: IntArray, row: IntArray) -> bool:
+    """Write to a row what two say together from a column on, the least or the most; whether it changed."""
+    changed = False
+    for column in range(first, row.size):
+        value = min(a[column], b[column]) if column < MOST_NODES else max(a[column], b[column])
         changed = changed or row[column] != value
         row[column] = value
     return bool(changed)
@@ -135,13 +142,7 @@ def _climb(node: int, time: int, order: Order, tree: Tree) -> None:
 def _play(node: int, time: int, order: Order, tree: Tree) -> bool:
     """Work out a node from the two below it; whether it changed."""
     row, changed = tree.node[node], _match(node, time, order, tree)
-    left, right = tree.node[2 * row[FORK]], tree.node[2 * row[FORK] + 1]
-    for column in range(NODES, row.size):
-        a, b = left[column], right[column]
-        value = min(a, b) if column < MOST_NODES else max(a, b)
-        changed = changed or row[column] != value
-        row[column] = value
-    return bool(changed)
+    return bool(_gather(NODES, tree.node[2 * row[FORK]], tree.node[2 * row[FORK] + 1], row) or changed)
 
 
 @inlined

@@ -5,8 +5,8 @@ shadow time, or it leaves the head room if and only if the rack still has the no
 without: all other racks are untouched. So two numbers of each rack now, and two at the shadow time, decide.
 
 A job that no rack holds whole fills racks, the one with most free nodes first, as long as each pool lends to all free nodes of
-its rack. Then it fits if it takes no more nodes than are free, and if it runs beyond the shadow time the number of its nodes
-alone may say that the head would have too few. Other jobs over several racks have to be placed to be known.
+its rack. Then it fits if it takes no more nodes than are free, and what it leaves in each rack is known; often the
+number of its nodes alone says that the head would have too few. Other jobs over several racks have to be placed to be known.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from poolwise.kernels.list_scheduling.state import (
 )
 
 ENDLESS = 2**32
-"""MiB a node that no pool lends; who asks for more is placed to be known."""
+"""MiB a node up to which a pool is asked whether it lends to all free nodes of its rack."""
 
 
 @step
