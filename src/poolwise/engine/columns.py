@@ -242,7 +242,7 @@ class Columns:
         layout, capacity = self.machine.racks, self.machine.capacity
         free = capacity[layout.nodes, layout.node_column].copy()
         pool = np.where(layout.pools >= 0, capacity[layout.pools, layout.memory_column], 0)
-        then_free, then_pool, kept, take, borrow = (np.zeros_like(free) for _ in range(5))
+        then_free, then_pool, offered, kept, take, borrow = (np.zeros_like(free) for _ in range(6))
         endless = np.where(layout.pools >= 0, inexhaustible(self.machine), 0)
         of_owner = blank(len(capacity))
         for owner in (layout.nodes, layout.pools):
@@ -252,6 +252,7 @@ class Columns:
             pool,
             then_free,
             then_pool,
+            offered,
             kept,
             np.arange(len(free)),
             np.zeros((len(free), 4), dtype=np.int64),

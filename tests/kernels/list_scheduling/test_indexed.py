@@ -59,6 +59,7 @@ def _draw(g: np.random.Generator) -> tuple[np.ndarray, Jobs, Rules, Racks]:
         free + g.integers(0, loose, n_rack),
         pool + g.integers(0, int(g.choice([10, 200])) * loose, n_rack),
         np.zeros(n_rack, dtype=np.int64),
+        np.zeros(n_rack, dtype=np.int64),
         g.permutation(n_rack),
         np.zeros((n_rack, 4), dtype=np.int64),
         *(np.zeros(n_rack, dtype=np.int64) for _ in range(6)),

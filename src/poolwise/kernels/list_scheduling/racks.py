@@ -51,7 +51,7 @@ def screen(nodes: IntArray, remote: IntArray, anywhere: bool, free: IntArray, po
 
 @inlined
 def offer(free: int, pool: int, remote: int) -> int:
-    """Nodes that a rack has for a job whose nodes each take `remote` MiB, 1 or more, of its pool."""
+    """Nodes that a rack has for a job whose nodes each take `remote` MiB of its pool."""
     return free if pool >= free * remote else pool // remote  # mostly spares the division
 
 

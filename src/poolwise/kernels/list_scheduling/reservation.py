@@ -19,6 +19,7 @@ from poolwise.kernels.list_scheduling.state import (
     SPARE_MEMORY,
     SPARE_MOST,
     SPARE_NODES,
+    SURPLUS,
     TIME,
     Jobs,
     Racks,
@@ -79,7 +80,8 @@ def spare(head: int, jobs: Jobs, rules: Rules, racks: Racks, now: IntArray) -> N
 
     A job that runs beyond the shadow time and asks for more than `now[SPARE_NODES]`, `[SPARE_MEMORY]` or `[SPARE_MOST]`
     surely delays the head, wherever it is placed: all racks together would have less than the head takes, or already the
-    first node of the job, in whatever rack, would leave the head too few. All three only shrink within a pass.
+    first node of the job, in whatever rack, would leave the head too few. All three only shrink within a pass. In scope
+    "rack" also, for `verdict`: `racks.offered`, `racks.kept`, and `now[SURPLUS]`, nodes offered beyond those that it takes.
     """
     now[SPARE_NODES], now[SPARE_MEMORY], now[SPARE_MOST] = -1, -1, -1
     if rules.backfill != EASY:
@@ -87,15 +89,15 @@ def spare(head: int, jobs: Jobs, rules: Rules, racks: Racks, now: IntArray) -> N
     n, remote = jobs.nodes[head], jobs.remote[head]
     free, pool = racks.then_free, racks.then_pool
     now[SPARE_NODES], now[SPARE_MEMORY] = total(free) - n, total(pool) - n * remote
-    if remote == 0 or rules.anywhere:
+    if rules.anywhere:
         now[SPARE_MOST] = NEVER
         return
-    surplus = -n  # nodes the head might have beyond those it needs
+    now[SURPLUS] = -n
     for r in range(free.size):
-        racks.kept[r] = offer(free[r], pool[r], remote)
-        surplus += racks.kept[r]
+        racks.offered[r] = offer(free[r], pool[r], remote)
+        now[SURPLUS] += racks.offered[r]
     for r in range(free.size):
-        racks.kept[r] = max(racks.kept[r] - surplus, 0)
+        racks.kept[r] = max(racks.offered[r] - now[SURPLUS], 0)
         if free[r] > racks.kept[r]:
             now[SPARE_MOST] = max(now[SPARE_MOST], pool[r] - racks.kept[r] * remote)
 

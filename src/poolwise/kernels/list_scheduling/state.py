@@ -105,7 +105,7 @@ class Racks(NamedTuple):
     ----------
     free, pool : free nodes, free MiB of the pool
     then_free, then_pool : the same at the head's shadow time, jobs taken off that run beyond it
-    kept : nodes that the head cannot do without then, in each rack (where it needs remote memory of its own rack's pool)
+    offered, kept : nodes that the head might have then, and cannot do without (scope "rack"; see `reservation.spare`)
     rank : racks by free nodes, most first, then lowest first: the order in which one is looked for that holds a whole job
     whole : (n_rack, 4) what a job that one rack holds whole may take, a row for each rack of `rank`; columns named below
     endless : MiB that a pool counts as where it is taken for inexhaustible, 0 where there is none
@@ -119,6 +119,7 @@ class Racks(NamedTuple):
     pool: IntArray
     then_free: IntArray
     then_pool: IntArray
+    offered: IntArray
     kept: IntArray
     rank: IntArray
     whole: IntArray
@@ -260,6 +261,7 @@ class Runs(NamedTuple):
     SPARE_NODES,  # what the head leaves over at its shadow time: see `reservation.spare`
     SPARE_MEMORY,
     SPARE_MOST,
+    SURPLUS,
     AMPLE,  # what the racks allow now: see `verdict.weigh`
     FREE,
     LASTING_SPLIT,
@@ -270,7 +272,7 @@ class Runs(NamedTuple):
     INDEXED,  # 1 while the tree holds the queue
     DEPTH,  # waiting jobs beyond which the queue is held in a tree
     N_NOW,
-) = range(27)
+) = range(28)
 
 TAKE_EVENTS, MAKE_PASS, ASKED_PASS = range(3)
 """Values of now[PHASE]: where `replay` goes on."""

@@ -25,6 +25,7 @@ from poolwise.kernels.list_scheduling.state import (
     NODES_NOW,
     PERHAPS,
     REFUSED,
+    SURPLUS,
     WELCOME,
     Jobs,
     Racks,
@@ -37,43 +38,32 @@ ENDLESS = 2**32
 
 @step
 def weigh(head: int, jobs: Jobs, rules: Rules, racks: Racks, now: IntArray) -> None:
-    """Write down what verdicts need, given the reservation of the head: `racks.rank`, `racks.whole` and three of `now`.
+    """Write down what verdicts need, given what the head leaves over (`reservation.spare`).
 
-    They are FREE, the free nodes; AMPLE, the MiB a node that each pool lends to all free nodes of its rack; and LASTING_SPLIT,
+    That is `racks.rank`, `racks.whole`, and of `now` FREE, the free nodes; AMPLE, the MiB a node that each pool lends to all free nodes of its rack; and LASTING_SPLIT,
     the most nodes of a job over several racks that leave the head room if it takes no memory.
     """
-    n, remote, rank, whole = jobs.nodes[head], jobs.remote[head], racks.rank, racks.whole
+    remote, rank, whole = jobs.remote[head], racks.rank, racks.whole
     _sort(rank, racks.free)
-    now[FREE], now[AMPLE], now[LASTING_SPLIT], left = 0, ENDLESS, 0, -n
+    now[FREE], now[AMPLE], now[LASTING_SPLIT] = 0, ENDLESS, 0
+    lasting = rules.backfill == EASY and now[SURPLUS] >= 0
+    more, room = lasting, now[SURPLUS]
     for i in range(rank.size):
         r = rank[i]
-        whole[i, NODES_NOW], whole[i, MEMORY_NOW] = racks.free[r], racks.pool[r]
-        now[FREE] += racks.free[r]
-        if racks.pool[r] < racks.free[r] * now[AMPLE]:
-            now[AMPLE] = racks.pool[r] // racks.free[r]
-        whole[i, LASTING_NODES] = _offered(racks.then_free[r], racks.then_pool[r], remote)
-        left += whole[i, LASTING_NODES]  # nodes that the head might have and does not need
-    if rules.backfill != EASY or left < 0:
-        for i in range(rank.size):
+        free, pool, kept = racks.free[r], racks.pool[r], racks.kept[r]
+        whole[i, NODES_NOW], whole[i, MEMORY_NOW] = free, pool
+        now[FREE] += free
+        if pool < free * now[AMPLE]:
+            now[AMPLE] = pool // free
+        if not lasting:
             whole[i, LASTING_NODES], whole[i, LASTING_MEMORY] = -1, -1
-        return
-    more, room = True, left
-    for i in range(rank.size):
-        r, then_free = rank[i], racks.then_free[rank[i]]
-        kept = max(whole[i, LASTING_NODES] - left, 0)
-        unused = then_free - whole[i, LASTING_NODES]  # nodes that the head could not have, for want of memory
-        whole[i, LASTING_NODES], whole[i, LASTING_MEMORY] = then_free - kept, racks.then_pool[r] - kept * remote
+            continue
+        whole[i, LASTING_NODES], whole[i, LASTING_MEMORY] = racks.then_free[r] - kept, racks.then_pool[r] - kept * remote
         if more:
-            most = min(unused + room, then_free)
-            more = racks.free[r] <= most
-            now[LASTING_SPLIT] += min(racks.free[r], most)
-            room -= max(racks.free[r] - unused, 0)
-
-
-@inlined
-def _offered(free: int, pool: int, remote: int) -> int:
-    """Nodes that a rack has for a job."""
-    return free if remote == 0 else offer(free, pool, remote)
+            unused = racks.then_free[r] - racks.offered[r]  # nodes that the head could not have, for want of memory
+            more = free <= unused + room
+            now[LASTING_SPLIT] += min(free, unused + room)
+            room -= max(free - unused, 0)
 
 
 @inlined
@@ -115,7 +105,7 @@ def _leaves_room(n: int, remote: int, head: int, jobs: Jobs, racks: Racks) -> bo
         r = racks.rank[i]
         more = min(n, racks.free[r])
         n -= more
-        nodes += _offered(racks.then_free[r] - more, racks.then_pool[r] - more * remote, beside)
+        nodes += offer(racks.then_free[r] - more, racks.then_pool[r] - more * remote, beside)
     return bool(nodes >= jobs.nodes[head])
 
 
