@@ -40,8 +40,9 @@ ENDLESS = 2**32
 def weigh(head: int, jobs: Jobs, rules: Rules, racks: Racks, now: IntArray) -> None:
     """Write down what verdicts need, given what the head leaves over (`reservation.spare`).
 
-    That is `racks.rank`, `racks.whole`, and of `now` FREE, the free nodes; AMPLE, the MiB a node that each pool lends to all free nodes of its rack; and LASTING_SPLIT,
-    the most nodes of a job over several racks that leave the head room if it takes no memory.
+    That is `racks.rank`, `racks.whole`, and of `now` FREE, the free nodes; AMPLE, the MiB a node that each pool lends to all
+    free nodes of its rack; and LASTING_SPLIT, the most nodes of a job over several racks that leave the head room if it takes
+    no memory.
     """
     remote, rank, whole = jobs.remote[head], racks.rank, racks.whole
     _sort(rank, racks.free)
