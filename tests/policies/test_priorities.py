@@ -68,3 +68,10 @@ def test_numbers_by_hand() -> None:
     for order, value in by_hand.items():
         assert ask(order, jobs, now)[1] == [pytest.approx(value, rel=1e-15)]
     assert ask("f1", jobs, now, as_printed=True)[1] == [pytest.approx(2710, rel=1e-15)]
+
+
+@pytest.mark.parametrize("nodes", [[], [7, 1, 100], [*range(1, 50), 3, 3]])  # the last are looked up in a table
+def test_logarithms_of_nodes_are_those_of_the_standard_library(nodes: list[int]) -> None:
+    submit = np.arange(len(nodes), dtype=np.int64)
+    workload = Workload.of(submit, submit + 1, requests={"nodes": np.array(nodes, dtype=np.int64)})
+    assert workload.log10_nodes.tolist() == [math.log10(n) for n in nodes]
