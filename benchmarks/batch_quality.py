@@ -11,10 +11,10 @@ import time
 import numpy as np
 
 from poolwise import catalog
-from poolwise.batch.check import check
-from poolwise.batch.method import Limit
-from poolwise.batch.place import Place
-from poolwise.studies.batch_file import read_batch
+from poolwise.batch.methods.method import Limit
+from poolwise.batch.methods.place import Place
+from poolwise.batch.problem.check import check
+from poolwise.files.batch import read_batch
 
 LIMITS = (0.05, 1.0, 60.0)
 

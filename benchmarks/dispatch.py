@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from benchmarks.case import Figures, case, seconds
-from poolwise.engine import dispatch, simulate
+from poolwise.engines import simulate
+from poolwise.engines.dispatch import replay as dispatch
 from poolwise.kernels.dispatch.replay import replay
 from poolwise.registry import make
 from poolwise.schedulers.dispatch import Dispatch

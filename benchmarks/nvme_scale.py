@@ -8,13 +8,13 @@ from types import FrameType
 
 from benchmarks.case import Figures, case, seconds
 from poolwise import catalog
-from poolwise.engine import simulate
+from poolwise.engines import simulate
+from poolwise.files.document import Document, Origin
+from poolwise.files.machine import check
+from poolwise.files.machine_build import machine_of
 from poolwise.model import Machine, Schedule
 from poolwise.performance.nvme_sharing import NvmeSharing
 from poolwise.schedulers.composition import CompositionScheduler
-from poolwise.studies.build import machine_of
-from poolwise.studies.document import Document, Origin
-from poolwise.studies.machine_file import check
 from poolwise.traces.generators.nvme_mix import NvmeMix
 
 GAP_S = 130

@@ -10,7 +10,7 @@ import numpy as np
 from benchmarks import naive_pools
 from benchmarks.case import Figures, case, peak_mb, seconds
 from benchmarks.workloads import LOCAL_MIB, TIB, overloaded, perlmutter, perlmutter_jobs, with_slowdown, write_naive
-from poolwise.engine import Result, compiled, simulate
+from poolwise.engines import Result, compiled, simulate
 from poolwise.model import Machine, Schedule, Workload
 from poolwise.performance.remote_memory import RemoteMemory
 from poolwise.registry import make

@@ -23,16 +23,16 @@ T = TypeVar("T")
 GROUPS: Mapping[str, tuple[str, ...]] = {
     "orders": ("poolwise.policies.order",),
     "backfills": ("poolwise.policies.backfill",),
-    "placements": ("poolwise.policies.placement",),
+    "placements": tuple(f"poolwise.policies.placement.{resource}" for resource in ("memory", "nvme", "devices", "units")),
     "costs": ("poolwise.policies.cost",),
     "models": ("poolwise.performance",),
     "schedulers": ("poolwise.schedulers",),
     "formats": ("poolwise.traces",),
     "generators": ("poolwise.traces.generators",),
     "affinities": ("poolwise.traces.affinity",),
-    "methods": ("poolwise.batch",),
+    "methods": ("poolwise.batch.methods",),
     "reproductions": ("poolwise.reproductions",),
-    "plans": ("poolwise.studies.plans",),
+    "plans": ("poolwise.plans",),
 }
 """Group -> packages whose modules are imported to fill it."""
 

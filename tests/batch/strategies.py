@@ -5,8 +5,8 @@ from itertools import product
 import numpy as np
 from hypothesis import strategies as st
 
-from poolwise.batch.assignment import Assignment, Solution
-from poolwise.batch.problem import Batch, Modules, Problem
+from poolwise.batch.problem.assignment import Assignment, Solution
+from poolwise.batch.problem.definition import Batch, Modules, Problem
 from poolwise.kernels.batch.fill import Costs
 from poolwise.performance.profiles import Profile
 

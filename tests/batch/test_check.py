@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given, settings
 
 from batch.strategies import problems
-from poolwise.batch.assignment import Assignment
-from poolwise.batch.check import check
-from poolwise.batch.place import example
+from poolwise.batch.methods.place import example
+from poolwise.batch.problem.assignment import Assignment
+from poolwise.batch.problem.check import check
 
 
 def broken(problem, module, local):

@@ -5,10 +5,10 @@ from dataclasses import replace
 import pytest
 
 from poolwise import catalog
-from poolwise.batch.check import check
-from poolwise.batch.method import Limit, find_method
-from poolwise.batch.place import Place
-from poolwise.studies.batch_file import read_batch
+from poolwise.batch.methods.method import Limit, find_method
+from poolwise.batch.methods.place import Place
+from poolwise.batch.problem.check import check
+from poolwise.files.batch import read_batch
 
 GRID = [(eta, delta) for eta in (0.0, 0.4, 0.8, 1.0) for delta in (0.05, 0.25)]
 SHORT = Place(guard=False)

@@ -8,12 +8,12 @@ from hypothesis import given, settings
 
 from batch.strategies import CONCAVE, brute_force, problems
 from poolwise import registry
-from poolwise.batch.cfm import Cfm, shrink
-from poolwise.batch.check import check
-from poolwise.batch.irop import Irop, Rounding
-from poolwise.batch.method import Limit, find_method
-from poolwise.batch.problem import Groups
-from poolwise.batch.relaxation import Relaxation, linear_bound
+from poolwise.batch.methods.cfm import Cfm, shrink
+from poolwise.batch.methods.irop import Irop, Rounding
+from poolwise.batch.methods.method import Limit, find_method
+from poolwise.batch.problem.check import check
+from poolwise.batch.problem.definition import Groups
+from poolwise.batch.search.relaxation import Relaxation, linear_bound
 from poolwise.errors import InputError, UnknownNameError
 from poolwise.optimize.linear import Answer, LinearProgram
 from poolwise.performance.profiles import Profile
@@ -89,12 +89,14 @@ def test_methods_are_found_by_name_or_file(tmp_path):
     known = {"place", "irop", "opt", "heep", "cfm", "first-fit"}
     assert set(registry.names("methods")) == known
     for name in known:  # each in the file of its name
-        assert type(find_method(name)).__module__ == f"poolwise.batch.{name.replace('-', '_')}"
+        assert type(find_method(name)).__module__ == f"poolwise.batch.methods.{name.replace('-', '_')}"
     with pytest.raises(InputError, match="its settings: seed"):
         find_method("place", sed=1)
     with pytest.raises(UnknownNameError, match="did you mean 'place'"):
         find_method("plase")
-    (tmp_path / "mine.py").write_text("from poolwise.batch.first_fit import FirstFit\n\nclass Mine(FirstFit):\n    pass\n")
+    (tmp_path / "mine.py").write_text(
+        "from poolwise.batch.methods.first_fit import FirstFit\n\nclass Mine(FirstFit):\n    pass\n"
+    )
     assert type(find_method(f"{tmp_path / 'mine.py'}:Mine")).__name__ == "Mine"
 
 
@@ -134,7 +136,7 @@ def test_cfm_optimal_is_no_worse_than_any_split():
 
 
 def test_cfm_server_order_follows_the_seed():
-    from poolwise.batch.place import example
+    from poolwise.batch.methods.place import example
 
     problem = example()
     homes = {tuple(Cfm(seed=s).solve(problem, Limit()).assignment.module.tolist()) for s in range(20)}
@@ -142,8 +144,8 @@ def test_cfm_server_order_follows_the_seed():
 
 
 def test_relaxation_of_an_impossible_batch_says_what_is_short():
-    from poolwise.batch.place import example
-    from poolwise.batch.relaxation import shortages
+    from poolwise.batch.methods.place import example
+    from poolwise.batch.search.relaxation import shortages
 
     problem = example()
     tight = replace(problem, modules=replace(problem.modules, memory=np.full(2, 70.0)), remote=40.0)
@@ -177,8 +179,8 @@ def test_rounding_on_shared_columns_is_rounding_on_columns_of_each_module(proble
 
 
 def test_what_is_short_is_not_made_up_where_the_solver_fails(monkeypatch):
-    from poolwise.batch.place import example
-    from poolwise.batch.shrink import why
+    from poolwise.batch.methods.place import example
+    from poolwise.batch.methods.shrink import why
 
     problem = example()
     assert "suffice in total" in why(problem)

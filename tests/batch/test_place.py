@@ -9,13 +9,13 @@ import pytest
 from hypothesis import given, settings
 
 from batch.strategies import CONCAVE, CONVEX, brute_force, problems
-from poolwise.batch.check import check
-from poolwise.batch.costs import costs_of
-from poolwise.batch.method import Limit, find_method
-from poolwise.batch.place import Place, example
-from poolwise.batch.problem import Batch, Problem
-from poolwise.batch.relaxation import linear_bound
-from poolwise.batch.search import Guide
+from poolwise.batch.methods.method import Limit, find_method
+from poolwise.batch.methods.place import Place, example
+from poolwise.batch.problem.check import check
+from poolwise.batch.problem.definition import Batch, Problem
+from poolwise.batch.search.costs import costs_of
+from poolwise.batch.search.packing import Guide
+from poolwise.batch.search.relaxation import linear_bound
 from poolwise.errors import InputError
 
 SEARCH = Place(guard=False, pace=0.1, few=0)
@@ -174,10 +174,10 @@ def test_never_above_what_it_begins_with_however_little_it_searches(problem):
 
 ONCE = """
 from poolwise import catalog
-from poolwise.batch.method import Limit
-from poolwise.batch.place import Place
+from poolwise.batch.methods.method import Limit
+from poolwise.batch.methods.place import Place
 from poolwise.kernels.batch import exchange, fill, guide, master, price, search
-from poolwise.studies.batch_file import read_batch
+from poolwise.files.batch import read_batch
 
 def compiled():
     modules = (exchange, fill, guide, master, price, search)

@@ -9,15 +9,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from batch.strategies import brute_force, problems, set_cost
-from poolwise.batch import place, refine
-from poolwise.batch.check import check
-from poolwise.batch.columns import choose_whole, dive, first_columns, generate_columns
-from poolwise.batch.costs import costs_of, part_of
-from poolwise.batch.effort import Effort
-from poolwise.batch.method import Limit
-from poolwise.batch.place import Place
-from poolwise.batch.relaxation import linear_bound
-from poolwise.batch.search import Guide, fit, most_items, rebuild
+from poolwise.batch.methods import place
+from poolwise.batch.methods.method import Limit
+from poolwise.batch.methods.place import Place
+from poolwise.batch.problem.check import check
+from poolwise.batch.search import refine
+from poolwise.batch.search.columns import choose_whole, dive, first_columns, generate_columns
+from poolwise.batch.search.costs import costs_of, part_of
+from poolwise.batch.search.effort import Effort
+from poolwise.batch.search.packing import Guide, fit, most_items, rebuild
+from poolwise.batch.search.relaxation import linear_bound
 
 
 @settings(max_examples=40, deadline=None)

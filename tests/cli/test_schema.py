@@ -7,7 +7,7 @@ import pytest
 from poolwise import catalog
 from poolwise.cli import app as cli
 from poolwise.cli.schema import Format, schema_of
-from poolwise.studies.kind import FOLDERS
+from poolwise.files.kind import FOLDERS
 
 KINDS = {format: FOLDERS[format.value] for format in Format}
 TYPES = {"object": dict, "array": list, "string": str, "boolean": bool, "null": type(None)}

@@ -13,7 +13,7 @@ from poolwise.interfaces import PlacementPolicy, QueuePolicy
 from poolwise.model import Job, Placement, Queue, Refusal, Snapshot, Start
 from poolwise.policies.backfill.easy import Easy
 from poolwise.policies.cost.model import Places, Tasks, Waiting
-from poolwise.policies.placement.racks import RackPlacement
+from poolwise.policies.placement.memory.racks import RackPlacement
 
 # Queue orders
 

@@ -138,7 +138,7 @@ def test_memory_and_chance_are_found_out() -> None:
 
 def test_capacity_kept_at_the_end_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
     """No scheduler can keep capacity on a sound platform: break the platform."""
-    from poolwise.engine.simulated import Simulation
+    from poolwise.platforms.simulated import Simulation
 
     ended = Simulation._end
 

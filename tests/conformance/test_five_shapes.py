@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from poolwise.engine import Disturbance, simulate
+from poolwise.engines import Disturbance, simulate
 from poolwise.interfaces import PerformanceModel
 from poolwise.model import (
     Changes,

@@ -7,7 +7,7 @@ from typing import ClassVar
 import numpy as np
 
 from poolwise.arrays import FloatArray
-from poolwise.engine import simulate
+from poolwise.engines import simulate
 from poolwise.interfaces import OrderKind, PerformanceModel, QueuePolicy, Scheduler
 from poolwise.model import Machine, Queue, Schedule, Snapshot, Workload
 from poolwise.performance.ideal import Ideal

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from poolwise.engine import Disturbance, dispatch, simulate
+from poolwise.engines import Disturbance, dispatch, simulate
 from poolwise.errors import InputError
 from poolwise.performance.affinity import Affinity
 from poolwise.performance.ideal import Ideal

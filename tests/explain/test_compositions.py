@@ -6,13 +6,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nvme_examples import KINDS, SHARING, machine, workload
-from poolwise.engine import simulate
+from poolwise.engines import simulate
 from poolwise.explain import Rule, explain_wait
 from poolwise.metrics import Outcomes
-from poolwise.policies.placement.nvme_disaggregation_aware import NvmeDisaggregationAware
-from poolwise.policies.placement.nvme_first_fit import NvmeFirstFit
-from poolwise.policies.placement.nvme_maximize_composition import NvmeMaximizeComposition
-from poolwise.policies.placement.nvme_minimize_fragmentation import NvmeMinimizeFragmentation
+from poolwise.policies.placement.nvme.disaggregation_aware import NvmeDisaggregationAware
+from poolwise.policies.placement.nvme.first_fit import NvmeFirstFit
+from poolwise.policies.placement.nvme.maximize_composition import NvmeMaximizeComposition
+from poolwise.policies.placement.nvme.minimize_fragmentation import NvmeMinimizeFragmentation
 from poolwise.schedulers.composition import CompositionScheduler
 
 POLICIES = (NvmeFirstFit(), NvmeMaximizeComposition(), NvmeMinimizeFragmentation(), NvmeDisaggregationAware())

@@ -12,7 +12,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gpu_nodes import gpu_nodes
-from poolwise.engine.simulated import Simulation
 from poolwise.explain import Reason, Rule, explain_wait
 from poolwise.explain.rules import reason
 from poolwise.explain.seen import Pass, started
@@ -24,6 +23,7 @@ from poolwise.performance.cpu_frequency import CpuFrequency
 from poolwise.performance.device_network import DeviceNetwork
 from poolwise.performance.fetching import FETCH, stage
 from poolwise.performance.ideal import Ideal
+from poolwise.platforms.simulated import Simulation
 from poolwise.schedulers.batch import BatchScheduler
 from poolwise.schedulers.dispatch import Dispatch
 from poolwise.schedulers.flow import Firmament, FlowScheduler

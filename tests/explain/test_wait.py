@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from poolwise.engine import compiled, simulate
-from poolwise.engine.simulated import Simulation
+from poolwise.engines import simulate
+from poolwise.engines.list_scheduling import replay as compiled
 from poolwise.errors import InputError, PolicyError
 from poolwise.explain import Explanation, Reason, Rule, explain_wait
 from poolwise.explain.rules import reason
@@ -21,6 +21,7 @@ from poolwise.interfaces import Dispatcher, Scheduler
 from poolwise.loop import run
 from poolwise.metrics import Outcomes
 from poolwise.model import Changes, Machine, Plan, Queue, Refusal, Reject, Snapshot, Start, Wait, Workload
+from poolwise.platforms.simulated import Simulation
 from poolwise.policies.backfill.conservative import Conservative
 from poolwise.policies.backfill.easy import Easy, reservation
 from poolwise.policies.backfill.easy_nodes_only import EasyNodesOnly

@@ -81,7 +81,7 @@ def test_commands_that_need_no_kernel_do_not_import_numba(arguments: list[str]) 
 
 
 def test_importing_the_engine_does_not_import_numba() -> None:
-    script = "import sys, poolwise.engine, poolwise.kernels; assert 'numba' not in sys.modules"
+    script = "import sys, poolwise.engines, poolwise.kernels; assert 'numba' not in sys.modules"
     subprocess.run([sys.executable, "-c", script], check=True)
 
 

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from nvme_examples import SHARING, machine, workload
-from poolwise.engine import simulate
+from poolwise.engines import simulate
 from poolwise.metrics.compositions import composition_faults
 from poolwise.metrics.deadlines import missed, missed_high_priority_pct, missed_pct
 from poolwise.metrics.devices import demand_before, device_use, load, nodes_of

@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 
-from poolwise.engine import simulate
+from poolwise.engines import simulate
 from poolwise.errors import InputError
 from poolwise.metrics.dispatch import summarise_dispatch
 from poolwise.metrics.latency import Spread, job_latency_us, response_us, task_latency_us

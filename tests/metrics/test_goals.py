@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from poolwise.engine import simulate
+from poolwise.engines import simulate
 from poolwise.errors import InputError
 from poolwise.metrics.goals import violated
 from poolwise.model import Machine, Workload

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from poolwise.engine import simulate
+from poolwise.engines import simulate
 from poolwise.metrics import METRICS, Outcomes, Window, common_population, paper_population, summarise
 from poolwise.metrics.memory import degradation_histogram, memory_utilization, utilization_histogram
 from poolwise.model import Kind, Machine, Workload
@@ -16,7 +16,7 @@ from poolwise.performance.remote_memory import RemoteMemory
 from poolwise.policies.backfill.easy import Easy
 from poolwise.policies.backfill.none import NoBackfill
 from poolwise.policies.order.priorities import FCFS, FM, SJF
-from poolwise.policies.placement.racks import RackPlacement
+from poolwise.policies.placement.memory.racks import RackPlacement
 from poolwise.schedulers.list import ListScheduler
 from poolwise.schedulers.warm_up import WarmUp
 

@@ -78,8 +78,8 @@ def test_whole_numbers(solver):
 
 def test_a_program_that_presolve_calls_infeasible_is_solved_without_it():
     """Two steps of savings without a bound of their own, and rows that only tie them: GLOP's presolve gets it wrong."""
-    from poolwise.batch.problem import Batch, Modules, Problem
-    from poolwise.batch.relaxation import linear_bound
+    from poolwise.batch.problem.definition import Batch, Modules, Problem
+    from poolwise.batch.search.relaxation import linear_bound
     from poolwise.performance.profiles import Profile
 
     steep = Profile("steep", (0, 0.25, 0.5, 0.75), (0, 0.4, 1.3, 3.0))

@@ -9,14 +9,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from poolwise.engine import simulate
+from poolwise.engines import simulate
 from poolwise.errors import InputError
 from poolwise.model import Machine, Placement, Run, Snapshot, Workload
 from poolwise.model.runs import RunTable
 from poolwise.performance.affinity import Affinity, compute_ns, compute_times, slowdown
 from poolwise.performance.combined import Combined
 from poolwise.performance.transfer import Transfer
-from poolwise.policies.placement.high import High
+from poolwise.policies.placement.units.high import High
 from poolwise.schedulers.dispatch import Dispatch
 from poolwise.schedulers.list import ListScheduler
 from poolwise.traces import vinesim

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from gpu_nodes import gpu_nodes
-from poolwise.engine import simulate
+from poolwise.engines import simulate
 from poolwise.errors import InputError
 from poolwise.model import Placement, Workload
 from poolwise.performance.device_network import DeviceNetwork

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from poolwise.engine import simulate
+from poolwise.engines import simulate
 from poolwise.errors import InputError, UnknownNameError
 from poolwise.model import Machine, Schedule, Workload
 from poolwise.performance.fitting import to_csv
@@ -17,7 +17,7 @@ from poolwise.performance.memory_profiles import MemoryProfiles
 from poolwise.performance.profiles import Profile
 from poolwise.performance.remote_memory import NEAR, RemoteMemory
 from poolwise.policies.order.priorities import FCFS
-from poolwise.policies.placement.racks import RackPlacement
+from poolwise.policies.placement.memory.racks import RackPlacement
 from poolwise.schedulers.list import ListScheduler
 from poolwise.units import SECOND
 

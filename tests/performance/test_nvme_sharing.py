@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 
 from nvme_examples import SHARING, SMUFIN, machine, workload
-from poolwise.engine import simulate
+from poolwise.engines import simulate
 from poolwise.errors import InputError, PolicyError
 from poolwise.performance.nvme_sharing import NvmeSharing
 from poolwise.performance.sharing_table import SharingTable
-from poolwise.policies.placement.nvme_maximize_composition import NvmeMaximizeComposition
+from poolwise.policies.placement.nvme.maximize_composition import NvmeMaximizeComposition
 from poolwise.schedulers.composition import CompositionScheduler
 from poolwise.units import SECOND
 

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from poolwise.conformance.cases import devices
-from poolwise.engine import Disturbance, simulate
+from poolwise.engines import Disturbance, simulate
 from poolwise.errors import InputError, PolicyError
 from poolwise.interfaces import PerformanceModel
 from poolwise.model import Changes, Machine, Placement, Plan, Queue, Snapshot, Start, Workload

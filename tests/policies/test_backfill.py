@@ -14,7 +14,7 @@ from poolwise.policies.backfill.conservative import Conservative
 from poolwise.policies.backfill.easy import Easy, EasyNoExtra, reservation
 from poolwise.policies.backfill.none import NoBackfill, start_in_order
 from poolwise.policies.backfill.skip import Skip
-from poolwise.policies.placement.racks import RackPlacement
+from poolwise.policies.placement.memory.racks import RackPlacement
 from poolwise.units import SECOND
 
 NOW = 100 * SECOND

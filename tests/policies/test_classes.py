@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from poolwise.engine import simulate
-from poolwise.engine.dispatch import unsupported
+from poolwise.engines import simulate
+from poolwise.engines.dispatch.replay import unsupported
 from poolwise.errors import InputError
 from poolwise.registry import make
 from poolwise.schedulers.dispatch import Dispatch

@@ -8,12 +8,12 @@ from hypothesis import strategies as st
 from gpu_nodes import gpu_nodes
 from poolwise.conformance.cases import Case
 from poolwise.conformance.policies import check_placement
-from poolwise.engine.simulated import Simulation
 from poolwise.errors import InputError
 from poolwise.model import Changes, Kind, Machine, Placement, Queue, Refusal, Start, Workload
 from poolwise.performance.ideal import Ideal
+from poolwise.platforms.simulated import Simulation
 from poolwise.policies.backfill.skip import Skip
-from poolwise.policies.placement.device_shares import DeviceShares
+from poolwise.policies.placement.devices.shares import DeviceShares
 from poolwise.schedulers.list import ListScheduler
 from poolwise.units import SECOND
 

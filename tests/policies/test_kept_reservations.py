@@ -11,13 +11,13 @@ from hypothesis import strategies as st
 
 from poolwise.conformance import check_backfill
 from poolwise.conformance.scheduler import WARM
-from poolwise.engine import simulate
-from poolwise.engine.simulated import Simulation
+from poolwise.engines import simulate
 from poolwise.errors import InputError
 from poolwise.interfaces import Dispatcher
 from poolwise.loop import run
 from poolwise.model import Changes, Machine, Plan, Queue, Snapshot, Workload
 from poolwise.performance.remote_memory import RemoteMemory
+from poolwise.platforms.simulated import Simulation
 from poolwise.policies.backfill.conservative import Conservative, KeepingConservative, Promises
 from poolwise.policies.order.priorities import FCFS, FM, SJF
 from poolwise.schedulers.list import ListDispatcher, ListScheduler

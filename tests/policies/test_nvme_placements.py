@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from nvme_examples import SHARING, machine, workload
-from poolwise.engine import simulate
+from poolwise.engines import simulate
 from poolwise.errors import InputError
 from poolwise.model import Changes, Queue, Refusal, Snapshot
 from poolwise.model.runs import RunTable
@@ -11,12 +11,12 @@ from poolwise.policies.backfill.none import NoBackfill
 from poolwise.policies.backfill.skip import Skip
 from poolwise.policies.order.edf import EDF
 from poolwise.policies.order.priorities import FCFS
-from poolwise.policies.placement.compositions import Compositions
-from poolwise.policies.placement.need import Need
-from poolwise.policies.placement.nvme_disaggregation_aware import NvmeDisaggregationAware, rule
-from poolwise.policies.placement.nvme_first_fit import NvmeFirstFit
-from poolwise.policies.placement.nvme_maximize_composition import NvmeMaximizeComposition
-from poolwise.policies.placement.nvme_minimize_fragmentation import NvmeMinimizeFragmentation
+from poolwise.policies.placement.nvme.compositions import Compositions
+from poolwise.policies.placement.nvme.disaggregation_aware import NvmeDisaggregationAware, rule
+from poolwise.policies.placement.nvme.first_fit import NvmeFirstFit
+from poolwise.policies.placement.nvme.maximize_composition import NvmeMaximizeComposition
+from poolwise.policies.placement.nvme.minimize_fragmentation import NvmeMinimizeFragmentation
+from poolwise.policies.placement.nvme.need import Need
 from poolwise.schedulers.composition import CompositionScheduler
 from poolwise.schedulers.list import ListScheduler
 from poolwise.units import SECOND

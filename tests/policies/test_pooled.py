@@ -10,9 +10,9 @@ from poolwise.errors import InputError
 from poolwise.model import Kind, Placement, Refusal, Snapshot, Workload
 from poolwise.model.runs import RunTable
 from poolwise.performance.ideal import Ideal
-from poolwise.policies.placement.nvme_first_fit import NvmeFirstFit
-from poolwise.policies.placement.pooled import Pooled
-from poolwise.policies.placement.racks import RackPlacement
+from poolwise.policies.placement.devices.pooled import Pooled
+from poolwise.policies.placement.memory.racks import RackPlacement
+from poolwise.policies.placement.nvme.first_fit import NvmeFirstFit
 from poolwise.studies import load_machine
 
 MACHINES = {name: load_machine(catalog.find("machines", name)) for name in ("whole-datacenter", "whole-datacenter-fixed")}

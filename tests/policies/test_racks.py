@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from poolwise.model import Machine, Placement, Refusal, Snapshot, Workload
 from poolwise.model.runs import RunTable
 from poolwise.performance.ideal import Ideal
-from poolwise.policies.placement.racks import RackPlacement
+from poolwise.policies.placement.memory.racks import RackPlacement
 
 LOCAL = 64
 Rows = list[tuple[int, int, int]]

@@ -3,7 +3,7 @@
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from poolwise.policies.placement.trees import NEVER, Least, Marks
+from poolwise.policies.placement.units.trees import NEVER, Least, Marks
 
 
 @settings(max_examples=25)

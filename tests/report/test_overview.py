@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 
 from poolwise import registry
+from poolwise.compare.published import Claim, Measured, Row, to_csv
 from poolwise.errors import InputError
 from poolwise.report.overview import overview, read_comparison, read_notes
-from poolwise.studies.comparison import Claim, Measured, Row, to_csv
 
 PAGES = Path(__file__).parents[2] / "docs" / "reproductions"
 

@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
+from poolwise.compare.published import Claim, Measured, Row
 from poolwise.report import write_reproduction
 from poolwise.report.page import render
 from poolwise.report.reproduction import reproduction_page
-from poolwise.studies.comparison import Claim, Measured, Row
+from poolwise.reproductions.reproduction import Findings, Reproduced
 from poolwise.studies.figure import Bars
-from poolwise.studies.reproduction import Findings, Reproduced
 from poolwise.studies.table import Table
 
 

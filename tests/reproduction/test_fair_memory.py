@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from poolwise import catalog
+from poolwise.compare.published import compare, read_claims
 from poolwise.reproductions.fair_memory import claims, figures, runs
 from poolwise.reproductions.fair_memory.runs import MACHINES, Batch, Results, simulate_batch
-from poolwise.studies.comparison import compare, read_claims
 from poolwise.traces.generators import generate
 
 CLAIMS = catalog.find("reproductions", "fair-memory.csv")

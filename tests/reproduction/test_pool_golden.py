@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from poolwise.engine import simulate
+from poolwise.engines import simulate
 from poolwise.model import Machine, Schedule, Workload
 from poolwise.performance.remote_memory import RemoteMemory
 from poolwise.registry import make

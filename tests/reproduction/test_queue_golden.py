@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from poolwise.engine import simulate
+from poolwise.engines import simulate
 from poolwise.model import Machine, Schedule
 from poolwise.registry import make
 from poolwise.schedulers.list import ListScheduler

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from poolwise.draws import uniform
-from poolwise.engine import simulate
+from poolwise.engines import simulate
 from poolwise.metrics.dispatch import summarise_dispatch
 from poolwise.metrics.latency import Spread, job_latency_us, response_us
 from poolwise.metrics.unit_use import dispatch_window, unit_use

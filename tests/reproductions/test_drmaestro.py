@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 
 from poolwise import catalog
+from poolwise.compare.published import compare, read_claims
 from poolwise.performance.device_profiles import read_profiles
 from poolwise.reproductions import drmaestro
 from poolwise.reproductions.drmaestro.cells import POINTS, POLICIES, SCENARIOS, Case, gpus_in_use, measure, measure_rounds, run
 from poolwise.reproductions.drmaestro.changes import CHANGES
-from poolwise.studies.comparison import compare, read_claims
 
 SMALLEST = SCENARIOS[0]
 

@@ -5,9 +5,9 @@ import math
 import pytest
 
 from poolwise import catalog
+from poolwise.compare.published import compare, read_claims
 from poolwise.reproductions import irop
 from poolwise.reproductions.irop_runs import Case, measure
-from poolwise.studies.comparison import compare, read_claims
 
 
 def test_cases_are_run_once_and_kept(tmp_path):

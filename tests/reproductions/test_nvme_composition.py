@@ -1,12 +1,12 @@
 import csv
 
 from poolwise import catalog
+from poolwise.compare.published import read_claims
 from poolwise.reproductions.nvme_composition import QUICK, NvmeComposition
 from poolwise.reproductions.nvme_composition.cells import DEFAULT, Load, measure
 from poolwise.reproductions.nvme_composition.claims import rows as measured_rows
 from poolwise.reproductions.nvme_composition.plan import Plan, Results, base, seeded
 from poolwise.reproductions.nvme_composition.tables import COLUMNS, tables
-from poolwise.studies.comparison import read_claims
 
 
 def claims():

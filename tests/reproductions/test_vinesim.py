@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 
 from poolwise import catalog
+from poolwise.compare.published import compare, read_claims
 from poolwise.reproductions.kept import measure as keep
 from poolwise.reproductions.vinesim import claims, figures, ours
 from poolwise.reproductions.vinesim.results import Results, interval
 from poolwise.reproductions.vinesim.setups import KB64, MB1, Plan, Setup, mixed_sizes, run
-from poolwise.studies.comparison import compare, read_claims
 
 
 def content(setup: Setup) -> dict:

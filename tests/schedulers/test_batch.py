@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from poolwise import registry
-from poolwise.engine import simulate
+from poolwise.engines import simulate
 from poolwise.errors import InputError
 from poolwise.model import Kind, Machine, Workload
 from poolwise.performance.cpu_frequency import CpuFrequency, ProfiledMemory

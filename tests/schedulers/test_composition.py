@@ -9,16 +9,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nvme_examples import KINDS, SHARING, machine, workload
-from poolwise.engine import simulate
+from poolwise.engines import simulate
 from poolwise.metrics.compositions import composition_faults
 from poolwise.model import Kind, Start
 from poolwise.performance.nvme_sharing import NvmeSharing
 from poolwise.policies.backfill.skip import Skip
 from poolwise.policies.order.edf import EDF
-from poolwise.policies.placement.nvme_disaggregation_aware import NvmeDisaggregationAware
-from poolwise.policies.placement.nvme_first_fit import NvmeFirstFit
-from poolwise.policies.placement.nvme_maximize_composition import NvmeMaximizeComposition
-from poolwise.policies.placement.nvme_minimize_fragmentation import NvmeMinimizeFragmentation
+from poolwise.policies.placement.nvme.disaggregation_aware import NvmeDisaggregationAware
+from poolwise.policies.placement.nvme.first_fit import NvmeFirstFit
+from poolwise.policies.placement.nvme.maximize_composition import NvmeMaximizeComposition
+from poolwise.policies.placement.nvme.minimize_fragmentation import NvmeMinimizeFragmentation
 from poolwise.schedulers.composition import CompositionScheduler
 from poolwise.schedulers.list import ListScheduler
 from poolwise.units import stretch

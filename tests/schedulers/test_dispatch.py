@@ -8,7 +8,7 @@ import pytest
 from poolwise.conformance import check
 from poolwise.conformance.cases import Case
 from poolwise.conformance.scheduler import check_scheduler
-from poolwise.engine import Disturbance, simulate
+from poolwise.engines import Disturbance, simulate
 from poolwise.errors import InputError
 from poolwise.metrics.latency import response_us
 from poolwise.model import Schedule

@@ -3,7 +3,7 @@
 import numpy as np
 
 from gpu_nodes import gpu_nodes
-from poolwise.engine import simulate
+from poolwise.engines import simulate
 from poolwise.model import Workload
 from poolwise.schedulers.greedy import LeastAllocated, LocalFirstRandom
 from poolwise.units import SECOND

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from poolwise import catalog
-from poolwise.engine import simulate
+from poolwise.engines import simulate
 from poolwise.errors import InputError
 from poolwise.metrics import Outcomes
 from poolwise.model import Changes, Queue, Snapshot, Start
@@ -16,8 +16,8 @@ from poolwise.performance.nvme_sharing import NvmeSharing
 from poolwise.performance.transfer import Transfer
 from poolwise.policies.backfill.easy import Easy
 from poolwise.policies.order.priorities import FM
-from poolwise.policies.placement.pooled import Pooled
-from poolwise.policies.placement.racks import RackPlacement
+from poolwise.policies.placement.devices.pooled import Pooled
+from poolwise.policies.placement.memory.racks import RackPlacement
 from poolwise.schedulers.list import ListScheduler
 from poolwise.schedulers.list_flow import ListFlow
 from poolwise.studies import load_machine

@@ -3,12 +3,13 @@
 import pytest
 
 from poolwise.errors import InputError
+from poolwise.files.configured import scheduler_of
 from poolwise.policies.order.edf import EDF
 from poolwise.policies.order.priorities import FCFS
-from poolwise.policies.placement.nvme_disaggregation_aware import NvmeDisaggregationAware
-from poolwise.policies.placement.nvme_maximize_composition import NvmeMaximizeComposition
+from poolwise.policies.placement.nvme.disaggregation_aware import NvmeDisaggregationAware
+from poolwise.policies.placement.nvme.maximize_composition import NvmeMaximizeComposition
 from poolwise.schedulers.composition import CompositionScheduler
-from poolwise.studies.cells import scheduler_of, simulate_cell
+from poolwise.studies.cells import simulate_cell
 from poolwise.studies.study import load
 
 STUDY = """

@@ -7,6 +7,7 @@ import polars as pl
 import pytest
 
 from poolwise.errors import InputError
+from poolwise.files.configured import models_of, scheduler_of
 from poolwise.metrics.memory import (
     degradation,
     throughput_per_memory_dollar,
@@ -19,7 +20,6 @@ from poolwise.policies.backfill.conservative import KeepingConservative
 from poolwise.policies.backfill.easy import Easy, EasyNoExtra
 from poolwise.policies.backfill.easy_nodes_only import EasyNodesOnly
 from poolwise.studies import StudyResult, load, run
-from poolwise.studies.cells import models_of, scheduler_of
 from poolwise.studies.distributions import histograms
 from poolwise.units import SECOND
 

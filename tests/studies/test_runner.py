@@ -10,11 +10,12 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from poolwise.engine import simulate
+from poolwise.engines import simulate
 from poolwise.errors import InputError
+from poolwise.files.configured import models_of, scheduler_of
 from poolwise.metrics import METRICS, Outcomes, Window, common_population, summarise
 from poolwise.studies import load, run
-from poolwise.studies.cells import models_of, scheduler_of, workload_of
+from poolwise.studies.cells import workload_of
 
 RESULTS = ("results.parquet", "results.csv")
 

@@ -6,6 +6,8 @@ import pytest
 
 from poolwise import catalog
 from poolwise.errors import InputError
+from poolwise.files.choice import Choice
+from poolwise.files.configured import models_of, scheduler_of
 from poolwise.metrics.intervals import mean_interval
 from poolwise.model import Kind
 from poolwise.performance.combined import Combined
@@ -13,14 +15,12 @@ from poolwise.performance.cpu_frequency import CpuFrequency
 from poolwise.performance.device_network import DeviceNetwork
 from poolwise.performance.nvme_sharing import NvmeSharing
 from poolwise.performance.remote_memory import RemoteMemory
-from poolwise.policies.placement.nvme_first_fit import NvmeFirstFit
-from poolwise.policies.placement.pooled import Pooled
+from poolwise.policies.placement.devices.pooled import Pooled
+from poolwise.policies.placement.nvme.first_fit import NvmeFirstFit
 from poolwise.report import resources as report
 from poolwise.report.study import study_page
 from poolwise.report.sweep import Sweep
 from poolwise.studies import load, load_machine, run
-from poolwise.studies.cells import models_of, scheduler_of
-from poolwise.studies.choice import Choice
 
 LINEAR, PRICES = "catalog:datacenter", "catalog:datacenter"
 FEWER = {

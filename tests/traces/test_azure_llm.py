@@ -7,7 +7,7 @@ import pytest
 
 from measured_units import machine
 from poolwise import catalog
-from poolwise.engine import simulate
+from poolwise.engines import simulate
 from poolwise.errors import InputError
 from poolwise.metrics.latency import job_latency_us
 from poolwise.model import Machine

@@ -8,14 +8,14 @@ import numpy as np
 import pytest
 
 from poolwise import catalog
-from poolwise.engine import simulate
+from poolwise.engines import simulate
 from poolwise.errors import InputError
+from poolwise.files.machine import load_machine
 from poolwise.model import Kind, Machine
 from poolwise.policies.backfill.skip import Skip
-from poolwise.policies.placement.device_shares import DeviceShares
+from poolwise.policies.placement.devices.shares import DeviceShares
 from poolwise.schedulers.flow import FlowScheduler
 from poolwise.schedulers.list import ListScheduler
-from poolwise.studies.machine_file import load_machine
 from poolwise.traces import read
 from poolwise.traces.dlrm import DLRM
 from poolwise.units import SECOND

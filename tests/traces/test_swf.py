@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from poolwise.engine import simulate
+from poolwise.engines import simulate
 from poolwise.errors import InputError, UnknownNameError
 from poolwise.model import Machine
 from poolwise.schedulers.list import ListScheduler

@@ -19,7 +19,7 @@ def affinity(
     from poolwise.cli.console import out as console
     from poolwise.cli.output import provenance, write_provenance
     from poolwise.errors import InputError
-    from poolwise.studies.choice import Choice
+    from poolwise.files.choice import Choice
     from poolwise.studies.study import parse_setting
     from poolwise.traces.affinity.tables import Measurements
 

@@ -19,13 +19,13 @@ def calibrate(
     The ideal machine has all cores in one node. Says so when the load is not reached within 0.005, and exits with 3.
     """
     from poolwise import catalog, traces
+    from poolwise.atomic import check_writable
     from poolwise.cli.console import out as stdout
     from poolwise.errors import InfeasibleError, InputError
-    from poolwise.files import check_writable
+    from poolwise.files.machine import load_machine
+    from poolwise.files.mix import load_mix
     from poolwise.studies.calibration import TOLERANCE
     from poolwise.studies.calibration import calibrate as search
-    from poolwise.studies.machine_file import load_machine
-    from poolwise.studies.mix_file import load_mix
 
     if not 0 < load < 1:
         raise InputError(f"a load of {load:g} cannot be reached", field="load", remedy="give a number between 0 and 1")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import typer
 
 if TYPE_CHECKING:
-    from poolwise.studies.compare import Comparison
+    from poolwise.compare.runs import Comparison
 
 _SHOWN = ("mean_bounded_slowdown", "p99_bounded_slowdown", "mean_wait_s", "throughput_per_100s", "utilization")
 """Metrics that the table on screen has; the exports have all."""
@@ -39,8 +39,8 @@ def compare(
 ) -> None:
     """Put runs of the same jobs side by side: metrics, paired differences from the first run, the jobs that changed most."""
     from poolwise.cli.output import check_exports, export, print_json, provenance
+    from poolwise.compare.runs import Comparison
     from poolwise.report.compare import write_comparison
-    from poolwise.studies.compare import Comparison
     from poolwise.studies.kept_run import read_runs
 
     check_exports(csv, parquet, report)

@@ -34,8 +34,9 @@ def _load(name: str) -> tuple[str, float]:
 
 def families() -> Mapping[str, Callable[[], object]]:
     """Family of kernels -> what compiles or loads all of them; the longest first, since cores share them out."""
-    from poolwise.batch.place import Place
-    from poolwise.engine import compiled, dispatch
+    from poolwise.batch.methods.place import Place
+    from poolwise.engines.dispatch import replay as dispatch
+    from poolwise.engines.list_scheduling import replay as compiled
 
     return {
         "batch placement": Place().prepare,

@@ -64,7 +64,8 @@ def _in_study(folder: Path, job: int, selection: list[str], study: str | None, s
     from poolwise.cli.past_run import choose, study_of
     from poolwise.errors import InputError
     from poolwise.explain import explain_wait
-    from poolwise.studies.cells import models_of, scheduler_of, workload_of
+    from poolwise.files.configured import models_of, scheduler_of
+    from poolwise.studies.cells import workload_of
     from poolwise.studies.store import Store
 
     loaded = study_of(folder, study, settings)

@@ -86,8 +86,8 @@ def _chosen_scheduler(
     """Configure what --scheduler names, or what the other options say; whether a pass follows each event."""
     from poolwise import api
     from poolwise.errors import InputError
-    from poolwise.studies.cells import scheduler_of
-    from poolwise.studies.scheduler_file import load_scheduler
+    from poolwise.files.configured import scheduler_of
+    from poolwise.files.scheduler import load_scheduler
 
     given = {"order": order, "backfill": backfill, "placement": placement, "scope": scope}
     if (file is None) == (order is None) or (file is not None and any(given.values())):
@@ -126,8 +126,8 @@ def _sharing(tables: list[str]) -> PerformanceModel:
 def chosen_machine(path: Path | None, processors: int | None) -> Machine:
     """Load the machine that --machine or --processors names; raises InputError unless it is one of them."""
     from poolwise.errors import InputError
+    from poolwise.files.machine import load_machine
     from poolwise.model import Machine
-    from poolwise.studies.machine_file import load_machine
 
     if (path is None) == (processors is None):
         raise InputError(

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 from rich.table import Table
 
 from poolwise import __version__
+from poolwise.atomic import check_writable, write_whole
 from poolwise.cli.console import out
-from poolwise.files import check_writable, write_whole
 
 if TYPE_CHECKING:
     import polars as pl

@@ -26,7 +26,7 @@ def study_of(folder: Path, study: str | None, settings: Sequence[str]) -> Study:
     Raises InputError where there is no telling, and where the study is another one by now.
     """
     from poolwise import studies
-    from poolwise.studies.cells import sources
+    from poolwise.identity import sources
     from poolwise.studies.study import find, parse_setting
 
     known = _provenance(folder)

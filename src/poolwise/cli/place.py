@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 if TYPE_CHECKING:
-    from poolwise.batch.assignment import Solution
-    from poolwise.batch.check import Verdict
+    from poolwise.batch.problem.assignment import Solution
+    from poolwise.batch.problem.check import Verdict
 
 
 def place(
@@ -30,12 +30,12 @@ def place(
     import polars as pl
 
     from poolwise import catalog
-    from poolwise.batch.check import check
-    from poolwise.batch.method import Limit, find_method
+    from poolwise.batch.methods.method import Limit, find_method
+    from poolwise.batch.problem.check import check
     from poolwise.cli.console import error, warn
     from poolwise.cli.output import check_exports, export, print_json, provenance
     from poolwise.errors import InfeasibleError
-    from poolwise.studies.batch_file import read_batch
+    from poolwise.files.batch import read_batch
 
     check_exports(csv, parquet)
     shipped = not batch.suffix and not batch.exists()  # its name alone will do

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import typer
 
 if TYPE_CHECKING:
-    from poolwise.studies.plan import Answer
+    from poolwise.plans.plan import Answer
 
 
 def plan(
@@ -30,8 +30,8 @@ def plan(
     from poolwise.cli.console import out as stdout
     from poolwise.cli.output import check_exports, export, print_json, provenance
     from poolwise.errors import InfeasibleError
+    from poolwise.plans import plan as plans
     from poolwise.report.plan import write_plan
-    from poolwise.studies import plan as plans
     from poolwise.studies.study import parse_setting
 
     check_exports(csv, parquet)

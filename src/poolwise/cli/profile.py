@@ -30,10 +30,10 @@ def fit(
     """Fit piecewise-linear profiles to completion times; write them as CSV with a plot (PNG, SVG, PDF) beside it."""
     from rich.table import Table
 
+    from poolwise.atomic import check_writable, write_whole
     from poolwise.cli.console import err
     from poolwise.cli.console import out as stdout
     from poolwise.cli.output import print_json
-    from poolwise.files import check_writable, write_whole
     from poolwise.performance import fitting
     from poolwise.report.figures import save
 

@@ -23,7 +23,7 @@ def reproduce(
     from poolwise.cli.console import out as stdout
     from poolwise.cli.output import provenance, write_provenance
     from poolwise.report import write_reproduction
-    from poolwise.studies.reproduction import reproduce as run
+    from poolwise.reproductions.reproduction import reproduce as run
 
     reproduction = registry.make("reproductions", name)
     folder = out if out is not None else Path("results") / name

@@ -34,9 +34,9 @@ def schema_of(format: Format) -> dict[str, Any]:
     from pydantic.json_schema import models_json_schema
 
     from poolwise import registry
-    from poolwise.studies.costs import PowerFile, PriceFile
-    from poolwise.studies.machine_sections import MachineFile
-    from poolwise.studies.study_file import SchedulerFile, StudyFile
+    from poolwise.files.costs import PowerFile, PriceFile
+    from poolwise.files.machine_sections import MachineFile
+    from poolwise.files.study import SchedulerFile, StudyFile
 
     models: dict[Format, list[type[BaseModel]]] = {
         Format.MACHINE: [MachineFile],
@@ -62,7 +62,7 @@ def schema_of(format: Format) -> dict[str, Any]:
 
 def _open_machine(file: dict[str, Any], sections: dict[str, Any]) -> None:
     """Say what a machine in place may hold, where a file has a machine."""
-    from poolwise.studies.machine_sections import MachineFile
+    from poolwise.files.machine_sections import MachineFile
 
     if "machine" in file["properties"]:
         machine = MachineFile.model_json_schema(by_alias=True, ref_template="#/$defs/{model}")

@@ -13,7 +13,7 @@ from poolwise.cli.units import interval, print_summary
 
 if TYPE_CHECKING:
     from poolwise.cli.one_run import OneRun
-    from poolwise.engine.simulate import Engine
+    from poolwise.engines.simulate import Engine
     from poolwise.model import Schedule
 
 
@@ -64,11 +64,11 @@ def simulate(
     """Run a trace once under one scheduler and say what came of it."""
     given = dict(locals())  # `explain` reads the same from a recorded command
     from poolwise import api
+    from poolwise.atomic import check_writable
     from poolwise.cli.console import warn
     from poolwise.cli.one_run import set_up
     from poolwise.cli.output import print_json, print_run, provenance, write_provenance
-    from poolwise.files import check_writable
-    from poolwise.timeline import write_timeline
+    from poolwise.report.timeline import write_timeline
 
     for path in (schedule, timeline):
         if path is not None:
@@ -111,9 +111,9 @@ def _dispatch(
     """Run tasks on processing units."""
     from poolwise.cli.console import warn
     from poolwise.cli.output import print_json, provenance, write_provenance
-    from poolwise.engine import simulate as simulate_engine
+    from poolwise.engines import simulate as simulate_engine
     from poolwise.metrics.dispatch import summarise_dispatch
-    from poolwise.timeline import write_timeline
+    from poolwise.report.timeline import write_timeline
 
     result = simulate_engine(
         what.machine, what.workload, what.scheduler, truth=what.truth, estimate=what.estimate, seed=what.seed, engine=engine

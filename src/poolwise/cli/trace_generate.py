@@ -22,8 +22,8 @@ def generate(
     set_: Annotated[list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="A setting; may be repeated.")] = None,
 ) -> None:
     """Draw a workload from a model and write it as a job table; says on stderr what is in it."""
+    from poolwise.atomic import check_writable
     from poolwise.cli.output import provenance, write_provenance
-    from poolwise.files import check_writable
     from poolwise.studies.study import parse_setting
     from poolwise.traces import write_table
     from poolwise.traces.generators import configure

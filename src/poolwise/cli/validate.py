@@ -22,8 +22,8 @@ def validate(
 
 def _validate(path: Path, set_: list[str]) -> None:
     from poolwise.errors import InputError
-    from poolwise.studies.document import Document
-    from poolwise.studies.kind import kind_of
+    from poolwise.files.document import Document
+    from poolwise.files.kind import kind_of
 
     kind = kind_of(Document.read(path))
     if kind in ("study", "plan"):
@@ -43,7 +43,7 @@ def _find(file: str) -> list[Path]:
     """The file, or all shipped ones of a name, whatever their kind."""
     from poolwise import catalog
     from poolwise.errors import UnknownNameError
-    from poolwise.studies.kind import FOLDERS
+    from poolwise.files.kind import FOLDERS
 
     path = Path(file)
     if path.is_file() or path.suffix or len(path.parts) > 1:
@@ -82,8 +82,8 @@ def _say_machine(path: Path) -> None:
 
 def _say_scheduler(path: Path) -> None:
     from poolwise.cli.console import out
-    from poolwise.studies.cells import parts
-    from poolwise.studies.scheduler_file import load_scheduler
+    from poolwise.files.configured import parts
+    from poolwise.files.scheduler import load_scheduler
 
     scheduler = load_scheduler(path)
     words = [f"kind {scheduler.kind}"]
@@ -115,7 +115,7 @@ def _say_study(path: Path, set_: list[str]) -> None:
 def _say_plan(path: Path, set_: list[str]) -> None:
     from poolwise import registry
     from poolwise.cli.console import out
-    from poolwise.studies import plan as plans
+    from poolwise.plans import plan as plans
     from poolwise.studies.study import parse_setting
 
     plan = plans.load(path, dict(parse_setting(text) for text in set_))
@@ -128,7 +128,7 @@ def _say_plan(path: Path, set_: list[str]) -> None:
 
 def _say_costs(path: Path) -> None:
     from poolwise.cli.console import out
-    from poolwise.studies.costs import PowerFile, load_costs
+    from poolwise.files.costs import PowerFile, load_costs
 
     table = load_costs(path)
     names, what = (table.idle_watts, "power table") if isinstance(table, PowerFile) else (table.price, "price list")

@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from poolwise.draws import uniform
-from poolwise.engine.simulated import Simulation
 from poolwise.errors import InputError
 from poolwise.interfaces import Dispatcher, PerformanceModel, Scheduler
 from poolwise.loop import LoopResult, run
@@ -16,6 +15,7 @@ from poolwise.model import Changes, Fabric, Kind, Machine, Placement, Plan, Queu
 from poolwise.performance.affinity import Affinity
 from poolwise.performance.ideal import Ideal
 from poolwise.performance.remote_memory import RemoteMemory
+from poolwise.platforms.simulated import Simulation
 from poolwise.schedulers.list import ListScheduler
 from poolwise.units import SECOND
 

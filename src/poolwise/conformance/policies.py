@@ -15,7 +15,7 @@ from poolwise.interfaces import BackfillPolicy, OrderKind, PlacementPolicy, Queu
 from poolwise.model import Changes, Placement, Queue, Refusal, Snapshot, Start
 from poolwise.policies.backfill.none import NoBackfill
 from poolwise.policies.order.priorities import FAIR, FCFS
-from poolwise.policies.placement.racks import RackPlacement
+from poolwise.policies.placement.memory.racks import RackPlacement
 from poolwise.schedulers.list import ListScheduler
 
 SHAPE = "gives every waiting job one float64 that is a number"

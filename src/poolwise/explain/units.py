@@ -9,8 +9,8 @@ from poolwise.explain.reason import Reason, Rule
 from poolwise.explain.seen import Pass, started
 from poolwise.model import Refusal
 from poolwise.performance.fetching import FETCH, stage
-from poolwise.policies.placement.unit_policy import TieredPolicy, UnitPolicy
-from poolwise.policies.placement.units import Units
+from poolwise.policies.placement.units.policy import TieredPolicy, UnitPolicy
+from poolwise.policies.placement.units.view import Units
 from poolwise.schedulers.dispatch import Dispatch
 
 

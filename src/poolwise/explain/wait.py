@@ -7,8 +7,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from poolwise.engine import compiled
-from poolwise.engine.simulated import Simulation
+from poolwise.engines.list_scheduling import replay as compiled
 from poolwise.errors import InputError, PolicyError
 from poolwise.explain.explanation import Explanation
 from poolwise.explain.reason import Reason
@@ -21,6 +20,7 @@ from poolwise.metrics import Outcomes
 from poolwise.metrics.outcomes import Status
 from poolwise.model import Changes, EventBatch, Machine, Placement, Plan, Queue, Reject, Snapshot, Start, Workload
 from poolwise.performance.ideal import Ideal
+from poolwise.platforms.simulated import Simulation
 from poolwise.schedulers.warm_up import WarmUp
 
 NEAREST = 5

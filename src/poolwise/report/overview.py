@@ -7,8 +7,8 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
+from poolwise.compare.published import COLUMNS
 from poolwise.errors import InputError
-from poolwise.studies.comparison import COLUMNS
 
 Comparison = list[dict[str, str]]
 """Rows of a comparison.csv, column -> text."""

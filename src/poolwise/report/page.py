@@ -8,7 +8,7 @@ from pathlib import Path
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
-from poolwise.files import write_whole
+from poolwise.atomic import write_whole
 from poolwise.report.figures import svg
 from poolwise.report.theme import style_sheet
 from poolwise.studies.figure import Figure

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from poolwise.plans.plan import Answer, PlanResult
 from poolwise.report.page import Page, Row, Section, Table
 from poolwise.report.page import write as write_page
-from poolwise.studies.plan import Answer, PlanResult
 
 
 def write_plan(result: PlanResult, path: Path) -> None:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from poolwise.files import write_whole
+from poolwise.atomic import write_whole
+from poolwise.compare.published import COLUMNS, Row, to_csv
 from poolwise.report.figures import save
 from poolwise.report.page import Page, Section, Table, write
 from poolwise.report.page import Row as PageRow
-from poolwise.studies.comparison import COLUMNS, Row, to_csv
-from poolwise.studies.reproduction import Reproduced
+from poolwise.reproductions.reproduction import Reproduced
 
 SHOWN = 3
 """Claims named with a reason; the table below has all of them."""

@@ -11,12 +11,12 @@ from typing import Any, ClassVar, get_args
 
 import numpy as np
 
-from poolwise.batch.problem import Theta
+from poolwise.batch.problem.definition import Theta
+from poolwise.compare.published import Key, Measured
 from poolwise.registry import register
 from poolwise.reproductions.irop_runs import Case, measure
-from poolwise.studies.comparison import Key, Measured
+from poolwise.reproductions.reproduction import Findings, Reproduction
 from poolwise.studies.figure import Axis, Curves, Figure
-from poolwise.studies.reproduction import Findings, Reproduction
 
 Z95 = 1.96
 THETAS: tuple[Theta, ...] = get_args(Theta)

@@ -11,13 +11,13 @@ from typing import Any
 import numpy as np
 
 from poolwise import catalog
-from poolwise.batch.check import check
-from poolwise.batch.method import Limit, Method, find_method
-from poolwise.batch.place import Place
-from poolwise.batch.problem import Problem, Theta
+from poolwise.batch.methods.method import Limit, Method, find_method
+from poolwise.batch.methods.place import Place
+from poolwise.batch.problem.check import check
+from poolwise.batch.problem.definition import Problem, Theta
 from poolwise.errors import PolicyError, PoolwiseError
+from poolwise.files.batch import read_batch
 from poolwise.reproductions import kept
-from poolwise.studies.batch_file import read_batch
 
 IGNORE_TOLERANCE = ("cfm", "first-fit")
 """Methods that know no accepted slowdown: that they break it is counted, not an error."""

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 from poolwise.errors import InputError
-from poolwise.studies.cells import canonical, digest, sources
-from poolwise.studies.plans.kept import Results
+from poolwise.identity import canonical, digest, sources
+from poolwise.plans.kept import Results
 
 Case = TypeVar("Case")
 Json = dict[str, Any]

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from poolwise.arrays import FloatArray, IntArray
-from poolwise.batch.assignment import Solution
-from poolwise.batch.method import Limit, Method, find_method, impossible
-from poolwise.batch.problem import Batch, Modules, Problem, Theta
+from poolwise.batch.methods.method import Limit, Method, find_method, impossible
+from poolwise.batch.problem.assignment import Solution
+from poolwise.batch.problem.definition import Batch, Modules, Problem, Theta
 from poolwise.errors import InputError
 from poolwise.interfaces import Dispatcher, Scheduler
 from poolwise.model import Changes, Decision, Kind, Machine, Placement, Plan, Queue, Reject, Snapshot, Start, Workload

@@ -11,10 +11,10 @@ from poolwise.errors import InputError, PolicyError
 from poolwise.interfaces import Dispatcher, PlacementPolicy, QueuePolicy, Scheduler
 from poolwise.model import Changes, Decision, Kind, Machine, Plan, Queue, Refusal, Reject, Snapshot, Start, Workload
 from poolwise.policies.order.edf import EDF
-from poolwise.policies.placement.composition import CompositionPolicy, refused
-from poolwise.policies.placement.compositions import Compositions
-from poolwise.policies.placement.need import NEVER
-from poolwise.policies.placement.nvme_disaggregation_aware import NvmeDisaggregationAware
+from poolwise.policies.placement.nvme.composition import CompositionPolicy, refused
+from poolwise.policies.placement.nvme.compositions import Compositions
+from poolwise.policies.placement.nvme.disaggregation_aware import NvmeDisaggregationAware
+from poolwise.policies.placement.nvme.need import NEVER
 from poolwise.registry import register
 
 

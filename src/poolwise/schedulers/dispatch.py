@@ -17,12 +17,12 @@ from poolwise.interfaces import Dispatcher, PlacementPolicy, QueuePolicy, Schedu
 from poolwise.model import Changes, Machine, Plan, Queue, Snapshot, Start, Workload
 from poolwise.performance.fetching import COMPUTE, FETCH, fetching, stage
 from poolwise.policies.order.priorities import FCFS
-from poolwise.policies.placement.choices import Choices
-from poolwise.policies.placement.high import High
-from poolwise.policies.placement.trees import NEVER
-from poolwise.policies.placement.unit_layout import UnitLayout
-from poolwise.policies.placement.unit_policy import WAIT, TieredPolicy, UnitPolicy
-from poolwise.policies.placement.units import Task, Units
+from poolwise.policies.placement.units.choices import Choices
+from poolwise.policies.placement.units.high import High
+from poolwise.policies.placement.units.layout import UnitLayout
+from poolwise.policies.placement.units.policy import WAIT, TieredPolicy, UnitPolicy
+from poolwise.policies.placement.units.trees import NEVER
+from poolwise.policies.placement.units.view import Task, Units
 from poolwise.registry import register
 from poolwise.schedulers.lanes import Lanes, lanes_of, ranks_of
 

@@ -13,7 +13,7 @@ from poolwise.model import Machine, Queue, Snapshot, Workload
 from poolwise.model.runs import RunTable
 from poolwise.performance.ideal import Ideal
 from poolwise.policies.order.priorities import FCFS
-from poolwise.policies.placement.units import Task
+from poolwise.policies.placement.units.view import Task
 
 
 class Lanes:

@@ -12,7 +12,7 @@ from poolwise.model import Changes, Decision, Machine, Plan, Queue, Refusal, Rej
 from poolwise.policies.backfill.conservative import Promises
 from poolwise.policies.backfill.easy import Easy
 from poolwise.policies.order.priorities import FCFS
-from poolwise.policies.placement.racks import RackPlacement
+from poolwise.policies.placement.memory.racks import RackPlacement
 from poolwise.registry import register
 
 

@@ -13,7 +13,7 @@ from poolwise.interfaces import BackfillPolicy, Dispatcher, PlacementPolicy, Que
 from poolwise.model import Changes, Decision, Machine, Plan, Queue, Refusal, Snapshot, Start, Workload
 from poolwise.policies.backfill.easy import Easy
 from poolwise.policies.order.priorities import FCFS
-from poolwise.policies.placement.pooled import Pooled, pooled_layout
+from poolwise.policies.placement.devices.pooled import Pooled, pooled_layout
 from poolwise.registry import register
 from poolwise.schedulers.flow.layout import ON_LINKS
 from poolwise.schedulers.flow.phases import solve_gangs

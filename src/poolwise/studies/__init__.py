@@ -1,6 +1,6 @@
 """Studies: what to vary, run in parallel, resumable."""
 
-from poolwise.studies.machine_file import load_machine
+from poolwise.files.machine import load_machine
 from poolwise.studies.results import CellResult, StudyResult
 from poolwise.studies.runner import run
 from poolwise.studies.study import Study, load

@@ -12,13 +12,13 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from poolwise.arrays import BoolArray, FloatArray
-from poolwise.engine import simulate
+from poolwise.engines import simulate
 from poolwise.metrics.devices import load
 from poolwise.metrics.window import Window
 from poolwise.model import Kind, Machine, Schedule, Workload
 from poolwise.policies.backfill.none import NoBackfill
 from poolwise.policies.order.priorities import FCFS
-from poolwise.policies.placement.nvme_first_fit import NvmeFirstFit
+from poolwise.policies.placement.nvme.first_fit import NvmeFirstFit
 from poolwise.schedulers.composition import CompositionScheduler
 from poolwise.schedulers.list import ListScheduler
 from poolwise.traces.generators.nvme_mix import NvmeMix

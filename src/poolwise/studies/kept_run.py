@@ -13,8 +13,9 @@ import numpy as np
 import polars as pl
 
 from poolwise.errors import InputError
+from poolwise.identity import digest
 from poolwise.metrics import Outcomes, Status
-from poolwise.studies.cells import Parameter, digest
+from poolwise.studies.cells import Parameter
 
 SHOWN = 12
 """Runs that an error lists."""

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from poolwise.api import SPARSE_SHARE
+from poolwise.files.configured import scheduler_of
 from poolwise.schedulers.warm_up import WarmUp
-from poolwise.studies.cells import scheduler_of
 from poolwise.units import format_memory
 
 if TYPE_CHECKING:

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
+from poolwise.files import costs
 from poolwise.metrics.power import load_of, mean_watts, price
 from poolwise.metrics.resource_use import ResourceUse, resource_use
 from poolwise.metrics.window import Window
 from poolwise.model import Schedule
-from poolwise.studies import costs
 from poolwise.studies.distributions import varied
 
 if TYPE_CHECKING:

@@ -16,9 +16,10 @@ import polars as pl
 
 from poolwise import __version__
 from poolwise.arrays import BoolArray
-from poolwise.files import write_whole
+from poolwise.atomic import write_whole
+from poolwise.identity import Json, canonical
 from poolwise.metrics import METRICS, Outcomes, Window, common_population, paper_population, summarise
-from poolwise.studies.cells import Cell, Json, Parameter, canonical
+from poolwise.studies.cells import Cell, Parameter
 from poolwise.studies.distributions import distributions, memory_over_time, varied
 from poolwise.studies.notes import description, notes
 from poolwise.studies.resources import resource_frame, watts_and_dollars

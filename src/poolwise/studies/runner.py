@@ -14,7 +14,7 @@ from typing import Protocol
 
 from joblib import Parallel, delayed  # type: ignore[import-untyped]  # joblib ships no types
 
-from poolwise.engine import compiled
+from poolwise.engines.list_scheduling import replay as compiled
 from poolwise.errors import InputError, PoolwiseError
 from poolwise.studies.cells import Cell, CellRun, simulate_cell
 from poolwise.studies.results import StudyResult, measure

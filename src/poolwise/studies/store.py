@@ -14,10 +14,11 @@ from typing import Any
 
 import polars as pl
 
+from poolwise.atomic import sync_folder, write_whole
 from poolwise.errors import InputError
-from poolwise.files import sync_folder, write_whole
+from poolwise.identity import Json, digest
 from poolwise.metrics import Outcomes
-from poolwise.studies.cells import Cell, CellRun, Json, digest
+from poolwise.studies.cells import Cell, CellRun
 
 
 @dataclass(frozen=True)

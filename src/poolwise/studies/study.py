@@ -12,25 +12,19 @@ from typing import Any
 
 from poolwise import catalog, registry
 from poolwise.errors import InputError
+from poolwise.files import machine as machine_file
+from poolwise.files import scheduler as scheduler_file
+from poolwise.files import study as study_file
+from poolwise.files.choice import Choice
+from poolwise.files.configured import models_of
+from poolwise.files.costs import Costs
+from poolwise.files.document import SET, Document, Origin
+from poolwise.files.fields import check_version
+from poolwise.files.machine_build import machine_of
+from poolwise.files.study import CATALOG, MeasureSection, PerformanceSection, SchedulerSection, StudyFile
+from poolwise.identity import Json, canonical, digest, sources
 from poolwise.model import Kind, Machine
-from poolwise.studies import machine_file, scheduler_file, study_file
-from poolwise.studies.build import machine_of
-from poolwise.studies.cells import (
-    Cell,
-    Generated,
-    Json,
-    Parameter,
-    Trace,
-    canonical,
-    digest,
-    models_of,
-    sources,
-)
-from poolwise.studies.choice import Choice
-from poolwise.studies.costs import Costs
-from poolwise.studies.document import SET, Document, Origin
-from poolwise.studies.fields import check_version
-from poolwise.studies.study_file import CATALOG, MeasureSection, PerformanceSection, SchedulerSection, StudyFile
+from poolwise.studies.cells import Cell, Generated, Parameter, Trace
 from poolwise.traces.generators import configure
 
 FILES: Mapping[str, str] = {"machine": "machines", "scheduler": "schedulers", "power": "power", "prices": "prices"}

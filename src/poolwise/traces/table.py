@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from poolwise.arrays import IntArray
+from poolwise.atomic import check_writable, write_whole
 from poolwise.errors import InputError
-from poolwise.files import check_writable, write_whole
 from poolwise.model import Machine, Workload
 from poolwise.registry import register
 from poolwise.traces.format import TraceFormat

@@ -6,8 +6,8 @@ import gzip
 import zlib
 from pathlib import Path
 
+from poolwise.atomic import check_writable, write_whole
 from poolwise.errors import InputError
-from poolwise.files import check_writable, write_whole
 
 _GZIP = b"\x1f\x8b"
 

@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from batch.strategies import fill, problems, set_cost
-from poolwise.batch.costs import costs_of
-from poolwise.batch.search import Guide, Packing, assignment_of, fit, improve, most_items, rebuild
+from poolwise.batch.search.costs import costs_of
+from poolwise.batch.search.packing import Guide, Packing, assignment_of, fit, improve, most_items, rebuild
 from poolwise.kernels.batch.price import price_out
 from poolwise.kernels.batch.search import total
 

@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from batch.strategies import problems, set_cost
-from poolwise.batch.costs import costs_of
-from poolwise.batch.search import Guide, exchange_all, fit
+from poolwise.batch.search.costs import costs_of
+from poolwise.batch.search.packing import Guide, exchange_all, fit
 from poolwise.kernels.batch.exchange import BARRED, assign
 
 

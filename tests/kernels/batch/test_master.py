@@ -10,13 +10,13 @@ from hypothesis import strategies as st
 
 from batch.strategies import fill, problems, set_cost
 from poolwise import catalog
-from poolwise.batch.columns import first_columns, generate_columns
-from poolwise.batch.costs import costs_of
-from poolwise.batch.search import Guide, fit
+from poolwise.batch.search.columns import first_columns, generate_columns
+from poolwise.batch.search.costs import costs_of
+from poolwise.batch.search.packing import Guide, fit
+from poolwise.files.batch import read_batch
 from poolwise.kernels.batch import master as kernels
 from poolwise.kernels.batch.master import Master, add, bar, empty_master, larger, levels, optimise
 from poolwise.optimize.linear import LinearProgram
-from poolwise.studies.batch_file import read_batch
 
 
 def all_columns(problem, costs):
@@ -106,6 +106,6 @@ def test_the_same_optimum_as_a_general_solver_at_full_size(theta):
 
 
 def test_the_shifts_are_smaller_than_what_is_proven_with():
-    from poolwise.batch.columns import CLOSED
+    from poolwise.batch.search.columns import CLOSED
 
     assert kernels.APART < CLOSED

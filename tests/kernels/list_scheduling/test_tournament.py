@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from poolwise.arrays import FloatArray
-from poolwise.engine.compiled import load
+from poolwise.engines.list_scheduling.replay import load
 from poolwise.kernels.jit import entry, kernel
 from poolwise.kernels.list_scheduling.index import lay_out, plant
 from poolwise.kernels.list_scheduling.order import comes_before, key

@@ -11,12 +11,12 @@ from hypothesis import strategies as st
 from gpu_nodes import gpu_nodes
 from poolwise import conformance
 from poolwise.conformance.cases import Case
-from poolwise.engine.simulated import Simulation
 from poolwise.errors import InputError, PolicyError, UnknownNameError
 from poolwise.loop import run
 from poolwise.model import Kind, Machine, Workload
 from poolwise.optimize.min_cost_flow import Flow
 from poolwise.performance.device_network import DeviceNetwork
+from poolwise.platforms.simulated import Simulation
 from poolwise.registry import make
 from poolwise.schedulers.flow import Firmament, FlowScheduler, graph
 from poolwise.schedulers.greedy import LeastAllocated, LocalFirstRandom

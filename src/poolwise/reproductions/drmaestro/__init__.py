@@ -12,7 +12,7 @@ from poolwise.reproductions.drmaestro.cells import POLICIES, SCENARIOS, Case, Sc
 from poolwise.reproductions.drmaestro.cells import measure as measure_case
 from poolwise.reproductions.drmaestro.changes import CHANGES
 from poolwise.reproductions.kept import measure
-from poolwise.studies.reproduction import Findings, Reproduction
+from poolwise.reproductions.reproduction import Findings, Reproduction
 
 
 @dataclass(frozen=True)

@@ -12,8 +12,9 @@ import numpy as np
 
 from poolwise import catalog
 from poolwise.arrays import FloatArray, IntArray
-from poolwise.engine import simulate
+from poolwise.engines import simulate
 from poolwise.errors import PolicyError
+from poolwise.files.machine import load_machine
 from poolwise.interfaces import Dispatcher, Scheduler
 from poolwise.metrics.goals import violated
 from poolwise.model import Kind, Machine, Schedule, Workload
@@ -23,7 +24,6 @@ from poolwise.reproductions.drmaestro.changes import CHANGES, Change
 from poolwise.schedulers.flow import Firmament, FlowScheduler
 from poolwise.schedulers.flow.graph import Clock
 from poolwise.schedulers.flow.scheduler import FlowDispatcher
-from poolwise.studies.machine_file import load_machine
 from poolwise.traces.generators.device_jobs import WARM_UP, DeviceJobs
 from poolwise.units import SECOND
 

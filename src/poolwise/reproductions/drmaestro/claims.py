@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 
 from poolwise.arrays import FloatArray
+from poolwise.compare.published import Key, Measured
 from poolwise.metrics.intervals import mean_interval
 from poolwise.reproductions.drmaestro.cells import POLICIES, SCENARIOS, Case, Policy, Scenario
 from poolwise.reproductions.drmaestro.changes import CHANGES
-from poolwise.studies.comparison import Key, Measured
 
 NAMES: Mapping[Policy, str] = {"firmament": "Firmament", "drmaestro": "DRMaestro", "network_aware": "network-aware"}
 TABLES = {4: ("Table 2", "Table 3"), 16: ("Table 4", "Table 5"), 128: ("Table 4", "Table 5")}

@@ -13,11 +13,11 @@ from typing import ClassVar
 
 from joblib import Parallel, delayed  # type: ignore[import-untyped]  # joblib ships no types
 
-from poolwise.engine import compiled
+from poolwise.engines.list_scheduling import replay as compiled
 from poolwise.registry import register
 from poolwise.reproductions.fair_memory import claims, figures
 from poolwise.reproductions.fair_memory.runs import MACHINES, Batch, Results, simulate_batch
-from poolwise.studies.reproduction import Findings, Reproduction
+from poolwise.reproductions.reproduction import Findings, Reproduction
 
 SEEDS, QUICK_SEEDS = 3, 1
 

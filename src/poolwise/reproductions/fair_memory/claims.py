@@ -8,11 +8,11 @@ from collections.abc import Callable
 import numpy as np
 
 from poolwise.arrays import FloatArray
+from poolwise.compare.published import Key, Measured
 from poolwise.metrics.intervals import mean_interval
 from poolwise.model import Machine
 from poolwise.performance.remote_memory import FAR, NEAR, sld_factor
 from poolwise.reproductions.fair_memory.runs import MACHINES, ORDERS, TB, Results
-from poolwise.studies.comparison import Key, Measured
 
 DOLLARS_PER_GB = 4.9
 FAIRNESS = {

@@ -10,7 +10,7 @@ import numpy as np
 import polars as pl
 
 from poolwise.arrays import FloatArray
-from poolwise.engine import simulate
+from poolwise.engines import simulate
 from poolwise.metrics import Outcomes, Window, paper_population, summarise
 from poolwise.metrics.memory import degradation, memory_utilization, utilization_histogram
 from poolwise.metrics.slowdown import bounded_slowdown
@@ -21,7 +21,7 @@ from poolwise.policies.backfill.easy import Easy
 from poolwise.policies.backfill.easy_nodes_only import EasyNodesOnly
 from poolwise.policies.backfill.none import NoBackfill
 from poolwise.policies.order.priorities import F1, FAIR, FCFS, FM, SJF, WFP3
-from poolwise.policies.placement.racks import RackPlacement
+from poolwise.policies.placement.memory.racks import RackPlacement
 from poolwise.schedulers.list import ListScheduler
 from poolwise.schedulers.warm_up import WarmUp
 from poolwise.traces.generators import generate

@@ -12,7 +12,7 @@ from poolwise.reproductions.nvme_composition.claims import rows
 from poolwise.reproductions.nvme_composition.figures import figures
 from poolwise.reproductions.nvme_composition.plan import POLICIES, STEP_LOADS, STEPS, Plan, Results
 from poolwise.reproductions.nvme_composition.tables import tables
-from poolwise.studies.reproduction import Findings, Reproduction
+from poolwise.reproductions.reproduction import Findings, Reproduction
 
 QUICK = Plan(2, (0.7, 0.8), (1.0, 1.2), (2, 10))
 

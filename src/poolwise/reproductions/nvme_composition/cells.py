@@ -11,8 +11,11 @@ from typing import Any, Literal
 import numpy as np
 
 from poolwise import catalog
-from poolwise.engine import simulate
+from poolwise.engines import simulate
 from poolwise.errors import PolicyError
+from poolwise.files.document import Document, Origin
+from poolwise.files.machine import check
+from poolwise.files.machine_build import machine_of
 from poolwise.interfaces import PerformanceModel, PlacementPolicy
 from poolwise.metrics.compositions import composition_faults
 from poolwise.metrics.deadlines import missed_high_priority_pct, missed_pct
@@ -22,16 +25,13 @@ from poolwise.model import Machine, Schedule
 from poolwise.performance.ideal import Ideal
 from poolwise.performance.nvme_sharing import NvmeSharing
 from poolwise.performance.sharing_table import SharingTable
-from poolwise.policies.placement.nvme_disaggregation_aware import NvmeDisaggregationAware, rule
-from poolwise.policies.placement.nvme_first_fit import NvmeFirstFit
-from poolwise.policies.placement.nvme_maximize_composition import NvmeMaximizeComposition
-from poolwise.policies.placement.nvme_minimize_fragmentation import NvmeMinimizeFragmentation
+from poolwise.policies.placement.nvme.disaggregation_aware import NvmeDisaggregationAware, rule
+from poolwise.policies.placement.nvme.first_fit import NvmeFirstFit
+from poolwise.policies.placement.nvme.maximize_composition import NvmeMaximizeComposition
+from poolwise.policies.placement.nvme.minimize_fragmentation import NvmeMinimizeFragmentation
 from poolwise.reproductions import kept
 from poolwise.schedulers.composition import CompositionScheduler
-from poolwise.studies.build import machine_of
 from poolwise.studies.calibration import calibrate
-from poolwise.studies.document import Document, Origin
-from poolwise.studies.machine_file import check
 from poolwise.traces.generators.nvme_mix import NvmeMix, Scenario
 
 Infrastructure = Literal["disaggregated", "physically_attached"]

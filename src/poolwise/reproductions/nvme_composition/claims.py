@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
+from poolwise.compare.published import Key, Measured
 from poolwise.reproductions.nvme_composition.cells import Case, Load, Policy
 from poolwise.reproductions.nvme_composition.plan import (
     INFRASTRUCTURES,
@@ -22,7 +23,6 @@ from poolwise.reproductions.nvme_composition.plan import (
     mixed,
 )
 from poolwise.reproductions.nvme_composition.tables import COLUMNS
-from poolwise.studies.comparison import Key, Measured
 from poolwise.traces.generators.nvme_mix import SHARES
 
 Row = tuple[Key, Measured | None]

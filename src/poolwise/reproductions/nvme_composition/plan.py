@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from poolwise.compare.published import Measured
 from poolwise.metrics.intervals import mean_interval
 from poolwise.reproductions.nvme_composition.cells import (
     DEFAULT,
@@ -20,7 +21,6 @@ from poolwise.reproductions.nvme_composition.cells import (
     Physics,
     Policy,
 )
-from poolwise.studies.comparison import Measured
 from poolwise.traces.generators.nvme_mix import SHARES, Scenario
 
 TABLES: Mapping[Scenario, str] = {"high_bandwidth": "Table III", "high_capacity": "Table IV", "high_compute": "Table V"}

@@ -12,10 +12,10 @@ from typing import ClassVar
 
 from poolwise.registry import register
 from poolwise.reproductions.kept import measure
+from poolwise.reproductions.reproduction import Findings, Reproduction
 from poolwise.reproductions.vinesim import claims, figures, ours
 from poolwise.reproductions.vinesim.results import Results
 from poolwise.reproductions.vinesim.setups import Plan, prepare, run
-from poolwise.studies.reproduction import Findings, Reproduction
 
 
 @register("reproductions", "vinesim")

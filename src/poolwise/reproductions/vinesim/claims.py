@@ -8,6 +8,7 @@ from math import comb
 
 import numpy as np
 
+from poolwise.compare.published import Key, Measured
 from poolwise.reproductions.vinesim.results import Results, busy, interval, makespan
 from poolwise.reproductions.vinesim.setups import (
     CPU,
@@ -23,7 +24,6 @@ from poolwise.reproductions.vinesim.setups import (
     STRENGTHS,
     Setup,
 )
-from poolwise.studies.comparison import Key, Measured
 
 Item = tuple[Key, Measured]
 

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from poolwise.arrays import FloatArray
+from poolwise.compare.published import Measured
 from poolwise.metrics.intervals import mean_interval
 from poolwise.reproductions.vinesim.setups import Plan, Setup
-from poolwise.studies.comparison import Measured
 
 Metric = Callable[[Mapping[str, Any]], float]
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from poolwise.arrays import FloatArray, IntArray
 from poolwise.draws import uniform
-from poolwise.engine import simulate
+from poolwise.engines import simulate
 from poolwise.metrics.dispatch import summarise_dispatch
 from poolwise.registry import make
 from poolwise.schedulers.dispatch import Dispatch

@@ -10,7 +10,7 @@ from typing import Protocol, Self
 import numpy as np
 
 from poolwise.arrays import FloatArray
-from poolwise.files import check_writable
+from poolwise.atomic import check_writable
 from poolwise.traces.text import write_text
 from poolwise.traces.vinesim.affinity import write_affinity
 from poolwise.traces.vinesim.costs import Power, write_power

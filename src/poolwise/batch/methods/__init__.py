@@ -1,0 +1,1 @@
+"""Methods of batch placement, one file each."""

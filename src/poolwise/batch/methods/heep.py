@@ -1,0 +1,43 @@
+"""HEEP: large workloads first, efficient modules first, the first that fits.
+
+Source: Ajibola, El-Gorashi, Elmirghani 2021, as Sefati et al. compare with it; the sort keys are assumed.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from poolwise.batch.methods.method import Limit, Method, unplaced
+from poolwise.batch.problem.assignment import Assignment, Solution
+from poolwise.batch.problem.definition import Problem
+from poolwise.registry import register
+
+
+@register("methods", "heep")
+@dataclass(frozen=True)
+class Heep(Method):
+    """Workloads by cores, then memory, descending; modules by energy per core and frequency; shares of equation (6)."""
+
+    def solve(self, problem: Problem, limit: Limit) -> Solution:
+        """Place what fits; a workload that fits nowhere is dropped."""
+        batch, modules, of = problem.batch, problem.modules, problem.groups.of_module
+        cores, memory, remote = modules.free_cores.copy(), modules.memory.copy(), problem.remote
+        waste = (modules.static + modules.dynamic) / (modules.cores * modules.frequency)
+        ranking = np.argsort(waste, kind="stable")
+        module, local, dropped = np.full(len(batch), -1, dtype=np.int64), np.ones(len(batch)), []
+        for w in np.lexsort((-batch.memory, -batch.cores)).tolist():
+            share = np.where(problem.allowed[w], problem.least[w], np.inf)[of[ranking]]
+            size = float(batch.memory[w])
+            fits = (cores[ranking] >= batch.cores[w]) & (share * size <= memory[ranking]) & ((1 - share) * size <= remote)
+            if not fits.any():
+                dropped.append(w)
+                continue
+            at = int(np.argmax(fits))
+            c, x = int(ranking[at]), float(share[at])
+            module[w], local[w] = c, x
+            cores[c] -= batch.cores[w]
+            memory[c] -= x * size
+            remote -= (1 - x) * size
+        return Solution(problem, Assignment(module, local), dropped=tuple(dropped), unmet=unplaced(problem, dropped))

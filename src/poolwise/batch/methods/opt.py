@@ -1,0 +1,137 @@
+"""The optimum of DWLP as a mixed-integer program, with a time limit and the gap that is left.
+
+Source: Sefati et al., IRoP, Problem 1. Local memory beyond the least is a row of steps for each workload and module; where
+P^m is convex the solver fills them in order by itself, elsewhere a binary a step sees to it.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from poolwise.batch.methods.method import Limit, Method
+from poolwise.batch.methods.shrink import place_most
+from poolwise.batch.problem.assignment import Assignment, Solution
+from poolwise.batch.problem.definition import Problem
+from poolwise.errors import PoolwiseError
+from poolwise.optimize.linear import LinearProgram, Solver
+from poolwise.registry import register
+
+Entry = tuple[int, int, list[tuple[int, float]]]
+"""(module, column of y, steps: (column, width))."""
+
+
+@register("methods", "opt")
+@dataclass(frozen=True)
+class Opt(Method):
+    """Solve Problem 1 with SCIP or HiGHS.
+
+    Parameters
+    ----------
+    solver
+        "scip" or "highs".
+    gap
+        Relative gap at which the answer counts as optimal.
+    """
+
+    solver: Solver = "scip"
+    gap: float = 1e-6
+
+    def solve(self, problem: Problem, limit: Limit) -> Solution:
+        """Solve; raises PoolwiseError where the time ends without any assignment."""
+        return place_most(problem, lambda part: self._attempt(part, limit))
+
+    def _attempt(self, problem: Problem, limit: Limit) -> Solution | None:
+        if not len(problem.batch):
+            return None
+        program = Program.of(problem, self.solver)
+        answer = program.lp.solve(seconds=max(limit.left, 0.01), gap=self.gap, threads=1)
+        if answer.status == "infeasible":
+            return None
+        if answer.status not in ("optimal", "feasible"):
+            detail = f"{answer.status}: {answer.detail}" if answer.detail else answer.status
+            raise PoolwiseError(
+                f"the solver found no assignment in {limit.seconds:g} s ({detail})\n"
+                "  remedy: give it more time, or use --method place"
+            )
+        assignment = program.read(answer.values)
+        status = "optimal" if answer.status == "optimal" else "limit"
+        return Solution(problem, assignment, status, answer.bound, "DWLP")  # type: ignore[arg-type]  # one of the two
+
+
+@dataclass(eq=False)
+class Program:
+    """The program and what its columns stand for."""
+
+    problem: Problem
+    lp: LinearProgram
+    entries: list[list[Entry]] = field(default_factory=list)
+    mib: float = 1.0  # what a MiB counts in the rows
+
+    @classmethod
+    def of(cls, problem: Problem, solver: Solver) -> Program:
+        """Write Problem 1 down. No more modules of a group are used than there are workloads."""
+        it = cls(problem, LinearProgram(solver), [[] for _ in range(len(problem.batch))])
+        lp, groups, n = it.lp, problem.groups, len(problem.batch)
+        it.mib = 1 / max(1.0, float(groups.memory.max()))
+        cover = [lp.add_row(1, 1) for _ in range(n)]
+        outside = lp.add_row(-math.inf, problem.remote * it.mib)
+        for g, members in groups.ids():
+            before = -1
+            for module in members[:n].tolist():
+                before = it._module(module, g, cover, outside, before)
+        return it
+
+    def _module(self, module: int, g: int, cover: list[int], outside: int, before: int) -> int:
+        """Rows and columns of a module; identical modules are switched on in order. Returns the column of z."""
+        problem, lp, groups = self.problem, self.lp, self.problem.groups
+        batch, (slowdown, energy) = problem.batch, problem.weights
+        cores, room = lp.add_row(-math.inf, 0), lp.add_row(-math.inf, 0)
+        values = [-float(groups.free_cores[g]), -float(groups.memory[g]) * self.mib]
+        z = lp.add_column(energy * float(groups.static[g]), 0, 1, [cores, room], values, integer=True)
+        if before >= 0:
+            lp.add_row(0, math.inf, [before, z], [1, -1])
+        for w in np.flatnonzero(problem.allowed[:, g]).tolist():
+            least, size = float(problem.least[w, g]), float(batch.memory[w])
+            theta = float(problem.slowdown(np.array([w]), np.array([g]), np.array([least]))[0])
+            cost = slowdown * theta + energy * float(groups.dynamic[g] * batch.cores[w] / groups.cores[g])
+            rows = [cover[w], cores, room, outside]
+            local = least * size * self.mib
+            values = [1, float(batch.cores[w]), local, size * self.mib - local]
+            y = lp.add_column(cost, 0, 1, rows, values, integer=True)
+            lp.add_row(-math.inf, 0, [y, z], [1, -1])  # implied, but tighter
+            steps = [*problem.steps(w, g), (float(problem.harmless[w, g]) * size, 0.0)]
+            self.entries[w].append((module, y, self._steps(w, steps, y, room, outside, slowdown)))
+        return z
+
+    def _steps(
+        self, w: int, steps: list[tuple[float, float]], y: int, room: int, outside: int, slowdown: float
+    ) -> list[tuple[int, float]]:
+        lp, convex, found = self.lp, self.problem.batch.profile[w].is_convex, []
+        earlier: tuple[int, float] | None = None
+        for width, gain in steps:
+            if width <= 0:
+                continue
+            width, gain = width * self.mib, gain / self.mib
+            row = lp.add_row(-math.inf, 0, [y], [-width])
+            step = lp.add_column(-slowdown * gain, 0, width, [row, room, outside], [1, 1, -1])
+            if earlier is not None and not convex:  # this step only once the one before is full
+                full = lp.add_column(0, 0, 1, integer=True)
+                lp.add_row(0, math.inf, [earlier[0], full], [1, -earlier[1]])
+                lp.add_row(-math.inf, 0, [step, full], [1, -width])
+            earlier = (step, width)
+            found.append(earlier)
+        return found
+
+    def read(self, values: np.ndarray) -> Assignment:
+        """Read module and local share of each workload."""
+        problem = self.problem
+        module, local = np.full(len(problem.batch), -1, dtype=np.int64), np.ones(len(problem.batch))
+        for w, entries in enumerate(self.entries):
+            where, _, steps = max(entries, key=lambda entry: float(values[entry[1]]))
+            least = float(problem.least[w, problem.groups.of_module[where]])
+            more = sum(float(values[step]) for step, _ in steps) / self.mib
+            module[w], local[w] = where, min(max(least + more / float(problem.batch.memory[w]), least), 1.0)
+        return Assignment(module, local)

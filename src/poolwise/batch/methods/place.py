@@ -1,0 +1,169 @@
+"""Our own way of placing a batch: guided best fit, exchanges, annealing, then column generation and diving.
+
+It optimises DWLP itself: local memory is shared out anew inside every move, so shares are never fixed beforehand.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from poolwise.batch.methods.first_fit import FirstFit
+from poolwise.batch.methods.heep import Heep
+from poolwise.batch.methods.method import Limit, Method
+from poolwise.batch.methods.shrink import place_most
+from poolwise.batch.problem.assignment import BoundOf, Solution, Status
+from poolwise.batch.problem.definition import Problem
+from poolwise.batch.search.costs import costs_of
+from poolwise.batch.search.effort import Effort
+from poolwise.batch.search.few import FEW, pack_few
+from poolwise.batch.search.packing import (
+    LARGE,
+    Guide,
+    Packing,
+    assignment_of,
+    exchange_all,
+    fit,
+    improve,
+    most_items,
+    rebuild,
+    squeeze,
+)
+from poolwise.batch.search.refine import FULL, better, is_proven, outside, refine, refine_parts
+from poolwise.kernels.batch.fill import Costs
+from poolwise.kernels.batch.search import total
+from poolwise.registry import register
+
+SEARCH_SHARE = 0.4
+"""Share of the time limit at which the clock ends the search that comes before column generation."""
+LINEAR: BoundOf = "DWLP (linear program)"
+CONFIGURATIONS: BoundOf = "DWLP"
+PRICES = 8
+"""Times that the price of remote memory is raised before it counts as too small."""
+CUT = "the clock ended the search early: on this machine the answer depends on its speed"
+
+
+@register("methods", "place")
+@dataclass(frozen=True)
+class Place(Method):
+    """Guided best fit, exchanges and annealing with water filling inside every move, then column generation and diving.
+
+    Parameters
+    ----------
+    seed
+        Seed of whatever is random.
+    pace
+        Factor on what is done for each second of the time limit.
+    guard
+        Whether the clock may end the search early; without it the answer depends on nothing but the inputs, up to the time
+        limit from which whole numbers are tried.
+    few
+        Workloads up to which every way to place them is tried instead.
+    """
+
+    seed: int = 0
+    pace: float = 1.0
+    guard: bool = True
+    few: int = FEW
+
+    def solve(self, problem: Problem, limit: Limit) -> Solution:
+        """Place the batch within the time limit; the bound is of DWLP."""
+        return place_most(problem, lambda part: self._attempt(part, Effort(limit, self.seed, self.guard, self.pace)))
+
+    def prepare(self) -> None:
+        """Load the kernels, or compile them if no process has before: what is no part of any time limit."""
+        for method in (self, replace(self, few=0)):
+            method._attempt(example(), Effort(Limit(0.05), guard=False))
+
+    def _attempt(self, problem: Problem, effort: Effort) -> Solution | None:
+        if not len(problem.batch):
+            return None
+        costs = costs_of(problem)
+        if len(problem.batch) <= self.few:
+            exact = pack_few(costs, problem.remote)
+            if exact is None:
+                return None
+            return Solution(problem, assignment_of(problem, costs, exact), "optimal", exact.cost, CONFIGURATIONS)
+        found = _start(problem, costs, effort)
+        if found is None:
+            return None
+        packing, prices = found
+        bound, of = prices.bound, LINEAR
+        if len(problem.batch) > LARGE:
+            packing = refine_parts(costs, problem.remote, packing, effort)
+        else:
+            packing, bound = refine(costs, problem.remote, packing, prices, effort)
+            of = CONFIGURATIONS
+        status: Status = "optimal" if is_proven(packing, bound) else "placed"
+        notes = (CUT,) if effort.cut else ()
+        return Solution(problem, assignment_of(problem, costs, packing), status, bound, of, notes=notes)
+
+
+def _start(problem: Problem, costs: Costs, effort: Effort) -> tuple[Packing, Guide] | None:
+    """Place everything within the remote memory, no dearer than HEEP or first fit does; None where no way is found."""
+    greedy, remote = greedy_packings(problem, effort.limit), problem.remote
+    found = _search(costs, greedy, effort)
+    if found is None or outside(costs, found[0]) <= remote * FULL:
+        return found
+    best, price, prices = replace(found[0], cost=np.inf, left=1), 0.0, found[1]
+    for known in greedy:
+        best = better(costs, remote, best, Packing.of(rebuild(costs, known, most_items(costs))))
+    for _ in range(PRICES):
+        price = max(4 * price, _first_price(costs))
+        dear = _search(costs_of(problem, price), greedy, effort)
+        if dear is not None and outside(costs, dear[0]) <= remote * FULL:
+            best = better(costs, remote, best, Packing.of(rebuild(costs, dear[0], most_items(costs))))
+            break
+    return None if best.left else (best, prices)
+
+
+def _search(costs: Costs, greedy: list[Packing], effort: Effort) -> tuple[Packing, Guide] | None:
+    """Place everything, or None; what comes out is never worse than any of `greedy`."""
+    prices = Guide.of(costs)
+    start, bins = fit(costs, prices)
+    for known in greedy:
+        other = rebuild(costs, known, most_items(costs))
+        if start.left or total(other) < start.cost:
+            start, bins = Packing.of(other), other
+    late = lambda: effort.late(SEARCH_SHARE)  # noqa: E731  # a name for what three calls take
+    if start.left:
+        start, bins = squeeze(costs, effort.seed, late)
+        if start.left:
+            return None
+    if len(costs.load) > LARGE:
+        return start, prices  # a larger batch is bettered part by part
+    packing, _ = improve(costs, start, bins, effort.moves, effort.seed, late)
+    return exchange_all(costs, packing, effort.exchanges, effort.seed, late), prices
+
+
+def greedy_packings(problem: Problem, limit: Limit) -> list[Packing]:
+    """What HEEP and first fit do, where it is valid: the search begins no worse than they end."""
+    found = []
+    for method in (Heep(), FirstFit()):
+        assignment = method.solve(problem, limit).assignment
+        groups = problem.groups.of_module[assignment.module]
+        rows = np.arange(len(problem.batch))
+        if (assignment.module >= 0).all() and (assignment.local >= problem.least[rows, groups] - 1e-12).all():
+            _, slot = np.unique(assignment.module, return_inverse=True)
+            kind = np.zeros(len(rows), dtype=np.int64)
+            kind[slot] = groups
+            found.append(Packing(slot.astype(np.int64), kind, np.inf, 0))
+    return found
+
+
+def _first_price(costs: Costs) -> float:
+    """A price of remote memory that is felt but changes little: a hundredth of the largest saving per MiB."""
+    saving = float(costs.gain.max()) if costs.gain.size else 0.0
+    return max(saving, float(costs.opening.max()) / float(costs.room.max()), 1e-9) / 100
+
+
+def example() -> Problem:
+    """Build a problem of two workloads, to run every kernel once."""
+    from poolwise.batch.problem.definition import Batch, Modules
+    from poolwise.performance.profiles import find_profile
+
+    ones, two = np.ones(2), np.array([2, 2])
+    batch = Batch(("a", "b"), two, ones, 100 * ones, ones, 0 * two, (find_profile("kmeans"),) * 2)
+    modules = Modules(("c", "d"), 4 * two, ones, 150 * ones, ones, ones, 4 * two, np.zeros(2, dtype=np.bool_))
+    return Problem(batch, modules, 1000.0)

@@ -1,0 +1,89 @@
+"""Which workloads to give up where not all can be placed: the paper's own suggestion, lowest priority first."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+
+from poolwise.arrays import IntArray
+from poolwise.batch.methods.method import impossible, possible
+from poolwise.batch.problem.assignment import Assignment, Solution
+from poolwise.batch.problem.definition import Problem
+from poolwise.batch.search.relaxation import shortages
+
+Attempt = Callable[[Problem], Solution | None]
+
+
+def place_most(problem: Problem, attempt: Attempt, *, one_by_one: bool = False) -> Solution:
+    """Place all workloads, or the largest set that leaves out only workloads of less priority than any it keeps.
+
+    Workloads that could not run even alone are left out first, whatever their priority. `attempt` returns None where it
+    finds no placement. The set is found by halving, which asks that fewer workloads are never harder to place;
+    `one_by_one` gives up one at a time instead (Sefati et al., section IV-B).
+    """
+    hopeless = np.flatnonzero(~possible(problem)).tolist()
+    unmet = impossible(problem, hopeless[0]) if hopeless else ""
+    order = problem.batch.by_priority
+    order = order[~np.isin(order, hopeless)]
+    solution = _try(problem, attempt, order)
+    if solution is not None:
+        return _widen(problem, solution, order, hopeless, unmet)
+    unmet = unmet or why(problem.with_batch(np.sort(order)))
+    keep, solution = _one_by_one(problem, attempt, order) if one_by_one else _halve(problem, attempt, order)
+    return _widen(problem, solution, order[:keep], [*hopeless, *order[keep:][::-1].tolist()], unmet)
+
+
+def why(problem: Problem) -> str:
+    """Say which constraint the batch as a whole cannot meet."""
+    found = shortages(problem)
+    if found is None:
+        return "no way was found to place all workloads; what they lack in total is not known, for the solver failed"
+    if found:
+        return "; ".join(str(shortage) for shortage in found)
+    return (
+        "cores (4c), local memory (4d) and remote memory (4g) suffice in total, but no way was found to pack whole workloads "
+        "into the modules (4b)"
+    )
+
+
+def _try(problem: Problem, attempt: Attempt, rows: IntArray) -> Solution | None:
+    rows = np.sort(rows)
+    whole = len(rows) == len(problem.batch)
+    return attempt(problem if whole else problem.with_batch(rows))
+
+
+def _one_by_one(problem: Problem, attempt: Attempt, order: IntArray) -> tuple[int, Solution]:
+    for keep in range(len(order) - 1, 0, -1):
+        solution = _try(problem, attempt, order[:keep])
+        if solution is not None:
+            return keep, solution
+    return 0, _nothing(problem)
+
+
+def _halve(problem: Problem, attempt: Attempt, order: IntArray) -> tuple[int, Solution]:
+    low, high, best = 0, len(order), _nothing(problem)
+    while high - low > 1:
+        middle = (low + high) // 2
+        solution = _try(problem, attempt, order[:middle])
+        if solution is None:
+            high = middle
+        else:
+            low, best = middle, solution
+    return low, best
+
+
+def _nothing(problem: Problem) -> Solution:
+    none = np.zeros(0, dtype=np.int64)
+    return Solution(problem.with_batch(none), Assignment(none, np.zeros(0)))
+
+
+def _widen(problem: Problem, part: Solution, kept: IntArray, dropped: list[int], unmet: str) -> Solution:
+    """Turn a solution of some of the workloads into one of all, the others not placed."""
+    if not dropped:
+        return part
+    rows = np.sort(kept)
+    module, local = np.full(len(problem.batch), -1, dtype=np.int64), np.ones(len(problem.batch))
+    module[rows], local[rows] = part.assignment.module, part.assignment.local
+    return replace(part, problem=problem, assignment=Assignment(module, local), dropped=tuple(dropped), unmet=unmet)

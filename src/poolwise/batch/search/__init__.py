@@ -1,0 +1,1 @@
+"""Search for packings: bounds, columns, exchanges and what they cost."""

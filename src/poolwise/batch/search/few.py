@@ -1,0 +1,87 @@
+"""The best packing of a few items: every partition of them into bins is tried, each bin of every kind."""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from poolwise.batch.search.packing import Packing
+from poolwise.kernels.batch.fill import Costs
+from poolwise.kernels.batch.master import add, empty_master
+
+FEW = 6
+"""Items of which all partitions are tried; there are 203."""
+FULL = 1 + 1e-9
+"""Share of a room that rounding may take."""
+
+
+class Content(NamedTuple):
+    """Items (as bits) on a bin of a kind: what they cost with their best shares, and MiB that find no room."""
+
+    cost: float
+    items: int
+    kind: int
+    outside: float
+
+
+def pack_few(costs: Costs, remote: float) -> Packing | None:
+    """Pack all items at least cost; None where nothing keeps within `remote` MiB of remote memory.
+
+    `costs` must not charge for remote memory. Branch and bound: the next bin holds the first item that is left; an item costs
+    no less than the least that it could, were the cost of a bin shared evenly.
+    """
+    n = len(costs.load)
+    contents = _contents(costs)
+    holding = [sorted(one for one in contents if one.items & -one.items == 1 << w) for w in range(n)]
+    least = [
+        min((one.cost / one.items.bit_count() for one in contents if one.items >> w & 1), default=math.inf) for w in range(n)
+    ]
+    available = costs.available.tolist()
+    best, chosen = math.inf, None
+    bins: list[Content] = []
+
+    def go_on(left: int, cost: float, room: float) -> None:
+        nonlocal best, chosen
+        if not left:
+            if cost < best:
+                best, chosen = cost, tuple(bins)
+            return
+        if cost + sum(least[w] for w in range(n) if left >> w & 1) >= best:
+            return
+        for one in holding[(left & -left).bit_length() - 1]:
+            if one.items & ~left or one.outside > room or not available[one.kind]:
+                continue
+            available[one.kind] -= 1
+            bins.append(one)
+            go_on(left & ~one.items, cost + one.cost, room - one.outside)
+            bins.pop()
+            available[one.kind] += 1
+
+    go_on((1 << n) - 1, 0.0, remote * FULL)
+    if chosen is None:
+        return None
+    slot, kind = np.zeros(n, dtype=np.int64), np.zeros(n, dtype=np.int64)
+    for number, one in enumerate(chosen):
+        slot[_rows(one.items)], kind[number] = number, one.kind
+    return Packing(slot, kind, best, 0)
+
+
+def _contents(costs: Costs) -> list[Content]:
+    """Every set of items on every kind of bin that holds it."""
+    n = len(costs.load)
+    master = empty_master(costs, 0.0, len(costs.available) << n, n * len(costs.available) << n)
+    found = []
+    for g in range(len(costs.available)):
+        for items in range(1, 1 << n):
+            rows = _rows(items)
+            held = costs.load[rows].sum() <= costs.capacity[g] and costs.need[g, rows].sum() <= costs.room[g] * FULL
+            if held and costs.allowed[g, rows].all():
+                k = add(costs, master, g, rows)
+                found.append(Content(float(master.cost[k]), items, g, float(master.far[k] * master.unit[0])))
+    return found
+
+
+def _rows(items: int) -> np.ndarray:
+    return np.array([w for w in range(items.bit_length()) if items >> w & 1], dtype=np.int64)

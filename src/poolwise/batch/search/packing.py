@@ -1,0 +1,187 @@
+"""Packing by search: best fit guided by the prices of the linear relaxation, then annealing. See the kernels."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from poolwise.arrays import FloatArray, IntArray
+from poolwise.batch.problem.assignment import Assignment
+from poolwise.batch.problem.definition import Problem
+from poolwise.kernels.batch.exchange import exchange
+from poolwise.kernels.batch.fill import Costs
+from poolwise.kernels.batch.guide import guide, priced
+from poolwise.kernels.batch.search import Bins, anneal, best_fit, empty_bins, put_all, split, total
+
+TRIES = (0.99, 0.95)
+"""Best fit is tried at these shares of the guiding prices: the whole price leaves ties."""
+LARGE = 500
+"""Items from which one try is all there is time for."""
+HOT, COLD = 0.2, 0.001
+"""Temperatures of the annealing, as shares of what a bin costs on average."""
+
+WARM = 0.02
+"""Temperature where a packing is good already."""
+IDLE = 4
+"""Rounds of exchange without a gain after which there is likely none."""
+Late = Callable[[], bool]
+"""Whether the time is over."""
+SQUEEZE = 1000
+"""Moves for each item when any packing at all is looked for."""
+
+
+@dataclass(frozen=True, eq=False)
+class Packing:
+    """Items in bins: slot of each item (n,), kind of bin of each slot (n,), cost; -1 and infinity where some found no place."""
+
+    slot: IntArray
+    kind: IntArray
+    cost: float
+    left: int
+
+    @classmethod
+    def of(cls, bins: Bins, left: int = 0) -> Packing:
+        """Take down what is in some bins."""
+        return cls(bins.where.copy(), bins.kind.copy(), total(bins), left)
+
+    def sets(self) -> Iterator[tuple[int, IntArray]]:
+        """Iterate over (kind, items) of the bins in use."""
+        order = np.argsort(self.slot, kind="stable")
+        slots = self.slot[order]
+        for items in np.split(order, np.flatnonzero(np.diff(slots)) + 1):
+            if len(items) and self.slot[items[0]] >= 0:
+                yield int(self.kind[self.slot[items[0]]]), items
+
+
+@dataclass(frozen=True, eq=False)
+class Guide:
+    """Prices that guide the packing: bound on the cost, (g,) of room, (g,) of scarce bins, (n,) of each item."""
+
+    bound: float
+    price: FloatArray
+    rent: FloatArray
+    item: FloatArray
+
+    @classmethod
+    def of(cls, costs: Costs, rounds: int = 400) -> Guide:
+        """Climb to good prices."""
+        price, rent, item = np.zeros(len(costs.available)), np.zeros(len(costs.available)), np.zeros(len(costs.load))
+        bound = guide(costs, rounds, price, rent, item)
+        return cls(bound, price, rent, item)
+
+
+def most_items(costs: Costs) -> int:
+    """Largest number of items that any bin could hold."""
+    most = 1
+    loads = np.cumsum(np.sort(costs.load))
+    for g in range(len(costs.available)):
+        by_load = int(np.searchsorted(loads, costs.capacity[g], side="right"))
+        needs = np.cumsum(np.sort(costs.need[g]))
+        by_room = int(np.searchsorted(needs, costs.room[g] * (1 + 1e-6), side="right"))
+        most = max(most, min(by_load, by_room))
+    return min(most, len(costs.load)) + 1
+
+
+def fit(costs: Costs, prices: Guide) -> tuple[Packing, Bins]:
+    """Best fit by marginal cost, heaviest first, at a few shares of the guiding prices; the best of them."""
+    least = np.where(costs.allowed, costs.need / np.maximum(costs.room[:, None], 1e-9), np.inf).min(axis=0)
+    load, least = costs.load / max(1, int(costs.capacity.max())), np.where(np.isfinite(least), least, 0.0)
+    most, best = most_items(costs), None
+    order = np.argsort(-(load + least), kind="stable")
+    for share in TRIES if len(load) < LARGE else TRIES[:1]:
+        bins = empty_bins(costs, most)
+        left = best_fit(priced(costs, prices.price, prices.rent, share), bins, order, False)
+        bins = rebuild(costs, Packing.of(bins), most)  # at what it costs without those prices
+        found = Packing.of(bins, left)
+        if best is None or (found.left, found.cost) < (best[0].left, best[0].cost):
+            best = found, bins
+    assert best is not None
+    return best
+
+
+def improve(
+    costs: Costs, start: Packing, bins: Bins, moves: int, seed: int, late: Late, hot: float = HOT
+) -> tuple[Packing, bool]:
+    """Anneal from a packing; also whether all moves were made before it was `late`."""
+    slot, kind = start.slot.copy(), start.kind.copy()
+    n_bin = max(1, int(bins.open[-1]))
+    per_bin = max(abs(start.cost) / n_bin, 1e-9)
+    state = _random(seed)
+    block, best, done, hand = 4096, start.cost, 0, np.empty(bins.items.shape[1], dtype=np.int64)
+    while done < moves:
+        if late():
+            return Packing(slot, kind, best, 0), False
+        now = min(block, moves - done)
+        here, there = (hot * (COLD / hot) ** (at / moves) * per_bin for at in (done, done + now))
+        best = anneal(costs, bins, state, now, here, there, slot, kind, best, hand)
+        done += now
+    return Packing(slot, kind, best, 0), True
+
+
+def exchange_all(costs: Costs, start: Packing, rounds: int, seed: int, late: Late) -> Packing:
+    """Exchange an item of every bin at once, a number of rounds; never for the worse."""
+    bins, state, best, idle = rebuild(costs, start, most_items(costs)), _random(seed), start.cost, 0
+    for _ in range(rounds):
+        if late() or idle == IDLE:
+            break
+        exchange(costs, bins, state)
+        value = total(bins)
+        idle = 0 if value < best - 1e-12 else idle + 1
+        best = min(best, value)
+    found = Packing.of(bins)
+    return found if found.cost < start.cost else start
+
+
+def _random(seed: int) -> NDArray[np.uint64]:
+    """State of the kernels' random numbers."""
+    return np.array([(seed * 0x9E3779B97F4A7C15 + 0x2545F4914F6CDD1D) & (2**64 - 1) or 1], dtype=np.uint64)
+
+
+def squeeze(costs: Costs, seed: int, late: Late) -> tuple[Packing, Bins]:
+    """Look for any packing of all items: those without a place wait in bins of a further kind, which annealing empties.
+
+    `left` of the packing says how many were still waiting in the end.
+    """
+    kinds, n = costs.need.shape
+    dear = 10 * (float(costs.opening.max()) + float(np.abs(costs.base).max()) + 1)
+    waiting = costs._replace(
+        need=np.vstack([costs.need, np.zeros((1, n))]),
+        base=np.vstack([costs.base, dear * (1 + costs.load / costs.load.max())[None]]),
+        allowed=np.vstack([costs.allowed, np.ones((1, n), dtype=np.bool_)]),
+        rank=np.concatenate([costs.rank, costs.rank[:1]]),
+        width=np.vstack([costs.width, np.zeros_like(costs.width[:1])]),
+        gain=np.vstack([costs.gain, np.zeros_like(costs.gain[:1])]),
+        owner=np.vstack([costs.owner, costs.owner[:1]]),
+        available=np.append(costs.available, n),
+        capacity=np.append(costs.capacity, int(costs.load.sum()) + 1),
+        room=np.append(costs.room, np.inf),
+        opening=np.append(costs.opening, 0.0),
+    )
+    bins = empty_bins(waiting, most_items(costs))
+    best_fit(waiting, bins, np.argsort(-costs.size, kind="stable"), False)
+    start = Packing.of(bins)
+    found, _ = improve(waiting, start, bins, SQUEEZE * n, seed, late)
+    left = int((found.kind[found.slot] == kinds).sum())
+    return replace(found, left=left, cost=np.inf if left else found.cost), rebuild(costs, found, most_items(costs))
+
+
+def rebuild(costs: Costs, packing: Packing, most: int) -> Bins:
+    """Bins of a packing, of those of its items that are in bins of known kinds."""
+    bins = empty_bins(costs, most)
+    known = packing.kind < len(costs.available)
+    bins.kind[:] = np.where(known, packing.kind, 0)
+    put_all(costs, bins, np.where(known[packing.slot], packing.slot, -1))
+    return bins
+
+
+def assignment_of(problem: Problem, costs: Costs, packing: Packing) -> Assignment:
+    """Name the modules of a packing (lowest free index of each group first) and fill their local memory."""
+    bins, module, amount = rebuild(costs, packing, most_items(costs)), np.full(len(costs.load), -1), np.zeros(len(costs.load))
+    split(costs, bins, amount)
+    members = {g: iter(rows.tolist()) for g, rows in problem.groups.ids()}
+    for g, items in sorted(packing.sets(), key=lambda entry: int(entry[1][0])):
+        module[items] = next(members[g])
+    return Assignment(module, np.minimum(amount / costs.size, 1.0))

@@ -1,0 +1,124 @@
+"""What betters a packing that the search has made: column generation for duals and a bound, dives, whole numbers.
+
+A large batch is taken part by part: the bins of a part are emptied, and what was in them is packed anew.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from poolwise.arrays import IntArray
+from poolwise.batch.search.columns import LOOKS, Generated, choose_whole, dive, first_columns, generate_columns
+from poolwise.batch.search.costs import part_of
+from poolwise.batch.search.effort import DIVES, EXCHANGE, Effort
+from poolwise.batch.search.packing import WARM, Guide, Packing, exchange_all, improve, most_items, rebuild
+from poolwise.draws import uniform
+from poolwise.kernels.batch.fill import Costs
+from poolwise.kernels.batch.search import best_fit
+
+MASTER_SHARE, DIVE_SHARE = 0.75, 0.92
+"""Shares of the time limit at which the clock ends column generation, and diving."""
+WARM_MOVES = 0.25
+"""Share of the moves for annealing after the first dive."""
+PROVEN = 1e-6
+"""Relative distance between cost and bound at which a packing is optimal."""
+FULL = 1 + 1e-9
+"""Share of the remote memory that rounding may take."""
+PART, PART_SECONDS = 120, 0.05
+"""Items of a part of a large batch, and the time limit whose effort one part gets."""
+PARTS_SHARE = 0.8
+"""Share of the time limit that goes to parts."""
+
+
+def refine(costs: Costs, remote: float, packing: Packing, prices: Guide, effort: Effort) -> tuple[Packing, float]:
+    """Better a packing, and prove a bound. `costs` must not charge for remote memory, of which there are `remote` MiB."""
+    late = lambda: effort.late(MASTER_SHARE)  # noqa: E731  # a name for what two calls take
+    found = generate_columns(first_columns(costs, remote, prices, packing), effort.arithmetic, late, LOOKS)
+    proving, diving, dearest = effort.arithmetic - found.spent, effort.diving, 0.0
+    for turn in range(DIVES):
+        before = found.spent
+        dived = dive(found, diving, lambda: effort.late(DIVE_SHARE), turn)
+        packing = better(costs, remote, packing, _polish(found, dived, effort, anneal=turn == 0))
+        took = found.spent - before + EXCHANGE * effort.exchanges * len(np.unique(dived.slot)) ** 2
+        diving, dearest = diving - took, max(dearest, took)
+        if turn == 0:  # a first answer is worth more than the last columns, and the proof that there are no more
+            found = generate_columns(found, proving, late)
+        if is_proven(packing, found.bound) or dearest > diving or effort.late(DIVE_SHARE):
+            break
+    if effort.whole and not is_proven(packing, found.bound):
+        packing = better(costs, remote, packing, choose_whole(found, packing, effort.limit.left))
+    return packing, found.bound
+
+
+def refine_parts(costs: Costs, remote: float, packing: Packing, effort: Effort) -> Packing:
+    """Better a packing part by part; parts are drawn anew until the effort is spent."""
+    slot, kind = packing.slot.copy(), packing.kind.copy()
+    spare, turn, left = remote - outside(costs, packing), 0, max(1, int(effort.seconds / PART_SECONDS * PARTS_SHARE))
+    while left and not effort.late(DIVE_SHARE):
+        used = np.unique(slot)
+        order = used[np.argsort(uniform(effort.seed, "batch/part", turn, used), kind="stable")]
+        held = np.cumsum(np.bincount(slot)[order])
+        parts = np.split(order, np.unique(np.searchsorted(held, np.arange(PART, held[-1], PART))))
+        for slots in [part for part in parts if len(part)][:left]:
+            if effort.late(DIVE_SHARE):
+                break
+            spare = _repack(costs, slot, kind, slots, spare, effort)
+            left -= 1
+        turn += 1
+    return Packing.of(rebuild(costs, Packing(slot, kind, math.inf, 0), most_items(costs)))
+
+
+def _repack(costs: Costs, slot: IntArray, kind: IntArray, slots: IntArray, spare: float, effort: Effort) -> float:
+    """Empty some slots and pack what was in them anew, in place; returns the remote memory that is spare then."""
+    rows = np.flatnonzero(np.isin(slot, slots))
+    others = np.setdiff1d(slot, slots)
+    taken = np.bincount(kind[others], minlength=len(costs.available))
+    part = part_of(costs, rows, costs.available - taken)
+    _, local = np.unique(slot[rows], return_inverse=True)
+    own_kind = np.zeros(len(rows), dtype=np.int64)
+    own_kind[: len(slots)] = kind[np.sort(slots)]
+    before = Packing.of(rebuild(part, Packing(local, own_kind, math.inf, 0), most_items(part)))
+    remote = spare + outside(part, before)
+    own = Effort(effort.limit, effort.seed, effort.guard, PART_SECONDS / effort.limit.seconds)
+    after, _ = refine(part, remote, before, Guide.of(part), own)
+    effort.cut |= own.cut
+    free = np.setdiff1d(np.arange(len(slot)), others)
+    slot[rows] = free[after.slot]
+    kind[free[: len(rows)]] = after.kind
+    return remote - outside(part, after)
+
+
+def is_proven(packing: Packing, bound: float) -> bool:
+    """Whether a packing is as good as any."""
+    return packing.cost - bound <= PROVEN * max(1.0, abs(bound))
+
+
+def outside(costs: Costs, packing: Packing) -> float:
+    """MiB that a packing leaves to remote memory: what exceeds each module's room, however it is shared."""
+    inside = packing.slot >= 0
+    held = np.bincount(packing.slot[inside], costs.size[inside], minlength=len(packing.kind))
+    used = np.unique(packing.slot[inside])
+    return float(np.maximum(held[used] - costs.room[packing.kind[used]], 0.0).sum())
+
+
+def _polish(found: Generated, dived: Packing, effort: Effort, *, anneal: bool) -> Packing | None:
+    """Place what a dive leaves out where it costs least, exchange, and anneal a little; None where something has no place."""
+    costs = found.costs
+    bins = rebuild(costs, dived, most_items(costs))
+    if best_fit(costs, bins, np.flatnonzero(dived.slot < 0), False):
+        return None
+    late = lambda: effort.late(1.0)  # noqa: E731  # a name for what two calls take
+    packing = exchange_all(costs, Packing.of(bins), effort.exchanges, effort.seed, late)
+    if anneal:
+        bins = rebuild(costs, packing, most_items(costs))
+        packing, _ = improve(costs, packing, bins, int(effort.moves * WARM_MOVES), effort.seed, late, WARM)
+    return packing
+
+
+def better(costs: Costs, remote: float, one: Packing, other: Packing | None) -> Packing:
+    """Return the cheaper packing, the other only if it is complete and keeps within the remote memory."""
+    if other is None or other.left or other.cost >= one.cost:
+        return one
+    return other if outside(costs, other) <= remote * FULL else one

@@ -1,0 +1,131 @@
+"""The aggregated linear relaxation: one column for each workload on each group of identical modules.
+
+Averaging a solution of the literal relaxation over the modules of a group gives one of this, and spreading one of this
+evenly gives a literal one: their optima are the same, at a thousandth of the size. Source: Sefati et al., Problems 1 and 2.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from poolwise.batch.problem.definition import Problem
+from poolwise.optimize.linear import LinearProgram
+
+SHORT = 1e-6
+"""Share of a total below which a shortage is rounding."""
+
+
+@dataclass(frozen=True)
+class Shortage:
+    """What the batch as a whole lacks on the machine: (constraint, name, amount short, there is)."""
+
+    constraint: str
+    resource: str
+    short: float
+    total: float
+
+    def __str__(self) -> str:
+        return f"the batch lacks {self.short:.6g} of {self.total:.6g} {self.resource} ({self.constraint})"
+
+
+@dataclass(eq=False)
+class Relaxation:
+    """Rows and columns of the aggregated program; `local` is None for F-DWLP, whose shares are fixed.
+
+    Attributes
+    ----------
+    assign : (n, g) column of y, -1 where the workload may not be
+    active : (g,) column of z
+    cover : (n,) rows of (4b); cores, room : (g,) rows of (4c) and (4d); outside : row of (4g)
+    core, mib : what a core and a MiB count in the rows: 1 over the largest module, so that coefficients are near 1
+    """
+
+    program: LinearProgram = field(default_factory=LinearProgram)
+    assign: np.ndarray = field(default_factory=lambda: np.zeros((0, 0), dtype=np.int64))
+    active: list[int] = field(default_factory=list)
+    cover: list[int] = field(default_factory=list)
+    cores: list[int] = field(default_factory=list)
+    room: list[int] = field(default_factory=list)
+    outside: int = -1
+    core: float = 1.0
+    mib: float = 1.0
+
+    @classmethod
+    def of(cls, problem: Problem, *, fixed: bool) -> Relaxation:
+        """Build it for F-DWLP (`fixed`: shares of equation 6) or DWLP (shares free, P^m convex)."""
+        batch, groups, (slowdown, energy) = problem.batch, problem.groups, problem.weights
+        it = cls(assign=np.full((len(batch), len(groups)), -1, dtype=np.int64))
+        it.core, it.mib = 1 / max(1, int(groups.cores.max())), 1 / max(1.0, float(groups.memory.max()))
+        lp = it.program
+        it.cover = [lp.add_row(1, 1) for _ in range(len(batch))]
+        it.cores = [lp.add_row(-math.inf, 0) for _ in range(len(groups))]
+        it.room = [lp.add_row(-math.inf, 0) for _ in range(len(groups))]
+        it.outside = lp.add_row(-math.inf, problem.remote * it.mib)
+        for g in range(len(groups)):
+            values = [-float(groups.free_cores[g]) * it.core, -float(groups.memory[g]) * it.mib]
+            it.active.append(
+                lp.add_column(energy * float(groups.static[g]), 0, float(groups.count[g]), [it.cores[g], it.room[g]], values)
+            )
+        for w, g in np.argwhere(problem.allowed).tolist():
+            it._add(problem, w, g, fixed, slowdown, energy)
+        return it
+
+    def _add(self, problem: Problem, w: int, g: int, fixed: bool, slowdown: float, energy: float) -> None:
+        batch, groups, lp = problem.batch, problem.groups, self.program
+        size, least = float(batch.memory[w]), float(problem.least[w, g])
+        at = np.array([w]), np.array([g])
+        theta = float(problem.slowdown(*at, np.array([least]))[0])
+        cost = slowdown * theta + energy * float(groups.dynamic[g] * batch.cores[w] / groups.cores[g])
+        rows = [self.cover[w], self.cores[g], self.room[g], self.outside]
+        local = least * size * self.mib
+        y = lp.add_column(cost, 0, 1, rows, [1, float(batch.cores[w]) * self.core, local, size * self.mib - local])
+        self.assign[w, g] = y
+        if fixed:
+            return
+        for width, gain in problem.steps(w, g):
+            row = lp.add_row(-math.inf, 0, [y], [-width * self.mib])
+            lp.add_column(-slowdown * gain / self.mib, 0, math.inf, [row, self.room[g], self.outside], [1, 1, -1])
+        spare = float(problem.harmless[w, g]) * size  # memory that saves nothing still spares the remote memory
+        if spare > 0:
+            row = lp.add_row(-math.inf, 0, [y], [-spare * self.mib])
+            lp.add_column(0.0, 0, math.inf, [row, self.room[g], self.outside], [1, 1, -1])
+
+
+def linear_bound(problem: Problem, *, fixed: bool) -> float:
+    """Optimum of the aggregated relaxation; infinity where it is infeasible, NaN where the solver failed."""
+    answer = Relaxation.of(problem, fixed=fixed).program.solve()
+    return math.inf if answer.status == "infeasible" else answer.objective if answer.status == "optimal" else math.nan
+
+
+def shortages(problem: Problem) -> list[Shortage] | None:
+    """What the batch lacks even if workloads could be split over modules: constraints that no assignment meets.
+
+    Every workload must be possible by itself. Empty where the relaxation is feasible: then only packing can fail. None where
+    the solver failed.
+    """
+    it = Relaxation.of(problem, fixed=False)
+    lp, groups = it.program, problem.groups
+    for column in range(lp.n_column):
+        lp.set_cost(column, 0.0)
+    totals = (
+        ("4c, 4e", "cores", float((groups.free_cores * groups.count).sum()), it.cores),
+        ("4d, 4f", "MiB of local memory", float((groups.memory * groups.count).sum()), it.room),
+        ("4g", "MiB of remote memory", problem.remote, [it.outside]),
+    )
+    units = (it.core, it.mib, it.mib)
+    slacks = [
+        [lp.add_column(1 / max(total * unit, unit), 0, math.inf, [row], [-1]) for row in rows]
+        for (_, _, total, rows), unit in zip(totals, units, strict=True)
+    ]
+    answer = lp.solve()
+    if answer.status != "optimal":
+        return None
+    found = []
+    for (constraint, name, total, _), columns, unit in zip(totals, slacks, units, strict=True):
+        short = float(answer.values[columns].sum()) / unit
+        if short > SHORT * max(total, 1.0):
+            found.append(Shortage(constraint, name, short, total))
+    return found

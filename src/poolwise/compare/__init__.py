@@ -1,0 +1,1 @@
+"""Comparisons: runs beside each other, and published values beside ours."""

@@ -1,0 +1,6 @@
+"""Engines: the reference simulator, and how a run is put together."""
+
+from poolwise.engines.simulate import Engine, Result, simulate
+from poolwise.platforms.simulated import Disturbance, Simulation
+
+__all__ = ["Disturbance", "Engine", "Result", "Simulation", "simulate"]

@@ -1,0 +1,1 @@
+"""The compiled family for tasks that are dispatched to processing units."""

@@ -1,0 +1,1 @@
+"""The compiled family for list scheduling of rigid jobs on racks with memory pools."""

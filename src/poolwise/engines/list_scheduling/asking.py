@@ -1,0 +1,93 @@
+"""Asks a queue policy for priorities in the middle of a compiled replay: shows it the queue and the machine as they are."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from poolwise.arrays import FloatArray, IntArray
+from poolwise.engines.list_scheduling.columns import Columns
+from poolwise.interfaces import PerformanceModel
+from poolwise.model import Placement, Queue, Run, Snapshot
+from poolwise.model.runs import RunTable
+
+if TYPE_CHECKING:
+    from poolwise.kernels.list_scheduling.state import Queue as Waiting
+    from poolwise.kernels.list_scheduling.state import Racks, Runs
+
+
+class Asker:
+    """Follows a replay from question to question.
+
+    Parameters
+    ----------
+    columns
+        The study.
+    truth
+        How long runs really take: how much of their work is done.
+    """
+
+    def __init__(self, columns: Columns, truth: PerformanceModel) -> None:
+        self.columns, self.truth = columns, truth
+        self.queue = Queue(columns.workload)
+        self.table = RunTable(columns.machine.capacity.size)
+        self._pass, self._next, self._started = 0, 0, 0
+
+    def answer(self, key: FloatArray, waiting: Waiting, racks: Racks, runs: Runs, now: IntArray) -> None:
+        """Write the keys of the waiting jobs for the pass that is about to be made."""
+        from poolwise.kernels.list_scheduling import state
+
+        self._follow_queue(waiting, runs, int(now[state.NEXT]), int(now[state.STARTED]), int(now[state.PASSES]) - 1)
+        self._follow_runs(runs, int(now[state.STARTED]), runs.ending[: int(now[state.RUNNING])])
+        self._started = int(now[state.STARTED])
+        jobs = self.queue.jobs
+        priority = self.columns.scheduler.order.priority(self.queue, self._snapshot(racks, int(now[state.TIME])))
+        key[jobs] = self.columns.check(priority, jobs)
+
+    def _follow_queue(self, waiting: Waiting, runs: Runs, next_: int, started: int, passes: int) -> None:
+        for job in runs.job[self._started : started].tolist():
+            if job in self.queue:
+                self.queue.take(job)
+        for job in range(self._next, next_):
+            if waiting.where[job] >= 0:
+                self._count(int(waiting.since[waiting.where[job]]))
+                self.queue.add(job)
+        self._next = next_
+        self._count(passes)
+
+    def _count(self, passes: int) -> None:
+        while self._pass < passes:
+            self.queue.count_pass()
+            self._pass += 1
+
+    def _follow_runs(self, runs: Runs, started: int, at_work: IntArray) -> None:
+        alive = set(at_work.tolist())
+        for number in [run.id for run in self.table if run.id not in alive]:
+            self.table.remove(number)
+        for number in range(self._started, started):
+            if number in alive:
+                placement = self._placement(runs, number)
+                cells = placement.owner * len(self.columns.machine.resources) + placement.resource
+                start, end = int(runs.start[number]), int(runs.expected[number])
+                self.table.add(Run(number, int(runs.job[number]), (0,), placement, start, end), cells, ())
+
+    def _placement(self, runs: Runs, number: int) -> Placement:
+        part = slice(int(runs.offset[number]), int(runs.offset[number + 1]))
+        columns = (column[part].tolist() for column in (runs.owner, runs.resource, runs.amount))
+        return Placement.of([(0, *row) for row in zip(*columns, strict=True)])
+
+    def _snapshot(self, racks: Racks, time: int) -> Snapshot:
+        machine, layout = self.columns.machine, self.columns.machine.racks
+        free = machine.capacity.copy()
+        free[layout.nodes, layout.node_column] = racks.free
+        pooled = np.flatnonzero(layout.pools >= 0)
+        free[layout.pools[pooled], layout.memory_column] = racks.pool[pooled]
+        return Snapshot(
+            time, machine, self.columns.workload, machine.capacity, free, self.table, self.columns.estimate, self._work_done
+        )
+
+    def _work_done(self, number: int, time: int) -> float:
+        """Reference ns of work that a run has done."""
+        run = self.table[number]
+        return max(time - run.start, 0) / (1.0 + self.truth.slowdown(run, self.columns.empty))

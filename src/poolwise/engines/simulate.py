@@ -1,0 +1,91 @@
+"""One run from its parts."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+from poolwise.engines.dispatch import replay as dispatch
+from poolwise.engines.list_scheduling import replay as compiled
+from poolwise.errors import InputError, UnknownNameError
+from poolwise.interfaces import PerformanceModel, Scheduler
+from poolwise.loop import Observer, run
+from poolwise.model import Machine, Schedule, Workload
+from poolwise.performance.ideal import Ideal
+from poolwise.platforms.simulated import Disturbance, Simulation
+from poolwise.schedulers.dispatch import Dispatch
+
+Engine = Literal["auto", "reference", "compiled"]
+
+
+@dataclass(frozen=True)
+class Result:
+    """A schedule, the engine that made it, and the seconds the simulation alone took (no reading, no compiling)."""
+
+    schedule: Schedule
+    engine: str
+    wall_s: float
+
+
+def simulate(
+    machine: Machine,
+    workload: Workload,
+    scheduler: Scheduler,
+    *,
+    truth: PerformanceModel | None = None,
+    estimate: PerformanceModel | None = None,
+    seed: int = 0,
+    engine: Engine = "auto",
+    disturbances: Sequence[Disturbance] = (),
+    requeue: bool = True,
+    pass_per_event: bool = False,
+    observer: Observer | None = None,
+) -> Result:
+    """Run a workload on a machine under a scheduler.
+
+    Parameters
+    ----------
+    truth, estimate
+        How long runs take, and what the scheduler believes (the truth if not given).
+    engine
+        "reference" is the readable simulator that takes any scheduler; "compiled" replays list scheduling on racks and task
+        dispatch in kernels, with the same result, and raises InputError where it cannot; "auto" takes the fastest that can.
+    disturbances, requeue, pass_per_event, observer
+        See `Simulation` and `loop.run`.
+    """
+    truth = truth if truth is not None else Ideal()
+    if engine not in get_args(Engine):
+        raise UnknownNameError.of("engine", engine, get_args(Engine), field="engine")
+    if engine != "reference":
+        if isinstance(scheduler, Dispatch):
+            why = dispatch.unsupported(
+                machine, workload, scheduler, truth, pass_per_event=pass_per_event, disturbances=disturbances, observer=observer
+            )
+            if not why:
+                schedule, wall = dispatch.replay(machine, workload, scheduler, truth, seed)
+                return Result(schedule, "compiled", wall)
+        else:
+            why = compiled.unsupported(
+                machine, workload, scheduler, truth, estimate, disturbances=disturbances, observer=observer
+            )
+            if not why:
+                schedule, wall = compiled.replay(machine, workload, scheduler, truth, estimate, pass_per_event=pass_per_event)
+                return Result(schedule, "compiled", wall)
+        if engine == "compiled":
+            raise InputError(f"no kernel runs this: {why}", field="engine", remedy='take the engine "reference" or "auto"')
+    simulation = Simulation(
+        machine,
+        workload,
+        truth,
+        estimate,
+        disturbances=disturbances,
+        requeue=requeue,
+        pass_per_event=pass_per_event,
+    )
+    dispatcher = scheduler.open(machine, workload, seed)
+    begun = time.perf_counter()
+    loop = run(simulation, dispatcher, observer)
+    wall = time.perf_counter() - begun
+    return Result(simulation.recorder.schedule(machine, workload, loop), "reference", wall)

@@ -1,0 +1,1 @@
+"""File formats: reading and writing TOML, and errors that name file, line and field."""

@@ -1,0 +1,223 @@
+"""Batch files: workloads, modules and what is minimised, as TOML."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+import numpy as np
+from pydantic import Field
+
+from poolwise.arrays import FloatArray
+from poolwise.batch.problem.definition import Batch, Modules, Problem
+from poolwise.draws import uniform
+from poolwise.errors import InputError, UnknownNameError
+from poolwise.files.document import Document
+from poolwise.files.fields import Count, Memory, Name, Positive, Section, check_version, validate
+from poolwise.performance.profiles import Profile, find_profile, read_profiles
+
+Share = Annotated[float, Field(ge=0, le=1)]
+Above = Annotated[float, Field(gt=0)]
+AtLeast = Annotated[float, Field(ge=0)]
+Range = tuple[float, float]
+
+
+class ModuleType(Section):
+    """A type of CPU module: `count` of them."""
+
+    name: Name
+    count: Positive = 1
+    cores: Positive
+    frequency: Above
+    memory: Memory = Field(description="local memory, which only its own cores reach")
+    static: AtLeast = Field(description="energy when on")
+    dynamic: AtLeast = Field(description="energy added at full load")
+
+
+class WorkloadEntry(Section):
+    """One workload, or `count` equal ones."""
+
+    name: Name
+    count: Positive = 1
+    cores: Positive
+    frequency: Above
+    memory: Memory
+    tolerance: AtLeast = Field(description="largest accepted slowdown theta: 0.1 is 10 %")
+    priority: Annotated[int, Field(strict=True)] = 0
+    profile: str = Field(description="a [[profile]] of this file, or a shipped one")
+
+
+class ProfileEntry(Section):
+    """A workload's slowdown over the share of remote memory, linear between knots."""
+
+    name: Name
+    remote: list[float]
+    slowdown: list[float]
+    frequency_share: Share = 1.0
+
+
+class Draw(Section):
+    """Workloads drawn at random: uniform between the two ends given, profiles in equal parts."""
+
+    seed: Count = 0
+    workloads: Positive
+    cores: tuple[Positive, Positive]
+    frequency: Range
+    memory: tuple[Memory, Memory]
+    tolerance: float | Range
+    profiles: list[str] = Field(min_length=1)
+    shuffle_modules: bool = Field(True, description="order the modules at random, which first fit and rounding depend on")
+
+
+class BatchFile(Section):
+    """A batch and the machine it goes to."""
+
+    version: Annotated[Literal[1], Field(description="version of this format")]
+    title: str = ""
+    theta: Literal["printed", "relative"] = "relative"
+    eta: Share = 0.5
+    clip: bool = False
+    normalise: bool = False
+    least_local: Annotated[float, Field(gt=0, le=1)] = 0.25
+    remote: Memory = Field(description="remote memory of the whole machine")
+    module: list[ModuleType] = Field(min_length=1)
+    workload: list[WorkloadEntry] = Field([])
+    profile: list[ProfileEntry] = Field([])
+    profiles: str | None = Field(None, description="a CSV of profiles beside this file, as `poolwise profile fit` writes it")
+    draw: Draw | None = None
+
+
+def read_batch(
+    file: Path, *, seed: int | None = None, eta: float | None = None, theta: str | None = None, tolerance: float | None = None
+) -> Problem:
+    """Read a batch file; the arguments given replace what stands in it. Raises InputError with file, line and field."""
+    document = Document.read(file)
+    check_version(document)
+    content = validate(BatchFile, document)
+    if (content.draw is None) == (not content.workload):
+        raise InputError("give either [[workload]] or [draw]", file=file, field="workload", remedy="one of the two")
+    own = [_profile(document, k, entry) for k, entry in enumerate(content.profile)]
+    if content.profiles is not None:
+        if not (file.parent / content.profiles).is_file():
+            raise document.error(("profiles",), f"no such file: {content.profiles}", "give a path relative to this file")
+        own += read_profiles(file.parent / content.profiles).values()
+    if content.draw is None:
+        if seed is not None:
+            raise InputError("the file draws nothing: a seed has no effect", file=file, field="seed", remedy="leave it out")
+        batch, order = _listed(document, content, own), None
+    else:
+        batch = _drawn(document, content.draw, own, content.draw.seed if seed is None else seed, tolerance)
+        order = (content.draw.seed if seed is None else seed) if content.draw.shuffle_modules else None
+    if tolerance is not None:
+        batch = Batch(
+            batch.name,
+            batch.cores,
+            batch.frequency,
+            batch.memory,
+            np.full(len(batch), tolerance),
+            batch.priority,
+            batch.profile,
+        )
+    if theta not in (None, "printed", "relative"):
+        raise UnknownNameError.of("theta", str(theta), ("printed", "relative"), field="theta")
+    return Problem(
+        batch,
+        _modules(content.module, order),
+        float(content.remote),
+        content.eta if eta is None else eta,
+        content.theta if theta is None else theta,  # type: ignore[arg-type]  # checked above
+        content.clip,
+        content.normalise,
+        content.least_local,
+    )
+
+
+def _profile(document: Document, k: int, entry: ProfileEntry) -> Profile:
+    try:
+        return Profile(entry.name, tuple(entry.remote), tuple(entry.slowdown), entry.frequency_share, document.file.name)
+    except InputError as error:
+        raise document.error(("profile", k), error.message, error.remedy) from None
+
+
+def _find(document: Document, place: tuple[str | int, ...], name: str, own: list[Profile]) -> Profile:
+    try:
+        return find_profile(name, own)
+    except UnknownNameError as error:
+        raise document.error(place, error.message, error.remedy) from None
+
+
+def _listed(document: Document, content: BatchFile, own: list[Profile]) -> Batch:
+    names, rows, profiles = [], [], []
+    for k, entry in enumerate(content.workload):
+        profile = _find(document, ("workload", k, "profile"), entry.profile, own)
+        if not profile.is_monotone:
+            raise document.error(
+                ("workload", k, "profile"),
+                f"profile '{profile.name}' falls as more memory is remote, so no share of memory bounds the slowdown",
+                "fit a monotone one with `poolwise profile fit`",
+            )
+        for copy in range(entry.count):
+            names.append(entry.name if entry.count == 1 else f"{entry.name}{copy}")
+            rows.append((entry.cores, entry.frequency, entry.memory, entry.tolerance, entry.priority))
+            profiles.append(profile)
+    if len(set(names)) != len(names):
+        twice = next(name for name in names if names.count(name) > 1)
+        raise InputError(f"the workload name '{twice}' stands twice", file=document.file, field="workload", remedy="rename one")
+    cores, frequency, memory, tolerance, priority = (np.array(column) for column in zip(*rows, strict=True))
+    return Batch(
+        tuple(names),
+        cores.astype(np.int64),
+        frequency.astype(np.float64),
+        memory.astype(np.float64),
+        tolerance.astype(np.float64),
+        priority.astype(np.int64),
+        tuple(profiles),
+    )
+
+
+def _drawn(document: Document, draw: Draw, own: list[Profile], seed: int, tolerance: float | None) -> Batch:
+    n, which = draw.workloads, np.arange(draw.workloads)
+    profiles = [_find(document, ("draw", "profiles"), name, own) for name in draw.profiles]
+    for field, (low, high) in (("cores", draw.cores), ("frequency", draw.frequency), ("memory", draw.memory)):
+        if not 0 < low <= high:
+            raise document.error(("draw", field), "the range is empty or begins at 0", "write [least, most]")
+    low, high = draw.tolerance if isinstance(draw.tolerance, tuple) else (draw.tolerance, draw.tolerance)
+    kinds = _shuffled(which % len(profiles), seed, "batch/profile")
+    least, most = draw.cores
+    return Batch(
+        tuple(f"{profiles[k].name}{w}" for w, k in enumerate(kinds.tolist())),
+        (least + np.floor(uniform(seed, "batch/cores", which) * (most - least + 1))).astype(np.int64),
+        _between(draw.frequency, uniform(seed, "batch/frequency", which)),
+        np.round(_between(draw.memory, uniform(seed, "batch/memory", which))),
+        _between((low, high), uniform(seed, "batch/tolerance", which)),
+        np.zeros(n, dtype=np.int64),
+        tuple(profiles[k] for k in kinds.tolist()),
+    )
+
+
+def _between(ends: tuple[float, float], share: FloatArray) -> FloatArray:
+    return ends[0] + (ends[1] - ends[0]) * share
+
+
+def _shuffled(values: np.ndarray, seed: int, stream: str) -> np.ndarray:
+    shuffled: np.ndarray = values[np.argsort(uniform(seed, stream, np.arange(len(values))), kind="stable")]
+    return shuffled
+
+
+def _modules(types: list[ModuleType], seed: int | None) -> Modules:
+    """Modules type by type, or in random order."""
+    kind = np.repeat(np.arange(len(types)), [t.count for t in types])
+    name = np.array([f"{t.name}{'-' if t.count > 1 else ''}{k if t.count > 1 else ''}" for t in types for k in range(t.count)])
+    if seed is not None:
+        order = np.argsort(uniform(seed, "batch/modules", np.arange(len(kind))), kind="stable")
+        kind, name = kind[order], name[order]
+    return Modules(
+        tuple(name.tolist()),
+        np.array([t.cores for t in types], dtype=np.int64)[kind],
+        np.array([t.frequency for t in types], dtype=np.float64)[kind],
+        np.array([t.memory for t in types], dtype=np.float64)[kind],
+        np.array([t.static for t in types], dtype=np.float64)[kind],
+        np.array([t.dynamic for t in types], dtype=np.float64)[kind],
+        np.array([t.cores for t in types], dtype=np.int64)[kind],
+        np.zeros(len(kind), dtype=np.bool_),
+    )

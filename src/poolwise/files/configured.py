@@ -1,0 +1,115 @@
+"""From the sections of a file to what they name: schedulers and performance models, configured."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from poolwise import registry
+from poolwise.errors import InputError
+from poolwise.files.choice import Choice
+from poolwise.files.study import PerformanceSection, SchedulerSection
+from poolwise.identity import Json
+from poolwise.interfaces import PerformanceModel, PlacementPolicy, Scheduler
+from poolwise.performance.combined import Combined
+from poolwise.performance.ideal import Ideal
+from poolwise.policies.backfill.none import NoBackfill
+from poolwise.policies.order.priorities import FCFS
+from poolwise.schedulers.list import ListScheduler
+from poolwise.schedulers.warm_up import WarmUp
+
+GROUPS = {"order": "orders", "backfill": "backfills", "placement": "placements"}
+"""Part of a scheduler -> group of the registry in which its name is found."""
+
+
+def scheduler_content(section: SchedulerSection) -> Json:
+    """What a result depends on in a scheduler section, its defaults filled in."""
+    if section.kind != "list":
+        kind = Choice(name=section.kind, **section.settings).identity("schedulers")
+        chosen = {part: choice.identity(GROUPS[part]) for part, choice in _chosen(section).items()}
+        return {"kind": kind, **chosen, "pass_per_event": section.pass_per_event}
+    order, backfill, placement = parts(section)
+    return {
+        "kind": "list",
+        "order": order.identity("orders"),
+        "backfill": backfill.identity("backfills"),
+        "placement": placement.identity("placements"),
+        "scope": section.scope,
+        "pass_per_event": section.pass_per_event,
+    }
+
+
+def _chosen(section: SchedulerSection) -> dict[str, Choice]:
+    """Order, backfill and placement, where something is said."""
+    return {part: choice for part in GROUPS if (choice := getattr(section, part)) is not None}
+
+
+def parts(section: SchedulerSection) -> tuple[Choice, Choice, Choice]:
+    """Order, backfill and placement of a list scheduler, FCFS, EASY and racks where nothing is said."""
+    return (
+        section.order or Choice(name="fcfs"),
+        section.backfill or Choice(name="easy"),
+        section.placement or Choice(name="racks"),
+    )
+
+
+def scheduler_of(section: SchedulerSection, warm_up: int = 0) -> Scheduler:
+    """Configure the scheduler, with the warm-up before it: FCFS without backfilling, with its own placement.
+
+    A scheduler without an order, a backfill and a placement cannot do that: it warms up as it is. Raises InputError for
+    unknown names and settings.
+    """
+    if section.kind != "list":
+        check_parts(section)
+        made = {part: choice.make(GROUPS[part]) for part, choice in _chosen(section).items()}
+        whole = Choice(name=section.kind, **section.settings).make("schedulers")
+        other: Scheduler = replace(whole, **made) if made else whole
+        known = getattr(other, "__dataclass_fields__", {})
+        if not warm_up or any(part not in known for part in GROUPS):
+            return other
+        own: Any = other  # it places as list scheduling does
+        return WarmUp(other, warm_up, _fcfs(own.placement))
+    order, backfill, placement = parts(section)
+    scope = {} if section.scope is None else {"scope": section.scope}
+    scheduler = ListScheduler(order.make("orders"), backfill.make("backfills"), placement.make("placements", **scope))
+    return WarmUp.before(scheduler, warm_up) if warm_up else scheduler
+
+
+def _fcfs(placement: PlacementPolicy) -> ListScheduler:
+    """FCFS without backfilling."""
+    return ListScheduler(FCFS(), NoBackfill(), placement)
+
+
+def check_parts(section: SchedulerSection) -> None:
+    """Raise InputError where a section names a part that its kind of scheduler does not have."""
+    if section.kind == "list":
+        return
+    known = getattr(registry.find("schedulers", section.kind), "__dataclass_fields__", {})
+    scope = [] if section.scope is None else ["scope"]
+    for part in (*_chosen(section), *scope):
+        if part not in known:
+            raise InputError(
+                f"the scheduler '{section.kind}' has no {part}", field=part, remedy="leave it out, or choose another kind"
+            )
+
+
+def models_of(section: PerformanceSection, seed: int) -> tuple[PerformanceModel, PerformanceModel | None]:
+    """Configure the truth and the scheduler's estimate (None: the truth). A model with a `seed` gets the cell's."""
+    truth = _seeded(section.model.make("models"), section.model, seed)
+    fields = getattr(truth, "__dataclass_fields__", {})
+    if section.estimate == "own":
+        return truth, None
+    if "expect" in fields:
+        return truth, replace(truth, expect=section.estimate)
+    if section.estimate == "none":
+        return truth, Ideal()
+    raise InputError(f"model '{section.model.name}' has no mean to expect", field="estimate", remedy="choose own or none")
+
+
+def _seeded(model: Any, written: Choice, seed: int) -> Any:
+    """Give a model, or each part of a combined one, the cell's seed if it has a seed and none was written."""
+    if isinstance(model, Combined):
+        parts = [Choice.model_validate(part) for part in written.settings.get("models", ())]
+        return Combined(tuple(_seeded(part, choice, seed) for part, choice in zip(model.models, parts, strict=True)))
+    known = "seed" in getattr(model, "__dataclass_fields__", {}) and "seed" not in written.settings
+    return replace(model, seed=seed) if known else model

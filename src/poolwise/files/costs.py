@@ -1,0 +1,137 @@
+"""Power tables and price lists: what a machine draws and costs, chosen apart from what runs on it and how.
+
+A run does not depend on them: the same schedule is measured with every table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Literal
+
+import numpy as np
+from pydantic import Field
+
+from poolwise.files.document import Document
+from poolwise.files.fields import Name, Section, check_version, validate
+from poolwise.metrics.power import Load
+from poolwise.model import Kind, Machine
+
+Amount = Annotated[float, Field(ge=0)]
+_GIB = 1024
+
+
+class PowerSection(Section):
+    """What things draw, linear between idle and busy in their load, beside the memory that they hold."""
+
+    idle_watts: dict[Name, Amount] = Field(description="type of node, pool or device -> W of one while nothing is in use of it")
+    busy_watts: dict[Name, Amount] = Field(description="type -> W of one while all of it is in use")
+    watts_per_gib: Amount = Field(default=0.0, description="W of a GiB of memory in nodes and pools, in use or not")
+    off_when_idle: list[Name] = Field(
+        default=[], description="types that are off, their memory too, while nothing runs on them"
+    )
+
+
+class PriceSection(Section):
+    """What things cost to buy."""
+
+    price: dict[Name, Amount] = Field(description="type of node, pool or device -> $ of one, beside its memory")
+    price_per_gib: Amount = Field(default=0.0, description="$ of a GiB of memory in nodes and pools")
+
+
+class PowerFile(PowerSection):
+    """A power table in a file of its own."""
+
+    version: Annotated[Literal[1], Field(description="version of this format")]
+    title: str = ""
+
+
+class PriceFile(PriceSection):
+    """A price list in a file of its own."""
+
+    version: Annotated[Literal[1], Field(description="version of this format")]
+    title: str = ""
+
+
+def load_costs(file: Path) -> PowerFile | PriceFile:
+    """Read a power table or a price list; raises InputError naming file, line, field and remedy."""
+    document = Document.read(file)
+    check_version(document)
+    return validate(PriceFile, document) if "price" in document.tables else validate(PowerFile, document)
+
+
+@dataclass(frozen=True)
+class Costs:
+    """Where watts and dollars come from; None: from the attributes in the machine file."""
+
+    power: PowerSection | None = None
+    prices: PriceSection | None = None
+
+    def content(self) -> dict[str, object]:
+        """What they say, as plain data."""
+        tables = {"power": self.power, "prices": self.prices}
+        return {name: None if table is None else table.model_dump(mode="json") for name, table in tables.items()}
+
+    def check(self, machine: Machine, document: Document) -> None:
+        """Raise InputError where a table does not name all that a machine has, or its nodes are taken whole."""
+        types = sorted({machine.type[owner] for owner in _owners(machine)})
+        if self.prices is not None:
+            _check_named(("prices", "price"), types, self.prices.price, machine, document)
+        if self.power is not None:
+            _check_named(("power", "idle_watts"), types, self.power.idle_watts, machine, document)
+            _check_named(("power", "busy_watts"), types, self.power.busy_watts, machine, document)
+            for name in self.power.off_when_idle:
+                if name not in self.power.idle_watts:
+                    raise document.unknown(("power", "off_when_idle"), "type", name, list(self.power.idle_watts))
+
+
+def _check_named(
+    place: tuple[str, str], types: list[str], table: Mapping[str, float], machine: Machine, document: Document
+) -> None:
+    if "nodes" in machine.resources:
+        remedy = "leave it out, or give a machine of shared nodes"
+        raise document.error(place, f"the nodes of machine '{machine.name}' are taken whole", remedy)
+    if missing := [name for name in types if name not in table]:
+        remedy = f"machine '{machine.name}' has: {', '.join(types)}"
+        raise document.error(place, f"nothing is said of {', '.join(missing)}", remedy)
+
+
+def things(machine: Machine, load: Load) -> dict[str, list[float]]:
+    """Type -> its number, the GiB that they hold; its mean load, its time awake and the GiB awake, each summed up."""
+    owners = _owners(machine)
+    gib = _gib(machine)
+    found = {}
+    for name in sorted({machine.type[owner] for owner in owners}):
+        mine = [owner for owner in owners if machine.type[owner] == name]
+        sums = (load.mean[mine].sum(), load.awake[mine].sum(), (load.awake * gib)[mine].sum())
+        found[name] = [float(len(mine)), float(gib[mine].sum()), *map(float, sums)]
+    return found
+
+
+def watts(table: PowerSection, measured: Mapping[str, list[float]]) -> float:
+    """Mean power by a table, of what `things` has measured."""
+    total = 0.0
+    for name, (number, gib, load, awake, gib_awake) in measured.items():
+        idle, busy = table.idle_watts[name], table.busy_watts[name]
+        on, memory = (awake, gib_awake) if name in table.off_when_idle else (number, gib)
+        total += idle * on + (busy - idle) * load + table.watts_per_gib * memory
+    return total
+
+
+def dollars(table: PriceSection, machine: Machine) -> float:
+    """Price of all nodes, pools and devices by a list."""
+    gib = _gib(machine)
+    return float(sum(table.price[machine.type[owner]] + table.price_per_gib * float(gib[owner]) for owner in _owners(machine)))
+
+
+def _owners(machine: Machine) -> list[int]:
+    found: list[int] = np.flatnonzero(machine.kind != Kind.LINK).tolist()
+    return found
+
+
+def _gib(machine: Machine) -> np.ndarray:
+    """(n_owner,) GiB of memory."""
+    if "memory" not in machine.resources:
+        return np.zeros(machine.n_owner)
+    return machine.capacity[:, machine.resource("memory")] / _GIB

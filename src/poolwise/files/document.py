@@ -1,0 +1,209 @@
+"""A TOML file as nested tables, with dotted paths to its values and errors that say where in the file they stand."""
+
+from __future__ import annotations
+
+import difflib
+import re
+import tomllib
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from copy import deepcopy
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from poolwise.errors import InputError, UnknownNameError
+from poolwise.files import locate
+
+Table = dict[str, Any]
+_SYNTAX_LINE = re.compile(r"\s*\(at line (\d+), column (\d+)\)\Z")
+
+SET = "--set"
+"""Label of what the command line replaces."""
+
+
+class Origin(NamedTuple):
+    """Where a value comes from that does not stand at its own place in the file: "--set", or a line of [vary]."""
+
+    label: str
+    line: int | None = None
+
+
+@dataclass
+class Document:
+    """Tables read from a file, some values perhaps replaced since.
+
+    A dotted path leads to a value: "machine.pool.memory.memory" is the key `memory` of the `[[machine.pool]]` entry whose
+    `name` is "memory". A path that goes on below a plain text turns that text into a table with this `name`, so that
+    "scheduler.order.as_printed" reaches a setting of the order that was given by name only.
+
+    Attributes
+    ----------
+    file : the file it came from
+    tables : its content
+    lines : path -> line of the file
+    replaced : dotted paths whose values come from elsewhere, and from where
+    parts : dotted path -> the document that was loaded into it (a machine file into a study)
+    """
+
+    file: Path
+    tables: Table
+    lines: dict[locate.Path, int] = field(default_factory=dict)
+    replaced: dict[str, Origin] = field(default_factory=dict)
+    parts: dict[str, Document] = field(default_factory=dict)
+
+    @classmethod
+    def read(cls, file: Path) -> Document:
+        """Read a TOML file; raises InputError with the line of a syntax error."""
+        try:
+            text = file.read_bytes().decode("utf-8")
+        except UnicodeDecodeError as error:
+            line = error.object[: error.start].count(b"\n") + 1
+            raise InputError("the text is not UTF-8", file=file, line=line, remedy="save the file as UTF-8") from error
+        except OSError as error:
+            raise InputError(error.strerror or str(error), file=file, remedy="check the path and its permissions") from error
+        try:
+            tables = tomllib.loads(text)
+        except (ValueError, RecursionError) as error:  # also numbers of thousands of digits, brackets nested thousands deep
+            where = _SYNTAX_LINE.search(str(error))
+            line = int(where[1]) if where else text.count("\n") + 1
+            message = f"not valid TOML: {_SYNTAX_LINE.sub('', str(error))}" + (f" (column {where[2]})" if where else "")
+            raise InputError(message, file=file, line=line, remedy="correct the syntax (https://toml.io)") from error
+        return cls(file, tables, locate.lines(text))
+
+    def copy(self) -> Document:
+        """Return a document that can be changed on its own."""
+        return Document(self.file, deepcopy(self.tables), self.lines, dict(self.replaced), dict(self.parts))
+
+    # Dotted paths
+
+    def get(self, path: str) -> Any:
+        """Return the value at a dotted path; raises UnknownNameError for a key that is not there."""
+        value: Any = self.tables
+        for part in path.split("."):
+            value = _child(value, part)
+            if value is None:
+                raise self._no_path(path, Origin("get"))
+        return value
+
+    def set(self, path: str, value: Any, origin: Origin) -> None:
+        """Put a value at a dotted path; errors name its origin.
+
+        Raises UnknownNameError where the path leads through a table that does not exist; a new key of an existing table is
+        accepted here and judged when the document is validated.
+        """
+        *way, last = path.split(".")
+        table: Any = self.tables
+        for part in way:
+            inner = _child(table, part)
+            if inner is None and isinstance(table, dict) and table is self.tables:
+                inner = table.setdefault(part, {})
+            if isinstance(inner, str):
+                inner = {"name": inner}
+                _put(table, part, inner)
+            if not isinstance(inner, dict | list):
+                raise self._no_path(path, origin)
+            table = inner
+        if isinstance(table, list) and _child(table, last) is None:
+            raise self._no_path(path, origin)
+        _put(table, last, value)
+        self.replaced[path] = origin
+
+    def _no_path(self, path: str, origin: Origin) -> InputError:
+        known = self.paths()
+        near = difflib.get_close_matches(path, known, n=1, cutoff=0.5)
+        remedy = f"did you mean '{near[0]}'?" if near else f"there are: {', '.join(known)}"
+        return InputError(f"{origin.label}: no such path", file=self.file, line=origin.line, field=path, remedy=remedy)
+
+    def paths(self) -> list[str]:
+        """List the dotted paths of all plain values."""
+        return [".".join(path) for path in _leaves(self.tables)]
+
+    # Errors
+
+    def dotted(self, path: locate.Path) -> str:
+        """Write a path with positions the way a user writes it: entries of arrays of tables by name."""
+        value: Any = self.tables
+        words: list[str] = []
+        for part in path:
+            if isinstance(part, int):
+                value = value[part] if isinstance(value, list) and part < len(value) else None
+                name = value.get("name") if isinstance(value, dict) else None
+                words.append(name if isinstance(name, str) and "." not in name else str(part))
+            else:
+                value = value.get(part) if isinstance(value, Mapping) else None
+                words.append(part)
+        return ".".join(words)
+
+    def error(self, path: locate.Path, message: str, remedy: str | None = None) -> InputError:
+        """Build the error for the value at a path."""
+        file, line, label = self.place(path)
+        text = f"{label}: {message}" if label else message
+        return InputError(text, file=file, line=line, field=self.dotted(path), remedy=remedy)
+
+    @contextmanager
+    def placing(self, *path: str) -> Iterator[None]:
+        """Give an InputError raised inside the place of what stands at a path, of the setting that it names if there is one."""
+        try:
+            yield
+        except InputError as error:
+            if error.line is not None:
+                raise  # it stands in another file, such as a table that is named here
+            inner: Any = self.tables
+            for part in path:
+                inner = inner.get(part) if isinstance(inner, dict) else None
+            setting = tuple(str(error.field).split("."))
+            named = isinstance(inner, dict) and setting[0] in inner
+            raise self.error((*path, *setting) if named else path, error.message, error.remedy) from error
+
+    def unknown(self, path: locate.Path, what: str, name: str, known: list[str]) -> UnknownNameError:
+        """Build the error for an unknown name at a path."""
+        file, line, _ = self.place(path)
+        return UnknownNameError.of(what, name, known, file=file, line=line, field=self.dotted(path))
+
+    def beside(self, path: locate.Path, reference: str) -> Path:
+        """Path of a file that is named at `path`: beside what names it; of --set, first from where the command is given."""
+        file, _, label = self.place(path)
+        return Path(reference) if label == SET and Path(reference).is_file() else file.parent / reference
+
+    def place(self, path: locate.Path) -> tuple[Path, int | None, str | None]:
+        """File, line and label of the origin (None for the file itself) of the value at a path."""
+        dotted = self.dotted(path)
+        for here, origin in self.replaced.items():
+            if dotted == here or dotted.startswith(f"{here}."):
+                return self.file, origin.line, origin.label
+        for here, part in self.parts.items():
+            depth = here.count(".") + 1
+            if dotted.startswith(f"{here}."):
+                return part.file, locate.line_of(part.lines, path[depth:]), None
+        return self.file, locate.line_of(self.lines, path), None
+
+
+def _child(value: Any, part: str) -> Any:
+    if isinstance(value, dict):
+        return value.get(part)
+    if isinstance(value, list):
+        for entry in value:
+            if isinstance(entry, dict) and entry.get("name") == part:
+                return entry
+        if part.isdecimal() and int(part) < len(value):
+            return value[int(part)]
+    return None
+
+
+def _put(table: Any, part: str, value: Any) -> None:
+    if isinstance(table, list):
+        table[table.index(_child(table, part))] = value
+    else:
+        table[part] = value
+
+
+def _leaves(value: Any, here: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
+    if isinstance(value, dict):
+        for key, inner in value.items():
+            yield from _leaves(inner, (*here, key))
+    elif isinstance(value, list) and any(isinstance(entry, dict) for entry in value):
+        for k, entry in enumerate(value):
+            yield from _leaves(entry, (*here, str(entry.get("name", k)) if isinstance(entry, dict) else str(k)))
+    else:
+        yield here

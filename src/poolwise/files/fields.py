@@ -1,0 +1,131 @@
+"""What fields of machine and study files may hold, and how a refused one is reported."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Mapping
+from typing import Annotated, Any, TypeVar, get_args
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, WithJsonSchema
+from pydantic_core import ErrorDetails
+
+from poolwise.errors import InputError
+from poolwise.files.document import Document
+from poolwise.units import Dimension, parse
+
+
+class Section(BaseModel):
+    """A table of a file: unknown keys are errors, values do not change after reading."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
+
+
+def _quantity(dimension: Dimension) -> Callable[[Any], int]:
+    def read(value: Any) -> int:
+        if not isinstance(value, str):
+            raise ValueError(f"{value!r}: a quantity is a text with its unit")
+        return parse(value, dimension)
+
+    return read
+
+
+def _schema(dimension: Dimension, example: str) -> WithJsonSchema:
+    return WithJsonSchema({"type": "string", "description": f"a quantity of {dimension} with its unit", "examples": [example]})
+
+
+Memory = Annotated[int, BeforeValidator(_quantity("memory")), _schema("memory", "64 GiB")]
+"""MiB, written with a unit."""
+Bandwidth = Annotated[int, BeforeValidator(_quantity("bandwidth")), _schema("bandwidth", "25 GB/s")]
+"""MB/s, written with a unit."""
+Time = Annotated[int, BeforeValidator(_quantity("time")), _schema("time", "7 us")]
+"""Nanoseconds, written with a unit."""
+Count = Annotated[int, Field(strict=True, ge=0, le=2**40)]
+"""A bare whole number, at least 0."""
+Positive = Annotated[int, Field(strict=True, ge=1, le=2**40)]
+"""A bare whole number, at least 1."""
+Name = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_-]*$")]
+"""Letters, digits, _ and -, so that it can stand in a dotted path."""
+
+T = TypeVar("T", bound=BaseModel)
+
+
+def validate(model: type[T], document: Document, path: tuple[str | int, ...] = ()) -> T:
+    """Validate the table at `path` of a document; raises InputError for the first problem, with its line and a remedy."""
+    value: Any = document.tables
+    for part in path:
+        value = value[part]
+    try:
+        return model.model_validate(value)
+    except ValidationError as error:
+        first = min(error.errors(include_url=False), key=lambda e: _line(document, (*path, *e["loc"])))
+        raise _explain(model, document, path, first) from None
+
+
+def check_version(document: Document, path: tuple[str | int, ...] = ()) -> None:
+    """See that the table at `path` says version = 1; a file of another version is not read on."""
+    table: Any = document.tables
+    for part in path:
+        table = table[part]
+    version = table.get("version")
+    if version is None:
+        raise document.error((*path, "version"), "the version of the format is missing", "write version = 1 at the top")
+    if version != 1 or isinstance(version, bool):
+        raise document.error((*path, "version"), f"version {version!r} is not known", "this Poolwise reads version = 1")
+
+
+def _line(document: Document, path: tuple[str | int, ...]) -> int:
+    return document.place(path)[1] or 0
+
+
+def _explain(model: type[BaseModel], document: Document, base: tuple[str | int, ...], error: ErrorDetails) -> InputError:
+    where, kind, context = (*base, *error["loc"]), error["type"], error.get("ctx", {})
+    if kind == "extra_forbidden":
+        known = sorted(known_keys(model, error["loc"][:-1]))
+        return document.unknown(where, "key", str(error["loc"][-1]), known)
+    if kind == "missing":
+        return document.error(where, "this key is missing", f"write {error['loc'][-1]} = ...")
+    where = _existing(document, where)
+    if kind == "literal_error":
+        known = [word.strip("' ") for word in str(context["expected"]).replace(" or ", ", ").split(", ")]
+        near = difflib.get_close_matches(str(error["input"]), known, n=1, cutoff=0.5)
+        hint = f"did you mean '{near[0]}'? " if near else ""
+        return document.error(where, f"{error['input']!r} is not one of the choices", f"{hint}choices: {', '.join(known)}")
+    if kind == "value_error":
+        return document.error(where, str(context["error"]), "correct the value")
+    if kind == "string_pattern_mismatch":
+        return document.error(where, f"{error['input']!r} cannot be a name", "use letters, digits, _ and -, a letter first")
+    message = error["msg"][0].lower() + error["msg"][1:]
+    return document.error(where, message, f"instead of {error['input']!r}")
+
+
+def _existing(document: Document, path: tuple[str | int, ...]) -> tuple[str | int, ...]:
+    """The part of a path that the document has; pydantic adds the names of alternatives."""
+    value: Any = document.tables
+    for k, part in enumerate(path):
+        inside = part in value if isinstance(value, dict) else isinstance(value, list) and isinstance(part, int)
+        if not inside:
+            return path[:k]
+        value = value[part]
+    return path
+
+
+def known_keys(model: type[BaseModel], way: tuple[str | int, ...]) -> Mapping[str, Any]:
+    """Fields of the section that `way` leads to inside a model; those of the model where it leads to none."""
+    found = model
+    for part in way:
+        if isinstance(part, str) and part in found.model_fields:
+            inner = _section(found.model_fields[part].annotation)
+            if inner is None:
+                break
+            found = inner
+    return found.model_fields
+
+
+def _section(annotation: Any) -> type[BaseModel] | None:
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return annotation
+    for argument in get_args(annotation):
+        inner = _section(argument)
+        if inner is not None:
+            return inner
+    return None

@@ -1,0 +1,47 @@
+"""Which of the formats a document is written in."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Literal
+
+from poolwise.errors import InputError
+from poolwise.files.costs import PowerSection, PriceSection
+from poolwise.files.document import Document
+from poolwise.files.fields import Section
+from poolwise.files.machine_sections import MachineFile
+from poolwise.files.study import SchedulerSection, StudyFile
+
+Kind = Literal["machine", "study", "scheduler", "plan", "power", "prices"]
+FOLDERS: Mapping[Kind, str] = {
+    "machine": "machines",
+    "scheduler": "schedulers",
+    "study": "studies",
+    "plan": "plans",
+    "power": "power",
+    "prices": "prices",
+}
+"""Kind of file -> folder of the shipped ones."""
+_BY_KEYS: Mapping[Kind, type[Section]] = {  # the first kind that has one of a document's keys
+    "study": StudyFile,
+    "machine": MachineFile,
+    "power": PowerSection,
+    "prices": PriceSection,
+    "scheduler": SchedulerSection,
+}
+
+
+def kind_of(document: Document) -> Kind:
+    """Say what a document looks like, by the keys that it has; raises InputError if like nothing that is known."""
+    keys = document.tables.keys() - {"version", "title", "name"}
+    if "plan" in keys:
+        return "plan"
+    for kind, section in _BY_KEYS.items():
+        if section.model_fields.keys() & keys:
+            return kind
+    raise InputError(
+        "neither a machine, a study, a plan, a scheduler, a power table nor a price list",
+        file=document.file,
+        remedy="a machine has [[node]] and [[rack]], a study has machine, [workload] and [scheduler], a plan has [plan], "
+        "a scheduler has an order, a power table has [idle_watts], a price list [price]",
+    )

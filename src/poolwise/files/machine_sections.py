@@ -1,0 +1,83 @@
+"""What a machine file may say: racks, nodes, pools, devices and links."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
+
+from poolwise.files.fields import Bandwidth, Count, Memory, Name, Positive, Section, Time
+
+Attributes = dict[Name, float]
+
+
+class Owner(Section):
+    """What every owner may have: resources by name, and numbers that models and policies read."""
+
+    name: Name
+    cores: Count | None = Field(default=None, description="cores")
+    memory: Memory | None = Field(default=None, description="memory")
+    storage: Memory | None = Field(default=None, description="storage capacity")
+    bandwidth: Bandwidth | None = Field(default=None, description="bandwidth")
+    resources: dict[Name, Count] = Field(default={}, description="further resources that are counted, such as gpus = 4")
+    attributes: Attributes = Field(default={}, description="numbers that models and policies read, such as watts = 350")
+
+    def amounts(self) -> dict[str, int]:
+        """Resource -> amount in base units, of those that are given."""
+        named = {"cores": self.cores, "memory": self.memory, "storage": self.storage, "bandwidth": self.bandwidth}
+        return {**{k: v for k, v in named.items() if v is not None}, **self.resources}
+
+
+class NodeType(Owner):
+    """A type of node. Jobs take `whole` nodes, or `shared` ones where each asks for cores and memory of its own."""
+
+    allocation: Literal["whole", "shared"] = "whole"
+
+
+class Racks(Section):
+    """`count` equal racks, numbered on over all [[rack]] entries: rack0, rack1, ..."""
+
+    name: Name | None = Field(default=None, description="lets a dotted path reach this entry")
+    count: Positive = 1
+    nodes: dict[Name, Positive] = Field(description="node type -> number in each rack")
+
+
+class Pool(Owner):
+    """A pool of memory, storage or another resource: one in each rack, or one for the machine."""
+
+    per: Literal["rack", "machine"] = "rack"
+
+
+class Device(Owner):
+    """Devices of a type: `count` in each node whose type matches, in each rack, or in the machine."""
+
+    type: Name | None = Field(default=None, description="type of device; its name if not given")
+    count: Positive = 1
+    at: str = Field(default="rack", description='"rack", "machine", or a pattern of shared node types such as "gpu*"')
+
+
+class Link(Section):
+    """Links from every owner that a pattern matches to its rack's switch, the machine's switch, or an owner."""
+
+    name: Name
+    from_: str = Field(alias="from", description='pattern of owners ("rack*.thin*"), part by part, or of racks ("rack*")')
+    to: str = Field(description='"rack" (the switch of the own rack), "machine" (the one switch above) or an owner')
+    bandwidth: Bandwidth
+    latency: Time = 0
+
+
+class MachineFile(Section):
+    """A machine."""
+
+    version: Annotated[Literal[1], Field(description="version of this format")]
+    title: str = ""
+    name: str | None = Field(default=None, description="what reports call it; the file's name if not given")
+    node: list[NodeType] = Field(min_length=1)
+    rack: list[Racks] = Field(min_length=1)
+    pool: list[Pool] = Field(default=[])
+    device: list[Device] = Field(default=[])
+    link: list[Link] = Field(default=[])
+
+    def content(self) -> dict[str, Any]:
+        """Everything that a result depends on, in base units; names and titles of the whole are left out."""
+        return self.model_dump(mode="json", by_alias=True, exclude={"title", "name"})

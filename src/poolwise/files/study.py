@@ -1,0 +1,139 @@
+"""Study files: which machine, which workload, which scheduler, and what is varied."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import Field, GetJsonSchemaHandler, model_validator
+from pydantic.json_schema import JsonSchemaValue
+from pydantic_core import CoreSchema
+
+from poolwise.files.choice import Choice
+from poolwise.files.costs import PowerSection, PriceSection
+from poolwise.files.document import Document
+from poolwise.files.fields import Count, Positive, Section, Time, check_version, validate
+from poolwise.metrics.memory import DOLLARS_PER_GB
+from poolwise.units import SECOND
+
+CATALOG = "catalog:"
+
+
+class WorkloadSection(Section):
+    """Where the jobs come from, and which of them are taken."""
+
+    trace: str | None = Field(default=None, description='path relative to the study file, or "catalog:NAME" for a shipped one')
+    generator: str | None = Field(
+        default=None, description="instead of a trace: a workload generator, drawn anew for each seed"
+    )
+    settings: dict[str, Any] = Field(default={}, description="settings of the generator; jobs and seed among them")
+    format: str = Field(default="auto", description="a trace format; auto recognises it")
+    options: dict[str, Any] = Field(default={}, description="options of the format")
+    first: Count = Field(default=0, description="rows to leave out before the first job that is taken")
+    jobs: Positive | None = Field(default=None, description="number of jobs; all if not given")
+
+    @model_validator(mode="after")
+    def _one_source(self) -> WorkloadSection:
+        if (self.trace is None) == (self.generator is None):
+            raise ValueError("give either trace or generator")
+        if self.generator is None and self.settings:
+            raise ValueError("settings belong to a generator; options to the format of a trace")
+        if self.generator is not None and (self.options or self.format != "auto"):
+            raise ValueError("format and options belong to a trace; settings to a generator")
+        return self
+
+
+class SchedulerSection(Section):
+    """How jobs are ordered, placed and started; other kinds than list take the parts that they have, such as an order."""
+
+    kind: str = Field(default="list", description="a scheduler")
+    order: Choice | None = Field(default=None, description='a queue order, or "file.py:Name" relative to the study file')
+    backfill: Choice | None = Field(default=None, description="a backfill")
+    placement: Choice | None = Field(default=None, description="a placement")
+    scope: Literal["rack", "system"] | None = Field(default=None, description="pools that a node may use")
+    settings: dict[str, Any] = Field(default={}, description="settings of schedulers of another kind")
+    pass_per_event: bool = Field(default=False, description="a pass after each event, not after all events of an instant")
+
+
+class SchedulerFile(SchedulerSection):
+    """A scheduler in a file of its own."""
+
+    version: Annotated[Literal[1], Field(description="version of this format")]
+    title: str = ""
+
+
+class _OrFile:
+    """Says in the schema that a file may be named in the place of a section; its content is there before validation."""
+
+    def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
+        return {"anyOf": [{"type": "string", "description": 'a file, or "catalog:NAME"'}, handler(schema)]}
+
+
+class PerformanceSection(Section):
+    """How long jobs take where they are placed, and what the scheduler believes of it."""
+
+    model: Choice = Field(default_factory=lambda: Choice(name="remote_memory"), description="a performance model")
+    estimate: Literal["own", "mean", "none"] = Field(default="own", description="slowdown that the scheduler expects")
+
+
+class MeasureSection(Section):
+    """What is measured, and on which jobs."""
+
+    warm_up: Count = Field(
+        default=500,
+        description="first jobs, not measured; under FCFS without backfilling where the scheduler has order and backfill",
+    )
+    population: Literal["common", "paper"] = Field(default="common", description="jobs that all runs finish, or the paper's")
+    tau: Annotated[Time, Field(description="least runtime in bounded slowdown")] = 10 * SECOND
+    baseline: bool = Field(default=True, description="run FCFS without backfilling too, for fairness")
+    memory_baseline: str | None = Field(
+        default=None, description="a machine file to run on too, for what memory dollars gain; its path, or catalog:NAME"
+    )
+    dollars_per_gb: float = Field(default=DOLLARS_PER_GB, gt=0, description="price of memory, $ for 1024 MiB")
+
+
+class SeedsSection(Section):
+    """Seeds, by value or by number."""
+
+    values: list[Count] | None = None
+    count: Positive | None = None
+
+    @model_validator(mode="after")
+    def _one_of_both(self) -> SeedsSection:
+        if self.values is not None and self.count is not None:
+            raise ValueError("give values or count, not both")
+        if self.values is not None and (not self.values or len(set(self.values)) != len(self.values)):
+            raise ValueError("values must be seeds, each once")
+        return self
+
+    def chosen(self) -> tuple[int, ...]:
+        """List the seeds, (0,) if nothing is said."""
+        if self.values is not None:
+            return tuple(self.values)
+        return tuple(range(self.count if self.count is not None else 1))
+
+
+class RunFile(Section):
+    """One run."""
+
+    version: Annotated[Literal[1], Field(description="version of this format")]
+    title: str = ""
+    machine: str | dict[str, Any] = Field(description='a machine file, "catalog:NAME", or a machine\'s sections in place')
+    workload: WorkloadSection
+    scheduler: Annotated[SchedulerSection, _OrFile()] = SchedulerSection()
+    performance: PerformanceSection = PerformanceSection()
+    measure: MeasureSection = MeasureSection()
+    power: Annotated[PowerSection | None, _OrFile()] = Field(default=None, description="instead of watts in the machine file")
+    prices: Annotated[PriceSection | None, _OrFile()] = Field(default=None, description="instead of its prices")
+
+
+class StudyFile(RunFile):
+    """A study: one run for each combination of what is varied and each seed."""
+
+    vary: dict[str, Any] = Field(default={}, description="dotted path -> values; every combination is run")
+    seeds: SeedsSection = SeedsSection()
+
+
+def check(document: Document) -> StudyFile:
+    """Validate the study that a document holds; the machine and the names in it are judged elsewhere."""
+    check_version(document)
+    return validate(StudyFile, document)

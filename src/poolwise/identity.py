@@ -1,0 +1,33 @@
+"""What a result depends on, written in one way and hashed: content, and the code that made it."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import poolwise
+
+Json = dict[str, Any]
+
+
+def canonical(content: Any) -> str:
+    """Write JSON in the one way that is hashed: keys sorted, no spaces."""
+    return json.dumps(content, sort_keys=True, separators=(",", ":"), ensure_ascii=True, default=str)
+
+
+def digest(content: bytes | str) -> str:
+    """SHA-256 in hexadecimal."""
+    return hashlib.sha256(content.encode() if isinstance(content, str) else content).hexdigest()
+
+
+@lru_cache(maxsize=1)
+def sources() -> str:
+    """SHA-256 over all Python files of the package: results of other code are other results."""
+    root = Path(poolwise.__file__).parent
+    total = hashlib.sha256()
+    for file in sorted(root.rglob("*.py"), key=lambda file: file.relative_to(root).as_posix()):
+        total.update(f"{file.relative_to(root).as_posix()}\0{digest(file.read_bytes())}\n".encode())
+    return total.hexdigest()

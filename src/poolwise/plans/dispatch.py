@@ -1,0 +1,147 @@
+"""Plans of kind "dispatch": which queue order and placement to run for a workload on given processing units.
+
+Source: VineSim, section 4.6 (deployment and workload fixed, policies searched), section 9 (batch jobs with deadlines beside
+latency-critical ones).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import ClassVar, Self
+
+from poolwise import catalog, registry
+from poolwise.errors import InputError
+from poolwise.files.choice import Choice
+from poolwise.files.document import Document
+from poolwise.files.fields import Section, validate
+from poolwise.identity import digest
+from poolwise.metrics.latency import parents
+from poolwise.model import Machine
+from poolwise.plans.dispatch_answer import answer_of
+from poolwise.plans.dispatch_file import DispatchSection
+from poolwise.plans.dispatch_trials import Bench, Trial
+from poolwise.plans.kept import Results
+from poolwise.plans.plan import Answer, PlanFile, Tell
+from poolwise.policies.placement.units.policy import UnitPolicy
+from poolwise.studies.store import Store
+from poolwise.traces import vinesim
+from poolwise.traces.vinesim.affinity import columns
+
+FOLDERS = {
+    "deployment": "deployments",
+    "affinity": "affinities",
+    "power": "affinities",
+    "types": "affinities",
+    "trace": "traces",
+}
+"""Key of a plan that names a file -> folder of the shipped ones."""
+
+
+class DispatchFile(PlanFile):
+    """Which order and placement to run on given units."""
+
+    plan: DispatchSection
+
+
+@registry.register("plans", "dispatch")
+@dataclass(frozen=True, eq=False)
+class DispatchPlan:
+    """Which queue order and placement to run on given units: the least latency of those that keep their deadlines."""
+
+    file: ClassVar[type[Section]] = DispatchFile
+
+    bench: Bench
+
+    @classmethod
+    def read(cls, document: Document) -> Self:
+        """Read a plan file; raises InputError naming file, line, field and remedy."""
+        for name in document.tables:
+            if name not in ("version", "title", "plan"):
+                raise document.error((name,), f"a plan of dispatch has no [{name}]", "write everything under [plan]")
+        section = validate(DispatchSection, document, ("plan",))
+        section = section.model_copy(update={"options": _options(section, document)})
+        files = _files(section, document)
+        types = vinesim.Types.read(files["types"]) if "types" in files else vinesim.Types()
+        _check_names(section, types, document)
+        sha256 = {f"{key} {file.name}": digest(file.read_bytes()) for key, file in files.items()}
+        read: dict[str, Path] = {key: files[key] for key in ("trace", "types") if key in files}
+        return cls(Bench(section, _machine(section, files, types), types, read, sha256))
+
+    def count_jobs(self) -> int:
+        """Jobs of the trace or the streams."""
+        return parents(self.bench.workload(0))[1]
+
+    def answer(self, out: Path, jobs: int | None, tell: Tell) -> Answer:
+        """Simulate every order with every placement, and choose."""
+        section, store = self.bench.section, Store(out)
+        pairs = [(order, placement) for order in range(len(section.order)) for placement in range(len(section.placement))]
+        trials = [Trial(*pair, seed) for pair in pairs for seed in range(section.seeds)]
+        tell(f"{len(pairs):,} candidates, {len(trials):,} runs")
+        with store.writing():
+            found = Results(self.bench, out, jobs, worth=2).of(trials)
+        each = [found[k : k + section.seeds] for k in range(0, len(found), section.seeds)]
+        return answer_of(self.bench, dict(zip(pairs, each, strict=True)))
+
+
+def _files(section: DispatchSection, document: Document) -> dict[str, Path]:
+    """Files that a plan names, relative to it or shipped."""
+    found = {}
+    for key, kind in FOLDERS.items():
+        reference = getattr(section, key)
+        if reference is None:
+            continue
+        with document.placing("plan", key):
+            shipped = reference.startswith(catalog.PREFIX)
+            found[key] = catalog.resolve(kind, reference) if shipped else document.beside(("plan", key), reference)
+        if not found[key].is_file():
+            raise document.error(("plan", key), f"no such file: {reference}", "give a path relative to the plan")
+    return found
+
+
+def _machine(section: DispatchSection, files: Mapping[str, Path], types: vinesim.Types) -> Machine:
+    affinity = vinesim.read_affinity(files["affinity"], section.affinity_kind, types)
+    power = vinesim.read_power(files["power"], types, columns(files["affinity"])) if "power" in files else None
+    if "deployment" in files:
+        deployment = vinesim.read_deployment(files["deployment"], types)
+        return vinesim.machine_of(deployment, affinity, power=power, types=types, name=files["deployment"].stem)
+    kinds = [types.units.index(name) for name, count in (section.units or {}).items() for _ in range(count)]
+    deployment = vinesim.Deployment.of([(kind, 0, shelf) for shelf, kind in enumerate(kinds)])
+    return vinesim.machine_of(deployment, affinity, power=power, types=types, name="units")
+
+
+def _options(section: DispatchSection, document: Document) -> dict[str, object]:
+    """Options of the format, files among them found beside the plan; raises InputError for a wrong name."""
+    with document.placing("plan", "format"):
+        registry.find("formats", section.format)
+    choice = Choice(name=section.format, **section.options).beside(document.file.parent)
+    with document.placing("plan", "options"):
+        choice.make("formats")
+    return choice.settings
+
+
+def _check_names(section: DispatchSection, types: vinesim.Types, document: Document) -> None:
+    for name in section.units or {}:
+        if name not in types.units:
+            raise document.unknown(("plan", "units"), "unit type", name, list(types.units))
+    for k, stream in enumerate(section.stream):
+        if stream.type not in types.tasks:
+            raise document.unknown(("plan", "stream", k, "type"), "task type", stream.type, list(types.tasks))
+        try:
+            vinesim.InterArrival.parse(stream.inter_arrival)
+        except InputError as error:
+            raise document.error(("plan", "stream", k, "inter_arrival"), error.message, error.remedy) from error
+    for choice in section.placement:
+        with document.placing("plan", "placement"):
+            policy = choice.make("placements")
+            if not isinstance(policy, UnitPolicy):
+                remedy = "choose flat, high, pref, closer_to_data, earliest_finish or delay"
+                raise InputError(f"'{choice.name}' places no single tasks", field="placement", remedy=remedy)
+            policy.check()
+    for choice in section.order:
+        with document.placing("plan", "order"):
+            if choice.make("orders").kind != "static":
+                raise InputError(
+                    f"'{choice.name}' changes with time", field="order", remedy="choose a static order, such as edf"
+                )

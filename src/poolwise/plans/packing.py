@@ -1,0 +1,106 @@
+"""Plans of kind "packing": how many jobs fit at once, and how much of the devices is stranded, under one placement or another.
+
+Source: Weng et al. 2023, "Beware of Fragmentation", section 6: jobs are drawn from a trace until they ask for more than there
+is, none ends, and what is placed is counted.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import ClassVar, Literal, Self
+
+from pydantic import Field
+
+from poolwise import registry
+from poolwise.files.document import Document
+from poolwise.files.fields import Name, Section, validate
+from poolwise.files.study import StudyFile
+from poolwise.identity import Json, canonical, digest
+from poolwise.model import Kind
+from poolwise.plans.kept import Results
+from poolwise.plans.packing_answer import answer_of
+from poolwise.plans.packing_trial import pack
+from poolwise.plans.plan import Answer, Tell
+from poolwise.studies.cells import Cell, workload_of
+from poolwise.studies.store import Store
+from poolwise.studies.study import resolve
+
+
+class PackingSection(Section):
+    """What fits at once, for each combination of [vary]."""
+
+    kind: Literal["packing"]
+    resource: Name = Field(default="gpu_milli", description="resource of devices of which jobs ask for parts")
+    device: Name = Field(default="GPU", description="what a device is called in the answer")
+    load: float = Field(
+        default=1.3, gt=0, le=10, description="jobs are drawn until they ask for so many times what the devices have"
+    )
+
+
+class PackingFile(StudyFile):
+    """A study whose jobs never end."""
+
+    plan: PackingSection
+
+
+@registry.register("plans", "packing")
+@dataclass(frozen=True, eq=False)
+class Packing:
+    """How many jobs fit at once, and how much of the devices is stranded, for each combination of what is varied.
+
+    Attributes
+    ----------
+    section : [plan]
+    cells : machine, workload and scheduler of each combination and seed
+    sha256 : of the trace
+    """
+
+    file: ClassVar[type[Section]] = PackingFile
+
+    section: PackingSection
+    cells: tuple[Cell, ...]
+
+    @classmethod
+    def read(cls, document: Document) -> Self:
+        """Read a plan file; raises InputError naming file, line, field and remedy."""
+        section = validate(PackingSection, document, ("plan",))
+        study = document.copy()
+        del study.tables["plan"]
+        study.tables.setdefault("measure", {}).setdefault("warm_up", 0)
+        cells = resolve(study).cells
+        for cell in cells:
+            machine = cell.machine
+            devices = machine.of_kind(Kind.DEVICE)
+            shared = [n for k, n in enumerate(machine.resources) if machine.capacity[devices, k].any()]
+            if section.resource not in shared:
+                raise document.unknown(("plan", "resource"), "resource of devices", section.resource, shared)
+        return cls(section, cells)
+
+    def count_jobs(self) -> int:
+        """Jobs of the trace that packings draw from."""
+        return len(workload_of(self.cells[0]))
+
+    def answer(self, out: Path, jobs: int | None, tell: Tell) -> Answer:
+        """Pack each combination with each seed."""
+        store = Store(out)
+        with store.writing():
+            tell(f"{len(self.cells)} packings")
+            results = Results(_Bench(self.section.resource, self.section.load), out, jobs, worth=2)
+            return answer_of(self.cells, results.of(self.cells), self.section.device)
+
+
+@dataclass(frozen=True)
+class _Bench:
+    """Packs cells; see `kept.Bench`."""
+
+    resource: str
+    load: float
+
+    def key(self, trial: Cell) -> str:
+        """SHA-256 of everything that a packing depends on."""
+        return digest(canonical({"cell": trial.key, "resource": self.resource, "load": self.load}))
+
+    def run(self, trial: Cell) -> Json:
+        """Pack one cell."""
+        return pack(trial, self.resource, self.load)

@@ -1,0 +1,172 @@
+"""The answer of a packing: what fits under each combination, what is stranded by device type, figures."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from statistics import fmean
+from typing import Any
+
+import polars as pl
+
+from poolwise.identity import Json
+from poolwise.plans.plan import Answer
+from poolwise.studies.cells import Cell
+from poolwise.studies.figure import Axis, Bars, Curves, Figure
+
+
+def answer_of(cells: Sequence[Cell], results: Sequence[Json], device: str) -> Answer:
+    """Compare the combinations, the first of them with all others; each is the mean over its seeds."""
+    runs: dict[str, list[Json]] = {}
+    parameters: dict[str, Mapping[str, Any]] = {}
+    for cell, result in zip(cells, results, strict=True):
+        name = label(cell.parameters)
+        runs.setdefault(name, []).append(result)
+        parameters[name] = cell.parameters
+    rows = [_row(parameters[name], found, runs[next(iter(runs))], device) for name, found in runs.items()]
+    order = sorted(range(len(rows)), key=lambda k: -rows[k]["fit"])
+    best = max(rows[k]["fit"] for k in order)
+    for k in order:
+        rows[k]["verdict"] = "fits most" if rows[k]["fit"] == best else ""
+    names = list(runs)
+    first, chosen = names[0], names[order[0]]
+    content = {"cases": [{"case": name, **_content(runs[name])} for name in names]}
+    one = results[0]
+    return Answer(
+        "decided",
+        _headline(rows[order[0]], rows[0], chosen, first, device),
+        _because(runs, chosen, first, device),
+        {f"Stranded {device}s by type": _by_type(runs, device)},
+        [
+            "Jobs are drawn from the trace with replacement, all are there at once and none ends; each is tried once, in turn.",
+            f"Stranded is what is idle of the {device}s while a job waits that accepts their type.",
+            f"Numbers are means over {len(runs[first])} seeds. How fast a {device} is over the network is not asked here.",
+            *(f"{count:,} rows of the trace were left out: {reason}." for reason, count in one["excluded"].items()),
+        ],
+        _figures(runs, device),
+        pl.DataFrame([rows[k] for k in order]),
+        0,
+        content,
+        {Path(cell.trace.path).name: cell.trace.sha256 for cell in cells},
+        sorted({cell.seed for cell in cells}),
+    )
+
+
+def label(parameters: Mapping[str, Any]) -> str:
+    """What a combination is called: the last words of the varied paths, and their values."""
+    words = [f"{path.rpartition('.')[2]} = {_written(value)}" for path, value in parameters.items()]
+    return ", ".join(words) or "as written"
+
+
+def _written(value: Any) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _sum(run: Json, what: str) -> float:
+    return float(sum(kind[what] for kind in run["types"].values()))
+
+
+def _row(parameters: Mapping[str, Any], runs: list[Json], first: list[Json], device: str) -> dict[str, Any]:
+    name = device.lower()
+    installed = _sum(runs[0], "installed")
+    stranded = fmean(_sum(run, "stranded") for run in runs)
+    more = [run["fit"] - other["fit"] for run, other in zip(runs, first, strict=True)]
+    return {
+        **{path: _written(value) for path, value in parameters.items()},
+        "jobs": fmean(run["jobs"] for run in runs),
+        "fit": fmean(run["fit"] for run in runs),
+        "more_than_first": fmean(more),
+        "more_least": float(min(more)),
+        "more_most": float(max(more)),
+        f"{name}_jobs_fit": fmean(run["device_fit"] for run in runs),
+        f"{name}s_installed": installed,
+        f"{name}s_granted": fmean(run["granted"] for run in runs),
+        f"{name}s_stranded": stranded,
+        "stranded_pct": 100 * stranded / installed,
+        f"{name}s_idle_whole": fmean(_sum(run, "whole") for run in runs),
+        f"jobs_with_{name}s_of_other_nodes": fmean(run["away"] for run in runs),
+    }
+
+
+def _content(runs: list[Json]) -> Json:
+    """Means over seeds as plain data."""
+    types = {
+        name: {what: fmean(run["types"][name][what] for run in runs) for what in kind}
+        for name, kind in runs[0]["types"].items()
+    }
+    nodes = {name: fmean(run["nodes"][name] for run in runs) for name in runs[0]["nodes"]}
+    counts = ("jobs", "fit", "device_jobs", "device_fit", "away", "asked", "granted")
+    return {**{name: fmean(run[name] for run in runs) for name in counts}, "nodes_in_use": nodes, "types": types}
+
+
+def _headline(row: Mapping[str, Any], base: Mapping[str, Any], chosen: str, first: str, device: str) -> str:
+    name = f"{device.lower()}s_stranded"
+    said = f"{row['fit']:,.0f} of {row['jobs']:,.0f} jobs fit with {chosen}"
+    if chosen == first:
+        return f"{said}; {row[name]:,.0f} {device}s are stranded. Nothing else fits more."
+    return (
+        f"{said}: {row['more_than_first']:,.0f} more ({100 * row['more_than_first'] / base['fit']:.1f} %) than with {first}; "
+        f"{row[name]:,.0f} instead of {base[name]:,.0f} {device}s are stranded."
+    )
+
+
+def _because(runs: Mapping[str, list[Json]], chosen: str, first: str, device: str) -> list[str]:
+    said = []
+    for name in dict.fromkeys((first, chosen)):
+        whole, idle = (fmean(_sum(run, what) for run in runs[name]) for what in ("whole", "idle"))
+        nodes = {key: fmean(run["nodes"][key] for run in runs[name]) for key in runs[name][0]["nodes"]}
+        use = ", ".join(f"{100 * share:.0f} % of {key}" for key, share in nodes.items())
+        said.append(
+            f"With {name}, {idle:,.0f} {device}s are idle: {whole:,.0f} whole ones, the rest parts of shared ones. "
+            f"In use are {use}."
+        )
+    away = fmean(run["away"] for run in runs[chosen])
+    if away:
+        said.append(f"With {chosen}, {away:,.0f} jobs have {device}s of another node.")
+    return said
+
+
+def _by_type(runs: Mapping[str, list[Json]], device: str) -> list[str]:
+    lines = []
+    for kind, found in next(iter(runs.values()))[0]["types"].items():
+        stranded = {name: fmean(run["types"][kind]["stranded"] for run in each) for name, each in runs.items()}
+        words = "; ".join(f"{name}: {value:,.1f}" for name, value in stranded.items())
+        lines.append(f"{kind}, {found['installed']:,.0f} {device}s. Stranded with {words}.")
+    return lines
+
+
+def _figures(runs: Mapping[str, list[Json]], device: str) -> list[Figure]:
+    kinds = list(next(iter(runs.values()))[0]["types"])
+    installed = {kind: next(iter(runs.values()))[0]["types"][kind]["installed"] for kind in kinds}
+    bars = {
+        name: [100 * fmean(run["types"][kind]["stranded"] for run in each) / installed[kind] for kind in kinds]
+        for name, each in runs.items()
+    }
+    asked = [100 * fmean(run["curve"][k][0] for run in next(iter(runs.values()))) for k in range(len(_points(runs)))]
+    granted = {
+        name: [100 * fmean(run["curve"][k][1] for run in each) for k in range(len(asked))] for name, each in runs.items()
+    }
+    return [
+        Curves(
+            "granted",
+            f"{device}s granted as more is asked for",
+            f"Jobs in the order in which they are tried; both axes in percent of the {device}s that are installed.",
+            x=asked,
+            series=granted,
+            x_axis=Axis(f"asked for (% of the {device}s)"),
+            y_axis=Axis(f"granted (% of the {device}s)"),
+        ),
+        Bars(
+            "stranded",
+            f"{device}s stranded, by type",
+            f"Idle while a job waits that accepts the type, in percent of the {device}s of the type.",
+            groups=[f"{kind} ({installed[kind]:,.0f})" for kind in kinds],
+            series=bars,
+            y_axis=Axis(f"stranded (% of the {device}s)"),
+        ),
+    ]
+
+
+def _points(runs: Mapping[str, list[Json]]) -> list[list[float]]:
+    points: list[list[float]] = next(iter(runs.values()))[0]["curve"]
+    return points

@@ -1,0 +1,204 @@
+"""Plans: what to buy so that a stated target is kept. One frame for all kinds; a kind is found by its name."""
+
+from __future__ import annotations
+
+import io
+import platform
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Annotated, Any, ClassVar, Literal, Protocol, Self
+
+import numpy as np
+import polars as pl
+from pydantic import Field
+
+from poolwise import __version__, catalog, registry
+from poolwise.atomic import write_whole
+from poolwise.errors import InputError
+from poolwise.files.document import SET, Document, Origin
+from poolwise.files.fields import Section, check_version
+from poolwise.identity import Json, canonical, digest, sources
+from poolwise.studies.figure import Figure
+from poolwise.studies.store import text
+
+Status = Literal["decided", "undecided", "infeasible"]
+Tell = Callable[[str], None]
+"""Takes a line about how far a plan is."""
+
+
+class PlanFile(Section):
+    """A plan that stands for itself; others are a study or a run with a [plan]."""
+
+    version: Annotated[Literal[1], Field(description="version of this format")]
+    title: str = ""
+
+
+@dataclass(frozen=True, eq=False)
+class Answer:
+    """What a plan came to, for people and programs.
+
+    Attributes
+    ----------
+    status : decided; undecided within the budget; infeasible: nothing that may be chosen keeps the target
+    headline : the answer in one line
+    because : sentences that support it
+    sections : heading -> further sentences
+    notes : what a reader must know beside the numbers
+    figures : to be drawn
+    candidates : one row for each candidate that was looked at, such as the cheapest first; a column `verdict` among them
+    chosen : row of `candidates` that is the answer, None without one
+    content : the answer as plain data
+    inputs : what was read -> SHA-256
+    seeds : seeds of the runs
+    """
+
+    status: Status
+    headline: str
+    because: Sequence[str]
+    sections: Mapping[str, Sequence[str]]
+    notes: Sequence[str]
+    figures: Sequence[Figure]
+    candidates: pl.DataFrame
+    chosen: int | None
+    content: Json = field(repr=False)
+    inputs: Mapping[str, str] = field(repr=False)
+    seeds: Sequence[int] = field(repr=False)
+
+
+class Question(Protocol):
+    """A kind of plan, read from its file. Register the class with `@register("plans", KIND)`.
+
+    Attributes
+    ----------
+    file : what its files may say, for `poolwise schema`
+    """
+
+    file: ClassVar[type[Section]]
+
+    @classmethod
+    def read(cls, document: Document) -> Self:
+        """Read what stands in a plan file; raises InputError naming file, line, field and remedy."""
+        ...
+
+    def count_jobs(self) -> int:
+        """Jobs of its first run; raises InputError, also for a trace that cannot be read."""
+        ...
+
+    def answer(self, out: Path, jobs: int | None, tell: Tell) -> Answer:
+        """Find the answer.
+
+        Parameters
+        ----------
+        out
+            Folder for cells, kept so that a plan that was stopped goes on where it was.
+        jobs
+            Processes; all cores if not given. The answer does not depend on it.
+        tell
+            Is told how far the plan is.
+        """
+        ...
+
+
+@dataclass(frozen=True, eq=False)
+class Plan:
+    """A plan file, resolved.
+
+    Attributes
+    ----------
+    name, title : the file's name without ending, and its title
+    kind : name of the kind
+    question : what is asked
+    sha256 : of the content, with what --set replaced
+    """
+
+    name: str
+    title: str
+    kind: str
+    question: Question
+    sha256: str
+
+
+@dataclass(frozen=True, eq=False)
+class PlanResult:
+    """A plan and its answer."""
+
+    plan: Plan
+    folder: Path
+    answer: Answer
+
+    def provenance(self) -> Json:
+        """Where the answer comes from: version, hashes of all inputs, seeds."""
+        return {
+            "poolwise": __version__,
+            "plan": self.plan.name,
+            "plan_sha256": self.plan.sha256,
+            "sources_sha256": sources(),
+            "inputs_sha256": dict(self.answer.inputs),
+            "seeds": list(self.answer.seeds),
+            "python": platform.python_version(),
+            "numpy": np.__version__,
+            "polars": pl.__version__,
+        }
+
+    def to_dict(self) -> Json:
+        """Plain data: the answer, as `poolwise plan --json` prints it."""
+        return {
+            "plan": self.plan.name,
+            "title": self.plan.title,
+            "kind": self.plan.kind,
+            "status": self.answer.status,
+            "headline": self.answer.headline,
+            **self.answer.content,
+            "notes": list(self.answer.notes),
+        }
+
+    def write(self) -> None:
+        """Write plan.json, candidates.csv, candidates.parquet and provenance.json, each whole or not at all."""
+        frame, buffer = self.answer.candidates, io.BytesIO()
+        frame.write_parquet(buffer, compression="zstd")
+        write_whole(self.folder / "candidates.parquet", buffer.getvalue())
+        write_whole(self.folder / "candidates.csv", frame.write_csv().encode())
+        write_whole(self.folder / "plan.json", text(self.to_dict()))
+        write_whole(self.folder / "provenance.json", text(self.provenance()))
+
+
+def load(path: str | Path, set: Mapping[str, Any] | None = None) -> Plan:
+    """Read a plan file, or a shipped plan by its name; `set` replaces values by dotted path, as --set does.
+
+    Raises InputError naming file, line, field and remedy.
+    """
+    document = Document.read(find(path))
+    check_version(document)
+    for key, value in (set or {}).items():
+        document.set(key, value, Origin(SET))
+    tables = canonical(document.tables)
+    section = document.tables.get("plan")
+    if not isinstance(section, dict):
+        raise InputError("this file has no [plan]", file=document.file, field="plan", remedy='write [plan] with a kind = "..."')
+    kind = section.get("kind")
+    if not isinstance(kind, str) or kind not in registry.names("plans"):
+        raise document.unknown(("plan", "kind"), "kind of plan", str(kind), registry.names("plans"))
+    question: Question = registry.find("plans", kind).read(document)
+    title = str(document.tables.get("title") or document.file.stem)
+    return Plan(document.file.stem, title, kind, question, digest(tables))
+
+
+def find(path: str | Path) -> Path:
+    """Path of a plan file, or of a shipped plan by its name."""
+    file = Path(path)
+    if file.is_file() or file.suffix or len(file.parts) > 1:
+        return file
+    return catalog.find("plans", str(path))
+
+
+def run(plan: Plan, out: str | Path, jobs: int | None = None, tell: Tell = lambda line: None) -> PlanResult:
+    """Answer a plan and write the answer; what the folder holds from before is not run again.
+
+    Raises InputError, also where another process writes to the same folder.
+    """
+    if jobs is not None and jobs < 1 and jobs != -1:
+        raise InputError(f"{jobs} processes cannot run anything", field="--jobs", remedy="give 1 or more, or -1 for all cores")
+    result = PlanResult(plan, Path(out), plan.question.answer(Path(out), jobs, tell))
+    result.write()
+    return result

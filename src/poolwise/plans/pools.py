@@ -1,0 +1,122 @@
+"""Plans of kind "pools": the cheapest sizes of parts of a machine that keep stated targets, by search over simulations."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar, Literal, Self
+
+from pydantic import Field
+
+from poolwise import registry
+from poolwise.errors import InputError
+from poolwise.files import study as study_file
+from poolwise.files.document import Document
+from poolwise.files.fields import Count, Section, validate
+from poolwise.plans.plan import Answer, Tell
+from poolwise.plans.pools_answer import answer_of
+from poolwise.plans.search import search
+from poolwise.plans.sizes import Size, SizeSection, costs, read_sizes
+from poolwise.plans.targets import Target, TargetSection, read_targets
+from poolwise.plans.trials import CertaintySection, Trials
+from poolwise.studies.cells import workload_of
+from poolwise.studies.store import Store
+from poolwise.studies.study import resolve
+from poolwise.units import SECOND
+
+
+class PoolsSection(Section):
+    """The cheapest sizes that keep the targets."""
+
+    kind: Literal["pools"]
+    size: list[SizeSection] = Field(default=[], description="what may be chosen")
+    target: list[TargetSection] = Field(default=[], description="what must be kept; all of them")
+    reference: dict[str, Any] = Field(default={}, description="dotted path -> value: what relative targets refer to")
+    certainty: CertaintySection = CertaintySection()
+    sensitivity: float = Field(default=0.1, ge=0, lt=1, description="share by which targets are moved; 0 for not at all")
+    checks: Count = Field(default=2, description="candidates to run that were ruled out by assumption only")
+
+
+class PoolsFile(study_file.RunFile):
+    """A run on a machine whose sizes may be chosen."""
+
+    plan: PoolsSection
+
+
+@registry.register("plans", "pools")
+@dataclass(frozen=True, eq=False)
+class Pools:
+    """The cheapest sizes of pools, nodes or devices that keep stated targets.
+
+    Attributes
+    ----------
+    document : the plan without [plan]: a study of one run, its machine in place
+    section : [plan]
+    sizes, targets : resolved
+    """
+
+    file: ClassVar[type[Section]] = PoolsFile
+
+    document: Document
+    section: PoolsSection
+    sizes: tuple[Size, ...]
+    targets: tuple[Target, ...]
+
+    @classmethod
+    def read(cls, document: Document) -> Self:
+        """Read a plan file; raises InputError naming file, line, field and remedy."""
+        section = validate(PoolsSection, document, ("plan",))
+        for name in ("vary", "seeds"):
+            if name in document.tables:
+                remedy = "write what may be chosen as [[plan.size]]" if name == "vary" else "write [plan.certainty]"
+                raise document.error((name,), f"a plan has no [{name}]", remedy)
+        study = document.copy()
+        del study.tables["plan"]
+        if study_file.check(study).measure.population != "common":
+            message = "a plan measures the jobs that its largest candidate finishes"
+            raise document.error(("measure", "population"), message, 'leave it out, or write "common"')
+        resolve(study)
+        _merge(document, study)
+        sizes = read_sizes(section.size, document)
+        targets = read_targets(section.target, bool(section.reference), document)
+        question = cls(study, section, sizes, targets)
+        question._check()
+        return question
+
+    def count_jobs(self) -> int:
+        """Jobs on the smallest candidate."""
+        trials = self._trials(Store(Path()), None, lambda line: None)
+        return len(workload_of(trials.cells((0,) * len(self.sizes))[0]))
+
+    def answer(self, out: Path, jobs: int | None, tell: Tell) -> Answer:
+        """Search; see `poolwise.plans.search`."""
+        store = Store(out)
+        with store.writing():
+            trials = self._trials(store, jobs, tell)
+            cost = costs(self.sizes, self.document)
+            found = search(trials, cost, self.section.sensitivity, self.section.checks)
+            return answer_of(trials, cost, found)
+
+    def _trials(self, store: Store, jobs: int | None, tell: Tell) -> Trials:
+        tau = study_file.check(self.document).measure.tau / SECOND
+        reference: Mapping[str, Any] = self.section.reference
+        return Trials(self.document, self.sizes, self.targets, self.section.certainty, reference, store, jobs, tell, tau)
+
+    def _check(self) -> None:
+        """See that the smallest, the largest and the reference machine can be built, before anything is run."""
+        trials = self._trials(Store(Path()), None, lambda line: None)
+        trials.cells((0,) * len(self.sizes))
+        trials.cells(trials.largest)
+        if self.section.reference:
+            try:
+                trials.cells(None)
+            except InputError as error:
+                where = ("plan", "reference", str(error.field))
+                raise self.document.error(where, error.message, error.remedy) from error
+
+
+def _merge(document: Document, study: Document) -> None:
+    """Let paths into the machine that resolving put in its place be found from the plan's own document."""
+    document.tables["machine"] = study.tables["machine"]
+    document.parts |= study.parts

@@ -1,0 +1,339 @@
+"""From a search over pool sizes to its answer: sentences, rows, figures, plain data. All of it computed from the runs."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+
+from poolwise.arrays import FloatArray
+from poolwise.identity import Json
+from poolwise.optimize.monotone import Element, below
+from poolwise.plans.plan import Answer, Status
+from poolwise.plans.search import Search, neighbours
+from poolwise.plans.targets import KNOWN, Target
+from poolwise.plans.trials import Trials, Verdict
+from poolwise.studies.figure import Axis, Curves, Figure, Scatter
+
+ASSUMED = "more of a size never makes a target harder to keep"
+
+
+def answer_of(trials: Trials, cost: FloatArray, found: Search) -> Answer:
+    """Put the answer together."""
+    status: Status = "decided" if found.best is not None and found.open is None else "undecided"
+    if found.best is None and found.open is None:
+        status = "infeasible"
+    frame, order = _frame(trials, cost, found)
+    chosen = None if found.best is None else order.index(found.best)
+    cells = list(trials.simulated.values())
+    return Answer(
+        status=status,
+        headline=_headline(trials, cost, found, status),
+        because=list(_because(trials, cost, found)),
+        sections={
+            "How sensitive it is": list(_sensitivity(trials, cost, found)),
+            "How sure that is": list(_sure(trials, found)),
+        },
+        notes=list(_notes(trials, found)),
+        figures=_figures(trials, cost, found),
+        candidates=frame,
+        chosen=chosen,
+        content=_content(trials, cost, found),
+        inputs=dict(sorted({Path(cell.trace.path).name: cell.trace.sha256 for cell in cells}.items())),
+        seeds=sorted({cell.seed for cell in cells}),
+    )
+
+
+# Sentences
+
+
+def _headline(trials: Trials, cost: FloatArray, found: Search, status: Status) -> str:
+    if status == "infeasible":
+        return f"Nothing that may be chosen keeps {_targets(trials)}; not even {trials.label(trials.largest)}."
+    if found.best is None:
+        return f"Undecided: no candidate is shown to keep {_targets(trials)}, and not all are shown to break it."
+    words = f"{trials.label(found.best)} for {dollars(cost[found.best])}"
+    return f"Undecided below {words}: it is enough, cheaper may be." if found.open is not None else f"Take {words}."
+
+
+def _because(trials: Trials, cost: FloatArray, found: Search) -> Iterator[str]:
+    if found.best is not None:
+        yield f"It is the cheapest that keeps {_targets(trials)}: {_measured(trials, found.verdicts[found.best])}."
+    else:
+        verdict = found.verdicts[trials.largest]
+        yield f"The largest candidate: {_measured(trials, verdict)}."
+    if found.open is not None:
+        said = _measured(trials, found.verdicts[found.open])
+        yield f"For {dollars(cost[found.open])}, {trials.label(found.open)} could not be told from the target: {said}."
+    if found.rival is not None and found.best is not None:
+        more = cost[found.rival] - cost[found.best]
+        said = _measured(trials, found.verdicts[found.rival])
+        yield f"The runner-up, {trials.label(found.rival)}, costs {dollars(more)} more ({dollars(cost[found.rival])}): {said}."
+    elif found.best is not None:
+        yield "There is no runner-up: no other way of keeping the targets among the candidates."
+    least, most = trials.certainty.seeds
+    runs = f"{cost.size * least:,}" if least == most else f"{cost.size * least:,} to {cost.size * most:,}"
+    yield (
+        f"{len(trials.simulated):,} simulations of {trials.candidates:,} candidates; the full grid has {cost.size:,} "
+        f"candidates and takes {runs} simulations."
+    )
+
+
+def _sensitivity(trials: Trials, cost: FloatArray, found: Search) -> Iterator[str]:
+    base = None if found.best is None else cost[found.best]
+    for moved in found.sensitivity:
+        words = f"Targets {abs(moved.share):.0%} {'tighter' if moved.share > 0 else 'looser'}"
+        words += f" ({' and '.join(map(str, moved.targets))})"
+        if moved.element is None:
+            yield f"{words}: no candidate is shown to keep them."
+            continue
+        change = "" if base is None else f" ({_signed(cost[moved.element] - base)})"
+        yield f"{words}: {trials.label(moved.element)} for {dollars(cost[moved.element])}{change}."
+    if found.best is None:
+        return
+    for axis, element in neighbours(found.best, cost.shape):
+        verdict, size = found.verdicts[element], trials.sizes[axis]
+        change = _signed(cost[element] - cost[found.best])
+        yield f"{size.name} at {size.written[element[axis]]} ({change}): {_measured(trials, verdict)}; {verdict.state}."
+
+
+def _sure(trials: Trials, found: Search) -> Iterator[str]:
+    certainty = trials.certainty
+    least, most = certainty.seeds
+    if certainty.over == "seeds":
+        yield (
+            f"A verdict stands when the {certainty.level:.0%} interval of the mean margin over the seeds clears the target; "
+            f"from {least} to {most} seeds are spent, each look at level {certainty.look_level:.4g} so that looking again "
+            "does not add to the risk. All candidates run on the same seeds. It is a statement on each candidate, not on all, "
+            "and takes the means over seeds to be normal: rare bad seeds that no run drew are not in it."
+        )
+    elif certainty.over == "jobs":
+        yield (
+            f"One seed; {certainty.level:.0%} intervals by a block bootstrap over the jobs in the order of submission, paired "
+            "where a target is relative. Metrics of the whole run have no such interval: there the value decides."
+        )
+    else:
+        seeds = f"{least} seed{'s' if least > 1 else ''}"
+        yield f"Means over {seeds} decide, without intervals: the answer is about these runs only."
+    by_assumption = [e for e, v in found.verdicts.items() if v.state == "undecided" and e != found.open and _above(found, e)]
+    if by_assumption:
+        yield (
+            f"Candidates with more than the answer that were undecided by themselves when their seeds were spent: "
+            f"{len(by_assumption):,}. That they keep the targets is concluded from the answer doing so with less."
+        )
+    if not found.worse:
+        yield f"It is assumed that {ASSUMED}; none of {found.pairs:,} pairs of candidates contradicts that."
+        return
+    x, y, target = found.worse[0]
+    yield (
+        f"It is assumed that {ASSUMED}. {len(found.worse):,} of {found.pairs:,} comparisons contradict that, such as "
+        f"{target.metric} with {trials.label(y)}, worse than with {trials.label(x)}: a cheaper candidate that was not run "
+        "may keep the targets."
+    )
+
+
+def _above(found: Search, element: Element) -> bool:
+    return found.best is not None and below(found.best, element)
+
+
+def _notes(trials: Trials, found: Search) -> Iterator[str]:
+    turned_away = {element: v.unfinished for element, v in found.verdicts.items() if v.unfinished}
+    if turned_away:
+        yield (
+            f"Candidates that break the targets since they can never run some jobs that the largest candidate runs: "
+            f"{len(turned_away):,} (up to {max(turned_away.values()):,} jobs)."
+        )
+    largest = [trials.store.facts(cell) or {} for cell in trials.cells(trials.largest)[: trials.certainty.seeds[0]]]
+    rejected = max(sum(facts.get("rejected", {}).values()) for facts in largest)
+    if rejected:
+        yield f"{rejected:,} jobs can never run even on the largest candidate; they are left out of every measure."
+    for what, verb in (("excluded", "left out of the trace"), ("repaired", "changed while reading")):
+        for reason, count in sorted(largest[0].get(what, {}).items()):
+            yield f"{count:,} rows were {verb}: {reason}."
+    spread = max((i.high - i.low for v in found.verdicts.values() for i in v.margins), default=0.0)
+    if trials.certainty.over == "seeds" and spread == 0:
+        yield "The seeds draw nothing in these runs: all of them gave the same values, which are as sure as the trace is."
+    yield from sorted({warning for facts in largest for warning in facts.get("warnings", ())})
+
+
+def _targets(trials: Trials) -> str:
+    return " and ".join(map(str, trials.targets))
+
+
+def _measured(trials: Trials, verdict: Verdict) -> str:
+    if verdict.unfinished:
+        return f"{verdict.unfinished:,} jobs can never run"
+    return ", ".join(
+        f"{target.metric} {value:.4g}, {_margin(target, verdict, k)}"
+        for k, (target, value) in enumerate(zip(trials.targets, verdict.values, strict=True))
+    )
+
+
+def _margin(target: Target, verdict: Verdict, k: int) -> str:
+    found = verdict.margins[k]
+    words = f"margin {found.mean:.3g}"
+    return words if found.low == found.high else f"{words} [{found.low:.3g}, {found.high:.3g}]"
+
+
+def dollars(amount: float) -> str:
+    """Money with whole dollars from a hundred on."""
+    return f"{amount:,.0f} $" if abs(amount) >= 100 else f"{amount:.4g} $"
+
+
+def _signed(amount: float) -> str:
+    return f"{'+' if amount >= 0 else '-'}{dollars(abs(amount))}"
+
+
+# Rows and plain data
+
+
+def _frame(trials: Trials, cost: FloatArray, found: Search) -> tuple[pl.DataFrame, list[Element]]:
+    """One row a judged candidate, by cost."""
+    order = sorted(found.verdicts, key=lambda element: (float(cost[element]), element))
+    columns: dict[str, list[object]] = {
+        size.name: [size.written[element[axis]] for element in order] for axis, size in enumerate(trials.sizes)
+    }
+    columns["cost_dollars"] = [float(cost[element]) for element in order]
+    columns["verdict"] = [found.verdicts[element].state for element in order]
+    columns["seeds"] = [found.verdicts[element].seeds for element in order]
+    columns["unfinished_jobs"] = [found.verdicts[element].unfinished for element in order]
+    for k, target in enumerate(trials.targets):
+        name = target.metric if k == [t.metric for t in trials.targets].index(target.metric) else f"{target.metric}_{k + 1}"
+        verdicts = [found.verdicts[element] for element in order]
+        columns[name] = [v.values[k] for v in verdicts]
+        for what in ("mean", "low", "high"):
+            end = "" if what == "mean" else f"_{what}"
+            columns[f"{name}_margin{end}"] = [getattr(v.margins[k], what) if v.margins else math.nan for v in verdicts]
+    return pl.DataFrame(columns), order
+
+
+def _content(trials: Trials, cost: FloatArray, found: Search) -> Json:
+    def candidate(element: Element | None) -> Json | None:
+        if element is None:
+            return None
+        verdict = found.verdicts.get(element)
+        sizes = {size.key: size.written[k] for size, k in zip(trials.sizes, element, strict=True)}
+        content: Json = {"sizes": sizes, "cost_dollars": float(cost[element])}
+        return content if verdict is None else content | _verdict(trials, verdict)
+
+    around = [] if found.best is None else neighbours(found.best, cost.shape)
+    least, most = trials.certainty.seeds
+    return {
+        "targets": [str(target) for target in trials.targets],
+        "chosen": candidate(found.best),
+        "cheaper_but_undecided": candidate(found.open),
+        "runner_up": candidate(found.rival),
+        "sensitivity": {
+            "targets": [
+                {"share": m.share, "targets": [str(t) for t in m.targets], "chosen": candidate(m.element)}
+                for m in found.sensitivity
+            ],
+            "steps": [{"size": trials.sizes[axis].key, **(candidate(element) or {})} for axis, element in around],
+        },
+        "simulations": {
+            "runs": len(trials.simulated),
+            "candidates": trials.candidates,
+            "grid_candidates": cost.size,
+            "grid_runs_least": cost.size * least,
+            "grid_runs_most": cost.size * most,
+        },
+        "certainty": {"over": trials.certainty.over, "level": trials.certainty.level, "least": least, "most": most},
+        "assumption": {
+            "text": ASSUMED,
+            "pairs": found.pairs,
+            "contradictions": [
+                {"metric": target.metric, "less": trials.label(x), "more": trials.label(y)} for x, y, target in found.worse
+            ],
+        },
+    }
+
+
+def _verdict(trials: Trials, verdict: Verdict) -> Json:
+    measured = [
+        {
+            "metric": target.metric,
+            "value": _number(value),
+            **({} if verdict.unfinished else {n: _number(getattr(verdict.margins[k], a)) for n, a in _MARGIN.items()}),
+        }
+        for k, (target, value) in enumerate(zip(trials.targets, verdict.values, strict=True))
+    ]
+    return {"verdict": verdict.state, "seeds": verdict.seeds, "unfinished_jobs": verdict.unfinished, "measured": measured}
+
+
+_MARGIN = {"margin": "mean", "margin_low": "low", "margin_high": "high"}
+
+
+def _number(value: float) -> float | None:
+    return float(value) if math.isfinite(value) else None
+
+
+# Figures
+
+
+def _figures(trials: Trials, cost: FloatArray, found: Search) -> list[Figure]:
+    """Each target against the cost: a curve along one size, points where there are several."""
+    shown: list[Figure] = []
+    for k, target in enumerate(trials.targets):
+        elements = sorted((e for e, v in found.verdicts.items() if not v.unfinished), key=lambda e: (float(cost[e]), e))
+        if len(elements) < 2:
+            continue
+        draw = _curve if cost.ndim == 1 else _points
+        shown.append(draw(trials, cost, found, elements, k, f"target{k + 1}_{target.metric}"))
+    return shown
+
+
+def _curve(trials: Trials, cost: FloatArray, found: Search, elements: list[Element], k: int, name: str) -> Figure:
+    target, size = trials.targets[k], trials.sizes[0]
+    verdicts = [found.verdicts[e] for e in elements]
+    margins = [v.margins[k] for v in verdicts]
+    bound = [v.values[k] + target.sign * v.margins[k].mean for v in verdicts]
+    bands = [sorted((b - target.sign * m.low, b - target.sign * m.high)) for b, m in zip(bound, margins, strict=True)]
+    percentile = trials.certainty.over == "jobs" and not target.metric.startswith("mean")  # margins of shares, not of values
+    x = [float(size.amount[e[0]]) for e in elements]
+    return Curves(
+        name,
+        f"{KNOWN[target.metric].description} against {size.name}",
+        f"Dots: candidates that were simulated, with the interval of the verdict; dashed: the bound of {target}. The dotted "
+        "line marks the answer.",
+        x=x,
+        series={"simulated": [v.values[k] for v in verdicts]} | ({} if percentile else {"bound": bound}),
+        x_axis=Axis(size.name, ticks=dict(zip(x, (str(size.written[e[0]]) for e in elements), strict=True))),
+        y_axis=Axis(_label(target)),
+        interval={} if percentile else {"simulated": ([b[0] for b in bands], [b[1] for b in bands])},
+        highlight=None if found.best is None else float(size.amount[found.best[0]]),
+    )
+
+
+def _points(trials: Trials, cost: FloatArray, found: Search, elements: list[Element], k: int, name: str) -> Figure:
+    target = trials.targets[k]
+    groups: dict[str, list[Element]] = {}
+    for element in elements:
+        state = "the answer" if element == found.best else found.verdicts[element].state
+        groups.setdefault(state, []).append(element)
+    names = [state for state in ("keeps", "breaks", "undecided", "the answer") if state in groups]
+    return Scatter(
+        name,
+        f"{KNOWN[target.metric].description} against the price",
+        f"Each candidate that was simulated. Target: {target}.",
+        series={
+            state: ([float(cost[e]) for e in groups[state]], [found.verdicts[e].values[k] for e in groups[state]])
+            for state in names
+        },
+        x_axis=Axis("price ($)"),
+        y_axis=Axis(_label(target), log=_wide(found, elements, k)),
+    )
+
+
+def _wide(found: Search, elements: list[Element], k: int) -> bool:
+    """Whether values span so much that only a logarithmic axis shows them."""
+    values = np.array([found.verdicts[e].values[k] for e in elements])
+    return bool(values.min() > 0 and values.max() > 20 * values.min())
+
+
+def _label(target: Target) -> str:
+    """Name of the metric, with its unit where that says something: descriptions are too long for an axis."""
+    unit = KNOWN[target.metric].unit
+    return f"{target.metric} ({unit})" if unit else target.metric

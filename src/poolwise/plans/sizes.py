@@ -1,0 +1,182 @@
+"""What may be chosen: sizes of parts of a machine, each with its price; together the grid of candidates."""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from typing import Any
+
+import numpy as np
+from pydantic import Field, model_validator
+
+from poolwise.arrays import FloatArray, IntArray
+from poolwise.errors import InputError
+from poolwise.files.document import Document, Origin
+from poolwise.files.fields import Section
+from poolwise.units import UNITS, Dimension, parse
+
+MOST_CANDIDATES = 100_000
+_PRICE = re.compile(r"\s*(\d+(?:\.\d+)?(?:[eE][-+]?\d+)?)\s*(\$|k\$|M\$)\s*(?:/\s*(\S+)\s*)?\Z")
+_UNIT = re.compile(r"[A-Za-z][A-Za-z/]*\Z")
+
+
+class SizeSection(Section):
+    """A value of the machine that may be chosen, the values it may take, and what they cost."""
+
+    key: str = Field(description='dotted path of a value of the machine, such as "machine.pool.memory.memory"')
+    values: list[str | int] | None = Field(default=None, description="values to choose from, ascending")
+    least: str | int | None = Field(default=None, description="instead of values: the smallest")
+    most: str | int | None = Field(default=None, description="the largest")
+    step: str | int | None = Field(default=None, description="and the step between them")
+    price: str = Field(description='price of a unit, such as "4.9 $/GiB" or "900 $" for each of what is counted')
+
+    @model_validator(mode="after")
+    def _one_range(self) -> SizeSection:
+        steps = [value is not None for value in (self.least, self.most, self.step)]
+        if (self.values is not None) == any(steps) or any(steps) != all(steps):
+            raise ValueError("give either values, or least, most and step")
+        return self
+
+
+@dataclass(frozen=True, eq=False)
+class Size:
+    """A resolved size.
+
+    Attributes
+    ----------
+    key : dotted path
+    written : n values as a machine file writes them, ascending
+    amount : (n,) the same in base units
+    price : $ per base unit
+    """
+
+    key: str
+    written: tuple[str | int, ...]
+    amount: IntArray
+    price: float
+
+    @property
+    def name(self) -> str:
+        """The path without "machine."."""
+        return self.key.removeprefix("machine.")
+
+
+def read_sizes(sections: Sequence[SizeSection], document: Document) -> tuple[Size, ...]:
+    """Resolve the sizes of a document whose machine is in place; raises InputError with the line of a wrong one."""
+    sizes: list[Size] = []
+    for k, section in enumerate(sections):
+        if section.key in [size.key for size in sizes]:
+            raise document.error(("plan", "size", k, "key"), f"'{section.key}' stands twice", "name each size once")
+        sizes.append(_read(section, document, ("plan", "size", k)))
+    if not sizes:
+        raise document.error(("plan", "size"), "nothing may be chosen", "write a [[plan.size]]")
+    count = int(np.prod([float(len(size.written)) for size in sizes]))
+    if count > MOST_CANDIDATES:
+        message = f"{count:,} candidates are more than {MOST_CANDIDATES:,}"
+        raise document.error(("plan", "size"), message, "take larger steps or fewer sizes")
+    return tuple(sizes)
+
+
+def costs(sizes: Sequence[Size], document: Document) -> FloatArray:
+    """(n_1, ..., n_d) $ of everything in the machine that has a price, for each candidate."""
+    shape = tuple(len(size.written) for size in sizes)
+    total = np.empty(shape, dtype=np.float64)
+    trial = document.copy()
+    for element in itertools.product(*map(range, shape)):
+        for size, k in zip(sizes, element, strict=True):
+            trial.set(size.key, size.written[k], Origin("plan"))
+        parts = zip(sizes, element, strict=True)
+        total[element] = sum(size.price * float(size.amount[k]) * number(trial, size.key) for size, k in parts)
+    return total
+
+
+def number(document: Document, key: str) -> int:
+    """How many of it the machine has: a pool of each rack counts as often as there are racks, a node as often as it stands.
+
+    Raises InputError for a key whose amount is not counted.
+    """
+    machine = document.tables["machine"]
+    racks = machine["rack"]
+    section, _, rest = key.removeprefix("machine.").partition(".")
+    name, _, field = rest.partition(".")
+    entry = document.get(f"machine.{section}.{name}")
+    everywhere: int = sum(rack.get("count", 1) for rack in racks)
+    if section == "pool":
+        return everywhere if entry.get("per", "rack") == "rack" else 1
+    if section == "node":
+        return _nodes(racks, entry["name"])
+    if section == "device":
+        at = entry.get("at", "rack")
+        matching = [node["name"] for node in machine["node"] if fnmatchcase(node["name"], at)]
+        places = {"rack": everywhere, "machine": 1}.get(at, sum(_nodes(racks, node) for node in matching))
+        return places if field == "count" else places * int(entry.get("count", 1))
+    if section == "rack" and field == "count":
+        return 1
+    if section == "rack" and field.startswith("nodes."):
+        return int(entry.get("count", 1))
+    raise document.error(
+        tuple(key.split(".")), f"'{key}' has no amount to be paid for", "choose sizes of nodes, pools, devices"
+    )
+
+
+def _nodes(racks: Sequence[dict[str, Any]], node: str) -> int:
+    return sum(int(rack.get("count", 1)) * int(rack["nodes"].get(node, 0)) for rack in racks)
+
+
+def _read(section: SizeSection, document: Document, path: tuple[str | int, ...]) -> Size:
+    if not section.key.startswith("machine."):
+        raise document.error((*path, "key"), f"'{section.key}' is no part of the machine", 'write "machine. ..."')
+    dimension, price = _price(section.price, document, (*path, "price"))
+    try:
+        if section.values is not None:
+            where, written = "values", tuple(section.values)
+        else:
+            where, written = "step", _steps(section, dimension)
+        amount = np.array([parse(value, dimension) for value in written], dtype=np.int64)
+    except ValueError as error:
+        raise document.error(path, str(error), "write values in the unit of the price") from None
+    if not len(amount) or (np.diff(amount) <= 0).any():
+        raise document.error((*path, where), "the values do not ascend", "write each value once, the smallest first")
+    try:
+        document.get(section.key)
+    except InputError as error:
+        raise document.error((*path, "key"), f"'{section.key}' is no value of the machine", error.remedy) from None
+    try:
+        number(document, section.key)
+    except InputError as error:
+        raise document.error((*path, "key"), error.message, error.remedy) from None
+    return Size(section.key, written, amount, price)
+
+
+def _price(text: str, document: Document, path: tuple[str | int, ...]) -> tuple[Dimension, float]:
+    """Dimension of what has the price, and $ per base unit."""
+    match = _PRICE.match(text)
+    if match is None:
+        raise document.error(path, f"'{text}' is not a price", 'write "4.9 $/GiB", or "900 $" for each of what is counted')
+    money = float(match[1]) * UNITS["money"][match[2]]
+    if match[3] is None:
+        return "count", money
+    dimensions: tuple[Dimension, ...] = ("memory", "bandwidth")
+    for dimension in dimensions:
+        if match[3] in UNITS[dimension]:
+            return dimension, money / UNITS[dimension][match[3]]
+    known = [unit for dimension in dimensions for unit in UNITS[dimension]]
+    raise document.unknown(path, "unit", match[3], known)
+
+
+def _steps(section: SizeSection, dimension: Dimension) -> tuple[str | int, ...]:
+    """Values from least to most, in the unit of the step."""
+    least, most, step = (parse(value, dimension) for value in (section.least, section.most, section.step) if value is not None)
+    if step < 1 or most < least:
+        raise ValueError("from least to most there is no step")
+    amounts = range(least, most + 1, step)
+    if len(amounts) > MOST_CANDIDATES:
+        raise ValueError(f"more than {MOST_CANDIDATES:,} steps")
+    if dimension == "count":
+        return tuple(amounts)
+    found = _UNIT.search(str(section.step))
+    assert found is not None  # a step without a unit has not been parsed
+    return tuple(f"{amount / UNITS[dimension][found[0]]:.12g} {found[0]}" for amount in amounts)

@@ -1,0 +1,116 @@
+"""Targets that a plan must keep, and by how much a run keeps them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+import numpy as np
+from pydantic import Field, model_validator
+
+from poolwise.arrays import BoolArray, FloatArray
+from poolwise.files.document import Document
+from poolwise.files.fields import Section
+from poolwise.metrics import METRICS, Metric, Outcomes
+from poolwise.metrics.memory import degradation
+from poolwise.metrics.slowdown import bounded_slowdown, bounded_slowdown_local, wait_s
+
+MISSED = "missed_deadlines_pct"
+KNOWN: Mapping[str, Metric] = {**METRICS, MISSED: Metric("missed deadlines", "%", "lower")}
+"""Metrics that a target may name."""
+FAIRNESS = ("benefit_s", "discrimination_s", "pct_s")
+"""Endings of the metrics that need a run under FCFS without backfilling."""
+
+
+class TargetSection(Section):
+    """A metric and the bound that it must keep."""
+
+    metric: str = Field(description="name of a metric, as results.csv has it, or missed_deadlines_pct")
+    at_most: float | None = Field(default=None, description="upper bound")
+    at_least: float | None = Field(default=None, description="lower bound")
+    of: Literal["reference"] | None = Field(default=None, description="the bound is a multiple of what the reference has")
+
+    @model_validator(mode="after")
+    def _one_bound(self) -> TargetSection:
+        if (self.at_most is None) == (self.at_least is None):
+            raise ValueError("give either at_most or at_least")
+        return self
+
+
+@dataclass(frozen=True)
+class Target:
+    """metric <= bound (`sign` = 1) or metric >= bound (-1); the bound is a multiple of the reference's where `relative`."""
+
+    metric: str
+    bound: float
+    sign: Literal[1, -1]
+    relative: bool
+
+    def margin(self, value: float, reference: float) -> float:
+        """By how much a value keeps the bound, in the unit of the metric; negative where it does not."""
+        return self.sign * (self.bound * (reference if self.relative else 1.0) - value)
+
+    def tightened(self, share: float) -> Target:
+        """Return the target with its bound moved by a share of itself; negative loosens."""
+        return replace(self, bound=self.bound - self.sign * share * abs(self.bound))
+
+    def __str__(self) -> str:
+        words = f"{self.metric} {'<=' if self.sign > 0 else '>='} {self.bound:g}"
+        return f"{words} x reference" if self.relative else words
+
+
+def read_targets(sections: Sequence[TargetSection], has_reference: bool, document: Document) -> tuple[Target, ...]:
+    """Resolve the targets of a document; raises InputError with the line of a wrong one."""
+    targets: list[Target] = []
+    for k, section in enumerate(sections):
+        path = ("plan", "target", k)
+        if section.metric not in KNOWN:
+            raise document.unknown((*path, "metric"), "metric", section.metric, list(KNOWN))
+        if section.of == "reference" and not has_reference:
+            raise document.error((*path, "of"), "there is no reference", "write [plan.reference] with what it has instead")
+        bound = section.at_most if section.at_most is not None else section.at_least
+        assert bound is not None  # the section takes one of both
+        sign: Literal[1, -1] = 1 if section.at_most is not None else -1
+        targets.append(Target(section.metric, bound, sign, section.of is not None))
+    if not targets:
+        raise document.error(("plan", "target"), "nothing is to be kept", "write a [[plan.target]]")
+    return tuple(targets)
+
+
+def needs_fcfs(targets: Sequence[Target]) -> bool:
+    """Whether a target is measured against FCFS without backfilling."""
+    return any(target.metric.endswith(FAIRNESS) for target in targets)
+
+
+# What single jobs contribute, for intervals within one run
+
+_PER_JOB: Mapping[str, Callable[[Outcomes, float], FloatArray]] = {
+    "wait_s": lambda outcomes, tau_s: wait_s(outcomes),
+    "bounded_slowdown": bounded_slowdown,
+    "bounded_slowdown_local": bounded_slowdown_local,
+    "degradation": lambda outcomes, tau_s: degradation(outcomes),
+}
+_SHARES = {"median": 0.5, "p90": 0.9, "p99": 0.99}
+
+
+def job_margins(
+    target: Target, outcomes: Outcomes, reference: Outcomes | None, population: BoolArray, tau_s: float
+) -> FloatArray | None:
+    """(n,) what each job of a population adds to the margin, whose mean is the margin; None for metrics of the whole run.
+
+    A percentile keeps a bound where the share of jobs beyond it is small enough: the margin is then one of shares. The
+    reference's percentile is taken as it is.
+    """
+    prefix, _, name = target.metric.partition("_")
+    per_job = _PER_JOB.get(name)
+    if per_job is None or prefix not in ("mean", *_SHARES):
+        return None
+    values = per_job(outcomes, tau_s)[population]
+    theirs = per_job(reference, tau_s)[population] if target.relative and reference is not None else np.ones(len(values))
+    if prefix == "mean":
+        return target.sign * (target.bound * theirs - values)
+    share = _SHARES[prefix]
+    bound = target.bound * (float(np.quantile(theirs, share)) if len(theirs) else np.nan)
+    beyond = (values > bound).astype(np.float64)
+    return target.sign * ((1.0 - share) - beyond)

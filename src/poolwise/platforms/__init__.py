@@ -1,0 +1,1 @@
+"""Platforms: machines that run jobs, simulated or real."""

@@ -1,0 +1,317 @@
+"""The reference simulator: a platform whose clock jumps from event to event. Plain, readable, takes any scheduler."""
+
+from __future__ import annotations
+
+import heapq
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from poolwise.errors import PolicyError
+from poolwise.interfaces import PerformanceModel
+from poolwise.model import (
+    Arrival,
+    CapacityChanged,
+    Ended,
+    Event,
+    EventBatch,
+    Machine,
+    Outcome,
+    Plan,
+    Reject,
+    Run,
+    Snapshot,
+    Start,
+    Stop,
+    Wait,
+    Wake,
+    Workload,
+)
+from poolwise.model.decision import CommitResult, Decision
+from poolwise.model.runs import RunTable
+from poolwise.platforms.recorder import Recorder
+from poolwise.units import stretch
+
+_END, _ARRIVAL, _CAPACITY, _WAKE = range(4)  # the order within an instant
+
+
+@dataclass(frozen=True, slots=True)
+class Disturbance:
+    """A change of capacity at a time (ns): a node lost or repaired, a pool that grows."""
+
+    time: int
+    owner: int
+    resource: int
+    amount: int
+
+
+@dataclass(slots=True)
+class _Progress:
+    """How far a run is: `work` reference ns are left at `since` (when work began or last changed pace)."""
+
+    work: float
+    since: int
+    slowdown: float
+    end: int  # true end at this pace, ns
+    asked: float  # work left by the user's estimate, at `since`
+    believed: float  # slowdown by the scheduler's estimate
+    lag: int  # ns by which the believed setup is longer than the true one
+
+
+class Simulation:
+    """A simulated machine.
+
+    Parameters
+    ----------
+    machine, workload
+        What runs on what.
+    truth
+        How long jobs really take.
+    estimate
+        What the scheduler believes; the truth if not given.
+    disturbances
+        Changes of capacity.
+    requeue
+        Whether jobs that lose their capacity wait again (from the beginning) or are over.
+    pass_per_event
+        One scheduling pass for each event instead of one for each instant (some published engines do so).
+    """
+
+    def __init__(
+        self,
+        machine: Machine,
+        workload: Workload,
+        truth: PerformanceModel,
+        estimate: PerformanceModel | None = None,
+        *,
+        disturbances: Sequence[Disturbance] = (),
+        requeue: bool = True,
+        pass_per_event: bool = False,
+    ) -> None:
+        self.machine, self.workload = machine, workload
+        self.truth, self.estimate = truth, estimate if estimate is not None else truth
+        self.requeue, self.pass_per_event = requeue, pass_per_event
+        self.recorder = Recorder()
+        self.now = 0
+        self._capacity, self._free = machine.capacity.copy(), machine.capacity.copy()
+        self._runs = RunTable(machine.capacity.size)
+        self._progress: dict[int, _Progress] = {}
+        self._waiting: dict[int, set[int]] = {}  # tasks by row; nothing waits before it arrives
+        self._sequence = 0
+        self._wake_at: int | None = None
+        self._heap: list[tuple[int, int, int, Event]] = []
+        self._arrivals = iter(zip(workload.submit.tolist(), range(len(workload)), strict=True))
+        self._next_arrival()
+        for change in disturbances:
+            self._push(change.time, _CAPACITY, CapacityChanged(change.owner, change.resource, change.amount))
+
+    # Platform
+
+    def events(self) -> Iterator[EventBatch]:
+        """Yield the events instant by instant: ends, arrivals, changes of capacity, then wake-ups."""
+        while self._heap:
+            self.now = self._heap[0][0]
+            events: list[Event] = []
+            while self._heap and self._heap[0][0] == self.now:
+                if events and self.pass_per_event:
+                    break
+                _, kind, _, event = heapq.heappop(self._heap)
+                if kind == _ARRIVAL:
+                    self._next_arrival()
+                events.extend(self._happen(event))
+            if events:
+                yield EventBatch(self.now, tuple(events))
+
+    def snapshot(self) -> Snapshot:
+        """Show the state now."""
+        return Snapshot(
+            self.now,
+            self.machine,
+            self.workload,
+            self._capacity,
+            self._free,
+            self._runs,
+            self.estimate,
+            self._work_done,
+        )
+
+    def commit(self, plan: Plan) -> CommitResult:
+        """Carry out a plan in order. Speeds are brought up to date once, after all of it."""
+        committed: list[Decision] = []
+        rejected: list[tuple[Decision, str]] = []
+        touched: set[int] = set()
+        for decision in plan.decisions:
+            match decision:
+                case Start():
+                    if why := self._why_not(decision):
+                        rejected.append((decision, why))
+                        continue
+                    touched.update(self._start(decision))
+                case Stop(number, requeue, _):
+                    if number not in self._runs:
+                        rejected.append((decision, "the run is over"))
+                        continue
+                    self._push(self.now, _END, self._end(number, Outcome.STOPPED, requeue, touched))
+                case Reject(job):
+                    self._waiting.pop(job, None)
+                case Wait():
+                    pass
+            committed.append(decision)
+        self._adjust(touched)
+        self._wake_at = plan.wake_at
+        if plan.wake_at is not None:
+            if plan.wake_at <= self.now:
+                raise PolicyError(f"wake_at {plan.wake_at} is not after now ({self.now}): the simulation would never move on")
+            self._push(plan.wake_at, _WAKE, Wake())
+        return CommitResult(tuple(committed), tuple(rejected))
+
+    # Events
+
+    def _push(self, time: int, kind: int, event: Event) -> None:
+        self._sequence += 1
+        heapq.heappush(self._heap, (time, kind, self._sequence, event))
+
+    def _next_arrival(self) -> None:
+        for submit, job in self._arrivals:
+            self._push(submit, _ARRIVAL, Arrival(job))
+            return
+
+    def _happen(self, event: Event) -> Iterable[Event]:
+        """Apply an event to the state; what the loop must hear of it."""
+        match event:
+            case Ended(number, _, _, Outcome.FINISHED, _):
+                progress = self._progress.get(number)
+                if progress is None or progress.end != self.now:
+                    return ()  # superseded: the run changed pace or is gone
+                touched: set[int] = set()
+                ended = self._end(number, Outcome.FINISHED, False, touched)
+                self._adjust(touched)
+                return (ended,)
+            case Ended(_, job, tasks, _, True):
+                self._wait(job, tasks)  # only now, so that a plan cannot start again what it stops
+            case Arrival(job):
+                self._waiting[job] = set(range(int(self.workload.tasks[job])))
+            case CapacityChanged():
+                return self._change_capacity(event)
+            case Wake() if self._wake_at != self.now:
+                return ()  # superseded by a later plan
+        return (event,)
+
+    def _change_capacity(self, event: CapacityChanged) -> list[Event]:
+        """Change a capacity; while it is overdrawn, the run there that started last is lost."""
+        cell = (event.owner, event.resource)
+        amount = max(event.amount, -int(self._capacity[cell]))
+        self._capacity[cell] += amount
+        self._free[cell] += amount
+        events: list[Event] = [event]
+        touched: set[int] = {event.owner}
+        while self._free[cell] < 0:
+            victims = [n for n in self._runs.occupants(event.owner) if self._holds(n, cell)]
+            lost = self._end(victims[-1], Outcome.LOST, self.requeue, touched)
+            if self.requeue:
+                self._wait(lost.job, lost.tasks)
+            events.append(lost)
+        self._adjust(touched)
+        return events
+
+    def _holds(self, number: int, cell: tuple[int, int]) -> bool:
+        placement = self._runs[number].placement
+        return bool(((placement.owner == cell[0]) & (placement.resource == cell[1]) & (placement.amount > 0)).any())
+
+    # Runs
+
+    def _wait(self, job: int, tasks: tuple[int, ...]) -> None:
+        self._waiting.setdefault(job, set()).update(tasks)
+
+    def _why_not(self, start: Start) -> str:
+        """Reason why a start cannot be committed, empty if it can."""
+        placement = start.placement
+        tasks = set(start.tasks)
+        if not tasks or len(tasks) < len(start.tasks) or not tasks <= self._waiting.get(start.job, set()):
+            return "tasks are not waiting"
+        if len(placement) == 0:
+            return "the placement is empty"
+        if int(placement.amount.min()) < 0:
+            return "an amount is negative"
+        if not (int(placement.owner.min()) >= 0 and int(placement.owner.max()) < self.machine.n_owner):
+            return "an owner does not exist"
+        if not (int(placement.resource.min()) >= 0 and int(placement.resource.max()) < len(self.machine.resources)):
+            return "a resource does not exist"
+        need: dict[tuple[int, int], int] = {}  # of the cells that are named: a table of all owners would cost more with each
+        for _, owner, resource, amount in placement.rows():
+            need[owner, resource] = need.get((owner, resource), 0) + amount
+        if any(amount > self._free[cell] for cell, amount in need.items() if amount):
+            return "capacity is not free"
+        return ""
+
+    def _start(self, start: Start) -> tuple[int, ...]:
+        placement = start.placement
+        np.subtract.at(self._free, (placement.owner, placement.resource), placement.amount)
+        self._waiting[start.job].difference_update(start.tasks)
+        number = self.recorder.started(start.job, len(start.tasks), self.now, placement)
+        view = self.snapshot()
+        sensitive = self.truth.touches(placement, view)
+        if self.estimate is not self.truth:
+            sensitive = (*sensitive, *self.estimate.touches(placement, view))
+        cells = placement.owner * len(self.machine.resources) + placement.resource
+        run = Run(number, start.job, start.tasks, placement, self.now, self.now)
+        self._runs.add(run, cells, sensitive)
+        view = self.snapshot()
+        setup = self.truth.setup(run, view)
+        believed_setup = setup if self.estimate is self.truth else self.estimate.setup(run, view)
+        work, asked = float(self.workload.duration[start.job]), float(self.workload.requested[start.job])
+        self._progress[number] = _Progress(work, self.now + setup, 0.0, -1, asked, 0.0, believed_setup - setup)
+        self._pace(run, view)
+        return self._runs.touched(number)
+
+    def _end(self, number: int, outcome: Outcome, requeue: bool, touched: set[int]) -> Ended:
+        touched.update(self._runs.touched(number))
+        run = self._runs.remove(number)
+        del self._progress[number]
+        np.add.at(self._free, (run.placement.owner, run.placement.resource), run.placement.amount)
+        self.recorder.ended(number, self.now, outcome)
+        return Ended(number, run.job, run.tasks, outcome, requeue)
+
+    # Pace
+
+    def _adjust(self, touched: set[int]) -> None:
+        """Bring the speed of every run on the touched owners up to date."""
+        numbers = sorted({n for owner in touched for n in self._runs.sensitive(owner)})
+        if not numbers:
+            return
+        view = self.snapshot()
+        for number in numbers:
+            self._pace(self._runs[number], view)
+
+    def _pace(self, run: Run, view: Snapshot) -> None:
+        """Let a run go on at the speed that its surroundings allow now; push its end if that moved."""
+        state = self._progress[run.id]
+        if state.end == self.now:
+            return  # it ends in this very instant: dust of a change of pace must not move that
+        slowdown = self.truth.slowdown(run, view)
+        believed = slowdown if self.estimate is self.truth else self.estimate.slowdown(run, view)
+        if state.end >= 0 and slowdown == state.slowdown and believed == state.believed:
+            return
+        for value in (slowdown, believed):
+            if not -1.0 < value < math.inf:
+                raise PolicyError(f"a performance model returned slowdown {value}; it must be above -1 and finite")
+        if self.now > state.since:
+            worked = (self.now - state.since) / (1.0 + state.slowdown)
+            state.work, state.asked = max(state.work - worked, 0.0), max(state.asked - worked, 0.0)
+            state.since = self.now
+        state.slowdown, state.believed = slowdown, believed
+        end = state.since + stretch(state.work, slowdown)
+        expected = state.since + state.lag + stretch(state.asked, believed)
+        if expected != run.expected_end:
+            self._runs.expect(Run(run.id, run.job, run.tasks, run.placement, run.start, expected))
+        if end != state.end:
+            state.end = end
+            self._push(end, _END, Ended(run.id, run.job, run.tasks, Outcome.FINISHED))
+
+    def _work_done(self, number: int, now: int) -> float:
+        """Reference ns of work a run has done by `now`."""
+        state = self._progress[number]
+        before = float(self.workload.duration[self._runs[number].job]) - state.work
+        return before + max(now - state.since, 0) / (1.0 + state.slowdown)

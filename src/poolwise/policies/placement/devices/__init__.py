@@ -1,0 +1,1 @@
+"""Placement on shared nodes with pooled devices and memory."""

@@ -1,0 +1,233 @@
+"""Placement of one task on everything a datacenter has: node, memory of node and pool, devices by type, composed NVMe."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import lru_cache
+
+import numpy as np
+
+from poolwise.arrays import BoolArray, IntArray
+from poolwise.errors import InputError
+from poolwise.interfaces import PlacementPolicy
+from poolwise.model import Job, Kind, Machine, Placement, Refusal, Snapshot
+from poolwise.policies.placement.nvme.composition import CompositionPolicy, refused
+from poolwise.policies.placement.nvme.compositions import Compositions
+from poolwise.policies.placement.nvme.minimize_fragmentation import NvmeMinimizeFragmentation
+from poolwise.registry import register
+
+DEVICES = "devices"
+
+
+@register("placements", "pooled")
+@dataclass(frozen=True)
+class Pooled(PlacementPolicy):
+    """A task on a shared node; what the node lacks comes from pools.
+
+    The composition policy chooses the NVMe devices and the node, and is shown only nodes on which the rest is there. Memory is
+    taken from the node, what is missing from the pool of its rack (or the machine's). Devices that the job asks for by their
+    type are taken from the node, then from its rack, then from elsewhere, the lowest first; those inside a node serve that
+    node alone, as in `device_layout`. So servers that share nothing and pooled ones differ in the machine file only.
+
+    Parameters
+    ----------
+    nvme
+        A placement of the family "nvme_", whether or not jobs need NVMe.
+    least_local
+        Least share of a job's memory in its node.
+    local_first
+        Nodes that hold all of a job's memory are tried before those that need the pool.
+    """
+
+    nvme: PlacementPolicy = field(default_factory=NvmeMinimizeFragmentation)
+    least_local: float = 0.25
+    local_first: bool = True
+
+    def place(self, job: Job, snapshot: Snapshot) -> Placement | Refusal:
+        """Place a job of one task. Raises InputError where `nvme` is no composition policy or `least_local` no share."""
+        layout = pooled_layout(snapshot.machine)
+        return refused(job) or self._place(job, snapshot, self._able(job, snapshot.free, layout), ())
+
+    def place_at(self, job: Job, node: int, devices: tuple[int, ...], snapshot: Snapshot) -> Placement | Refusal:
+        """Place a job on a node with devices that somebody else has chosen, with what else it needs."""
+        layout = pooled_layout(snapshot.machine)
+        able = self._able(job, snapshot.free, layout) & (layout.nodes == node)
+        free = snapshot.free[list(devices), layout.devices] if devices else np.ones(0)
+        if any(not layout.reaches(snapshot.machine, node, device) for device in devices) or (free < 1).any():
+            return Refusal("the devices are taken, or cannot be reached from the node")
+        return self._place(job, snapshot, able, devices)
+
+    def screen(self, jobs: IntArray, free: IntArray, snapshot: Snapshot) -> BoolArray:
+        """(k,) False where no node has the cores and the memory, or the machine not the devices or the capacity."""
+        layout, workload = pooled_layout(snapshot.machine), snapshot.workload
+        cores = free[:, layout.nodes, layout.cores] >= workload.request("cores")[jobs][:, None]
+        fits: BoolArray = np.any(cores & (_memory(free, layout) >= workload.memory[jobs][:, None]), axis=1)
+        for kind, owners in layout.kinds.items():
+            fits &= free[:, owners, layout.devices].sum(axis=1) >= workload.request(kind)[jobs]
+        if layout.storage >= 0:
+            fits &= free[:, layout.nvme, layout.storage].sum(axis=1) >= workload.request("storage")[jobs]
+        return fits
+
+    def least(self, memory: IntArray) -> IntArray:
+        """(n,) MiB that must be in the node, of (n,) MiB."""
+        least: IntArray = np.ceil(self.least_local * memory).astype(np.int64)
+        return least
+
+    def _able(self, job: Job, free: IntArray, layout: PooledLayout) -> BoolArray:
+        """(n_node,) nodes on which there is everything but NVMe."""
+        if not 0 <= self.least_local <= 1:
+            raise InputError(f"{self.least_local} is no share", field="least_local", remedy="give a number from 0 to 1")
+        if not isinstance(self.nvme, CompositionPolicy):
+            raise InputError(
+                f"{type(self.nvme).__name__} does not place on compositions",
+                field="nvme",
+                remedy="choose one of the nvme_ placements",
+            )
+        _check_known(job, layout)
+        local = free[layout.nodes, layout.memory]
+        able: BoolArray = free[layout.nodes, layout.cores] >= job.request("cores")
+        able &= (local >= self.least(np.array([job.memory]))[0]) & (_memory(free[None], layout)[0] >= job.memory)
+        for kind, owners in layout.kinds.items():
+            if wanted := job.request(kind):
+                there = free[owners, layout.devices] > 0
+                able &= (layout.reach[kind] & there).sum(axis=1) >= wanted
+        return able
+
+    def _place(self, job: Job, snapshot: Snapshot, able: BoolArray, devices: tuple[int, ...]) -> Placement | Refusal:
+        layout = pooled_layout(snapshot.machine)
+        if not able.any():
+            return self._why_not(job, snapshot)
+        found: Placement | Refusal = Refusal("no node")
+        local = snapshot.free[layout.nodes, layout.memory] >= job.memory
+        for nodes in (able & local, able) if self.local_first else (able,):
+            if nodes.any():
+                found = self._compose(job, snapshot, nodes, layout)
+                if isinstance(found, Placement):
+                    return self._complete(job, snapshot, found, devices)
+        return found
+
+    def _why_not(self, job: Job, snapshot: Snapshot) -> Refusal:
+        """What is short in the whole machine, or else that no node has all of it."""
+        layout, free = pooled_layout(snapshot.machine), snapshot.free
+        for kind, owners in layout.kinds.items():
+            if job.request(kind) > (there := int(free[owners, layout.devices].sum())):
+                return Refusal(f"not enough free {kind}", kind, job.request(kind), there)
+        if job.request("cores") > (most := int(free[layout.nodes, layout.cores].max())):
+            return Refusal("no node has enough free cores", "cores", job.request("cores"), most)
+        if job.memory > (most := int(_memory(free[None], layout).max())):
+            return Refusal("no node has enough free memory in itself and its pool", "memory", job.memory, most)
+        return Refusal("no node has cores, memory and devices together")
+
+    def _compose(self, job: Job, snapshot: Snapshot, able: BoolArray, layout: PooledLayout) -> Placement | Refusal:
+        """Node, cores and NVMe, by the composition policy, which sees no cores on any other node."""
+        assert isinstance(self.nvme, CompositionPolicy)
+        free = snapshot.free.copy()
+        free[layout.nodes[~able], layout.cores] = -1
+        view = Compositions(snapshot.imagined(snapshot.now, free))
+        return self.nvme.choose(view.need(job.index), view)
+
+    def _complete(self, job: Job, snapshot: Snapshot, found: Placement, devices: tuple[int, ...]) -> Placement:
+        """Add memory and devices to a node and its NVMe."""
+        machine, free = snapshot.machine, snapshot.free
+        layout, rows = pooled_layout(machine), found.rows()
+        node = next(owner for owner in found.owners() if machine.kind[owner] == Kind.NODE)
+        local = min(job.memory, int(free[node, layout.memory]))
+        rows.append((0, node, layout.memory, local))
+        if job.memory > local:
+            pool = int(layout.pools[np.searchsorted(layout.nodes, node)])
+            rows.append((0, pool, layout.memory, job.memory - local))
+        for kind in layout.kinds:
+            chosen = devices or layout.nearest(machine, node, kind, free)
+            mine = [device for device in chosen if machine.type[device] == kind][: job.request(kind)]
+            rows += [(0, device, layout.devices, 1) for device in mine]
+        return Placement.of(rows)
+
+
+def _check_known(job: Job, layout: PooledLayout) -> None:
+    """Raise InputError for a job that asks for what nothing here gives: it must not run without."""
+    known = (*_ON_NODES, *_ON_NVME, *layout.kinds)
+    for name in job.workload.requests:
+        if name not in known and job.request(name):
+            raise InputError(
+                f"job {job.id} asks for {name}, which nodes, pools and devices do not have",
+                field=name,
+                remedy=f"known: {', '.join(known)}",
+            )
+
+
+def _memory(free: IntArray, layout: PooledLayout) -> IntArray:
+    """(k, n_node) MiB that a job can have on each node, from it and its pool, in (k, n_owner, n_resource) free amounts."""
+    pool = np.where(layout.pools >= 0, free[:, layout.pools, layout.memory], 0)
+    total: IntArray = free[:, layout.nodes, layout.memory] + pool
+    return total
+
+
+@dataclass(frozen=True, eq=False)
+class PooledLayout:
+    """Shared nodes and what they reach.
+
+    Attributes
+    ----------
+    nodes : (n_node,) owners, ascending
+    pools : (n_node,) memory pool of each node: its rack's, else the machine's, -1 without
+    kinds : type of device -> (n_device,) owners, of the types that are taken whole (those without bandwidth and storage)
+    reach : type -> (n_node, n_device) which devices serve which node
+    nvme : (n_nvme,) the other devices
+    cores, memory, devices, storage : columns, -1 where the machine has none
+    """
+
+    nodes: IntArray
+    pools: IntArray
+    kinds: dict[str, IntArray]
+    reach: dict[str, BoolArray]
+    nvme: IntArray
+    cores: int
+    memory: int
+    devices: int
+    storage: int
+
+    def reaches(self, machine: Machine, node: int, device: int) -> bool:
+        """Whether a device serves a node."""
+        return int(machine.home[device]) in (-1, node)
+
+    def nearest(self, machine: Machine, node: int, kind: str, free: IntArray) -> list[int]:
+        """Free devices of a type that serve a node: its own, those of its rack, others."""
+        owners = [o for o in self.kinds[kind].tolist() if free[o, self.devices] > 0 and self.reaches(machine, node, o)]
+        return sorted(owners, key=lambda o: (machine.home[o] != node, machine.rack[o] != machine.rack[node], o))
+
+
+@lru_cache(maxsize=8)  # a machine is compared by identity
+def pooled_layout(machine: Machine) -> PooledLayout:
+    """Read a machine; raises InputError for one without shared nodes that have cores and memory."""
+    column = {name: machine.resources.index(name) if name in machine.resources else -1 for name in _COLUMNS}
+    nodes = machine.of_kind(Kind.NODE)
+    if not len(nodes) or "nodes" in machine.resources or min(column["cores"], column["memory"]) < 0:
+        raise InputError(
+            f"machine '{machine.name}' has no shared nodes with cores and memory",
+            field="node",
+            remedy='write allocation = "shared", cores and memory in every [[node]]',
+        )
+    pools = [o for o in machine.of_kind(Kind.POOL).tolist() if machine.capacity[o, column["memory"]] > 0]
+    by_rack = {int(machine.rack[o]): o for o in reversed(pools)}
+    everywhere = by_rack.get(-1, -1)
+    all_devices = machine.of_kind(Kind.DEVICE)
+    held = [column[name] for name in _ON_NVME if column[name] >= 0]
+    is_nvme = machine.capacity[all_devices][:, held].any(axis=1)
+    counted = all_devices[~is_nvme]
+    kinds = {name: counted[[machine.type[o] == name for o in counted.tolist()]] for name in _types(machine, counted)}
+    return PooledLayout(
+        nodes,
+        np.array([by_rack.get(int(machine.rack[node]), everywhere) for node in nodes.tolist()], dtype=np.int64),
+        kinds,
+        {k: (machine.home[own] == -1)[None, :] | (machine.home[own][None, :] == nodes[:, None]) for k, own in kinds.items()},
+        all_devices[is_nvme],
+        *(column[name] for name in ("cores", "memory", DEVICES, "storage")),
+    )
+
+
+_ON_NODES, _ON_NVME = ("cores", "memory"), ("bandwidth", "storage")
+_COLUMNS = (*_ON_NODES, DEVICES, *_ON_NVME)
+
+
+def _types(machine: Machine, owners: IntArray) -> list[str]:
+    return sorted({machine.type[owner] for owner in owners.tolist()})

@@ -1,0 +1,204 @@
+"""Tasks on shared nodes with shares of devices: of the own node or a pool, or of any node."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+
+from poolwise.arrays import BoolArray, FloatArray, IntArray
+from poolwise.errors import InputError
+from poolwise.interfaces import PlacementPolicy
+from poolwise.model import Job, Machine, Placement, Refusal, Snapshot, Workload
+from poolwise.policies.placement.devices.layout import ShareLayout, share_layout
+from poolwise.registry import register
+
+_AVOID = 1000.0
+"""Outweighs all that a best fit may leave over: free devices are kept for those who ask for them."""
+
+
+@register("placements", "device_shares")
+@dataclass(frozen=True)
+class DeviceShares(PlacementPolicy):
+    """Best fit on shared nodes, with parts of devices: a device may serve several tasks, each with a share of it.
+
+    A task takes what it asks of nodes on one node, and its share from as many devices as the attribute "gpus" says (the fewest
+    that hold it, without), the same from each. It accepts the device types of its attribute "gpu_spec" ("T4|P100"), any where
+    that is empty. On a node it takes the fullest devices with room, so that whole ones stay whole. Of the nodes it takes the
+    one that is left with the least, each resource over the most that a node has of it (best fit); tasks that take no device
+    from their node keep away from nodes with free devices.
+
+    Parameters
+    ----------
+    pooled
+        A task whose node has the rest but not the devices takes them from anywhere, those of the most plentiful types first;
+        devices of the own node are preferred. Otherwise devices inside a node serve that node alone, and those in none (of a
+        rack, of the machine) serve all.
+    resource
+        What devices are shared in.
+    shared
+        Several tasks may have shares of one device; otherwise who asks for a part of a device gets all of it.
+    """
+
+    pooled: bool = False
+    resource: str = "gpu_milli"
+    shared: bool = True
+
+    def place(self, job: Job, snapshot: Snapshot) -> Placement | Refusal:
+        """Place each task in turn. Raises InputError for a machine without shared nodes, and for what it has nowhere."""
+        layout = share_layout(snapshot.machine, self.resource)
+        self._check_known(job, layout)
+        need = self._need(job, layout)
+        free = snapshot.free[np.ix_(layout.nodes, layout.columns)]
+        left = snapshot.free[layout.devices, layout.share] if len(layout.devices) else np.zeros(0, dtype=np.int64)
+        rows: list[tuple[int, int, int, int]] = []
+        for task in range(job.tasks):
+            found = self._choose(need, layout, free, left)
+            if isinstance(found, Refusal):
+                return found
+            node, devices = found
+            free[node] -= need.node
+            left[devices] -= need.each
+            rows += _rows(task, node, devices, need, layout)
+        return Placement.of(rows)
+
+    def _check_known(self, job: Job, layout: ShareLayout) -> None:
+        for name in job.workload.requests:
+            if name not in (*layout.names, self.resource) and job.request(name):
+                raise InputError(
+                    f"job {job.id} asks for {name}, which neither the nodes have nor devices are shared in",
+                    field=name,
+                    remedy=f"there is: {', '.join([*layout.names, self.resource])}",
+                )
+
+    def screen(self, jobs: IntArray, free: IntArray, snapshot: Snapshot) -> BoolArray:
+        """(k,) False where no node has what one task asks for and reaches its devices."""
+        n = max(len(jobs), len(free)) if len(jobs) else 0
+        layout, rows = share_layout(snapshot.machine, self.resource), np.broadcast_to(jobs, (n,))
+        needs = _needs(self, snapshot.workload, snapshot.machine)
+        found = np.zeros(n, dtype=np.bool_)
+        for shape in np.unique(needs.shape[rows]).tolist():
+            mine = np.flatnonzero(needs.shape[rows] == shape)
+            states = free[mine] if len(free) > 1 else free
+            able = self._reaching(needs.shapes[shape], layout, states)
+            for column, k in enumerate(layout.columns.tolist()):
+                able = able & (states[:, layout.nodes, k] >= needs.node[rows[mine], column, None])
+            found[mine] = able.any(axis=1)
+        return found
+
+    def _reaching(self, shape: tuple[int, int, str], layout: ShareLayout, free: IntArray) -> BoolArray:
+        """(s, n_node) whether a node reaches the devices of one task, in (s, n_owner, n_resource) states."""
+        count, each, spec = shape
+        if not count:
+            return np.ones((len(free), len(layout.nodes)), dtype=np.bool_)
+        fit = (free[:, layout.devices, layout.share] >= each) & layout.accepted(spec)
+        reached = fit if self.pooled else fit & (layout.home < 0)
+        inside = np.stack([layout.on_nodes(one) for one in fit])
+        able: BoolArray = (inside >= count) | (reached.sum(axis=1) >= count)[:, None]
+        return able
+
+    def _need(self, job: Job, layout: ShareLayout) -> _Need:
+        attributes = job.workload.attributes
+        total = job.request(self.resource) if self.resource not in layout.names else 0
+        count = int(attributes["gpus"][job.index]) if "gpus" in attributes and total else 0
+        if total and count < 1:
+            count = -(-total // max(layout.whole, 1))
+        spec = str(attributes["gpu_spec"][job.index]) if "gpu_spec" in attributes and total else ""
+        node = np.array([job.request(name) for name in layout.names], dtype=np.int64)
+        each = -(-total // count) if count else 0
+        return _Need(node, count, each if self.shared or not count else layout.whole, layout.accepted(spec), spec)
+
+    def _choose(self, need: _Need, layout: ShareLayout, free: IntArray, left: IntArray) -> tuple[int, IntArray] | Refusal:
+        """Position of a node and positions of devices; free amounts of nodes (n_node, n_resource), of devices (n_device,)."""
+        room: BoolArray = np.all(free >= need.node, axis=1)
+        if not room.any():
+            return _no_node(need, layout, free)
+        over = ((free - need.node) / layout.largest).sum(axis=1)
+        idle = layout.on_nodes(left) / max(layout.whole, 1)
+        if not need.count:
+            return _least(over + _AVOID * idle, room), np.zeros(0, dtype=np.int64)
+        fit: BoolArray = np.logical_and(need.accepted, left >= need.each)
+        inside: BoolArray = np.logical_and(room, layout.on_nodes(fit) >= need.count)
+        if inside.any():
+            node = _least(over + idle, inside)
+            return node, _fullest(fit & (layout.home == node), need.count, left, layout)
+        reached = fit if self.pooled else fit & (layout.home < 0)
+        if int(reached.sum()) < need.count:
+            return self._too_few(need, layout, fit, reached, room)
+        node = _least(over + _AVOID * idle, room)
+        return node, _fullest(reached, need.count, left, layout)
+
+    def _too_few(self, need: _Need, layout: ShareLayout, fit: BoolArray, reached: BoolArray, room: BoolArray) -> Refusal:
+        kind = f" of type {need.spec}" if need.spec else ""
+        where, most = "anywhere", int(reached.sum())
+        if not self.pooled:
+            where = "on a node with room for the rest" + (", or in a pool" if (layout.home < 0).any() else "")
+            most = max(most, int(layout.on_nodes(fit)[room].max(initial=0)))
+        return Refusal(f"too few devices{kind} with {need.each} {self.resource} {where}", "devices", need.count, most)
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class _Need:
+    """What one task asks for: (n_resource,) of its node, and `each` of `count` of the (n_device,) accepted devices."""
+
+    node: IntArray
+    count: int
+    each: int
+    accepted: BoolArray
+    spec: str
+
+
+@dataclass(frozen=True, eq=False)
+class _Needs:
+    """What all jobs of a workload need.
+
+    Attributes
+    ----------
+    node : (n_job, n_resource) of its node
+    shape : (n_job,) which of the `shapes`, (devices, share of each, accepted types), it asks for
+    """
+
+    node: IntArray
+    shape: IntArray
+    shapes: list[tuple[int, int, str]]
+
+
+@lru_cache(maxsize=8)  # a workload and a machine are compared by identity
+def _needs(policy: DeviceShares, workload: Workload, machine: Machine) -> _Needs:
+    layout, shapes = share_layout(machine, policy.resource), dict[tuple[int, int, str], int]()
+    needs = [policy._need(workload.job(row), layout) for row in range(len(workload))]
+    shape = [shapes.setdefault((need.count, need.each, need.spec), len(shapes)) for need in needs]
+    return _Needs(np.array([need.node for need in needs]), np.array(shape, dtype=np.int64), list(shapes))
+
+
+def _least(score: FloatArray, able: BoolArray) -> int:
+    """Position of the least score, the first of equal ones."""
+    return int(np.argmin(np.where(able, score, np.inf)))
+
+
+def _fullest(fit: BoolArray, count: int, left: IntArray, layout: ShareLayout) -> IntArray:
+    """(count,) positions of the fitting devices with the least left, those of plentiful types first."""
+    there = np.flatnonzero(fit)
+    key = left[there] * (len(fit) + 1) + layout.rank[there]
+    if count < len(there):
+        there, key = (found[np.argpartition(key, count - 1)[:count]] for found in (there, key))
+    return there[np.argsort(key)]
+
+
+def _rows(task: int, node: int, devices: IntArray, need: _Need, layout: ShareLayout) -> Iterator[tuple[int, int, int, int]]:
+    owner, columns = int(layout.nodes[node]), layout.columns.tolist()
+    taken = [(task, owner, column, amount) for column, amount in zip(columns, need.node.tolist(), strict=True) if amount]
+    yield from taken or [(task, owner, columns[0], 0)]
+    yield from ((task, device, layout.share, need.each) for device in layout.devices[devices].tolist())
+
+
+def _no_node(need: _Need, layout: ShareLayout, free: IntArray) -> Refusal:
+    """The resource of which no node has enough, or that no node has all of them together."""
+    most = free.max(axis=0)
+    short = np.flatnonzero(most < need.node)
+    if len(short):
+        k = int(short[0])
+        return Refusal(f"no node has enough {layout.names[k]}", layout.names[k], int(need.node[k]), int(most[k]))
+    return Refusal("no node has enough of everything at once")

@@ -1,0 +1,1 @@
+"""Placement of whole nodes with memory pools in their racks."""

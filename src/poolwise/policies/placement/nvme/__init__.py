@@ -1,0 +1,1 @@
+"""Placement on composed and shared NVMe devices."""

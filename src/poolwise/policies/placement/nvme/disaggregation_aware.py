@@ -1,0 +1,63 @@
+"""Disaggregation-aware: maximize composition or minimize fragmentation, by how much of the devices is in demand.
+
+Source: Call et al., section III-C and equation 4.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+from poolwise.errors import InputError
+from poolwise.model import Placement, Refusal
+from poolwise.policies.placement.nvme.composition import CompositionPolicy
+from poolwise.policies.placement.nvme.compositions import Compositions
+from poolwise.policies.placement.nvme.maximize_composition import NvmeMaximizeComposition
+from poolwise.policies.placement.nvme.minimize_fragmentation import NvmeMinimizeFragmentation
+from poolwise.policies.placement.nvme.need import Need
+from poolwise.registry import register
+
+Choice = Literal["maximize_composition", "minimize_fragmentation"]
+
+
+@register("placements", "nvme_disaggregation_aware")
+@dataclass(frozen=True)
+class NvmeDisaggregationAware(CompositionPolicy):
+    """Maximize composition where both loads are at most 1/2, or bandwidth is at least 0.7 and capacity at most 0.7.
+
+    Otherwise minimize fragmentation. A load is the base demand of the running workloads over what is installed.
+
+    Parameters
+    ----------
+    count_waiting
+        Whether waiting workloads count as demand too (only with the scheduler "composition", which knows the queue).
+    """
+
+    maximize: NvmeMaximizeComposition = field(default_factory=NvmeMaximizeComposition)
+    minimize: NvmeMinimizeFragmentation = field(default_factory=NvmeMinimizeFragmentation)
+    count_waiting: bool = False
+
+    @property
+    def counts_waiting(self) -> bool:
+        """As configured."""
+        return self.count_waiting
+
+    def choose(self, need: Need, view: Compositions) -> Placement | Refusal:
+        """Ask the policy that the present load calls for."""
+        bandwidth, storage = view.demand
+        if self.count_waiting:
+            if view.waiting is None:
+                raise InputError(
+                    "count_waiting needs a scheduler that shows the queue", field="count_waiting", remedy="use 'composition'"
+                )
+            bandwidth, storage = bandwidth + view.waiting[0], storage + view.waiting[1]
+        loads = [demand / max(total, 1) for demand, total in zip((bandwidth, storage), view.layout.installed, strict=True)]
+        maximize = rule(*loads) == "maximize_composition"
+        return self.maximize.choose(need, view) if maximize else self.minimize.choose(need, view)
+
+
+def rule(bandwidth_load: float, capacity_load: float) -> Choice:
+    """Equation 4."""
+    low = bandwidth_load <= 0.5 and capacity_load <= 0.5
+    steep = bandwidth_load >= 0.7 and capacity_load <= 0.7
+    return "maximize_composition" if low or steep else "minimize_fragmentation"

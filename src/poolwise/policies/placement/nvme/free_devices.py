@@ -1,0 +1,104 @@
+"""Devices in no composition, by place and size, and the fewest of them that cover a need."""
+
+from __future__ import annotations
+
+from bisect import bisect_left, insort
+from collections.abc import Iterator
+from itertools import combinations_with_replacement
+
+from poolwise.model import Snapshot
+from poolwise.policies.placement.nvme.layout import DeviceLayout
+from poolwise.policies.placement.nvme.need import Need
+
+Size = tuple[int, int]
+"""(bandwidth MB/s, storage MiB) of a device."""
+
+
+class FreeDevices:
+    """Free devices of every place; devices of one size are interchangeable and kept in ascending order.
+
+    Attributes
+    ----------
+    attached : n_place MB/s of the devices in use, which a fabric limits
+    """
+
+    def __init__(self, layout: DeviceLayout) -> None:
+        self.layout = layout
+        self.attached = [0] * len(layout.home)
+        self._limit = [-1] * len(layout.home)
+        self._free: list[dict[Size, list[int]]] = [{} for _ in layout.home]
+        self._size: dict[int, Size] = {}
+
+    def add(self, device: int, snapshot: Snapshot) -> None:
+        """Put a device on the list."""
+        layout, capacity = self.layout, snapshot.capacity
+        place, fabric = layout.place[device], layout.fabric[layout.place[device]]
+        size = (int(capacity[device, layout.bandwidth]), int(capacity[device, layout.storage]))
+        self._limit[place] = int(capacity[fabric, layout.bandwidth]) if fabric >= 0 else -1
+        self._size[device] = size
+        insort(self._free[place].setdefault(size, []), device)
+
+    def remove(self, device: int) -> None:
+        """Take a device off the list if it is there."""
+        size = self._size.pop(device, None)
+        if size is not None:
+            devices = self._free[self.layout.place[device]][size]
+            del devices[bisect_left(devices, device)]
+
+    def size(self, device: int) -> Size:
+        """(bandwidth, storage) of a free device."""
+        return self._size[device]
+
+    def first(self, place: int, need: Need) -> int:
+        """Lowest device of a place that covers a need alone, -1 if there is none."""
+        found = [
+            devices[0]
+            for (bandwidth, storage), devices in self._free[place].items()
+            if devices and bandwidth >= need.bandwidth and storage >= need.storage and self._attachable(place, bandwidth)
+        ]
+        return min(found, default=-1)
+
+    def covers(self, place: int, need: Need) -> Iterator[tuple[int, ...]]:
+        """Yield devices that cover a need together: the fewest first, then one more each; of equals the least surplus.
+
+        All sizes of a composition are tried on a place with several sizes of device, none where there is one.
+        """
+        sizes = sorted(size for size, devices in self._free[place].items() if devices)
+        largest = [max((size[k] for size in sizes), default=0) for k in (0, 1)]
+        if not sizes or largest[0] == 0 < need.bandwidth or largest[1] == 0 < need.storage:
+            return
+        total = sum(len(self._free[place][size]) for size in sizes)
+        fewest = max(1, _ratio(need.bandwidth, largest[0]), _ratio(need.storage, largest[1]))
+        for count in range(fewest, total + 1):
+            if not self._attachable(place, count * min(size[0] for size in sizes)):
+                return
+            best: tuple[float, tuple[int, ...]] | None = None
+            for chosen in combinations_with_replacement(sizes, count):
+                found = self._cover(place, need, chosen)
+                if found is not None and (best is None or found < best):
+                    best = found
+            if best is not None:
+                yield best[1]
+
+    def _cover(self, place: int, need: Need, chosen: tuple[Size, ...]) -> tuple[float, tuple[int, ...]] | None:
+        """(surplus, devices) of a choice of sizes, None where it falls short, is not there or exceeds the fabric."""
+        bandwidth, storage = sum(size[0] for size in chosen), sum(size[1] for size in chosen)
+        if bandwidth < need.bandwidth or storage < need.storage or not self._attachable(place, bandwidth):
+            return None
+        devices: list[int] = []
+        for size in set(chosen):
+            there, count = self._free[place][size], chosen.count(size)
+            if len(there) < count:
+                return None
+            devices += there[:count]
+        layout = self.layout
+        surplus = (bandwidth - need.bandwidth) / layout.bandwidth_unit + (storage - need.storage) / layout.storage_unit
+        return surplus, tuple(sorted(devices))
+
+    def _attachable(self, place: int, bandwidth: int) -> bool:
+        return self._limit[place] < 0 or self.attached[place] + bandwidth <= self._limit[place]
+
+
+def _ratio(need: int, each: int) -> int:
+    """How many of `each` make up a need."""
+    return -(-need // each) if need else 0

@@ -1,0 +1,1 @@
+"""Placement of single tasks on processing units."""

@@ -1,0 +1,44 @@
+"""Which units a job's tasks may take at all, whatever is idle."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from poolwise.model import Workload
+from poolwise.policies.placement.units.layout import ANY_TYPE, Tier, UnitLayout
+
+if TYPE_CHECKING:
+    from poolwise.policies.placement.units.policy import TieredPolicy
+
+
+class Choices:
+    """The units of a machine and the wishes of the jobs of a workload."""
+
+    def __init__(self, layout: UnitLayout, workload: Workload) -> None:
+        self.layout, self.workload = layout, workload
+        self._able: dict[int, tuple[int, ...]] = {}
+        self._tiers: dict[tuple[int, ...], tuple[Tier, ...]] = {}
+
+    def attribute(self, name: str, job: int, otherwise: int) -> int:
+        """A whole number of a job; `otherwise` where the workload has no such column."""
+        column = self.workload.attributes.get(name)
+        return otherwise if column is None else int(column[job])
+
+    def able(self, job: int) -> tuple[int, ...]:
+        """Types that can run a job's tasks."""
+        kind = self.attribute("task_type", job, 0)
+        if kind not in self._able:
+            self._able[kind] = self.layout.able(kind)
+        return self._able[kind]
+
+    def preferred(self, job: int) -> int | None:
+        """Number of the unit type that a job prefers; None where it prefers none."""
+        wanted = self.attribute("preferred_type", job, ANY_TYPE)
+        return None if wanted == ANY_TYPE or not len(self.layout.code) else wanted
+
+    def tiers(self, policy: TieredPolicy, job: int) -> tuple[Tier, ...]:
+        """Tiers of a job under a policy, found once for jobs that are alike to it."""
+        key = tuple(self.attribute(name, job, 0) for name in policy.key)
+        if key not in self._tiers:
+            self._tiers[key] = policy.tiers(job, self)
+        return self._tiers[key]

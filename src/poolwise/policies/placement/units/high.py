@@ -1,0 +1,27 @@
+"""The idle unit that is best at the task."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from poolwise.policies.placement.units.choices import Choices
+from poolwise.policies.placement.units.layout import Tier
+from poolwise.policies.placement.units.policy import TieredPolicy
+from poolwise.registry import register
+
+
+@register("placements", "high")
+@dataclass(frozen=True)
+class High(TieredPolicy):
+    """An idle unit with the highest affinity to the task, blind to where data lie.
+
+    Source: VineSim, section 5.3.2, HIGH ("best available" in section 8).
+    """
+
+    def tiers(self, job: int, choices: Choices) -> tuple[Tier, ...]:
+        """Types by affinity, those of equal affinity together."""
+        layout, by_rate = choices.layout, dict[float, list[int]]()
+        kind = choices.attribute("task_type", job, 0)
+        for able in choices.able(job):
+            by_rate.setdefault(float(layout.rate[kind, able]) if len(layout.rate) else 1.0, []).append(able)
+        return tuple(tuple(layout.of_type[k] for k in by_rate[rate]) for rate in sorted(by_rate, reverse=True))

@@ -1,0 +1,46 @@
+"""A unit of the type that the task prefers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar, Literal, get_args
+
+from poolwise.errors import UnknownNameError
+from poolwise.policies.placement.units.choices import Choices
+from poolwise.policies.placement.units.layout import Tier
+from poolwise.policies.placement.units.policy import TieredPolicy
+from poolwise.registry import register
+
+Reading = Literal["only", "first"]
+
+
+@register("placements", "pref")
+@dataclass(frozen=True)
+class Pref(TieredPolicy):
+    """An idle unit of the preferred type. A task that prefers the type "unspecified" takes any.
+
+    Source: VineSim, sections 5.2.1 and 5.3.2, PREF: the paper allows both readings.
+
+    Parameters
+    ----------
+    reading
+        "only": never a unit of another type; "first": one of another type if none of the preferred is idle.
+    """
+
+    reading: Reading = "only"
+
+    key: ClassVar[tuple[str, ...]] = ("task_type", "preferred_type")
+
+    def check(self) -> None:
+        """Refuse a reading that is not known."""
+        super().check()
+        if self.reading not in get_args(Reading):
+            raise UnknownNameError.of("reading", self.reading, get_args(Reading), field="reading")
+
+    def tiers(self, job: int, choices: Choices) -> tuple[Tier, ...]:
+        """The preferred type, then under "first" the others."""
+        able, wanted = choices.able(job), choices.preferred(job)
+        layout = choices.layout
+        liked = tuple(layout.of_type[k] for k in able if wanted is None or layout.code[k] == wanted)
+        others = tuple(layout.of_type[k] for k in able if wanted is not None and layout.code[k] != wanted)
+        return tuple(tier for tier in (liked, others if self.reading == "first" else ()) if tier)

@@ -1,0 +1,134 @@
+"""A schedule as Chrome trace events: nodes, devices and pools as tracks, for chrome://tracing or Perfetto.
+
+Works on the schedule alone, of whatever system. Format: Trace Event Format, JSON object form with complete ("X"), counter
+("C") and metadata ("M") events.
+"""
+
+from __future__ import annotations
+
+import heapq
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+from poolwise.atomic import write_whole
+from poolwise.model import Kind, Schedule
+
+Event = dict[str, Any]
+Clock = Callable[[int], int]
+
+FINE = 2**51
+"""Up to this end (26 days) nanoseconds are told: viewers compute in doubles of microseconds, and drop what overlaps."""
+_TRACKS = {Kind.NODE: "nodes", Kind.DEVICE: "devices", Kind.POOL: "pools", Kind.LINK: "links"}
+
+
+def write_timeline(schedule: Schedule, path: Path) -> None:
+    """Write the events of a schedule as a JSON file that appears whole or not at all."""
+    content = {"displayTimeUnit": "ms", "traceEvents": list(trace_events(schedule))}
+    write_whole(path, (json.dumps(content, separators=(",", ":")) + "\n").encode())
+
+
+def trace_events(schedule: Schedule) -> Iterator[Event]:
+    """Yield the events: a process for each kind of owner, threads for owners, a slice for each run on each owner.
+
+    Runs that overlap on an owner take parallel lanes, the lowest that is free, so that every slice is seen whole. Owners
+    that give out a resource get a counter of how much is in use. Times are microseconds since the trace began, with decimals
+    unless the schedule is longer than `FINE`. Numbers of processes and threads begin at 1: viewers take process 0 for the
+    idle one.
+    """
+    kinds = schedule.machine.kind.tolist()
+    clock = _clock(schedule)
+    for kind in sorted(set(kinds)):
+        yield _named("process_name", kind + 1, 0, _TRACKS[Kind(kind)])
+    thread = 1
+    for owner, runs in sorted(_occupants(schedule).items()):
+        slices, lanes = _lanes(schedule, runs)
+        for lane in range(lanes):
+            name = schedule.machine.owners[owner] + (f" +{lane}" if lane else "")
+            yield _named("thread_name", kinds[owner] + 1, thread + lane, name)
+            yield {**_named("thread_sort_index", kinds[owner] + 1, thread + lane, ""), "args": {"sort_index": thread + lane}}
+        for run, lane in slices:
+            yield _slice(schedule, run, owner, thread + lane, clock)
+        thread += lanes
+        yield from _counters(schedule, owner, runs, clock)
+
+
+def _clock(schedule: Schedule) -> Clock:
+    """Round times (ns) to what doubles of microseconds can tell apart: what followed on each other still does."""
+    step = 1000 if schedule.n_run and int(schedule.end.max()) > FINE else 1
+    return lambda time: time // step * step
+
+
+def _named(what: str, process: int, thread: int, name: str) -> Event:
+    return {"ph": "M", "name": what, "pid": process, "tid": thread, "args": {"name": name}}
+
+
+def _occupants(schedule: Schedule) -> dict[int, list[int]]:
+    """Owner -> runs on it, by start."""
+    runs: dict[int, list[int]] = {}
+    for run in sorted(range(schedule.n_run), key=lambda k: (int(schedule.start[k]), k)):
+        for owner in dict.fromkeys(owner for owner, _, _ in schedule.placement_of(run)):
+            runs.setdefault(owner, []).append(run)
+    return runs
+
+
+def _lanes(schedule: Schedule, runs: list[int]) -> tuple[list[tuple[int, int]], int]:
+    """(run, lane) in the order of starts, and the number of lanes."""
+    busy: list[tuple[int, int]] = []  # (end, lane)
+    free: list[int] = []
+    found, lanes = [], 0
+    for run in runs:
+        while busy and busy[0][0] <= schedule.start[run]:
+            heapq.heappush(free, heapq.heappop(busy)[1])
+        if free:
+            lane = heapq.heappop(free)
+        else:
+            lane, lanes = lanes, lanes + 1
+        found.append((run, lane))
+        heapq.heappush(busy, (int(schedule.end[run]), lane))
+    return found, lanes
+
+
+def _slice(schedule: Schedule, run: int, owner: int, thread: int, clock: Clock) -> Event:
+    job, workload, machine = int(schedule.job[run]), schedule.workload, schedule.machine
+    start, end = int(schedule.start[run]), int(schedule.end[run])
+    takes: dict[str, int] = {}
+    for there, resource, amount in schedule.placement_of(run):
+        if there == owner:
+            takes[machine.resources[resource]] = takes.get(machine.resources[resource], 0) + amount
+    kind = workload.attributes.get("kind")
+    name = f"job {int(workload.id[job])}"
+    return {
+        "ph": "X",
+        "name": name if kind is None else f"{name} {kind[job]}",
+        "cat": str(schedule.outcome[run]),
+        "pid": int(machine.kind[owner]) + 1,
+        "tid": thread,
+        "ts": clock(start) / 1000,
+        "dur": (clock(end) - clock(start)) / 1000,
+        "args": {"waited_s": (start - int(workload.submit[job])) / 1e9, **takes},
+    }
+
+
+def _counters(schedule: Schedule, owner: int, runs: list[int], clock: Clock) -> Iterator[Event]:
+    """How much of each resource of an owner is in use, at each change."""
+    machine = schedule.machine
+    changes: dict[int, dict[int, int]] = {}
+    for run in runs:
+        for _, resource, amount in (row for row in schedule.placement_of(run) if row[0] == owner and row[2]):
+            for time, sign in ((int(schedule.start[run]), 1), (int(schedule.end[run]), -1)):
+                change = changes.setdefault(time, {})
+                change[resource] = change.get(resource, 0) + sign * amount
+    used = dict.fromkeys(sorted({resource for change in changes.values() for resource in change}), 0)
+    for time, change in sorted(changes.items()):
+        for resource, amount in change.items():
+            used[resource] += amount
+        values = {machine.resources[resource]: amount for resource, amount in used.items()}
+        yield {
+            "ph": "C",
+            "name": f"{machine.owners[owner]} in use",
+            "pid": int(machine.kind[owner]) + 1,
+            "ts": clock(time) / 1000,
+            "args": values,
+        }

@@ -1,0 +1,80 @@
+"""Reproductions of published results: one file a paper in `poolwise.reproductions`, claims fixed in a data file beforehand."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import ClassVar, Protocol
+
+from poolwise import catalog
+from poolwise.compare.published import Key, Measured, Row, compare, read_claims
+from poolwise.studies.figure import Figure
+from poolwise.studies.table import Table
+
+
+@dataclass(frozen=True)
+class Findings:
+    """What a reproduction measured.
+
+    Attributes
+    ----------
+    measured : (artifact, condition, metric) -> value with its interval; every key is a row of the claims file
+    figures : figures to draw, in the order of the paper
+    notes : sentences that a reader must know (what was assumed, what was shortened)
+    explanation : paragraphs on what the runs teach beyond the claims
+    tables : tables to show before the claims, such as the paper's with our values in them
+    """
+
+    measured: Mapping[Key, Measured]
+    figures: Sequence[Figure] = ()
+    notes: Sequence[str] = ()
+    explanation: Sequence[str] = ()
+    tables: Sequence[Table] = ()
+
+
+class Reproduction(Protocol):
+    """A published system's results, measured anew. Register with `@register("reproductions", NAME)`."""
+
+    title: ClassVar[str]
+    paper: ClassVar[str]
+
+    def run(self, out: Path, *, quick: bool, jobs: int) -> Findings:
+        """Measure everything.
+
+        Parameters
+        ----------
+        out
+            Folder for resumable intermediate results.
+        quick
+            Fewer seeds and sizes; rows that are then not measured are left out.
+        jobs
+            Worker processes, -1 for all cores.
+        """
+        ...
+
+
+@dataclass(frozen=True)
+class Reproduced:
+    """A reproduction that has run: claims beside measurements."""
+
+    name: str
+    title: str
+    paper: str
+    rows: Sequence[Row]
+    findings: Findings
+    provenance: Mapping[str, str] = field(default_factory=dict)
+
+    def count(self) -> dict[str, int]:
+        """How many rows hold, do not, were not measured, are only shown."""
+        counts = dict.fromkeys(("true", "false", "not_measured", "shown"), 0)
+        for row in self.rows:
+            counts[row.holds] += 1
+        return counts
+
+
+def reproduce(name: str, reproduction: Reproduction, out: Path, *, quick: bool = False, jobs: int = -1) -> Reproduced:
+    """Run a reproduction and judge each of its claims."""
+    claims = read_claims(catalog.find("reproductions", f"{name}.csv"))
+    findings = reproduction.run(out, quick=quick, jobs=jobs)
+    return Reproduced(name, reproduction.title, reproduction.paper, compare(claims, findings.measured), findings)

@@ -1,0 +1,135 @@
+"""Runs that stand in files, side by side."""
+
+import math
+import shutil
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from poolwise import studies
+from poolwise.compare.runs import Comparison
+from poolwise.errors import InputError
+from poolwise.metrics import METRICS, mean_interval, paired_block_bootstrap
+from poolwise.metrics.slowdown import bounded_slowdown, wait_s
+from poolwise.studies.kept_run import read_runs
+
+
+@pytest.fixture(scope="module")
+def ran(kept_folder):
+    """Four settings of the small study under three seeds."""
+    sizes = {"vary.machine.pool.memory.memory": ["16 GiB", "64 GiB"]}
+    study = studies.load(kept_folder / "study.toml", {"seeds.values": [0, 1, 2], "measure.baseline": False, **sizes})
+    return kept_folder / "out", studies.run(study, kept_folder / "out", jobs=1)
+
+
+def test_cells_that_differ_in_the_seed_only_are_one_run(ran):
+    out, result = ran
+    runs = read_runs(str(out))
+    assert [sorted(run.outcomes) for run in runs] == [[0, 1, 2]] * 4
+    assert {tuple(run.parameters.values()) for run in runs} == {tuple(map(str, c.parameters.values())) for c in result.cells}
+    one = read_runs(f"{out}:order=fm,memory=64 GiB,seed=1")
+    assert len(one) == 1 and list(one[0].outcomes) == [1]
+    key = result.cells[0].key
+    (by_key,) = read_runs(f"{out}:{key[:12]}")
+    assert np.array_equal(by_key.outcomes[0].start, result.outcomes(result.cells[0]).start)
+
+
+def test_a_run_does_not_differ_from_itself(ran):
+    out, _ = ran
+    (run,) = read_runs(f"{out}:order=fm,memory=64 GiB")
+    for over in ("seeds", "jobs"):
+        found = Comparison.of([run, run], over)
+        assert {d.verdict for d in found.differences} == {"alike"} and not found.changed(5)
+        assert all(d.interval.mean == 0 for d in found.differences)
+    assert len(set(found.labels)) == 2
+
+
+def test_metrics_are_those_of_the_study(ran):
+    """The small study measures the jobs that all its runs finish: here all four are compared."""
+    out, result = ran
+    found = Comparison.of(read_runs(str(out)))
+    for k, run in enumerate(found.runs):
+        mine = [c for c in result.cells if list(map(str, c.parameters.values())) == list(run.parameters.values())]
+        assert [c.seed for c in mine] == [0, 1, 2]
+        for name in ("mean_bounded_slowdown", "p99_wait_s", "throughput_per_100s", "utilization", "mean_degradation"):
+            assert found.metrics[k][name].tolist() == pytest.approx([c.metrics[name] for c in mine], rel=0, abs=0)
+
+
+def test_differences_are_paired(ran):
+    out, _ = ran
+    runs = [read_runs(f"{out}:order={order},memory=64 GiB")[0] for order in ("fcfs", "fm")]
+    found = Comparison.of(runs)
+    per_job = [np.stack([bounded_slowdown(run.outcomes[seed])[5:] for seed in (0, 1, 2)]) for run in runs]
+    over_seeds = next(d for d in found.differences if d.metric == "mean_bounded_slowdown")
+    assert over_seeds.interval == mean_interval(per_job[1].mean(axis=1) - per_job[0].mean(axis=1))
+    assert over_seeds.verdict == "better" and found.labels == ("order=fcfs", "order=fm")
+    found = {d.metric: d for d in Comparison.of(runs, "jobs").differences}
+    assert found["mean_bounded_slowdown"].interval == paired_block_bootstrap(per_job[1].mean(axis=0) - per_job[0].mean(axis=0))
+    assert math.isnan(found["p99_wait_s"].interval.low) and found["p99_wait_s"].verdict == "unknown"
+
+
+def test_better_is_lower_or_higher_as_the_metric_says(ran):
+    out, _ = ran
+    runs = [read_runs(f"{out}:order=fm,memory={size} GiB")[0] for size in (16, 64)]
+    there, back = Comparison.of(runs), Comparison.of(runs[::-1])
+    opposite = {"better": "worse", "worse": "better", "alike": "alike", "changed": "changed"}
+    pairs = list(zip(there.differences, back.differences, strict=True))
+    assert all(opposite[a.verdict] == b.verdict for a, b in pairs)
+    verdicts = {d.metric: d.verdict for d in there.differences}
+    assert verdicts["p90_bounded_slowdown"] == "better"
+    assert METRICS["memory_dollars"].better == "lower" and verdicts["memory_dollars"] == "worse", "64 GiB cost more than 16"
+
+
+def test_the_jobs_that_changed_most_are_those(ran):
+    out, _ = ran
+    runs = [read_runs(f"{out}:order={order},memory=16 GiB,seed=0")[0] for order in ("fcfs", "fm")]
+    jobs = Comparison.of(runs).changed(3)
+    change = wait_s(runs[1].outcomes[0]) - wait_s(runs[0].outcomes[0])
+    change[:5] = 0  # the warm-up is not measured
+    longer, shorter = np.sort(change)[::-1][:3], np.sort(change)[:3]
+    assert [job.change_s for job in jobs] == pytest.approx([c for c in [*longer, *shorter] if c])
+    ids = runs[0].outcomes[0].id
+    assert all(change[ids == job.id] == pytest.approx(job.change_s) for job in jobs)
+
+
+def test_a_schedule_is_a_run_of_which_only_times_are_known(ran, tmp_path):
+    out, _ = ran
+    (cell,) = read_runs(f"{out}:order=fm,memory=64 GiB,seed=0")
+    o = cell.outcomes[0]
+    rows = [f"{i},{s},{a},{e},0:1:0" for i, s, a, e in zip(o.id, o.submit, o.start, o.end, strict=True)]
+    (tmp_path / "a.csv").write_text("\n".join(["id,submit_ns,start_ns,end_ns,placement", *rows[:20], *rows[21:]]) + "\n")
+    (schedule,) = read_runs(str(tmp_path / "a.csv"))
+    found = Comparison.of([cell, schedule])
+    assert set(found.metrics[0]) >= {"mean_wait_s", "p99_bounded_slowdown", "makespan_s"}
+    assert not {"mean_degradation", "utilization", "mean_bounded_slowdown_local"} & set(found.metrics[0])
+    assert found.metrics[0]["measured_jobs"].tolist() == found.metrics[1]["measured_jobs"].tolist() == [54.0]
+    assert not found.changed(3) and found.labels == ("out order=fm memory=64 GiB", "a.csv")
+
+
+def test_what_cannot_be_compared_is_refused(ran, tmp_path):
+    out, _ = ran
+    (one,) = read_runs(f"{out}:order=fm,memory=64 GiB,seed=0")
+    (other,) = read_runs(f"{out}:order=fm,memory=64 GiB,seed=1")
+    o = one.outcomes[0]
+    moved = replace(one, outcomes={0: replace(o, submit=o.submit + 1)})
+    for runs, words in (([one], "1 runs"), ([one, other], "no seed in common"), ([one, moved], "not of the same jobs")):
+        with pytest.raises(InputError, match=words):
+            Comparison.of(runs)
+    with pytest.raises(InputError, match="one seed gives no interval"):
+        Comparison.of([one, one], "seeds")
+    for reference, words in (
+        (f"{out}:order=sjf", "no run fits order=sjf"),
+        (str(tmp_path), "no results of a study"),
+        (str(tmp_path / "none"), "no such folder or file"),
+    ):
+        with pytest.raises(InputError, match=words):
+            read_runs(reference)
+    (tmp_path / "a.csv").write_text("id,submit_ns\n1,2\n")
+    with pytest.raises(InputError, match="no schedule"):
+        read_runs(str(tmp_path / "a.csv"))
+    shutil.copytree(out, tmp_path / "out")
+    damaged = next((tmp_path / "out" / "cells").glob("*.parquet"))
+    damaged.write_bytes(damaged.read_bytes()[:-1] + b"?")
+    with pytest.raises(InputError, match="missing or damaged"):
+        read_runs(str(tmp_path / "out"))

@@ -1,0 +1,104 @@
+"""Power tables and price lists: by hand, and errors that say what is missing."""
+
+import numpy as np
+import pytest
+
+from poolwise.errors import InputError
+from poolwise.files.costs import PowerSection, PriceSection, dollars, things, watts
+from poolwise.files.machine import load_machine
+from poolwise.metrics.power import Load, mean_watts
+from poolwise.studies import load
+
+MACHINE = """version = 1
+[[node]]
+name = "server"
+allocation = "shared"
+cores = 10
+memory = "8 GiB"
+attributes = { price = 140, idle_watts = 58, busy_watts = 98 }
+[[rack]]
+nodes = { server = 2 }
+[[pool]]
+name = "memory"
+per = "machine"
+memory = "4 GiB"
+attributes = { price = 25, idle_watts = 5, busy_watts = 5 }
+"""
+STUDY = """version = 1
+machine = "machine.toml"
+power = "power.toml"
+prices = { price = { server = 100.0, memory = 5.0 }, price_per_gib = 5.0 }
+[workload]
+trace = "jobs.csv"
+[scheduler]
+placement = "pooled"
+[performance]
+model = "ideal"
+[measure]
+warm_up = 0
+"""
+POWER = """version = 1
+watts_per_gib = 1.0
+[idle_watts]
+server = 50
+memory = 1
+[busy_watts]
+server = 90
+memory = 1
+"""
+
+
+@pytest.fixture
+def study(tmp_path):
+    for name, text in (("machine", MACHINE), ("study", STUDY), ("power", POWER)):
+        (tmp_path / f"{name}.toml").write_text(text)
+    (tmp_path / "jobs.csv").write_text("id,submit_ns,duration_ns,request.cores,memory_mib\n1,0,1000000000,5,1024\n")
+    return tmp_path / "study.toml"
+
+
+def test_by_hand(study):
+    machine = load_machine(study.parent / "machine.toml")
+    load_ = Load(np.array([0.5, 0.0, 0.25]), np.array([0.8, 0.0, 0.5]))
+    table = {"idle_watts": {"server": 50.0, "memory": 1.0}, "busy_watts": {"server": 90.0, "memory": 1.0}, "watts_per_gib": 1.0}
+    measured = things(machine, load_)
+    assert watts(PowerSection(**table), measured) == 58 + 20 + 58 + 5 == mean_watts(machine, load_)
+    off = PowerSection(**table, off_when_idle=["server"])
+    assert watts(off, measured) == pytest.approx(0.8 * 58 + 20 + 5)
+    assert dollars(PriceSection(price={"server": 100.0, "memory": 5.0}, price_per_gib=5.0), machine) == 2 * 140 + 25
+
+
+def test_tables_are_no_input_of_a_run(study):
+    first = load(study).cells[0]
+    others = [load(study, {"power.watts_per_gib": 2.0}), load(study, {"prices.price.server": 1.0})]
+    assert {cell.cells[0].key for cell in others} == {first.key}
+    assert len({str(cell.cells[0].costs.content()) for cell in (*others, load(study))}) == 3
+    varied = load(study, {"vary.power.watts_per_gib": [1.0, 2.0], "seeds.count": 3})
+    assert (len(varied.cells), len({cell.key for cell in varied.cells})) == (6, 3)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "field", "words"),
+    [
+        ("server = 90\n", "", "power.busy_watts", "nothing is said of server"),
+        ("server = ", "serverr = ", "power.idle_watts", "nothing is said of server"),
+        ("server = 50", "server = -50", "power.idle_watts.server", "greater than or equal to 0"),
+        ("watts_per_gib = 1.0", 'off_when_idle = ["gpu"]', "power.off_when_idle", "unknown type 'gpu'"),
+        ("version = 1", "version = 2", "version", "version 2 is not known"),
+    ],
+)
+def test_a_wrong_table_names_file_field_and_remedy(study, old, new, field, words):
+    file = study.parent / "power.toml"
+    file.write_text(POWER.replace(old, new))
+    with pytest.raises(InputError, match=words) as caught:
+        load(study)
+    assert caught.value.field == field
+    assert str(caught.value.file).endswith("power.toml")
+    assert caught.value.remedy
+
+
+def test_whole_nodes_have_no_tables(study):
+    path = study.parent / "machine.toml"
+    path.write_text(MACHINE.replace('allocation = "shared"\n', ""))
+    with pytest.raises(InputError, match="taken whole") as caught:
+        load(study, {"scheduler.placement": "racks"})
+    assert caught.value.field == "prices.price"

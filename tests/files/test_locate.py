@@ -1,0 +1,81 @@
+import tomllib
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from poolwise.files.locate import line_of, lines
+
+TEXT = '''\
+version = 1
+"quoted.key" = 'a # b'
+text = """
+[not.a.table]
+fake = 1 ]
+"""
+array = [
+  "a", # ]
+  "b = c",
+]
+after = 2
+
+[one]
+x.y = 1
+
+[[many]]
+name = "first"
+inline = { a = 1, b = 2 }
+[[many]]
+  name = "second"  # indented
+  [many.inner]
+  deep = true
+'''
+
+
+def test_every_key_is_found_on_its_line():
+    tomllib.loads(TEXT)
+    found = lines(TEXT)
+    assert found["version",] == 1
+    assert found["quoted.key",] == 2
+    assert found["text",] == 3
+    assert found["array",] == 7
+    assert found["after",] == 11
+    assert found["one",] == 13
+    assert found["one", "x", "y"] == 14
+    assert found["many", 0] == 16
+    assert found["many", 0, "name"] == 17
+    assert found["many", 1, "name"] == 20
+    assert found["many", 1, "inner", "deep"] == 22
+    assert ("fake",) not in found and ("not", "a", "table") not in found
+
+
+def test_what_stands_inside_a_value_has_the_line_of_its_key():
+    found = lines(TEXT)
+    assert line_of(found, ("many", 0, "inline", "b")) == 18
+    assert line_of(found, ("array", 1)) == 7
+    assert line_of(found, ("nowhere",)) is None
+
+
+words = st.text("abcXYZ_-09", min_size=1, max_size=6)
+values = st.one_of(
+    st.integers(-5, 5).map(str),
+    st.sampled_from(['"x"', "'y = [ # '", '"""\n[a]\nb = 1\n"""', "[\n1, # ]\n2\n]", "{ a = 1 }", '"a\\"]"', "'''\nq\n'''"]),
+)
+
+
+@given(
+    st.lists(st.tuples(words, st.dictionaries(words, values, max_size=4)), max_size=6, unique_by=lambda e: e[0]), st.booleans()
+)
+def test_lines_agree_with_the_text_they_were_made_from(tables, arrays):
+    text, expected = "", {}
+    for name, content in tables:
+        for k in range(2 if arrays else 1):
+            text += f"# note\n[[{name}]]\n" if arrays else f"[{name}]\n"
+            path = (name, k) if arrays else (name,)
+            expected[path] = text.count("\n")
+            for key, value in content.items():
+                expected[*path, key] = text.count("\n") + 1
+                text += f"{key} = {value} # = [\n"
+    tomllib.loads(text)
+    found = lines(text)
+    for path, line in expected.items():
+        assert found[path] == line

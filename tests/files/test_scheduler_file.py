@@ -1,0 +1,157 @@
+"""Schedulers in files of their own, shipped ones among them, in studies."""
+
+from pathlib import Path
+
+import pytest
+
+from poolwise import catalog
+from poolwise.errors import InputError
+from poolwise.files.choice import Choice
+from poolwise.files.configured import scheduler_of
+from poolwise.files.document import Document
+from poolwise.files.kind import kind_of
+from poolwise.files.scheduler import load_scheduler
+from poolwise.files.study import SchedulerSection
+from poolwise.policies.backfill.conservative import KeepingConservative
+from poolwise.policies.backfill.easy import Easy
+from poolwise.policies.backfill.none import NoBackfill
+from poolwise.policies.order.priorities import F1, FCFS
+from poolwise.policies.placement.devices.pooled import Pooled
+from poolwise.registry import find
+from poolwise.schedulers.list import ListScheduler
+from poolwise.studies import load
+
+MINE = """\
+version = 1
+title = "mine"
+order = { name = "f1", as_printed = true }
+backfill = { name = "conservative", keep_reservations = true }
+scope = "system"
+pass_per_event = true
+"""
+
+
+def change(folder: Path, old: str, new: str) -> Path:
+    text = (folder / "study.toml").read_text()
+    assert text.count(old) == 1
+    (folder / "study.toml").write_text(text.replace(old, new))
+    return folder / "study.toml"
+
+
+def by_file(folder: Path, reference: str, vary: str = "") -> Path:
+    text = (folder / "study.toml").read_text()
+    text = text.replace('[scheduler]\norder = "fm"\n', "").replace('"scheduler.order" = ["fcfs", "fm"]\n', vary)
+    (folder / "study.toml").write_text(text.replace('machine = "', f'scheduler = "{reference}"\nmachine = "', 1))
+    return folder / "study.toml"
+
+
+@pytest.mark.parametrize("name", ["sjf", "fcfs", "wfp3", "f1", "fair", "fm"])
+def test_the_schedulers_that_the_paper_compares_are_shipped(name):
+    scheduler = scheduler_of(load_scheduler(catalog.find("schedulers", f"{name}-easy")))
+    assert isinstance(scheduler, ListScheduler)
+    assert (scheduler.order, scheduler.backfill) == (find("orders", name)(), Easy())
+    assert scheduler.placement.scope == "rack"
+    assert dict(catalog.shipped("schedulers"))[f"{name}-easy"].startswith(name.upper())
+
+
+def test_what_is_shipped_can_be_read_and_is_recognised():
+    for name, title in catalog.shipped("schedulers"):
+        path = catalog.find("schedulers", name)
+        assert load_scheduler(path).title == title
+        assert kind_of(Document.read(path)) == "scheduler"
+    assert scheduler_of(load_scheduler(catalog.find("schedulers", "f1-printed-easy"))).order == F1(as_printed=True)
+
+
+def test_a_study_with_a_scheduler_file_is_the_study_with_its_content(folder):
+    written = {cell.key for cell in load(folder / "study.toml", {"scheduler.order": "fm", "scheduler.scope": "rack"}).cells}
+    path = by_file(folder, "catalog:fm-easy")
+    assert {cell.key for cell in load(path).cells} == written
+    assert load(path, {"scheduler.order": "sjf"}).cells[0].scheduler.order.name == "sjf", "a part can be replaced"
+    (folder / "mine.toml").write_text(MINE)
+    cell = load(path, {"scheduler": "mine.toml"}).cells[0]
+    scheduler = scheduler_of(cell.scheduler)
+    assert scheduler.order == F1(as_printed=True) and isinstance(scheduler.backfill, KeepingConservative)
+    assert scheduler.placement.scope == "system" and cell.scheduler.pass_per_event
+    assert cell.baseline().scheduler.pass_per_event and cell.baseline().scheduler.scope == "system"
+
+
+def test_schedulers_can_be_varied_by_file_and_share_their_baselines(folder):
+    study = load(by_file(folder, "catalog:fm-easy", 'scheduler = ["catalog:fm-easy", "catalog:sjf-easy"]\n'))
+    assert [cell.parameters["scheduler"] for cell in study.cells[::2]] == ["catalog:fm-easy", "catalog:sjf-easy"]
+    assert [cell.scheduler.order.name for cell in study.cells[::2]] == ["fm", "sjf"]
+    assert len(study.baselines) == 2, "one a pool size"
+    assert all("scheduler" not in cell.parameters for cell in study.baselines)
+
+
+def test_a_policy_file_stands_beside_the_scheduler_file_that_names_it(folder):
+    (folder / "deep").mkdir()
+    (folder / "deep" / "mine.py").write_text("from poolwise.policies.order.priorities import SJF\nMine = SJF\n")
+    (folder / "deep" / "mine.toml").write_text('version = 1\norder = "mine.py:Mine"\n')
+    cell = load(by_file(folder, "deep/mine.toml")).cells[0]
+    assert cell.scheduler.order.name == f"{folder / 'deep' / 'mine.py'}:Mine"
+    assert load_scheduler(folder / "deep" / "mine.toml").order == cell.scheduler.order
+
+
+BROKEN = [
+    ('order = "fmm"', 2, "scheduler.order", "did you mean 'fm'"),
+    ('order = { name = "f1", printed = true }', 2, "scheduler.order.printed", "did you mean 'as_printed'"),
+    ('backfil = "easy"', 2, "scheduler.backfil", "did you mean 'backfill'"),
+    ('scope = "rak"', 2, "scheduler.scope", "did you mean 'rack'"),
+    ('pass_per_event = "maybe"', 2, "scheduler.pass_per_event", "boolean"),
+    ('kind = "lisst"', 2, "scheduler.kind", "did you mean 'list'"),
+]
+
+
+@pytest.mark.parametrize(("line", "number", "field", "says"), BROKEN, ids=[b[2] for b in BROKEN])
+def test_errors_name_the_scheduler_file_alone_and_in_a_study(folder, line, number, field, says):
+    file = folder / "mine.toml"
+    file.write_text(f"version = 1\n{line}\n")
+    with pytest.raises(InputError) as caught:
+        load_scheduler(file)
+    assert says in str(caught.value)
+    assert (caught.value.file, caught.value.line, caught.value.field) == (file, number, field.removeprefix("scheduler."))
+    with pytest.raises(InputError) as caught:
+        load(by_file(folder, "mine.toml"))
+    assert says in str(caught.value)
+    assert (caught.value.file, caught.value.line, caught.value.field) == (file, number, field)
+
+
+def test_a_scheduler_file_that_is_not_there_or_of_another_version(folder):
+    path = by_file(folder, "nowhere.toml")
+    with pytest.raises(InputError, match="no such file") as caught:
+        load(path)
+    assert (caught.value.line, caught.value.field) == (3, "scheduler") and "catalog:NAME" in caught.value.remedy
+    path.write_text(path.read_text().replace("nowhere.toml", "catalog:fm-easy"))
+    with pytest.raises(InputError, match="did you mean 'fm-easy'") as caught:
+        load(path, {"scheduler": "catalog:fm-eazy"})
+    assert caught.value.field == "scheduler"
+    (folder / "old.toml").write_text("version = 3\n")
+    with pytest.raises(InputError, match="version 3") as caught:
+        load(path, {"scheduler": "old.toml"})
+    assert caught.value.file == folder / "old.toml"
+
+
+def test_a_changed_file_of_settings_is_another_study(folder):
+    """A setting that names a file beside the study counts by the file's bytes, wherever the study is called from."""
+    (folder / "table.csv").write_text("devices,1\n1,10\n")
+    model = 'model = { name = "nvme_sharing", tables = { a = "table.csv" } }'
+    path = change(folder, "[measure]", f"[performance]\n{model}\n[measure]")
+    before = load(path).cells[0].key
+    assert load(path).cells[0].key == before
+    (folder / "table.csv").write_text("devices,1\n1,11\n")
+    assert load(path).cells[0].key != before
+
+
+WARM = dict.fromkeys(("flow", "firmament", "least_allocated", "batch", "composition")) | {
+    "list": Choice(name="pooled"),
+    "list_flow": Choice(name="pooled"),
+}
+
+
+def test_the_warm_up_has_the_placement_of_what_follows_or_is_its_own():
+    """FCFS without backfilling where a scheduler has order, backfill and placement; others cannot, and never use racks."""
+    made = {kind: scheduler_of(SchedulerSection(kind=kind, placement=part), 9) for kind, part in WARM.items()}
+    assert made["list"].first == ListScheduler(FCFS(), NoBackfill(), Pooled())
+    assert made["list_flow"].first == ListScheduler(FCFS(), NoBackfill(), Pooled())
+    for kind in ("flow", "firmament", "least_allocated", "batch", "composition"):
+        assert made[kind] == scheduler_of(SchedulerSection(kind=kind))

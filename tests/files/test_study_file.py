@@ -1,0 +1,252 @@
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from poolwise.errors import InputError
+from poolwise.files.configured import models_of, scheduler_of
+from poolwise.performance.remote_memory import RemoteMemory
+from poolwise.policies.order.priorities import F1, FM
+from poolwise.schedulers.list import ListScheduler
+from poolwise.schedulers.warm_up import WarmUp
+from poolwise.studies import load
+from poolwise.studies.cells import workload_of
+from poolwise.studies.study import parse_setting
+
+ORDER = """\
+from dataclasses import dataclass
+from typing import ClassVar
+from poolwise.interfaces import QueuePolicy
+
+@dataclass(frozen=True)
+class Largest(QueuePolicy):
+    kind: ClassVar[str] = "static"
+    factor: float = 1.0
+
+    def priority(self, queue, snapshot):
+        return self.factor * queue.workload.nodes[queue.jobs]
+"""
+
+
+def change(folder: Path, old: str, new: str, file: str = "study.toml") -> Path:
+    text = (folder / file).read_text()
+    assert text.count(old) >= 1
+    (folder / file).write_text(text.replace(old, new, 1))
+    return folder / "study.toml"
+
+
+def test_cells_are_every_combination_and_every_seed(folder):
+    study = load(change(folder, "[vary]", "[seeds]\ncount = 3\n[vary]"))
+    assert [(*c.parameters.values(), c.seed) for c in study.cells] == [
+        (order, pool, seed) for order in ("fcfs", "fm") for pool in ("32 GiB", "64 GiB") for seed in (0, 1, 2)
+    ]
+    assert len({cell.key for cell in study.cells}) == 12
+    assert len(study.baselines) == 2 * 3, "one a memory configuration and seed, shared by the orders"
+    assert study.title == "a small study" and study.name == "study"
+
+
+def test_a_cell_is_built_from_what_the_file_says(folder):
+    cell = load(folder / "study.toml").cells[-1]
+    scheduler = scheduler_of(cell.scheduler, cell.warm_up)
+    assert isinstance(scheduler, WarmUp) and scheduler.jobs == 5
+    assert isinstance(scheduler.then, ListScheduler) and scheduler.then.order == FM()
+    assert cell.machine.capacity[cell.machine.owner("rack1.memory")].max() == 64 * 1024
+    assert len(workload_of(cell)) == 60
+    truth, estimate = models_of(cell.performance, 7)
+    assert truth == RemoteMemory(seed=7) and estimate is None
+
+
+def test_settings_reach_what_they_are_written_beside(folder):
+    path = change(folder, 'order = "fm"', 'order = { name = "f1", as_printed = true }\nscope = "system"')
+    change(folder, '"scheduler.order" = ["fcfs", "fm"]\n', "")
+    change(
+        folder, "[measure]", '[performance]\nmodel = { name = "remote_memory", curve = "linear" }\nestimate = "mean"\n[measure]'
+    )
+    cell = load(path).cells[0]
+    scheduler = scheduler_of(cell.scheduler)
+    assert isinstance(scheduler, ListScheduler) and scheduler.order == F1(as_printed=True)
+    assert scheduler.placement.scope == "system"
+    truth, estimate = models_of(cell.performance, 3)
+    assert truth == RemoteMemory(seed=3, curve="linear")
+    assert estimate == RemoteMemory(seed=3, curve="linear", expect="mean")
+
+
+def test_set_goes_through_the_same_paths_and_ends_the_variation(folder):
+    path = folder / "study.toml"
+    study = load(path, {"scheduler.order": "sjf", "workload.jobs": 20, "machine.pool.memory.memory": "48 GiB"})
+    assert len(study.cells) == 1 and study.cells[0].parameters == {}
+    assert study.cells[0].scheduler.order.name == "sjf"
+    assert study.cells[0].machine.capacity.max() == 48 * 1024
+    assert load(path, {"vary.scheduler.order": ["f1"]}).vary["scheduler.order"] == ("f1",)
+    with pytest.raises(InputError, match=r"is varied, so .* cannot be set"):
+        load(path, {"scheduler.order.as_printed": True})
+    by_place = load(path, {"machine.pool.0.memory": "1 GiB", "vary.machine.pool.memory.memory": ["2 GiB"]})
+    assert by_place.cells[0].machine.capacity[-1].max() == 2048
+
+
+def test_set_can_reach_settings_of_what_was_given_by_name(folder):
+    change(folder, 'order = "fm"', 'order = "f1"')
+    path = change(folder, '"scheduler.order" = ["fcfs", "fm"]\n', "")
+    cell = load(path, {"scheduler.order.as_printed": True}).cells[0]
+    assert scheduler_of(cell.scheduler).order == F1(as_printed=True)
+
+
+def test_a_machine_can_stand_in_the_study_or_be_varied_by_file(folder):
+    path = folder / "study.toml"
+    other = (folder / "machine.toml").read_text().replace("thin = 4", "thin = 6")
+    (folder / "other.toml").write_text(other)
+    varied = load(path, {"vary.machine": ["machine.toml", "other.toml"]})
+    nodes = [int(cell.machine.capacity[0, 0]) for cell in varied.cells]
+    assert sorted(nodes) == [4, 4, 4, 4, 6, 6, 6, 6]
+    pools = {int(cell.machine.capacity.max()) for cell in varied.cells}
+    assert pools == {32 * 1024, 64 * 1024}, "what is varied inside the machine is set after the machine"
+
+    by_file = load(path)
+    machine = (folder / "machine.toml").read_text()
+    inline = machine.replace("[[", "[[machine.").replace('version = 1\ntitle = "two racks"\nname = "small"\n', "")
+    change(folder, 'machine = "machine.toml"\n', "")
+    with path.open("a") as file:
+        file.write(f"[machine]\nversion = 1\nname = 'small'\n{inline}")
+    assert [cell.key for cell in load(path).cells] == [cell.key for cell in by_file.cells]
+
+
+def test_a_policy_file_is_found_beside_the_study_and_its_bytes_count(folder, monkeypatch):
+    (folder / "mine.py").write_text(ORDER)
+    path = change(folder, '"fm"]', '{ name = "mine.py:Largest", factor = 2.0 }]')
+    monkeypatch.chdir("/")
+    before = load(path)
+    assert before.cells[2].parameters["scheduler.order"] == "mine.py:Largest(factor=2.0)"
+    assert scheduler_of(before.cells[2].scheduler).order.factor == 2.0
+    keys = [cell.key for cell in before.cells]
+    (folder / "mine.py").write_text(ORDER + "# changed\n")
+    after = [cell.key for cell in load(path).cells]
+    assert after[:2] == keys[:2] and after[2] != keys[2] and after[3] != keys[3]
+
+
+def test_a_key_depends_on_everything_a_result_depends_on_and_on_nothing_else(folder):
+    path = folder / "study.toml"
+    fixed = {"scheduler.order": "fm", "machine.pool.memory.memory": "64 GiB"}
+
+    def key(**settings):
+        return load(path, fixed | {k.replace("__", "."): v for k, v in settings.items()}).cells[0].key
+
+    first = key()
+    assert first == key() == key(title="other") == key(machine__title="x") == key(measure__tau="1 s")
+    assert first == key(**{"machine.pool.memory.memory": "65536 MiB"}), "units are not content"
+    assert first == key(scheduler__backfill="easy"), "a default that is written out changes nothing"
+    others = [
+        key(workload__first=1, workload__jobs=10),
+        key(workload__jobs=10),
+        key(scheduler__backfill="none"),
+        key(scheduler__scope="system"),
+        key(performance__estimate="none"),
+        key(measure__warm_up=6),
+        key(seeds__values=[1]),
+        key(**{"machine.rack.0.count": 3}),
+    ]
+    change(folder, "1,0,", "1,1,", "jobs.csv")
+    others.append(key())
+    assert len({first, *others}) == len(others) + 1
+
+
+BROKEN = [  # (what to replace, by what, line, field, what must be said)
+    ("version = 1", "version = 3", 1, "version", "version 3 is not known"),
+    ("machine.toml", "nowhere.toml", 3, "machine", "no such file"),
+    ("machine.toml", "catalog:cerit-rack", 3, "machine", "did you mean 'cerit-racks'"),
+    ('machine = "machine.toml"', "machine = 5", 3, "machine", "valid string"),
+    ('machine = "machine.toml"', "", None, "machine", "missing"),
+    ("jobs.csv", "nowhere.csv", 6, "workload.trace", "no such file"),
+    ("jobs.csv", "catalog:cerit-2014", 6, "workload.trace", "did you mean 'cerit-2013.swf.gz'"),
+    ('"jobs.csv"', '"jobs.csv"\nformat = "swff"', 7, "workload.format", "did you mean 'swf'"),
+    ('"jobs.csv"', '"jobs.csv"\nformat = "swf"\noptions = { extra = 3 }', 8, "workload.options.extra", "unknown setting"),
+    ('"jobs.csv"', '"jobs.csv"\njobs = 0', 7, "workload.jobs", "greater than or equal to 1"),
+    ('order = "fm"', 'order = "fmm"', 9, "scheduler.order", "did you mean 'fm'"),
+    ('order = "fm"', 'ordr = "fm"', 9, "scheduler.ordr", "did you mean 'order'"),
+    ('order = "fm"', 'order = { name = "f1", printed = true }', 9, "scheduler.order.printed", "did you mean 'as_printed'"),
+    ('order = "fm"', 'order = { name = "f1", as_printed = "yes" }', 9, "scheduler.order.as_printed", "boolean"),
+    ('order = "fm"', 'order = "mine.py:Name"', 9, "scheduler.order", "no such file"),
+    ('order = "fm"', 'kind = "lisst"', 9, "scheduler.kind", "did you mean 'list'"),
+    ('order = "fm"', 'scope = "rak"', 9, "scheduler.scope", "did you mean 'rack'"),
+    ('order = "fm"', 'placement = { name = "racks", scope = "rak" }', 9, "scheduler.placement.scope", "'rack'"),
+    ("[measure]", '[performance]\nmodel = "remote"\n[measure]', 12, "performance.model", "did you mean 'remote_memory'"),
+    ("[measure]", '[performance]\nmodel = "ideal"\nestimate = "mean"\n[measure]', 13, "performance.estimate", "no mean"),
+    ("warm_up = 5", "warm_up = -5", 12, "measure.warm_up", "greater than or equal to 0"),
+    ("warm_up = 5", 'tau = "10"', 12, "measure.tau", "unit is missing"),
+    ('["fcfs", "fm"]', '["fcfs", "fmm"]', 15, "scheduler.order", "did you mean 'fm'"),
+    ('["fcfs", "fm"]', '["fcfs", "fcfs"]', 14, "vary", "two cells are the same"),
+    ('["fcfs", "fm"]', '"fcfs"', 15, "vary.scheduler.order", "list of values"),
+    ('"32 GiB", "64 GiB"', '"32 GiB", "64 GB/s"', 16, "machine.pool.memory.memory", "unit 'GB/s'"),
+    ("machine.pool.memory.memory", "machine.pool.memroy.memory", 16, "machine.pool.memroy.memory", "machine.pool.memory"),
+    ("scheduler.order", "scheduler.ordr", 15, "scheduler.ordr", "did you mean 'order'"),
+    ('"scheduler.order" = ["fcfs", "fm"]', '"measure.tau" = ["1 s"]', 15, "vary.measure.tau", "cannot be varied"),
+    ("[vary]", "[seeds]\nvalues = [0]\ncount = 1\n[vary]", 14, "seeds", "not both"),
+]
+
+
+@pytest.mark.parametrize(("old", "new", "line", "field", "says"), BROKEN, ids=[f"{b[2]}-{b[3]}" for b in BROKEN])
+def test_errors_name_file_line_field_and_remedy_before_anything_runs(folder, old, new, line, field, says):
+    path = change(folder, old, new)
+    with pytest.raises(InputError) as caught:
+        load(path)
+    error = caught.value
+    assert says in str(error), str(error)
+    assert (error.file, error.line, error.field) == (path, line, field), str(error)
+    assert error.remedy
+
+
+def test_an_error_in_the_machine_file_names_that_file(folder):
+    change(folder, '"16 GiB"', '"16 GiBB"', "machine.toml")
+    with pytest.raises(InputError, match="unit 'GiBB'") as caught:
+        load(folder / "study.toml")
+    assert (caught.value.file, caught.value.line) == (folder / "machine.toml", 8)
+    assert caught.value.field == "machine.node.thin.memory"
+
+
+def test_an_error_in_a_setting_says_so(folder):
+    with pytest.raises(InputError, match=r"--set: .*negative") as caught:
+        load(folder / "study.toml", {"machine.pool.memory.memory": "-1 GiB"})
+    assert caught.value.line is None and caught.value.field == "machine.pool.memory.memory"
+    with pytest.raises(InputError, match="no such path") as caught:
+        load(folder / "study.toml", {"machine.pool.memori.memory": "1 GiB"})
+    assert "machine.pool.memory.memory" in caught.value.remedy
+
+
+def test_an_unknown_shipped_study_lists_what_there_is():
+    with pytest.raises(InputError, match="unknown shipped stud") as caught:
+        load("cerit-pool")
+    assert "cerit-pools" in caught.value.remedy
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("a.b=3", 3),
+        ("a.b = 1.5", 1.5),
+        ("a.b=true", True),
+        ("a.b=fm", "fm"),
+        ("a.b='fm'", "fm"),
+        ("a.b=512 GiB", "512 GiB"),
+        ('a.b=["x", "y"]', ["x", "y"]),
+        ("a.b={ name = 'f1' }", {"name": "f1"}),
+        ("a.b=x=y", "x=y"),
+        ("a.b=", ""),
+    ],
+)
+def test_settings_are_toml_values_or_bare_texts(text, value):
+    assert parse_setting(text) == ("a.b", value)
+
+
+@pytest.mark.parametrize("text", ["a.b", "=3", "a.b=[1", 'a.b="x', "a.b={"])
+def test_settings_that_cannot_be_read(text):
+    with pytest.raises(InputError):
+        parse_setting(text)
+
+
+@given(st.text(max_size=20), st.text(max_size=20))
+def test_any_text_is_a_setting_or_an_input_error(key, value):
+    try:
+        found, _ = parse_setting(f"{key}={value}")
+    except InputError:
+        return
+    assert found

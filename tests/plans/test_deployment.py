@@ -1,0 +1,192 @@
+"""Plans of deployments: every candidate against simulating it by hand, the search, resuming, errors."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from poolwise.engines import simulate
+from poolwise.errors import InputError
+from poolwise.metrics.dispatch import summarise_dispatch
+from poolwise.optimize.front import front
+from poolwise.plans import plan
+from poolwise.plans.deployment_file import JobsSection, SizeSection
+from poolwise.plans.deployment_trials import draw_jobs
+from poolwise.registry import make
+from poolwise.schedulers.dispatch import Dispatch
+from poolwise.traces import vinesim
+
+PLAN = """\
+version = 1
+title = "a small deployment"
+
+[plan]
+kind = "deployment"
+affinity = "affinity.txt"
+prices = "prices.txt"
+power = "power.txt"
+inter_arrival = "40us"
+placement = ["high", "flat"]
+latency = "p99"
+seeds = 2
+
+[plan.jobs]
+count = 40
+operations = 3_000_000
+types = { fp-good = 0.5, fp-bad = 0.5 }
+size = [{ share = 1.0, least = 2, most = 9 }]
+
+[[plan.unit]]
+type = "cpu-intel"
+least = 0
+most = 6
+
+[[plan.unit]]
+type = "gpu"
+counts = [0, 1, 2, 4]
+
+[plan.target]
+within = 1.5
+"""
+TABLES = {
+    "affinity.txt": "1e5 6e4 6e4\n-- -- --\n1.2e6 1.2e4 1.2e6\n",
+    "prices.txt": "1000\n0\n5000\n",
+    "power.txt": "200 200 200 60\n0 0 0 0\n300 300 300 50\n",
+}
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    for name, text in TABLES.items():
+        (tmp_path / name).write_text(text)
+    (tmp_path / "plan.toml").write_text(PLAN)
+    return tmp_path / "plan.toml"
+
+
+def by_hand(bench, cpus, gpus, policy):
+    """Means over the seeds of (latency, cost, energy), from the parts."""
+    rows = []
+    for seed in (0, 1):
+        units = [(0, 0, y) for y in range(cpus)] + [(2, 0, cpus + y) for y in range(gpus)]
+        tables = bench.tables
+        case = vinesim.Case.of(
+            vinesim.Deployment.of(units), draw_jobs(bench.section.jobs, tables.types, seed), tables.affinity, "40us",
+            prices=tables.prices, power=tables.power, seed=seed,
+        )  # fmt: skip
+        run = simulate(case.machine, case.workload, Dispatch(make("placements", policy)), truth=case.model, seed=seed)
+        said = summarise_dispatch(run.schedule)
+        rows.append([said["job_latency_us"]["p99"], said["purchase_cost"], said["energy_j"]])
+    return np.mean(rows, axis=0)
+
+
+def test_every_candidate_is_what_simulating_it_by_hand_says(file):
+    loaded = plan.load(file)
+    answer = plan.run(loaded, file.parent / "out", jobs=1).answer
+    bench, frame = loaded.question.bench, answer.candidates
+    assert len(frame) == len(loaded.question.elements) == 2 * (7 * 4 - 1), "all but no units at all"
+    for row in frame.iter_rows(named=True):
+        if row["cpu-intel"] + row["gpu"] in (1, 5):
+            expected = by_hand(bench, row["cpu-intel"], row["gpu"], row["placement"])
+            assert [row["latency_us"], row["purchase_cost"], row["energy_j"]] == pytest.approx(expected.tolist(), rel=1e-12)
+            assert row["purchase_cost"] == 1000 * row["cpu-intel"] + 5000 * row["gpu"]
+    points = frame.select("latency_us", "purchase_cost", "energy_j").to_numpy()
+    assert frame["front"].to_list() == front(points).tolist()
+    keeping = frame.filter(frame["verdict"] == "keeps")
+    assert frame["purchase_cost"][answer.chosen] == keeping["purchase_cost"].min()
+    fastest = frame["latency_us"].min()
+    assert answer.status in ("decided", "undecided") and frame["latency_us"][answer.chosen] <= 1.6 * fastest
+
+
+def test_the_search_of_a_large_set_finds_the_same_choice(file):
+    exact = plan.run(plan.load(file, {"plan.seeds": 1}), file.parent / "out", jobs=1).answer
+    settings = {"plan.seeds": 1, "plan.search": {"exhaustive": 1, "sample": 18}}
+    searched = plan.run(plan.load(file, settings), file.parent / "searched", jobs=1).answer
+    assert searched.content["search"]["exhaustive"] is False and "may miss" in searched.sections["How it was found"][0]
+    assert searched.content["search"]["measured"] < exact.content["search"]["measured"]
+    assert searched.content["chosen"] == exact.content["chosen"]
+
+
+def test_a_plan_that_was_stopped_goes_on_and_ends_the_same(file):
+    out = file.parent / "out"
+    plan.run(plan.load(file), out, jobs=1)
+    names = ("plan.json", "candidates.csv", "candidates.parquet", "provenance.json")
+    kept = {name: (out / name).read_bytes() for name in names}
+    cells = sorted((out / "cells").iterdir())
+    times = {cell.name: cell.stat().st_mtime_ns for cell in cells}
+    cells[0].unlink()
+    cells[1].write_bytes(cells[1].read_bytes()[:-9])
+    content = json.loads(cells[2].read_bytes())
+    content["result"]["latency_us"] += 1
+    cells[2].write_text(json.dumps(content))
+    plan.run(plan.load(file), out, jobs=1)
+    assert {name: (out / name).read_bytes() for name in names} == kept
+    again = {cell.name for cell in cells if cell.stat().st_mtime_ns != times[cell.name]}
+    assert again == {cell.name for cell in cells[:3]}
+
+
+def test_a_budget_and_a_number_of_units_limit_the_candidates(file):
+    question = plan.load(file, {"plan.budget": 7000.0, "plan.units": 3}).question
+    section = question.bench.section
+    counts = {tuple(u.numbers()[k] for u, k in zip(section.unit, e, strict=False)) for e in question.elements}
+    assert counts == {(3, 0), (2, 1)}
+    assert question.left_out["beyond the budget"] == 2, "one CPU and two GPUs, under each policy"
+
+
+def test_what_few_units_bring_is_answered_for_a_fixed_number_of_two_types(file):
+    settings = {"plan.units": 6, "plan.jobs.types": {"fp-good": 1.0}}
+    answer = plan.run(plan.load(file, settings), file.parent / "out", 1).answer
+    said = answer.content["eighty_twenty"]["high"]
+    rows = answer.candidates.filter(answer.candidates["placement"] == "high").sort("gpu")
+    latency = rows["latency_us"].to_numpy()
+    gain = (latency[0] - latency) / (latency[0] - latency.min())
+    first = int(np.argmax(gain >= 0.8))
+    assert said["share_for_80_percent"] == rows["gpu"][first] / 6
+    assert said["gain_of_20_percent"] == pytest.approx(gain[1]), "one of six is less than 20 %, two are more"
+    assert [figure.name for figure in answer.figures] == ["few_units", "front_cost", "front_energy"]
+
+
+def test_units_that_can_run_nothing_are_no_candidates(file):
+    question = plan.load(
+        file, {"plan.unit": [{"type": "cpu-arm", "counts": [1, 2]}, {"type": "gpu", "counts": [0, 1]}]}
+    ).question
+    assert {element[1] for element in question.elements} == {1}
+    assert question.left_out == {"no unit that can run some of the tasks": 4}
+
+
+def test_jobs_are_drawn_in_their_shares():
+    sizes = [SizeSection(share=0.75, least=1, most=4), SizeSection(share=0.25, least=100, most=100)]
+    section = JobsSection(count=4000, size=sizes, types={"int": 0.2, "fp-bad": 0.8}, operations=7)
+    tasks = draw_jobs(section, vinesim.Types(), seed=3)
+    jobs, count = np.unique(tasks.column("parent_job_id"), return_counts=True)
+    assert len(jobs) == 4000 and set(count.tolist()) == {1, 2, 3, 4, 100}
+    assert (count == 100).mean() == pytest.approx(0.25, abs=0.03)
+    kinds = tasks.column("task_type")[tasks.first_of_job]
+    assert set(kinds.tolist()) == {0, 1} and (kinds == 0).mean() == pytest.approx(0.2, abs=0.03)
+    assert np.array_equal(draw_jobs(section, vinesim.Types(), seed=3).table, tasks.table)
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({"plan.unit": [{"type": "gpuu", "counts": [1]}]}, "did you mean 'gpu'"),
+        ({"plan.unit": [{"type": "fpga", "counts": [1]}]}, "'fpga' has no price"),
+        ({"plan.unit": [{"type": "gpu", "counts": [1, 1]}]}, "ascend"),
+        ({"plan.unit": [{"type": "gpu"}]}, "either counts, or least and most"),
+        ({"plan.unit": [{"type": "gpu", "counts": [0]}]}, "no candidate is left"),
+        ({"plan.jobs.types": {"fp-goood": 1.0}}, "did you mean 'fp-good'"),
+        ({"plan.jobs.types": {"fp-good": 0.7}}, "sum to 1"),
+        ({"plan.placement": ["highh"]}, "highh"),
+        ({"plan.placement": ["racks"]}, "places no single tasks"),
+        ({"plan.affinity": "none.txt"}, "no such file"),
+        ({"plan.inter_arrival": "7 parsec"}, "time between arrivals"),
+        ({"plan.utility": {"latency_us": 0.0}}, "one of them must count"),
+        ({"plan.target": {"at_most": 5.0, "within": 2.0}}, "either at_most or within"),
+        ({"plan.trace": "affinity.txt"}, "either trace or jobs"),
+        ({"machine": "catalog:cerit-racks"}, "has no [machine]"),
+    ],
+)
+def test_errors_say_what_is_wrong_before_anything_runs(file, settings, words):
+    with pytest.raises(InputError) as caught:
+        plan.load(file, settings)
+    assert words in str(caught.value) and "plan.toml" in str(caught.value)

@@ -1,0 +1,318 @@
+"""Plans of pool sizes: the search against the full grid, certainty, sensitivity, resuming, errors."""
+
+import itertools
+import json
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from poolwise.errors import InputError
+from poolwise.optimize.monotone import below
+from poolwise.plans import plan
+from poolwise.plans.search import search
+from poolwise.plans.sizes import costs
+from poolwise.studies.cells import workload_of
+from poolwise.studies.store import Store
+
+PLAN = """\
+version = 1
+title = "a small plan"
+machine = "machine.toml"
+
+[workload]
+trace = "jobs.csv"
+
+[scheduler]
+order = "fm"
+
+[measure]
+warm_up = 5
+
+[plan]
+kind = "pools"
+checks = 0
+
+[[plan.size]]
+key = "machine.pool.memory.memory"
+least = "24 GiB"
+most = "96 GiB"
+step = "8 GiB"
+price = "5 $/GiB"
+
+[[plan.target]]
+metric = "mean_bounded_slowdown"
+at_most = 1.1
+of = "reference"
+
+[plan.reference]
+"machine.pool.memory.memory" = "512 GiB"
+
+[plan.certainty]
+over = "nothing"
+least = 1
+"""
+NODES = """
+[[plan.size]]
+key = "machine.node.thin.memory"
+values = ["8 GiB", "16 GiB", "24 GiB", "32 GiB"]
+price = "5 $/GiB"
+"""
+
+
+def write(folder: Path, text: str) -> Path:
+    """Put the plan beside jobs that all need remote memory, and more nodes than there are."""
+    rows = ["id,submit_ns,nodes,duration_ns,memory_mib"]
+    for k in range(60):
+        memory = (18, 26, 34)[k % 3] * 1024
+        rows.append(f"{k + 1},{k * 90 * 10**9},{1 + k % 3},{(200 + 37 * (k % 11)) * 10**9},{memory}")
+    (folder / "jobs.csv").write_text("\n".join(rows) + "\n")
+    (folder / "plan.toml").write_text(text)
+    return folder / "plan.toml"
+
+
+def grid(question, store: Store):
+    """The slow obvious reference: every candidate, and the cheapest that keeps the targets."""
+    with store.writing():
+        trials = question._trials(store, 1, lambda line: None)
+        cost = costs(question.sizes, question.document)
+        elements = list(itertools.product(*map(range, cost.shape)))
+        verdicts = {element: trials.judge(element) for element in elements}
+    keeping = [element for element in elements if verdicts[element].state == "keeps"]
+    return cost, verdicts, min(keeping, key=lambda e: (cost[e], e), default=None)
+
+
+def found(question, store: Store):
+    with store.writing():
+        trials = question._trials(store, 1, lambda line: None)
+        return search(trials, costs(question.sizes, question.document), 0.1, question.section.checks)
+
+
+@pytest.mark.parametrize("text", [PLAN, PLAN + NODES], ids=["one size", "two sizes"])
+@pytest.mark.parametrize("bound", [1.1, 1.6])
+def test_the_search_finds_what_the_full_grid_finds(folder, text, bound):
+    target = {"metric": "mean_bounded_slowdown", "at_most": bound, "of": "reference"}
+    question = plan.load(write(folder, text), {"plan.target": [target]}).question
+    cost, verdicts, expected = grid(question, Store(folder / "grid"))
+    result = found(question, Store(folder / "search"))
+    assert expected is not None and result.best == expected
+    assert all(result.verdicts[element] == verdicts[element] for element in result.verdicts)
+    assert len({verdict.state for verdict in verdicts.values()}) == 2, "the target divides the candidates"
+    if cost.ndim == 2:
+        rivals = [e for e, v in verdicts.items() if v.state == "keeps" and not below(expected, e)]
+        assert result.rival == min(rivals, key=lambda e: (cost[e], e), default=None)
+
+
+def test_where_more_is_worse_it_is_noticed_said_and_made_good(folder):
+    """Scheduling anomalies: 56 GiB of pool serve these jobs a little worse than 48 GiB."""
+    settings = {"plan.target": [{"metric": "mean_bounded_slowdown", "at_most": 1.01, "of": "reference"}], "plan.checks": 3}
+    question = plan.load(write(folder, PLAN), settings).question
+    _, verdicts, expected = grid(question, Store(folder / "grid"))
+    assert verdicts[(3,)].state == "keeps" and verdicts[(4,)].state == "breaks" and verdicts[(5,)].state == "keeps"
+    assert found(question, Store(folder / "search")).best == expected == (3,)
+    answer = question.answer(folder / "out", 1, lambda line: None)
+    assert answer.content["assumption"]["contradictions"]
+    assert any("contradict" in line for line in answer.sections["How sure that is"])
+
+
+def test_all_that_is_bought_is_paid_for(folder):
+    question = plan.load(write(folder, PLAN + NODES)).question
+    cost = costs(question.sizes, question.document)
+    pools, nodes = 2, 8
+    for (a, pool), (b, local) in itertools.product(enumerate(range(24, 97, 8)), enumerate((8, 16, 24, 32))):
+        assert cost[a, b] == pytest.approx(5.0 * (pools * pool + nodes * local))
+
+
+def test_a_plan_answers_in_words_rows_and_plain_data(folder):
+    loaded = plan.load(write(folder, PLAN.replace("at_most = 1.1", "at_most = 1.5")))
+    result = plan.run(loaded, folder / "out", jobs=1)
+    answer = result.answer
+    assert answer.status == "decided" and answer.headline.startswith("Take pool.memory.memory = ")
+    content = json.loads((folder / "out" / "plan.json").read_text())
+    assert content["chosen"]["cost_dollars"] == answer.candidates["cost_dollars"][answer.chosen]
+    assert content["runner_up"]["cost_dollars"] > content["chosen"]["cost_dollars"]
+    assert [moved["share"] for moved in content["sensitivity"]["targets"]] == [0.1, -0.1]
+    tighter, looser = (moved["chosen"] for moved in content["sensitivity"]["targets"])
+    assert looser["cost_dollars"] <= content["chosen"]["cost_dollars"] < tighter["cost_dollars"]
+    steps = {step["sizes"]["machine.pool.memory.memory"]: step["verdict"] for step in content["sensitivity"]["steps"]}
+    assert sorted(steps.values()) == ["breaks", "keeps"], "one step down is too little, one step up is enough"
+    assert content["simulations"]["candidates"] < content["simulations"]["grid_candidates"]
+    assert str(folder) not in (folder / "out" / "provenance.json").read_text()
+    assert (folder / "out" / "candidates.csv").read_text().count("\n") == len(answer.candidates) + 1
+
+
+def test_a_plan_that_was_stopped_goes_on_where_it_was(folder):
+    loaded = plan.load(write(folder, PLAN))
+    first = plan.run(loaded, folder / "one", jobs=1)
+    names = ("plan.json", "candidates.csv", "candidates.parquet", "provenance.json")
+    kept = {name: (folder / "one" / name).read_bytes() for name in names}
+    shutil.copytree(folder / "one" / "cells", folder / "two" / "cells")
+    gone = sorted((folder / "two" / "cells").iterdir())[::3]  # some whole pairs, some halves
+    for file in gone:
+        file.unlink()
+    written = {file.name: file.stat().st_mtime_ns for file in (folder / "two" / "cells").iterdir()}
+    second = plan.run(plan.load(folder / "plan.toml"), folder / "two", jobs=1)
+    assert {name: (folder / "two" / name).read_bytes() for name in names} == kept
+    assert second.to_dict() == first.to_dict()
+    whole = [key for key in {name.split(".")[0] for name in written} if {f"{key}.json", f"{key}.parquet"} <= written.keys()]
+    assert whole and all(
+        (folder / "two" / "cells" / f"{key}.json").stat().st_mtime_ns == written[f"{key}.json"] for key in whole
+    )
+
+
+def test_all_candidates_run_on_the_same_seeds_and_near_the_target_on_more(folder):
+    settings = {"plan.certainty": {"over": "seeds", "least": 2, "most": 6}, "measure.warm_up": 5}
+    question = plan.load(write(folder, PLAN), settings).question
+    store = Store(folder / "out")
+    with store.writing():
+        trials = question._trials(store, 1, lambda line: None)
+        verdicts = [trials.judge((k,)) for k in range(10)]
+        cells = [trials.cells((k,)) for k in range(10)]
+    assert all([cell.seed for cell in mine] == list(range(6)) for mine in cells)
+    for verdict in verdicts:
+        interval = verdict.margins[0] if verdict.margins else None
+        if verdict.state == "undecided":
+            assert verdict.seeds == 6 and interval.low < 0 <= interval.high
+        elif verdict.state == "keeps":
+            assert interval.low >= 0
+        else:
+            assert verdict.unfinished or interval.high < 0
+    assert len({verdict.seeds for verdict in verdicts}) > 1, "seeds are spent where they are needed"
+
+
+def test_an_undecided_candidate_leaves_the_plan_undecided(folder):
+    """Ten seeds that scatter around the bound: no interval clears it."""
+    question = plan.load(write(folder, PLAN), {"plan.certainty": {"least": 2, "most": 3, "level": 0.999999}}).question
+    answer = question.answer(folder / "out", 1, lambda line: None)
+    assert answer.status == "undecided" and "ndecided" in answer.headline
+    assert "undecided" in answer.candidates["verdict"].to_list()
+
+
+def test_intervals_over_jobs_are_paired(folder):
+    question = plan.load(write(folder, PLAN), {"plan.certainty": {"over": "jobs"}}).question
+    store = Store(folder / "out")
+    with store.writing():
+        trials = question._trials(store, 1, lambda line: None)
+        verdict = trials.judge((4,))
+        series = trials.margins((4,), question.targets[0], 1)
+    mean = verdict.values[0]
+    reference = trials._measured(None, 0)["mean_bounded_slowdown"]
+    assert len(series) == 55 and series.mean() == pytest.approx(1.1 * reference - mean)
+    assert verdict.margins[0].low < verdict.margins[0].mean < verdict.margins[0].high
+
+
+def test_a_target_that_nothing_keeps_is_infeasible(folder):
+    loaded = plan.load(write(folder, PLAN), {"plan.target": [{"metric": "mean_bounded_slowdown", "at_most": 0.5}]})
+    answer = plan.run(loaded, folder / "out", 1).answer
+    assert answer.status == "infeasible" and answer.chosen is None
+    assert answer.headline.startswith("Nothing that may be chosen keeps mean_bounded_slowdown <= 0.5")
+
+
+def test_a_candidate_that_can_never_run_a_job_breaks_the_target(folder):
+    """Nodes of 16 GiB and pools of 32: a job of 3 nodes with 34 GiB each has nowhere to run, however well the others fare."""
+    question = plan.load(
+        write(folder, PLAN), {"plan.target": [{"metric": "mean_bounded_slowdown", "at_most": 1000.0}]}
+    ).question
+    result = found(question, Store(folder / "out"))
+    assert result.best == (2,)
+    assert result.verdicts[(1,)].unfinished > 0 and result.verdicts[(1,)].state == "breaks"
+
+
+def test_throughput_from_below_and_fairness_can_be_targets(folder):
+    targets = [
+        {"metric": "throughput_per_100s", "at_least": 0.9, "of": "reference"},
+        {"metric": "discrimination_s", "at_most": 1e9},
+        {"metric": "mean_degradation", "at_most": 0.5},
+    ]
+    answer = plan.run(plan.load(write(folder, PLAN), {"plan.target": targets}), folder / "out", 1).answer
+    assert answer.status == "decided"
+    assert {"throughput_per_100s", "discrimination_s", "mean_degradation_margin"} <= set(answer.candidates.columns)
+    assert np.isfinite(answer.candidates["discrimination_s"].to_numpy()).any()
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({"plan.kind": "poools"}, "did you mean 'pools'"),
+        ({"plan.target": [{"metric": "mean_bounded_slowdwon", "at_most": 1.0}]}, "did you mean 'mean_bounded_slowdown'"),
+        ({"plan.target": [{"metric": "mean_wait_s"}]}, "either at_most or at_least"),
+        ({"plan.target": []}, "nothing is to be kept"),
+        ({"plan.size.0.key": "machine.pool.memry.memory"}, "did you mean 'machine.pool.memory.memory'"),
+        ({"plan.size.0.key": "machine.node.thin.allocation"}, "no value"),
+        ({"plan.size.0.price": "5 €"}, "is not a price"),
+        ({"plan.size.0.price": "5 $/GiG"}, "did you mean 'GiB'"),
+        ({"plan.size.0.step": "16 W"}, "units of memory"),
+        ({"plan.size.0.values": ["16 GiB"]}, "either values, or least, most and step"),
+        ({"plan.certainty.over": "sedes"}, "did you mean 'seeds'"),
+        ({"plan.certainty": {"least": 4, "most": 3}}, "most must not be less than least"),
+        ({"plan.reference": {"machine.pool.memory.memory": "5"}}, "unit is missing"),
+        ({"plan.reference": {}}, "there is no reference"),
+        ({"vary": {"scheduler.order": ["fm"]}}, "a plan has no [vary]"),
+        ({"measure.population": "paper"}, "largest candidate"),
+        ({"scheduler.order": "fmm"}, "did you mean 'fm'"),
+    ],
+)
+def test_errors_say_what_is_wrong_before_anything_runs(folder, settings, words):
+    with pytest.raises(InputError) as caught:
+        plan.load(write(folder, PLAN), settings)
+    assert words in str(caught.value) and "plan.toml" in str(caught.value)
+
+
+def test_errors_of_the_file_name_the_line(folder):
+    text = PLAN.replace("at_most = 1.1", 'at_most = "1.3 x"')
+    with pytest.raises(InputError) as caught:
+        plan.load(write(folder, text))
+    assert caught.value.line == text[: text.index("at_most")].count("\n") + 1
+    with pytest.raises(InputError, match=r"no \[plan\]"):
+        plan.load(folder / "study.toml")
+
+
+DEVICES = """\
+version = 1
+machine = "catalog:nvme-pooled"
+
+[workload]
+generator = "nvme_mix"
+settings = { jobs = 40, mean_gap_s = 120.0 }
+
+[scheduler]
+kind = "composition"
+
+[performance]
+model = "nvme_sharing"
+
+[measure]
+warm_up = 0
+
+[plan]
+kind = "pools"
+sensitivity = 0.0
+
+[[plan.size]]
+key = "machine.device.nvme.count"
+values = [4, 8, 12]
+price = "600 $"
+
+[[plan.target]]
+metric = "missed_deadlines_pct"
+at_most = 10.0
+
+[plan.certainty]
+over = "nothing"
+least = 1
+"""
+
+
+def test_devices_are_counted_and_deadlines_are_kept(tmp_path):
+    question = plan.load(write(tmp_path, DEVICES)).question
+    cost, verdicts, expected = grid(question, Store(tmp_path / "grid"))
+    assert cost.tolist() == [2400.0, 4800.0, 7200.0]
+    result = found(question, Store(tmp_path / "search"))
+    assert expected is not None and result.best == expected
+    with (store := Store(tmp_path / "grid")).writing():
+        trials = question._trials(store, 1, lambda line: None)
+        outcomes, workload = store.outcomes(trials.cells((0,))[0]), workload_of(trials.cells((0,))[0])
+    deadline = workload.attributes["deadline"].astype(np.int64)
+    missed = [not f or e > d for f, e, d in zip(outcomes.finished, outcomes.end, deadline, strict=True)]
+    assert verdicts[(0,)].values[0] == pytest.approx(100 * sum(missed) / len(missed)) and 0 < sum(missed) < 40

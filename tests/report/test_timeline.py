@@ -1,0 +1,108 @@
+import json
+from itertools import pairwise
+
+import numpy as np
+
+from nvme_examples import SHARING, machine, workload
+from poolwise.engines import simulate
+from poolwise.loop import LoopResult
+from poolwise.model import Machine, Outcome, Placement, Workload
+from poolwise.performance.remote_memory import RemoteMemory
+from poolwise.platforms.recorder import Recorder
+from poolwise.report.timeline import FINE, trace_events, write_timeline
+from poolwise.schedulers.composition import CompositionScheduler
+from poolwise.schedulers.list import ListScheduler
+
+
+def schedules():
+    jobs = workload([(60 * k, ("smufin", "fio", "compute")[k % 3]) for k in range(20)])
+    yield simulate(machine(), jobs, CompositionScheduler(), truth=SHARING).schedule
+    racks = Machine.of_racks(2, 4, local=100, pool=1000)
+    count = np.arange(1, 21)
+    batch = Workload.of(count * 10**9, count * 10**10, requests={"nodes": count % 5 + 1, "memory": count * 20})
+    yield simulate(racks, batch, ListScheduler(), truth=RemoteMemory(), engine="reference").schedule
+
+
+def test_every_run_is_on_every_owner_of_it_and_slices_of_a_track_never_overlap():
+    for schedule in schedules():
+        events = list(trace_events(schedule))
+        slices = [e for e in events if e["ph"] == "X"]
+        owners = [len({o for o, _, _ in schedule.placement_of(k)}) for k in range(schedule.n_run)]
+        assert len(slices) == sum(owners)
+        tracks = {}
+        for e in slices:
+            tracks.setdefault((e["pid"], e["tid"]), []).append((e["ts"], e["ts"] + e["dur"]))
+        for spans in tracks.values():
+            spans.sort()
+            assert all(a[1] <= b[0] + 1e-3 for a, b in pairwise(spans))
+        named = {(e["pid"], e["tid"]): e["args"]["name"] for e in events if e["name"] == "thread_name"}
+        assert tracks.keys() == named.keys()
+        processes = {e["args"]["name"] for e in events if e["name"] == "process_name"}
+        assert processes in ({"nodes", "devices"}, {"nodes", "pools"})
+
+
+def test_slices_of_a_long_schedule_do_not_overlap_as_a_viewer_reads_them():
+    """Perfetto drops a slice that starts before the last has ended; it computes in doubles, which lose nanoseconds."""
+    lengths = np.random.default_rng(0).integers(1, 10**12, 20_000)
+    submit = np.concatenate([[0], np.cumsum(lengths)[:-1]])
+    jobs = Workload.of(submit, lengths, requests={"nodes": np.ones(len(lengths), dtype=np.int64)})
+    schedule = simulate(Machine.flat(1), jobs, ListScheduler()).schedule
+    assert int(schedule.end.max()) > FINE
+    slices = [e for e in trace_events(schedule) if e["ph"] == "X"]
+    assert len(slices) == len(lengths)
+    assert all(one["ts"] + one["dur"] == other["ts"] for one, other in pairwise(slices))  # nobody waits
+
+
+def test_every_event_is_as_the_format_asks():
+    """Trace Event Format, JSON object form: what chrome://tracing and Perfetto require of the three phases used here."""
+    common = {"ph", "name", "pid"}
+    wanted = {"M": {"tid", "args"}, "X": {"tid", "ts", "dur", "args", "cat"}, "C": {"ts", "args"}}
+    for schedule in schedules():
+        last = {}
+        for e in json.loads(json.dumps(list(trace_events(schedule)), allow_nan=False)):
+            assert e.keys() == common | wanted[e["ph"]]
+            assert (type(e["pid"]), type(e["name"])) == (int, str)
+            assert e["pid"] >= 1
+            if e["ph"] == "M":
+                assert e["name"] in {"process_name", "thread_name", "thread_sort_index"}
+                assert list(e["args"]) == ["sort_index" if e["name"] == "thread_sort_index" else "name"]
+            elif e["ph"] == "X":
+                assert type(e["tid"]) is int
+                assert min(e["tid"] - 1, e["ts"], e["dur"]) >= 0
+            else:  # a counter moves forward in time and keeps its series
+                assert all(type(value) is int for value in e["args"].values())
+                before = last.get((e["pid"], e["name"]), {"ts": -1, "args": e["args"]})
+                assert before["ts"] < e["ts"]
+                assert before["args"].keys() == e["args"].keys()
+                last[e["pid"], e["name"]] = e
+
+
+def test_a_slice_says_all_that_a_run_takes_of_its_owner():
+    two = Placement.of([(0, 0, 0, 1), (1, 0, 0, 2)])
+    what, jobs = Machine.flat(4), Workload.of(np.array([0]), np.array([10**9]), tasks=np.array([2]))
+    recorder = Recorder()
+    recorder.ended(recorder.started(0, 2, 0, two), 10**9, Outcome.FINISHED)
+    (found,) = [e for e in trace_events(recorder.schedule(what, jobs, LoopResult())) if e["ph"] == "X"]
+    assert found["args"] == {"waited_s": 0.0, "nodes": 3}
+
+
+def test_counters_end_at_zero_and_never_exceed_what_is_there():
+    for schedule in schedules():
+        what, last = schedule.machine, {}
+        for e in trace_events(schedule):
+            if e["ph"] == "C":
+                owner = what.owner(e["name"].removesuffix(" in use"))
+                for resource, amount in e["args"].items():
+                    assert 0 <= amount <= what.capacity[owner, what.resource(resource)]
+                    last[owner, resource] = amount
+        assert last
+        assert set(last.values()) == {0}
+
+
+def test_the_file_is_one_json_object_and_the_same_each_time(tmp_path):
+    paths = [tmp_path / "a.json", tmp_path / "b.json"]
+    for path in paths:
+        write_timeline(next(schedules()), path)
+    assert paths[0].read_bytes() == paths[1].read_bytes()
+    content = json.loads(paths[0].read_bytes())
+    assert {e["ph"] for e in content["traceEvents"]} == {"M", "X", "C"}
