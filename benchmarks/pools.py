@@ -10,7 +10,8 @@ import numpy as np
 from benchmarks import naive_pools
 from benchmarks.case import Figures, case, peak_mb, seconds
 from benchmarks.workloads import LOCAL_MIB, TIB, overloaded, perlmutter, perlmutter_jobs, with_slowdown, write_naive
-from poolwise.engines import Result, compiled, simulate
+from poolwise.engines import Result, simulate
+from poolwise.engines.list_scheduling import replay as compiled
 from poolwise.model import Machine, Schedule, Workload
 from poolwise.performance.remote_memory import RemoteMemory
 from poolwise.registry import make

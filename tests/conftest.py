@@ -6,6 +6,8 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
+from small_study import write
+
 # CI draws the same examples each time: a red run is the change's doing. Runs by hand go on searching.
 settings.register_profile("ci", derandomize=True, deadline=None)
 settings.register_profile("hand", deadline=None)
@@ -23,3 +25,15 @@ def shared() -> Path:
             pytest.fail("../shared is missing, and CI=true: tests against published values cannot run")
         pytest.skip("../shared is not here")
     return folder
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A folder with a study that a test may change."""
+    return write(tmp_path)
+
+
+@pytest.fixture(scope="module")
+def kept_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a study that tests share and leave as it is."""
+    return write(tmp_path_factory.mktemp("study"))

@@ -60,7 +60,7 @@ def test_jobs_that_hardly_need_pools_are_pointed_out() -> None:
 def test_an_order_of_ones_own_is_found_by_its_file(tmp_path: Path, run: poolwise.Run) -> None:
     (tmp_path / "mine.py").write_text(
         "class Longest:\n    kind = 'static'\n\n    def priority(self, queue, snapshot):\n"
-        "        return queue.workload.requested_s[queue.jobs]\n",
+        "        return queue.table.requested_s[queue.jobs]\n",
         encoding="utf-8",
     )
     mine = poolwise.simulate(

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from poolwise import engine, registry
+from poolwise import engines, registry
 from poolwise.interfaces import BackfillPolicy, PerformanceModel, PlacementPolicy, QueuePolicy, Scheduler
 from poolwise.metrics import Outcomes
 from poolwise.metrics.summary import METRICS, summarise
@@ -112,7 +112,7 @@ def simulate(
     truth: PerformanceModel | None = None,
     estimate: PerformanceModel | None = None,
     seed: int = 0,
-    engine_name: engine.Engine = "auto",
+    engine_name: engines.Engine = "auto",
     pass_per_event: bool = False,
     baseline: Schedule | None = None,
 ) -> Run:
@@ -133,7 +133,7 @@ def simulate(
     """
     chosen = scheduler if scheduler is not None else list_scheduler(order, backfill, placement, scope)
     model = truth if truth is not None else default_model(machine, seed)
-    result = engine.simulate(
+    result = engines.simulate(
         machine,
         workload,
         chosen,

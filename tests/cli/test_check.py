@@ -19,7 +19,7 @@ class Newest(QueuePolicy):
     kind = "static"
 
     def priority(self, queue, snapshot):
-        return queue.workload.submit_s[queue.jobs]
+        return queue.table.submit_s[queue.jobs]
 
 
 @dataclass(frozen=True)

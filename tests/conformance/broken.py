@@ -30,9 +30,7 @@ class Bent:
         return self
 
     def schedule(self, queue: Queue, snapshot: Snapshot, changes: Changes) -> Plan:
-        return self.bend(
-            ListScheduler().open(snapshot.machine, snapshot.workload, 0).schedule(queue, snapshot, changes), snapshot
-        )
+        return self.bend(ListScheduler().open(snapshot.machine, snapshot.table, 0).schedule(queue, snapshot, changes), snapshot)
 
     def bend(self, plan: Plan, snapshot: Snapshot) -> Plan:
         return plan

@@ -136,7 +136,7 @@ class Stingy(RackPlacement):
 @dataclass(frozen=True)
 class Strict(RackPlacement):
     def screen(self, jobs: np.ndarray, free: np.ndarray, snapshot: Snapshot) -> np.ndarray:
-        return super().screen(jobs, free, snapshot) & (snapshot.workload.nodes[jobs] != 2)
+        return super().screen(jobs, free, snapshot) & (snapshot.table.nodes[jobs] != 2)
 
 
 @dataclass(frozen=True)
@@ -168,7 +168,7 @@ class Forward(Easy):
     """Places every job as if the others had not started."""
 
     def select(self, jobs, priority, snapshot, placement):
-        found = ((job, placement.place(snapshot.workload.job(job), snapshot)) for job in jobs.tolist())
+        found = ((job, placement.place(snapshot.table.job(job), snapshot)) for job in jobs.tolist())
         return [Start(job, (0,), place) for job, place in found if isinstance(place, Placement)]
 
 

@@ -22,8 +22,8 @@ class Early(Bent):
     """Starts the last job of the trace at once."""
 
     def bend(self, plan: Plan, snapshot: Snapshot) -> Plan:
-        last = Start(len(snapshot.workload) - 1, (0,), Placement.of([(0, 0, 0, 1)]))
-        return Plan((last, *plan.decisions)) if snapshot.now < snapshot.workload.submit[-1] else plan
+        last = Start(len(snapshot.table) - 1, (0,), Placement.of([(0, 0, 0, 1)]))
+        return Plan((last, *plan.decisions)) if snapshot.now < snapshot.table.submit[-1] else plan
 
 
 class Twice(Bent):

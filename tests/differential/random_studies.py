@@ -38,7 +38,7 @@ class Wide(QueuePolicy):
     kind: ClassVar[OrderKind] = "linear"
 
     def priority(self, queue: Queue, snapshot: Snapshot) -> FloatArray:
-        return queue.waited_s(snapshot.now) * queue.workload.nodes[queue.jobs]
+        return queue.waited_s(snapshot.now) * queue.table.nodes[queue.jobs]
 
 
 class Coarse(QueuePolicy):
@@ -47,7 +47,7 @@ class Coarse(QueuePolicy):
     kind: ClassVar[OrderKind] = "static"
 
     def priority(self, queue: Queue, snapshot: Snapshot) -> FloatArray:
-        return (queue.workload.nodes[queue.jobs] % 3).astype(np.float64)
+        return (queue.table.nodes[queue.jobs] % 3).astype(np.float64)
 
 
 def machine(g: np.random.Generator) -> Machine:

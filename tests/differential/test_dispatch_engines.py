@@ -10,7 +10,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from poolwise.engines import Disturbance, dispatch, simulate
+from poolwise.engines import Disturbance, simulate
+from poolwise.engines.dispatch import replay as dispatch
 from poolwise.errors import InputError
 from poolwise.performance.affinity import Affinity
 from poolwise.performance.ideal import Ideal

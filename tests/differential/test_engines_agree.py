@@ -49,7 +49,7 @@ def test_random_studies_with_conservative_backfilling() -> None:
 def test_random_studies_without_compiling() -> None:
     """The kernels are plain Python as well: with the compiler off they do the same, index or not."""
     script = (
-        "from poolwise.engines import columns\n"
+        "from poolwise.engines.list_scheduling import columns\n"
         "from random_studies import compare\n"
         "for deep in (0, 1000):\n"
         "    columns.DEEP_QUEUE = deep\n"

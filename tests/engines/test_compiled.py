@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 from poolwise.arrays import FloatArray
-from poolwise.engines import Disturbance, compiled, simulate
+from poolwise.engines import Disturbance, simulate
+from poolwise.engines.list_scheduling import replay as compiled
 from poolwise.errors import InputError, PolicyError, UnknownNameError
 from poolwise.interfaces import OrderKind, QueuePolicy
 from poolwise.kernels import jit

@@ -128,7 +128,7 @@ def gangs(draw, most: int = 3) -> Workload:
 
 def fits(job: int, state: Snapshot, pooled: bool) -> bool:
     """Whether all tasks of a job find room in what is free, one after the other on the first node with room."""
-    machine, workload, free = state.machine, state.workload, state.free.copy()
+    machine, workload, free = state.machine, state.table, state.free.copy()
     cores, memory, gpu = (int(workload.request(name)[job]) for name in ("cores", "memory", "gpu"))
     devices = [d for d in machine.of_kind(Kind.DEVICE).tolist() if free[d, 2]]
     if pooled and len(devices) < gpu * int(workload.tasks[job]):

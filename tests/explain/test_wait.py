@@ -92,14 +92,14 @@ class Checker(Dispatcher):
         before = [start for start in starts if rank[start.job] < rank[job]]
         if why.rule is Rule.SHORT:
             self.check_short(job, why, snapshot, before)
-            remote = max(0, int(snapshot.workload.memory[job]) - snapshot.machine.local_memory)
+            remote = max(0, int(snapshot.table.memory[job]) - snapshot.machine.local_memory)
             assert why.free == measured(begun(snapshot, before), why, remote)
-            assert isinstance(self.scheduler.placement.place(snapshot.workload.job(job), begun(snapshot, before)), Refusal)
+            assert isinstance(self.scheduler.placement.place(snapshot.table.job(job), begun(snapshot, before)), Refusal)
         else:
             self.check_held(job, why, queue, snapshot, before)
 
     def check_short(self, job: int, why: Reason, snapshot: Snapshot, starts: list[Start]) -> None:
-        workload = snapshot.workload
+        workload = snapshot.table
         nodes, remote = int(workload.nodes[job]), max(0, int(workload.memory[job]) - snapshot.machine.local_memory)
         assert why.needed == (nodes if why.resource == "nodes" else nodes * remote)
         assert why.blocker is None and why.reserved is None
@@ -120,12 +120,12 @@ class Checker(Dispatcher):
         _, head, state = start_in_order(jobs, priority, snapshot, placement)
         assert why.blocker == jobs[head]
         if isinstance(backfill, NoBackfill):
-            assert why.rule is Rule.ORDER and isinstance(placement.place(snapshot.workload.job(why.blocker), state), Refusal)
+            assert why.rule is Rule.ORDER and isinstance(placement.place(snapshot.table.job(why.blocker), state), Refusal)
             return
         assert why.rule is Rule.RESERVATION and isinstance(backfill, Easy)
         assert why.reserved == reservation(why.blocker, backfill.reserving(state), placement).now
         state = begun(state, [start for start in before if rank[start.job] > rank[why.blocker]])
-        found = placement.place(snapshot.workload.job(job), state)
+        found = placement.place(snapshot.table.job(job), state)
         assert not isinstance(found, Refusal) and state.expected_end(job, found) > why.reserved
         if backfill.extra and type(backfill) is Easy:  # started now, it would have put the head off
             later = reservation(why.blocker, state.with_started(job, found), placement)
@@ -317,7 +317,7 @@ class SlowDispatcher(Dispatcher):
         self.says = says
 
     def schedule(self, queue: Queue, snapshot: Snapshot, changes: Changes) -> Plan:
-        inner = ListScheduler().open(snapshot.machine, snapshot.workload, 0).schedule(queue, snapshot, changes)
+        inner = ListScheduler().open(snapshot.machine, snapshot.table, 0).schedule(queue, snapshot, changes)
         waits = [Wait(job, Refusal("one at a time")) for job in queue.jobs[1:].tolist()] if self.says else []
         return Plan((*inner.decisions[:1], *waits))
 

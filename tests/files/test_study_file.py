@@ -25,7 +25,7 @@ class Largest(QueuePolicy):
     factor: float = 1.0
 
     def priority(self, queue, snapshot):
-        return self.factor * queue.workload.nodes[queue.jobs]
+        return self.factor * queue.table.nodes[queue.jobs]
 """
 
 

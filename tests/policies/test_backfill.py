@@ -80,7 +80,7 @@ def test_easy_leaves_the_reserved_start_of_the_head_no_later(state: State, easy:
         job = int(jobs[head])
         assert job not in [start.job for start in starts]
         assert reservation(job, end, placement).now <= reservation(job, begun, placement).now
-        assert not isinstance(placement.place(snapshot.workload.job(job), reservation(job, end, placement)), Refusal)
+        assert not isinstance(placement.place(snapshot.table.job(job), reservation(job, end, placement)), Refusal)
 
 
 @settings(max_examples=100, deadline=None)

@@ -28,7 +28,7 @@ def empty(what, jobs, now=0):
 
 def placed(policy, snapshot, job=0):
     """(node, devices) that a policy chooses."""
-    found = policy.place(snapshot.workload.job(job), snapshot)
+    found = policy.place(snapshot.table.job(job), snapshot)
     assert not isinstance(found, Refusal), found
     nodes = len([name for name in snapshot.machine.owners if name.startswith("node")])
     owners = found.owners()
@@ -38,7 +38,7 @@ def placed(policy, snapshot, job=0):
 def started(policy, snapshot, *jobs):
     """The state after some jobs started where the policy wants them."""
     for job in jobs:
-        snapshot = snapshot.with_started(job, policy.place(snapshot.workload.job(job), snapshot))
+        snapshot = snapshot.with_started(job, policy.place(snapshot.table.job(job), snapshot))
     return snapshot
 
 
@@ -62,7 +62,7 @@ def test_first_fit_never_takes_a_device_in_use_nor_several():
     policy = NvmeFirstFit()
     assert placed(policy, snapshot) == (0, (1,))
     assert placed(policy, started(policy, snapshot, 0)) == (0, (2,))
-    assert isinstance(policy.place(snapshot.workload.job(2), started(policy, snapshot, 0, 1)), Refusal)
+    assert isinstance(policy.place(snapshot.table.job(2), started(policy, snapshot, 0, 1)), Refusal)
 
 
 def test_first_fit_may_share_within_base_demands_only():
@@ -70,7 +70,7 @@ def test_first_fit_may_share_within_base_demands_only():
     snapshot = empty(what, workload([(0, "small")] * 7))
     policy = NvmeFirstFit(share=True)
     state = started(policy, snapshot, 0, 1, 2, 3, 4, 5)  # 6 x 300 of 2000 MB/s, 6 x 100 of 600 MiB
-    assert isinstance(policy.place(snapshot.workload.job(6), state), Refusal)
+    assert isinstance(policy.place(snapshot.table.job(6), state), Refusal)
     assert int(state.free[2, 2]) == 0
 
 
@@ -217,11 +217,11 @@ def test_a_model_without_tables_is_refused_in_words():
     state = empty(machine(), workload([(0, "smufin")]))
     with pytest.raises(InputError, match="nvme_sharing"):
         NvmeFirstFit().place(
-            state.workload.job(0),
-            Snapshot(0, state.machine, state.workload, state.capacity, state.free, RunTable(1), BandwidthSharing()),
+            state.table.job(0),
+            Snapshot(0, state.machine, state.table, state.capacity, state.free, RunTable(1), BandwidthSharing()),
         )
     with pytest.raises(InputError, match="queue"):
-        NvmeDisaggregationAware(count_waiting=True).place(state.workload.job(0), state)
+        NvmeDisaggregationAware(count_waiting=True).place(state.table.job(0), state)
     with pytest.raises(InputError, match="deadline"):
         jobs = workload([(0, "smufin")])
         bare = type(jobs)(jobs.id, jobs.submit, jobs.duration, jobs.requested, jobs.tasks)

@@ -49,7 +49,7 @@ def rows(placement: Placement | Refusal) -> Rows | str:
 )  # fmt: skip
 def test_by_hand(scope: str, nodes: list[int], pool: list[int], job: tuple[int, int], expected: Rows | str) -> None:
     snapshot = view(nodes, pool, [job])
-    assert rows(RackPlacement(scope).place(snapshot.workload.job(0), snapshot)) == expected
+    assert rows(RackPlacement(scope).place(snapshot.table.job(0), snapshot)) == expected
 
 
 machines = st.integers(1, 4).flatmap(
@@ -70,7 +70,7 @@ def test_a_placement_fits_and_gives_all_that_is_asked(
     snapshot = view(*machine, jobs)
     racks = len(machine[0])
     for k in range(len(jobs)):
-        job = snapshot.workload.job(k)
+        job = snapshot.table.job(k)
         found = placement.place(job, snapshot)
         remote = max(0, job.memory - LOCAL)
         if isinstance(found, Refusal):
@@ -97,7 +97,7 @@ def test_the_screen_is_exact_in_every_form(
     views = [view((n * 4)[:racks], (p * 4)[:racks], jobs) for n, p in states]
 
     def fits(k: int, snapshot: Snapshot) -> bool:
-        return not isinstance(placement.place(snapshot.workload.job(k), snapshot), Refusal)
+        return not isinstance(placement.place(snapshot.table.job(k), snapshot), Refusal)
 
     every = np.arange(len(jobs))
     free = np.stack([snapshot.free for snapshot in views])

@@ -82,7 +82,7 @@ class Watching:
 
 
 def check_residents(before, after, placement):
-    deadline = before.workload.attributes["deadline"]
+    deadline = before.table.attributes["deadline"]
     devices = [owner for owner in placement.owners() if before.machine.kind[owner] == Kind.DEVICE]
     for number in {n for device in devices for n in before.occupants(device)}:
         ends = []

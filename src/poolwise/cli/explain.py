@@ -161,7 +161,7 @@ def _row(found: Explanation, episode: Episode) -> Iterator[str]:
         yield ""
         return
     held = "" if episode.reserved is None else _span(*(_time(ns - found.job.submit) for ns in episode.reserved))
-    yield f"job {found.job.workload.id[reason.blocker]}" + (f", reserved after {held}" if held else "")
+    yield f"job {found.job.table.id[reason.blocker]}" + (f", reserved after {held}" if held else "")
 
 
 def _outcome(found: Explanation) -> str:

@@ -215,13 +215,13 @@ class Spread(Scheduler, Dispatcher):
         """Start what finds cores."""
         free, starts = snapshot.free[:4, 0].tolist(), []
         for job in queue.jobs.tolist():
-            cores = snapshot.workload.job(job).request("cores")
+            cores = snapshot.table.job(job).request("cores")
             node = next((n for n in ((job // 3 + k) % 4 for k in range(4)) if free[n] >= cores), None)
             if node is None:
                 break
             free[node] -= cores
             rows = [(0, node, 0, cores)]
-            if snapshot.workload.job(job).request("bandwidth"):
+            if snapshot.table.job(job).request("bandwidth"):
                 rows.append((0, 4 + job % 4, 1, 0))
             starts.append(Start(job, (0,), Placement.of(rows)))
         return Plan(tuple(starts))

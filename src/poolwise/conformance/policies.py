@@ -99,7 +99,7 @@ def check_placement(placement: PlacementPolicy, case: Case | None = None) -> tup
         before = state(queue, snapshot)
         placed = []
         for row in queue.jobs.tolist():
-            job = snapshot.workload.job(row)
+            job = snapshot.table.job(row)
             found = placement.place(job, snapshot)
             for other in (placement, copy):
                 findings.require(DETERMINISTIC, other.place(job, snapshot) == found, f"two placements for the job in row {row}")
@@ -132,7 +132,7 @@ def _inspect(found: Placement, row: int, snapshot: Snapshot, findings: Findings)
     np.add.at(need, (found.owner, found.resource), found.amount)
     fits = bool((need <= snapshot.free).all()) and int(found.amount.min()) >= 0
     findings.require(FITS, fits, f"the placement of the job in row {row} does not fit what is free at {snapshot.now} ns")
-    asked = snapshot.workload.job(row).request("nodes") * snapshot.workload.job(row).tasks
+    asked = snapshot.table.job(row).request("nodes") * snapshot.table.job(row).tasks
     if asked and "nodes" in snapshot.machine.resources:
         got = int(need[:, snapshot.machine.resource("nodes")].sum())
         findings.require(ENOUGH, got == asked, f"the job in row {row} asks for {asked} nodes and got {got}")
@@ -143,7 +143,7 @@ def _screen_states(placement: PlacementPolicy, row: int, snapshot: Snapshot, fin
     for ends, free in snapshot.futures():
         screened = placement.screen(np.array([row], dtype=np.int64), free, snapshot)
         for k, end in enumerate(ends.tolist()):
-            fits = not isinstance(placement.place(snapshot.workload.job(row), snapshot.at(end)), Refusal)
+            fits = not isinstance(placement.place(snapshot.table.job(row), snapshot.at(end)), Refusal)
             findings.require(
                 SCREEN, bool(screened[k]) or not fits, f"says no to the job in row {row} at {end} ns, where it places it"
             )
@@ -156,7 +156,7 @@ def check_backfill(backfill: BackfillPolicy, case: Case | None = None) -> tuple[
 
     def visit(queue: Queue, snapshot: Snapshot, changes: Changes) -> None:
         empty = snapshot.empty()
-        able = [not isinstance(placement.place(snapshot.workload.job(job), empty), Refusal) for job in queue.jobs.tolist()]
+        able = [not isinstance(placement.place(snapshot.table.job(job), empty), Refusal) for job in queue.jobs.tolist()]
         jobs = queue.jobs[np.array(able, dtype=np.bool_)]
         if not len(jobs):
             return

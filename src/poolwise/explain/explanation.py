@@ -152,7 +152,7 @@ class Explanation:
             "resource": reason.resource or None,
             "needed": reason.needed if reason.resource else None,
             "free": list(episode.free) if reason.resource else None,
-            "blocker": None if reason.blocker is None else int(self.job.workload.id[reason.blocker]),
+            "blocker": None if reason.blocker is None else int(self.job.table.id[reason.blocker]),
             "reserved_ns": None if episode.reserved is None else list(episode.reserved),
             "ahead": list(episode.ahead),
         }

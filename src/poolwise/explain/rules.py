@@ -66,7 +66,7 @@ def _own(scheduler: Scheduler, job: int, seen: Pass) -> Reason:
     placement = getattr(scheduler, "placement", None)
     if placement is not None and hasattr(placement, "place"):
         state = started(seen.snapshot, seen.starts)
-        found = placement.place(state.workload.job(job), state)
+        found = placement.place(state.table.job(job), state)
         if isinstance(found, Refusal):
             return Reason.of(Rule.SHORT, found.reason, found)
     return Reason(Rule.UNSAID, f"{type(scheduler).__name__} gives no reason")
@@ -75,7 +75,7 @@ def _own(scheduler: Scheduler, job: int, seen: Pass) -> Reason:
 def _listed_by_flow(scheduler: ListFlow, job: int, seen: Pass) -> Reason | None:
     """Find the starts again as they were before the flow moved them: those decided who else might start."""
     whole = ListScheduler(scheduler.order, scheduler.backfill, scheduler.placement)
-    dispatcher = whole.open(seen.snapshot.machine, seen.snapshot.workload, 0)
+    dispatcher = whole.open(seen.snapshot.machine, seen.snapshot.table, 0)
     return reason(whole, job, replace(seen, plan=dispatcher.schedule(seen.queue, seen.snapshot, seen.changes)))
 
 
@@ -133,7 +133,7 @@ class _Turn:
 
     def contradiction(self) -> PolicyError:
         """Error for a job that should have started."""
-        job, now = int(self.snapshot.workload.id[self.job]), self.snapshot.now
+        job, now = int(self.snapshot.table.id[self.job]), self.snapshot.now
         return PolicyError(f"job {job} was left waiting at {now} ns, although by the scheduler's rule it starts there")
 
 
@@ -142,7 +142,7 @@ def _listed(scheduler: ListScheduler, job: int, seen: Pass) -> Reason:
     backfill, placement = scheduler.backfill, scheduler.placement
     known = type(backfill) in (NoBackfill, Skip, Conservative) or _is_easy(backfill)
     before = turn.between(0, turn.rank[job] if known else len(turn.ranked))
-    found = placement.place(seen.snapshot.workload.job(job), started(seen.snapshot, before))
+    found = placement.place(seen.snapshot.table.job(job), started(seen.snapshot, before))
     if isinstance(found, Refusal):
         return turn.short(found)
     if not known:
@@ -162,7 +162,7 @@ def _is_easy(backfill: object) -> bool:
 def _in_order(turn: _Turn, placement: PlacementPolicy) -> Reason:
     head = turn.ahead[0]
     state = started(turn.snapshot, turn.starts)
-    lack = placement.place(state.workload.job(head), state)
+    lack = placement.place(state.table.job(head), state)
     if not isinstance(lack, Refusal):
         raise turn.contradiction()
     text = f"it fits, but nothing is backfilled, and the head of the queue has {lack.reason}"
@@ -171,7 +171,7 @@ def _in_order(turn: _Turn, placement: PlacementPolicy) -> Reason:
 
 def _easy(backfill: Easy, turn: _Turn, placement: PlacementPolicy) -> Reason:
     """Which of the two conditions of EASY a job that fits does not meet (see `Easy`)."""
-    job, head, workload = turn.job, turn.ahead[0], turn.snapshot.workload
+    job, head, workload = turn.job, turn.ahead[0], turn.snapshot.table
     state = started(turn.snapshot, turn.between(0, turn.rank[head]))
     then = reservation(head, backfill.reserving(state), placement)
     shadow = then.now
@@ -224,7 +224,7 @@ def _narrow(profile: Profile, job: int, placement: PlacementPolicy) -> Refusal:
     view = profile.snapshot
     least = np.minimum.accumulate(profile.free)
     for state in least:
-        found = placement.place(view.workload.job(job), view.imagined(view.now, state))
+        found = placement.place(view.table.job(job), view.imagined(view.now, state))
         if isinstance(found, Refusal):
             return found
     raise PolicyError(f"job in row {job} fits at every instant and yet not throughout: its placement policy is not monotone")

@@ -23,7 +23,7 @@ _BETWEEN = Reason(Rule.ROUND, "the scheduler plans at the next round")
 
 def flow(scheduler: FlowScheduler, job: int, seen: Pass) -> Reason:
     """Say at which step of a round of flow scheduling a job was left: let in, not overtaken, placed (see `FlowScheduler`)."""
-    now, workload = seen.snapshot.now, seen.snapshot.workload
+    now, workload = seen.snapshot.now, seen.snapshot.table
     if not (Rounds(scheduler.every_s).due(now) or seen.changes.ended or seen.changes.capacity):
         return _BETWEEN
     layout, shapes = _read(seen.snapshot.machine, workload, scheduler.kinds)
@@ -61,14 +61,14 @@ def greedy(job: int, seen: Pass, *, pooled: bool) -> Reason:
 
     Raises PolicyError if nothing was.
     """
-    layout, shapes = _read(seen.snapshot.machine, seen.snapshot.workload, ())
+    layout, shapes = _read(seen.snapshot.machine, seen.snapshot.table, ())
     jobs = seen.queue.jobs.tolist()
     older = jobs[: jobs.index(job)]
     before = [start for start in seen.starts if start.job in set(older)]
     amounts = layout.amounts(started(seen.snapshot, before).free)
     found = shortage(job, len(seen.queue.tasks(job)), amounts, layout, shapes, pooled=pooled)
     if found is None:
-        name = int(seen.snapshot.workload.id[job])
+        name = int(seen.snapshot.table.id[job])
         raise PolicyError(f"job {name} was left waiting at {seen.snapshot.now} ns, although there was room for it")
     return Reason.of(Rule.SHORT, found.reason, found, ahead=_waiting(np.setdiff1d(older, seen.rejected), seen))
 
@@ -77,7 +77,7 @@ def batch(scheduler: BatchScheduler, job: int, seen: Pass) -> Reason:
     """Say what a job lacks on what a plan has left; a plan that leaves room may still have left it out."""
     if not Rounds(scheduler.every_s).due(seen.snapshot.now):
         return _BETWEEN
-    dispatcher = scheduler.open(seen.snapshot.machine, seen.snapshot.workload, 0)
+    dispatcher = scheduler.open(seen.snapshot.machine, seen.snapshot.table, 0)
     assert isinstance(dispatcher, BatchDispatcher)  # what a batch scheduler opens
     state = started(seen.snapshot, seen.starts)
     problem = dispatcher.problem(np.array([job], dtype=np.int64), state, state.free)

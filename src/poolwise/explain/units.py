@@ -36,7 +36,7 @@ def dispatched(scheduler: Dispatch, job: int, seen: Pass) -> Reason:
         short = Refusal("no unit that may run its tasks is idle", "slots", waiting, 0)
         return Reason.of(Rule.SHORT, short.reason, short, ahead=ahead)
     if isinstance(policy, TieredPolicy):
-        name = int(state.workload.id[job])
+        name = int(state.table.id[job])
         raise PolicyError(f"tasks of job {name} were left waiting at {state.now} ns, although a unit is idle that may run them")
     return Reason(Rule.POSTPONED, "units that could run its tasks are idle, but they wait for better ones", ahead=ahead)
 

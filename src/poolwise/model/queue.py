@@ -18,8 +18,8 @@ class Queue:
     then lower id) is simply the row order, and a requeued job returns to its old place.
     """
 
-    def __init__(self, workload: Workload) -> None:
-        self.workload = workload
+    def __init__(self, table: Workload) -> None:
+        self.table = table
         self._rows: list[int] = []
         self._tasks: dict[int, list[int]] = {}
         self._passes: dict[int, int] = {}
@@ -43,11 +43,11 @@ class Queue:
     def tasks(self, job: int) -> tuple[int, ...]:
         """Waiting tasks of a job, ascending."""
         tasks = self._tasks.get(job)
-        return tuple(range(int(self.workload.tasks[job]))) if tasks is None else tuple(tasks)
+        return tuple(range(int(self.table.tasks[job]))) if tasks is None else tuple(tasks)
 
     def waited_s(self, now: int) -> FloatArray:
         """(n_queued,) seconds since submission (specs, queue order: w)."""
-        waited: FloatArray = (now - self.workload.submit[self.jobs]) / SECOND
+        waited: FloatArray = (now - self.table.submit[self.jobs]) / SECOND
         return waited
 
     def passes(self) -> IntArray:
@@ -56,7 +56,7 @@ class Queue:
 
     def only(self, jobs: IntArray) -> Queue:
         """Return a queue restricted to some of its jobs, (k,) rows of the workload; counters are kept."""
-        part = Queue(self.workload)
+        part = Queue(self.table)
         part._rows = sorted(set(jobs.tolist()) & self._passes.keys())
         part._tasks = {job: tasks for job, tasks in self._tasks.items() if job in set(part._rows)}
         part._passes = {job: self._passes[job] for job in part._rows}
@@ -74,7 +74,7 @@ class Queue:
         where = bisect_left(self._rows, job)
         self._rows.insert(where, job)
         self._passes[job] = self._pass
-        if tasks is not None and len(tasks) < int(self.workload.tasks[job]):
+        if tasks is not None and len(tasks) < int(self.table.tasks[job]):
             self._tasks[job] = sorted(tasks)
         self._jobs = None
 

@@ -41,36 +41,36 @@ class Snapshot:
         "_extra",
         "_progress",
         "_real",
-        "_table",
+        "_runs",
         "capacity",
         "estimate",
         "free",
         "machine",
         "now",
-        "workload",
+        "table",
     )
 
     def __init__(
         self,
         now: int,
         machine: Machine,
-        workload: Workload,
+        table: Workload,
         capacity: IntArray,
         free: IntArray,
         runs: RunTable,
         estimate: PerformanceModel,
         progress: Callable[[int, int], float] | None = None,
     ) -> None:
-        self.now, self.machine, self.workload, self.estimate = now, machine, workload, estimate
+        self.now, self.machine, self.table, self.estimate = now, machine, table, estimate
         self.capacity, self.free = capacity.view(), free.view()
         self.capacity.flags.writeable = self.free.flags.writeable = False
-        self._table, self._progress = runs, progress
+        self._runs, self._progress = runs, progress
         self._extra: tuple[Run, ...] = ()
         self._ended: int | None = None  # runs expected to end by then are gone
         self._real = now  # the present of the platform, from which overdue runs are counted
 
     def _copy(self, now: int, free: IntArray) -> Snapshot:
-        other = Snapshot(now, self.machine, self.workload, self.capacity, free, self._table, self.estimate, self._progress)
+        other = Snapshot(now, self.machine, self.table, self.capacity, free, self._runs, self.estimate, self._progress)
         other._extra, other._ended, other._real = self._extra, self._ended, self._real
         return other
 
@@ -79,34 +79,34 @@ class Snapshot:
     @property
     def version(self) -> int:
         """Changes whenever a run starts, ends or is re-estimated; a key for caches of a dispatcher."""
-        return self._table.version
+        return self._runs.version
 
     @property
     def arrangement(self) -> int | None:
         """Names which runs are where, a key for caches of performance models; None in states that are imagined."""
-        return self._table.arrangement if not self._extra and self._ended is None else None
+        return self._runs.arrangement if not self._extra and self._ended is None else None
 
     def runs(self) -> Iterator[Run]:
         """Iterate over the runs at work, imagined ones last."""
-        yield from (run for run in self._table if not self._gone(run))
+        yield from (run for run in self._runs if not self._gone(run))
         yield from self._extra
 
     def run(self, number: int) -> Run:
         """Look up a run by its number (negative: imagined by `with_started`)."""
-        return self._extra[-1 - number] if number < 0 else self._table[number]
+        return self._extra[-1 - number] if number < 0 else self._runs[number]
 
     def occupants(self, owner: int) -> tuple[int, ...]:
         """Runs that touch an owner: those placed on it and those whose speed depends on it."""
         if self._ended is None and not self._extra:
-            return tuple(self._table.occupants(owner))
-        here = tuple(n for n in self._table.occupants(owner) if self._ended is None or not self._gone(self._table[n]))
+            return tuple(self._runs.occupants(owner))
+        here = tuple(n for n in self._runs.occupants(owner) if self._ended is None or not self._gone(self._runs[n]))
         return here + tuple(run.id for run in self._extra if owner in self._touched(run))
 
     def work_left(self, number: int) -> float:
         """Reference-speed ns that a run is expected still to need: requested time less the work done so far, at least 0."""
         run = self.run(number)
         done = self._progress(number, self.now) if self._progress is not None and number >= 0 else 0.0
-        return max(float(self.workload.requested[run.job]) - done, 0.0)
+        return max(float(self.table.requested[run.job]) - done, 0.0)
 
     def composition(self, device: int) -> tuple[int, ...]:
         """Devices composed with `device`: those that the run using it names, itself alone where it is free."""
@@ -132,7 +132,7 @@ class Snapshot:
         return Snapshot(
             self.now,
             self.machine,
-            self.workload,
+            self.table,
             self.capacity,
             self.capacity,
             RunTable(self.capacity.size),
@@ -147,7 +147,7 @@ class Snapshot:
         number = -len(view._extra) if view is not self else -1
         run = view.run(number) if view is not self else Run(-1, job, (0,), placement, self.now, self.now)
         setup = self.estimate.setup(run, view)
-        return self.now + setup + stretch(float(self.workload.requested[job]), self.estimate.slowdown(run, view))
+        return self.now + setup + stretch(float(self.table.requested[job]), self.estimate.slowdown(run, view))
 
     def with_started(
         self, job: int, placement: Placement, tasks: tuple[int, ...] = (0,), *, end: int | None = None
@@ -174,11 +174,11 @@ class Snapshot:
         if time < self.now:
             raise ValueError(f"cannot look back from {self.now} to {time}")
         free = self.free.copy()
-        due = self._expected(self._table.ends) <= time
+        due = self._expected(self._runs.ends) <= time
         if self._ended is not None:
-            due &= self._expected(self._table.ends) > self._ended
+            due &= self._expected(self._runs.ends) > self._ended
         if due.any():
-            free += self._table.released(self._table.slots[due]).sum(axis=0).reshape(free.shape)
+            free += self._runs.released(self._runs.slots[due]).sum(axis=0).reshape(free.shape)
         stay = []
         for run in self._extra:
             if run.expected_end <= time:
@@ -198,7 +198,7 @@ class Snapshot:
         ends : (k,) distinct expected ends, ascending
         free : (k, n_owner, n_resource) what is free from each of them on, if nothing else starts
         """
-        table, shape = self._table, self.free.shape
+        table, shape = self._runs, self.free.shape
         known_ends, slots = self._expected(table.ends), table.slots
         if self._ended is not None:
             keep = known_ends > self._ended

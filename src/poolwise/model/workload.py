@@ -179,47 +179,47 @@ def _log10(values: NDArray[np.int64] | NDArray[np.float64]) -> FloatArray:
 class Job:
     """One row of a workload."""
 
-    workload: Workload
+    table: Workload
     index: int
 
     @property
     def id(self) -> int:
         """What the trace calls the job."""
-        return int(self.workload.id[self.index])
+        return int(self.table.id[self.index])
 
     @property
     def submit(self) -> int:
         """Nanoseconds since the trace began."""
-        return int(self.workload.submit[self.index])
+        return int(self.table.submit[self.index])
 
     @property
     def duration(self) -> int:
         """Nanoseconds of work of one task at reference speed."""
-        return int(self.workload.duration[self.index])
+        return int(self.table.duration[self.index])
 
     @property
     def requested(self) -> int:
         """Nanoseconds the user asked for."""
-        return int(self.workload.requested[self.index])
+        return int(self.table.requested[self.index])
 
     @property
     def tasks(self) -> int:
         """Number of tasks."""
-        return int(self.workload.tasks[self.index])
+        return int(self.table.tasks[self.index])
 
     @property
     def nodes(self) -> int:
         """Whole nodes of one task, at least 1."""
-        return int(self.workload.nodes[self.index])
+        return int(self.table.nodes[self.index])
 
     @property
     def memory(self) -> int:
         """MiB per node."""
-        return int(self.workload.memory[self.index])
+        return int(self.table.memory[self.index])
 
     def request(self, resource: str) -> int:
         """Amount one task asks of a resource (per node where it takes whole nodes), 0 if it does not ask."""
-        column = self.workload.requests.get(resource)
+        column = self.table.requests.get(resource)
         return 0 if column is None else int(column[self.index])
 
     def attribute(self, name: str) -> float:
@@ -227,11 +227,11 @@ class Job:
 
         Raises InputError if the workload has no such column.
         """
-        column = self.workload.attributes.get(name)
+        column = self.table.attributes.get(name)
         if column is None:
             raise InputError(
                 f"the workload has no attribute '{name}'",
                 field=name,
-                remedy=f"it has: {', '.join(sorted(self.workload.attributes)) or 'none'}",
+                remedy=f"it has: {', '.join(sorted(self.table.attributes)) or 'none'}",
             )
         return float(column[self.index])

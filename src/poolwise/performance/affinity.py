@@ -39,9 +39,9 @@ class Affinity(PerformanceModel):
     def slowdown(self, run: Run, view: Snapshot) -> float:
         """Time here / duration - 1; raises InputError where a unit cannot run the task."""
         table = rates(view.machine)
-        if not len(table) or "operations" not in view.workload.attributes:
+        if not len(table) or "operations" not in view.table.attributes:
             return 0.0
-        job = view.workload.job(run.job)
+        job = view.table.job(run.job)
         kind = int(job.attribute("task_type"))
         if kind < 0:
             return 0.0

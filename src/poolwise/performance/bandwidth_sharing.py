@@ -28,17 +28,17 @@ class BandwidthSharing(PerformanceModel):
 
     def slowdown(self, run: Run, view: Snapshot) -> float:
         """Demand / min(share, peak) - 1."""
-        job, tasks = view.workload.job(run.job), len(run.tasks)
+        job, tasks = view.table.job(run.job), len(run.tasks)
         demand = job.request("bandwidth") * tasks
         devices = self.touches(run.placement, view)
         if not demand or not devices:
             return 0.0
-        column, asks = view.machine.resource("bandwidth"), view.workload.request("bandwidth")
+        column, asks = view.machine.resource("bandwidth"), view.table.request("bandwidth")
         share = 0.0
         for device in devices:
             sharers = sum(1 for number in view.occupants(device) if asks[view.run(number).job] > 0)
             share += float(view.capacity[device, column]) / sharers
-        has_peak = "peak_bandwidth" in view.workload.attributes
+        has_peak = "peak_bandwidth" in view.table.attributes
         peak = job.attribute("peak_bandwidth") * tasks if has_peak else demand
         return demand / min(share, peak) - 1.0 if share > 0 else float("inf")
 

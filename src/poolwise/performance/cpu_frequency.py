@@ -34,7 +34,7 @@ class CpuFrequency(FixedAtStart):
 
     def slowdown(self, run: Run, view: Snapshot) -> float:
         """Slowdown at the run's node and share of remote memory."""
-        machine, workload = view.machine, view.workload
+        machine, workload = view.machine, view.table
         profile = profile_of(workload, run.job, self.profile)
         local = remote = 0
         node = -1
@@ -71,11 +71,11 @@ class ProfiledMemory(FixedAtStart):
 
     def slowdown(self, run: Run, view: Snapshot) -> float:
         """P^m at the share of the job's memory that lies outside its nodes."""
-        memory = int(view.workload.memory[run.job])
+        memory = int(view.table.memory[run.job])
         remote = max(0, memory - view.machine.local_memory)
         if not remote:
             return 0.0
-        return float(profile_of(view.workload, run.job, self.profile).at(remote / memory))
+        return float(profile_of(view.table, run.job, self.profile).at(remote / memory))
 
 
 def profile_of(workload: Workload, job: int, default: str) -> Profile:

@@ -49,7 +49,7 @@ class DeviceNetwork(PerformanceModel):
 
     def slowdown(self, run: Run, view: Snapshot) -> float:
         """Stretch less 1; that of the slowest task of a run."""
-        profile = _profiles(self.profiles, view.workload)[run.job]
+        profile = _profiles(self.profiles, view.table)[run.job]
         if profile is None:
             return 0.0
         site = sites(run.placement, view.machine)
@@ -80,7 +80,7 @@ def _load(run: Run, site: Sites, view: Snapshot) -> float:
     machine = view.machine
     if "bandwidth" not in machine.resources:
         return 0.0
-    asks = view.workload.request("bandwidth")
+    asks = view.table.request("bandwidth")
     used = np.zeros(len(site.links))
     for k, link in enumerate(site.links):
         for number in view.occupants(link):

@@ -54,12 +54,12 @@ class Fetching(PerformanceModel):
         """Nearly a standstill while the data are on their way; 0 from then on."""
         now = stage(run.job, view)
         if now == FETCH:
-            return 0.0 if way(run, view) else slowdown(1, view.workload.job(run.job).duration)
+            return 0.0 if way(run, view) else slowdown(1, view.table.job(run.job).duration)
         if now != COMPUTE:
             return 0.0
         others = (view.run(n) for owner in self.touches(run.placement, view) for n in view.occupants(owner))
         if any(other.job == run.job + 1 and other.tasks == run.tasks and way(other, view) for other in others):
-            return _STANDSTILL / view.workload.job(run.job).duration
+            return _STANDSTILL / view.table.job(run.job).duration
         return 0.0
 
     def touches(self, placement: Placement, view: Snapshot) -> tuple[int, ...]:
@@ -76,13 +76,13 @@ def way(run: Run, view: Snapshot) -> tuple[int, ...]:
 
 def stage(job: int, view: Snapshot) -> int:
     """Stage of a row of the workload."""
-    column = view.workload.attributes.get("stage")
+    column = view.table.attributes.get("stage")
     return WHOLE if column is None else int(column[job])
 
 
 def fetching(job: int, task: int, unit: int, view: Snapshot) -> Placement:
     """Placement of the fetching of a task's data to a unit; `job` is the row of the task."""
-    place = tuple(int(view.workload.job(job).attribute(name)) for name in ("data_x", "data_y"))
+    place = tuple(int(view.table.job(job).attribute(name)) for name in ("data_x", "data_y"))
     owner = _stores(view.machine).get(place)
     if owner is None:
         raise InputError(

@@ -56,7 +56,7 @@ class MemoryProfiles(RemoteMemory):
 
     def slowdown(self, run: Run, view: Snapshot) -> float:
         """Slowdown of the job's profile at its share of remote memory, where that memory lies."""
-        workload, machine = view.workload, view.machine
+        workload, machine = view.table, view.machine
         memory = int(workload.memory[run.job])
         remote = memory - machine.local_memory
         if remote <= 0 or self.expect == "none":

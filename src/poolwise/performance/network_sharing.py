@@ -88,7 +88,7 @@ def _share(view: Snapshot, capacity: IntArray, before: _Known) -> tuple[_Known, 
     demand: list[float] = []
     paths: list[tuple[int, ...]] = []
     for run in view.runs():
-        asked = view.workload.job(run.job).request("bandwidth")
+        asked = view.table.job(run.job).request("bandwidth")
         if not asked:
             continue
         placement, found = before.get(run.id, (None, []))

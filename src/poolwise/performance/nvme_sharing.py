@@ -62,12 +62,12 @@ class NvmeSharing(PerformanceModel):
 
     def slowdown(self, run: Run, view: Snapshot) -> float:
         """Table time / base time - 1 at the present number of sharers; 0 without a table or devices."""
-        table = self.table(kind_of(view.workload, run.job))
+        table = self.table(kind_of(view.table, run.job))
         devices = devices_of(run.placement, view)
         if table is None or not devices:
             return 0.0
         others = [n for n in view.occupants(devices[0]) if n != run.id or (n < 0 and view.run(n) is not run)]
-        return relative(table, len(devices), len(others) + 1, int(view.workload.duration[run.job]))
+        return relative(table, len(devices), len(others) + 1, int(view.table.duration[run.job]))
 
     def touches(self, placement: Placement, view: Snapshot) -> tuple[int, ...]:
         """The devices of the placement, unless speeds are fixed at the start."""

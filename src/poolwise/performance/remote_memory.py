@@ -166,7 +166,7 @@ class RemoteMemory(FixedAtStart):
 
     def slowdown(self, run: Run, view: Snapshot) -> float:
         """sld_factor * rm_ratio of the run at its placement."""
-        workload = view.workload
+        workload = view.table
         memory = int(workload.memory[run.job])
         local = view.machine.local_memory
         remote = memory - local

@@ -41,8 +41,8 @@ class Transfer(PerformanceModel):
 
         Raises InputError where data lies at a place that is not on the network.
         """
-        job, machine = view.workload.job(run.job), view.machine
-        size = int(job.attribute("data_size")) if "data_size" in view.workload.attributes else 0
+        job, machine = view.table.job(run.job), view.machine
+        size = int(job.attribute("data_size")) if "data_size" in view.table.attributes else 0
         if not size:
             return 0
         place = int(job.attribute("data_x")), int(job.attribute("data_y"))

@@ -143,7 +143,7 @@ class BatchDispatcher(Dispatcher):
 
     def problem(self, jobs: IntArray, snapshot: Snapshot, free: IntArray) -> Problem:
         """Problem of some jobs on what is free, (n_owner, n_resource)."""
-        layout, scheduler, workload = self.layout, self.scheduler, snapshot.workload
+        layout, scheduler, workload = self.layout, self.scheduler, snapshot.table
         capacity = snapshot.machine.capacity[layout.nodes, layout.cores]
         there = free[layout.nodes, layout.cores]
         modules = Modules(

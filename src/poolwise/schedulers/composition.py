@@ -63,7 +63,7 @@ class CompositionDispatcher(Dispatcher):
             return Plan(tuple(rejects))  # jobs turned away at the door are no reason for a pass
         jobs = queue.jobs
         keep = ~np.isin(jobs, [reject.job for reject in rejects]) if rejects else np.ones(len(jobs), dtype=np.bool_)
-        likes = 2 * self.shapes[jobs] + _late(snapshot.workload, jobs, snapshot.now)
+        likes = 2 * self.shapes[jobs] + _late(snapshot.table, jobs, snapshot.now)
         waiting = set(likes[keep].tolist())
         if waiting <= self._blocked:
             return Plan(tuple(rejects))
@@ -71,7 +71,7 @@ class CompositionDispatcher(Dispatcher):
         if priority.shape != jobs.shape or bool(np.isnan(priority).any()):
             raise PolicyError(f"{type(self.order).__name__} must return {len(jobs)} priorities that are numbers")
         if self.placement.counts_waiting:
-            view.waiting = _demand(snapshot.workload, jobs[keep])
+            view.waiting = _demand(snapshot.table, jobs[keep])
         order = np.argsort(-priority, kind="stable")
         order = order[keep[order]]
         decisions: list[Decision] = [*rejects]
@@ -122,7 +122,7 @@ class CompositionDispatcher(Dispatcher):
             shape = int(self.shapes[job])
             if shape not in self._possible:
                 empty = empty or Compositions(snapshot.empty())
-                found = refused(snapshot.workload.job(job)) or self.placement.choose(empty.need(job), empty)
+                found = refused(snapshot.table.job(job)) or self.placement.choose(empty.need(job), empty)
                 self._possible[shape] = found if isinstance(found, Refusal) else None
             refusal = self._possible[shape]
             if refusal is not None:

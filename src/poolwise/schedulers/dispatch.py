@@ -87,7 +87,7 @@ class DispatchDispatcher(Dispatcher):
 
     def schedule(self, queue: Queue, snapshot: Snapshot, changes: Changes) -> Plan:
         """Start what was in line at units that are free now, then serve the lanes."""
-        if changes.requeued and "stage" in snapshot.workload.attributes:
+        if changes.requeued and "stage" in snapshot.table.attributes:
             raise InputError(
                 "a task whose data are fetched over shared links was lost: it cannot fetch them again",
                 field="stage",
@@ -183,7 +183,7 @@ def _starts(task: Task, leaf: int, units: Units) -> Iterator[Start]:
 
 def _check_possible(policy: UnitPolicy, choices: Choices) -> None:
     """Raise InputError if there are tasks that no unit can run, or none that the policy allows."""
-    workload = choices.workload
+    workload = choices.table
     stages = workload.attributes.get("stage")
     for job in np.unique(lanes_of(workload, LANE), return_index=True)[1].tolist():
         if stages is not None and stages[job] == FETCH:

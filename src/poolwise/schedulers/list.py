@@ -60,7 +60,7 @@ class ListDispatcher(Dispatcher):
         if changes.arrived:
             empty = snapshot.empty()
             for job in changes.arrived:
-                found = self.scheduler.placement.place(snapshot.workload.job(job), empty)
+                found = self.scheduler.placement.place(snapshot.table.job(job), empty)
                 if isinstance(found, Refusal):
                     rejects.append(Reject(job, f"cannot fit on the empty machine: {found.reason}"))
         return rejects

@@ -97,7 +97,7 @@ class ListFlowDispatcher(Dispatcher):
                 devices[int(state.jobs[outcome.job[task]])].append(owner)
         moved = []
         for start in starts:
-            job = snapshot.workload.job(start.job)
+            job = snapshot.table.job(start.job)
             found = self.placement.place_at(job, node[start.job], tuple(sorted(devices[start.job])), snapshot)
             if isinstance(found, Refusal):
                 found = self.placement.place(job, snapshot)

@@ -51,8 +51,8 @@ class _WarmUpDispatcher(Dispatcher):
         for decision in plan.decisions:
             if isinstance(decision, Start):
                 snapshot = snapshot.with_started(decision.job, decision.placement, decision.tasks)
-        last = min(self.jobs, len(snapshot.workload)) - 1
-        submitted = last < 0 or int(snapshot.workload.submit[last]) <= snapshot.now
+        last = min(self.jobs, len(snapshot.table)) - 1
+        submitted = last < 0 or int(snapshot.table.submit[last]) <= snapshot.now
         later = queue.only(queue.jobs[queue.jobs >= self.jobs])
         late = replace(changes, arrived=tuple(j for j in changes.arrived if j >= self.jobs))
         if submitted and not set(warm.jobs.tolist()) - set(settled):

@@ -44,7 +44,7 @@ class Conservative(BackfillPolicy):
         Reservations only take away, so a job that does not fit from now on beside those made so far never will. Behind the
         last job that may still start now reservations have no effect, and are not made: most passes end after a few.
         """
-        workload, profile = snapshot.workload, Profile(snapshot)
+        workload, profile = snapshot.table, Profile(snapshot)
         waiting = jobs[np.argsort(-priority, kind="stable")]
         starts: list[Start] = []
         able, at = profile.able_now(waiting, np.arange(len(waiting)), placement), 0
@@ -105,7 +105,7 @@ class Promises(BackfillPolicy):
         while self._bring_forward(turns, profile, placement):
             turns = ranked
         starting = [job for job in ranked if job in self.kept and self.kept[job].start == snapshot.now]
-        tasks = snapshot.workload.tasks
+        tasks = snapshot.table.tasks
         return [Start(job, tuple(range(int(tasks[job]))), self.kept.pop(job).placement) for job in starting]
 
     def _still_held(self, ranked: list[int], profile: Profile) -> dict[int, Reservation]:
@@ -169,7 +169,7 @@ class Profile:
         if not len(positions):
             return positions
         view, asked = self.snapshot, jobs[positions]
-        until = self.times.searchsorted(view.now + view.workload.requested[asked])
+        until = self.times.searchsorted(view.now + view.table.requested[asked])
         least = np.minimum.accumulate(self.free[: int(until.max())])  # (m, n_owner, n_resource) over [now, instant m]
         return positions[placement.screen(asked, least[until - 1], view)]
 
@@ -179,13 +179,13 @@ class Profile:
         shut = np.flatnonzero(~placement.screen(row, self.free, view))  # instants at which the job surely does not fit
         blocked = np.append(times[shut], _NEVER)  # when a start at k meets the next such instant
         following = blocked[np.searchsorted(shut, np.arange(len(times)))]
-        for k in np.flatnonzero(times + int(view.workload.requested[job]) <= following).tolist():
+        for k in np.flatnonzero(times + int(view.table.requested[job]) <= following).tolist():
             found, end = self.fit(job, k, placement)
             if found is not None:
                 reservation = Reservation(int(times[k]), found, end)
                 self.take(reservation)
                 return reservation
-        if isinstance(placement.place(view.workload.job(job), view.empty()), Refusal):
+        if isinstance(placement.place(view.table.job(job), view.empty()), Refusal):
             return None
         raise PolicyError(
             f"job in row {job} fits at no time, though it fits the empty machine: its placement policy is not monotone"
@@ -194,7 +194,7 @@ class Profile:
     def fit(self, job: int, k: int, placement: PlacementPolicy) -> tuple[Placement | None, int]:
         """Placement and end for a start at instant k: the runtime depends on the placement, which depends on the interval."""
         times, view = self.times, self.snapshot
-        start, length = int(times[k]), int(view.workload.requested[job])
+        start, length = int(times[k]), int(view.table.requested[job])
         until = 0
         found: Placement | None = None
         while True:
@@ -202,7 +202,7 @@ class Profile:
             if until == before:  # longer than thought, but it meets no further instant: nothing else is known
                 return found, start + length
             state = view.imagined(start, self.free[k:until].min(axis=0))
-            answer = placement.place(view.workload.job(job), state)
+            answer = placement.place(view.table.job(job), state)
             if isinstance(answer, Refusal):
                 return None, 0
             found = answer

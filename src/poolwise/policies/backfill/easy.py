@@ -51,7 +51,7 @@ class Easy(BackfillPolicy):
         return starts
 
     def _backfill(self, head: int, candidates: IntArray, state: Snapshot, placement: PlacementPolicy) -> Iterable[Start]:
-        workload = state.workload
+        workload = state.table
         reserved = workload.job(head)
         then = reservation(head, self.reserving(state), placement)
         shadow = then.now
@@ -85,7 +85,7 @@ class EasyNoExtra(Easy):
 
 def reservation(head: int, state: Snapshot, placement: PlacementPolicy) -> Snapshot:
     """Find the state at the head's shadow time; the state after the last release if the head fits at none."""
-    job, row = state.workload.job(head), np.array([head], dtype=np.int64)
+    job, row = state.table.job(head), np.array([head], dtype=np.int64)
     last = state.now
     for ends, free in state.futures():
         last = int(ends[-1])

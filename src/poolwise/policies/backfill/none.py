@@ -45,10 +45,10 @@ def start_in_order(
         at = int(np.argmax(priority[left]))
         head = int(left[at])
         job = int(jobs[head])
-        found = placement.place(snapshot.workload.job(job), snapshot)
+        found = placement.place(snapshot.table.job(job), snapshot)
         if isinstance(found, Refusal):
             return starts, head, snapshot
-        starts.append(Start(job, tuple(range(int(snapshot.workload.tasks[job]))), found))
+        starts.append(Start(job, tuple(range(int(snapshot.table.tasks[job]))), found))
         snapshot = snapshot.with_started(job, found)
         left = np.delete(left, at)
     return starts, -1, snapshot

@@ -26,7 +26,7 @@ class Skip(BackfillPolicy):
         """Choose the starts."""
         able = np.flatnonzero(placement.screen(jobs, snapshot.free[None], snapshot))
         for job in jobs[able[np.argsort(-priority[able], kind="stable")]].tolist():
-            found = placement.place(snapshot.workload.job(job), snapshot)
+            found = placement.place(snapshot.table.job(job), snapshot)
             if not isinstance(found, Refusal):
-                yield Start(job, tuple(range(int(snapshot.workload.tasks[job]))), found)
+                yield Start(job, tuple(range(int(snapshot.table.tasks[job]))), found)
                 snapshot = snapshot.with_started(job, found)

@@ -22,7 +22,7 @@ class SmallestArea(QueuePolicy):
 
     def priority(self, queue: Queue, snapshot: Snapshot) -> FloatArray:
         """(n_queued,) -(r * n)."""
-        jobs, workload = queue.jobs, queue.workload
+        jobs, workload = queue.jobs, queue.table
         return -(workload.requested_s[jobs] * workload.nodes[jobs])
 
 
@@ -35,7 +35,7 @@ class SmallestMemoryArea(QueuePolicy):
 
     def priority(self, queue: Queue, snapshot: Snapshot) -> FloatArray:
         """(n_queued,) -(r * n * memory_overload)."""
-        jobs, workload = queue.jobs, queue.workload
+        jobs, workload = queue.jobs, queue.table
         memory, local = workload.memory[jobs], snapshot.machine.local_memory
         overload = np.where(memory <= local, 1.0, memory / max(local, 1))
         return -(workload.requested_s[jobs] * workload.nodes[jobs] * overload)

@@ -27,7 +27,7 @@ class Classes(QueuePolicy):
 
     def priority(self, queue: Queue, snapshot: Snapshot) -> FloatArray:
         """(n_queued,) -c. Raises InputError where the workload has no classes."""
-        number = queue.workload.attributes.get("class")
+        number = queue.table.attributes.get("class")
         if number is None:
             raise InputError(
                 "the workload has no classes to order by",

@@ -27,7 +27,7 @@ class EDF(QueuePolicy):
 
     def priority(self, queue: Queue, snapshot: Snapshot) -> FloatArray:
         """(n_queued,) -d. Raises InputError where the workload has no deadlines."""
-        deadline = queue.workload.attributes.get("deadline")
+        deadline = queue.table.attributes.get("deadline")
         if deadline is None:
             raise InputError(
                 "the workload has no deadlines to order by",

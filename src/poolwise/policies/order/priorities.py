@@ -26,7 +26,7 @@ class FCFS(QueuePolicy):
 
     def priority(self, queue: Queue, snapshot: Snapshot) -> FloatArray:
         """(n_queued,) -s."""
-        return -queue.workload.submit_s[queue.jobs]
+        return -queue.table.submit_s[queue.jobs]
 
 
 @register("orders", "sjf")
@@ -38,7 +38,7 @@ class SJF(QueuePolicy):
 
     def priority(self, queue: Queue, snapshot: Snapshot) -> FloatArray:
         """(n_queued,) -r."""
-        return -queue.workload.requested_s[queue.jobs]
+        return -queue.table.requested_s[queue.jobs]
 
 
 @register("orders", "wfp3")
@@ -50,8 +50,8 @@ class WFP3(QueuePolicy):
 
     def priority(self, queue: Queue, snapshot: Snapshot) -> FloatArray:
         """(n_queued,) x * x * x * n with x = w / r."""
-        x = queue.waited_s(snapshot.now) / queue.workload.requested_s[queue.jobs]
-        return x * x * x * queue.workload.nodes[queue.jobs]
+        x = queue.waited_s(snapshot.now) / queue.table.requested_s[queue.jobs]
+        return x * x * x * queue.table.nodes[queue.jobs]
 
 
 @register("orders", "f1")
@@ -67,7 +67,7 @@ class F1(QueuePolicy):
 
     def priority(self, queue: Queue, snapshot: Snapshot) -> FloatArray:
         """(n_queued,) -(log10(r) * n + 870 * log10(s))."""
-        jobs, workload = queue.jobs, queue.workload
+        jobs, workload = queue.jobs, queue.table
         value = workload.log10_requested[jobs] * workload.nodes[jobs] + 870 * workload.log10_submit[jobs]
         return value if self.as_printed else -value
 
@@ -81,7 +81,7 @@ class FAIR(QueuePolicy):
 
     def priority(self, queue: Queue, snapshot: Snapshot) -> FloatArray:
         """(n_queued,) w / r."""
-        return queue.waited_s(snapshot.now) / queue.workload.requested_s[queue.jobs]
+        return queue.waited_s(snapshot.now) / queue.table.requested_s[queue.jobs]
 
 
 @register("orders", "fm")
@@ -96,7 +96,7 @@ class FM(QueuePolicy):
 
     def priority(self, queue: Queue, snapshot: Snapshot) -> FloatArray:
         """(n_queued,) w / ((log10(n) + 1) * r * memory_overload)."""
-        jobs, workload = queue.jobs, queue.workload
+        jobs, workload = queue.jobs, queue.table
         memory, local = workload.memory[jobs], snapshot.machine.local_memory
         overload = np.where(memory <= local, 1.0, memory / max(local, 1))
         return queue.waited_s(snapshot.now) / ((workload.log10_nodes[jobs] + 1) * workload.requested_s[jobs] * overload)

@@ -143,9 +143,9 @@ class FlowDispatcher(Dispatcher):
         never, jobs = queue.jobs[~possible].tolist(), queue.jobs[possible]
         rejects = [Reject(job, self.idle.why_not[int(self.shapes.of[job])]) for job in never]
         free = self.layout.amounts(snapshot.free).sum(axis=0)
-        demand = self.shapes.demand[jobs] * snapshot.workload.tasks[jobs][:, None]
+        demand = self.shapes.demand[jobs] * snapshot.table.tasks[jobs][:, None]
         admitted = admit(demand, free, self.scheduler.admission)
-        patient = snapshot.now - snapshot.workload.submit[jobs] >= self.scheduler.patience_s * SECOND
+        patient = snapshot.now - snapshot.table.submit[jobs] >= self.scheduler.patience_s * SECOND
         admitted &= np.logical_and.accumulate(admitted | ~patient)  # nothing passes a patient job that was not let in
         if not admitted.any():
             return list(rejects)
@@ -204,7 +204,7 @@ class FlowDispatcher(Dispatcher):
     def _load(self, snapshot: Snapshot) -> FloatArray:
         """(n_spot,) load of the link of each spot by the runs at work."""
         machine, access = self.layout.machine, access_links(self.layout.machine)
-        asks = snapshot.workload.request("bandwidth")
+        asks = snapshot.table.request("bandwidth")
         used = np.zeros(machine.n_owner)
         known: dict[int, tuple[tuple[int, float], ...]] = {}
         for run in snapshot.runs():

@@ -59,7 +59,7 @@ class Pooled(PlacementPolicy):
 
     def screen(self, jobs: IntArray, free: IntArray, snapshot: Snapshot) -> BoolArray:
         """(k,) False where no node has the cores and the memory, or the machine not the devices or the capacity."""
-        layout, workload = pooled_layout(snapshot.machine), snapshot.workload
+        layout, workload = pooled_layout(snapshot.machine), snapshot.table
         cores = free[:, layout.nodes, layout.cores] >= workload.request("cores")[jobs][:, None]
         fits: BoolArray = np.any(cores & (_memory(free, layout) >= workload.memory[jobs][:, None]), axis=1)
         for kind, owners in layout.kinds.items():
@@ -146,7 +146,7 @@ class Pooled(PlacementPolicy):
 def _check_known(job: Job, layout: PooledLayout) -> None:
     """Raise InputError for a job that asks for what nothing here gives: it must not run without."""
     known = (*_ON_NODES, *_ON_NVME, *layout.kinds)
-    for name in job.workload.requests:
+    for name in job.table.requests:
         if name not in known and job.request(name):
             raise InputError(
                 f"job {job.id} asks for {name}, which nodes, pools and devices do not have",

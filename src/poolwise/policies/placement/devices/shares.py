@@ -65,7 +65,7 @@ class DeviceShares(PlacementPolicy):
         return Placement.of(rows)
 
     def _check_known(self, job: Job, layout: ShareLayout) -> None:
-        for name in job.workload.requests:
+        for name in job.table.requests:
             if name not in (*layout.names, self.resource) and job.request(name):
                 raise InputError(
                     f"job {job.id} asks for {name}, which neither the nodes have nor devices are shared in",
@@ -77,7 +77,7 @@ class DeviceShares(PlacementPolicy):
         """(k,) False where no node has what one task asks for and reaches its devices."""
         n = max(len(jobs), len(free)) if len(jobs) else 0
         layout, rows = share_layout(snapshot.machine, self.resource), np.broadcast_to(jobs, (n,))
-        needs = _needs(self, snapshot.workload, snapshot.machine)
+        needs = _needs(self, snapshot.table, snapshot.machine)
         found = np.zeros(n, dtype=np.bool_)
         for shape in np.unique(needs.shape[rows]).tolist():
             mine = np.flatnonzero(needs.shape[rows] == shape)
@@ -100,7 +100,7 @@ class DeviceShares(PlacementPolicy):
         return able
 
     def _need(self, job: Job, layout: ShareLayout) -> _Need:
-        attributes = job.workload.attributes
+        attributes = job.table.attributes
         total = job.request(self.resource) if self.resource not in layout.names else 0
         count = int(attributes["gpus"][job.index]) if "gpus" in attributes and total else 0
         if total and count < 1:

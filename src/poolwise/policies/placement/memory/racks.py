@@ -62,7 +62,7 @@ class RackPlacement(PlacementPolicy):
 
     def screen(self, jobs: IntArray, free: IntArray, snapshot: Snapshot) -> BoolArray:
         """(k,) exactly the jobs (or states) for which `place` finds room."""
-        layout, workload = snapshot.machine.racks, snapshot.workload
+        layout, workload = snapshot.machine.racks, snapshot.table
         nodes = free[:, layout.nodes, layout.node_column]
         n = workload.nodes[jobs]
         fits: BoolArray = nodes.sum(axis=1) >= n

@@ -86,7 +86,7 @@ class Need:
     @classmethod
     def of(cls, job: int, snapshot: Snapshot, sharing: Sharing) -> Need:
         """Read row `job` of the workload."""
-        workload = snapshot.workload
+        workload = snapshot.table
         bandwidth = int(workload.request("bandwidth")[job])
         table = sharing.table(kind_of(workload, job))
         return cls(

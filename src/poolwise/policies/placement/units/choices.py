@@ -14,14 +14,14 @@ if TYPE_CHECKING:
 class Choices:
     """The units of a machine and the wishes of the jobs of a workload."""
 
-    def __init__(self, layout: UnitLayout, workload: Workload) -> None:
-        self.layout, self.workload = layout, workload
+    def __init__(self, layout: UnitLayout, table: Workload) -> None:
+        self.layout, self.table = layout, table
         self._able: dict[int, tuple[int, ...]] = {}
         self._tiers: dict[tuple[int, ...], tuple[Tier, ...]] = {}
 
     def attribute(self, name: str, job: int, otherwise: int) -> int:
         """A whole number of a job; `otherwise` where the workload has no such column."""
-        column = self.workload.attributes.get(name)
+        column = self.table.attributes.get(name)
         return otherwise if column is None else int(column[job])
 
     def able(self, job: int) -> tuple[int, ...]:

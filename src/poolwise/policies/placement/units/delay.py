@@ -44,7 +44,7 @@ class Delay(UnitPolicy):
             return WAIT
         response, leaf = min(idle, key=lambda entry: (entry[0], int(units.layout.rank[entry[1]])))
         stake = response - offers[0].response
-        until = int(units.workload.submit[task.job]) + math.ceil(self.patience * stake)
+        until = int(units.table.submit[task.job]) + math.ceil(self.patience * stake)
         if until <= units.now:
             return leaf
         units.ask_at = min(units.ask_at, until)

@@ -45,7 +45,7 @@ class Units(Choices):
     """
 
     def __init__(self, snapshot: Snapshot, seed: int = 0) -> None:
-        super().__init__(UnitLayout.of(snapshot.machine), snapshot.workload)
+        super().__init__(UnitLayout.of(snapshot.machine), snapshot.table)
         self.seed = seed
         n = len(self.layout.owner)
         self.idle, self.ends, self.until = Marks(n), Least(n), Least(n)
@@ -106,7 +106,7 @@ class Units(Choices):
     def draw(self, task: Task) -> float:
         """Random number in [0, 1) of a task: the same whenever it is asked for."""
         if self._draws[0] != task.job or len(self._draws[1]) <= task.task:
-            count = max(int(self.workload.tasks[task.job]), task.task + 1)
+            count = max(int(self.table.tasks[task.job]), task.task + 1)
             self._draws = task.job, uniform(self.seed, "dispatch", task.job, np.arange(count))
         return float(self._draws[1][task.task])
 
@@ -143,7 +143,7 @@ class Units(Choices):
 
         Units of one type stand for each other within the data's place, within its rack, and beyond.
         """
-        shape = (int(self.workload.requested[job]), *(self.attribute(name, job, 0) for name in SHAPE))
+        shape = (int(self.table.requested[job]), *(self.attribute(name, job, 0) for name in SHAPE))
         if shape not in self._offers:
             empty = self.snapshot.empty()
             found = []

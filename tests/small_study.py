@@ -1,8 +1,6 @@
-"""Small files to study."""
+"""Small files to study: a machine, a study and its jobs."""
 
 from pathlib import Path
-
-import pytest
 
 MACHINE = """\
 version = 1
@@ -58,15 +56,3 @@ def write(folder: Path) -> Path:
     (folder / "study.toml").write_text(STUDY)
     (folder / "jobs.csv").write_text(jobs())
     return folder
-
-
-@pytest.fixture
-def folder(tmp_path: Path) -> Path:
-    """A folder with a study that a test may change."""
-    return write(tmp_path)
-
-
-@pytest.fixture(scope="module")
-def kept_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with a study that tests share and leave as it is."""
-    return write(tmp_path_factory.mktemp("study"))
