@@ -9,15 +9,17 @@ compared, pickled, swept and named in a study file.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING, ClassVar, Literal, Protocol
+from typing import ClassVar, Literal, Protocol
 
 import numpy as np
 
 from poolwise.arrays import BoolArray, FloatArray, IntArray
 from poolwise.model import (
     Changes,
+    CommitResult,
     EventBatch,
     Job,
+    JobTable,
     Machine,
     Placement,
     Plan,
@@ -26,11 +28,8 @@ from poolwise.model import (
     Run,
     Snapshot,
     Start,
-    Workload,
 )
-
-if TYPE_CHECKING:
-    from poolwise.model.decision import CommitResult
+from poolwise.model.snapshot import Estimate
 
 OrderKind = Literal["static", "linear", "opaque"]
 
@@ -38,20 +37,39 @@ OrderKind = Literal["static", "linear", "opaque"]
 class Scheduler(Protocol):
     """A scheduling algorithm and its settings; holds no state of a run."""
 
-    def open(self, machine: Machine, workload: Workload, seed: int) -> Dispatcher:
-        """Begin a run."""
+    @property
+    def remembers(self) -> str:
+        """What a dispatcher keeps that no queue and snapshot show, such as reservations that are promises.
+
+        Empty means nothing: a dispatcher may then be thrown away and opened anew at any pass without changing a decision.
+        """
+        return ""
+
+    def open(self, machine: Machine, seed: int) -> Dispatcher:
+        """Begin a run on a machine; raises InputError for one that the algorithm cannot work on.
+
+        No job is known yet. Where owners join or leave, the machine is another one, and a dispatcher is opened anew.
+        """
         ...
+
+    def check(self, machine: Machine, jobs: JobTable) -> None:
+        """Raise InputError for what a study can know beforehand: jobs that ask for what the machine has not, say."""
+        return
 
 
 class Dispatcher(Protocol):
     """One run of a scheduler.
 
-    It may hold only caches that can be rebuilt from a snapshot: one that has run for a week and one freshly opened on the
-    same queue and snapshot decide alike.
+    It may hold only caches that can be rebuilt from the queue and a snapshot (`Scheduler.remembers` declares exceptions):
+    one that has run for a week and one freshly opened decide alike, whatever `changes` either is given.
     """
 
     def schedule(self, queue: Queue, snapshot: Snapshot, changes: Changes) -> Plan:
-        """Decide what to do now. Neither the queue nor the snapshot is changed."""
+        """Decide what to do now. Neither the queue nor the snapshot is changed.
+
+        A job that can never run is rejected, in a plan that does nothing else (the loop asks again at once); while the
+        machine may still grow (`Snapshot.may_grow`), it waits, and holds up nobody.
+        """
         ...
 
 
@@ -82,7 +100,7 @@ class PlacementPolicy(Protocol):
         Parameters
         ----------
         jobs
-            (k,) rows of the workload, or (1,) to try one job in many states.
+            (k,) rows of the job table, or (1,) to try one job in many states.
         free
             (1 or k, n_owner, n_resource) amounts free; broadcasts against `jobs`.
 
@@ -96,17 +114,28 @@ class PlacementPolicy(Protocol):
 class BackfillPolicy(Protocol):
     """Which waiting jobs start now, given their priorities."""
 
+    sees_every_pass: ClassVar[bool] = False
+    """Whether it must be asked even in passes in which nothing that waits fits what is free."""
+
+    @property
+    def remembers(self) -> str:
+        """What it keeps from pass to pass that no queue and snapshot show; empty for nothing."""
+        return ""
+
     def open(self) -> BackfillPolicy:
         """Begin a run. A policy that remembers anything from pass to pass returns what remembers it; others themselves."""
         return self
 
-    def select(self, jobs: IntArray, priority: FloatArray, snapshot: Snapshot, placement: PlacementPolicy) -> Iterable[Start]:
-        """Choose starts from (n_queued,) jobs in the order (submit, id) with their (n_queued,) priorities."""
+    def select(self, queue: Queue, priority: FloatArray, snapshot: Snapshot, placement: PlacementPolicy) -> Iterable[Start]:
+        """Choose starts from the waiting tasks of (n_queued,) jobs, given their (n_queued,) priorities."""
         ...
 
 
-class PerformanceModel(Protocol):
+class PerformanceModel(Estimate, Protocol):
     """How long a run takes where it is placed. A study has two: the scheduler's estimate and the simulator's truth.
+
+    What a run's work is, a model reads from `view.work`: true durations where it is asked as the truth, requested times
+    where it is asked as the estimate.
 
     The quantity is the slowdown, not the rate: runtime = work + ceil(work * slowdown) is exact to the nanosecond where a
     reciprocal would not be. The rate is 1 / (1 + slowdown); models that are combined multiply their rates and add their
@@ -125,20 +154,37 @@ class PerformanceModel(Protocol):
         """Owners whose occupancy changes the slowdown; empty = fixed at the start."""
         ...
 
+    def check(self, machine: Machine, jobs: JobTable) -> None:
+        """Raise InputError, and warn, for what a study can know of its jobs beforehand."""
+        return
+
 
 class Platform(Protocol):
-    """A machine that runs jobs: simulated, or a cluster that is there."""
+    """A machine that runs jobs: simulated, or a cluster that is there.
 
-    workload: Workload
+    Attributes
+    ----------
+    table : the jobs that have arrived; a table of another edition takes its place when rows are numbered anew
+    """
+
+    table: JobTable
 
     def events(self) -> Iterator[EventBatch]:
-        """Yield what happened, instant by instant; the next batch is asked for when the plan for this one is committed."""
+        """Yield what happened, instant by instant; the next batch is asked for when the plan for this one is committed.
+
+        What is told twice changes nothing the second time. A platform that is taken over from another process first tells
+        the arrival of all that waits; what is at work stands in the snapshot.
+        """
         ...
 
     def snapshot(self) -> Snapshot:
-        """Show the state now."""
+        """Show the state now; what was committed is held, whether or not it has become real."""
         ...
 
     def commit(self, plan: Plan) -> CommitResult:
-        """Carry out a plan, decision by decision; a start that does not fit is refused whole."""
+        """Carry out a plan, decision by decision; a start that does not fit is refused whole.
+
+        A committed start has its run number at once. It may take time to become real: then follows `Started`, or an end
+        with the outcome REFUSED that undoes all of it, and no task of it starts again while another is still bound.
+        """
         ...

@@ -6,9 +6,29 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from poolwise.errors import PolicyError
-from poolwise.interfaces import Dispatcher, Platform
-from poolwise.model import Arrival, CapacityChanged, Changes, Ended, EventBatch, Queue, Reject, Start, Wake
-from poolwise.model.decision import CommitResult, Decision
+from poolwise.interfaces import Dispatcher, Platform, Scheduler
+from poolwise.model import (
+    Arrival,
+    CapacityChanged,
+    Changes,
+    CommitResult,
+    Continuation,
+    Decision,
+    Ended,
+    EventBatch,
+    Joined,
+    Left,
+    Machine,
+    Outcome,
+    Plan,
+    Queue,
+    Reject,
+    Renumbered,
+    Start,
+    Started,
+    Wake,
+    Withdrawn,
+)
 
 Observer = Callable[[EventBatch, CommitResult, Queue], None]
 
@@ -20,67 +40,185 @@ class LoopResult:
     Attributes
     ----------
     passes : scheduling passes
-    rejected : row of the workload -> reason
+    opened : times that a dispatcher was opened: once, and again whenever the machine or the numbering of jobs changed
+    rejected : row of the job table -> reason
     refused : commits that the platform refused (a simulated platform refuses only a policy's mistake)
     waiting : rows that were still waiting when the events ended
     """
 
     passes: int = 0
+    opened: int = 0
     rejected: dict[int, str] = field(default_factory=dict)
     refused: list[tuple[Decision, str]] = field(default_factory=list)
     waiting: tuple[int, ...] = ()
 
 
-def run(platform: Platform, dispatcher: Dispatcher, observer: Observer | None = None) -> LoopResult:
-    """Drive a platform with a dispatcher until its events end.
+def run(
+    platform: Platform,
+    scheduler: Scheduler,
+    seed: int = 0,
+    *,
+    observer: Observer | None = None,
+    continued: Continuation | None = None,
+) -> LoopResult:
+    """Drive a platform with a scheduler until its events end.
 
-    `observer` is called after each pass (progress, explanations); it must not change what it is shown.
+    The scheduler is opened on the platform's machine, and opened anew whenever that is another one than before (an owner
+    joined or left) or the rows of the job table were renumbered.
+
+    Parameters
+    ----------
+    observer
+        Called after each instant (progress, explanations); it must not change what it is shown.
+    continued
+        What an earlier run left for this one: the jobs' waiting counts go on.
     """
-    queue, result = Queue(platform.workload), LoopResult()
+    loop = Loop(platform, scheduler, seed, continued)
     for batch in platform.events():
-        changes = _absorb(batch, queue)
-        plan = dispatcher.schedule(queue, platform.snapshot(), changes)
-        outcome = platform.commit(plan)
+        outcome = loop.take(batch)
+        if observer is not None:
+            observer(batch, outcome, loop.queue)
+    loop.result.waiting = tuple(loop.queue.jobs.tolist())
+    return loop.result
+
+
+class Loop:
+    """A loop between two instants: the queue, the open dispatcher, and what is to be told to it.
+
+    Attributes
+    ----------
+    queue : the jobs that wait
+    dispatcher : the one that is open; None before the first pass
+    result : what has been seen so far
+    """
+
+    def __init__(self, platform: Platform, scheduler: Scheduler, seed: int = 0, continued: Continuation | None = None) -> None:
+        self.platform, self.scheduler, self.seed = platform, scheduler, seed
+        self.continued = continued
+        self.queue, self.result = Queue(platform.table), LoopResult()
+        self.dispatcher: Dispatcher | None = None
+        self._opened_on: tuple[Machine, int] | None = None
+        self._told: set[int] = set()  # jobs whose arrival was told, so that telling it twice changes nothing
+        self._runs: dict[int, Start | None] = {run.id: None for run in platform.snapshot().runs()}
+        self._started: list[tuple[Start, int]] = []  # since the dispatcher was last asked
+        self._refused: list[tuple[Start, str]] = []
+
+    def take(self, batch: EventBatch) -> CommitResult:
+        """Let the events of an instant change the queue, and schedule.
+
+        A plan that does nothing but reject is followed by another pass, unless nothing else had happened than the arrival
+        of what was rejected: jobs turned away at the door are no reason for a pass.
+        """
+        changes = self._absorb(batch)
+        outcome = self._schedule(changes)
+        rejected = frozenset(d.job for d in outcome.committed if isinstance(d, Reject))
+        if rejected and all(isinstance(d, Reject) for d in outcome.committed) and not outcome.rejected:
+            rest = changes.without(rejected)
+            if rest != Changes():
+                after = self._schedule(rest)
+                outcome = CommitResult(
+                    (*outcome.committed, *after.committed), after.rejected, (*outcome.started, *after.started)
+                )
+        self.queue.count_pass()
+        self.result.passes += 1
+        return outcome
+
+    def open(self) -> Dispatcher:
+        """Throw the dispatcher away, if there is one, and open another on the machine as it is."""
+        snapshot = self.platform.snapshot()
+        self.dispatcher = self.scheduler.open(snapshot.machine, self.seed)
+        self._opened_on = snapshot.machine, snapshot.table.edition
+        self.result.opened += 1
+        return self.dispatcher
+
+    def _schedule(self, changes: Changes) -> CommitResult:
+        """Make one pass: ask the dispatcher and commit what it says."""
+        snapshot = self.platform.snapshot()
+        dispatcher = self.dispatcher
+        known = self._opened_on
+        if dispatcher is None or known is None or known[0] is not snapshot.machine or known[1] != snapshot.table.edition:
+            dispatcher = self.open()
+        plan = dispatcher.schedule(self.queue, snapshot, changes)
+        self._check(plan)
+        outcome = self.platform.commit(plan)
         for decision in outcome.committed:
             if isinstance(decision, Start):
-                queue.take(decision.job, decision.tasks)
+                self.queue.take(decision.job, decision.tasks)
             elif isinstance(decision, Reject):
-                _check_waiting(decision, queue)
-                queue.take(decision.job)
-                result.rejected[decision.job] = decision.reason
-        result.refused.extend(outcome.rejected)
-        queue.count_pass()
-        result.passes += 1
-        if observer is not None:
-            observer(batch, outcome, queue)
-    result.waiting = tuple(queue.jobs.tolist())
-    return result
+                self.queue.take(decision.job)
+                self.result.rejected[decision.job] = decision.reason
+        self._runs.update((number, start) for start, number in outcome.started)
+        self._started.extend(outcome.started)
+        self._refused.extend((d, why) for d, why in outcome.rejected if isinstance(d, Start))
+        self.result.refused.extend(outcome.rejected)
+        return outcome
 
+    def _check(self, plan: Plan) -> None:
+        """Raise PolicyError where a plan rejects what does not wait."""
+        for decision in plan.decisions:
+            if isinstance(decision, Reject) and decision.job not in self.queue:
+                raise PolicyError(f"rejected job in row {decision.job}, which is not waiting")
 
-def _absorb(batch: EventBatch, queue: Queue) -> Changes:
-    """Let the events of a batch change the queue, and sum them up for the dispatcher."""
-    arrived: list[int] = []
-    requeued: list[int] = []
-    ended: list[int] = []
-    capacity: list[int] = []
-    woke = False
-    for event in batch.events:
-        match event:
-            case Arrival(job):
-                queue.add(job)
-                arrived.append(job)
-            case Ended(number, job, tasks, _, requeue):
-                ended.append(number)
-                if requeue:
-                    queue.add(job, tasks)
-                    requeued.append(job)
-            case CapacityChanged(owner, _, _):
-                capacity.append(owner)
-            case Wake():
-                woke = True
-    return Changes(tuple(arrived), tuple(requeued), tuple(ended), tuple(capacity), woke)
+    def _absorb(self, batch: EventBatch) -> Changes:
+        """Let the events of a batch change the queue, and sum them up for the dispatcher."""
+        arrived: list[int] = []
+        requeued: list[int] = []
+        ended: list[int] = []
+        capacity: list[int] = []
+        joined: list[int] = []
+        left: list[int] = []
+        woke = False
+        for event in batch.events:
+            match event:
+                case Arrival(job, tasks):
+                    if job not in self._told:
+                        self._told.add(job)
+                        self.queue.add(job, tasks, self._passes(job))
+                        arrived.append(job)
+                case Ended(number, job, tasks, outcome, requeue, reason):
+                    if number not in self._runs:
+                        continue  # told before
+                    start = self._runs.pop(number)
+                    ended.append(number)
+                    if outcome is Outcome.REFUSED and start is not None:
+                        self._refused.append((start, reason))
+                        self.result.refused.append((start, reason))
+                    if requeue:
+                        self.queue.add(job, tasks)
+                        requeued.append(job)
+                case Withdrawn(job):
+                    if job in self.queue:
+                        self.queue.take(job)
+                case CapacityChanged(owner, _, _):
+                    capacity.append(owner)
+                case Joined(owner):
+                    joined.append(owner)
+                case Left(owner):
+                    left.append(owner)
+                case Renumbered(rows):
+                    self.queue.renumber(rows)
+                    self.queue.table = self.platform.table
+                    self._told = {rows[job] for job in self._told if job in rows}
+                case Wake():
+                    woke = True
+                case Started():
+                    pass  # what it takes is held since its commit; nothing waits for it
+                case _:
+                    raise PolicyError(f"the loop does not know the event {event!r}")
+        started, refused = tuple(self._started), tuple(self._refused)
+        self._started, self._refused = [], []
+        return Changes(
+            tuple(arrived),
+            tuple(requeued),
+            tuple(ended),
+            started,
+            refused,
+            tuple(capacity),
+            tuple(joined),
+            tuple(left),
+            woke,
+        )
 
-
-def _check_waiting(decision: Reject, queue: Queue) -> None:
-    if decision.job not in queue:
-        raise PolicyError(f"rejected job in row {decision.job}, which is not waiting")
+    def _passes(self, job: int) -> int:
+        """Passes that a job has waited in the run that this one goes on with."""
+        return 0 if self.continued is None else self.continued.passes.get(self.queue.table.name(job), 0)

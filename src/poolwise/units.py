@@ -19,6 +19,15 @@ MINUTE = 60 * SECOND
 HOUR = 3600 * SECOND
 DAY = 86400 * SECOND
 
+NEVER = 2**63 - 1
+"""The instant (ns) that does not come: a deadline of what has none, an end that nobody expects."""
+
+UNKNOWN = 2**60
+"""A requested time (ns) that nobody gave: longer than any real one, 36 years, and yet sums of a few fit 64 bits."""
+
+HORIZON = 2**62
+"""The latest instant (ns) that a plan reckons with; what would end later ends then."""
+
 Dimension = Literal["time", "memory", "bandwidth", "count", "power", "money"]
 
 # unit -> size in the base unit of its dimension (ns, MiB, MB/s, 1, W, $). Decimal and binary prefixes are told apart.

@@ -56,6 +56,9 @@ def simulate(
         See `Simulation` and `loop.run`.
     """
     truth = truth if truth is not None else Ideal()
+    for part in (scheduler, truth, estimate):
+        if part is not None:
+            part.check(machine, workload.table)
     if engine not in get_args(Engine):
         raise UnknownNameError.of("engine", engine, get_args(Engine), field="engine")
     if engine != "reference":
@@ -84,8 +87,7 @@ def simulate(
         requeue=requeue,
         pass_per_event=pass_per_event,
     )
-    dispatcher = scheduler.open(machine, workload, seed)
     begun = time.perf_counter()
-    loop = run(simulation, dispatcher, observer)
+    loop = run(simulation, scheduler, seed, observer=observer)
     wall = time.perf_counter() - begun
     return Result(simulation.recorder.schedule(machine, workload, loop), "reference", wall)

@@ -1,27 +1,48 @@
 """Plain data: machine, workload, queue, snapshot, placement, decisions, events. No policy lives here."""
 
-from poolwise.model.decision import Decision, Plan, Reject, Start, Stop, Wait
-from poolwise.model.event import Arrival, CapacityChanged, Changes, Ended, Event, EventBatch, Outcome, Started, Wake
+from poolwise.model.continuation import Continuation
+from poolwise.model.decision import CommitResult, Decision, Plan, Reject, Start, Stop, Wait
+from poolwise.model.event import (
+    Arrival,
+    CapacityChanged,
+    Changes,
+    Ended,
+    Event,
+    EventBatch,
+    Joined,
+    Left,
+    Outcome,
+    Renumbered,
+    Started,
+    Wake,
+    Withdrawn,
+)
 from poolwise.model.fabric import Fabric
+from poolwise.model.job_table import Job, JobTable
 from poolwise.model.machine import Kind, Machine
 from poolwise.model.placement import Placement, Refusal
 from poolwise.model.queue import Queue
 from poolwise.model.run import Run
 from poolwise.model.schedule import Schedule
 from poolwise.model.snapshot import Snapshot
-from poolwise.model.workload import Job, Workload
+from poolwise.model.workload import Workload
 
 __all__ = [
     "Arrival",
     "CapacityChanged",
     "Changes",
+    "CommitResult",
+    "Continuation",
     "Decision",
     "Ended",
     "Event",
     "EventBatch",
     "Fabric",
     "Job",
+    "JobTable",
+    "Joined",
     "Kind",
+    "Left",
     "Machine",
     "Outcome",
     "Placement",
@@ -29,6 +50,7 @@ __all__ = [
     "Queue",
     "Refusal",
     "Reject",
+    "Renumbered",
     "Run",
     "Schedule",
     "Snapshot",
@@ -37,5 +59,6 @@ __all__ = [
     "Stop",
     "Wait",
     "Wake",
+    "Withdrawn",
     "Workload",
 ]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from poolwise.model.placement import Placement, Refusal
 
@@ -66,7 +66,10 @@ class CommitResult:
     ----------
     committed : decisions that took effect
     rejected : (decision, why not); a start that no longer fits changes nothing
+    started : (start, run number) of the starts among the committed; what they take is held from now on, though the run
+        may still have to become real
     """
 
     committed: tuple[Decision, ...] = ()
-    rejected: tuple[tuple[Decision, str], ...] = field(default=())
+    rejected: tuple[tuple[Decision, str], ...] = ()
+    started: tuple[tuple[Start, int], ...] = ()

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from enum import StrEnum
+
+from poolwise.model.decision import Start
 
 
 class Outcome(StrEnum):
@@ -12,18 +15,23 @@ class Outcome(StrEnum):
     FINISHED = "finished"
     STOPPED = "stopped"  # by a scheduler's Stop
     LOST = "lost"  # its capacity went away
+    REFUSED = "refused"  # it was committed, and never became real
 
 
 @dataclass(frozen=True, slots=True)
 class Arrival:
-    """A job was submitted (row number in the workload)."""
+    """A job waits (row of the job table): it was submitted, or was waiting already when this loop began.
+
+    `tasks` names those that wait where others are at work or done; None means all of them.
+    """
 
     job: int
+    tasks: tuple[int, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Started:
-    """A run began (live platforms report it; a simulated start is immediate)."""
+    """A run that was committed became real: all of its tasks are at work. A simulated start is real at once."""
 
     run: int
     job: int
@@ -31,13 +39,24 @@ class Started:
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """A run ended; `requeue` asks for its tasks to wait again."""
+    """A run ended; `requeue` asks for its tasks to wait again.
+
+    The outcome REFUSED undoes a start that was committed and could not be made real; `reason` says why.
+    """
 
     run: int
     job: int
     tasks: tuple[int, ...]
     outcome: Outcome
     requeue: bool = False
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Withdrawn:
+    """A waiting job was taken back by whoever submitted it."""
+
+    job: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,11 +69,32 @@ class CapacityChanged:
 
 
 @dataclass(frozen=True, slots=True)
+class Joined:
+    """An owner joined the machine, behind those that were there."""
+
+    owner: int
+
+
+@dataclass(frozen=True, slots=True)
+class Left:
+    """An owner left the machine; its number stays, with nothing to give, until numbers are given anew."""
+
+    owner: int
+
+
+@dataclass(frozen=True, slots=True)
+class Renumbered:
+    """Rows of the job table were numbered anew: old row -> new row, of all jobs that are still there."""
+
+    rows: Mapping[int, int]
+
+
+@dataclass(frozen=True, slots=True)
 class Wake:
     """The time that a plan asked to be woken at."""
 
 
-Event = Arrival | Started | Ended | CapacityChanged | Wake
+Event = Arrival | Started | Ended | Withdrawn | CapacityChanged | Joined | Left | Renumbered | Wake
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,17 +109,34 @@ class EventBatch:
 class Changes:
     """What is new since the last pass, for dispatchers that keep caches.
 
+    It only says where to look: what a dispatcher decides follows from the queue and the snapshot alone.
+
     Attributes
     ----------
     arrived : rows of jobs that joined the queue for the first time
     requeued : rows of jobs some of whose tasks wait again
     ended : run numbers
-    capacity : owners whose capacity changed
+    started : (start, run number) of the starts that the platform committed since
+    refused : (start, why) of those that it refused, at once or later
+    capacity, joined, left : owners whose capacity changed, that joined, that left
     woke : whether a wake-up is among the events
     """
 
     arrived: tuple[int, ...] = ()
     requeued: tuple[int, ...] = ()
     ended: tuple[int, ...] = ()
+    started: tuple[tuple[Start, int], ...] = ()
+    refused: tuple[tuple[Start, str], ...] = ()
     capacity: tuple[int, ...] = ()
+    joined: tuple[int, ...] = ()
+    left: tuple[int, ...] = ()
     woke: bool = False
+
+    def without(self, jobs: frozenset[int]) -> Changes:
+        """Return the same without the arrival of some jobs."""
+        return replace(self, arrived=tuple(job for job in self.arrived if job not in jobs))
+
+    @property
+    def machine(self) -> bool:
+        """Whether the machine has changed."""
+        return bool(self.capacity or self.joined or self.left)

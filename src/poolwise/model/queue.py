@@ -1,26 +1,29 @@
-"""The waiting jobs, in the order (submit, id), with the counters that belong to waiting."""
+"""The waiting jobs, in the order (submit, id, name), with the counters that belong to waiting."""
 
 from __future__ import annotations
 
 from bisect import bisect_left
+from collections.abc import Mapping
 
 import numpy as np
 
 from poolwise.arrays import FloatArray, IntArray
-from poolwise.model.workload import Workload
+from poolwise.model.job_table import Job, JobTable
 from poolwise.units import SECOND
 
 
 class Queue:
     """Jobs with tasks that wait. Schedulers read it; the loop alone changes it.
 
-    Rows stand in the order (submit, id) whatever happened, so that the tie rule of every queue order (earlier submit,
-    then lower id) is simply the row order, and a requeued job returns to its old place.
+    Jobs stand in the order (submit, id, name) whatever happened and whatever their rows, so that the tie rule of every
+    queue order (earlier submit, then lower id) is simply the order of the queue, and a requeued job returns to its old
+    place.
     """
 
-    def __init__(self, table: Workload) -> None:
+    def __init__(self, table: JobTable) -> None:
         self.table = table
         self._rows: list[int] = []
+        self._keys: list[tuple[int, int, str]] = []  # of the rows; the list is in ascending order
         self._tasks: dict[int, list[int]] = {}
         self._passes: dict[int, int] = {}
         self._pass = 0
@@ -34,7 +37,7 @@ class Queue:
 
     @property
     def jobs(self) -> IntArray:
-        """(n_queued,) rows of the workload, ascending, which is the order (submit, id)."""
+        """(n_queued,) rows of the job table, in the order (submit, id, name)."""
         if self._jobs is None:
             self._jobs = np.array(self._rows, dtype=np.int64)
             self._jobs.setflags(write=False)
@@ -44,6 +47,11 @@ class Queue:
         """Waiting tasks of a job, ascending."""
         tasks = self._tasks.get(job)
         return tuple(range(int(self.table.tasks[job]))) if tasks is None else tuple(tasks)
+
+    def job(self, job: int) -> Job:
+        """View a job with those of its tasks that wait."""
+        tasks = self._tasks.get(job)
+        return Job(self.table, job, None if tasks is None else tuple(tasks))
 
     def waited_s(self, now: int) -> FloatArray:
         """(n_queued,) seconds since submission (specs, queue order: w)."""
@@ -55,25 +63,32 @@ class Queue:
         return np.array([self._pass - self._passes[job] for job in self._rows], dtype=np.int64)
 
     def only(self, jobs: IntArray) -> Queue:
-        """Return a queue restricted to some of its jobs, (k,) rows of the workload; counters are kept."""
+        """Return a queue restricted to some of its jobs, (k,) rows of the job table; order and counters are kept."""
+        wanted = set(jobs.tolist())
         part = Queue(self.table)
-        part._rows = sorted(set(jobs.tolist()) & self._passes.keys())
-        part._tasks = {job: tasks for job, tasks in self._tasks.items() if job in set(part._rows)}
+        stay = [k for k, job in enumerate(self._rows) if job in wanted]
+        part._rows, part._keys = [self._rows[k] for k in stay], [self._keys[k] for k in stay]
+        part._tasks = {job: tasks for job, tasks in self._tasks.items() if job in wanted}
         part._passes = {job: self._passes[job] for job in part._rows}
         part._pass = self._pass
         return part
 
     # The loop's side.
 
-    def add(self, job: int, tasks: tuple[int, ...] | None = None) -> None:
-        """Let a job (or some of its tasks again) wait."""
+    def add(self, job: int, tasks: tuple[int, ...] | None = None, passes: int = 0) -> None:
+        """Let a job (or some of its tasks again) wait; `passes` it has waited before, in a run that goes on."""
         if job in self._passes:
             if tasks is not None and job in self._tasks:
-                self._tasks[job] = sorted({*self._tasks[job], *tasks})
+                merged = sorted({*self._tasks[job], *tasks})
+                self._tasks[job] = merged
+                if len(merged) == int(self.table.tasks[job]):
+                    del self._tasks[job]
             return
-        where = bisect_left(self._rows, job)
+        key = self.table.order_key(job)
+        where = bisect_left(self._keys, key)
         self._rows.insert(where, job)
-        self._passes[job] = self._pass
+        self._keys.insert(where, key)
+        self._passes[job] = self._pass - passes
         if tasks is not None and len(tasks) < int(self.table.tasks[job]):
             self._tasks[job] = sorted(tasks)
         self._jobs = None
@@ -85,7 +100,9 @@ class Queue:
             if rest:
                 self._tasks[job] = rest
                 return
-        self._rows.pop(bisect_left(self._rows, job))
+        where = bisect_left(self._keys, self.table.order_key(job))
+        self._rows.pop(where)
+        self._keys.pop(where)
         self._tasks.pop(job, None)
         del self._passes[job]
         self._jobs = None
@@ -93,3 +110,10 @@ class Queue:
     def count_pass(self) -> None:
         """One more pass is over."""
         self._pass += 1
+
+    def renumber(self, rows: Mapping[int, int]) -> None:
+        """Follow a job table whose rows were renumbered, old row -> new one; every waiting job has a new row."""
+        self._rows = [rows[job] for job in self._rows]
+        self._tasks = {rows[job]: tasks for job, tasks in self._tasks.items()}
+        self._passes = {rows[job]: since for job, since in self._passes.items()}
+        self._jobs = None

@@ -61,6 +61,12 @@ class RunTable:
         """Owners that a run occupies."""
         return self._touched[run][0]
 
+    def widen(self, n_cell: int) -> None:
+        """Let releases fall into more cells: owners joined behind those that were there."""
+        self.n_cell = n_cell
+        self.version += 1
+        self.arrangement = next(_arrangements)
+
     @property
     def ends(self) -> IntArray:
         """(n_run,) expected ends, ascending (ties by start order)."""

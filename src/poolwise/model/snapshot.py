@@ -3,23 +3,36 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 import numpy as np
 
 from poolwise.arrays import IntArray
+from poolwise.model.job_table import JobTable
 from poolwise.model.machine import Machine
 from poolwise.model.placement import Placement
 from poolwise.model.run import Run
 from poolwise.model.runs import RunTable
-from poolwise.model.workload import Workload
-from poolwise.units import SECOND, stretch
-
-if TYPE_CHECKING:
-    from poolwise.interfaces import PerformanceModel
+from poolwise.units import HORIZON, SECOND, stretch
 
 OVERDUE = SECOND
 """A run past its expected end is expected to end this many ns from now (specs, backfilling)."""
+
+
+class Estimate(Protocol):
+    """What a snapshot asks of a performance model; `interfaces.PerformanceModel` says what the answers mean."""
+
+    def setup(self, run: Run, view: Snapshot) -> int:
+        """Ns before work begins."""
+        ...
+
+    def slowdown(self, run: Run, view: Snapshot) -> float:
+        """Extra time per unit of reference work."""
+        ...
+
+    def touches(self, placement: Placement, view: Snapshot) -> tuple[int, ...]:
+        """Owners whose occupancy changes the slowdown."""
+        ...
 
 
 class Snapshot:
@@ -31,9 +44,14 @@ class Snapshot:
     Attributes
     ----------
     now : int, ns
-    machine, workload : the study's
+    machine : the machine as it is built; owners that left have no capacity
+    table : the jobs that have arrived
+    work : (n_job,) int64, reference ns of each job's work as far as the one who looks knows: what was requested. Only in
+        the views that a platform shows to the model of how long runs really take is it the true duration
     capacity, free : (n_owner, n_resource) int64, read-only
     estimate : the performance model that the scheduler believes in
+    may_grow : whether owners may still join or capacity may come back, so that nothing can be said never to fit
+    freed_at : ns of the latest instant at which a run ended or the machine changed, -1 before the first
     """
 
     __slots__ = (
@@ -45,32 +63,53 @@ class Snapshot:
         "capacity",
         "estimate",
         "free",
+        "freed_at",
         "machine",
+        "may_grow",
         "now",
         "table",
+        "work",
     )
 
     def __init__(
         self,
         now: int,
         machine: Machine,
-        table: Workload,
+        table: JobTable,
         capacity: IntArray,
         free: IntArray,
         runs: RunTable,
-        estimate: PerformanceModel,
+        estimate: Estimate,
         progress: Callable[[int, int], float] | None = None,
+        *,
+        work: IntArray | None = None,
+        may_grow: bool = False,
+        freed_at: int = -1,
     ) -> None:
         self.now, self.machine, self.table, self.estimate = now, machine, table, estimate
         self.capacity, self.free = capacity.view(), free.view()
         self.capacity.flags.writeable = self.free.flags.writeable = False
+        self.work = table.requested if work is None else work
+        self.may_grow, self.freed_at = may_grow, freed_at
         self._runs, self._progress = runs, progress
         self._extra: tuple[Run, ...] = ()
         self._ended: int | None = None  # runs expected to end by then are gone
         self._real = now  # the present of the platform, from which overdue runs are counted
 
     def _copy(self, now: int, free: IntArray) -> Snapshot:
-        other = Snapshot(now, self.machine, self.table, self.capacity, free, self._runs, self.estimate, self._progress)
+        other = Snapshot(
+            now,
+            self.machine,
+            self.table,
+            self.capacity,
+            free,
+            self._runs,
+            self.estimate,
+            self._progress,
+            work=self.work,
+            may_grow=self.may_grow,
+            freed_at=self.freed_at,
+        )
         other._extra, other._ended, other._real = self._extra, self._ended, self._real
         return other
 
@@ -103,10 +142,10 @@ class Snapshot:
         return here + tuple(run.id for run in self._extra if owner in self._touched(run))
 
     def work_left(self, number: int) -> float:
-        """Reference-speed ns that a run is expected still to need: requested time less the work done so far, at least 0."""
+        """Reference-speed ns that a run is expected still to need: its work less what is believed done, at least 0."""
         run = self.run(number)
         done = self._progress(number, self.now) if self._progress is not None and number >= 0 else 0.0
-        return max(float(self.table.requested[run.job]) - done, 0.0)
+        return max(float(self.work[run.job]) - done, 0.0)
 
     def composition(self, device: int) -> tuple[int, ...]:
         """Devices composed with `device`: those that the run using it names, itself alone where it is free."""
@@ -137,17 +176,20 @@ class Snapshot:
             self.capacity,
             RunTable(self.capacity.size),
             self.estimate,
+            work=self.work,
+            may_grow=self.may_grow,
+            freed_at=self.freed_at,
         )
 
     def expected_end(self, job: int, placement: Placement) -> int:
-        """Ns at which a job started now is expected to end: now + setup + requested * (1 + expected slowdown)."""
+        """Ns at which a job started now is expected to end: now + setup + work * (1 + expected slowdown), or `HORIZON`."""
         view = self
         if self.estimate.touches(placement, self):
             view = self.with_started(job, placement, end=self.now)
         number = -len(view._extra) if view is not self else -1
         run = view.run(number) if view is not self else Run(-1, job, (0,), placement, self.now, self.now)
         setup = self.estimate.setup(run, view)
-        return self.now + setup + stretch(float(self.table.requested[job]), self.estimate.slowdown(run, view))
+        return min(self.now + setup + stretch(float(self.work[job]), self.estimate.slowdown(run, view)), HORIZON)
 
     def with_started(
         self, job: int, placement: Placement, tasks: tuple[int, ...] = (0,), *, end: int | None = None

@@ -1,8 +1,7 @@
-"""The jobs of one study, as columns. A job is a row number; `Job` is a view of one row."""
+"""The jobs of one study, as columns: what a trace tells of them, their durations included."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -12,6 +11,7 @@ from numpy.typing import NDArray
 
 from poolwise.arrays import FloatArray, IntArray, frozen
 from poolwise.errors import InputError
+from poolwise.model.job_table import Job, JobTable
 from poolwise.units import SECOND
 
 
@@ -110,128 +110,40 @@ class Workload:
     def __len__(self) -> int:
         return len(self.id)
 
+    @cached_property
+    def table(self) -> JobTable:
+        """All jobs as a scheduler would see them once the last has arrived: everything but their durations."""
+        return JobTable(self.id, self.submit, self.requested, self.tasks, self.requests, self.attributes)
+
     def job(self, index: int) -> Job:
-        """View row `index`."""
-        return Job(self, index)
+        """View row `index`, as a scheduler sees it."""
+        return Job(self.table, index)
 
     def request(self, resource: str) -> IntArray:
         """(n_job,) amounts asked of a resource, zeros where nothing asks for it."""
-        found = self.requests.get(resource)
-        return self._zeros if found is None else found
+        return self.table.request(resource)
 
-    @cached_property
-    def _zeros(self) -> IntArray:
-        zeros = np.zeros(len(self), dtype=np.int64)
-        zeros.setflags(write=False)
-        return zeros
-
-    @cached_property
+    @property
     def nodes(self) -> IntArray:
         """(n_job,) whole nodes of one task, at least 1 (a task that shares a node counts as one)."""
-        return np.maximum(self.request("nodes"), 1)
+        return self.table.nodes
 
-    @cached_property
+    @property
     def memory(self) -> IntArray:
         """(n_job,) MiB per node."""
-        return self.request("memory")
+        return self.table.memory
 
-    @cached_property
+    @property
     def submit_s(self) -> FloatArray:
-        """(n_job,) submit time in seconds since the trace began, at least 1 (specs, queue order: s)."""
-        return np.maximum(self.submit / SECOND, 1.0)
+        """(n_job,) submit time in seconds since the trace began, at least 1."""
+        return self.table.submit_s
 
-    @cached_property
+    @property
     def requested_s(self) -> FloatArray:
-        """(n_job,) requested time in seconds (specs, queue order: r)."""
-        return self.requested / SECOND
-
-    @cached_property
-    def log10_nodes(self) -> FloatArray:
-        """(n_job,) log10 of the nodes; computed once by `math.log10` so that every engine sees the same bits."""
-        return _log10(self.nodes)
-
-    @cached_property
-    def log10_requested(self) -> FloatArray:
-        """(n_job,) log10 of the requested seconds."""
-        return _log10(self.requested_s)
-
-    @cached_property
-    def log10_submit(self) -> FloatArray:
-        """(n_job,) log10 of the submit seconds."""
-        return _log10(self.submit_s)
+        """(n_job,) requested time in seconds."""
+        return self.table.requested_s
 
     @cached_property
     def node_seconds(self) -> FloatArray:
         """(n_job,) nodes x duration x tasks, seconds."""
         return self.nodes * self.tasks * (self.duration / SECOND)
-
-
-def _log10(values: NDArray[np.int64] | NDArray[np.float64]) -> FloatArray:
-    """(n,) log10 of positive values (n,), by `math.log10`; integers that are few are looked up in a table."""
-    most = int(values.max(initial=0))
-    if values.dtype == np.int64 and most < len(values):
-        table = np.array([math.log10(v) for v in range(1, most + 1)], dtype=np.float64)
-        return table[values - 1]
-    return np.array([math.log10(v) for v in values.tolist()], dtype=np.float64)
-
-
-@dataclass(frozen=True, slots=True)
-class Job:
-    """One row of a workload."""
-
-    table: Workload
-    index: int
-
-    @property
-    def id(self) -> int:
-        """What the trace calls the job."""
-        return int(self.table.id[self.index])
-
-    @property
-    def submit(self) -> int:
-        """Nanoseconds since the trace began."""
-        return int(self.table.submit[self.index])
-
-    @property
-    def duration(self) -> int:
-        """Nanoseconds of work of one task at reference speed."""
-        return int(self.table.duration[self.index])
-
-    @property
-    def requested(self) -> int:
-        """Nanoseconds the user asked for."""
-        return int(self.table.requested[self.index])
-
-    @property
-    def tasks(self) -> int:
-        """Number of tasks."""
-        return int(self.table.tasks[self.index])
-
-    @property
-    def nodes(self) -> int:
-        """Whole nodes of one task, at least 1."""
-        return int(self.table.nodes[self.index])
-
-    @property
-    def memory(self) -> int:
-        """MiB per node."""
-        return int(self.table.memory[self.index])
-
-    def request(self, resource: str) -> int:
-        """Amount one task asks of a resource (per node where it takes whole nodes), 0 if it does not ask."""
-        column = self.table.requests.get(resource)
-        return 0 if column is None else int(column[self.index])
-
-    def attribute(self, name: str) -> float:
-        """A numeric attribute of the job.
-
-        Raises InputError if the workload has no such column.
-        """
-        column = self.table.attributes.get(name)
-        if column is None:
-            raise InputError(
-                f"the workload has no attribute '{name}'",
-                field=name,
-                remedy=f"it has: {', '.join(sorted(self.table.attributes)) or 'none'}",
-            )
-        return float(column[self.index])

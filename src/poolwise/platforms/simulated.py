@@ -14,6 +14,8 @@ from poolwise.interfaces import PerformanceModel
 from poolwise.model import (
     Arrival,
     CapacityChanged,
+    CommitResult,
+    Decision,
     Ended,
     Event,
     EventBatch,
@@ -29,10 +31,9 @@ from poolwise.model import (
     Wake,
     Workload,
 )
-from poolwise.model.decision import CommitResult, Decision
 from poolwise.model.runs import RunTable
 from poolwise.platforms.recorder import Recorder
-from poolwise.units import stretch
+from poolwise.units import HORIZON, stretch
 
 _END, _ARRIVAL, _CAPACITY, _WAKE = range(4)  # the order within an instant
 
@@ -55,9 +56,9 @@ class _Progress:
     since: int
     slowdown: float
     end: int  # true end at this pace, ns
-    asked: float  # work left by the user's estimate, at `since`
+    asked: float  # work left as the scheduler believes, at `believed_since`
     believed: float  # slowdown by the scheduler's estimate
-    lag: int  # ns by which the believed setup is longer than the true one
+    believed_since: int  # as `since`, by the estimate's setup and pace
 
 
 class Simulation:
@@ -94,7 +95,9 @@ class Simulation:
         self.truth, self.estimate = truth, estimate if estimate is not None else truth
         self.requeue, self.pass_per_event = requeue, pass_per_event
         self.recorder = Recorder()
-        self.now = 0
+        self.table = workload.table.first(0)
+        self._alike = self.truth is self.estimate and np.array_equal(workload.duration, workload.requested)
+        self.now, self._freed_at = 0, -1
         self._capacity, self._free = machine.capacity.copy(), machine.capacity.copy()
         self._runs = RunTable(machine.capacity.size)
         self._progress: dict[int, _Progress] = {}
@@ -104,8 +107,10 @@ class Simulation:
         self._heap: list[tuple[int, int, int, Event]] = []
         self._arrivals = iter(zip(workload.submit.tolist(), range(len(workload)), strict=True))
         self._next_arrival()
+        self._returns = 0  # changes still to come that give capacity
         for change in disturbances:
             self._push(change.time, _CAPACITY, CapacityChanged(change.owner, change.resource, change.amount))
+            self._returns += change.amount > 0
 
     # Platform
 
@@ -125,22 +130,39 @@ class Simulation:
                 yield EventBatch(self.now, tuple(events))
 
     def snapshot(self) -> Snapshot:
-        """Show the state now."""
+        """Show the state now, as a scheduler may see it."""
         return Snapshot(
             self.now,
             self.machine,
-            self.workload,
+            self.table,
             self._capacity,
             self._free,
             self._runs,
             self.estimate,
+            self._believed_done,
+            may_grow=self._returns > 0,
+            freed_at=self._freed_at,
+        )
+
+    def _truly(self) -> Snapshot:
+        """Show the state now to the model of how long runs really take."""
+        return Snapshot(
+            self.now,
+            self.machine,
+            self.workload.table,
+            self._capacity,
+            self._free,
+            self._runs,
+            self.truth,
             self._work_done,
+            work=self.workload.duration,
         )
 
     def commit(self, plan: Plan) -> CommitResult:
         """Carry out a plan in order. Speeds are brought up to date once, after all of it."""
         committed: list[Decision] = []
         rejected: list[tuple[Decision, str]] = []
+        started: list[tuple[Start, int]] = []
         touched: set[int] = set()
         for decision in plan.decisions:
             match decision:
@@ -148,7 +170,9 @@ class Simulation:
                     if why := self._why_not(decision):
                         rejected.append((decision, why))
                         continue
-                    touched.update(self._start(decision))
+                    number = self._start(decision)
+                    started.append((decision, number))
+                    touched.update(self._runs.touched(number))
                 case Stop(number, requeue, _):
                     if number not in self._runs:
                         rejected.append((decision, "the run is over"))
@@ -165,7 +189,7 @@ class Simulation:
             if plan.wake_at <= self.now:
                 raise PolicyError(f"wake_at {plan.wake_at} is not after now ({self.now}): the simulation would never move on")
             self._push(plan.wake_at, _WAKE, Wake())
-        return CommitResult(tuple(committed), tuple(rejected))
+        return CommitResult(tuple(committed), tuple(rejected), tuple(started))
 
     # Events
 
@@ -192,6 +216,7 @@ class Simulation:
             case Ended(_, job, tasks, _, True):
                 self._wait(job, tasks)  # only now, so that a plan cannot start again what it stops
             case Arrival(job):
+                self.table.show(job + 1)
                 self._waiting[job] = set(range(int(self.workload.tasks[job])))
             case CapacityChanged():
                 return self._change_capacity(event)
@@ -202,6 +227,8 @@ class Simulation:
     def _change_capacity(self, event: CapacityChanged) -> list[Event]:
         """Change a capacity; while it is overdrawn, the run there that started last is lost."""
         cell = (event.owner, event.resource)
+        self._returns -= event.amount > 0
+        self._freed_at = self.now
         amount = max(event.amount, -int(self._capacity[cell]))
         self._capacity[cell] += amount
         self._free[cell] += amount
@@ -246,25 +273,25 @@ class Simulation:
             return "capacity is not free"
         return ""
 
-    def _start(self, start: Start) -> tuple[int, ...]:
+    def _start(self, start: Start) -> int:
+        """Start a run; returns its number."""
         placement = start.placement
         np.subtract.at(self._free, (placement.owner, placement.resource), placement.amount)
         self._waiting[start.job].difference_update(start.tasks)
         number = self.recorder.started(start.job, len(start.tasks), self.now, placement)
-        view = self.snapshot()
-        sensitive = self.truth.touches(placement, view)
+        true, seen = self._truly(), self.snapshot()
+        sensitive = self.truth.touches(placement, true)
         if self.estimate is not self.truth:
-            sensitive = (*sensitive, *self.estimate.touches(placement, view))
+            sensitive = (*sensitive, *self.estimate.touches(placement, seen))
         cells = placement.owner * len(self.machine.resources) + placement.resource
         run = Run(number, start.job, start.tasks, placement, self.now, self.now)
         self._runs.add(run, cells, sensitive)
-        view = self.snapshot()
-        setup = self.truth.setup(run, view)
-        believed_setup = setup if self.estimate is self.truth else self.estimate.setup(run, view)
+        setup = self.truth.setup(run, true)
+        believed = setup if self.estimate is self.truth else self.estimate.setup(run, seen)
         work, asked = float(self.workload.duration[start.job]), float(self.workload.requested[start.job])
-        self._progress[number] = _Progress(work, self.now + setup, 0.0, -1, asked, 0.0, believed_setup - setup)
-        self._pace(run, view)
-        return self._runs.touched(number)
+        self._progress[number] = _Progress(work, self.now + setup, 0.0, -1, asked, 0.0, self.now + believed)
+        self._pace(run, true, seen)
+        return number
 
     def _end(self, number: int, outcome: Outcome, requeue: bool, touched: set[int]) -> Ended:
         touched.update(self._runs.touched(number))
@@ -272,6 +299,7 @@ class Simulation:
         del self._progress[number]
         np.add.at(self._free, (run.placement.owner, run.placement.resource), run.placement.amount)
         self.recorder.ended(number, self.now, outcome)
+        self._freed_at = self.now
         return Ended(number, run.job, run.tasks, outcome, requeue)
 
     # Pace
@@ -281,17 +309,20 @@ class Simulation:
         numbers = sorted({n for owner in touched for n in self._runs.sensitive(owner)})
         if not numbers:
             return
-        view = self.snapshot()
+        true, seen = self._truly(), self.snapshot()
         for number in numbers:
-            self._pace(self._runs[number], view)
+            self._pace(self._runs[number], true, seen)
 
-    def _pace(self, run: Run, view: Snapshot) -> None:
-        """Let a run go on at the speed that its surroundings allow now; push its end if that moved."""
+    def _pace(self, run: Run, true: Snapshot, seen: Snapshot) -> None:
+        """Let a run go on at the speed that its surroundings allow now; push its end if that moved.
+
+        What the scheduler believes of its progress advances at the pace that the estimate believes in, not at the true one.
+        """
         state = self._progress[run.id]
         if state.end == self.now:
             return  # it ends in this very instant: dust of a change of pace must not move that
-        slowdown = self.truth.slowdown(run, view)
-        believed = slowdown if self.estimate is self.truth else self.estimate.slowdown(run, view)
+        slowdown = self.truth.slowdown(run, true)
+        believed = slowdown if self._alike else self.estimate.slowdown(run, seen)
         if state.end >= 0 and slowdown == state.slowdown and believed == state.believed:
             return
         for value in (slowdown, believed):
@@ -299,11 +330,13 @@ class Simulation:
                 raise PolicyError(f"a performance model returned slowdown {value}; it must be above -1 and finite")
         if self.now > state.since:
             worked = (self.now - state.since) / (1.0 + state.slowdown)
-            state.work, state.asked = max(state.work - worked, 0.0), max(state.asked - worked, 0.0)
-            state.since = self.now
+            state.work, state.since = max(state.work - worked, 0.0), self.now
+        if self.now > state.believed_since:
+            worked = (self.now - state.believed_since) / (1.0 + state.believed)
+            state.asked, state.believed_since = max(state.asked - worked, 0.0), self.now
         state.slowdown, state.believed = slowdown, believed
         end = state.since + stretch(state.work, slowdown)
-        expected = state.since + state.lag + stretch(state.asked, believed)
+        expected = min(state.believed_since + stretch(state.asked, believed), HORIZON)
         if expected != run.expected_end:
             self._runs.expect(Run(run.id, run.job, run.tasks, run.placement, run.start, expected))
         if end != state.end:
@@ -311,7 +344,13 @@ class Simulation:
             self._push(end, _END, Ended(run.id, run.job, run.tasks, Outcome.FINISHED))
 
     def _work_done(self, number: int, now: int) -> float:
-        """Reference ns of work a run has done by `now`."""
+        """Reference ns of work that a run has done by `now`."""
         state = self._progress[number]
         before = float(self.workload.duration[self._runs[number].job]) - state.work
         return before + max(now - state.since, 0) / (1.0 + state.slowdown)
+
+    def _believed_done(self, number: int, now: int) -> float:
+        """Reference ns of work that a run is believed to have done by `now`."""
+        state = self._progress[number]
+        before = float(self.workload.requested[self._runs[number].job]) - state.asked
+        return before + max(now - state.believed_since, 0) / (1.0 + state.believed)

@@ -219,7 +219,7 @@ class Columns:
         for rows in blocks(len(workload)):
             memory = workload.memory[rows]
             overload = np.where(memory <= local, 1.0, memory / max(local, 1))
-            divisor[rows] = (workload.log10_nodes[rows] + 1) * workload.requested_s[rows] * overload
+            divisor[rows] = (workload.table.log10_nodes[rows] + 1) * workload.requested_s[rows] * overload
         return divisor
 
     def _rules(self, warm_up: int, per_event: bool) -> Rules:

@@ -8,17 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
 from poolwise.arrays import FloatArray, IntArray
 from poolwise.errors import PolicyError
 from poolwise.interfaces import BackfillPolicy, PlacementPolicy
-from poolwise.model import Placement, Refusal, Snapshot, Start
+from poolwise.model import Job, Placement, Queue, Refusal, Snapshot, Start
 from poolwise.registry import register
-
-_NEVER = np.iinfo(np.int64).max
+from poolwise.units import HORIZON, NEVER
 
 
 @register("backfills", "conservative")
@@ -38,21 +37,21 @@ class Conservative(BackfillPolicy):
         """Make the type that the setting asks for: engines and explanations know the rule of a policy by its type."""
         return super().__new__(KeepingConservative if keep_reservations and cls is Conservative else cls)
 
-    def select(self, jobs: IntArray, priority: FloatArray, snapshot: Snapshot, placement: PlacementPolicy) -> Iterable[Start]:
+    def select(self, queue: Queue, priority: FloatArray, snapshot: Snapshot, placement: PlacementPolicy) -> Iterable[Start]:
         """Choose the starts.
 
         Reservations only take away, so a job that does not fit from now on beside those made so far never will. Behind the
         last job that may still start now reservations have no effect, and are not made: most passes end after a few.
         """
-        workload, profile = snapshot.table, Profile(snapshot)
+        jobs, profile = queue.jobs, Profile(snapshot)
         waiting = jobs[np.argsort(-priority, kind="stable")]
         starts: list[Start] = []
         able, at = profile.able_now(waiting, np.arange(len(waiting)), placement), 0
         while len(able):
             job = int(waiting[at])
-            reserved = profile.reserve(job, placement)
+            reserved = profile.reserve(queue.job(job), placement)
             if reserved is not None and reserved.start == snapshot.now:
-                starts.append(Start(job, tuple(range(int(workload.tasks[job]))), reserved.placement))
+                starts.append(Start(job, queue.tasks(job), reserved.placement))
             able, at = profile.able_now(waiting, able[np.searchsorted(able, at, side="right") :], placement), at + 1
         return starts
 
@@ -73,13 +72,18 @@ class KeepingConservative(Conservative):
 
     keep_reservations: bool = True
 
+    @property
+    def remembers(self) -> str:
+        """Its promises."""
+        return "kept reservations"
+
     def open(self) -> Promises:
         """Begin a run."""
         return Promises()
 
-    def select(self, jobs: IntArray, priority: FloatArray, snapshot: Snapshot, placement: PlacementPolicy) -> Iterable[Start]:
+    def select(self, queue: Queue, priority: FloatArray, snapshot: Snapshot, placement: PlacementPolicy) -> Iterable[Start]:
         """Choose the starts where nothing is promised yet."""
-        return self.open().select(jobs, priority, snapshot, placement)
+        return self.open().select(queue, priority, snapshot, placement)
 
 
 class Reservation(NamedTuple):
@@ -93,20 +97,21 @@ class Reservation(NamedTuple):
 class Promises(BackfillPolicy):
     """The reservations of one run, kept from pass to pass."""
 
+    sees_every_pass: ClassVar[bool] = True  # a job may be promised something in a pass that starts nothing
+
     def __init__(self) -> None:
         self.kept: dict[int, Reservation] = {}  # by row, of jobs that wait
 
-    def select(self, jobs: IntArray, priority: FloatArray, snapshot: Snapshot, placement: PlacementPolicy) -> Iterable[Start]:
+    def select(self, queue: Queue, priority: FloatArray, snapshot: Snapshot, placement: PlacementPolicy) -> Iterable[Start]:
         """Bring the reservations forward, make those of new jobs, and choose the starts."""
-        profile = Profile(snapshot)
+        jobs, profile = queue.jobs, Profile(snapshot)
         ranked: list[int] = jobs[np.argsort(-priority, kind="stable")].tolist()
         self.kept = self._still_held(ranked, profile)
         turns = sorted(ranked, key=lambda job: job not in self.kept)  # stable: in priority order, new jobs last
-        while self._bring_forward(turns, profile, placement):
+        while self._bring_forward(turns, queue, profile, placement):
             turns = ranked
         starting = [job for job in ranked if job in self.kept and self.kept[job].start == snapshot.now]
-        tasks = snapshot.table.tasks
-        return [Start(job, tuple(range(int(tasks[job]))), self.kept.pop(job).placement) for job in starting]
+        return [Start(job, queue.tasks(job), self.kept.pop(job).placement) for job in starting]
 
     def _still_held(self, ranked: list[int], profile: Profile) -> dict[int, Reservation]:
         """Put the reservations that still hold into the profile, those that begin first before others."""
@@ -120,7 +125,7 @@ class Promises(BackfillPolicy):
                 held[job] = moved
         return held
 
-    def _bring_forward(self, jobs: list[int], profile: Profile, placement: PlacementPolicy) -> bool:
+    def _bring_forward(self, jobs: list[int], queue: Queue, profile: Profile, placement: PlacementPolicy) -> bool:
         """Let each job in turn take the earliest interval that is free beside all the others; whether any moved."""
         moved = False
         for job in jobs:
@@ -129,7 +134,7 @@ class Promises(BackfillPolicy):
                 if before.start == profile.snapshot.now:
                     continue
                 profile.give_back(before)
-            found = profile.reserve(job, placement)
+            found = profile.reserve(queue.job(job), placement)
             if before is not None and (found is None or found.start >= before.start):
                 if found is not None:
                     profile.give_back(found)
@@ -173,42 +178,42 @@ class Profile:
         least = np.minimum.accumulate(self.free[: int(until.max())])  # (m, n_owner, n_resource) over [now, instant m]
         return positions[placement.screen(asked, least[until - 1], view)]
 
-    def reserve(self, job: int, placement: PlacementPolicy) -> Reservation | None:
+    def reserve(self, job: Job, placement: PlacementPolicy) -> Reservation | None:
         """Take the earliest interval in which the job fits throughout; None while lost capacity leaves it none."""
-        view, row, times = self.snapshot, np.array([job], dtype=np.int64), self.times
+        view, row, times = self.snapshot, np.array([job.index], dtype=np.int64), self.times
         shut = np.flatnonzero(~placement.screen(row, self.free, view))  # instants at which the job surely does not fit
-        blocked = np.append(times[shut], _NEVER)  # when a start at k meets the next such instant
+        blocked = np.append(times[shut], NEVER)  # when a start at k meets the next such instant
         following = blocked[np.searchsorted(shut, np.arange(len(times)))]
-        for k in np.flatnonzero(times + int(view.table.requested[job]) <= following).tolist():
+        for k in np.flatnonzero(times + job.requested <= following).tolist():
             found, end = self.fit(job, k, placement)
             if found is not None:
                 reservation = Reservation(int(times[k]), found, end)
                 self.take(reservation)
                 return reservation
-        if isinstance(placement.place(view.table.job(job), view.empty()), Refusal):
+        if isinstance(placement.place(job, view.empty()), Refusal):
             return None
         raise PolicyError(
-            f"job in row {job} fits at no time, though it fits the empty machine: its placement policy is not monotone"
+            f"job in row {job.index} fits at no time, though it fits the empty machine: its placement policy is not monotone"
         )
 
-    def fit(self, job: int, k: int, placement: PlacementPolicy) -> tuple[Placement | None, int]:
+    def fit(self, job: Job, k: int, placement: PlacementPolicy) -> tuple[Placement | None, int]:
         """Placement and end for a start at instant k: the runtime depends on the placement, which depends on the interval."""
         times, view = self.times, self.snapshot
-        start, length = int(times[k]), int(view.table.requested[job])
+        start, length = int(times[k]), job.requested
         until = 0
         found: Placement | None = None
         while True:
             before, until = until, max(int(times.searchsorted(start + length)), k + 1)
             if until == before:  # longer than thought, but it meets no further instant: nothing else is known
-                return found, start + length
+                return found, min(start + length, HORIZON)
             state = view.imagined(start, self.free[k:until].min(axis=0))
-            answer = placement.place(view.table.job(job), state)
+            answer = placement.place(job, state)
             if isinstance(answer, Refusal):
                 return None, 0
             found = answer
-            needed = state.expected_end(job, found) - start
+            needed = state.expected_end(job.index, found) - start
             if needed <= length:
-                return found, start + length
+                return found, min(start + length, HORIZON)
             length = needed
 
     def holds(self, reservation: Reservation) -> bool:

@@ -12,7 +12,7 @@ import numpy as np
 
 from poolwise.arrays import FloatArray, IntArray
 from poolwise.interfaces import BackfillPolicy, PlacementPolicy
-from poolwise.model import Refusal, Snapshot, Start
+from poolwise.model import Job, Queue, Refusal, Snapshot, Start
 from poolwise.policies.backfill.none import start_in_order
 from poolwise.registry import register
 
@@ -35,9 +35,10 @@ class Easy(BackfillPolicy):
 
     extra: bool = True
 
-    def select(self, jobs: IntArray, priority: FloatArray, snapshot: Snapshot, placement: PlacementPolicy) -> Iterable[Start]:
+    def select(self, queue: Queue, priority: FloatArray, snapshot: Snapshot, placement: PlacementPolicy) -> Iterable[Start]:
         """Choose the starts."""
-        starts, head, state = start_in_order(jobs, priority, snapshot, placement)
+        jobs = queue.jobs
+        starts, head, state = start_in_order(queue, priority, snapshot, placement)
         if head < 0:
             return starts
         started = np.isin(jobs, [start.job for start in starts]) if starts else np.zeros(len(jobs), dtype=np.bool_)
@@ -47,16 +48,17 @@ class Easy(BackfillPolicy):
         if not len(able):
             return starts
         candidates = able[np.argsort(-priority[able], kind="stable")]
-        starts.extend(self._backfill(int(jobs[head]), jobs[candidates], state, placement))
+        starts.extend(self._backfill(queue, int(jobs[head]), jobs[candidates], state, placement))
         return starts
 
-    def _backfill(self, head: int, candidates: IntArray, state: Snapshot, placement: PlacementPolicy) -> Iterable[Start]:
-        workload = state.table
-        reserved = workload.job(head)
-        then = reservation(head, self.reserving(state), placement)
+    def _backfill(
+        self, queue: Queue, head: int, candidates: IntArray, state: Snapshot, placement: PlacementPolicy
+    ) -> Iterable[Start]:
+        reserved = queue.job(head)
+        then = reservation(reserved, self.reserving(state), placement)
         shadow = then.now
         for job in candidates.tolist():
-            found = placement.place(workload.job(job), state)
+            found = placement.place(queue.job(job), state)
             if isinstance(found, Refusal):
                 continue
             end = state.expected_end(job, found)
@@ -67,7 +69,7 @@ class Easy(BackfillPolicy):
                 if int(kept.free.min()) < 0 or isinstance(placement.place(reserved, kept), Refusal):
                     continue
                 then = kept
-            yield Start(job, tuple(range(int(workload.tasks[job]))), found)
+            yield Start(job, queue.tasks(job), found)
             state = state.with_started(job, found, end=end)
 
     def reserving(self, state: Snapshot) -> Snapshot:
@@ -83,14 +85,14 @@ class EasyNoExtra(Easy):
     extra: bool = False
 
 
-def reservation(head: int, state: Snapshot, placement: PlacementPolicy) -> Snapshot:
+def reservation(head: Job, state: Snapshot, placement: PlacementPolicy) -> Snapshot:
     """Find the state at the head's shadow time; the state after the last release if the head fits at none."""
-    job, row = state.table.job(head), np.array([head], dtype=np.int64)
+    row = np.array([head.index], dtype=np.int64)
     last = state.now
     for ends, free in state.futures():
         last = int(ends[-1])
         for k in np.flatnonzero(placement.screen(row, free, state)).tolist():
             then = state.at(int(ends[k]))
-            if not isinstance(placement.place(job, then), Refusal):
+            if not isinstance(placement.place(head, then), Refusal):
                 return then
     return state.at(last)

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from poolwise.arrays import FloatArray, IntArray
+from poolwise.arrays import FloatArray
 from poolwise.interfaces import BackfillPolicy, PlacementPolicy
-from poolwise.model import Refusal, Snapshot, Start
+from poolwise.model import Queue, Refusal, Snapshot, Start
 from poolwise.registry import register
 
 
@@ -18,14 +18,14 @@ from poolwise.registry import register
 class NoBackfill(BackfillPolicy):
     """Start jobs in priority order until one does not fit."""
 
-    def select(self, jobs: IntArray, priority: FloatArray, snapshot: Snapshot, placement: PlacementPolicy) -> Iterable[Start]:
+    def select(self, queue: Queue, priority: FloatArray, snapshot: Snapshot, placement: PlacementPolicy) -> Iterable[Start]:
         """Choose the starts."""
-        starts, _, _ = start_in_order(jobs, priority, snapshot, placement)
+        starts, _, _ = start_in_order(queue, priority, snapshot, placement)
         return starts
 
 
 def start_in_order(
-    jobs: IntArray, priority: FloatArray, snapshot: Snapshot, placement: PlacementPolicy
+    queue: Queue, priority: FloatArray, snapshot: Snapshot, placement: PlacementPolicy
 ) -> tuple[list[Start], int, Snapshot]:
     """Start jobs in priority order until one does not fit.
 
@@ -34,21 +34,22 @@ def start_in_order(
     starts
         In the order of their priorities.
     head
-        Position (in `jobs`) of the first job that does not fit, -1 if all started: the first maximum of what is left, found
+        Position in the queue of the first job that does not fit, -1 if all started: the first maximum of what is left, found
         by a linear scan a start, without a sort.
     snapshot
         The state with the starts in it.
     """
+    jobs = queue.jobs
     left = np.arange(len(jobs))
     starts: list[Start] = []
     while len(left):
         at = int(np.argmax(priority[left]))
         head = int(left[at])
         job = int(jobs[head])
-        found = placement.place(snapshot.table.job(job), snapshot)
+        found = placement.place(queue.job(job), snapshot)
         if isinstance(found, Refusal):
             return starts, head, snapshot
-        starts.append(Start(job, tuple(range(int(snapshot.table.tasks[job]))), found))
+        starts.append(Start(job, queue.tasks(job), found))
         snapshot = snapshot.with_started(job, found)
         left = np.delete(left, at)
     return starts, -1, snapshot

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from poolwise.arrays import FloatArray, IntArray
+from poolwise.arrays import FloatArray
 from poolwise.interfaces import BackfillPolicy, PlacementPolicy
-from poolwise.model import Refusal, Snapshot, Start
+from poolwise.model import Queue, Refusal, Snapshot, Start
 from poolwise.registry import register
 
 
@@ -22,11 +22,12 @@ class Skip(BackfillPolicy):
     the rest).
     """
 
-    def select(self, jobs: IntArray, priority: FloatArray, snapshot: Snapshot, placement: PlacementPolicy) -> Iterable[Start]:
+    def select(self, queue: Queue, priority: FloatArray, snapshot: Snapshot, placement: PlacementPolicy) -> Iterable[Start]:
         """Choose the starts."""
+        jobs = queue.jobs
         able = np.flatnonzero(placement.screen(jobs, snapshot.free[None], snapshot))
         for job in jobs[able[np.argsort(-priority[able], kind="stable")]].tolist():
-            found = placement.place(snapshot.table.job(job), snapshot)
+            found = placement.place(queue.job(job), snapshot)
             if not isinstance(found, Refusal):
-                yield Start(job, tuple(range(int(snapshot.table.tasks[job]))), found)
+                yield Start(job, queue.tasks(job), found)
                 snapshot = snapshot.with_started(job, found)

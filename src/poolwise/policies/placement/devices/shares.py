@@ -54,7 +54,7 @@ class DeviceShares(PlacementPolicy):
         free = snapshot.free[np.ix_(layout.nodes, layout.columns)]
         left = snapshot.free[layout.devices, layout.share] if len(layout.devices) else np.zeros(0, dtype=np.int64)
         rows: list[tuple[int, int, int, int]] = []
-        for task in range(job.tasks):
+        for task in job.numbers:
             found = self._choose(need, layout, free, left)
             if isinstance(found, Refusal):
                 return found

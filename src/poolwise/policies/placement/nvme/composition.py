@@ -53,7 +53,7 @@ class Composer(CompositionPolicy, Protocol):
 
 def refused(job: Job) -> Refusal | None:
     """Refusal of a job that no composition policy can ever place."""
-    if job.tasks > 1:
+    if int(job.table.tasks[job.index]) > 1:
         return Refusal("jobs of several tasks cannot be placed on composed devices", "tasks", job.tasks, 1)
     return None
 

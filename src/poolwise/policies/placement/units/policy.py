@@ -48,7 +48,7 @@ class UnitPolicy(PlacementPolicy, ABC):
         rows: list[tuple[int, int, int, int]] = []
         if not units.able(job.index):
             return Refusal("no unit can run a task of this type", "slots", job.tasks, 0)
-        for number in range(job.tasks):
+        for number in job.numbers:
             task = Task(job.index, number)
             leaf = self.choose(task, units)
             if leaf < 0 or leaf not in units.idle:
