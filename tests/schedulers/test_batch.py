@@ -85,9 +85,8 @@ def test_what_can_never_run_is_rejected_with_its_constraint():
 
 
 def test_machines_without_shared_nodes_are_refused():
-    workload = Workload.of(np.zeros(1), np.full(1, SECOND))
     with pytest.raises(InputError, match="no shared nodes"):
-        BatchScheduler().open(Machine.flat(4), workload, 0)
+        BatchScheduler().open(Machine.flat(4), 0)
 
 
 def test_registered():
