@@ -31,7 +31,7 @@ class LoopResult:
     waiting: tuple[int, ...] = ()
 
 
-def run(platform: Platform, dispatcher: Dispatcher, observer: Observer | None = None) -> LoopResult:
+def run_loop(platform: Platform, dispatcher: Dispatcher, observer: Observer | None = None) -> LoopResult:
     """Drive a platform with a dispatcher until its events end.
 
     `observer` is called after each pass (progress, explanations); it must not change what it is shown.

@@ -18,6 +18,8 @@ SECOND = 1_000_000_000
 MINUTE = 60 * SECOND
 HOUR = 3600 * SECOND
 DAY = 86400 * SECOND
+NEVER = 2**63 - 1
+"""The time of what does not happen: later than any other."""
 
 Dimension = Literal["time", "memory", "bandwidth", "count", "power", "money"]
 

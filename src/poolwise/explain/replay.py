@@ -11,8 +11,7 @@ from poolwise.errors import PolicyError
 from poolwise.interfaces import Dispatcher, Scheduler
 from poolwise.model import Changes, Machine, Placement, Plan, Queue, Reject, Schedule, Snapshot, Start, Workload
 from poolwise.schedulers.warm_up import warm_up_end
-
-_NEVER = int(np.iinfo(np.int64).max)
+from poolwise.units import NEVER
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,7 +40,7 @@ class Replay(Scheduler):
         """(ns, row) of the rejections, in their order."""
         submit, rejected, count = self.schedule.workload.submit, self.schedule.rejected, self.warm_up
         never = any(row < count for row in self.schedule.waiting)
-        over = _NEVER if never else warm_up_end(count, self.schedule.job_start)
+        over = NEVER if never else warm_up_end(count, self.schedule.job_start)
         return sorted((int(submit[row]) if row < count else max(int(submit[row]), over), row) for row in rejected)
 
 

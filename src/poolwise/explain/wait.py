@@ -15,7 +15,7 @@ from poolwise.explain.replay import Replay
 from poolwise.explain.rules import reason
 from poolwise.explain.seen import Pass
 from poolwise.interfaces import Dispatcher, PerformanceModel, Scheduler
-from poolwise.loop import run
+from poolwise.loop import run_loop
 from poolwise.metrics import Outcomes
 from poolwise.metrics.outcomes import Status
 from poolwise.model import Changes, EventBatch, Machine, Placement, Plan, Queue, Reject, Snapshot, Start, Workload
@@ -64,7 +64,7 @@ def explain_wait(
         decided = Replay(schedule, scheduler.jobs if isinstance(scheduler, WarmUp) else 0)
     witness = _Witness(decided.open(machine, workload, seed), scheduler, row)
     simulation = _Excerpt(machine, workload, truth, estimate, witness)
-    loop = run(simulation, witness)
+    loop = run_loop(simulation, witness)
     for decision, why in loop.refused:
         if isinstance(decision, Start) and (decision.job == row or decided is not scheduler):
             raise PolicyError(f"the machine refused to start the job in row {decision.job}: {why}")

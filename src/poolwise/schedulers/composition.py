@@ -14,8 +14,8 @@ from poolwise.policies.order.edf import EDF
 from poolwise.policies.placement.nvme.composition import CompositionPolicy, refused
 from poolwise.policies.placement.nvme.compositions import Compositions
 from poolwise.policies.placement.nvme.disaggregation_aware import NvmeDisaggregationAware
-from poolwise.policies.placement.nvme.need import NEVER
 from poolwise.registry import register
+from poolwise.units import NEVER
 
 
 @register("schedulers", "composition")

@@ -17,8 +17,7 @@ from poolwise.errors import PolicyError
 from poolwise.interfaces import BackfillPolicy, PlacementPolicy
 from poolwise.model import Placement, Refusal, Snapshot, Start
 from poolwise.registry import register
-
-_NEVER = np.iinfo(np.int64).max
+from poolwise.units import NEVER
 
 
 @register("backfills", "conservative")
@@ -44,7 +43,7 @@ class Conservative(BackfillPolicy):
         Reservations only take away, so a job that does not fit from now on beside those made so far never will. Behind the
         last job that may still start now reservations have no effect, and are not made: most passes end after a few.
         """
-        workload, profile = snapshot.table, Profile(snapshot)
+        workload, profile = snapshot.table, AvailabilityProfile(snapshot)
         waiting = jobs[np.argsort(-priority, kind="stable")]
         starts: list[Start] = []
         able, at = profile.able_now(waiting, np.arange(len(waiting)), placement), 0
@@ -98,7 +97,7 @@ class Promises(BackfillPolicy):
 
     def select(self, jobs: IntArray, priority: FloatArray, snapshot: Snapshot, placement: PlacementPolicy) -> Iterable[Start]:
         """Bring the reservations forward, make those of new jobs, and choose the starts."""
-        profile = Profile(snapshot)
+        profile = AvailabilityProfile(snapshot)
         ranked: list[int] = jobs[np.argsort(-priority, kind="stable")].tolist()
         self.kept = self._still_held(ranked, profile)
         turns = sorted(ranked, key=lambda job: job not in self.kept)  # stable: in priority order, new jobs last
@@ -108,7 +107,7 @@ class Promises(BackfillPolicy):
         tasks = snapshot.table.tasks
         return [Start(job, tuple(range(int(tasks[job]))), self.kept.pop(job).placement) for job in starting]
 
-    def _still_held(self, ranked: list[int], profile: Profile) -> dict[int, Reservation]:
+    def _still_held(self, ranked: list[int], profile: AvailabilityProfile) -> dict[int, Reservation]:
         """Put the reservations that still hold into the profile, those that begin first before others."""
         held: dict[int, Reservation] = {}
         for job in sorted((job for job in ranked if job in self.kept), key=lambda job: self.kept[job].start):
@@ -120,7 +119,7 @@ class Promises(BackfillPolicy):
                 held[job] = moved
         return held
 
-    def _bring_forward(self, jobs: list[int], profile: Profile, placement: PlacementPolicy) -> bool:
+    def _bring_forward(self, jobs: list[int], profile: AvailabilityProfile, placement: PlacementPolicy) -> bool:
         """Let each job in turn take the earliest interval that is free beside all the others; whether any moved."""
         moved = False
         for job in jobs:
@@ -140,7 +139,7 @@ class Promises(BackfillPolicy):
         return moved
 
 
-class Profile:
+class AvailabilityProfile:
     """What is free from each of a list of instants on."""
 
     def __init__(self, snapshot: Snapshot) -> None:
@@ -177,7 +176,7 @@ class Profile:
         """Take the earliest interval in which the job fits throughout; None while lost capacity leaves it none."""
         view, row, times = self.snapshot, np.array([job], dtype=np.int64), self.times
         shut = np.flatnonzero(~placement.screen(row, self.free, view))  # instants at which the job surely does not fit
-        blocked = np.append(times[shut], _NEVER)  # when a start at k meets the next such instant
+        blocked = np.append(times[shut], NEVER)  # when a start at k meets the next such instant
         following = blocked[np.searchsorted(shut, np.arange(len(times)))]
         for k in np.flatnonzero(times + int(view.table.requested[job]) <= following).tolist():
             found, end = self.fit(job, k, placement)

@@ -11,9 +11,8 @@ from poolwise.performance.combined import Combined
 from poolwise.performance.ideal import Ideal
 from poolwise.performance.nvme_sharing import NvmeSharing, kind_of, relative
 from poolwise.performance.sharing_table import SharingTable
-from poolwise.units import stretch
+from poolwise.units import NEVER, stretch
 
-NEVER = 2**63 - 1
 """Deadline of a workload that has none."""
 
 
