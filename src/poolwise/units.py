@@ -82,7 +82,7 @@ def to_seconds(ns: int) -> float:
     return ns / SECOND
 
 
-def stretch(work_ns: float, slowdown: float) -> int:
+def with_slowdown(work_ns: float, slowdown: float) -> int:
     """Nanoseconds that `work_ns` of reference work take at a slowdown: work + ceil(work * slowdown), rounded up once.
 
     Source: specs of the memory pools, runtime = r + ceil(r * (sld_factor * rm_ratio)).

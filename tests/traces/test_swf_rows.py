@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from poolwise.errors import InputError
-from poolwise.traces.swf_rows import FIELDS, JOB, RUN, SUBMIT, Rows, read_rows, write_rows
+from poolwise.traces.swf_rows import FIELDS, JOB, RUN, SUBMIT, SwfRows, read_rows, write_swf_rows
 
 FRACTIONAL = {"Submit Time", "Wait Time", "Run Time", "Average CPU Time Used", "Used Memory", "Requested Time"}
 FRACTIONAL |= {"Requested Memory", "Think Time"}
@@ -40,7 +40,7 @@ def write(path, content):
 def test_what_is_written_reads_back(values, name, comments):
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / name
-        write_rows(Rows(path, tuple(comments), np.arange(len(values)), values), path)
+        write_swf_rows(SwfRows(path, tuple(comments), np.arange(len(values)), values), path)
         back = read_rows(path)
     assert np.array_equal(back.values, values)
     assert back.comments == tuple(comments)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from poolwise.cli.one_run import Scope, chosen_machine
+from poolwise.cli.one_run import ScopeChoice, chosen_machine
 
 if TYPE_CHECKING:
     from poolwise.explain import Episode, Explanation, Rule
@@ -31,7 +31,7 @@ def explain(
     order: str | None = typer.Option(None, help="With a trace: queue order, as in `poolwise simulate`."),
     backfill: str = typer.Option("easy", help="With a trace: backfilling."),
     placement: str = typer.Option("racks", help="With a trace: placement policy."),
-    scope: Scope = typer.Option(Scope.RACK, help="With a trace: pools that a node may use."),
+    scope: ScopeChoice = typer.Option(ScopeChoice.RACK, help="With a trace: pools that a node may use."),
     format: str = typer.Option("auto", help="With a trace: its format."),
     seed: int = typer.Option(0, help="With a trace: seed of the jobs' sensitivities to remote memory."),
     all_: bool = typer.Option(False, "--all", help="Show all episodes of a long wait."),
@@ -106,7 +106,7 @@ def _simulated(file: Path, job: int) -> tuple[str, Explanation]:
 
 
 def _alone(
-    trace: Path, job: int, machine: Machine, policies: tuple[str, str, str], scope: Scope, format: str, seed: int
+    trace: Path, job: int, machine: Machine, policies: tuple[str, str, str], scope: ScopeChoice, format: str, seed: int
 ) -> Explanation:
     from poolwise import api, catalog, traces
     from poolwise.explain import explain_wait

@@ -19,7 +19,7 @@ from poolwise.cli.console import out
 if TYPE_CHECKING:
     import polars as pl
 
-    from poolwise.api import Run
+    from poolwise.api import SimulatedRun
 
 
 def print_json(content: Mapping[str, Any]) -> None:
@@ -27,7 +27,7 @@ def print_json(content: Mapping[str, Any]) -> None:
     sys.stdout.write(json.dumps(content, indent=2, allow_nan=False) + "\n")
 
 
-def print_run(run: Run) -> None:
+def print_run(run: SimulatedRun) -> None:
     """Print one run's results as a table."""
     from poolwise.metrics import METRICS
 

@@ -9,7 +9,7 @@ import typer
 
 if TYPE_CHECKING:
     from poolwise.batch.problem.assignment import Solution
-    from poolwise.batch.problem.check import Verdict
+    from poolwise.batch.problem.check import CheckedAssignment
 
 
 def place(
@@ -31,7 +31,7 @@ def place(
 
     from poolwise import catalog
     from poolwise.batch.methods.method import Limit, find_method
-    from poolwise.batch.problem.check import check
+    from poolwise.batch.problem.check import check_assignment
     from poolwise.cli.console import error, warn
     from poolwise.cli.output import check_exports, export, print_json, provenance
     from poolwise.errors import InfeasibleError
@@ -47,7 +47,7 @@ def place(
     begun = time.perf_counter()
     solution = chosen.solve(problem, Limit(seconds))
     wall = time.perf_counter() - begun
-    verdict = check(problem, solution.assignment, partial=bool(solution.dropped))
+    verdict = check_assignment(problem, solution.assignment, partial=bool(solution.dropped))
     for note in solution.notes:
         warn(note)
     content, source = to_dict(solution, verdict, method, wall), provenance(seed or 0, [path])
@@ -76,7 +76,7 @@ def _seconds(text: str) -> float:
     return ns / SECOND
 
 
-def to_dict(solution: Solution, verdict: Verdict, method: str, wall_s: float) -> dict[str, Any]:
+def to_dict(solution: Solution, verdict: CheckedAssignment, method: str, wall_s: float) -> dict[str, Any]:
     """Plain data, as `poolwise place --json` prints it."""
     from math import isfinite
 
@@ -118,7 +118,7 @@ def to_dict(solution: Solution, verdict: Verdict, method: str, wall_s: float) ->
     }
 
 
-def _print(solution: Solution, verdict: Verdict, method: str, wall_s: float) -> None:
+def _print(solution: Solution, verdict: CheckedAssignment, method: str, wall_s: float) -> None:
     from rich.table import Table
 
     from poolwise.cli.console import out

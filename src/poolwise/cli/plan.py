@@ -41,7 +41,7 @@ def plan(
     def tell(line: str) -> None:
         err.print(line, markup=False, highlight=False, soft_wrap=True)
 
-    result = plans.run(loaded, folder, jobs, tell)
+    result = plans.run_plan(loaded, folder, jobs, tell)
     write_plan(result, folder / "report.html")
     source = provenance(None, []) | {"plan": result.provenance()}
     export(result.answer.candidates, source, csv, parquet)

@@ -43,7 +43,7 @@ def run_study(
     folder = out if out is not None else Path("results") / loaded.name
     with ConsoleProgress(err) as progress:
         result = studies.run(loaded, folder, jobs, progress)
-    report.write(result, folder / "report.html")
+    report.write_study_report(result, folder / "report.html")
     for note in result.notes():
         warn(note)
     if json:

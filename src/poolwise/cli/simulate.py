@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from poolwise.cli.one_run import Scope
+from poolwise.cli.one_run import ScopeChoice
 from poolwise.cli.units import interval, print_summary
 
 if TYPE_CHECKING:
@@ -38,7 +38,9 @@ def simulate(
     placement: str | None = typer.Option(
         None, help="Placement policy: a name from `poolwise list placements`, or FILE.py:NAME.", show_default="racks"
     ),
-    scope: Scope | None = typer.Option(None, help="A node may use its own rack's pool, or any (system).", show_default="rack"),
+    scope: ScopeChoice | None = typer.Option(
+        None, help="A node may use its own rack's pool, or any (system).", show_default="rack"
+    ),
     scheduler: str | None = typer.Option(
         None, help="Instead of these four: SCHEDULER.toml, or catalog:NAME (`poolwise list schedulers`)."
     ),

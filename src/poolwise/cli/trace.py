@@ -16,14 +16,14 @@ if TYPE_CHECKING:
 commands = typer.Typer(help="Look into traces and convert them.", no_args_is_help=True)
 
 
-class Target(StrEnum):
+class ConvertTarget(StrEnum):
     """What to convert to."""
 
     TABLE = "table"
     SWF = "swf"
 
 
-class MemoryField(StrEnum):
+class MemoryChoice(StrEnum):
     """Where the memory of a job stands in SWF and sacct."""
 
     BOTH = "used-then-requested"
@@ -37,12 +37,12 @@ def _path(reference: str) -> Path:
     return catalog.resolve("traces", reference)
 
 
-Trace = Annotated[
+TraceArgument = Annotated[
     Path,
     typer.Argument(parser=_path, metavar="TRACE", help="SWF, a table, sacct, openb or Philly (plain or .gz), or catalog:NAME."),
 ]
-Format = Annotated[str, typer.Option(help="Format of the trace: a name from `poolwise list formats`.")]
-MachineFile = Annotated[
+FormatOption = Annotated[str, typer.Option(help="Format of the trace: a name from `poolwise list formats`.")]
+MachineOption = Annotated[
     str | None, typer.Option("--machine", metavar="FILE", help="Machine that the jobs are for: a file, or catalog:NAME.")
 ]
 Cores = Annotated[
@@ -51,16 +51,16 @@ Cores = Annotated[
 GPUs = Annotated[int | None, typer.Option(min=1, help="GPUs of a whole node; a job takes enough nodes for its GPUs.")]
 Zone = Annotated[str | None, typer.Option(help="Zone of times without one (sacct, Philly): Europe/Berlin. UTC if not given.")]
 ExtraColumns = Annotated[int | None, typer.Option(min=0, help="Columns beyond the 18th that every row of an SWF log has.")]
-Field = Annotated[MemoryField | None, typer.Option(help="Where the memory of a job stands (SWF, sacct).")]
+Field = Annotated[MemoryChoice | None, typer.Option(help="Where the memory of a job stands (SWF, sacct).")]
 Unknown = Annotated[str | None, typer.Option(help='Jobs of unknown memory: zero, exclude, or an amount per node: "4 GiB".')]
 Scale = Annotated[float | None, typer.Option(help="Factor on the memory of every job.")]
 
 
 @commands.command()
 def info(
-    trace: Trace,
-    format: Format = "auto",
-    machine: MachineFile = None,
+    trace: TraceArgument,
+    format: FormatOption = "auto",
+    machine: MachineOption = None,
     machine_cores: Cores = None,
     machine_gpus: GPUs = None,
     nodes: Annotated[int | None, typer.Option(min=1, help="Nodes of the machine: adds the load and jobs too large.")] = None,
@@ -83,7 +83,7 @@ def info(
         timezone=timezone,
     )
     target = _machine(machine, machine_cores=machine_cores, machine_gpus=machine_gpus, nodes=nodes)
-    workload = traces.choose(trace, format, **options).read(trace, target)
+    workload = traces.choose_format(trace, format, **options).read(trace, target)
     content = traces.info(workload, target if machine or nodes else None)
     if json:
         print_json({**content, "provenance": provenance(None, [trace])})
@@ -102,11 +102,11 @@ _EXPORT = (
 
 @commands.command(epilog="\n\n".join(_EXPORT))
 def convert(
-    trace: Trace,
+    trace: TraceArgument,
     out: Annotated[Path, typer.Argument(help="Where to write: .parquet, .csv, .csv.gz, .swf or .swf.gz.")],
-    to: Annotated[Target | None, typer.Option(help="What to write; by the ending of OUT if not given.")] = None,
-    format: Format = "auto",
-    machine: MachineFile = None,
+    to: Annotated[ConvertTarget | None, typer.Option(help="What to write; by the ending of OUT if not given.")] = None,
+    format: FormatOption = "auto",
+    machine: MachineOption = None,
     machine_cores: Cores = None,
     machine_gpus: GPUs = None,
     extra_columns: ExtraColumns = None,
@@ -136,8 +136,8 @@ def convert(
         memory_scale=memory_scale,
         timezone=timezone,
     )
-    chosen = traces.choose(trace, format, **options)
-    if to is Target.SWF or (to is None and out.name.removesuffix(".gz").endswith(".swf")):
+    chosen = traces.choose_format(trace, format, **options)
+    if to is ConvertTarget.SWF or (to is None and out.name.removesuffix(".gz").endswith(".swf")):
         rows = _to_swf(trace, out, chosen, memory_bytes_per_job, comment or [])
     else:
         if memory_bytes_per_job or comment:

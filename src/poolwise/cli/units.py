@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from poolwise.interfaces import PlacementPolicy
-    from poolwise.traces.vinesim import Case
+    from poolwise.traces.vinesim import VineSimCase
 
 
 @dataclass(frozen=True)
@@ -38,11 +38,11 @@ class Inputs:
         """Every file that is read."""
         return [path for name in _SHIPPED if (path := getattr(self, name)) is not None]
 
-    def read(self) -> Case:
+    def read(self) -> VineSimCase:
         """Read the case; raises InputError for an option that is missing and for what the files say."""
         from poolwise.errors import InputError
         from poolwise.traces import vinesim
-        from poolwise.traces.vinesim.affinity import Kind, check_kind
+        from poolwise.traces.vinesim.affinity import AffinityKind, check_kind
 
         for name in ("machine", "affinity", "inter_arrival"):
             if getattr(self, name) is None:
@@ -50,7 +50,7 @@ class Inputs:
                 raise InputError(f"{option} is missing", field=option, remedy=_NEEDED)
         assert self.machine is not None and self.affinity is not None and self.inter_arrival is not None
         check_kind(self.affinity_kind)
-        kind: Kind = "relative" if self.affinity_kind == "relative" else "absolute"
+        kind: AffinityKind = "relative" if self.affinity_kind == "relative" else "absolute"
         return vinesim.load(
             self.trace,
             self.machine,

@@ -22,8 +22,8 @@ from poolwise.studies.kept_run import KeptRun
 from poolwise.units import SECOND
 
 MOST_RUNS = 16
-Over = Literal["seeds", "jobs"]
-Verdict = Literal["better", "worse", "alike", "changed", "unknown"]
+ComparedOver = Literal["seeds", "jobs"]
+DifferenceVerdict = Literal["better", "worse", "alike", "changed", "unknown"]
 _OF_TIMES = ("measured_jobs", "wait_s", "bounded_slowdown", "throughput_per_100s", "makespan_s")
 """Metrics, or endings of such, that submissions, starts and ends are enough for."""
 _PER_JOB = {
@@ -49,7 +49,7 @@ class Difference:
     interval: Interval
 
     @property
-    def verdict(self) -> Verdict:
+    def verdict(self) -> DifferenceVerdict:
         """What the interval says; unknown without one. A metric of which neither way is better may only have changed."""
         if math.isnan(self.interval.low):
             return "alike" if self.value == self.first else "unknown"
@@ -94,10 +94,10 @@ class Comparison:
     runs: tuple[KeptRun, ...]
     labels: tuple[str, ...]
     seeds: tuple[int, ...]
-    over: Over
+    over: ComparedOver
 
     @classmethod
-    def of(cls, runs: Sequence[KeptRun], over: Over | None = None) -> Comparison:
+    def of(cls, runs: Sequence[KeptRun], over: ComparedOver | None = None) -> Comparison:
         """Put runs side by side, with intervals over the seeds if there are three or more and nothing else is said.
 
         Raises InputError unless they are at least two, of the same jobs.

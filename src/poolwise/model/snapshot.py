@@ -13,7 +13,7 @@ from poolwise.model.placement import Placement
 from poolwise.model.run import Run
 from poolwise.model.runs import RunTable
 from poolwise.model.workload import Workload
-from poolwise.units import SECOND, stretch
+from poolwise.units import SECOND, with_slowdown
 
 if TYPE_CHECKING:
     from poolwise.interfaces import PerformanceModel
@@ -147,7 +147,7 @@ class Snapshot:
         number = -len(view._extra) if view is not self else -1
         run = view.run(number) if view is not self else Run(-1, job, (0,), placement, self.now, self.now)
         setup = self.estimate.setup(run, view)
-        return self.now + setup + stretch(float(self.table.requested[job]), self.estimate.slowdown(run, view))
+        return self.now + setup + with_slowdown(float(self.table.requested[job]), self.estimate.slowdown(run, view))
 
     def with_started(
         self, job: int, placement: Placement, tasks: tuple[int, ...] = (0,), *, end: int | None = None

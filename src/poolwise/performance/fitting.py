@@ -22,7 +22,7 @@ COLUMNS = ("workload", "remote", "frequency", "seconds")
 
 
 @dataclass(frozen=True, eq=False)
-class Measurements:
+class CompletionTimes:
     """Completion times of one workload.
 
     Attributes
@@ -74,7 +74,7 @@ class Fit:
     points: tuple[tuple[float, float], ...]
 
 
-def fit(measured: Measurements, pieces: int = 3, *, convex: bool = True) -> Fit:
+def fit(measured: CompletionTimes, pieces: int = 3, *, convex: bool = True) -> Fit:
     """Fit P^m with 1 to 3 pieces of equal width up to the farthest measured share.
 
     Where several frequencies were measured, the share of the time that follows frequency is fitted too. Raises InputError
@@ -132,7 +132,7 @@ def _nonnegative(matrix: FloatArray, target: FloatArray) -> FloatArray:
     return answer
 
 
-def _frequency(measured: Measurements) -> tuple[float, Errors | None]:
+def _frequency(measured: CompletionTimes) -> tuple[float, Errors | None]:
     """Share s of the time that follows frequency, time = (1 - s) + s / f, from what was measured with all memory local."""
     local = measured.remote == 0
     frequency, seconds = measured.frequency[local], measured.seconds[local]
@@ -144,11 +144,11 @@ def _frequency(measured: Measurements) -> tuple[float, Errors | None]:
     return share, Errors.of(1 + share * gain - ratio)
 
 
-def _refuse(measured: Measurements, message: str, remedy: str) -> InputError:
+def _refuse(measured: CompletionTimes, message: str, remedy: str) -> InputError:
     return InputError(f"workload '{measured.name}': {message}", field="remote", remedy=remedy)
 
 
-def read_measurements(file: Path) -> list[Measurements]:
+def read_measurements(file: Path) -> list[CompletionTimes]:
     """Read completion times: CSV columns workload, remote (share), seconds and optionally frequency; a row a run.
 
     Raises InputError naming file, line and field.
@@ -174,7 +174,7 @@ def read_measurements(file: Path) -> list[Measurements]:
     found = []
     for name, values in rows.items():
         remote_, frequency_, seconds_ = np.array(values, dtype=np.float64).T
-        found.append(Measurements(name, remote_, frequency_ / frequency_.min(), seconds_))
+        found.append(CompletionTimes(name, remote_, frequency_ / frequency_.min(), seconds_))
     return found
 
 

@@ -22,7 +22,7 @@ from poolwise.identity import Json, canonical, digest, sources
 from poolwise.studies.figure import Figure
 from poolwise.studies.store import text
 
-Status = Literal["decided", "undecided", "infeasible"]
+PlanStatus = Literal["decided", "undecided", "infeasible"]
 Tell = Callable[[str], None]
 """Takes a line about how far a plan is."""
 
@@ -53,7 +53,7 @@ class Answer:
     seeds : seeds of the runs
     """
 
-    status: Status
+    status: PlanStatus
     headline: str
     because: Sequence[str]
     sections: Mapping[str, Sequence[str]]
@@ -101,7 +101,7 @@ class Question(Protocol):
 
 
 @dataclass(frozen=True, eq=False)
-class Plan:
+class ResolvedPlan:
     """A plan file, resolved.
 
     Attributes
@@ -123,7 +123,7 @@ class Plan:
 class PlanResult:
     """A plan and its answer."""
 
-    plan: Plan
+    plan: ResolvedPlan
     folder: Path
     answer: Answer
 
@@ -163,7 +163,7 @@ class PlanResult:
         write_whole(self.folder / "provenance.json", text(self.provenance()))
 
 
-def load(path: str | Path, set: Mapping[str, Any] | None = None) -> Plan:
+def load(path: str | Path, set: Mapping[str, Any] | None = None) -> ResolvedPlan:
     """Read a plan file, or a shipped plan by its name; `set` replaces values by dotted path, as --set does.
 
     Raises InputError naming file, line, field and remedy.
@@ -181,7 +181,7 @@ def load(path: str | Path, set: Mapping[str, Any] | None = None) -> Plan:
         raise document.unknown(("plan", "kind"), "kind of plan", str(kind), registry.names("plans"))
     question: Question = registry.find("plans", kind).read(document)
     title = str(document.tables.get("title") or document.file.stem)
-    return Plan(document.file.stem, title, kind, question, digest(tables))
+    return ResolvedPlan(document.file.stem, title, kind, question, digest(tables))
 
 
 def find(path: str | Path) -> Path:
@@ -192,7 +192,7 @@ def find(path: str | Path) -> Path:
     return catalog.find("plans", str(path))
 
 
-def run(plan: Plan, out: str | Path, jobs: int | None = None, tell: Tell = lambda line: None) -> PlanResult:
+def run_plan(plan: ResolvedPlan, out: str | Path, jobs: int | None = None, tell: Tell = lambda line: None) -> PlanResult:
     """Answer a plan and write the answer; what the folder holds from before is not run again.
 
     Raises InputError, also where another process writes to the same folder.

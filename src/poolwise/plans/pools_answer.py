@@ -12,7 +12,7 @@ import polars as pl
 from poolwise.arrays import FloatArray
 from poolwise.identity import Json
 from poolwise.optimize.monotone import Element, below
-from poolwise.plans.plan import Answer, Status
+from poolwise.plans.plan import Answer, PlanStatus
 from poolwise.plans.search import Search, neighbours
 from poolwise.plans.targets import KNOWN, Target
 from poolwise.plans.trials import Trials, Verdict
@@ -21,9 +21,9 @@ from poolwise.studies.figure import Axis, Curves, Figure, Scatter
 ASSUMED = "more of a size never makes a target harder to keep"
 
 
-def answer_of(trials: Trials, cost: FloatArray, found: Search) -> Answer:
+def pools_answer(trials: Trials, cost: FloatArray, found: Search) -> Answer:
     """Put the answer together."""
-    status: Status = "decided" if found.best is not None and found.open is None else "undecided"
+    status: PlanStatus = "decided" if found.best is not None and found.open is None else "undecided"
     if found.best is None and found.open is None:
         status = "infeasible"
     frame, order = _frame(trials, cost, found)
@@ -50,7 +50,7 @@ def answer_of(trials: Trials, cost: FloatArray, found: Search) -> Answer:
 # Sentences
 
 
-def _headline(trials: Trials, cost: FloatArray, found: Search, status: Status) -> str:
+def _headline(trials: Trials, cost: FloatArray, found: Search, status: PlanStatus) -> str:
     if status == "infeasible":
         return f"Nothing that may be chosen keeps {_targets(trials)}; not even {trials.label(trials.largest)}."
     if found.best is None:

@@ -32,7 +32,7 @@ from poolwise.model import (
 from poolwise.model.decision import CommitResult, Decision
 from poolwise.model.runs import RunTable
 from poolwise.platforms.recorder import Recorder
-from poolwise.units import stretch
+from poolwise.units import with_slowdown
 
 _END, _ARRIVAL, _CAPACITY, _WAKE = range(4)  # the order within an instant
 
@@ -302,8 +302,8 @@ class Simulation:
             state.work, state.asked = max(state.work - worked, 0.0), max(state.asked - worked, 0.0)
             state.since = self.now
         state.slowdown, state.believed = slowdown, believed
-        end = state.since + stretch(state.work, slowdown)
-        expected = state.since + state.lag + stretch(state.asked, believed)
+        end = state.since + with_slowdown(state.work, slowdown)
+        expected = state.since + state.lag + with_slowdown(state.asked, believed)
         if expected != run.expected_end:
             self._runs.expect(Run(run.id, run.job, run.tasks, run.placement, run.start, expected))
         if end != state.end:

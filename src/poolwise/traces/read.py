@@ -35,11 +35,11 @@ def read(path: str | Path, machine: Machine, format: str = "auto", **options: An
         Fields of the format, such as `extra_columns=3` for "swf".
     """
     path = catalog.resolve("traces", path)
-    workload = choose(path, format, **options).read(path, machine)
+    workload = choose_format(path, format, **options).read(path, machine)
     return workload if _has_memory(machine) else _without_memory(workload)
 
 
-def choose(path: Path, format: str = "auto", **options: Any) -> TraceFormat:
+def choose_format(path: Path, format: str = "auto", **options: Any) -> TraceFormat:
     """Configure the format of a file; see `read`."""
     if not path.is_file():
         raise InputError("no such file", file=path, remedy="check the path")
