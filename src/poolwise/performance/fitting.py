@@ -9,7 +9,7 @@ from __future__ import annotations
 import csv
 import io
 from dataclasses import dataclass
-from itertools import combinations, pairwise
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -107,29 +107,14 @@ def fit(measured: CompletionTimes, pieces: int = 3, *, convex: bool = True) -> F
 
 def _curve(remote: FloatArray, slowdown: FloatArray, knots: FloatArray, convex: bool) -> FloatArray:
     """(pieces + 1,) values at the knots of the best nondecreasing (and convex) curve through the origin."""
+    from scipy.optimize import nnls  # type: ignore[import-untyped]  # no types; imported late, since it takes long
 
     def basis(at: FloatArray) -> FloatArray:
         hinges = np.maximum(at[:, None] - knots[None, :-1], 0.0)
         return hinges if convex else np.minimum(hinges, np.diff(knots)[None, :])
 
-    found: FloatArray = basis(knots) @ _nonnegative(basis(remote), slowdown)
+    found: FloatArray = basis(knots) @ nnls(basis(remote), slowdown)[0]
     return found
-
-
-def _nonnegative(matrix: FloatArray, target: FloatArray) -> FloatArray:
-    """Least squares with unknowns >= 0: the best of all sets of unknowns that are free, at most eight for three."""
-    n = matrix.shape[1]
-    best, answer = float((target**2).sum()), np.zeros(n)
-    for size in range(1, n + 1):
-        for free in combinations(range(n), size):
-            found = np.linalg.lstsq(matrix[:, free], target, rcond=None)[0]
-            if (found < 0).any():
-                continue
-            error = float(((matrix[:, free] @ found - target) ** 2).sum())
-            if error < best:
-                best, answer = error, np.zeros(n)
-                answer[list(free)] = found
-    return answer
 
 
 def _frequency(measured: CompletionTimes) -> tuple[float, Errors | None]:
