@@ -113,7 +113,7 @@ def test_where_more_is_worse_it_is_noticed_said_and_made_good(folder):
     assert found(question, Store(folder / "search")).best == expected == (3,)
     answer = question.answer(folder / "out", 1, lambda line: None)
     assert answer.content["assumption"]["contradictions"]
-    assert any("contradict" in line for line in answer.sections["How sure that is"])
+    assert any("contradict" in line for line in answer.sections["How certain that is"])
 
 
 def test_all_that_is_bought_is_paid_for(folder):

@@ -74,7 +74,7 @@ def test_every_claim_is_answered_and_nothing_else(tmp_path, monkeypatch, name):
         lists = {"grid_s": list(range(POINTS)), "used": [1] * POINTS, "normalised": [2.0, 1.0]}
         return {case: {**dict.fromkeys(names, 1.0 + k % 7), **lists, **times} for k, case in enumerate(dict.fromkeys(cases))}
 
-    monkeypatch.setattr(drmaestro, "measure", pretend)
+    monkeypatch.setattr(drmaestro, "measure_all", pretend)
     monkeypatch.setattr(drmaestro, "QUICK", getattr(drmaestro, name))
     found = drmaestro.DRMaestro().run(tmp_path, quick=True, jobs=1)
     rows = compare(read_claims(catalog.find("reproductions", "drmaestro.csv")), found.measured)

@@ -43,7 +43,7 @@ def test_every_claim_is_answered_and_nothing_else(tmp_path, monkeypatch, grid):
             for k, case in enumerate(dict.fromkeys(cases))
         }
 
-    monkeypatch.setattr(irop, "measure", pretend)
+    monkeypatch.setattr(irop, "measure_placement", pretend)
     monkeypatch.setattr(irop, "QUICK", grid)
     found = irop.IropReproduction().run(tmp_path, quick=True, jobs=1)
     rows = compare(read_claims(catalog.find("reproductions", "irop.csv")), found.measured)

@@ -147,7 +147,7 @@ def test_a_trace_without_jobs_is_an_input_error(tmp_path, content):
 
 def test_a_job_id_that_stands_twice_names_both_lines(tmp_path):
     lines = ["; header", plain_row(7), plain_row(8), plain_row("7.0", **{"Run Time": -1})]
-    with pytest.raises(InputError, match="job 7 stands in line 2 already") as caught:
+    with pytest.raises(InputError, match="job 7 is already in line 2") as caught:
         read_rows(write(tmp_path / "log.swf", "\n".join(lines)))
     assert (caught.value.line, caught.value.field) == (4, FIELDS[JOB])
 

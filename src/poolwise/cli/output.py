@@ -1,4 +1,4 @@
-"""How commands write: one JSON object, a table for the eye, whole files, and where results come from."""
+"""How commands write: one JSON object, a table on screen, whole files, and the provenance of results."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def print_run(run: SimulatedRun) -> None:
 
 
 def provenance(seed: int | None, inputs: Sequence[Path]) -> dict[str, Any]:
-    """Say what made a result: version, command, seed (None where nothing is drawn), SHA-256 of the inputs."""
+    """What made a result: version, command, seed (None where nothing is drawn), SHA-256 of the inputs."""
     return {
         "poolwise": __version__,
         "command": ["poolwise", *sys.argv[1:]],

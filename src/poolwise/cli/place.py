@@ -1,4 +1,4 @@
-"""`poolwise place`: a batch of workloads onto CPU modules, least energy and slowdown within the accepted bounds."""
+"""`poolwise place`: place a batch of workloads on CPU modules with least energy and accepted slowdown."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ if TYPE_CHECKING:
 def place(
     batch: Path = typer.Argument(help="BATCH.toml, or a shipped batch: catalog:NAME, see `poolwise list batches`."),
     method: str = typer.Option("place", help="A name from `poolwise list methods`, or FILE.py:NAME."),
-    time_limit: str = typer.Option("1s", help="How long it may take: 50ms, 1s, 60s."),
+    time_limit: str = typer.Option("1s", help="Time that the method may take: 50ms, 1s, 60s."),
     theta: str | None = typer.Option(None, help="Instead of the file's: printed or relative."),
     eta: float | None = typer.Option(None, min=0, max=1, help="Instead of the file's: weight of energy."),
     tolerance: float | None = typer.Option(None, min=0, help="Instead of the file's: accepted slowdown, for all."),
     seed: int | None = typer.Option(None, min=0, help="Instead of the file's: seed of the draws."),
     json: bool = typer.Option(False, "--json", help="Print exactly one JSON object."),
-    csv: Path | None = typer.Option(None, help="Write a row a workload as CSV."),
-    parquet: Path | None = typer.Option(None, help="Write a row a workload as Parquet."),
+    csv: Path | None = typer.Option(None, help="Write a row for each workload as CSV."),
+    parquet: Path | None = typer.Option(None, help="Write a row for each workload as Parquet."),
 ) -> None:
-    """Place a batch: which module each workload runs on, how its memory is split, what that costs, how near the optimum."""
+    """Place a batch of workloads on modules; print where each runs, its memory, the cost and the distance to the optimum."""
     import time
 
     import polars as pl

@@ -20,7 +20,7 @@ def plan(
     csv: Path | None = typer.Option(None, help="Write the candidates as CSV."),
     parquet: Path | None = typer.Option(None, help="Write the candidates as Parquet."),
 ) -> None:
-    """Find what to buy: the cheapest that keeps stated targets, by search over simulations. Run again, and it goes on.
+    """Find the cheapest machine that keeps stated targets, by a search over simulations; run again, it goes on.
 
     Writes plan.json, candidates.csv, candidates.parquet, provenance.json and report.html. Exits with 3 where nothing that may
     be chosen is shown to keep the targets.

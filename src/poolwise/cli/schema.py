@@ -61,7 +61,7 @@ def schema_of(format: SchemaKind) -> dict[str, Any]:
 
 
 def _open_machine(file: dict[str, Any], sections: dict[str, Any]) -> None:
-    """Say what a machine in place may hold, where a file has a machine."""
+    """Add the schema of a machine in place where a file has a machine."""
     from poolwise.files.machine_sections import MachineFile
 
     if "machine" in file["properties"]:

@@ -1,4 +1,4 @@
-"""`poolwise trace`: what is in a trace, and conversion between formats."""
+"""`poolwise trace`: describe traces and convert them between formats."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from poolwise.model import Machine
     from poolwise.traces import TraceFormat
 
-commands = typer.Typer(help="Look into traces and convert them.", no_args_is_help=True)
+commands = typer.Typer(help="Inspect traces and convert them.", no_args_is_help=True)
 
 
 class ConvertTarget(StrEnum):
@@ -24,7 +24,7 @@ class ConvertTarget(StrEnum):
 
 
 class MemoryChoice(StrEnum):
-    """Where the memory of a job stands in SWF and sacct."""
+    """Which column gives the memory of a job in SWF and sacct."""
 
     BOTH = "used-then-requested"
     USED = "used"
@@ -51,7 +51,7 @@ Cores = Annotated[
 GPUs = Annotated[int | None, typer.Option(min=1, help="GPUs of a whole node; a job takes enough nodes for its GPUs.")]
 Zone = Annotated[str | None, typer.Option(help="Zone of times without one (sacct, Philly): Europe/Berlin. UTC if not given.")]
 ExtraColumns = Annotated[int | None, typer.Option(min=0, help="Columns beyond the 18th that every row of an SWF log has.")]
-Field = Annotated[MemoryChoice | None, typer.Option(help="Where the memory of a job stands (SWF, sacct).")]
+Field = Annotated[MemoryChoice | None, typer.Option(help="Which column gives the memory of a job (SWF, sacct).")]
 Unknown = Annotated[str | None, typer.Option(help='Jobs of unknown memory: zero, exclude, or an amount per node: "4 GiB".')]
 Scale = Annotated[float | None, typer.Option(help="Factor on the memory of every job.")]
 
@@ -71,7 +71,7 @@ def info(
     timezone: Zone = None,
     json: Annotated[bool, typer.Option("--json", help="Print exactly one JSON object.")] = False,
 ) -> None:
-    """Say what is in a trace: jobs, span, load, quantiles, and what was left out or repaired."""
+    """Describe a trace: jobs, span, load, quantiles, and what was left out or repaired."""
     from poolwise import traces
     from poolwise.cli.output import print_json, provenance
 
@@ -142,7 +142,7 @@ def convert(
     else:
         if memory_bytes_per_job or comment:
             field = "memory_bytes_per_job" if memory_bytes_per_job else "comment"
-            raise InputError("only for SWF to SWF", field=field, remedy="convert to SWF first, that into a table")
+            raise InputError("only for SWF to SWF", field=field, remedy="convert to SWF first, then that file into a table")
         workload = chosen.read(trace, _machine(machine, machine_cores=machine_cores, machine_gpus=machine_gpus))
         traces.write_table(workload, out)
         _tell(workload.excluded, "excluded")
@@ -161,7 +161,7 @@ def _to_swf(trace: Path, out: Path, chosen: TraceFormat, memory_bytes_per_job: b
         raise InputError("only an SWF log can be written as SWF", file=trace, remedy="convert into .parquet or .csv")
     if chosen != SWF(extra_columns=chosen.extra_columns):
         raise InputError(
-            "SWF to SWF keeps rows as they stand", field="memory", remedy="give the memory options where the log is read"
+            "SWF to SWF keeps rows as they are", field="memory", remedy="give the memory options where the log is read"
         )
     rows, changed = to_swf(
         trace, out, extra_columns=chosen.extra_columns, memory_bytes_per_job=memory_bytes_per_job, comments=comments
@@ -185,7 +185,7 @@ def _machine(file: str | None, *, nodes: int | None = None, **each: int | None) 
 
         for name, given in {"nodes": nodes, **each}.items():
             if given is not None:
-                raise InputError("the machine file says it", field=name, remedy=f"leave out --{name.replace('_', '-')}")
+                raise InputError("the machine file gives it", field=name, remedy=f"leave out --{name.replace('_', '-')}")
         return load_machine(catalog.resolve("machines", file))
     machine = Machine.of_racks(1, nodes or 1, cores=each["machine_cores"] or 1)
     gpus = np.array([each["machine_gpus"] or 0], dtype=np.int64)

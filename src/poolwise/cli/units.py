@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Inputs:
-    """The options of the command that say what runs on what; None for those that were not given."""
+    """Options of the command that choose the machine and the tasks; None for those that were not given."""
 
     trace: Path
     machine: Path | None
@@ -73,7 +73,7 @@ _SHIPPED = {
     "power": "affinities",
     "types": "affinities",
 }
-"""Option -> kind of what is shipped for it; what belongs to an affinity table stands beside it."""
+"""Option -> kind of what is shipped for it; what belongs to an affinity table is found beside it."""
 _NEEDED = "--format vinesim needs --machine DEPLOYMENT, --affinity FILE and --inter-arrival TIME"
 
 
@@ -103,7 +103,7 @@ def interval(text: str | None) -> int | None:
 
 
 def print_summary(content: dict[str, Any], title: str) -> None:
-    """Print what a run came to as a table."""
+    """Print the metrics of a run as a table."""
     from rich.table import Table
 
     from poolwise.cli.console import out

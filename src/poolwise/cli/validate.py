@@ -1,4 +1,4 @@
-"""`poolwise validate`: read a file and say what it is, without running anything."""
+"""`poolwise validate`: read a file and describe it, without running anything."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Published values beside ours: what was claimed, by which rule it is judged, what was measured, whether it holds.
 
-The claims of a reproduction stand in a data file (catalog/reproductions/NAME.csv) that is fixed before anything runs;
+The claims of a reproduction are in a data file (catalog/reproductions/NAME.csv) that is fixed before anything runs;
 `holds` is computed from the row and nothing else.
 """
 
@@ -175,7 +175,7 @@ def read_claims(path: Path) -> list[Claim]:
     keys = [claim.key for claim in claims]
     if len(set(keys)) != len(keys):
         twice = next(key for key in keys if keys.count(key) > 1)
-        raise InputError(f"the row {twice} stands twice", file=path, remedy="name each claim once")
+        raise InputError(f"the row {twice} appears twice", file=path, remedy="name each claim once")
     return claims
 
 

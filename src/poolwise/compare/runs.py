@@ -157,7 +157,7 @@ class Comparison:
 
     @cached_property
     def same_jobs(self) -> bool:
-        """Whether the seeds share their jobs; they do not where the workload is drawn anew for each."""
+        """Whether the seeds share their jobs; they do not where each draws a workload of its own."""
         first = self.runs[0].outcomes[self.seeds[0]]
         others = (self.runs[0].outcomes[seed] for seed in self.seeds[1:])
         return all(np.array_equal(first.id, o.id) and np.array_equal(first.submit, o.submit) for o in others)

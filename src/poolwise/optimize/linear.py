@@ -42,7 +42,7 @@ Basis = tuple[tuple[IntArray, IntArray], tuple[IntArray, IntArray]]
 
 @dataclass(frozen=True, eq=False)
 class LinearSolution:
-    """What the solver said.
+    """The answer of a solver.
 
     Attributes
     ----------
@@ -150,7 +150,7 @@ class LinearProgram:
         threads: int | None = None,
         hint: FloatArray | None = None,
     ) -> LinearSolution:
-        """Solve as it stands, warm from the last answer where the solver can.
+        """Solve the present problem, warm from the last answer where the solver can.
 
         Parameters
         ----------

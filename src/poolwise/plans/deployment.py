@@ -149,7 +149,7 @@ def _check_names(section: DeploymentSection, tables: Tables, document: Document)
         if name not in tables.types.units:
             raise document.unknown(path, "unit type", name, list(tables.types.units))
         if names.index(name) < k:
-            raise document.error(path, f"'{name}' stands twice", "name each type once")
+            raise document.error(path, f"'{name}' appears twice", "name each type once")
         if np.isnan(tables.prices[tables.types.units.index(name)]):
             raise document.error(path, f"'{name}' has no price", "add its row to the price list")
     for name in section.jobs.types if section.jobs is not None else ():

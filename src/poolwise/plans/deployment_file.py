@@ -71,7 +71,7 @@ class JobsSection(Section):
 
 
 class LatencyTargetSection(Section):
-    """The latency that is good enough: `at_most` us, or `within` so many times that of the fastest candidate."""
+    """The latency that is good enough: `at_most` us, or `within` a multiple of that of the fastest candidate."""
 
     at_most: float | None = Field(default=None, gt=0)
     within: float | None = Field(default=None, ge=1)
@@ -86,7 +86,7 @@ class LatencyTargetSection(Section):
 class SearchSection(Section):
     """How a large set of candidates is searched."""
 
-    exhaustive: Positive = Field(default=2000, description="up to so many candidates, all of them are simulated")
+    exhaustive: Positive = Field(default=2000, description="up to this number of candidates, all are simulated")
     sample: Positive = Field(default=270, description="candidates of the first rung, a third of the jobs at each step back")
     seed: Count = Field(default=0, description="of the sample")
 

@@ -44,7 +44,7 @@ class Tables:
 
 @dataclass(frozen=True)
 class DeploymentTrial:
-    """One run: so many units of each type under a policy and a seed, on the first `jobs` of the workload (None: all)."""
+    """One run: a number of units of each type under a policy and a seed, on the first `jobs` of the workload (None: all)."""
 
     counts: tuple[int, ...]
     placement: int

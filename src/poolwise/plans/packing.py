@@ -34,7 +34,7 @@ class PackingSection(Section):
     resource: Name = Field(default="gpu_milli", description="resource of devices of which jobs ask for parts")
     device: Name = Field(default="GPU", description="what a device is called in the answer")
     load: float = Field(
-        default=1.3, gt=0, le=10, description="jobs are drawn until they ask for so many times what the devices have"
+        default=1.3, gt=0, le=10, description="jobs are drawn until they ask for this multiple of what the devices have"
     )
 
 

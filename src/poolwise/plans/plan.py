@@ -36,7 +36,7 @@ class PlanFile(Section):
 
 @dataclass(frozen=True, eq=False)
 class Answer:
-    """What a plan came to, for people and programs.
+    """The result of a plan, for people and programs.
 
     Attributes
     ----------
@@ -78,7 +78,7 @@ class Question(Protocol):
 
     @classmethod
     def read(cls, document: Document) -> Self:
-        """Read what stands in a plan file; raises InputError naming file, line, field and remedy."""
+        """Read a plan file; raises InputError naming file, line, field and remedy."""
         ...
 
     def count_jobs(self) -> int:
@@ -95,7 +95,7 @@ class Question(Protocol):
         jobs
             Processes; all cores if not given. The answer does not depend on it.
         tell
-            Is told how far the plan is.
+            Called with a line on how far the plan is.
         """
         ...
 

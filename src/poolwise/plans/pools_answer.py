@@ -35,7 +35,7 @@ def pools_answer(trials: Trials, cost: FloatArray, found: Search) -> Answer:
         because=list(_because(trials, cost, found)),
         sections={
             "How sensitive it is": list(_sensitivity(trials, cost, found)),
-            "How sure that is": list(_sure(trials, found)),
+            "How certain that is": list(_sure(trials, found)),
         },
         notes=list(_notes(trials, found)),
         figures=_figures(trials, cost, found),
@@ -105,7 +105,7 @@ def _sure(trials: Trials, found: Search) -> Iterator[str]:
     least, most = certainty.seeds
     if certainty.over == "seeds":
         yield (
-            f"A verdict stands when the {certainty.level:.0%} interval of the mean margin over the seeds clears the target; "
+            f"A verdict is final when the {certainty.level:.0%} interval of the mean margin over the seeds clears the target; "
             f"from {least} to {most} seeds are spent, each look at level {certainty.look_level:.4g} so that looking again "
             "does not add to the risk. All candidates run on the same seeds. It is a statement on each candidate, not on all, "
             "and takes the means over seeds to be normal: rare bad seeds that no run drew are not in it."

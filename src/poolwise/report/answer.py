@@ -1,4 +1,4 @@
-"""The answer in plain words: which order, how much pool, what one gives up, and how sure that is. All of it computed."""
+"""The recommendation of a study, computed from its runs: which order, how much pool, and what speaks for and against it."""
 
 from __future__ import annotations
 

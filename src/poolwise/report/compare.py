@@ -1,4 +1,4 @@
-"""The report of a comparison: the runs side by side, what differs for sure, and the jobs that changed most."""
+"""The report of a comparison: the runs side by side, what differs with certainty, and the jobs that changed most."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _MARKS = {"better": "true", "worse": "false"}
 
 
 def write_comparison(found: Comparison, changed: int, provenance: Mapping[str, object], path: Path) -> None:
-    """Write the report of a comparison, `changed` jobs a run and direction; the file appears whole or not at all."""
+    """Write the report of a comparison, `changed` jobs for each run and direction; the file appears whole or not at all."""
     write_page(comparison_page(found, changed, provenance), path)
 
 
@@ -44,19 +44,17 @@ def comparison_page(found: Comparison, changed: int, provenance: Mapping[str, ob
 
 
 def headline(found: Comparison) -> str:
-    """Which run has the least mean bounded slowdown, and whether that is sure."""
+    """Which run has the least mean bounded slowdown, and whether that is certain."""
     values = [float(metrics[GOAL].mean()) for metrics in found.metrics]
     best = int(np.argmin(values))
     if best == 0:
         rest = [d for d in found.differences if d.metric == GOAL]
         sure = all(d.verdict == "worse" for d in rest)
-        words = "surely" if sure else "though not surely against every other"
+        words = "and every difference is certain" if sure else "but not every difference is certain"
         return f"{found.labels[0]} has the least mean bounded slowdown, {words}."
     verdict = next(d.verdict for d in found.differences if d.metric == GOAL and d.run == best)
-    words = "surely better" if verdict == "better" else "not to be told apart"
-    return f"{found.labels[best]} has the least mean bounded slowdown; it is {words} from {found.labels[0]}.".replace(
-        "better from", "better than that of"
-    )
+    words = "is certain" if verdict == "better" else "is not certain"
+    return f"{found.labels[best]} has the least mean bounded slowdown; its difference from {found.labels[0]} {words}."
 
 
 def _sentence(found: Comparison, d: Difference) -> str:
@@ -93,7 +91,7 @@ def _side_by_side(found: Comparison) -> PageTable:
         rows.append(TableRow(cells, mark))
     header = ["metric", found.labels[0], *(name for label in found.labels[1:] for name in (label, ""))]
     return PageTable(
-        "Side by side", header, rows, "Means over the seeds; better or worse than the first run where that is sure."
+        "Side by side", header, rows, "Means over the seeds; better or worse than the first run where that is certain."
     )
 
 

@@ -13,11 +13,11 @@ from poolwise.errors import InputError
 ComparisonRows = list[dict[str, str]]
 """Rows of a comparison.csv, column -> text."""
 
-_HEAD = """# Reproductions
+_HEAD = """# Reproduction results
 
-Each published value and claim is a row of a claims file that was fixed before the runs it judges; whether it holds is computed
-from the row by its rule. "Shown" rows are only to be looked at. This page is made by `poolwise overview` from the
-`comparison.csv` and the notes of runs of `poolwise reproduce`; the notes say how many seeds there were.
+Each published value and claim is a row of a claims file that was fixed before the runs that it judges; the rule of the row computes
+whether it holds. Rows that are "shown" are not judged. `poolwise overview` makes this page from the `comparison.csv` and the notes
+of runs of `poolwise reproduce`; the notes say how many seeds there were.
 """
 
 

@@ -1,4 +1,4 @@
-"""The report of a plan: what to buy, why, how sure that is, and every candidate that was looked at."""
+"""The report of a plan: what to buy, why, how certain that is, and every candidate that was simulated."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The report of a reproduction: ours beside the published, claim by claim, with the paper's figures drawn from our runs."""
+"""The report of a reproduction: our values beside the published ones, and the paper's figures drawn from our runs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a study of shared nodes says to whoever buys the machine: what is stranded, what another machine returns and costs.
+"""What a study of shared nodes shows to a buyer of the machine: what is stranded, what another machine returns and costs.
 
 Everything is a mean over the seeds with Student's interval; differences are paired: all runs of a seed have the same jobs.
 """
@@ -61,7 +61,7 @@ class Standing:
         return self.used[0].dollars
 
     def stranded(self, resource: str) -> list[float]:
-        """Share of a resource that stands idle though jobs that wait ask for it, one value a seed."""
+        """Share of a resource that is idle although waiting jobs ask for it, one value a seed."""
         return [used.use[resource].stranded if resource in used.use else 0.0 for used in self.used]
 
 
@@ -193,7 +193,7 @@ def figures(ranked: Sequence[Standing]) -> list[Figure]:
     names = _resources(ranked[0])
     bars = Bars(
         "stranded",
-        "What stands idle though jobs wait for it",
+        "What is idle although jobs wait for it",
         "Share of each resource that is free while waiting jobs ask for as much, under the best policies of each machine.",
         groups=names,
         series={machine or "all": [_share(top, name) for name in names] for machine, top in tops.items()},

@@ -1,4 +1,4 @@
-"""The report of a study: the answer, the curves behind it, every result, and where it all comes from."""
+"""The report of a study: the answer, the curves behind it, every result, and its provenance."""
 
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ def study_page(result: StudyResult) -> Page:
     if found is not None:
         seeds = len(sweep.cells[found.series, found.at])
         sections = [
-            PageSection("What one gives up", words.gives_up(found, sweep)),
-            PageSection("How sure that is", words.how_sure(found, sweep, seeds)),
+            PageSection("What the choice costs", words.gives_up(found, sweep)),
+            PageSection("How certain that is", words.how_sure(found, sweep, seeds)),
         ]
     nothing = "No answer: no job that every run could take finished."
     page = Page(

@@ -19,7 +19,7 @@ TraceEvent = dict[str, Any]
 ToMicroseconds = Callable[[int], int]
 
 FINE = 2**51
-"""Up to this end (26 days) nanoseconds are told: viewers compute in doubles of microseconds, and drop what overlaps."""
+"""Schedules up to this end (26 days) keep nanoseconds: viewers compute in doubles of microseconds, and drop overlaps."""
 _TRACKS = {Kind.NODE: "nodes", Kind.DEVICE: "devices", Kind.POOL: "pools", Kind.LINK: "links"}
 
 

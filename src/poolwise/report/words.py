@@ -1,4 +1,4 @@
-"""Sentences from an answer. Every number in them comes from the runs; every sentence is chosen by a rule on the numbers."""
+"""Sentences from an answer: every number comes from the runs, and a rule on the numbers chooses each sentence."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def because(found: Recommendation, sweep: Sweep) -> list[str]:
 
 
 def gives_up(found: Recommendation, sweep: Sweep) -> list[str]:
-    """What the choice costs, metric by metric, against whoever is best in each."""
+    """What the choice costs, metric by metric, against the order that is best in each."""
     said = []
     for metric in ("throughput_per_100s", "utilization", "p99_bounded_slowdown", "discrimination_s", "discrimination_10pct_s"):
         if metric not in METRICS:

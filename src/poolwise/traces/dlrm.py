@@ -59,7 +59,7 @@ class DLRM(TraceFormat):
     Parameters
     ----------
     every
-        Only one in so many instances, for a machine of that part of the size; the others are counted as excluded.
+        Only one in `every` instances, for a machine of that part of the size; the others are counted as excluded.
     seed
         Which: those whose number leaves the same remainder as the seed when divided by `every`. So there are `every` samples,
         which share no instance.

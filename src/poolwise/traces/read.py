@@ -75,7 +75,7 @@ def _without_memory(workload: Workload) -> Workload:
 
 
 def stretch(workload: Workload, first: int, jobs: int) -> Workload:
-    """Cut out `jobs` rows from row `first` on; time counts anew from the first of them, ids and counts stay.
+    """Cut out `jobs` rows from row `first` on; time begins with the first of them; ids and counts stay.
 
     Raises InputError if the workload does not have these rows.
     """
@@ -99,7 +99,7 @@ def stretch(workload: Workload, first: int, jobs: int) -> Workload:
 
 
 def info(workload: Workload, machine: Machine | None = None) -> dict[str, Any]:
-    """Say what is in a workload: size, span, quantiles, what was left out; with a machine how much it is asked to do.
+    """Describe a workload: size, span, quantiles, what was left out; with a machine how much it is asked to do.
 
     `load` is the node-seconds of the jobs that fit, over those that all nodes offer between the first and the last
     submission: None where all jobs are submitted at once, left out for a machine without whole nodes. `memory_known` is the

@@ -1,4 +1,4 @@
-"""Rows of `sacct --parsable2` as they stand in the file: jobs, and the steps that they ran.
+"""Rows of `sacct --parsable2` as they are in the file: jobs, and the steps that they ran.
 
 Source: manual page of sacct (Slurm 18.08 to 24.05), fields JobIDRaw, State, ReqMem, MaxRSS, NTasks, TimelimitRaw.
 """
@@ -117,7 +117,7 @@ def read_rows(path: Path) -> tuple[SacctRows, SacctRows, dict[str, int]]:
         if first == row:
             (steps if dot else jobs).append(row)
         elif cells[first] != words:
-            problem = f"job {name} stands in line {lines[first]} already, and not the same"
+            problem = f"job {name} is already in line {lines[first]}, with other values"
             rows.fail(row, "JobIDRaw", problem, "export one cluster, without --duplicates, all months at one time")
     again = len(cells) - len(jobs) - len(steps)
     known = {cells[row][number] for row in jobs}
@@ -170,7 +170,7 @@ def _check_header(path: Path, line: int, names: tuple[str, ...]) -> None:
         raise InputError(problem, file=path, line=line, field=missing[0], remedy=remedy)
     if len(set(names)) != len(names):
         twice = next(name for name in names if names.count(name) > 1)
-        raise InputError("the column stands twice", file=path, line=line, field=twice, remedy="export it once")
+        raise InputError("the column appears twice", file=path, line=line, field=twice, remedy="export it once")
 
 
 # Cells

@@ -1,4 +1,4 @@
-"""Rows of the Standard Workload Format as they stand in the file.
+"""Rows of the Standard Workload Format as they are in the file.
 
 Source: Chapin et al. 1999, "Benchmarks and standards for the evaluation of parallel job schedulers"; version 2.2 of the
 Parallel Workloads Archive.
@@ -166,11 +166,11 @@ def _check(log: SwfRows) -> None:
     if len(twice):
         first, second = (int(log.line[order[k]]) for k in (twice[0], twice[0] + 1))
         raise InputError(
-            f"job {number_text(float(values[order[twice[0]], JOB]))} stands in line {first} already",
+            f"job {number_text(float(values[order[twice[0]], JOB]))} is already in line {first}",
             file=log.path,
             line=second,
             field=FIELDS[JOB],
-            remedy="number the jobs anew, or keep one row of each",
+            remedy="renumber the jobs, or keep one row of each",
         )
 
 

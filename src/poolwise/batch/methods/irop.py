@@ -30,7 +30,7 @@ ROUNDING = 1e-6
 @register("methods", "irop")
 @dataclass(frozen=True)
 class Irop(Method):
-    """IRoP to the letter of Algorithm 1; on failure the workload of lowest priority goes, and it begins anew.
+    """IRoP exactly as Algorithm 1 says; on failure the workload of lowest priority is left out, and the algorithm begins again.
 
     Parameters
     ----------

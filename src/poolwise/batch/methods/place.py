@@ -1,6 +1,6 @@
 """Our own way of placing a batch: guided best fit, exchanges, annealing, then column generation and diving.
 
-It optimises DWLP itself: local memory is shared out anew inside every move, so shares are never fixed beforehand.
+It optimises DWLP itself: local memory is shared out again inside every move, so shares are never fixed beforehand.
 """
 
 from __future__ import annotations
@@ -119,7 +119,7 @@ def _start(problem: Problem, costs: Costs, effort: Effort) -> tuple[BinPacking, 
 
 
 def _search(costs: Costs, greedy: list[BinPacking], effort: Effort) -> tuple[BinPacking, Guide] | None:
-    """Place everything, or None; what comes out is never worse than any of `greedy`."""
+    """Place everything, or None; the result is never worse than any of `greedy`."""
     prices = Guide.of(costs)
     start, bins = fit(costs, prices)
     for known in greedy:

@@ -48,7 +48,7 @@ SPREAD = 0.5
 
 @dataclass(frozen=True, eq=False)
 class GeneratedColumns:
-    """What column generation came to.
+    """The result of column generation.
 
     Attributes
     ----------

@@ -1,6 +1,6 @@
 """What betters a packing that the search has made: column generation for duals and a bound, dives, whole numbers.
 
-A large batch is taken part by part: the bins of a part are emptied, and what was in them is packed anew.
+A large batch is taken part by part: the bins of a part are emptied, and what was in them is packed again.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def refine(costs: Costs, remote: float, packing: BinPacking, prices: Guide, effo
 
 
 def refine_parts(costs: Costs, remote: float, packing: BinPacking, effort: Effort) -> BinPacking:
-    """Better a packing part by part; parts are drawn anew until the effort is spent."""
+    """Improve a packing part by part; new parts are drawn until the effort is spent."""
     slot, kind = packing.slot.copy(), packing.kind.copy()
     spare, turn, left = remote - outside(costs, packing), 0, max(1, int(effort.seconds / PART_SECONDS * PARTS_SHARE))
     while left and not effort.late(DIVE_SHARE):
@@ -71,7 +71,7 @@ def refine_parts(costs: Costs, remote: float, packing: BinPacking, effort: Effor
 
 
 def _repack(costs: Costs, slot: IntArray, kind: IntArray, slots: IntArray, spare: float, effort: Effort) -> float:
-    """Empty some slots and pack what was in them anew, in place; returns the remote memory that is spare then."""
+    """Empty some slots and pack what was in them again, in place; returns the remote memory that is then spare."""
     rows = np.flatnonzero(np.isin(slot, slots))
     others = np.setdiff1d(slot, slots)
     taken = np.bincount(kind[others], minlength=len(costs.available))

@@ -128,7 +128,7 @@ class IncrementalFlow:
         self._take_back(arcs, amount)
 
     def solve(self) -> Flow:
-        """Cheapest flow of the network as it stands, (n_arc,) by the arcs' numbers."""
+        """Cheapest flow of the present network, (n_arc,) by the arcs' numbers."""
         g = self._graph
         check_range(self.n_node, g.room[0::2] + g.room[1::2] + self._raise, g.cost[0::2], self._supply)
         if self._supply.sum() != 0:
@@ -177,14 +177,14 @@ class IncrementalFlow:
     def _nodes(self, nodes: ArrayLike) -> IntArray:
         nodes = whole_numbers("nodes", nodes)
         refuse_entry("nodes", ~_known(self._used, nodes), nodes, "is no node", "use the numbers that add_nodes returned")
-        refuse_entry("nodes", _again(nodes, self.n_node), nodes, "stands there twice", "name each node once")
+        refuse_entry("nodes", _again(nodes, self.n_node), nodes, "appears twice", "name each node once")
         return nodes
 
     def _arcs(self, arcs: ArrayLike) -> IntArray:
         arcs = whole_numbers("arcs", arcs)
         used = self._graph.head[0::2] >= 0
         refuse_entry("arcs", ~_known(used, arcs), arcs, "is no arc", "use the numbers that add_arcs returned")
-        refuse_entry("arcs", _again(arcs, self.n_arc), arcs, "stands there twice", "name each arc once")
+        refuse_entry("arcs", _again(arcs, self.n_arc), arcs, "appears twice", "name each arc once")
         return arcs
 
     def _grow(self, n_node: int, n_arc: int) -> None:

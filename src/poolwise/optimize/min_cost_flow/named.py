@@ -1,4 +1,4 @@
-"""Minimum-cost flow of a problem that is stated anew each round, its nodes named: the residual graph is kept underneath."""
+"""Minimum-cost flow of a problem that is given again each round with named nodes: the residual graph is kept between rounds."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ _BITS = 31  # of a node's number in the key of an arc
 
 
 class NamedFlow:
-    """A network that is told each round how it looks now, and works out for itself what has changed.
+    """A network that is given its present state each round, and works out what has changed.
 
-    The graph can be built anew from the state of the world; only the names must last. It may be dropped at any time: a
+    The graph can be built again from the present state; only the names must stay the same. It may be dropped at any time: a
     fresh one finds a flow of the same cost, only slower.
 
     Attributes

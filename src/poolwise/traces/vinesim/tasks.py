@@ -57,7 +57,7 @@ class TaskList:
     def of_jobs(
         cls, sizes: Sequence[int], task_type: int | Sequence[int], operations: int, preferred_type: int = 5, data_size: int = 0
     ) -> TaskList:
-        """Build jobs of so many like tasks each, numbered from 0, their data at (0, 0); `task_type` may differ by job."""
+        """Build jobs from the number of tasks of each, numbered from 0, their data at (0, 0); `task_type` may differ by job."""
         jobs = np.repeat(np.arange(len(sizes)), sizes)
         kinds = np.broadcast_to(np.asarray(task_type, dtype=np.int64), (len(sizes),))[jobs]
         columns = [kinds, np.full(len(jobs), data_size), 0 * jobs, 0 * jobs, np.full(len(jobs), operations)]
