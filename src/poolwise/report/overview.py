@@ -15,9 +15,9 @@ ComparisonRows = list[dict[str, str]]
 
 _HEAD = """# Reproduction results
 
-Each published value and claim is a row of a claims file that was fixed before the runs that it judges; the rule of the row computes
-whether it holds. Rows that are "shown" are not judged. `poolwise overview` makes this page from the `comparison.csv` and the notes
-of runs of `poolwise reproduce`; the notes say how many seeds there were.
+Each published value and claim is a row of a claims file that was fixed before the runs that it judges; the rule of the row
+computes whether it holds. Rows that are "shown" are not judged. `poolwise overview` makes this page from the `comparison.csv`
+and the notes of runs of `poolwise reproduce`; the notes say how many seeds there were.
 """
 
 
