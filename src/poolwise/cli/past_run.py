@@ -23,7 +23,7 @@ def study_of(folder: Path, study: str | None, settings: Sequence[str]) -> Study:
     """Load the study whose results are in a folder.
 
     It is found by the command that the folder's provenance.json names, or is given with the settings it was run with.
-    Raises InputError where there is no telling, and where the study is another one by now.
+    Raises InputError where it is not known, and where the study has changed since.
     """
     from poolwise import studies
     from poolwise.identity import sources

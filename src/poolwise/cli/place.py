@@ -43,7 +43,7 @@ def place(
     problem = read_batch(path, seed=seed, eta=eta, theta=theta, tolerance=tolerance)
     chosen, seconds = find_method(method), _seconds(time_limit)
     if hasattr(chosen, "prepare"):
-        chosen.prepare()  # compiling is no part of the time limit
+        chosen.prepare()  # compiling does not count towards the time limit
     begun = time.perf_counter()
     solution = chosen.solve(problem, Limit(seconds))
     wall = time.perf_counter() - begun

@@ -43,7 +43,7 @@ class Claim:
         exact: |measured - published| <= tolerance (a rounding, in the metric's unit);
         sign: measured has the published value's sign;
         order: measured, the margin by which the claimed order holds (in the metric's unit), is > tolerance;
-        shown: only to be looked at
+        shown: not judged
     tolerance : see `rule`
     note : what the reader must know of the claim
     reason : why it does not hold, where it does not
@@ -133,7 +133,7 @@ class ClaimRow:
 def compare(claims: Iterable[Claim], measured: Mapping[Key, Measured]) -> list[ClaimRow]:
     """Put every claim beside its measurement.
 
-    Raises KeyError for a measurement that no claim asks for: a row may not be dropped in silence.
+    Raises KeyError for a measurement that no claim asks for: a row may not be dropped silently.
     """
     rows = [ClaimRow(claim, measured.get(claim.key)) for claim in claims]
     unknown = set(measured) - {row.claim.key for row in rows}

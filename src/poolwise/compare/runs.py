@@ -206,7 +206,7 @@ class Comparison:
         """What the intervals cover, in words."""
         if self.over == "seeds":
             return f"Student's t over {len(self.seeds)} seeds, differences paired by seed"
-        return "paired block bootstrap over the jobs in the order of submission; none for metrics that are no means over jobs"
+        return "paired block bootstrap over the jobs in the order of submission; none for metrics that are not means over jobs"
 
     def _common(self, seed: int) -> IntArray:
         """Ids of the jobs that finished in every run, after the longest warm-up."""
@@ -278,7 +278,7 @@ class Comparison:
 
 
 def _labels(runs: Sequence[KeptRun]) -> tuple[str, ...]:
-    """What tells runs apart: the parameters that differ, with the sources where those are not enough, and at last numbers."""
+    """Labels that tell runs apart: the parameters that differ, then the sources, and at last numbers."""
     names = dict.fromkeys(name for run in runs for name in run.parameters)
     differ = [name for name in names if len({run.parameters.get(name) for run in runs}) > 1]
     own = [" ".join(f"{name}={run.parameters[name]}" for name in differ if name in run.parameters) for run in runs]

@@ -1,4 +1,4 @@
-"""Confidence intervals that a statement about two policies can stand on."""
+"""Confidence intervals for statements about policies."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From the runs of deployments to the answer: the front, the best candidate, and what few units of a kind bring."""
+"""From the runs of deployments to the answer: the front, the best candidate, and what a few units of a kind gain."""
 
 from __future__ import annotations
 

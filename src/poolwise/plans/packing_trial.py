@@ -1,4 +1,4 @@
-"""One packing: jobs that are drawn, all there at once, placed in one pass; and what it leaves free."""
+"""One packing: jobs that are drawn, submitted at once and placed in one pass, and what that leaves free."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Plans: what to buy so that a stated target is kept. One frame for all kinds; a kind is found by its name."""
+"""Plans: what to buy so that a stated target is kept. All kinds share this frame; a kind is found by its name."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Answer:
     sections : heading -> further sentences
     notes : what a reader must know beside the numbers
     figures : to be drawn
-    candidates : one row for each candidate that was looked at, such as the cheapest first; a column `verdict` among them
+    candidates : one row for each candidate that was judged, such as the cheapest first, with a column `verdict`
     chosen : row of `candidates` that is the answer, None without one
     content : the answer as plain data
     inputs : what was read -> SHA-256

@@ -1,4 +1,4 @@
-"""From a search over pool sizes to its answer: sentences, rows, figures, plain data. All of it computed from the runs."""
+"""From a search over pool sizes to its answer: sentences, rows, figures, plain data; all are computed from the runs."""
 
 from __future__ import annotations
 

@@ -128,7 +128,7 @@ def _nodes(racks: Sequence[dict[str, Any]], node: str) -> int:
 
 def _read(section: SizeSection, document: Document, path: tuple[str | int, ...]) -> Size:
     if not section.key.startswith("machine."):
-        raise document.error((*path, "key"), f"'{section.key}' is no part of the machine", 'write "machine. ..."')
+        raise document.error((*path, "key"), f"'{section.key}' is not a part of the machine", 'write "machine. ..."')
     dimension, price = _price(section.price, document, (*path, "price"))
     try:
         if section.values is not None:
@@ -143,7 +143,7 @@ def _read(section: SizeSection, document: Document, path: tuple[str | int, ...])
     try:
         document.get(section.key)
     except InputError as error:
-        raise document.error((*path, "key"), f"'{section.key}' is no value of the machine", error.remedy) from None
+        raise document.error((*path, "key"), f"'{section.key}' is not a value of the machine", error.remedy) from None
     try:
         number(document, section.key)
     except InputError as error:

@@ -17,7 +17,7 @@ LABELS = 6
 
 
 def memory_figures(result: StudyResult, sweep: Sweep, found: Recommendation) -> Iterator[Figure]:
-    """Memory utilisation over time and by bins of 10 %, degradation by bins of 5 %; none where a run has no such thing."""
+    """Memory utilisation over time and by bins of 10 %, degradation by bins of 5 %; none where a run has neither."""
     cell = sweep.cells[found.series, found.at][0]
     run = found.series.upper()
     where = f" with {sweep.labels[found.at]} of pool per rack" if sweep.x_name else ""

@@ -1,4 +1,4 @@
-"""The HTML page that all reports share: one file, no network, readable at laptop width, light and dark."""
+"""The HTML page that all reports share: one file without network access, readable at laptop width, light and dark."""
 
 from __future__ import annotations
 

@@ -152,7 +152,7 @@ def _dusted(seconds: FloatArray) -> FloatArray:
 def _asked(source: Source) -> dict[str, IntArray]:
     """Resource -> (n_row,) amounts in base units that instances asked for, a role among them."""
     role = np.char.strip(source.texts("role"))
-    refuse(source, "role", ~np.isin(role, list(ROLES)), f"is no role, which are {', '.join(ROLES)}")
+    refuse(source, "role", ~np.isin(role, list(ROLES)), f"is not a role; roles are {', '.join(ROLES)}")
     asked = {resource: (role == name).astype(np.int64) for name, resource in ROLES.items()}
     for resource, (column, unit) in _AMOUNTS.items():
         given = known_numbers(source, column)

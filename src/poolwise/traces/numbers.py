@@ -1,4 +1,4 @@
-"""Columns of numbers from columns of text, with the position of what is no number; whole base units from fractions."""
+"""Columns of numbers from columns of text, with the position of what is not a number; whole base units from fractions."""
 
 from __future__ import annotations
 

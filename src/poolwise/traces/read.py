@@ -21,7 +21,7 @@ _QUANTILES = {"min": 0.0, "5%": 0.05, "25%": 0.25, "50%": 0.5, "75%": 0.75, "95%
 def read(path: str | Path, machine: Machine, format: str = "auto", **options: Any) -> Workload:
     """Read a trace for a machine.
 
-    On a machine that has no memory anywhere, such as `Machine.flat`, memory is no part of the question: the jobs do not ask
+    On a machine that has no memory anywhere, such as `Machine.flat`, memory does not matter: the jobs do not ask
     for it, and those that would have are counted as repaired. Raises InputError for a file that cannot be read and for
     options that the format does not have.
 

@@ -125,7 +125,7 @@ class _CSV:
 
 
 def columns_of_csv(path: Path) -> Source:
-    """Take a CSV file apart, plain or gzip; raises InputError for what is no table."""
+    """Take a CSV file apart, plain or gzip; raises InputError for what is not a table."""
     reader = csv.reader(io.StringIO(read_text(path), newline=""), strict=True)
     names: list[str] = []
     header_line, line = 0, 0

@@ -72,7 +72,7 @@ class Place(Method):
         return place_most(problem, lambda part: self._attempt(part, Effort(limit, self.seed, self.guard, self.pace)))
 
     def prepare(self) -> None:
-        """Load the kernels, or compile them if no process has before: what is no part of any time limit."""
+        """Load the kernels, or compile them if no process has before: this does not count towards any time limit."""
         for method in (self, replace(self, few=0)):
             method._attempt(example(), Effort(Limit(0.05), guard=False))
 

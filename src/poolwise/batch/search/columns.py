@@ -2,7 +2,7 @@
 
 A column is a set of workloads on one module of a group with its best local shares; the linear program over all columns is
 far tighter than the aggregated one, and pricing finds the column it lacks. The duals begin near the prices of the aggregated
-program, and an item that stays uncovered buys itself a higher one step by step: from duals that mean nothing yet, generation
+program, and that of an item that stays uncovered is raised step by step: from duals that mean nothing yet, generation
 took three times as long. Source: Gilmore, Gomory 1961; penalties near an estimate of the duals by du Merle, Villeneuve,
 Desrosiers, Hansen 1999; the bound at any duals is Lagrange's.
 """
@@ -97,7 +97,7 @@ def first_columns(costs: Costs, remote: float, prices: Guide, packing: BinPackin
 
 
 def generate_columns(found: GeneratedColumns, effort: float, late: Late, looks_most: int = LOOKS_MOST) -> GeneratedColumns:
-    """Generate columns until the bound meets the master, it is `late`, or so much arithmetic is done (see `Master.spent`).
+    """Generate columns until the bound meets the master, it is `late`, or this much arithmetic is done (see `Master.spent`).
 
     No pricing looks at more than `looks_most` items.
     """
@@ -132,7 +132,7 @@ def generate_columns(found: GeneratedColumns, effort: float, late: Late, looks_m
 def dive(found: GeneratedColumns, effort: float, late: Late, turn: int = 0) -> BinPacking:
     """Round the master: fix what it likes best, price for what is left, solve again, until all is covered.
 
-    It ends before that where it is `late` or so much arithmetic is done; items that end up uncovered have slot -1. The columns
+    It ends before that where it is `late` or this much arithmetic is done; items that stay uncovered have slot -1. The columns
     priced on the way stay with the master. Each turn but the first reads the levels a little differently.
     """
     base, before = found.master, int(found.master.used[0])

@@ -1,4 +1,4 @@
-"""What betters a packing that the search has made: column generation for duals and a bound, dives, whole numbers.
+"""Improves a packing that the search has made: column generation for duals and a bound, dives, whole numbers.
 
 A large batch is taken part by part: the bins of a part are emptied, and what was in them is packed again.
 """
@@ -33,7 +33,7 @@ PARTS_SHARE = 0.8
 
 
 def refine(costs: Costs, remote: float, packing: BinPacking, prices: Guide, effort: Effort) -> tuple[BinPacking, float]:
-    """Better a packing, and prove a bound. `costs` must not charge for remote memory, of which there are `remote` MiB."""
+    """Improve a packing, and prove a bound. `costs` must not charge for remote memory, of which there are `remote` MiB."""
     late = lambda: effort.late(MASTER_SHARE)  # noqa: E731  # a name for what two calls take
     found = generate_columns(first_columns(costs, remote, prices, packing), effort.arithmetic, late, LOOKS)
     proving, diving, dearest = effort.arithmetic - found.spent, effort.diving, 0.0

@@ -68,7 +68,7 @@ class IncrementalFlow:
             whole_numbers("cost", cost, k),
         )
         for name, nodes in (("tail", start), ("head", end)):
-            refuse_entry(name, ~_known(self._used, nodes), nodes, "is no node", "add nodes before their arcs")
+            refuse_entry(name, ~_known(self._used, nodes), nodes, "is not a node", "add nodes before their arcs")
         refuse_entry("head", start == end, end, "is the arc's tail as well", "leave the arc out")
         refuse_entry("capacity", most < 0, most, "is less than 0", "turn the arc round")
         arcs = _free(self._graph.head[0::2] < 0, k)
@@ -176,14 +176,14 @@ class IncrementalFlow:
 
     def _nodes(self, nodes: ArrayLike) -> IntArray:
         nodes = whole_numbers("nodes", nodes)
-        refuse_entry("nodes", ~_known(self._used, nodes), nodes, "is no node", "use the numbers that add_nodes returned")
+        refuse_entry("nodes", ~_known(self._used, nodes), nodes, "is not a node", "use the numbers that add_nodes returned")
         refuse_entry("nodes", _again(nodes, self.n_node), nodes, "appears twice", "name each node once")
         return nodes
 
     def _arcs(self, arcs: ArrayLike) -> IntArray:
         arcs = whole_numbers("arcs", arcs)
         used = self._graph.head[0::2] >= 0
-        refuse_entry("arcs", ~_known(used, arcs), arcs, "is no arc", "use the numbers that add_arcs returned")
+        refuse_entry("arcs", ~_known(used, arcs), arcs, "is not an arc", "use the numbers that add_arcs returned")
         refuse_entry("arcs", _again(arcs, self.n_arc), arcs, "appears twice", "name each arc once")
         return arcs
 

@@ -54,7 +54,7 @@ class NamedFlow:
         )
         for field, rows in (("tail", start), ("head", end)):
             outside = (rows < 0) | (rows >= len(names))
-            refuse_entry(field, outside, rows, f"is no node: there are {len(names)}", "give rows of the names")
+            refuse_entry(field, outside, rows, f"is not a node: there are {len(names)}", "give rows of the names")
         refuse_entry("capacity", most < 0, most, "is less than 0", "turn the arc round")
         refuse_entry("head", start == end, end, "is the arc's tail as well", "leave the arc out")
         _distinct("names", np.sort(names))

@@ -78,7 +78,9 @@ class Network:
             whole_numbers("cost", cost, n_arc),
         )
         for name, nodes in (("tail", start), ("head", end)):
-            refuse_entry(name, (nodes < 0) | (nodes >= n_node), nodes, f"is no node: there are {n_node}", "number nodes from 0")
+            refuse_entry(
+                name, (nodes < 0) | (nodes >= n_node), nodes, f"is not a node: there are {n_node}", "number nodes from 0"
+            )
         refuse_entry("lower", low < 0, low, "is less than 0", "turn the arc round")
         refuse_entry("capacity", high < low, high, "is less than the arc's lower bound", "raise it or lower the bound")
         check_range(n_node, high, price, need)
@@ -121,7 +123,7 @@ def whole_numbers(name: str, values: ArrayLike, n: int | None = None) -> IntArra
         array = np.broadcast_to(array, n)
     if array.ndim != 1 or array.dtype.kind not in "iu":
         raise InputError(
-            f"shape {array.shape} of type {array.dtype} is no list of whole numbers",
+            f"shape {array.shape} of type {array.dtype} is not a list of whole numbers",
             field=name,
             remedy="real costs become whole with `scaled`" if name == "cost" else "give one whole number an entry",
         )

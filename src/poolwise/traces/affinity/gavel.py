@@ -44,7 +44,7 @@ class Gavel:
         source = columns_of_csv(path)
         require(source, _COLUMNS)
         steps, gpus = known_numbers(source, "steps_per_s"), source.wholes("num_gpus")
-        refuse(source, "steps_per_s", ~(steps >= 0), "is no throughput")
+        refuse(source, "steps_per_s", ~(steps >= 0), "is not a throughput")
         together, units, jobs = (source.texts(name).tolist() for name in ("consolidated", "gpu", "job_type"))
         rates: dict[str, dict[str, float]] = {}
         for row, unit in enumerate(units):

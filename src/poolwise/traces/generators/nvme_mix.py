@@ -145,7 +145,7 @@ _COLUMNS = ("cores", "bandwidth", "storage", "peak_bandwidth")
 
 
 def _chosen(kinds: tuple[WorkloadKind, ...], pick: FloatArray) -> IntArray:
-    """(n,) kinds by their shares, from uniform numbers; raises InputError for shares that are no weights."""
+    """(n,) kinds by their shares, from uniform numbers; raises InputError for shares that are not weights."""
     shares = np.array([kind.share for kind in kinds])
     if not (np.isfinite(shares).all() and float(shares.min()) >= 0 and float(shares.sum()) > 0):
         raise InputError("shares must be at least 0 and not all 0", field="share", remedy="give each kind its weight")

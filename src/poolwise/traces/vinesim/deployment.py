@@ -1,4 +1,4 @@
-"""Deployments: which units there are and where they stand. Fields: type x y.
+"""Deployments: the units and their places. Fields: type x y.
 
 Source: VineSim, section 5.2.1, "Deployment description"; specs of the accelerators, "Files".
 """

@@ -39,7 +39,7 @@ class Bandwidths:
     def __post_init__(self) -> None:
         for name in ("port", "uplink"):
             if getattr(self, name) < 1:
-                raise InputError(f"{getattr(self, name)} MB/s is no bandwidth", field=name, remedy="give 1 MB/s or more")
+                raise InputError(f"{getattr(self, name)} MB/s is not a bandwidth", field=name, remedy="give 1 MB/s or more")
 
 
 @dataclass
@@ -131,7 +131,7 @@ def machine_of_units(
 def _attributes(
     kinds: IntArray, n: int, affinity: FloatArray, prices: FloatArray | None, power: Power | None, types: Types
 ) -> dict[str, FloatArray]:
-    """Columns (n_owner,) of the units' types, 0 for owners that are no units."""
+    """Columns (n_owner,) of the units' types, 0 for other owners."""
     by_type = {f"{PREFIX}{task}": affinity[:, task] for task in range(affinity.shape[1])}
     if prices is not None:
         by_type["price"] = prices

@@ -1,4 +1,4 @@
-"""Rows of whitespace-separated text, with the line of each: what all files of this family are made of."""
+"""Rows of whitespace-separated text, with the line of each: the form that all files of VineSim have."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _BLOCK = 20_000
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """Words of one line; comments and blank lines are no rows."""
+    """Words of one line; comments and blank lines do not count."""
 
     path: Path
     line: int

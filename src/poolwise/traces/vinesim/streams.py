@@ -35,7 +35,7 @@ class Stream:
     gaps : time between their arrivals
     least, most : tasks of a job, drawn uniformly
     priority : class, 0 the most urgent
-    slack : deadline of a job, in times what a task takes on the fastest unit, after its arrival; None for no deadline
+    slack : deadline of a job after its arrival, as a multiple of the time of a task on the fastest unit; None for no deadline
     """
 
     name: str

@@ -83,7 +83,7 @@ class TaskList:
 def read_tasks(path: Path, types: Types | None = None) -> TaskList:
     """Read a trace; types may be written by number or name.
 
-    Raises InputError with file, line and field: words that are no numbers of 0 or more, jobs whose tasks are apart or of
+    Raises InputError with file, line and field: words that are not numbers of 0 or more, jobs whose tasks are apart or of
     several types, numbers of 2**53 or more.
     """
     types = types if types is not None else Types()
