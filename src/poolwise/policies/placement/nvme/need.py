@@ -13,8 +13,6 @@ from poolwise.performance.nvme_sharing import NvmeSharing, kind_of, relative
 from poolwise.performance.sharing_table import SharingTable
 from poolwise.units import NEVER, with_slowdown
 
-"""Deadline of a workload that has none."""
-
 
 @dataclass(frozen=True)
 class Sharing:
