@@ -25,13 +25,13 @@ TARGETS = {
 }
 
 
-def cluster(units: int, tasks: int) -> vinesim.Case:
+def cluster(units: int, tasks: int) -> vinesim.VineSimCase:
     """Half CPUs, half GPUs, 40 in a rack; jobs of five tasks at nearly the rate that the GPUs can take."""
     rates = np.zeros((6, 7))
     rates[CPU, :3], rates[GPU, :3] = (100_000, 60_000, 60_000), (1_200_000, 12_000, 1_200_000)
-    deployment = vinesim.Deployment.of([(GPU if k % 2 else CPU, k // 40, k % 40) for k in range(units)])
+    deployment = vinesim.UnitList.of([(GPU if k % 2 else CPU, k // 40, k % 40) for k in range(units)])
     gap_us = 5 * 25 / (units / 2) * 1.02
-    return vinesim.Case.of(deployment, vinesim.Tasks.of_jobs([5] * (tasks // 5), FP_GOOD, OPERATIONS), rates, gap_us)
+    return vinesim.VineSimCase.of(deployment, vinesim.TaskList.of_jobs([5] * (tasks // 5), FP_GOOD, OPERATIONS), rates, gap_us)
 
 
 def figures(policy: str) -> Figures:
@@ -60,7 +60,7 @@ def figures(policy: str) -> Figures:
     }
 
 
-def _whole(this: vinesim.Case, scheduler: Dispatch, repeat: int = 1) -> float:
+def _whole(this: vinesim.VineSimCase, scheduler: Dispatch, repeat: int = 1) -> float:
     """Processor seconds of a run, least of some."""
     return seconds(
         lambda: simulate(this.machine, this.workload, scheduler, truth=this.model, engine="compiled"), repeat=repeat

@@ -53,7 +53,7 @@ class LoopResult:
     waiting: tuple[int, ...] = ()
 
 
-def run(
+def run_loop(
     platform: Platform,
     scheduler: Scheduler,
     seed: int = 0,

@@ -26,7 +26,7 @@ from random_studies import difference
 
 def compare(seed: int, most: int = 60) -> None:
     """All tiered policies on one random study."""
-    case = study(seed, most).case(network=vinesim.Network(port=1250, uplink=100 + seed % 3))
+    case = study(seed, most).case(network=vinesim.Bandwidths(port=1250, uplink=100 + seed % 3))
     truth = [case.model, case.model, Affinity(), Ideal(), Transfer(local=seed % 5)][seed % 5]
     for entry in TIERED:
         scheduler = Dispatch(policy_of(entry))
@@ -59,7 +59,7 @@ def test_many_tasks_on_many_units() -> None:
     rates[0, :2], rates[2, :2] = (60_000, 60_000), (12_000, 1_200_000)
     units = [(2 * int(g.integers(2)), k // 40, k % 40 // 2) for k in range(400)]
     rows = [(int(k % 7 == 0), 1000 * (k % 3), k % 2, k % 5, 10**6 * (1 + k % 4), 5, k) for k in range(500)]
-    case = vinesim.Case.of(vinesim.Deployment.of(units), vinesim.Tasks.of(rows), rates, "20ns")
+    case = vinesim.VineSimCase.of(vinesim.UnitList.of(units), vinesim.TaskList.of(rows), rates, "20ns")
     for entry in (("flat", {}), ("high", {}), ("closer_to_data", {"tie": "random"})):
         runs = [
             simulate(case.machine, case.workload, Dispatch(policy_of(entry)), truth=case.model, engine=engine).schedule

@@ -23,7 +23,7 @@ from random_studies import difference
 KINDS = (0, 2, 3)
 
 
-def case_of(g: np.random.Generator, n_unit: int, n_task: int, places: tuple[int, int], gap: float) -> vinesim.Case:
+def case_of(g: np.random.Generator, n_unit: int, n_task: int, places: tuple[int, int], gap: float) -> vinesim.VineSimCase:
     """Three types in some racks and shelves, three types of tasks, data here and there, few durations: ties everywhere."""
     units = [(int(kind), int(g.integers(places[0])), int(g.integers(places[1]))) for kind in g.choice(KINDS, n_unit)]
     rates = np.zeros((6, 7))
@@ -36,10 +36,10 @@ def case_of(g: np.random.Generator, n_unit: int, n_task: int, places: tuple[int,
         wanted = int(g.choice([*(k for k in KINDS if rates[k, kind] > 0), 5]))
         rows += [(kind, size, *place, int(g.choice([1, 16, 16, 300, 40_000])), wanted, job)] * int(g.integers(1, 6))
     present = [(kind, 0, 0) for kind in KINDS]
-    return vinesim.Case.of(vinesim.Deployment.of(units + present), vinesim.Tasks.of(rows), rates, gap)
+    return vinesim.VineSimCase.of(vinesim.UnitList.of(units + present), vinesim.TaskList.of(rows), rates, gap)
 
 
-def replayed(case: vinesim.Case, entry: tuple[str, dict[str, object]], seed: int = 0) -> Schedule:
+def replayed(case: vinesim.VineSimCase, entry: tuple[str, dict[str, object]], seed: int = 0) -> Schedule:
     """Schedule of both engines."""
     reference, compiled = (
         simulate(case.machine, case.workload, Dispatch(policy_of(entry)), truth=case.model, seed=seed, engine=engine).schedule

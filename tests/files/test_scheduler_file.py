@@ -9,7 +9,7 @@ from poolwise.errors import InputError
 from poolwise.files.choice import Choice
 from poolwise.files.configured import scheduler_of
 from poolwise.files.document import Document
-from poolwise.files.kind import kind_of
+from poolwise.files.kind import kind_of_file
 from poolwise.files.scheduler import load_scheduler
 from poolwise.files.study import SchedulerSection
 from poolwise.policies.backfill.conservative import KeepingConservative
@@ -58,7 +58,7 @@ def test_what_is_shipped_can_be_read_and_is_recognised():
     for name, title in catalog.shipped("schedulers"):
         path = catalog.find("schedulers", name)
         assert load_scheduler(path).title == title
-        assert kind_of(Document.read(path)) == "scheduler"
+        assert kind_of_file(Document.read(path)) == "scheduler"
     assert scheduler_of(load_scheduler(catalog.find("schedulers", "f1-printed-easy"))).order == F1(as_printed=True)
 
 

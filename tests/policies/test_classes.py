@@ -22,8 +22,8 @@ RATES[0, 2] = 1.0
 @settings(max_examples=25)
 @given(classes=st.lists(st.integers(0, 3), min_size=1, max_size=12))
 def test_one_unit_serves_by_class_then_age(classes: list[int]) -> None:
-    tasks = vinesim.Tasks.of_jobs([1] * len(classes), 2, 10)
-    case = vinesim.Case.of(vinesim.Deployment.of([(0, 0, 0)]), tasks, RATES)
+    tasks = vinesim.TaskList.of_jobs([1] * len(classes), 2, 10)
+    case = vinesim.VineSimCase.of(vinesim.UnitList.of([(0, 0, 0)]), tasks, RATES)
     workload = replace(case.workload, attributes={**case.workload.attributes, "class": np.array(classes)})
     scheduler = Dispatch(order=make("orders", "classes"))
     assert "Classes has no kernel" in unsupported(case.machine, workload, scheduler, case.model)
@@ -47,7 +47,7 @@ def test_random_studies_against_looking_at_everything(entry: tuple[str, dict[str
 
 
 def test_a_workload_without_classes_is_refused() -> None:
-    case = vinesim.Case.of(vinesim.Deployment.of([(0, 0, 0)]), vinesim.Tasks.of_jobs([1], 2, 10), RATES)
+    case = vinesim.VineSimCase.of(vinesim.UnitList.of([(0, 0, 0)]), vinesim.TaskList.of_jobs([1], 2, 10), RATES)
     with pytest.raises(InputError, match="no classes") as caught:
         simulate(case.machine, case.workload, Dispatch(order=make("orders", "classes")), truth=case.model)
     assert caught.value.field == "class"

@@ -14,7 +14,7 @@ from poolwise.conformance.scheduler import WARM
 from poolwise.engines import simulate
 from poolwise.errors import InputError
 from poolwise.interfaces import Dispatcher, Scheduler
-from poolwise.loop import run
+from poolwise.loop import run_loop
 from poolwise.model import Changes, Machine, Plan, Queue, Reject, Snapshot, Workload
 from poolwise.performance.remote_memory import RemoteMemory
 from poolwise.platforms.simulated import Simulation
@@ -153,7 +153,7 @@ def test_no_job_starts_later_than_it_was_first_promised(jobs: Jobs, memory: list
     load = workload(jobs, memory=np.array(memory[: len(jobs)]))
     simulation = Simulation(machine, load, RemoteMemory())
     watched = Watched(ListScheduler(order, KEPT))
-    loop = run(simulation, watched)
+    loop = run_loop(simulation, watched)
     began = simulation.recorder.schedule(machine, load, loop).job_start
     assert all(0 <= began[job] <= promise for job, promise in watched.first.items())
     assert not loop.waiting and not loop.refused

@@ -21,7 +21,7 @@ from poolwise.policies.placement.nvme.maximize_composition import NvmeMaximizeCo
 from poolwise.policies.placement.nvme.minimize_fragmentation import NvmeMinimizeFragmentation
 from poolwise.schedulers.composition import CompositionScheduler
 from poolwise.schedulers.list import ListScheduler
-from poolwise.units import stretch
+from poolwise.units import with_slowdown
 
 PARTNERS = NvmeSharing(SHARING.tables, {"fio": ("smufin",), "smufin": ("fio",)})
 FROZEN = NvmeSharing(SHARING.tables, fixed_at_start=True)
@@ -91,7 +91,7 @@ def check_residents(before, after, placement):
         ends = []
         for view in (before, after):
             slowdown = view.estimate.slowdown(view.run(number), view)
-            ends.append(view.now + stretch(view.work_left(number), slowdown))
+            ends.append(view.now + with_slowdown(view.work_left(number), slowdown))
         due = int(deadline[before.run(number).job])
         assert not (ends[0] + 10 <= due < ends[1] - 10), f"run {number} is made to miss its deadline"
 

@@ -50,10 +50,10 @@ def _flow() -> None:
     """Solve a graph of two arcs with each solver of our own, and one that changes."""
     from typing import get_args
 
-    from poolwise.optimize.min_cost_flow import Solver, min_cost_flow
+    from poolwise.optimize.min_cost_flow import FlowSolver, min_cost_flow
     from poolwise.optimize.min_cost_flow.incremental import IncrementalFlow
 
-    for solver in get_args(Solver):
+    for solver in get_args(FlowSolver):
         min_cost_flow([0, 0], [1, 1], 0, 1, [1, 2], [2, -2], solver=solver)
     network = IncrementalFlow()
     one, other = network.add_nodes([1, -1]).tolist()

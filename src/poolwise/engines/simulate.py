@@ -11,7 +11,7 @@ from poolwise.engines.dispatch import replay as dispatch
 from poolwise.engines.list_scheduling import replay as compiled
 from poolwise.errors import InputError, UnknownNameError
 from poolwise.interfaces import PerformanceModel, Scheduler
-from poolwise.loop import Observer, run
+from poolwise.loop import Observer, run_loop
 from poolwise.model import Machine, Schedule, Workload
 from poolwise.performance.ideal import Ideal
 from poolwise.platforms.simulated import Disturbance, Simulation
@@ -53,7 +53,7 @@ def simulate(
         "reference" is the readable simulator that takes any scheduler; "compiled" replays list scheduling on racks and task
         dispatch in kernels, with the same result, and raises InputError where it cannot; "auto" takes the fastest that can.
     disturbances, requeue, pass_per_event, observer
-        See `Simulation` and `loop.run`.
+        See `Simulation` and `loop.run_loop`.
     """
     truth = truth if truth is not None else Ideal()
     for part in (scheduler, truth, estimate):
@@ -88,6 +88,6 @@ def simulate(
         pass_per_event=pass_per_event,
     )
     begun = time.perf_counter()
-    loop = run(simulation, scheduler, seed, observer=observer)
+    loop = run_loop(simulation, scheduler, seed, observer=observer)
     wall = time.perf_counter() - begun
     return Result(simulation.recorder.schedule(machine, workload, loop), "reference", wall)

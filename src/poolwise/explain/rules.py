@@ -17,7 +17,7 @@ from poolwise.explain.reason import Reason, Rule
 from poolwise.explain.seen import Pass, started
 from poolwise.interfaces import PlacementPolicy, QueuePolicy, Scheduler
 from poolwise.model import Refusal, Reject, Snapshot, Start, Wait
-from poolwise.policies.backfill.conservative import Conservative, Profile
+from poolwise.policies.backfill.conservative import AvailabilityProfile, Conservative
 from poolwise.policies.backfill.easy import Easy, reservation
 from poolwise.policies.backfill.none import NoBackfill
 from poolwise.policies.backfill.skip import Skip
@@ -205,7 +205,7 @@ def _easy(backfill: Easy, turn: _Turn, placement: PlacementPolicy) -> Reason:
 def _conservative(turn: _Turn, placement: PlacementPolicy) -> Reason:
     """Name the first reservation in the order of priority with which a job that fits now no longer fits throughout."""
     view, job = turn.snapshot, turn.job
-    profile = Profile(view)
+    profile = AvailabilityProfile(view)
     for row in turn.ranked[: turn.rank[job]].tolist():
         reserved = profile.reserve(view.table.job(row), placement)
         if profile.fit(view.table.job(job), 0, placement)[0] is None:
@@ -224,7 +224,7 @@ def _conservative(turn: _Turn, placement: PlacementPolicy) -> Reason:
     raise turn.contradiction()
 
 
-def _narrow(profile: Profile, job: int, placement: PlacementPolicy) -> Refusal:
+def _narrow(profile: AvailabilityProfile, job: int, placement: PlacementPolicy) -> Refusal:
     """What a job that would start now lacks at the first instant from which on it no longer fits."""
     view = profile.snapshot
     least = np.minimum.accumulate(profile.free)

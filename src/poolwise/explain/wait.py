@@ -15,7 +15,7 @@ from poolwise.explain.replay import Replay
 from poolwise.explain.rules import reason
 from poolwise.explain.seen import Pass
 from poolwise.interfaces import Dispatcher, PerformanceModel, Scheduler
-from poolwise.loop import run
+from poolwise.loop import run_loop
 from poolwise.metrics import Outcomes
 from poolwise.metrics.outcomes import Status
 from poolwise.model import Changes, EventBatch, Machine, Placement, Plan, Queue, Reject, Snapshot, Start, Workload
@@ -67,7 +67,7 @@ def explain_wait(
             part.check(machine, workload.table)
     witness = _Witness(decided, scheduler, row)
     simulation = _Excerpt(machine, workload, truth, estimate, witness)
-    loop = run(simulation, witness, seed)
+    loop = run_loop(simulation, witness, seed)
     for decision, why in loop.refused:
         if isinstance(decision, Start) and (decision.job == row or decided is not scheduler):
             raise PolicyError(f"the machine refused to start the job in row {decision.job}: {why}")

@@ -13,8 +13,8 @@ import numpy as np
 from poolwise.arrays import IntArray
 from poolwise.interfaces import PerformanceModel
 from poolwise.model import Kind, Machine, Placement, Run, Snapshot, Workload
-from poolwise.performance.device_profiles import DeviceProfile, read_profiles
-from poolwise.performance.link_load import Sites, load, sites
+from poolwise.performance.device_profiles import DeviceProfile, read_device_profiles
+from poolwise.performance.link_load import Sites, link_loads, sites
 from poolwise.registry import register
 from poolwise.units import to_ns
 
@@ -71,7 +71,7 @@ class DeviceNetwork(PerformanceModel):
 @lru_cache(maxsize=8)
 def _profiles(reference: str, workload: Workload) -> list[DeviceProfile | None]:
     """Profile of each job, None without; kept, because every change of pace asks for it."""
-    known, kinds = read_profiles(reference), workload.attributes.get("kind")
+    known, kinds = read_device_profiles(reference), workload.attributes.get("kind")
     return [None] * len(workload) if kinds is None else [known.get(str(kind)) for kind in kinds.tolist()]
 
 
@@ -90,7 +90,7 @@ def _load(run: Run, site: Sites, view: Snapshot) -> float:
                 if link in there.links:
                     used[k] += int(asks[other.job]) * there.shares[there.links.index(link)]
     capacity = view.capacity[list(site.links), machine.resource("bandwidth")]
-    return float(load(used, capacity.astype(np.float64)).max(initial=0.0))
+    return float(link_loads(used, capacity.astype(np.float64)).max(initial=0.0))
 
 
 def _cores(placement: Placement, site: Sites, view: Snapshot) -> float:

@@ -12,7 +12,7 @@ from gpu_nodes import gpu_nodes
 from poolwise import conformance
 from poolwise.conformance.cases import Case
 from poolwise.errors import InputError, PolicyError, UnknownNameError
-from poolwise.loop import run
+from poolwise.loop import run_loop
 from poolwise.model import Kind, Machine, Workload
 from poolwise.optimize.min_cost_flow import Flow
 from poolwise.performance.device_network import DeviceNetwork
@@ -63,7 +63,7 @@ def workloads(draw) -> Workload:
 
 def simulate(machine, workload, scheduler):
     simulation = Simulation(machine, workload, DeviceNetwork())
-    loop = run(simulation, scheduler.open(machine, workload, 1))
+    loop = run_loop(simulation, scheduler.open(machine, workload, 1))
     return simulation.recorder.schedule(machine, workload, loop), loop
 
 

@@ -43,7 +43,7 @@ class Conservative(BackfillPolicy):
         Reservations only take away, so a job that does not fit from now on beside those made so far never will. Behind the
         last job that may still start now reservations have no effect, and are not made: most passes end after a few.
         """
-        jobs, profile = queue.jobs, Profile(snapshot)
+        jobs, profile = queue.jobs, AvailabilityProfile(snapshot)
         waiting = jobs[np.argsort(-priority, kind="stable")]
         starts: list[Start] = []
         able, at = profile.able_now(waiting, np.arange(len(waiting)), placement), 0
@@ -104,7 +104,7 @@ class Promises(BackfillPolicy):
 
     def select(self, queue: Queue, priority: FloatArray, snapshot: Snapshot, placement: PlacementPolicy) -> Iterable[Start]:
         """Bring the reservations forward, make those of new jobs, and choose the starts."""
-        jobs, profile = queue.jobs, Profile(snapshot)
+        jobs, profile = queue.jobs, AvailabilityProfile(snapshot)
         ranked: list[int] = jobs[np.argsort(-priority, kind="stable")].tolist()
         self.kept = self._still_held(ranked, profile)
         turns = sorted(ranked, key=lambda job: job not in self.kept)  # stable: in priority order, new jobs last
@@ -113,7 +113,7 @@ class Promises(BackfillPolicy):
         starting = [job for job in ranked if job in self.kept and self.kept[job].start == snapshot.now]
         return [Start(job, queue.tasks(job), self.kept.pop(job).placement) for job in starting]
 
-    def _still_held(self, ranked: list[int], profile: Profile) -> dict[int, Reservation]:
+    def _still_held(self, ranked: list[int], profile: AvailabilityProfile) -> dict[int, Reservation]:
         """Put the reservations that still hold into the profile, those that begin first before others."""
         held: dict[int, Reservation] = {}
         for job in sorted((job for job in ranked if job in self.kept), key=lambda job: self.kept[job].start):
@@ -125,7 +125,7 @@ class Promises(BackfillPolicy):
                 held[job] = moved
         return held
 
-    def _bring_forward(self, jobs: list[int], queue: Queue, profile: Profile, placement: PlacementPolicy) -> bool:
+    def _bring_forward(self, jobs: list[int], queue: Queue, profile: AvailabilityProfile, placement: PlacementPolicy) -> bool:
         """Let each job in turn take the earliest interval that is free beside all the others; whether any moved."""
         moved = False
         for job in jobs:
@@ -145,7 +145,7 @@ class Promises(BackfillPolicy):
         return moved
 
 
-class Profile:
+class AvailabilityProfile:
     """What is free from each of a list of instants on."""
 
     def __init__(self, snapshot: Snapshot) -> None:

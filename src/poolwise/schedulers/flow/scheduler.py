@@ -17,14 +17,14 @@ from poolwise import registry
 from poolwise.arrays import BoolArray, FloatArray, IntArray
 from poolwise.interfaces import Dispatcher, Scheduler
 from poolwise.model import Changes, Decision, Machine, Plan, Queue, Refusal, Reject, Snapshot, Start, Wait, Workload
-from poolwise.optimize.min_cost_flow import Solver
-from poolwise.performance.link_load import access_links, load, sites
+from poolwise.optimize.min_cost_flow import FlowSolver
+from poolwise.performance.link_load import access_links, link_loads, sites
 from poolwise.policies.cost.model import CostModel
 from poolwise.policies.cost.utility import Utility
 from poolwise.registry import register
 from poolwise.schedulers.flow.admission import Admission, Idle, admit
 from poolwise.schedulers.flow.graph import Clock
-from poolwise.schedulers.flow.layout import Layout, Shapes
+from poolwise.schedulers.flow.layout import FlowLayout, Shapes
 from poolwise.schedulers.flow.node_phase import NODES
 from poolwise.schedulers.flow.phases import solve_gangs, starts
 from poolwise.schedulers.flow.round import Options, Round
@@ -75,19 +75,19 @@ class FlowScheduler(Scheduler):
     admission: Admission = "prefix"
     patience_s: float = 3600.0
     aggregated: bool = True
-    solver: Solver | Literal["kept"] = "ortools"
+    solver: FlowSolver | Literal["kept"] = "ortools"
 
     def open(self, machine: Machine, workload: Workload, seed: int) -> Dispatcher:
         """Begin a run. Raises InputError for a machine without shared nodes, or a workload that asks for what it has not."""
         cost: CostModel = registry.make("costs", self.costs, **self.settings)
-        layout = Layout.of(machine, self.kinds)
+        layout = FlowLayout.of(machine, self.kinds)
         shapes = Shapes.read(workload, layout)
         idle, kept = Idle.of(layout, shapes, self.pooled), {}
         if self.solver == "kept":
             from poolwise.optimize.min_cost_flow.named import NamedFlow  # compiles kernels; the other solvers need none
 
             kept = {phase: NamedFlow() for phase in (NODES, *layout.kinds)}
-        solver: Solver = "ortools" if self.solver == "kept" else self.solver
+        solver: FlowSolver = "ortools" if self.solver == "kept" else self.solver
         options = Options(cost, self.pooled, self.local_first, self.aggregated, solver)
         return FlowDispatcher(self, options, layout, shapes, idle, kept)
 
@@ -111,7 +111,7 @@ class FlowDispatcher(Dispatcher):
 
     scheduler: FlowScheduler
     options: Options
-    layout: Layout
+    layout: FlowLayout
     shapes: Shapes
     idle: Idle
     kept: Mapping[str, NamedFlow]
@@ -218,7 +218,7 @@ class FlowDispatcher(Dispatcher):
         self._sent = known
         if "bandwidth" not in machine.resources:
             return np.zeros(self.layout.n_spot)
-        each = load(used, snapshot.capacity[:, machine.resource("bandwidth")].astype(np.float64))
+        each = link_loads(used, snapshot.capacity[:, machine.resource("bandwidth")].astype(np.float64))
         owners = self.layout.spot_owners
         return np.where(access[owners] >= 0, each[access[owners]], 0.0)
 

@@ -11,7 +11,7 @@ from poolwise.performance.combined import Combined
 from poolwise.performance.ideal import Ideal
 from poolwise.performance.nvme_sharing import NvmeSharing, kind_of, relative
 from poolwise.performance.sharing_table import SharingTable
-from poolwise.units import NEVER, stretch
+from poolwise.units import NEVER, with_slowdown
 
 
 @dataclass(frozen=True)
@@ -114,7 +114,7 @@ class Need:
 
     def time(self, devices: int, sharers: int) -> int:
         """Ns it is expected to take there from beginning to end."""
-        return stretch(float(self.requested), self.slowdown(devices, sharers))
+        return with_slowdown(float(self.requested), self.slowdown(devices, sharers))
 
     def shares_with(self, kinds: frozenset[str], sharing: Sharing) -> bool:
         """Whether it may share with residents of these kinds: its own, partners on both sides, or all unmodelled."""
