@@ -9,8 +9,8 @@ import pytest
 from conformance.broken import draws, failed, only
 from poolwise.conformance import check, check_backfill, check_order, check_placement, cost
 from poolwise.conformance.findings import DETERMINISTIC, UNCHANGED
-from poolwise.interfaces import PlacementPolicy, QueuePolicy
-from poolwise.model import Job, Placement, Queue, Refusal, Snapshot, Start
+from poolwise.interfaces import AgingOrder, PlacementPolicy, QueuePolicy
+from poolwise.model import Job, Machine, Placement, Queue, Refusal, Snapshot, Start, Workload
 from poolwise.policies.backfill.easy import Easy
 from poolwise.policies.cost.model import Places, Tasks, Waiting
 from poolwise.policies.placement.memory.racks import RackPlacement
@@ -48,7 +48,7 @@ class NotANumber(Order):
 
 
 class Unkind(Order):
-    kind: ClassVar = "cubic"
+    kind: ClassVar = "quadratic"
 
 
 class NotStatic(Order):
@@ -58,25 +58,49 @@ class NotStatic(Order):
         return queue.waited_s(snapshot.now)
 
 
-class NotLinear(Order):
+class NotAging(Order):
+    """Linear, but engines could not know how."""
+
     kind: ClassVar = "linear"
 
     def priority(self, queue: Queue, snapshot: Snapshot) -> np.ndarray:
-        return queue.waited_s(snapshot.now) ** 2
+        return queue.waited_s(snapshot.now)
 
 
-class NotFromZero(Order):
-    kind: ClassVar = "linear"
-
+@dataclass(frozen=True)
+class OtherPriority(AgingOrder):
     def priority(self, queue: Queue, snapshot: Snapshot) -> np.ndarray:
         return queue.waited_s(snapshot.now) + 1.0
 
 
-class Falling(Order):
-    kind: ClassVar = "linear"
+@dataclass(frozen=True)
+class AmongOthers(AgingOrder):
+    """The pace depends on who else is asked for."""
 
-    def priority(self, queue: Queue, snapshot: Snapshot) -> np.ndarray:
-        return -queue.waited_s(snapshot.now)
+    def pace(self, jobs: np.ndarray, table: Workload, machine: Machine) -> np.ndarray:
+        return table.requested_s[jobs] / len(jobs)
+
+
+@dataclass(frozen=True)
+class Restless(AgingOrder):
+    kind: ClassVar = "cubic"
+
+    def weight(self, jobs: np.ndarray, table: Workload, machine: Machine) -> np.ndarray:
+        return draws.random(len(jobs))
+
+
+@dataclass(frozen=True)
+class Standstill(AgingOrder):
+    def pace(self, jobs: np.ndarray, table: Workload, machine: Machine) -> np.ndarray:
+        return np.zeros(len(jobs))
+
+
+@dataclass(frozen=True)
+class Falling(AgingOrder):
+    """Youngest first, which is allowed."""
+
+    def weight(self, jobs: np.ndarray, table: Workload, machine: Machine) -> np.ndarray:
+        return np.where(jobs % 2 == 0, -1.0, 0.0)
 
 
 class Dice(Order):
@@ -97,17 +121,29 @@ class Emptying(Order):
         (Short(), "gives every waiting job one float64 that is a number", "shape (1,)"),
         (Whole(), "gives every waiting job one float64 that is a number", "int64"),
         (NotANumber(), "gives every waiting job one float64 that is a number", "NaN for the job in row [5]"),
-        (Unkind(), "keeps the promise of its kind", "kind is 'cubic'"),
+        (Unkind(), "keeps the promise of its kind", "kind is 'quadratic'"),
         (NotStatic(), "keeps the promise of its kind", "static, but"),
-        (NotLinear(), "keeps the promise of its kind", "linear, but"),
-        (NotFromZero(), "keeps the promise of its kind", "linear, but"),
-        (Falling(), "keeps the promise of its kind", "linear, but"),
+        (NotAging(), "keeps the promise of its kind", "linear, but no AgingOrder"),
+        (OtherPriority(), "keeps the promise of its kind", "linear, but its priorities"),
+        (AmongOthers(), "keeps the promise of its kind", "linear, but pace and weight"),
         (Dice(), "is deterministic", "answered differently"),
     ],
     ids=lambda value: type(value).__name__ if isinstance(value, Order) else None,
 )
 def test_a_broken_order_is_found_out(order: Order, name: str, says: str) -> None:
     only(check_order(order), name, says)
+
+
+def test_an_order_whose_weights_are_drawn_is_found_out() -> None:
+    assert "keeps the promise of its kind" in failed(check_order(Restless()))
+
+
+def test_a_pace_of_zero_is_found_out() -> None:
+    only(check_order(Standstill()), "runs without an error", "paces between 1e-60 and 1e+60 in size")
+
+
+def test_an_order_may_fall_with_the_wait() -> None:
+    assert not failed(check_order(Falling()))
 
 
 def test_an_order_that_changes_the_queue_is_found_out() -> None:

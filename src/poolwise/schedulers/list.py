@@ -9,7 +9,6 @@ import numpy as np
 from poolwise.errors import PolicyError
 from poolwise.interfaces import BackfillPolicy, Dispatcher, PlacementPolicy, QueuePolicy, Scheduler
 from poolwise.model import Changes, Decision, Machine, Plan, Queue, Refusal, Reject, Snapshot, Workload
-from poolwise.policies.backfill.conservative import Promises
 from poolwise.policies.backfill.easy import Easy
 from poolwise.policies.order.priorities import FCFS
 from poolwise.policies.placement.memory.racks import RackPlacement
@@ -47,7 +46,7 @@ class ListDispatcher(Dispatcher):
         jobs = queue.jobs
         if not len(jobs):
             return Plan(tuple(rejects))
-        if not isinstance(backfill, Promises) and not placement.screen(jobs, snapshot.free[None], snapshot).any():
+        if not backfill.sees_every_pass and not placement.screen(jobs, snapshot.free[None], snapshot).any():
             return Plan(tuple(rejects))  # nothing fits: no order can start anything, nor is anything promised
         priority = order.priority(queue, snapshot)
         if priority.shape != jobs.shape or bool(np.isnan(priority).any()):

@@ -67,10 +67,10 @@ def _comes_before(a, b, time, order):
 
 def _order(kind: int, g: np.random.Generator, n: int) -> Order:
     submit = g.integers(0, 50, n) * (SECOND if g.random() < 0.5 else 1)
-    divisor = g.choice([1.0, 1 + 2**-52, 3.0, 7.5, 1e3, 1e6], n)
-    weight = g.integers(1, 4, n).astype(np.float64)
-    given_key = g.integers(0, 5, n).astype(np.float64)
-    columns = [submit, divisor, weight, divisor / np.cbrt(weight) if kind == CUBIC else divisor]
+    pace = g.choice([1.0, 1 + 2**-52, 3.0, 7.5, 1e3, 1e6], n) * g.choice([1, 1, 1, -1], n)
+    weight = g.integers(1, 4, n).astype(np.float64) if g.random() < 0.3 else g.integers(-3, 4, n).astype(np.float64)
+    given_key = g.integers(-2, 3, n).astype(np.float64)
+    columns = [submit, pace, weight, (np.cbrt(weight) if kind == CUBIC else weight) / pace]
     for column in columns:
         column.setflags(write=False)
     return Order(kind, given_key, *columns)

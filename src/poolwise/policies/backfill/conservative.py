@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
 from poolwise.arrays import FloatArray, IntArray
 from poolwise.errors import PolicyError
-from poolwise.interfaces import BackfillPolicy, PlacementPolicy
+from poolwise.interfaces import BackfillPolicy, BackfillRule, PlacementPolicy
 from poolwise.model import Placement, Refusal, Snapshot, Start
 from poolwise.registry import register
 
@@ -29,21 +29,23 @@ class Conservative(BackfillPolicy):
     Parameters
     ----------
     keep_reservations
-        Keep the reservations from pass to pass instead of making all anew: see `KeepingConservative`.
+        Keep the reservations from pass to pass instead of making all anew: see `Promises`.
     """
 
     keep_reservations: bool = False
 
-    def __new__(cls, keep_reservations: bool = False, *_: object, **settings: object) -> Conservative:
-        """Make the type that the setting asks for: engines and explanations know the rule of a policy by its type."""
-        return super().__new__(KeepingConservative if keep_reservations and cls is Conservative else cls)
+    def open(self) -> BackfillPolicy:
+        """Begin a run."""
+        return Promises() if self.keep_reservations else self
 
     def select(self, jobs: IntArray, priority: FloatArray, snapshot: Snapshot, placement: PlacementPolicy) -> Iterable[Start]:
-        """Choose the starts.
+        """Choose the starts, as if nothing had been promised before.
 
         Reservations only take away, so a job that does not fit from now on beside those made so far never will. Behind the
         last job that may still start now reservations have no effect, and are not made: most passes end after a few.
         """
+        if self.keep_reservations:
+            return Promises().select(jobs, priority, snapshot, placement)
         workload, profile = snapshot.table, Profile(snapshot)
         waiting = jobs[np.argsort(-priority, kind="stable")]
         starts: list[Start] = []
@@ -56,9 +58,20 @@ class Conservative(BackfillPolicy):
             able, at = profile.able_now(waiting, able[np.searchsorted(able, at, side="right") :], placement), at + 1
         return starts
 
+    def rule(self) -> BackfillRule | None:
+        """Everyone has a reservation, made anew at each pass; there is no word for those that are kept."""
+        return None if self.keep_reservations else BackfillRule("everyone")
 
-@dataclass(frozen=True)
-class KeepingConservative(Conservative):
+
+class Reservation(NamedTuple):
+    """An interval (ns) and what is held in it."""
+
+    start: int
+    placement: Placement
+    end: int
+
+
+class Promises(BackfillPolicy):
     """Conservative backfilling whose reservations are promises: whatever arrives later, a job's reservation only moves forward.
 
     A job is promised the earliest interval that is free beside all promises made before, jobs that come together in priority
@@ -71,27 +84,7 @@ class KeepingConservative(Conservative):
     Source: Mu'alem and Feitelson 2001, section 2 (compression); specs of the memory pools, "Backfilling".
     """
 
-    keep_reservations: bool = True
-
-    def open(self) -> Promises:
-        """Begin a run."""
-        return Promises()
-
-    def select(self, jobs: IntArray, priority: FloatArray, snapshot: Snapshot, placement: PlacementPolicy) -> Iterable[Start]:
-        """Choose the starts where nothing is promised yet."""
-        return self.open().select(jobs, priority, snapshot, placement)
-
-
-class Reservation(NamedTuple):
-    """An interval (ns) and what is held in it."""
-
-    start: int
-    placement: Placement
-    end: int
-
-
-class Promises(BackfillPolicy):
-    """The reservations of one run, kept from pass to pass."""
+    sees_every_pass: ClassVar[bool] = True
 
     def __init__(self) -> None:
         self.kept: dict[int, Reservation] = {}  # by row, of jobs that wait
