@@ -12,7 +12,7 @@ from poolwise.conformance.findings import DETERMINISTIC, UNCHANGED
 from poolwise.interfaces import AgingOrder, PlacementPolicy, QueuePolicy
 from poolwise.model import Job, Machine, Placement, Queue, Refusal, Snapshot, Start, Workload
 from poolwise.policies.backfill.easy import Easy
-from poolwise.policies.cost.model import Places, Tasks, Waiting
+from poolwise.policies.cost.model import CostModel, Places, Tasks, Waiting
 from poolwise.policies.placement.memory.racks import RackPlacement
 
 # Queue orders
@@ -234,7 +234,7 @@ def test_broken_backfills_are_found_out() -> None:
 
 
 @dataclass(frozen=True)
-class Cost:
+class Cost(CostModel):
     """A cost model that can break each of its promises."""
 
     fault: str = ""
@@ -261,6 +261,11 @@ class Cost:
     def waiting(self, waiting: Waiting) -> np.ndarray:
         return np.full(len(waiting.passes), np.inf if self.fault == "waiting" else 1.0)
 
+    def hopeless(self, tasks: Tasks) -> np.ndarray:
+        if self.fault == "despairs":
+            tasks.demand[:] = 0
+        return np.zeros((1, 1)) if self.fault == "hopeless" else super().hopeless(tasks)
+
 
 @pytest.mark.parametrize(
     ("fault", "name", "says"),
@@ -272,6 +277,8 @@ class Cost:
         ("looks", cost.LOOKS, "costs change with the running"),
         ("named", cost.LOOKS, "names colour, known: running, load, position"),
         ("waiting", cost.WAITING, "inf"),
+        ("hopeless", cost.HOPELESS, "returned shape (1, 1) of float64"),
+        ("despairs", UNCHANGED, "changed the tasks"),
     ],
 )
 def test_a_broken_cost_model(fault: str, name: str, says: str) -> None:
