@@ -77,8 +77,8 @@ class AgingOrder(QueuePolicy):
     """A queue order whose priorities follow from the time waited and two numbers of each job, its pace and its weight.
 
     With w the seconds waited and x = w / pace, the priority is x * weight where `kind` is "linear", and x * x * x * weight
-    where it is "cubic", multiplied from the left. So weight / pace is the slope of a linear order; it may have any sign. All
-    engines read the two columns and none calls `priority`, which stands here once: subclasses give the columns.
+    where it is "cubic", multiplied from the left. So weight / pace is the slope of a linear order; it may have any sign.
+    Subclasses give the two columns, which fast engines read; the priorities that follow from them stand here once.
     """
 
     kind: ClassVar[OrderKind] = "linear"

@@ -33,9 +33,13 @@ FOLDER = "dispatch"
 
 
 def unsupported(parts: Parts) -> str:
-    """Say why there is no kernel for a run; empty if there is one. What the scheduler believes does not matter here."""
+    """Say why there is no kernel for a run; empty if there is one. What the scheduler believes does not matter here.
+
+    A subclass of the scheduler or of a model is not taken for it: it may do something else. Any order will do under which
+    tasks come as they arrive.
+    """
     scheduler = parts.scheduler
-    if not isinstance(scheduler, Dispatch):
+    if type(scheduler) is not Dispatch:
         return foreign(scheduler)
     if why := interrupted(parts):
         return why

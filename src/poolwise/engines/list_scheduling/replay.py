@@ -39,8 +39,8 @@ FOLDER = "list_scheduling"
 def unsupported(parts: Parts) -> str:
     """Say why there is no kernel for a run; empty if there is one.
 
-    A subclass of a placement or a model is not taken for it: it may do something else. Any queue order will do, and any
-    backfill that states a rule.
+    A subclass of the scheduler, of the placement or of a model is not taken for it: it may do something else. Any queue
+    order will do, and any backfill that states a rule.
     """
     scheduler = parts.scheduler
     then = _listed(scheduler)
@@ -60,7 +60,7 @@ def unsupported(parts: Parts) -> str:
 def _listed(scheduler: Scheduler) -> ListScheduler | None:
     """The list scheduler of a run, by itself or after a warm-up; None if it has none."""
     then = scheduler.then if type(scheduler) is WarmUp else scheduler
-    return then if isinstance(then, ListScheduler) and type(then) is ListScheduler else None
+    return then if type(then) is ListScheduler else None
 
 
 def _unknown(model: PerformanceModel) -> str:
