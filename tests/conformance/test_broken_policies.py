@@ -9,7 +9,7 @@ import pytest
 from conformance.broken import draws, failed, only
 from poolwise.conformance import check, check_backfill, check_order, check_placement, cost
 from poolwise.conformance.findings import DETERMINISTIC, UNCHANGED
-from poolwise.interfaces import AgingOrder, PlacementPolicy, QueuePolicy
+from poolwise.interfaces import AgingOrder, BackfillRule, PlacementPolicy, QueuePolicy
 from poolwise.model import Job, Machine, Placement, Queue, Refusal, Snapshot, Start, Workload
 from poolwise.policies.backfill.easy import Easy
 from poolwise.policies.cost.model import CostModel, Places, Tasks, Waiting
@@ -228,6 +228,28 @@ def test_broken_backfills_are_found_out() -> None:
     assert "do not fit what is free" in failed(check_backfill(Forward()))[choice]
     assert "was started already" in failed(check_backfill(Doubling()))[choice]
     assert "the priorities" in failed(check_backfill(Spoiling()))["leaves its inputs unchanged"]
+
+
+EASY = BackfillRule("head")
+
+
+@dataclass(frozen=True)
+class Stated(Easy):
+    """EASY that states a rule, rightly or wrongly."""
+
+    said: BackfillRule = EASY
+
+    def rule(self) -> BackfillRule:
+        return self.said
+
+
+@pytest.mark.parametrize(
+    "rule",
+    [BackfillRule("nobody"), BackfillRule("everyone"), BackfillRule("head", False), BackfillRule("head", counts_pools=False)],
+)
+def test_a_backfill_that_states_another_rule_is_found_out(rule: BackfillRule) -> None:
+    assert not failed(check_backfill(Stated()))
+    only(check_backfill(Stated(said=rule)), "starts what the rule that it states says", "starts at another time")
 
 
 # Cost models

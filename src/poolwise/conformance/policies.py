@@ -11,8 +11,9 @@ from poolwise.arrays import FloatArray
 from poolwise.conformance.cases import Case, devices, modules, on_those_that_suit, racks, state, units, walk
 from poolwise.conformance.findings import DETERMINISTIC, PICKLES, RUNS, UNCHANGED, Broken, Check, Findings
 from poolwise.conformance.scheduler import check_scheduler
-from poolwise.interfaces import AgingOrder, BackfillPolicy, OrderKind, PlacementPolicy, QueuePolicy
-from poolwise.model import Changes, Placement, Queue, Refusal, Snapshot, Start
+from poolwise.engines import simulate
+from poolwise.interfaces import AgingOrder, BackfillPolicy, OrderKind, PlacementPolicy, QueuePolicy, rule_of
+from poolwise.model import Changes, Kind, Placement, Queue, Refusal, Snapshot, Start
 from poolwise.policies.backfill.none import NoBackfill
 from poolwise.policies.order.priorities import FAIR, FCFS
 from poolwise.policies.placement.memory.racks import RackPlacement
@@ -24,6 +25,7 @@ FITS = "places only into what is free"
 ENOUGH = "gives a job all its nodes"
 EMPTY = "places on the empty machine what it places on a busy one"
 SCREEN = "screens out only what it cannot place"
+RULE = "starts what the rule that it states says"
 CHOICE = "starts each waiting job at most once, within what is free"
 
 
@@ -164,8 +166,11 @@ def _screen_states(placement: PlacementPolicy, row: int, snapshot: Snapshot, fin
 
 
 def check_backfill(backfill: BackfillPolicy, case: Case | None = None) -> tuple[Check, ...]:
-    """Ask a backfill at every pass of a run under FCFS and EASY, then let it run the machine itself."""
-    findings = Findings(RUNS, UNCHANGED, CHOICE)
+    """Ask a backfill at every pass of a run under FCFS and EASY, then let it run the machine itself.
+
+    One that states a rule (`BackfillPolicy.rule`) runs the machine once more, by the kernels that know the rule.
+    """
+    findings = Findings(RUNS, UNCHANGED, CHOICE, RULE)
     placement = RackPlacement()
 
     def visit(queue: Queue, snapshot: Snapshot, changes: Changes) -> None:
@@ -182,12 +187,28 @@ def check_backfill(backfill: BackfillPolicy, case: Case | None = None) -> tuple[
         _inspect_starts(starts, jobs.tolist(), snapshot, findings)
 
     with findings.running():
-        walk(case if case is not None else racks(), visit)
+        suited = case if case is not None else racks()
+        walk(suited, visit)
+        if rule_of(backfill) is not None:
+            _compare_engines(backfill, suited, findings)
     results = {result.name: result for result in findings.checks()}
     for result in check_scheduler(ListScheduler(FCFS(), backfill), case):
         if not result.ok or result.name not in results:
             results[result.name] = result
     return tuple(results.values())
+
+
+def _compare_engines(backfill: BackfillPolicy, case: Case, findings: Findings) -> None:
+    """Compare the starts that a backfill chooses with those that engines work out from its rule, also where pools are small."""
+    scarce = case.machine.capacity.copy()
+    scarce[case.machine.of_kind(Kind.POOL)] //= 3
+    for machine in (case.machine, case.machine.with_capacity(scarce)):
+        asked, told = (
+            simulate(machine, case.workload, ListScheduler(FAIR(), backfill), truth=case.truth, engine=engine).schedule
+            for engine in ("reference", "auto")
+        )
+        other = np.flatnonzero(asked.job_start != told.job_start)
+        findings.require(RULE, not len(other), f"by its rule the job in row {other[:1]} starts at another time")
 
 
 def _inspect_starts(starts: list[Start], waiting: list[int], snapshot: Snapshot, findings: Findings) -> None:
