@@ -6,7 +6,8 @@ import numpy as np
 
 from benchmarks.case import Figures, case, seconds
 from poolwise.engines import simulate
-from poolwise.engines.dispatch import replay as dispatch
+from poolwise.engines.dispatch.columns import arrays
+from poolwise.engines.dispatch.replay import load
 from poolwise.kernels.dispatch.replay import replay
 from poolwise.registry import make
 from poolwise.schedulers.dispatch import Dispatch
@@ -39,7 +40,7 @@ def figures(policy: str) -> Figures:
 
     The cost is that of a whole run, or that of its event loop alone: the kernel.
     """
-    dispatch.load()
+    load()
     scheduler = Dispatch(make("placements", policy))
     large = cluster(10_000, 1_000_000)
     per_task = _whole(large, scheduler, repeat=3) / 1_000_000
@@ -48,7 +49,7 @@ def figures(policy: str) -> Figures:
     for _ in range(ROUNDS):  # in turn, so that a computer that is slow for a while is slow for all of them
         for units, this in some.items():
             whole[units] = min(whole[units], _whole(this, scheduler))
-            given = dispatch.arrays(this.machine, this.workload, scheduler, this.model, 0)
+            given = arrays(this.machine, this.workload, scheduler, this.model, 0)
             loop[units] = min(loop[units], seconds(lambda given=given: replay(*given))[0])
     return {
         "tasks_per_second": 1 / per_task,

@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 
 from poolwise.engines import Disturbance, simulate
-from poolwise.engines.dispatch import replay as dispatch
+from poolwise.engines.dispatch.replay import unsupported
+from poolwise.engines.family import Parts
 from poolwise.errors import InputError
 from poolwise.performance.affinity import Affinity
 from poolwise.performance.ideal import Ideal
@@ -46,8 +47,7 @@ def test_random_studies(block: int) -> None:
 def test_random_studies_without_compiling() -> None:
     """The kernels are plain Python as well: with the compiler off they do the same."""
     script = "from test_dispatch_engines import compare\nfor seed in range(100, 108): compare(seed, 40)\n"
-    here = Path(__file__).parent
-    path = f"{here}{os.pathsep}{here.parent}"
+    path = os.pathsep.join(sys.path)  # the package and the helpers of these tests, wherever they were found here
     environment = {**os.environ, "NUMBA_DISABLE_JIT": "1", "PYTHONPATH": path, "PYTHONWARNINGS": "ignore"}
     subprocess.run([sys.executable, "-c", script], check=True, env=environment)
 
@@ -90,5 +90,5 @@ def test_a_network_of_unequal_ports_is_left_to_the_reference() -> None:
     port = case.machine.owners.index("port.0.0")
     capacity[port, case.machine.resource("bandwidth")] = 7
     machine = case.machine.with_capacity(capacity)
-    assert "equal ports" in dispatch.unsupported(machine, case.workload, Dispatch(), case.model)
-    assert not dispatch.unsupported(machine, case.workload, Dispatch(), Affinity())
+    assert "equal ports" in unsupported(Parts(machine, case.workload, Dispatch(), case.model, case.model))
+    assert not unsupported(Parts(machine, case.workload, Dispatch(), Affinity(), Affinity()))

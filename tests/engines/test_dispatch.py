@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from poolwise.engines import simulate
-from poolwise.engines.dispatch import replay as dispatch
+from poolwise.engines.dispatch.columns import all_idle
 from poolwise.kernels.dispatch.state import RADIX
 from poolwise.model import Schedule
 from poolwise.policies.placement.units.layout import UnitLayout
@@ -70,7 +70,7 @@ def test_regions(entry: tuple[str, dict[str, object]]) -> None:
 
 def test_any_number_of_units_stands_in_its_digits() -> None:
     for n in (1, 63, 64, 65, 4_095, 4_096, 64**3, 64**3 + 1):
-        idle = dispatch.all_idle(n)
+        idle = all_idle(n)
         assert idle.total[0] == n and len(idle.regions) == max(64, n // 4096 + 1)
         at_end = idle.regions[n >> 12] + idle.blocks[n >> 12, n >> 6 & 63] + idle.units[n >> 6, n & 63]
         assert at_end == n

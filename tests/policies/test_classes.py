@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from poolwise.engines import simulate
 from poolwise.engines.dispatch.replay import unsupported
+from poolwise.engines.family import Parts
 from poolwise.errors import InputError
 from poolwise.registry import make
 from poolwise.schedulers.dispatch import Dispatch
@@ -26,7 +27,9 @@ def test_one_unit_serves_by_class_then_age(classes: list[int]) -> None:
     case = vinesim.VineSimCase.of(vinesim.UnitList.of([(0, 0, 0)]), tasks, RATES)
     workload = replace(case.workload, attributes={**case.workload.attributes, "class": np.array(classes)})
     scheduler = Dispatch(order=make("orders", "classes"))
-    assert "Classes has no kernel" in unsupported(case.machine, workload, scheduler, case.model)
+    objection = unsupported(Parts(case.machine, workload, scheduler, case.model, case.model))
+    in_turn = classes == sorted(classes)
+    assert objection == ("" if in_turn else "order Classes has no kernel: it is not that of arrival")
     schedule = simulate(case.machine, workload, scheduler, truth=case.model).schedule
     assert schedule.job.tolist() == sorted(range(len(classes)), key=lambda job: (classes[job], job))
 

@@ -35,15 +35,10 @@ def _load(name: str) -> tuple[str, float]:
 def families() -> Mapping[str, Callable[[], object]]:
     """Family of kernels -> what compiles or loads all of them; the longest first, since cores share them out."""
     from poolwise.batch.methods.place import Place
-    from poolwise.engines.dispatch import replay as dispatch
-    from poolwise.engines.list_scheduling import replay as compiled
+    from poolwise.engines.families import FAMILIES
 
-    return {
-        "batch placement": Place().prepare,
-        "list scheduling": compiled.load,
-        "minimum-cost flow": _flow,
-        "task dispatch": dispatch.load,
-    }
+    runs = {family.name: family.load for family in FAMILIES}
+    return {"batch placement": Place().prepare, **runs, "minimum-cost flow": _flow}
 
 
 def _flow() -> None:

@@ -7,15 +7,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, get_args
 
-from poolwise.engines.dispatch import replay as dispatch
-from poolwise.engines.list_scheduling import replay as compiled
+from poolwise.engines.families import family_of
+from poolwise.engines.family import Parts
 from poolwise.errors import InputError, UnknownNameError
 from poolwise.interfaces import PerformanceModel, Scheduler
 from poolwise.loop import Observer, run_loop
 from poolwise.model import Machine, Schedule, Workload
 from poolwise.performance.ideal import Ideal
 from poolwise.platforms.simulated import Disturbance, Simulation
-from poolwise.schedulers.dispatch import Dispatch
 
 Engine = Literal["auto", "reference", "compiled"]
 
@@ -62,20 +61,12 @@ def simulate(
     if engine not in get_args(Engine):
         raise UnknownNameError.of("engine", engine, get_args(Engine), field="engine")
     if engine != "reference":
-        if isinstance(scheduler, Dispatch):
-            why = dispatch.unsupported(
-                machine, workload, scheduler, truth, pass_per_event=pass_per_event, disturbances=disturbances, observer=observer
-            )
-            if not why:
-                schedule, wall = dispatch.replay(machine, workload, scheduler, truth, seed)
-                return Result(schedule, "compiled", wall)
-        else:
-            why = compiled.unsupported(
-                machine, workload, scheduler, truth, estimate, disturbances=disturbances, observer=observer
-            )
-            if not why:
-                schedule, wall = compiled.replay(machine, workload, scheduler, truth, estimate, pass_per_event=pass_per_event)
-                return Result(schedule, "compiled", wall)
+        believed = estimate if estimate is not None else truth
+        parts = Parts(machine, workload, scheduler, truth, believed, seed, disturbances, requeue, pass_per_event, observer)
+        family, why = family_of(parts)
+        if family is not None:
+            schedule, wall = family.replay(parts)
+            return Result(schedule, "compiled", wall)
         if engine == "compiled":
             raise InputError(f"no kernel runs this: {why}", field="engine", remedy='take the engine "reference" or "auto"')
     simulation = Simulation(

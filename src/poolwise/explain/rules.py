@@ -145,7 +145,7 @@ class _Turn:
 def _listed(scheduler: ListScheduler, job: int, seen: Pass) -> Reason:
     turn = _Turn.of(scheduler.order, job, seen)
     backfill, placement = scheduler.backfill, scheduler.placement
-    known = type(backfill) in (NoBackfill, Skip, Conservative) or _is_easy(backfill)
+    known = type(backfill) in (NoBackfill, Skip) or _is_easy(backfill) or _is_conservative(backfill)
     before = turn.between(0, turn.rank[job] if known else len(turn.ranked))
     found = placement.place(seen.snapshot.table.job(job), started(seen.snapshot, before))
     if isinstance(found, Refusal):
@@ -156,12 +156,17 @@ def _listed(scheduler: ListScheduler, job: int, seen: Pass) -> Reason:
         raise turn.contradiction()
     if isinstance(backfill, Easy):
         return _easy(backfill, turn, placement)
-    return _conservative(turn, placement) if type(backfill) is Conservative else _in_order(turn, placement)
+    return _conservative(turn, placement) if _is_conservative(backfill) else _in_order(turn, placement)
 
 
 def _is_easy(backfill: object) -> bool:
     """EASY and what only changes its reservation; a subclass that selects in another way has rules of its own."""
     return isinstance(backfill, Easy) and type(backfill).select is Easy.select and type(backfill)._backfill is Easy._backfill
+
+
+def _is_conservative(backfill: object) -> bool:
+    """Conservative backfilling that makes all reservations anew at each pass."""
+    return type(backfill) is Conservative and not backfill.keep_reservations
 
 
 def _in_order(turn: _Turn, placement: PlacementPolicy) -> Reason:

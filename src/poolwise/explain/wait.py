@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from poolwise.engines.list_scheduling import replay as compiled
+from poolwise.engines.family import Parts
+from poolwise.engines.list_scheduling import replay as list_scheduling
 from poolwise.errors import InputError, PolicyError
 from poolwise.explain.explanation import Explanation
 from poolwise.explain.reason import Reason
@@ -48,7 +49,7 @@ def explain_wait(
     job
         Id of the job.
     truth, estimate, seed
-        As in `engine.simulate`.
+        As in `engines.simulate`.
     outcomes
         What was recorded of the run that is to be explained.
 
@@ -57,8 +58,9 @@ def explain_wait(
     row = find_job(workload, job)
     truth = truth if truth is not None else Ideal()
     decided: Scheduler = scheduler
-    if not compiled.unsupported(machine, workload, scheduler, truth, estimate):
-        schedule, _ = compiled.replay(machine, workload, scheduler, truth, estimate)
+    parts = Parts(machine, workload, scheduler, truth, estimate if estimate is not None else truth, seed)
+    if not list_scheduling.unsupported(parts):
+        schedule, _ = list_scheduling.replay(parts)
         if outcomes is not None:
             _check_starts(Outcomes.of(schedule), outcomes)
         decided = Replay(schedule, scheduler.jobs if isinstance(scheduler, WarmUp) else 0)

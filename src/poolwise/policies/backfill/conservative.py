@@ -14,7 +14,7 @@ import numpy as np
 
 from poolwise.arrays import FloatArray, IntArray
 from poolwise.errors import PolicyError
-from poolwise.interfaces import BackfillPolicy, PlacementPolicy
+from poolwise.interfaces import BackfillPolicy, BackfillRule, PlacementPolicy
 from poolwise.model import Job, Placement, Queue, Refusal, Snapshot, Start
 from poolwise.registry import register
 from poolwise.units import HORIZON, NEVER
@@ -28,21 +28,28 @@ class Conservative(BackfillPolicy):
     Parameters
     ----------
     keep_reservations
-        Keep the reservations from pass to pass instead of making all anew: see `KeepingConservative`.
+        Keep the reservations from pass to pass instead of making all anew: see `Promises`.
     """
 
     keep_reservations: bool = False
 
-    def __new__(cls, keep_reservations: bool = False, *_: object, **settings: object) -> Conservative:
-        """Make the type that the setting asks for: engines and explanations know the rule of a policy by its type."""
-        return super().__new__(KeepingConservative if keep_reservations and cls is Conservative else cls)
+    def open(self) -> BackfillPolicy:
+        """Begin a run."""
+        return Promises() if self.keep_reservations else self
+
+    @property
+    def remembers(self) -> str:
+        """The reservations, where they are kept."""
+        return "kept reservations" if self.keep_reservations else ""
 
     def select(self, queue: Queue, priority: FloatArray, snapshot: Snapshot, placement: PlacementPolicy) -> Iterable[Start]:
-        """Choose the starts.
+        """Choose the starts, as if nothing had been promised before.
 
         Reservations only take away, so a job that does not fit from now on beside those made so far never will. Behind the
         last job that may still start now reservations have no effect, and are not made: most passes end after a few.
         """
+        if self.keep_reservations:
+            return Promises().select(queue, priority, snapshot, placement)
         jobs, profile = queue.jobs, AvailabilityProfile(snapshot)
         waiting = jobs[np.argsort(-priority, kind="stable")]
         starts: list[Start] = []
@@ -55,35 +62,9 @@ class Conservative(BackfillPolicy):
             able, at = profile.able_now(waiting, able[np.searchsorted(able, at, side="right") :], placement), at + 1
         return starts
 
-
-@dataclass(frozen=True)
-class KeepingConservative(Conservative):
-    """Conservative backfilling whose reservations are promises: whatever arrives later, a job's reservation only moves forward.
-
-    A job is promised the earliest interval that is free beside all promises made before, jobs that come together in priority
-    order. As runs end early, jobs move forward into what they leave, in priority order, until none can. With exact estimates
-    on unchanging capacity, in scope rack, no job starts later than it was first promised. Where runs last longer than
-    expected or capacity is lost, promises that no longer hold are made anew.
-
-    The promises are the memory of a run: a dispatcher that is opened in its midst makes others.
-
-    Source: Mu'alem and Feitelson 2001, section 2 (compression); specs of the memory pools, "Backfilling".
-    """
-
-    keep_reservations: bool = True
-
-    @property
-    def remembers(self) -> str:
-        """Its promises."""
-        return "kept reservations"
-
-    def open(self) -> Promises:
-        """Begin a run."""
-        return Promises()
-
-    def select(self, queue: Queue, priority: FloatArray, snapshot: Snapshot, placement: PlacementPolicy) -> Iterable[Start]:
-        """Choose the starts where nothing is promised yet."""
-        return self.open().select(queue, priority, snapshot, placement)
+    def rule(self) -> BackfillRule | None:
+        """Everyone has a reservation, made anew at each pass; there is no word for those that are kept."""
+        return None if self.keep_reservations else BackfillRule("everyone")
 
 
 class Reservation(NamedTuple):
@@ -95,7 +76,17 @@ class Reservation(NamedTuple):
 
 
 class Promises(BackfillPolicy):
-    """The reservations of one run, kept from pass to pass."""
+    """Conservative backfilling whose reservations are promises: whatever arrives later, a job's reservation only moves forward.
+
+    A job is promised the earliest interval that is free beside all promises made before, jobs that come together in priority
+    order. As runs end early, jobs move forward into what they leave, in priority order, until none can. With exact estimates
+    on unchanging capacity, in scope rack, no job starts later than it was first promised. Where runs last longer than
+    expected or capacity is lost, promises that no longer hold are made anew.
+
+    The promises are the memory of a run: a dispatcher that is opened in its midst makes others.
+
+    Source: Mu'alem and Feitelson 2001, section 2 (compression); specs of the memory pools, "Backfilling".
+    """
 
     sees_every_pass: ClassVar[bool] = True  # a job may be promised something in a pass that starts nothing
 

@@ -13,7 +13,7 @@ from typing import ClassVar
 
 from joblib import Parallel, delayed  # type: ignore[import-untyped]  # joblib ships no types
 
-from poolwise.engines.list_scheduling import replay as compiled
+from poolwise.engines.list_scheduling import replay as list_scheduling
 from poolwise.registry import register
 from poolwise.reproductions.fair_memory import claims, figures
 from poolwise.reproductions.fair_memory.runs import MACHINES, FairMemoryResults, RunGroup, simulate_batch
@@ -37,7 +37,7 @@ class FairMemory(Reproduction):
         """Simulate both machines over all seeds (one with `quick`, and every third pool size) and judge the claims."""
         seeds = range(QUICK_SEEDS if quick else SEEDS)
         batches = [RunGroup(name, seed, scope, quick) for seed in seeds for name in MACHINES for scope in ("rack", "system")]
-        compiled.load()  # in one process, before the workers start
+        list_scheduling.load()  # in one process, before the workers start
         done = Parallel(n_jobs=jobs, backend="loky")(delayed(simulate_batch)(batch) for batch in batches)
         results = FairMemoryResults.of(done)
         results.frame.write_parquet(out / "runs.parquet")

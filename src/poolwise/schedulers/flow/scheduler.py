@@ -20,7 +20,6 @@ from poolwise.model import Changes, Decision, Machine, Plan, Queue, Refusal, Rej
 from poolwise.optimize.min_cost_flow import FlowSolver
 from poolwise.performance.link_load import access_links, link_loads, sites
 from poolwise.policies.cost.model import CostModel
-from poolwise.policies.cost.utility import Utility
 from poolwise.registry import register
 from poolwise.schedulers.flow.admission import Admission, Idle, admit
 from poolwise.schedulers.flow.graph import Clock
@@ -175,8 +174,6 @@ class FlowDispatcher(Dispatcher):
     def _hopeless(self, state: Round, jobs: IntArray) -> BoolArray:
         """(k,) which of (k,) jobs would miss their goal on the idle machine too."""
         cost, shapes = self.options.cost, self.shapes.of[state.jobs[jobs]]
-        if not isinstance(cost, Utility):
-            return np.zeros(len(jobs), dtype=np.bool_)
         return cost.hopeless(state.asking(shapes, self.layout.resources, self.shapes.demand[self.shapes.first[shapes]]))
 
     def state(self, queue: Queue, snapshot: Snapshot) -> Round:
