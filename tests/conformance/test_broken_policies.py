@@ -12,7 +12,7 @@ from poolwise.conformance.findings import DETERMINISTIC, UNCHANGED
 from poolwise.interfaces import PlacementPolicy, QueuePolicy
 from poolwise.model import Job, Placement, Queue, Refusal, Snapshot, Start
 from poolwise.policies.backfill.easy import Easy
-from poolwise.policies.cost.model import Places, Tasks, Waiting
+from poolwise.policies.cost.model import Places, TaskClasses, Waiting
 from poolwise.policies.placement.memory.racks import RackPlacement
 
 # Queue orders
@@ -207,7 +207,7 @@ class Cost:
     def looks_at(self) -> frozenset[str]:
         return frozenset({"colour"} if self.fault == "named" else ())
 
-    def placing(self, tasks: Tasks, places: Places, copies: int) -> np.ndarray:
+    def placing(self, tasks: TaskClasses, places: Places, copies: int) -> np.ndarray:
         each = np.ones((len(tasks), len(places), 1))
         match self.fault:
             case "shape":

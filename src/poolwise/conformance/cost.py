@@ -10,7 +10,7 @@ import numpy as np
 from poolwise.arrays import FloatArray
 from poolwise.conformance.findings import DETERMINISTIC, PICKLES, RUNS, UNCHANGED, Broken, Check, Findings
 from poolwise.draws import uniform
-from poolwise.policies.cost.model import CostModel, Places, Tasks, Waiting
+from poolwise.policies.cost.model import CostModel, Places, TaskClasses, Waiting
 
 SHAPE = "gives a cost for each task, place and copy"
 NUMBERS = "gives costs that are finite, or inf where a task must not go"
@@ -41,7 +41,7 @@ def check_cost(cost: CostModel) -> tuple[Check, ...]:
     return findings.checks()
 
 
-def _placing(cost: CostModel, copy: CostModel, tasks: Tasks, places: Places, findings: Findings) -> FloatArray:
+def _placing(cost: CostModel, copy: CostModel, tasks: TaskClasses, places: Places, findings: Findings) -> FloatArray:
     before = _bytes(tasks), _bytes(places)
     value = cost.placing(tasks, places, COPIES)
     shape, kept = getattr(value, "shape", None), (len(tasks), len(places))
@@ -71,9 +71,9 @@ def _ask_waiting(cost: CostModel, copy: CostModel, seed: int, findings: Findings
     findings.require(UNCHANGED, _bytes(waiting) == before, "asking it changed the waiting jobs")
 
 
-def _tasks(seed: int) -> Tasks:
+def _tasks(seed: int) -> TaskClasses:
     n, names = seed % 5 + 1, _RESOURCES[seed % 4]
-    return Tasks(
+    return TaskClasses(
         names,
         (_draw(seed, "demand", n * len(names)) * 8).astype(np.int64).reshape(n, -1),
         tuple(KINDS[int(k * len(KINDS))] for k in _draw(seed, "kind", n)),
@@ -97,7 +97,7 @@ def _draw(seed: int, name: str, n: int) -> FloatArray:
     return uniform(seed, f"conformance.{name}", np.arange(n))
 
 
-def _bytes(thing: Tasks | Places | Waiting) -> list[Any]:
+def _bytes(thing: TaskClasses | Places | Waiting) -> list[Any]:
     """Contents, to see whether they change."""
     values = (getattr(thing, entry.name) for entry in fields(thing))
     return [value.tobytes() if isinstance(value, np.ndarray) else value for value in values]

@@ -13,7 +13,7 @@ from poolwise.explain.seen import Pass, started
 from poolwise.model import Machine, Refusal, Start, Wait, Workload
 from poolwise.schedulers.batch import BatchDispatcher, BatchScheduler
 from poolwise.schedulers.flow.admission import admit
-from poolwise.schedulers.flow.layout import Layout, Shapes, room
+from poolwise.schedulers.flow.layout import FlowLayout, Shapes, room
 from poolwise.schedulers.flow.scheduler import FlowScheduler
 from poolwise.schedulers.rounds import Rounds
 from poolwise.units import SECOND
@@ -106,7 +106,7 @@ def batch(scheduler: BatchScheduler, job: int, seen: Pass) -> Reason:
     return Reason(Rule.POSTPONED, "there is room for it alone, but the plan left it out")
 
 
-def shortage(job: int, tasks: int, amounts: IntArray, layout: Layout, shapes: Shapes, *, pooled: bool) -> Refusal | None:
+def shortage(job: int, tasks: int, amounts: IntArray, layout: FlowLayout, shapes: Shapes, *, pooled: bool) -> Refusal | None:
     """Find what the tasks of a job lack in (n_spot, n_resource) amounts; None where all of them find room.
 
     A resource in total, then a resource of nodes that is there but in pieces too small, then several on one node.
@@ -137,6 +137,6 @@ def _waiting(older: IntArray, seen: Pass) -> int:
 
 
 @lru_cache(maxsize=8)  # machines and workloads are compared by identity
-def _read(machine: Machine, workload: Workload, kinds: tuple[str, ...]) -> tuple[Layout, Shapes]:
-    layout = Layout.of(machine, kinds)
+def _read(machine: Machine, workload: Workload, kinds: tuple[str, ...]) -> tuple[FlowLayout, Shapes]:
+    layout = FlowLayout.of(machine, kinds)
     return layout, Shapes.read(workload, layout)

@@ -16,7 +16,7 @@ from poolwise.interfaces import Dispatcher, Scheduler
 from poolwise.model import Changes, Decision, Machine, Placement, Plan, Queue, Reject, Snapshot, Start, Workload
 from poolwise.registry import register
 from poolwise.schedulers.flow.admission import Idle
-from poolwise.schedulers.flow.layout import Layout, Shapes, room
+from poolwise.schedulers.flow.layout import FlowLayout, Shapes, room
 
 
 @register("schedulers", "least_allocated")
@@ -44,7 +44,7 @@ class LocalFirstRandom(Scheduler):
 
 
 def _dispatcher(machine: Machine, workload: Workload, seed: int, *, pooled: bool) -> Dispatcher:
-    layout = Layout.of(machine)
+    layout = FlowLayout.of(machine)
     shapes = Shapes.read(workload, layout)
     return GreedyDispatcher(layout, shapes, Idle.of(layout, shapes, pooled), pooled, seed)
 
@@ -53,7 +53,7 @@ def _dispatcher(machine: Machine, workload: Workload, seed: int, *, pooled: bool
 class GreedyDispatcher(Dispatcher):
     """A run; remembers nothing."""
 
-    layout: Layout
+    layout: FlowLayout
     shapes: Shapes
     idle: Idle
     pooled: bool

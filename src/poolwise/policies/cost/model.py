@@ -9,7 +9,7 @@ from poolwise.arrays import BoolArray, FloatArray, IntArray
 
 
 @dataclass(frozen=True, eq=False)
-class Tasks:
+class TaskClasses:
     """Classes of tasks that ask for the same; in a phase of devices, of requests for one device.
 
     Attributes
@@ -91,7 +91,7 @@ class CostModel(Protocol):
         """Columns of `Places` besides free and capacity on which costs depend: "running", "load", "position"."""
         ...
 
-    def placing(self, tasks: Tasks, places: Places, copies: int) -> FloatArray:
+    def placing(self, tasks: TaskClasses, places: Places, copies: int) -> FloatArray:
         """Cost of placing a task of each class at each place.
 
         Returns

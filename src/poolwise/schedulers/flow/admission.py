@@ -12,7 +12,7 @@ import numpy as np
 
 from poolwise.arrays import BoolArray, IntArray
 from poolwise.schedulers.flow.classes import merged
-from poolwise.schedulers.flow.layout import Layout, Shapes, room
+from poolwise.schedulers.flow.layout import FlowLayout, Shapes, room
 
 Admission = Literal["prefix", "filter"]
 
@@ -59,7 +59,7 @@ class Idle:
     why_not: tuple[str, ...]
 
     @classmethod
-    def of(cls, layout: Layout, shapes: Shapes, pooled: bool) -> Idle:
+    def of(cls, layout: FlowLayout, shapes: Shapes, pooled: bool) -> Idle:
         """Count how many tasks of each class the idle machine holds; tasks of a job are alike, so counting is exact."""
         amounts = layout.amounts(layout.machine.capacity)
         nodes, n = amounts[: len(layout.nodes)], len(layout.columns)

@@ -89,7 +89,7 @@ class Graph:
     through: Arcs
     names: IntArray
 
-    def solve(self, solver: Solver = "ortools", clock: Clock | None = None, kept: NamedFlow | None = None) -> Assignment:
+    def solve(self, solver: Solver = "ortools", clock: Clock | None = None, kept: NamedFlow | None = None) -> ArcFlows:
         """Find the cheapest assignment; with `kept`, starting from the residual graph of the round before.
 
         Raises PolicyError for an answer that is not optimal: it is never used.
@@ -103,7 +103,7 @@ class Graph:
             raise PolicyError(f"the flow network of a phase was not solved: {flow.status} ({solver})")
         n, direct = len(self.supply), len(self.preference)
         _, waiting, preference, through, _ = np.split(flow.flow, np.cumsum([n, n, direct, len(self.through)]))
-        return Assignment(waiting, preference, through)
+        return ArcFlows(waiting, preference, through)
 
     def _flow(self, solver: Solver, kept: NamedFlow | None) -> Flow:
         tail, head, capacity, cost, supply = self.arrays()
@@ -144,7 +144,7 @@ class Graph:
 
 
 @dataclass(frozen=True, eq=False)
-class Assignment:
+class ArcFlows:
     """Tasks on each arc of a solved graph.
 
     Attributes

@@ -16,7 +16,7 @@ ON_LINKS = ("bandwidth",)
 
 
 @dataclass(frozen=True, eq=False)
-class Layout:
+class FlowLayout:
     """Nodes that jobs share, and devices by kind.
 
     Attributes
@@ -43,7 +43,7 @@ class Layout:
     device_column: int
 
     @classmethod
-    def of(cls, machine: Machine, kinds: tuple[str, ...] = ()) -> Layout:
+    def of(cls, machine: Machine, kinds: tuple[str, ...] = ()) -> FlowLayout:
         """Look at a machine; `kinds` are device types, all that it has (by name) where none are given.
 
         Raises InputError for a machine without shared nodes, UnknownNameError for a kind that it does not have.
@@ -159,7 +159,7 @@ class Shapes:
     data_at: IntArray
 
     @classmethod
-    def read(cls, workload: Workload, layout: Layout) -> Shapes:
+    def read(cls, workload: Workload, layout: FlowLayout) -> Shapes:
         """Read a workload. Raises InputError where a job asks for what the machine has not."""
         for name, asked in workload.requests.items():
             if name not in (*layout.resources, *ON_LINKS) and asked.any():
@@ -181,7 +181,7 @@ class Shapes:
         return cls(demand, of.reshape(-1), first, workload.tasks[first], names, *place)
 
 
-def _pinned(workload: Workload, layout: Layout) -> IntArray:
+def _pinned(workload: Workload, layout: FlowLayout) -> IntArray:
     """(n_job,) position of the node that the attribute "pinned" names by its owner's number, -1 without."""
     column = workload.attributes.get("pinned")
     if column is None:

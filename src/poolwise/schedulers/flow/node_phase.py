@@ -25,7 +25,7 @@ NODES = "nodes"
 
 
 @dataclass(frozen=True, eq=False)
-class Offer:
+class NodeOffer:
     """A way to be on a machine: with devices beside the task, with devices elsewhere, or whatever the devices.
 
     Attributes
@@ -58,7 +58,7 @@ class NodeGraph:
     shapes: IntArray
     group: IntArray
     place_of: IntArray
-    offers: tuple[Offer, ...]
+    offers: tuple[NodeOffer, ...]
     offer: IntArray
     place: IntArray
 
@@ -179,21 +179,21 @@ def _arcs(fit: IntArray, cost: FloatArray, count: IntArray, many: IntArray, base
     return Arcs(row, base + column, most, cost[row, column, copy])
 
 
-def _offers(state: Round, demand: IntArray) -> tuple[Offer, ...]:
+def _offers(state: Round, demand: IntArray) -> tuple[NodeOffer, ...]:
     """Ways to be on a machine for classes that ask for (n_class, n_resource + n_kind)."""
     n = len(state.layout.columns)
     asks: BoolArray = np.any(demand[:, n:], axis=1)
     everyone = np.ones(len(demand), dtype=np.bool_)
     if not state.options.pooled:
-        return (Offer(demand, everyone, False, False),)
+        return (NodeOffer(demand, everyone, False, False),)
     without = demand.copy()
     without[:, n:] = 0
     if not state.options.local_first:
-        return (Offer(without, everyone, False, False),)
+        return (NodeOffer(without, everyone, False, False),)
     ways = (
-        Offer(demand, asks, True, False),
-        Offer(without, asks, False, True),
-        Offer(without, np.logical_not(asks), False, False),
+        NodeOffer(demand, asks, True, False),
+        NodeOffer(without, asks, False, True),
+        NodeOffer(without, np.logical_not(asks), False, False),
     )
     return tuple(way for way in ways if way.allowed.any())
 
@@ -223,7 +223,7 @@ def _columns(state: Round, shapes: IntArray, demand: IntArray, free: IntArray) -
     return columns
 
 
-def _cost(state: Round, shapes: IntArray, offer: Offer, first: IntArray, free: IntArray, copies: int) -> FloatArray:
+def _cost(state: Round, shapes: IntArray, offer: NodeOffer, first: IntArray, free: IntArray, copies: int) -> FloatArray:
     """(n_class, n_place, 1 or copies) cost of an offer on the machines that stand for their class."""
     layout = state.layout
     capacity = layout.machine.capacity[np.ix_(layout.nodes[first], layout.columns)]

@@ -15,7 +15,7 @@ from poolwise.schedulers.flow.round import Round
 
 
 @dataclass(frozen=True, eq=False)
-class Outcome:
+class RoundPlacement:
     """Where everything went.
 
     Attributes
@@ -34,7 +34,7 @@ class Outcome:
     part: BoolArray
 
 
-def solve_phases(state: Round, jobs: IntArray) -> Outcome:
+def solve_phases(state: Round, jobs: IntArray) -> RoundPlacement:
     """Run every phase once for some of the round's jobs, (k,) positions, ascending."""
     job = np.repeat(jobs, state.tasks[jobs])
     node = place_on_nodes(state, job)
@@ -50,10 +50,10 @@ def solve_phases(state: Round, jobs: IntArray) -> Outcome:
     wanted = np.zeros(n, dtype=np.int64)
     wanted[jobs] = state.tasks[jobs]
     whole = (wanted > 0) & (np.bincount(job[complete], minlength=n) == wanted)
-    return Outcome(job, node, sub_task, owner, whole, placed & ~whole)
+    return RoundPlacement(job, node, sub_task, owner, whole, placed & ~whole)
 
 
-def solve_gangs(state: Round, jobs: IntArray) -> tuple[Outcome, BoolArray]:
+def solve_gangs(state: Round, jobs: IntArray) -> tuple[RoundPlacement, BoolArray]:
     """Solve until no job is placed in part; returns also (n_job,) which were withdrawn.
 
     Withdrawn is only the partly placed job that waited least (ties: highest id), then all phases are solved without it:
@@ -69,7 +69,7 @@ def solve_gangs(state: Round, jobs: IntArray) -> tuple[Outcome, BoolArray]:
     return outcome, withdrawn | outcome.part
 
 
-def starts(state: Round, outcome: Outcome) -> list[Start]:
+def starts(state: Round, outcome: RoundPlacement) -> list[Start]:
     """Starts of the jobs that were placed whole, in the order of the queue."""
     layout = state.layout
     whole = outcome.whole[outcome.job]

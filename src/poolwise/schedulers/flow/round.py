@@ -11,16 +11,16 @@ from numpy.typing import NDArray
 
 from poolwise.arrays import BoolArray, FloatArray, IntArray
 from poolwise.optimize.min_cost_flow import Solver
-from poolwise.policies.cost.model import CostModel, Tasks, Waiting
+from poolwise.policies.cost.model import CostModel, TaskClasses, Waiting
 from poolwise.schedulers.flow.classes import merged, named
 from poolwise.schedulers.flow.graph import Clock
-from poolwise.schedulers.flow.layout import Layout, Shapes
+from poolwise.schedulers.flow.layout import FlowLayout, Shapes
 
 if TYPE_CHECKING:
     from poolwise.optimize.min_cost_flow.named import NamedFlow
 
 
-Columns = Sequence[NDArray[np.generic]]
+KeyColumns = Sequence[NDArray[np.generic]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,7 +44,7 @@ class Round:
     numbers : numbers of the waiting tasks of each job
     tasks : (n_job,) how many they are; they start together
     passes, waited_s : (n_job,) how long they have been waiting
-    free : (n_spot, n_resource + n_kind) what is free (see `Layout.amounts`)
+    free : (n_spot, n_resource + n_kind) what is free (see `FlowLayout.amounts`)
     free_devices : kind -> (n_device,) which are free
     load : (n_spot,) load in [0, 1] of the link of each spot
     running : (n_spot,) tasks that run on each node
@@ -52,7 +52,7 @@ class Round:
     kept : phase -> residual graph of the round before
     """
 
-    layout: Layout
+    layout: FlowLayout
     shapes: Shapes
     options: Options
     clock: Clock
@@ -72,10 +72,12 @@ class Round:
         """(k,) cost of leaving a task of each of (k,) jobs waiting, given each one's dearest arc."""
         return self.options.cost.waiting(Waiting(self.passes[jobs], self.waited_s[jobs], dearest, tasks))
 
-    def asking(self, shapes: IntArray, resources: tuple[str, ...], demand: IntArray, load: FloatArray | None = None) -> Tasks:
+    def asking(
+        self, shapes: IntArray, resources: tuple[str, ...], demand: IntArray, load: FloatArray | None = None
+    ) -> TaskClasses:
         """Classes of tasks as a cost model sees them: (k,) shapes with their (k, n_resource) demand."""
         known = self.shapes
-        return Tasks(
+        return TaskClasses(
             resources,
             demand,
             tuple(known.kind[k] for k in shapes.tolist()),
@@ -97,7 +99,7 @@ class Round:
         gang = np.where(self.tasks[jobs] > 1, jobs + 1, 0)
         return merged(gang, wait, *columns)
 
-    def names(self, groups: Columns, classes: Columns, places: Sequence[Columns]) -> IntArray:
+    def names(self, groups: KeyColumns, classes: KeyColumns, places: Sequence[KeyColumns]) -> IntArray:
         """(n_node,) names of a graph's nodes (see `Graph`): hashes of what groups, classes, places are."""
         first = named(0, *groups)
         parts = [named(3 + k, *columns) for k, columns in enumerate(places)]

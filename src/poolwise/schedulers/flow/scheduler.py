@@ -24,7 +24,7 @@ from poolwise.policies.cost.utility import Utility
 from poolwise.registry import register
 from poolwise.schedulers.flow.admission import Admission, Idle, admit
 from poolwise.schedulers.flow.graph import Clock
-from poolwise.schedulers.flow.layout import Layout, Shapes
+from poolwise.schedulers.flow.layout import FlowLayout, Shapes
 from poolwise.schedulers.flow.node_phase import NODES
 from poolwise.schedulers.flow.phases import solve_gangs, starts
 from poolwise.schedulers.flow.round import Options, Round
@@ -80,7 +80,7 @@ class FlowScheduler(Scheduler):
     def open(self, machine: Machine, workload: Workload, seed: int) -> Dispatcher:
         """Begin a run. Raises InputError for a machine without shared nodes, or a workload that asks for what it has not."""
         cost: CostModel = registry.make("costs", self.costs, **self.settings)
-        layout = Layout.of(machine, self.kinds)
+        layout = FlowLayout.of(machine, self.kinds)
         shapes = Shapes.read(workload, layout)
         idle, kept = Idle.of(layout, shapes, self.pooled), {}
         if self.solver == "kept":
@@ -111,7 +111,7 @@ class FlowDispatcher(Dispatcher):
 
     scheduler: FlowScheduler
     options: Options
-    layout: Layout
+    layout: FlowLayout
     shapes: Shapes
     idle: Idle
     kept: Mapping[str, NamedFlow]
