@@ -48,6 +48,13 @@ class Queue:
         tasks = self._tasks.get(job)
         return tuple(range(int(self.table.tasks[job]))) if tasks is None else tuple(tasks)
 
+    def waiting(self) -> IntArray:
+        """(n_queued,) how many tasks of each job wait."""
+        waiting = self.table.tasks[self.jobs]
+        if self._tasks:
+            waiting = np.array([len(self._tasks.get(job, range(n))) for job, n in zip(self._rows, waiting.tolist(), strict=True)])
+        return waiting
+
     def job(self, job: int) -> Job:
         """View a job with those of its tasks that wait."""
         tasks = self._tasks.get(job)

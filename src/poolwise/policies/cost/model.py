@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Protocol
 
+import numpy as np
+
 from poolwise.arrays import BoolArray, FloatArray, IntArray
 
 
@@ -104,3 +106,10 @@ class CostModel(Protocol):
     def waiting(self, waiting: Waiting) -> FloatArray:
         """(n_job,) cost of leaving one task of each job unscheduled."""
         ...
+
+    def hopeless(self, tasks: TaskClasses) -> BoolArray:
+        """(n_class,) which classes `placing` would let go nowhere even on an idle machine, were it not for an exception.
+
+        It only explains waits. The default says it of none.
+        """
+        return np.zeros(len(tasks), dtype=np.bool_)
