@@ -207,7 +207,7 @@ def _network() -> Machine:
 class Spread(Scheduler, Dispatcher):
     """Shared nodes in turn; a job that asks for bandwidth shares a device that its row number chooses."""
 
-    def open(self, machine: Machine, workload: Workload, seed: int) -> Dispatcher:
+    def open(self, machine: Machine, seed: int) -> Dispatcher:
         """Begin a run; it keeps nothing."""
         return self
 
@@ -236,14 +236,21 @@ def state(queue: Queue, snapshot: Snapshot) -> tuple[object, ...]:
 
 
 @dataclass
-class Watched(Dispatcher):
-    """A dispatcher that shows every state to a visitor before it decides."""
+class Watched(Scheduler, Dispatcher):
+    """A scheduler that shows every state to a visitor before it decides."""
 
-    dispatcher: Dispatcher
+    scheduler: Scheduler
     visit: Visit
+    dispatcher: Dispatcher | None = None
+
+    def open(self, machine: Machine, seed: int) -> Dispatcher:
+        """Open what is watched."""
+        self.dispatcher = self.scheduler.open(machine, seed)
+        return self
 
     def schedule(self, queue: Queue, snapshot: Snapshot, changes: Changes) -> Plan:
         """Visit, then decide."""
+        assert self.dispatcher is not None
         self.visit(queue, snapshot, changes)
         return self.dispatcher.schedule(queue, snapshot, changes)
 
@@ -252,7 +259,9 @@ def walk(
     case: Case, visit: Visit, scheduler: Scheduler | None = None, truth: PerformanceModel | None = None, seed: int = 0
 ) -> tuple[Schedule, LoopResult, Snapshot]:
     """Run a case and show every state on the way; the last snapshot is that of the end."""
-    simulation = Simulation(case.machine, case.workload, truth if truth is not None else case.truth)
-    dispatcher = (scheduler if scheduler is not None else case.walker).open(case.machine, case.workload, seed)
-    loop = run(simulation, Watched(dispatcher, visit))
+    scheduler, truth = scheduler if scheduler is not None else case.walker, truth if truth is not None else case.truth
+    for part in (scheduler, truth):
+        part.check(case.machine, case.workload.table)
+    simulation = Simulation(case.machine, case.workload, truth)
+    loop = run(simulation, Watched(scheduler, visit), seed)
     return simulation.recorder.schedule(case.machine, case.workload, loop), loop, simulation.snapshot()

@@ -162,7 +162,7 @@ def check_backfill(backfill: BackfillPolicy, case: Case | None = None) -> tuple[
             return
         priority, before = FAIR().priority(queue.only(jobs), snapshot), state(queue, snapshot)
         kept = priority.copy()
-        starts = list(backfill.select(jobs, priority, snapshot, placement))
+        starts = list(backfill.select(queue.only(jobs), priority, snapshot, placement))
         same = state(queue, snapshot) == before and np.array_equal(kept, priority)
         findings.require(UNCHANGED, same, "asking it changed the queue, the priorities or the snapshot")
         _inspect_starts(starts, jobs.tolist(), snapshot, findings)

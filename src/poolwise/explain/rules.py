@@ -16,7 +16,7 @@ from poolwise.explain import shared_nodes, units
 from poolwise.explain.reason import Reason, Rule
 from poolwise.explain.seen import Pass, started
 from poolwise.interfaces import PlacementPolicy, QueuePolicy, Scheduler
-from poolwise.model import Changes, Refusal, Snapshot, Start, Wait
+from poolwise.model import Refusal, Snapshot, Start, Wait
 from poolwise.policies.backfill.conservative import Conservative, Profile
 from poolwise.policies.backfill.easy import Easy, reservation
 from poolwise.policies.backfill.none import NoBackfill
@@ -39,8 +39,8 @@ def reason(scheduler: Scheduler, job: int, seen: Pass) -> Reason | None:
     if type(scheduler) is WarmUp:
         return _warming(scheduler, job, seen)
     if type(scheduler) is ListScheduler:
-        if seen.rejected and seen.changes == Changes(arrived=tuple(seen.rejected)):
-            return None  # jobs turned away at the door are no reason for a pass
+        if seen.rejected and not seen.starts:
+            return None  # a plan that only rejects is asked again, or was no pass at all
         return _listed(scheduler, job, seen)
     if type(scheduler) is CompositionScheduler:
         return _listed(ListScheduler(scheduler.order, Skip(), scheduler.placement), job, seen)
@@ -75,7 +75,7 @@ def _own(scheduler: Scheduler, job: int, seen: Pass) -> Reason:
 def _listed_by_flow(scheduler: ListFlow, job: int, seen: Pass) -> Reason | None:
     """Find the starts again as they were before the flow moved them: those decided who else might start."""
     whole = ListScheduler(scheduler.order, scheduler.backfill, scheduler.placement)
-    dispatcher = whole.open(seen.snapshot.machine, seen.snapshot.table, 0)
+    dispatcher = whole.open(seen.snapshot.machine, 0)
     return reason(whole, job, replace(seen, plan=dispatcher.schedule(seen.queue, seen.snapshot, seen.changes)))
 
 
@@ -173,7 +173,7 @@ def _easy(backfill: Easy, turn: _Turn, placement: PlacementPolicy) -> Reason:
     """Which of the two conditions of EASY a job that fits does not meet (see `Easy`)."""
     job, head, workload = turn.job, turn.ahead[0], turn.snapshot.table
     state = started(turn.snapshot, turn.between(0, turn.rank[head]))
-    then = reservation(head, backfill.reserving(state), placement)
+    then = reservation(workload.job(head), backfill.reserving(state), placement)
     shadow = then.now
     for start in turn.between(turn.rank[head], turn.rank[job]):
         end = state.expected_end(start.job, start.placement)
@@ -202,8 +202,8 @@ def _conservative(turn: _Turn, placement: PlacementPolicy) -> Reason:
     view, job = turn.snapshot, turn.job
     profile = Profile(view)
     for row in turn.ranked[: turn.rank[job]].tolist():
-        reserved = profile.reserve(row, placement)
-        if profile.fit(job, 0, placement)[0] is None:
+        reserved = profile.reserve(view.table.job(row), placement)
+        if profile.fit(view.table.job(job), 0, placement)[0] is None:
             begins = None if reserved is None else reserved[0]
             text = "it fits, but would run into a job of higher priority when that job's reservation begins"
             if begins == view.now:

@@ -77,7 +77,7 @@ def batch(scheduler: BatchScheduler, job: int, seen: Pass) -> Reason:
     """Say what a job lacks on what a plan has left; a plan that leaves room may still have left it out."""
     if not Rounds(scheduler.every_s).due(seen.snapshot.now):
         return _BETWEEN
-    dispatcher = scheduler.open(seen.snapshot.machine, seen.snapshot.table, 0)
+    dispatcher = scheduler.open(seen.snapshot.machine, 0)
     assert isinstance(dispatcher, BatchDispatcher)  # what a batch scheduler opens
     state = started(seen.snapshot, seen.starts)
     problem = dispatcher.problem(np.array([job], dtype=np.int64), state, state.free)

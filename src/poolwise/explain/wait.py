@@ -62,9 +62,12 @@ def explain_wait(
         if outcomes is not None:
             _check_starts(Outcomes.of(schedule), outcomes)
         decided = Replay(schedule, scheduler.jobs if isinstance(scheduler, WarmUp) else 0)
-    witness = _Witness(decided.open(machine, workload, seed), scheduler, row)
+    for part in (scheduler, truth, estimate):
+        if part is not None:
+            part.check(machine, workload.table)
+    witness = _Witness(decided, scheduler, row)
     simulation = _Excerpt(machine, workload, truth, estimate, witness)
-    loop = run(simulation, witness)
+    loop = run(simulation, witness, seed)
     for decision, why in loop.refused:
         if isinstance(decision, Start) and (decision.job == row or decided is not scheduler):
             raise PolicyError(f"the machine refused to start the job in row {decision.job}: {why}")
@@ -93,10 +96,10 @@ def find_job(workload: Workload, job: int) -> int:
 
 
 @dataclass
-class _Witness(Dispatcher):
-    """Lets another dispatcher decide, and asks of each pass why it left the job waiting."""
+class _Witness(Scheduler, Dispatcher):
+    """Lets another scheduler decide, and asks of each pass why it left the job waiting."""
 
-    inner: Dispatcher
+    decided: Scheduler
     scheduler: Scheduler
     job: int
     passes: list[tuple[int, Reason]] = field(default_factory=list)
@@ -104,9 +107,16 @@ class _Witness(Dispatcher):
     began: int = -1  # ns of the first start of any of its tasks
     placement: Placement | None = None
     settled: bool = False
+    inner: Dispatcher | None = None
+
+    def open(self, machine: Machine, seed: int) -> Dispatcher:
+        """Open the scheduler that decides."""
+        self.inner = self.decided.open(machine, seed)
+        return self
 
     def schedule(self, queue: Queue, snapshot: Snapshot, changes: Changes) -> Plan:
         """Pass on what the other decides."""
+        assert self.inner is not None
         plan = self.inner.schedule(queue, snapshot, changes)
         if self.job in queue:
             self.until = snapshot.now

@@ -68,7 +68,7 @@ class Columns:
         self.placement = scheduler.placement
         self.truth, self.estimate = truth, estimate
         self.empty = Snapshot(
-            0, machine, workload, machine.capacity, machine.capacity, RunTable(machine.capacity.size), estimate
+            0, machine, workload.table, machine.capacity, machine.capacity, RunTable(machine.capacity.size), estimate
         )
 
     def arrays(self, warm_up: int, per_event: bool) -> Arrays:
@@ -180,7 +180,7 @@ class Columns:
         if model.expect == "mean":
             factor[some] = mean_factor(ns, model.curve)
             return factor
-        u = sensitivity(self.workload, model.seed)[rows][some]
+        u = sensitivity(self.workload.table, model.seed)[rows][some]
         if model.curve == "quantile":  # depends on floor(11 u) alone
             steps = np.array([sld_factor((k + 0.5) / 11, ns) for k in range(11)])
             factor[some] = steps[(u * 11).astype(np.int64)]
@@ -202,7 +202,7 @@ class Columns:
             return Order(CUBIC, key, submit, divisor, nodes, read_only(divisor / np.cbrt(nodes)))
         if order.kind == "static":
             jobs = np.flatnonzero(able)
-            queue = Queue(workload)
+            queue = Queue(workload.table)
             for job in jobs.tolist():
                 queue.add(job)
             if len(jobs):

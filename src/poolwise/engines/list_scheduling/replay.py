@@ -141,7 +141,7 @@ def _replay(
     assert isinstance(then, ListScheduler)
     columns = Columns(machine, workload, then, truth, estimate)
     arrays = columns.arrays(warm_up, pass_per_event)
-    asker = Asker(columns, truth)
+    asker = Asker(columns)
     while (wanted := go_on(*arrays)) != state.DONE:
         if wanted == state.ASK:
             asker.answer(arrays.order.key, arrays.queue, arrays.racks, arrays.runs, arrays.now)

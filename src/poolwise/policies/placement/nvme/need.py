@@ -5,16 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 
 from poolwise.errors import InputError
-from poolwise.interfaces import PerformanceModel
-from poolwise.model import Snapshot, Workload
+from poolwise.model import JobTable, Snapshot
+from poolwise.model.snapshot import Estimate
 from poolwise.performance.combined import Combined
 from poolwise.performance.ideal import Ideal
 from poolwise.performance.nvme_sharing import NvmeSharing, kind_of, relative
 from poolwise.performance.sharing_table import SharingTable
-from poolwise.units import stretch
-
-NEVER = 2**63 - 1
-"""Deadline of a workload that has none."""
+from poolwise.units import NEVER, stretch
 
 
 @dataclass(frozen=True)
@@ -26,7 +23,7 @@ class Sharing:
     tables: dict[str, SharingTable | None] = field(default_factory=dict)  # a cache
 
     @classmethod
-    def of(cls, estimate: PerformanceModel) -> Sharing:
+    def of(cls, estimate: Estimate) -> Sharing:
         """Find the sharing model in an estimate; one that knows no devices means base times everywhere.
 
         Raises InputError for a model of shared devices that has no tables to look ahead with.
@@ -66,7 +63,7 @@ class Need:
     storage : MiB
     peak : MB/s beyond which more bandwidth is of no use
     requested : ns, base time
-    duration : ns that the table's times are relative to
+    duration : ns of work that the table's times are relative to, as the scheduler knows it
     deadline : ns, `NEVER` without one
     late : whether its deadline has passed, so that nothing constrains it any more
     """
@@ -97,7 +94,7 @@ class Need:
             int(workload.request("storage")[job]),
             _attribute(workload, "peak_bandwidth", job, bandwidth),
             int(workload.requested[job]),
-            int(workload.duration[job]),
+            int(snapshot.work[job]),
             _attribute(workload, "deadline", job, NEVER),
             table,
         )
@@ -132,6 +129,6 @@ class Need:
         )
 
 
-def _attribute(workload: Workload, name: str, job: int, missing: int) -> int:
+def _attribute(workload: JobTable, name: str, job: int, missing: int) -> int:
     column = workload.attributes.get(name)
     return missing if column is None else int(column[job])
