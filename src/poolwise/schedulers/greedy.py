@@ -18,7 +18,7 @@ from poolwise.model import Changes, Decision, JobTable, Machine, Placement, Plan
 from poolwise.registry import register
 from poolwise.schedulers.flow.idle import Idle
 from poolwise.schedulers.flow.layout import FlowLayout, room
-from poolwise.schedulers.flow.shapes import ANYWHERE, ShapeTable
+from poolwise.schedulers.flow.shapes import ANYWHERE, Requests, ShapeTable
 
 
 @dataclass(frozen=True)
@@ -30,7 +30,7 @@ class Greedy(Scheduler):
 
     def open(self, machine: Machine, seed: int) -> GreedyDispatcher:
         """Begin a run. Raises InputError as `FlowScheduler` does."""
-        shapes = ShapeTable(FlowLayout.of(machine))
+        shapes = ShapeTable(FlowLayout.of(machine), Requests())
         return GreedyDispatcher(shapes.layout, shapes, Idle(shapes, self.pooled), self.pooled, seed)
 
     def check(self, machine: Machine, jobs: JobTable) -> None:

@@ -18,7 +18,7 @@ from poolwise.policies.placement.devices.pooled import Pooled, pooled_layout
 from poolwise.registry import register
 from poolwise.schedulers.flow.phases import solve_gangs
 from poolwise.schedulers.flow.scheduler import FlowDispatcher, FlowScheduler
-from poolwise.schedulers.flow.shapes import ON_LINKS, Requests
+from poolwise.schedulers.flow.shapes import ON_LINKS, Requests, Rows
 from poolwise.schedulers.list import ListScheduler
 
 
@@ -80,11 +80,11 @@ class _InNode(Requests):
         """Those that the flow places, or looks at."""
         return self.seen
 
-    def amounts(self, table: JobTable, name: str, rows: IntArray) -> IntArray:
+    def amounts(self, table: JobTable, name: str, rows: Rows) -> IntArray:
         """(k,) as in the job table, except for memory; the flow sees nothing of all else."""
         if name == "memory":
             return self.placement.least(table.memory[rows])
-        return table.request(name)[rows] if name in self.seen else np.zeros(len(rows), dtype=np.int64)
+        return table.request(name)[rows] if name in self.seen else np.zeros_like(table.tasks[rows])
 
 
 @dataclass(frozen=True)

@@ -36,7 +36,9 @@ class Idle:
         never |= self.shapes.foreign(number) | (self.shapes.pinned(number) == NOWHERE)
         if not self.pooled:
             never |= holds[:, 0] < tasks
-        return {int(queue.jobs[k]): self._why(queue, k, int(tasks[k]), demand[k], holds[k]) for k in np.flatnonzero(never)}
+        return {
+            int(queue.jobs[k]): self._why(queue, k, int(tasks[k]), demand[k], holds[k]) for k in np.flatnonzero(never).tolist()
+        }
 
     def local(self, number: IntArray, tasks: IntArray, snapshot: Snapshot) -> BoolArray:
         """(k,) whether so many tasks of each of (k,) shapes would find their devices on their own nodes."""
@@ -51,7 +53,11 @@ class Idle:
         n = len(self.layout.columns)
         short = np.flatnonzero(demand[n:] * tasks > self._devices)
         if len(short):
-            kind, asked, there = self.layout.kinds[int(short[0])], int(demand[n + short[0]]) * tasks, int(self._devices[short[0]])
+            kind, asked, there = (
+                self.layout.kinds[int(short[0])],
+                int(demand[n + short[0]]) * tasks,
+                int(self._devices[short[0]]),
+            )
             return Refusal(f"asks for {asked} {kind}, the machine has {there}", kind, asked, there)
         what = "" if holds[1] < tasks else " with their devices"
         return Refusal(f"its {tasks} tasks do not fit on the nodes of the idle machine{what}")

@@ -11,14 +11,17 @@ import numpy as np
 from poolwise.arrays import BoolArray, FloatArray, IntArray
 from poolwise.errors import InputError
 from poolwise.model import JobTable
+from poolwise.model.job_table import Column
 from poolwise.schedulers.flow.layout import FlowLayout
 
 ON_LINKS = ("bandwidth",)
 """Requests that neither nodes nor devices give away: what a task sends over links is looked at, not reserved."""
+Rows = IntArray | slice
 ANYWHERE, NOWHERE = -1, -2
 """In place of the node that a job is pinned to: it may run on any, or the owner that it names is no node."""
 
 
+@dataclass(frozen=True)
 class Requests:
     """What a flow reads of jobs: their requests as they stand in the job table."""
 
@@ -26,7 +29,7 @@ class Requests:
         """Everything that jobs may ask for."""
         return table.requests
 
-    def amounts(self, table: JobTable, name: str, rows: IntArray) -> IntArray:
+    def amounts(self, table: JobTable, name: str, rows: Rows) -> IntArray:
         """(k,) what one task of each of (k,) jobs asks of a resource."""
         return table.request(name)[rows]
 
@@ -64,34 +67,36 @@ class Shapes:
 class ShapeTable:
     """Shapes of jobs, numbered in the sequence in which they are first seen; numbers are names, not an order.
 
-    It holds nothing but what the job table says, so that another one filled in another sequence answers alike.
+    It holds nothing but what the job table says: another one, opened later, answers alike.
     """
 
-    def __init__(self, layout: FlowLayout, requests: Requests | None = None) -> None:
-        self.layout = layout
-        self.requests = Requests() if requests is None else requests
+    def __init__(self, layout: FlowLayout, requests: Requests) -> None:
+        self.layout, self.requests = layout, requests
         self._n = len(layout.resources)
-        self._number: dict[bytes, int] = {}  # row of `_key` -> its number
-        self._key = np.zeros((0, self._n + 6), dtype=np.int64)  # demand, kind, pinned, data (3), the request that is unknown
-        self._kinds: dict[Any, int] = {}  # value of the attribute "kind" -> the number of it in `_key`
-        self._of = np.zeros(0, dtype=np.int64)  # row of the job table -> number, -1 if not seen
+        self._kind: list[Any] = []  # (n_shape,) value of the attribute "kind", as it stands in the job table
+        self._key = np.zeros((0, self._n + 5), dtype=np.int64)  # (n_shape, ...) demand, pinned, data (3), the unknown request
 
     def of(self, table: JobTable, rows: IntArray) -> IntArray:
         """(k,) number of the shape of each of (k,) jobs."""
-        if len(self._of) < len(table):
-            self._of = np.concatenate([self._of, np.full(len(table), -1, dtype=np.int64)])
-        fresh = rows[self._of[rows] < 0]
-        if len(fresh):
-            self._of[fresh] = self._read(table, fresh)
-        return self._of[rows]
+        known = table.kinds(("flow shapes", self.layout, self.requests), self._columns)
+        first = len(self._kind)
+        if fresh := known.value[first:]:
+            self._kind += [kind for kind, *_ in fresh]
+            if len(self._kind) > len(self._key):
+                self._key = np.concatenate([self._key, np.empty((len(self._kind), self._key.shape[1]), dtype=np.int64)])
+            self._key[first : len(self._kind)] = [key for _, *key in fresh]
+        found: IntArray = known.of[rows]
+        return found
 
     def demand(self, number: IntArray) -> IntArray:
         """(k, n_resource + n_kind) what one task of each of (k,) shapes asks for."""
-        return self._key[number, : self._n]
+        found: IntArray = self._key[number, : self._n]
+        return found
 
     def pinned(self, number: IntArray) -> IntArray:
         """(k,) position of the node that each of (k,) shapes must run on, `ANYWHERE` or `NOWHERE`."""
-        return self._key[number, self._n + 1]
+        found: IntArray = self._key[number, self._n]
+        return found
 
     def foreign(self, number: IntArray) -> BoolArray:
         """(k,) which of (k,) shapes ask for what neither nodes nor devices of the machine have."""
@@ -103,10 +108,10 @@ class ShapeTable:
         width = int(tasks.max(initial=0)) + 1
         pair, at = np.unique(number * width + tasks, return_inverse=True)
         number, tasks = np.divmod(pair, width)
-        key, values = self._key[number], list(self._kinds)
-        kind = [values[k] for k in key[:, self._n].tolist()]
-        named = np.unique(np.array(kind), return_inverse=True)[1].reshape(-1) if len(kind) else number
-        order = np.lexsort((*key[:, self._n + 1 :].T[::-1], named, tasks, *key[:, : self._n].T[::-1]))
+        key, kind = self._key[number], [self._kind[k] for k in number.tolist()]
+        named = np.unique(np.array(kind), return_inverse=True)[1].reshape(-1) if kind else number
+        columns = (*key[:, : self._n].T, tasks, named, *key[:, self._n :].T)
+        order = np.lexsort(columns[::-1])
         place = np.empty_like(order)
         place[order] = np.arange(len(order))
         key = key[order]
@@ -114,9 +119,9 @@ class ShapeTable:
             key[:, : self._n],
             tasks[order],
             tuple(str(kind[k]) for k in order.tolist()),
-            key[:, self._n + 1],
-            key[:, self._n + 2].astype(np.float64),
-            key[:, self._n + 3 : self._n + 5],
+            key[:, self._n],
+            key[:, self._n + 1].astype(np.float64),
+            key[:, self._n + 2 : self._n + 4],
             number[order],
         )
         return shapes, place[at.reshape(-1)]
@@ -153,42 +158,28 @@ class ShapeTable:
         """Requests that no node, device or link serves."""
         return [name for name in self.requests.names(table) if name not in (*self.layout.resources, *ON_LINKS)]
 
-    def _read(self, table: JobTable, rows: IntArray) -> IntArray:
-        """(k,) number of the shape of each of (k,) jobs that were not seen before."""
-        key = np.empty((len(rows), self._key.shape[1]), dtype=np.int64)
-        for k, name in enumerate(self.layout.resources):
-            key[:, k] = self.requests.amounts(table, name, rows)
-        key[:, self._n] = self._kind(table, rows)
-        key[:, self._n + 1] = self._pinned(table, rows)
-        for k, name in enumerate(("data_size", "data_x", "data_y"), start=self._n + 2):
-            column = table.attributes.get(name)
-            key[:, k] = 0 if column is None else column[rows].astype(np.float64)
-        key[:, -1] = -1
+    def _columns(self, table: JobTable, rows: slice) -> list[Column]:
+        """Columns of some jobs that make up their shape."""
+        resources = [self.requests.amounts(table, name, rows) for name in self.layout.resources]
+        kind = table.attributes.get("kind")
+        none = np.zeros_like(table.tasks[rows])
+        data = [table.attributes.get(name) for name in ("data_size", "data_x", "data_y")]
+        foreign = none - 1
         for k, name in enumerate(self._foreign(table)):
-            key[self.requests.amounts(table, name, rows) > 0, -1] = k
-        text, wide = key.tobytes(), key.shape[1] * key.itemsize
-        known = len(self._number)
-        number = np.array(
-            [self._number.setdefault(text[k : k + wide], len(self._number)) for k in range(0, len(text), wide)],
-            dtype=np.int64,
-        )
-        if len(self._number) > len(self._key):
-            self._key = np.concatenate([self._key, np.empty((len(self._number), self._key.shape[1]), dtype=np.int64)])
-        fresh = number >= known
-        self._key[number[fresh]] = key[fresh]
-        return number
+            foreign = np.where(self.requests.amounts(table, name, rows) > 0, k, foreign)
+        return [
+            np.full(len(none), "") if kind is None else kind[rows],
+            *resources,
+            self._pinned(table, rows),
+            *(none if column is None else column[rows].astype(np.float64).astype(np.int64) for column in data),
+            foreign,
+        ]
 
-    def _kind(self, table: JobTable, rows: IntArray) -> IntArray:
-        """(k,) numbers of what (k,) jobs are, by the attribute "kind"."""
-        column = table.attributes.get("kind")
-        values = [""] * len(rows) if column is None else column[rows].tolist()
-        return np.array([self._kinds.setdefault(value, len(self._kinds)) for value in values], dtype=np.int64)
-
-    def _pinned(self, table: JobTable, rows: IntArray) -> IntArray:
+    def _pinned(self, table: JobTable, rows: Rows) -> IntArray:
         """(k,) position of the node that the attribute "pinned" names by its owner's number."""
         column = table.attributes.get("pinned")
         if column is None:
-            return np.full(len(rows), ANYWHERE, dtype=np.int64)
+            return np.full_like(table.tasks[rows], ANYWHERE)
         owner, n_owner = column[rows].astype(np.int64), self.layout.machine.n_owner
         number = np.full(n_owner + 2, NOWHERE, dtype=np.int64)
         number[self.layout.nodes] = np.arange(len(self.layout.nodes))
