@@ -167,22 +167,22 @@ def test_a_broken_placement_is_found_out(placement: RackPlacement, name: str, sa
 class Forward(Easy):
     """Places every job as if the others had not started."""
 
-    def select(self, jobs, priority, snapshot, placement):
-        found = ((job, placement.place(snapshot.table.job(job), snapshot)) for job in jobs.tolist())
+    def select(self, queue, priority, snapshot, placement):
+        found = ((job, placement.place(snapshot.table.job(job), snapshot)) for job in queue.jobs.tolist())
         return [Start(job, (0,), place) for job, place in found if isinstance(place, Placement)]
 
 
 @dataclass(frozen=True)
 class Doubling(Easy):
-    def select(self, jobs, priority, snapshot, placement):
-        starts = list(super().select(jobs, priority, snapshot, placement))
+    def select(self, queue, priority, snapshot, placement):
+        starts = list(super().select(queue, priority, snapshot, placement))
         return [*starts, *starts]
 
 
 @dataclass(frozen=True)
 class Spoiling(Easy):
-    def select(self, jobs, priority, snapshot, placement):
-        starts = list(super().select(jobs, priority, snapshot, placement))
+    def select(self, queue, priority, snapshot, placement):
+        starts = list(super().select(queue, priority, snapshot, placement))
         priority[:] = 0.0
         return starts
 

@@ -66,7 +66,7 @@ def test_a_unit_that_cannot_run_a_task_says_so() -> None:
     blind = replace(case.machine, attributes={})
     assert simulate(blind, case.workload, Dispatch(), truth=case.model).schedule.end.tolist() == [100_000]
     free = case.machine.capacity
-    view = Snapshot(0, case.machine, case.workload, free, free, RunTable(free.size), case.model)
+    view = Snapshot(0, case.machine, case.workload.table, free, free, RunTable(free.size), case.model)
     with pytest.raises(InputError, match="cannot run on gpu1"):
         Affinity().slowdown(Run(0, 0, (0,), Placement.of([(0, 1, 0, 1)]), 0, 0), view)
 

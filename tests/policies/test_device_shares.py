@@ -120,11 +120,11 @@ def packed(policy, machine, workload):
     """Starts of one pass; the platform refuses none of them."""
     simulation = Simulation(machine, workload, Ideal())
     next(simulation.events())
-    queue = Queue(workload)
+    queue = Queue(workload.table)
     for job in range(len(workload)):
         queue.add(job)
     everyone = Changes(arrived=tuple(range(len(workload))))
-    dispatcher = ListScheduler(backfill=Skip(), placement=policy).open(machine, workload, 0)
+    dispatcher = ListScheduler(backfill=Skip(), placement=policy).open(machine, 0)
     outcome = simulation.commit(dispatcher.schedule(queue, simulation.snapshot(), everyone))
     assert not outcome.rejected
     return [decision for decision in outcome.committed if isinstance(decision, Start)]

@@ -62,8 +62,11 @@ class Watched:
     def __init__(self, scheduler):
         self.scheduler = scheduler
 
-    def open(self, what, jobs, seed):
-        return Watching(self.scheduler.open(what, jobs, seed))
+    def open(self, what, seed):
+        return Watching(self.scheduler.open(what, seed))
+
+    def check(self, what, jobs):
+        self.scheduler.check(what, jobs)
 
 
 class Watching:

@@ -34,11 +34,11 @@ def crowd(jobs=40, gap=5.0):
 
 def first_plan(scheduler, machine, workload):
     """What a scheduler decides if all jobs arrive at once on the idle machine."""
-    queue = Queue(workload)
+    queue = Queue(workload.table)
     for job in range(len(workload)):
         queue.add(job)
     now = int(workload.submit[-1])
-    state = Snapshot(now, machine, workload, machine.capacity, machine.capacity, RunTable(machine.capacity.size), MODELS)
+    state = Snapshot(now, machine, workload.table, machine.capacity, machine.capacity, RunTable(machine.capacity.size), MODELS)
     return scheduler.open(machine, workload, 0).schedule(queue, state, Changes(arrived=tuple(range(len(workload)))))
 
 
@@ -75,11 +75,11 @@ def test_another_placement_is_refused():
 def test_fm_counts_the_memory_of_shared_nodes():
     assert MACHINE.local_memory == 60 * 1024
     jobs = crowd(20)
-    queue = Queue(jobs)
+    queue = Queue(jobs.table)
     for job in range(len(jobs)):
         queue.add(job)
     now = int(jobs.submit[-1]) + 10**12
-    state = Snapshot(now, MACHINE, jobs, MACHINE.capacity, MACHINE.capacity, RunTable(MACHINE.capacity.size), MODELS)
+    state = Snapshot(now, MACHINE, jobs.table, MACHINE.capacity, MACHINE.capacity, RunTable(MACHINE.capacity.size), MODELS)
     overload = np.maximum(1.0, jobs.memory / (60 * 1024))
     waited = queue.waited_s(now)
     assert FM().priority(queue, state) == pytest.approx(waited / (jobs.requested_s * overload), rel=1e-12)

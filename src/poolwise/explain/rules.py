@@ -16,7 +16,7 @@ from poolwise.explain import shared_nodes, units
 from poolwise.explain.reason import Reason, Rule
 from poolwise.explain.seen import Pass, started
 from poolwise.interfaces import PlacementPolicy, QueuePolicy, Scheduler
-from poolwise.model import Refusal, Snapshot, Start, Wait
+from poolwise.model import Refusal, Reject, Snapshot, Start, Wait
 from poolwise.policies.backfill.conservative import Conservative, Profile
 from poolwise.policies.backfill.easy import Easy, reservation
 from poolwise.policies.backfill.none import NoBackfill
@@ -36,11 +36,16 @@ def reason(scheduler: Scheduler, job: int, seen: Pass) -> Reason | None:
 
     Raises PolicyError if by the scheduler's own rule the job should have started.
     """
+    if seen.rejected and all(isinstance(decision, Reject) for decision in seen.plan.decisions):
+        return None  # a plan that only rejects is asked again, or was no pass at all
+    return _reason(scheduler, job, seen)
+
+
+def _reason(scheduler: Scheduler, job: int, seen: Pass) -> Reason:
+    """Ask the rules of the scheduler's kind."""
     if type(scheduler) is WarmUp:
         return _warming(scheduler, job, seen)
     if type(scheduler) is ListScheduler:
-        if seen.rejected and not seen.starts:
-            return None  # a plan that only rejects is asked again, or was no pass at all
         return _listed(scheduler, job, seen)
     if type(scheduler) is CompositionScheduler:
         return _listed(ListScheduler(scheduler.order, Skip(), scheduler.placement), job, seen)
@@ -72,25 +77,25 @@ def _own(scheduler: Scheduler, job: int, seen: Pass) -> Reason:
     return Reason(Rule.UNSAID, f"{type(scheduler).__name__} gives no reason")
 
 
-def _listed_by_flow(scheduler: ListFlow, job: int, seen: Pass) -> Reason | None:
+def _listed_by_flow(scheduler: ListFlow, job: int, seen: Pass) -> Reason:
     """Find the starts again as they were before the flow moved them: those decided who else might start."""
     whole = ListScheduler(scheduler.order, scheduler.backfill, scheduler.placement)
     dispatcher = whole.open(seen.snapshot.machine, 0)
-    return reason(whole, job, replace(seen, plan=dispatcher.schedule(seen.queue, seen.snapshot, seen.changes)))
+    return _reason(whole, job, replace(seen, plan=dispatcher.schedule(seen.queue, seen.snapshot, seen.changes)))
 
 
-def _warming(scheduler: WarmUp, job: int, seen: Pass) -> Reason | None:
+def _warming(scheduler: WarmUp, job: int, seen: Pass) -> Reason:
     queue, arrived = seen.queue, seen.changes.arrived
     warm = queue.only(queue.jobs[queue.jobs < scheduler.jobs])
     first = seen.only(warm, (j for j in arrived if j < scheduler.jobs))
     if job < scheduler.jobs:
-        return reason(scheduler.first, job, first)
+        return _reason(scheduler.first, job, first)
     rest = len(warm) - len(first.starts) - len(first.rejected)
     if rest:  # all of them have arrived: they are submitted before this job
         return Reason(Rule.WARM_UP, "jobs of the warm-up have yet to start", ahead=rest)
     later = queue.only(queue.jobs[queue.jobs >= scheduler.jobs])
     after = seen.only(later, later.jobs.tolist() if len(warm) else arrived)  # at the handover all are new to `then`
-    return reason(scheduler.then, job, replace(after, snapshot=started(seen.snapshot, first.starts)))
+    return _reason(scheduler.then, job, replace(after, snapshot=started(seen.snapshot, first.starts)))
 
 
 @dataclass(frozen=True)

@@ -24,14 +24,14 @@ KINDS = tuple(PROFILES)
 
 def round_of(machine, workload, *, taken=(), load=None, **options):
     """A round of all jobs of a workload on a machine some of whose owners' rows (owner, resource, amount) are taken."""
-    queue = Queue(workload)
+    queue = Queue(workload.table)
     for job in range(len(workload)):
         queue.add(job)
         queue.count_pass()
     free = machine.capacity.copy()
     for owner, resource, amount in taken:
         free[owner, resource] -= amount
-    snapshot = Snapshot(0, machine, workload, machine.capacity, free, RunTable(free.size), Ideal())
+    snapshot = Snapshot(0, machine, workload.table, machine.capacity, free, RunTable(free.size), Ideal())
     state = FlowScheduler(**options).open(machine, workload, 0).state(queue, snapshot)
     return state if load is None else replace(state, load=np.array(load, dtype=np.float64))
 
