@@ -39,7 +39,7 @@ def first_plan(scheduler, machine, workload):
         queue.add(job)
     now = int(workload.submit[-1])
     state = Snapshot(now, machine, workload.table, machine.capacity, machine.capacity, RunTable(machine.capacity.size), MODELS)
-    return scheduler.open(machine, workload, 0).schedule(queue, state, Changes(arrived=tuple(range(len(workload)))))
+    return scheduler.open(machine, 0).schedule(queue, state, Changes(arrived=tuple(range(len(workload)))))
 
 
 @pytest.mark.parametrize("machine", [MACHINE, FIXED], ids=lambda machine: machine.name)
@@ -68,7 +68,7 @@ def test_a_whole_run_gives_each_job_what_it_asks_for():
 
 def test_another_placement_is_refused():
     with pytest.raises(InputError) as error:
-        ListFlow(placement=RackPlacement()).open(MACHINE, crowd(3), 0)
+        ListFlow(placement=RackPlacement()).open(MACHINE, 0)
     assert error.value.field == "placement"
 
 

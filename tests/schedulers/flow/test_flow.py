@@ -63,7 +63,7 @@ def workloads(draw) -> Workload:
 
 def simulate(machine, workload, scheduler):
     simulation = Simulation(machine, workload, DeviceNetwork())
-    loop = run(simulation, scheduler.open(machine, workload, 1))
+    loop = run(simulation, scheduler, 1)
     return simulation.recorder.schedule(machine, workload, loop), loop
 
 
@@ -252,7 +252,7 @@ def test_what_the_machine_has_not_is_named(requests, attributes, field):
     columns = {name: np.array(values) for name, values in attributes.items()}
     workload = Workload.of(plain.submit, plain.duration, requests=plain.requests, attributes=columns)
     with pytest.raises(InputError) as error:
-        FlowScheduler().open(gpu_nodes(), workload, 0)
+        FlowScheduler().check(gpu_nodes(), workload.table)
     assert error.value.field == field
 
 
@@ -271,11 +271,11 @@ def test_octopus_counts_tasks_not_jobs():
 
 def test_unknown_kinds_and_cost_models_are_named():
     with pytest.raises(UnknownNameError, match="nvme"):
-        FlowScheduler(kinds=("nvme",)).open(gpu_nodes(), jobs(1, cores=1), 0)
+        FlowScheduler(kinds=("nvme",)).open(gpu_nodes(), 0)
     with pytest.raises(UnknownNameError, match="utility"):
-        FlowScheduler(costs="utlity").open(gpu_nodes(), jobs(1, cores=1), 0)
+        FlowScheduler(costs="utlity").open(gpu_nodes(), 0)
     with pytest.raises(InputError, match="slack"):
-        FlowScheduler(settings={"slak": 1}).open(gpu_nodes(), jobs(1, cores=1), 0)
+        FlowScheduler(settings={"slak": 1}).open(gpu_nodes(), 0)
 
 
 @pytest.mark.parametrize("name", ["flow", "firmament", "least_allocated", "local_first_random"])
