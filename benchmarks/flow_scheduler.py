@@ -7,7 +7,7 @@ import numpy as np
 from benchmarks.case import Figures, case, seconds
 from poolwise.model import Changes, Kind, Machine, Plan, Queue, Snapshot, Start, Workload
 from poolwise.model.runs import RunTable
-from poolwise.performance.device_profiles import read_profiles
+from poolwise.performance.device_profiles import read_device_profiles
 from poolwise.performance.ideal import Ideal
 from poolwise.schedulers.flow import FlowScheduler
 from poolwise.units import SECOND
@@ -38,7 +38,7 @@ class Cluster:
             capacity=capacity,
         )
         jobs = waiting + more
-        kinds = np.array(list(read_profiles("catalog:rodinia")))
+        kinds = np.array(list(read_device_profiles("catalog:rodinia")))
         self.workload = Workload.of(
             np.sort(rng.integers(0, 100, jobs)) * SECOND,
             np.full(jobs, 75 * SECOND),

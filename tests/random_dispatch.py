@@ -37,13 +37,13 @@ def policy_of(entry: tuple[str, dict[str, object]]) -> PlacementPolicy:
 class Study:
     """A random study; `rates` as `read_affinity` returns them."""
 
-    deployment: vinesim.Deployment
-    tasks: vinesim.Tasks
+    deployment: vinesim.UnitList
+    tasks: vinesim.TaskList
     rates: np.ndarray
     gap: float
 
-    def case(self, **options: object) -> vinesim.Case:
-        return vinesim.Case.of(self.deployment, self.tasks, self.rates, self.gap, **options)
+    def case(self, **options: object) -> vinesim.VineSimCase:
+        return vinesim.VineSimCase.of(self.deployment, self.tasks, self.rates, self.gap, **options)
 
 
 def study(seed: int, most: int = 60) -> Study:
@@ -63,7 +63,7 @@ def study(seed: int, most: int = 60) -> Study:
             size = int(g.choice([0, 0, 10, 1000, 5000]))
             place = int(g.integers(4)), int(g.integers(3))
             rows.append((kind, size, *place, int(g.choice([1, 10, 30, 100])), int(g.choice([*able, 5])), job))
-    return Study(vinesim.Deployment.of(units), vinesim.Tasks.of(rows), rates, float(g.choice([0, 1, 5, 20, 60])))
+    return Study(vinesim.UnitList.of(units), vinesim.TaskList.of(rows), rates, float(g.choice([0, 1, 5, 20, 60])))
 
 
 @dataclass(frozen=True, eq=False)

@@ -11,11 +11,11 @@ from poolwise import registry
 from poolwise.batch.methods.cfm import Cfm, shrink
 from poolwise.batch.methods.irop import Irop, Rounding
 from poolwise.batch.methods.method import Limit, find_method
-from poolwise.batch.problem.check import check
+from poolwise.batch.problem.check import check_assignment
 from poolwise.batch.problem.definition import Groups
 from poolwise.batch.search.relaxation import Relaxation, linear_bound
 from poolwise.errors import InputError, UnknownNameError
-from poolwise.optimize.linear import Answer, LinearProgram
+from poolwise.optimize.linear import LinearProgram, LinearSolution
 from poolwise.performance.profiles import Profile
 
 
@@ -24,7 +24,7 @@ from poolwise.performance.profiles import Profile
 def test_every_answer_is_checked_and_no_method_breaks_what_it_knows(problem):
     for name in ("irop", "heep", "cfm", "first-fit"):
         found = find_method(name).solve(problem, Limit(5))
-        verdict = check(problem, found.assignment, partial=bool(found.dropped))
+        verdict = check_assignment(problem, found.assignment, partial=bool(found.dropped))
         known = {"4j"} if name in ("cfm", "first-fit") else set()
         assert set(verdict.count()) <= known, (name, verdict.violations)
         assert verdict.objective == pytest.approx(found.objective, abs=1e-9)
@@ -184,6 +184,6 @@ def test_what_is_short_is_not_made_up_where_the_solver_fails(monkeypatch):
 
     problem = example()
     assert "suffice in total" in why(problem)
-    failed = Answer("failed", float("nan"), float("-inf"), np.zeros(0), np.zeros(0))
+    failed = LinearSolution("failed", float("nan"), float("-inf"), np.zeros(0), np.zeros(0))
     monkeypatch.setattr(LinearProgram, "solve", lambda self: failed)
     assert "not known, for the solver failed" in why(problem)

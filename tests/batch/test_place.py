@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from batch.strategies import CONCAVE, CONVEX, brute_force, problems
 from poolwise.batch.methods.method import Limit, find_method
 from poolwise.batch.methods.place import Place, example
-from poolwise.batch.problem.check import check
+from poolwise.batch.problem.check import check_assignment
 from poolwise.batch.problem.definition import Batch, Problem
 from poolwise.batch.search.costs import costs_of
 from poolwise.batch.search.packing import Guide
@@ -33,7 +33,7 @@ def test_as_good_as_trying_everything_and_bounded_by_it(problem):
         assert found.dropped and found.unmet
         return
     assert not found.dropped
-    verdict = check(problem, found.assignment)
+    verdict = check_assignment(problem, found.assignment)
     assert verdict.valid, verdict.violations
     assert verdict.objective == pytest.approx(found.objective, abs=1e-9)
     assert found.objective == pytest.approx(best.objective, abs=1e-6)
@@ -49,7 +49,7 @@ def test_opt_agrees_with_trying_everything(problem):
         assert found.dropped
         return
     assert found.status == "optimal"
-    assert check(problem, found.assignment).valid
+    assert check_assignment(problem, found.assignment).valid
     assert found.objective == pytest.approx(best.objective, abs=1e-5)
 
 
@@ -96,7 +96,7 @@ def test_few_workloads_are_placed_in_the_best_way_there_is(problem):
     if best is None:
         assert found.dropped and found.unmet
         return
-    assert found.status == "optimal" and check(problem, found.assignment).valid
+    assert found.status == "optimal" and check_assignment(problem, found.assignment).valid
     assert found.objective == pytest.approx(best.objective, abs=1e-9)
     assert found.bound == pytest.approx(found.objective, abs=1e-9)
 
@@ -119,8 +119,8 @@ def test_the_least_important_go_first_and_the_constraint_is_named():
     found = solve(problem)
     assert "4d" in found.unmet
     assert [problem.batch.name[w] for w in found.dropped] == ["w3", "w2"]
-    assert check(problem, found.assignment, partial=True).valid
-    assert not check(problem, found.assignment).valid
+    assert check_assignment(problem, found.assignment, partial=True).valid
+    assert not check_assignment(problem, found.assignment).valid
 
 
 def test_no_way_of_placing_raises_on_an_impossible_batch():
@@ -129,7 +129,7 @@ def test_no_way_of_placing_raises_on_an_impossible_batch():
         found = find_method(name).solve(problem, Limit(5))
         assert found.dropped, name
         assert found.unmet, name
-        assert check(problem, found.assignment, partial=True).count().keys() <= {"4j"}, name
+        assert check_assignment(problem, found.assignment, partial=True).count().keys() <= {"4j"}, name
 
 
 def test_a_workload_that_fits_nowhere_is_named_with_its_constraint():
@@ -167,7 +167,7 @@ def test_never_above_what_it_begins_with_however_little_it_searches(problem):
     ours = Place(guard=False, pace=1e-4).solve(problem, Limit(1.0))
     for name in ("heep", "first-fit"):
         other = find_method(name).solve(problem, Limit(1.0))
-        if not other.dropped and check(problem, other.assignment).valid:
+        if not other.dropped and check_assignment(problem, other.assignment).valid:
             assert not ours.dropped
             assert ours.objective <= other.objective + 1e-9
 

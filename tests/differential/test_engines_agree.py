@@ -23,7 +23,7 @@ from poolwise.traces.generators import generate
 from poolwise.units import SECOND
 
 sys.path.insert(0, str(Path(__file__).parent))  # tests are imported one by one, not as packages
-from random_studies import compare, difference
+from random_studies import OWN, compare, difference
 
 pytestmark = pytest.mark.filterwarnings("ignore:remote latency")
 
@@ -41,6 +41,19 @@ def test_random_studies_with_the_index_from_the_first_or_the_ninth_job_on(block:
         compare(seed)
 
 
+@pytest.mark.parametrize("deep", [0, 8, 10_000])
+def test_orders_of_a_users_own_with_slopes_of_any_sign(deep: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Negative, zero and mixed slopes with ties, in the index from the first job on, from the ninth on, and in scans."""
+    monkeypatch.setattr(columns, "DEEP_QUEUE", deep)
+    for seed in range(4000 + deep, 4000 + deep + 90):
+        compare(seed, orders=[OWN[seed % len(OWN)]])
+
+
+def test_orders_of_a_users_own_with_conservative_backfilling() -> None:
+    for seed in range(4200, 4218):
+        compare(seed, ("conservative",), most=60, orders=[OWN[seed % len(OWN)]])
+
+
 def test_random_studies_with_conservative_backfilling() -> None:
     for seed in range(2000, 2040):
         compare(seed, ("conservative",), most=100)
@@ -55,7 +68,8 @@ def test_random_studies_without_compiling() -> None:
         "    columns.DEEP_QUEUE = deep\n"
         "    for seed in range(3000, 3012): compare(seed, ('none', 'easy', 'easy_no_extra', 'conservative'), most=40)\n"
     )
-    environment = {**os.environ, "NUMBA_DISABLE_JIT": "1", "PYTHONPATH": str(Path(__file__).parent), "PYTHONWARNINGS": "ignore"}
+    path = os.pathsep.join(sys.path)  # the package and the helpers of these tests, wherever they were found here
+    environment = {**os.environ, "NUMBA_DISABLE_JIT": "1", "PYTHONPATH": path, "PYTHONWARNINGS": "ignore"}
     subprocess.run([sys.executable, "-c", script], check=True, env=environment)
 
 

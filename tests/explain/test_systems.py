@@ -16,7 +16,7 @@ from poolwise.explain import Reason, Rule, explain_wait
 from poolwise.explain.rules import reason
 from poolwise.explain.seen import Pass, started
 from poolwise.interfaces import Dispatcher, PerformanceModel, Scheduler
-from poolwise.loop import run
+from poolwise.loop import run_loop
 from poolwise.metrics import Outcomes
 from poolwise.model import Changes, Kind, Machine, Plan, Queue, Reject, Snapshot, Start, Workload
 from poolwise.performance.cpu_frequency import CpuFrequency
@@ -101,7 +101,7 @@ def asked(
     """Run it; one of the waits is explained once more from outside, and must be the same story."""
     simulation = Simulation(machine, workload, truth, estimate)
     witness = Asked(scheduler, check)
-    schedule = simulation.recorder.schedule(machine, workload, run(simulation, witness, 1))
+    schedule = simulation.recorder.schedule(machine, workload, run_loop(simulation, witness, 1))
     if witness.said:
         row = max(witness.said, key=lambda job: len(witness.said[job]))
         job, done = int(workload.id[row]), Outcomes.of(schedule)

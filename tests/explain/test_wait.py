@@ -18,7 +18,7 @@ from poolwise.explain import Explanation, Reason, Rule, explain_wait
 from poolwise.explain.rules import reason
 from poolwise.explain.seen import Pass
 from poolwise.interfaces import Dispatcher, Scheduler
-from poolwise.loop import run
+from poolwise.loop import run_loop
 from poolwise.metrics import Outcomes
 from poolwise.model import Changes, Machine, Plan, Queue, Refusal, Reject, Snapshot, Start, Wait, Workload
 from poolwise.platforms.simulated import Simulation
@@ -157,7 +157,7 @@ def explained(seed: int, backfills: tuple[str, ...] = BACKFILLS, most: int = 60)
     )
     estimate = None if g.random() < 0.5 else random_studies.model(g)
     simulation, checker = Simulation(on, load, truth, estimate), Checker(how)
-    schedule = simulation.recorder.schedule(on, load, run(simulation, checker))
+    schedule = simulation.recorder.schedule(on, load, run_loop(simulation, checker))
     wait = np.where(schedule.job_start >= 0, schedule.job_start - load.submit, 0)
     for row in {int(np.argmax(wait)), int(g.integers(jobs)), *list(schedule.rejected)[-1:]}:
         outcomes = Outcomes.of(schedule)

@@ -83,7 +83,7 @@ def file(tmp_path):
 
 def test_two_unlike_nodes_by_hand(file, tmp_path):
     """Ten pods of 4 CPUs and a T4: the node with T4s has CPUs for one; pooled, CPUs of the other node serve the other three."""
-    done = plan.run(plan.load(file), tmp_path / "out", 1)
+    done = plan.run_plan(plan.load(file), tmp_path / "out", 1)
     local, pooled = done.answer.content["cases"]
     assert [case["case"] for case in (local, pooled)] == ["pooled = false", "pooled = true"]
     assert (local["jobs"], local["fit"], pooled["fit"]) == (10, 1, 4)
@@ -117,10 +117,10 @@ def test_what_is_granted_and_what_is_idle_make_up_what_is_installed(file, tmp_pa
 
 
 def test_an_answer_is_kept_and_the_same_when_computed_anew(file, tmp_path, monkeypatch):
-    first = plan.run(plan.load(file), tmp_path / "a", 1)
-    others = plan.run(plan.load(file), tmp_path / "b", 1)
+    first = plan.run_plan(plan.load(file), tmp_path / "a", 1)
+    others = plan.run_plan(plan.load(file), tmp_path / "b", 1)
     monkeypatch.setattr("poolwise.plans.packing.pack", lambda *_: pytest.fail("packed again"))
-    again = plan.run(plan.load(file), tmp_path / "a", 1)
+    again = plan.run_plan(plan.load(file), tmp_path / "a", 1)
     written = [(tmp_path / name / "plan.json").read_bytes() for name in "ab"]
     assert written[0] == written[1] and first.to_dict() == others.to_dict() == again.to_dict()
     assert json.loads(written[0])["status"] == "decided"

@@ -13,7 +13,7 @@ from poolwise.performance.cpu_frequency import CpuFrequency, ProfiledMemory
 from poolwise.performance.profiles import find_profile
 from poolwise.schedulers.batch import BatchScheduler
 from poolwise.schedulers.list import ListScheduler
-from poolwise.units import SECOND, stretch
+from poolwise.units import SECOND, with_slowdown
 
 
 def machine(nodes=3, pool=2000) -> Machine:
@@ -85,9 +85,8 @@ def test_what_can_never_run_is_rejected_with_its_constraint():
 
 
 def test_machines_without_shared_nodes_are_refused():
-    workload = Workload.of(np.zeros(1), np.full(1, SECOND))
     with pytest.raises(InputError, match="no shared nodes"):
-        BatchScheduler().open(Machine.flat(4), workload, 0)
+        BatchScheduler().open(Machine.flat(4), 0)
 
 
 def test_registered():
@@ -103,5 +102,5 @@ def test_a_jobs_own_profile_slows_it_on_racks_with_pools():
     )  # fmt: skip
     schedule = simulate(racks, workload, ListScheduler(), truth=ProfiledMemory()).schedule
     lasted = dict(zip(schedule.job.tolist(), (schedule.end - schedule.start).tolist(), strict=True))
-    assert lasted[0] == stretch(100 * SECOND, float(find_profile("hpcg").at(0.5)))
+    assert lasted[0] == with_slowdown(100 * SECOND, float(find_profile("hpcg").at(0.5)))
     assert lasted[1] == 100 * SECOND

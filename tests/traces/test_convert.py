@@ -12,7 +12,15 @@ from poolwise.cli import app as cli
 from poolwise.model import Machine
 from poolwise.traces import read
 from poolwise.traces.convert import to_swf
-from poolwise.traces.swf_rows import ALLOCATED, REQUESTED_MEMORY, REQUESTED_PROCESSORS, USED_MEMORY, Rows, read_rows, write_rows
+from poolwise.traces.swf_rows import (
+    ALLOCATED,
+    REQUESTED_MEMORY,
+    REQUESTED_PROCESSORS,
+    USED_MEMORY,
+    SwfRows,
+    read_rows,
+    write_swf_rows,
+)
 
 NOTE = " Note: converted by Poolwise: "
 
@@ -33,7 +41,7 @@ def test_bytes_per_job_become_kilobytes_per_processor(jobs):
     values[:, [ALLOCATED, REQUESTED_PROCESSORS, REQUESTED_MEMORY]] = jobs
     with tempfile.TemporaryDirectory() as folder:
         source, target = Path(folder) / "in.swf", Path(folder) / "out.swf.gz"
-        write_rows(Rows(source, (" Version: 2.2",), np.arange(len(jobs)), values), source)
+        write_swf_rows(SwfRows(source, (" Version: 2.2",), np.arange(len(jobs)), values), source)
         rows, changed = to_swf(source, target, memory_bytes_per_job=True, comments=["Acknowledge: me"])
         got = read_rows(target)
     assert rows == len(jobs)

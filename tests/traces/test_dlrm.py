@@ -108,8 +108,8 @@ def test_what_the_machine_has_nothing_of_is_counted(tmp_path):
     ("row", "field", "said"),
     [
         (CN.format("x", 0, ",,9"), "instance_sn", "does not end in a number"),
-        (CN.format(1, 0, ",,9"), "instance_sn", "stands in line 2 already"),
-        (CN.format(2, 0, ",,9").replace("CN", "GN"), "role", "is no role"),
+        (CN.format(1, 0, ",,9"), "instance_sn", "is already in line 2"),
+        (CN.format(2, 0, ",,9").replace("CN", "GN"), "role", "is not a role"),
         (CN.format(2, 0, ",,9").replace("64,64", "-4,64"), "cpu_request", "is not an amount"),
         (CN.format(2, 0, ",,9").replace("64,64", ",64"), "cpu_request", "is not an amount"),
         (CN.format(2, 0, "5,,9"), "scheduled_time", "without the creation, or not with it"),

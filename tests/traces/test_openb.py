@@ -98,7 +98,7 @@ def test_pods_without_a_span_are_left_out(tmp_path):
     ("row", "field", "said"),
     [
         ("pod,1000,1,0,0,,BE,Failed,5,9,6", "name", "does not end in a number"),
-        ("pod-1,1000,1,0,0,,BE,Failed,5,9,6", "name", "stands in line 2 already"),
+        ("pod-1,1000,1,0,0,,BE,Failed,5,9,6", "name", "is already in line 2"),
         ("p2,many,1,0,0,,BE,Failed,5,9,6", "cpu_milli", "not a whole number"),
         ("p2,1000,,0,0,,BE,Failed,5,9,6", "memory_mib", "empty cell"),
         ("p2,1000,1,-1,0,,BE,Failed,5,9,6", "num_gpu", "not between 0"),

@@ -208,7 +208,7 @@ def test_exports_may_follow_each_other_and_overlap(tmp_path):
     assert len(found) == 2
     assert found.excluded == {"the same row again": 2}
     path.write_text(again + again.replace("FAILED", "RUNNING"))
-    with pytest.raises(InputError, match="job 2 stands in line 3 already") as caught:
+    with pytest.raises(InputError, match="job 2 is already in line 3") as caught:
         read(path, MACHINE)
     assert (caught.value.line, caught.value.field) == (6, "JobIDRaw")
 
@@ -274,7 +274,7 @@ def test_options_that_make_no_sense_are_named(tmp_path, options, said):
     ("content", "line", "field", "said"),
     [
         ("JobIDRaw|State\n1|COMPLETED\n", 1, "Submit", "lacks Submit, Start, NNodes"),
-        ("|".join([*REQUIRED, "State"]) + "\n" + "|" * len(REQUIRED) + "\n", 1, "State", "stands twice"),
+        ("|".join([*REQUIRED, "State"]) + "\n" + "|" * len(REQUIRED) + "\n", 1, "State", "appears twice"),
         ("|".join(REQUIRED) + "\n1|2\n", 2, None, "2 fields, the header 11"),
         ("|".join(REQUIRED) + "\n", None, None, "holds no jobs"),
         ("|".join(REQUIRED) + "\n1.batch" + "|" * (len(REQUIRED) - 1) + "\n", None, None, "holds no jobs"),

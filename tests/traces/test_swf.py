@@ -13,7 +13,7 @@ from poolwise.errors import InputError, UnknownNameError
 from poolwise.model import Machine
 from poolwise.schedulers.list import ListScheduler
 from poolwise.traces.swf import SWF
-from poolwise.traces.swf_rows import FIELDS, Rows, write_rows
+from poolwise.traces.swf_rows import FIELDS, SwfRows, write_swf_rows
 from poolwise.units import SECOND
 
 MACHINE = Machine.of_racks(2, 8, local=65536, cores=12)
@@ -41,7 +41,7 @@ def log(tmp_path, *jobs):
         for name, value in {"job": k + 1, **job}.items():
             values[k, FIELDS.index(SHORT[name])] = value
     path = Path(tmp_path) / "some.log.swf"
-    write_rows(Rows(path, (), np.arange(len(jobs)), values), path)
+    write_swf_rows(SwfRows(path, (), np.arange(len(jobs)), values), path)
     return path
 
 

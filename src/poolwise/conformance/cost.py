@@ -15,6 +15,7 @@ from poolwise.policies.cost.model import CostModel, Places, TaskClasses, Waiting
 SHAPE = "gives a cost for each task, place and copy"
 NUMBERS = "gives costs that are finite, or inf where a task must not go"
 WAITING = "gives a finite cost of waiting for each job"
+HOPELESS = "says of each task whether its goal would be missed on the idle machine too"
 LOOKS = "looks at no column of places that it does not name"
 COLUMNS = ("running", "load", "position")
 KINDS = ("", "nw", "hotspot", "backprop", "no such kind")
@@ -24,7 +25,7 @@ _RESOURCES = (("cores", "memory"), ("cores", "memory", "gpu"), ("gpu",), ("cores
 
 def check_cost(cost: CostModel) -> tuple[Check, ...]:
     """Ask a cost model about random tasks, places and waiting jobs, near and far, idle and loaded, full and empty."""
-    findings = Findings(RUNS, PICKLES, DETERMINISTIC, UNCHANGED, SHAPE, NUMBERS, WAITING, LOOKS)
+    findings = Findings(RUNS, PICKLES, DETERMINISTIC, UNCHANGED, SHAPE, NUMBERS, WAITING, HOPELESS, LOOKS)
     with findings.running():
         copy = findings.pickled(cost)
         unknown = set(cost.looks_at) - set(COLUMNS)
@@ -33,6 +34,7 @@ def check_cost(cost: CostModel) -> tuple[Check, ...]:
             tasks, places = _tasks(seed), _places(seed)
             value = _placing(cost, copy, tasks, places, findings)
             _ask_waiting(cost, copy, seed, findings)
+            _ask_hopeless(cost, tasks, findings)
             for column in COLUMNS:
                 if column not in cost.looks_at:
                     other = replace(places, **{column: getattr(places, column)[::-1].copy()})
@@ -69,6 +71,15 @@ def _ask_waiting(cost: CostModel, copy: CostModel, seed: int, findings: Findings
         same = np.array_equal(value, other.waiting(waiting), equal_nan=True)
         findings.require(DETERMINISTIC, same, "asked twice about the same waiting jobs, it answered differently")
     findings.require(UNCHANGED, _bytes(waiting) == before, "asking it changed the waiting jobs")
+
+
+def _ask_hopeless(cost: CostModel, tasks: TaskClasses, findings: Findings) -> None:
+    before = _bytes(tasks)
+    value = cost.hopeless(tasks)
+    shape, dtype = getattr(value, "shape", None), getattr(value, "dtype", None)
+    ok = shape == (len(tasks),) and dtype == np.bool_
+    findings.require(HOPELESS, ok, f"returned shape {shape} of {dtype} for {len(tasks)} tasks, not ({len(tasks)},) of bool")
+    findings.require(UNCHANGED, _bytes(tasks) == before, "asking it changed the tasks")
 
 
 def _tasks(seed: int) -> TaskClasses:

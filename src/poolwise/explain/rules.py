@@ -17,7 +17,7 @@ from poolwise.explain.reason import Reason, Rule
 from poolwise.explain.seen import Pass, started
 from poolwise.interfaces import PlacementPolicy, QueuePolicy, Scheduler
 from poolwise.model import Refusal, Reject, Snapshot, Start, Wait
-from poolwise.policies.backfill.conservative import Conservative, Profile
+from poolwise.policies.backfill.conservative import AvailabilityProfile, Conservative
 from poolwise.policies.backfill.easy import Easy, reservation
 from poolwise.policies.backfill.none import NoBackfill
 from poolwise.policies.backfill.skip import Skip
@@ -145,7 +145,7 @@ class _Turn:
 def _listed(scheduler: ListScheduler, job: int, seen: Pass) -> Reason:
     turn = _Turn.of(scheduler.order, job, seen)
     backfill, placement = scheduler.backfill, scheduler.placement
-    known = type(backfill) in (NoBackfill, Skip, Conservative) or _is_easy(backfill)
+    known = type(backfill) in (NoBackfill, Skip) or _is_easy(backfill) or _is_conservative(backfill)
     before = turn.between(0, turn.rank[job] if known else len(turn.ranked))
     found = placement.place(seen.snapshot.table.job(job), started(seen.snapshot, before))
     if isinstance(found, Refusal):
@@ -156,12 +156,17 @@ def _listed(scheduler: ListScheduler, job: int, seen: Pass) -> Reason:
         raise turn.contradiction()
     if isinstance(backfill, Easy):
         return _easy(backfill, turn, placement)
-    return _conservative(turn, placement) if type(backfill) is Conservative else _in_order(turn, placement)
+    return _conservative(turn, placement) if _is_conservative(backfill) else _in_order(turn, placement)
 
 
 def _is_easy(backfill: object) -> bool:
     """EASY and what only changes its reservation; a subclass that selects in another way has rules of its own."""
     return isinstance(backfill, Easy) and type(backfill).select is Easy.select and type(backfill)._backfill is Easy._backfill
+
+
+def _is_conservative(backfill: object) -> bool:
+    """Conservative backfilling that makes all reservations anew at each pass."""
+    return type(backfill) is Conservative and not backfill.keep_reservations
 
 
 def _in_order(turn: _Turn, placement: PlacementPolicy) -> Reason:
@@ -205,7 +210,7 @@ def _easy(backfill: Easy, turn: _Turn, placement: PlacementPolicy) -> Reason:
 def _conservative(turn: _Turn, placement: PlacementPolicy) -> Reason:
     """Name the first reservation in the order of priority with which a job that fits now no longer fits throughout."""
     view, job = turn.snapshot, turn.job
-    profile = Profile(view)
+    profile = AvailabilityProfile(view)
     for row in turn.ranked[: turn.rank[job]].tolist():
         reserved = profile.reserve(view.table.job(row), placement)
         if profile.fit(view.table.job(job), 0, placement)[0] is None:
@@ -224,7 +229,7 @@ def _conservative(turn: _Turn, placement: PlacementPolicy) -> Reason:
     raise turn.contradiction()
 
 
-def _narrow(profile: Profile, job: int, placement: PlacementPolicy) -> Refusal:
+def _narrow(profile: AvailabilityProfile, job: int, placement: PlacementPolicy) -> Refusal:
     """What a job that would start now lacks at the first instant from which on it no longer fits."""
     view = profile.snapshot
     least = np.minimum.accumulate(profile.free)

@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from poolwise.engines.list_scheduling import replay as compiled
+from poolwise.engines.family import Parts
+from poolwise.engines.list_scheduling import replay as list_scheduling
 from poolwise.errors import InputError, PolicyError
 from poolwise.explain.explanation import Explanation
 from poolwise.explain.reason import Reason
@@ -15,7 +16,7 @@ from poolwise.explain.replay import Replay
 from poolwise.explain.rules import reason
 from poolwise.explain.seen import Pass
 from poolwise.interfaces import Dispatcher, PerformanceModel, Scheduler
-from poolwise.loop import run
+from poolwise.loop import run_loop
 from poolwise.metrics import Outcomes
 from poolwise.metrics.outcomes import Status
 from poolwise.model import Changes, EventBatch, Machine, Placement, Plan, Queue, Reject, Snapshot, Start, Workload
@@ -48,7 +49,7 @@ def explain_wait(
     job
         Id of the job.
     truth, estimate, seed
-        As in `engine.simulate`.
+        As in `engines.simulate`.
     outcomes
         What was recorded of the run that is to be explained.
 
@@ -57,8 +58,9 @@ def explain_wait(
     row = find_job(workload, job)
     truth = truth if truth is not None else Ideal()
     decided: Scheduler = scheduler
-    if not compiled.unsupported(machine, workload, scheduler, truth, estimate):
-        schedule, _ = compiled.replay(machine, workload, scheduler, truth, estimate)
+    parts = Parts(machine, workload, scheduler, truth, estimate if estimate is not None else truth, seed)
+    if not list_scheduling.unsupported(parts):
+        schedule, _ = list_scheduling.replay(parts)
         if outcomes is not None:
             _check_starts(Outcomes.of(schedule), outcomes)
         decided = Replay(schedule, scheduler.jobs if isinstance(scheduler, WarmUp) else 0)
@@ -67,7 +69,7 @@ def explain_wait(
             part.check(machine, workload.table)
     witness = _Witness(decided, scheduler, row)
     simulation = _Excerpt(machine, workload, truth, estimate, witness)
-    loop = run(simulation, witness, seed)
+    loop = run_loop(simulation, witness, seed)
     for decision, why in loop.refused:
         if isinstance(decision, Start) and (decision.job == row or decided is not scheduler):
             raise PolicyError(f"the machine refused to start the job in row {decision.job}: {why}")

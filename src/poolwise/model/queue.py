@@ -51,8 +51,8 @@ class Queue:
     def waiting(self) -> IntArray:
         """(n_queued,) how many tasks of each job wait."""
         waiting = self.table.tasks[self.jobs]
-        if self._tasks:
-            waiting = np.array([len(self._tasks.get(job, range(n))) for job, n in zip(self._rows, waiting.tolist(), strict=True)])
+        for job, tasks in self._tasks.items():
+            waiting[self._rows.index(job)] = len(tasks)
         return waiting
 
     def job(self, job: int) -> Job:

@@ -13,7 +13,7 @@ from poolwise.model.machine import Machine
 from poolwise.model.placement import Placement
 from poolwise.model.run import Run
 from poolwise.model.runs import RunTable
-from poolwise.units import HORIZON, SECOND, stretch
+from poolwise.units import HORIZON, SECOND, with_slowdown
 
 OVERDUE = SECOND
 """A run past its expected end is expected to end this many ns from now (specs, backfilling)."""
@@ -189,7 +189,7 @@ class Snapshot:
         number = -len(view._extra) if view is not self else -1
         run = view.run(number) if view is not self else Run(-1, job, (0,), placement, self.now, self.now)
         setup = self.estimate.setup(run, view)
-        return min(self.now + setup + stretch(float(self.work[job]), self.estimate.slowdown(run, view)), HORIZON)
+        return min(self.now + setup + with_slowdown(float(self.work[job]), self.estimate.slowdown(run, view)), HORIZON)
 
     def with_started(
         self, job: int, placement: Placement, tasks: tuple[int, ...] = (0,), *, end: int | None = None

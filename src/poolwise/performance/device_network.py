@@ -14,8 +14,8 @@ from poolwise.arrays import IntArray
 from poolwise.interfaces import PerformanceModel
 from poolwise.model import Kind, Machine, Placement, Run, Snapshot
 from poolwise.model.job_table import Column, JobTable
-from poolwise.performance.device_profiles import DeviceProfile, read_profiles
-from poolwise.performance.link_load import Sites, load, sites
+from poolwise.performance.device_profiles import DeviceProfile, read_device_profiles
+from poolwise.performance.link_load import Sites, link_loads, sites
 from poolwise.registry import register
 from poolwise.units import to_ns
 
@@ -77,7 +77,7 @@ def _profile(reference: str, table: JobTable, job: int) -> DeviceProfile | None:
 
 def _profiles(reference: str, table: JobTable, rows: slice) -> Column:
     """(k,) profiles of some jobs, or None."""
-    known, kinds = read_profiles(reference), table.attributes.get("kind")
+    known, kinds = read_device_profiles(reference), table.attributes.get("kind")
     found = np.full(len(table.id[rows]), None, dtype=np.object_)
     if kinds is not None:
         found[:] = [known.get(str(kind)) for kind in kinds[rows].tolist()]
@@ -99,7 +99,7 @@ def _load(run: Run, site: Sites, view: Snapshot) -> float:
                 if link in there.links:
                     used[k] += int(asks[other.job]) * there.shares[there.links.index(link)]
     capacity = view.capacity[list(site.links), machine.resource("bandwidth")]
-    return float(load(used, capacity.astype(np.float64)).max(initial=0.0))
+    return float(link_loads(used, capacity.astype(np.float64)).max(initial=0.0))
 
 
 def _cores(placement: Placement, site: Sites, view: Snapshot) -> float:

@@ -33,7 +33,7 @@ from poolwise.model import (
 )
 from poolwise.model.runs import RunTable
 from poolwise.platforms.recorder import Recorder
-from poolwise.units import HORIZON, stretch
+from poolwise.units import HORIZON, with_slowdown
 
 _END, _ARRIVAL, _CAPACITY, _WAKE = range(4)  # the order within an instant
 
@@ -335,8 +335,8 @@ class Simulation:
             worked = (self.now - state.believed_since) / (1.0 + state.believed)
             state.asked, state.believed_since = max(state.asked - worked, 0.0), self.now
         state.slowdown, state.believed = slowdown, believed
-        end = state.since + stretch(state.work, slowdown)
-        expected = min(state.believed_since + stretch(state.asked, believed), HORIZON)
+        end = state.since + with_slowdown(state.work, slowdown)
+        expected = min(state.believed_since + with_slowdown(state.asked, believed), HORIZON)
         if expected != run.expected_end:
             self._runs.expect(Run(run.id, run.job, run.tasks, run.placement, run.start, expected))
         if end != state.end:

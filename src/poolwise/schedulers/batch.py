@@ -80,11 +80,11 @@ class BatchScheduler(Scheduler):
             settings = {"seed": seed, "guard": False, **settings}
         elif self.method == "cfm":
             settings = {"seed": seed, **settings}
-        return BatchDispatcher(self, find_method(self.method, **settings), Layout.of(machine))
+        return BatchDispatcher(self, find_method(self.method, **settings), ModuleLayout.of(machine))
 
 
 @dataclass(frozen=True, eq=False)
-class Layout:
+class ModuleLayout:
     """What a batch sees of a machine: owners of its modules and of the one pool, columns of cores and memory."""
 
     nodes: IntArray
@@ -96,7 +96,7 @@ class Layout:
     dynamic: FloatArray
 
     @classmethod
-    def of(cls, machine: Machine) -> Layout:
+    def of(cls, machine: Machine) -> ModuleLayout:
         """Find shared nodes with cores and memory; raises InputError where there are none, or several pools."""
         if not {"cores", "memory"} <= set(machine.resources):
             raise InputError(
@@ -136,7 +136,7 @@ class BatchDispatcher(Dispatcher):
 
     scheduler: BatchScheduler
     method: Method
-    layout: Layout
+    layout: ModuleLayout
 
     def schedule(self, queue: Queue, snapshot: Snapshot, changes: Changes) -> Plan:
         """Plan for the whole queue, where it is time to."""

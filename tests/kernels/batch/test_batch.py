@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from batch.strategies import fill, problems, set_cost
 from poolwise.batch.search.costs import costs_of
-from poolwise.batch.search.packing import Guide, Packing, assignment_of, fit, improve, most_items, rebuild
+from poolwise.batch.search.packing import BinPacking, Guide, assignment_of, fit, improve, most_items, rebuild
 from poolwise.kernels.batch.price import price_out
 from poolwise.kernels.batch.search import total
 
@@ -23,7 +23,7 @@ def test_filling_is_the_best_split_and_its_cost_is_the_objective(problem):
     if wanted is None:
         return
     items, g = np.array(rows), int(problem.groups.of_module[0])
-    together = Packing(np.zeros(len(rows), dtype=np.int64), np.full(len(rows), g), 0.0, 0)
+    together = BinPacking(np.zeros(len(rows), dtype=np.int64), np.full(len(rows), g), 0.0, 0)
     ours = assignment_of(problem, costs, together).local
     groups = np.full(len(rows), g)
     assert problem.slowdown(items, groups, ours).sum() == pytest.approx(problem.slowdown(items, groups, wanted).sum(), abs=1e-9)

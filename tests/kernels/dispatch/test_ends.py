@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from counted_steps import plain, steps
-from poolwise.engines.dispatch.replay import no_ends
+from poolwise.engines.dispatch.columns import no_ends
 from poolwise.kernels.dispatch import ends as kernels
 from poolwise.kernels.dispatch.state import BITS, NEVER, Ends
 from poolwise.kernels.jit import entry

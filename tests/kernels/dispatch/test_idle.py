@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from counted_steps import steps
-from poolwise.engines.dispatch.replay import all_idle
+from poolwise.engines.dispatch.columns import all_idle
 from poolwise.kernels.dispatch import idle as kernels
 from poolwise.kernels.jit import entry
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from gpu_nodes import gpu_nodes
 from poolwise.model import Queue, Snapshot, Workload
 from poolwise.model.runs import RunTable
-from poolwise.performance.device_profiles import read_profiles
+from poolwise.performance.device_profiles import read_device_profiles
 from poolwise.performance.ideal import Ideal
 from poolwise.schedulers.flow import FlowScheduler
 from poolwise.schedulers.flow.classes import merged, named, rank_within
@@ -18,7 +18,7 @@ from poolwise.schedulers.flow.device_phase import device_graph, place_devices
 from poolwise.schedulers.flow.node_phase import node_graph, place_on_nodes
 from poolwise.schedulers.flow.phases import solve_gangs
 
-PROFILES = read_profiles("catalog:rodinia")
+PROFILES = read_device_profiles("catalog:rodinia")
 KINDS = tuple(PROFILES)
 
 

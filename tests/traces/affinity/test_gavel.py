@@ -48,8 +48,8 @@ def test_a_task_takes_as_long_as_its_steps(shared):
     """A thousand steps of ResNet-50 (32) at 7.787264918596293 a second: 128.41479296... s on a V100."""
     tables = Gavel().read(shared / FILE)
     kind, unit = tables.types.tasks.index("resnet-50-b32"), tables.types.units.index("v100")
-    tasks = vinesim.Tasks.of_jobs([1], kind, 1000 * 10**6)
-    case = vinesim.Case.of(vinesim.Deployment.of([(unit, 0, 0)]), tasks, tables.rates, types=tables.types)
+    tasks = vinesim.TaskList.of_jobs([1], kind, 1000 * 10**6)
+    case = vinesim.VineSimCase.of(vinesim.UnitList.of([(unit, 0, 0)]), tasks, tables.rates, types=tables.types)
     assert case.workload.duration[0] == pytest.approx(1000 / 7.787264918596293 * 1e9, abs=1)
 
 

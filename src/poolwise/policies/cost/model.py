@@ -108,8 +108,5 @@ class CostModel(Protocol):
         ...
 
     def hopeless(self, tasks: TaskClasses) -> BoolArray:
-        """(n_class,) which classes `placing` would let go nowhere even on an idle machine, were it not for an exception.
-
-        It only explains waits. The default says it of none.
-        """
+        """(n_class,) which tasks would miss their goal on the idle machine too; none of a model without goals."""
         return np.zeros(len(tasks), dtype=np.bool_)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from poolwise.arrays import BoolArray, FloatArray
-from poolwise.performance.device_profiles import DeviceProfile, read_profiles
+from poolwise.performance.device_profiles import DeviceProfile, read_device_profiles
 from poolwise.policies.cost.model import CostModel, Places, TaskClasses, Waiting
 from poolwise.registry import register
 
@@ -83,7 +83,7 @@ class Utility(CostModel):
         return self._missed(best, _column(table, "goal_s")[:, 0]), best
 
     def _table(self, tasks: TaskClasses) -> list[DeviceProfile | None]:
-        known = read_profiles(self.profiles)
+        known = read_device_profiles(self.profiles)
         return [known.get(kind) for kind in tasks.kind]
 
     def _missed(self, time: FloatArray, goal: FloatArray) -> BoolArray:

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from poolwise.arrays import BoolArray, FloatArray, IntArray
-from poolwise.optimize.min_cost_flow import Solver
+from poolwise.optimize.min_cost_flow import FlowSolver
 from poolwise.policies.cost.model import CostModel, TaskClasses, Waiting
 from poolwise.schedulers.flow.classes import merged, named
 from poolwise.schedulers.flow.graph import Clock
@@ -32,7 +32,7 @@ class Options:
     pooled: bool = True
     local_first: bool = True
     aggregated: bool = True
-    solver: Solver = "ortools"
+    solver: FlowSolver = "ortools"
 
 
 @dataclass(frozen=True, eq=False)

@@ -16,8 +16,8 @@ from poolwise import registry
 from poolwise.arrays import BoolArray, FloatArray, IntArray
 from poolwise.interfaces import Dispatcher, Scheduler
 from poolwise.model import Changes, Decision, JobTable, Machine, Plan, Queue, Refusal, Reject, Snapshot, Start, Wait
-from poolwise.optimize.min_cost_flow import Solver
-from poolwise.performance.link_load import access_links, load, sites
+from poolwise.optimize.min_cost_flow import FlowSolver
+from poolwise.performance.link_load import access_links, link_loads, sites
 from poolwise.policies.cost.model import CostModel
 from poolwise.registry import register
 from poolwise.schedulers.flow.admission import Admission, admit
@@ -75,7 +75,7 @@ class FlowScheduler(Scheduler):
     admission: Admission = "prefix"
     patience_s: float = 3600.0
     aggregated: bool = True
-    solver: Solver | Literal["kept"] = "ortools"
+    solver: FlowSolver | Literal["kept"] = "ortools"
 
     @property
     def remembers(self) -> str:
@@ -100,7 +100,7 @@ class FlowScheduler(Scheduler):
             from poolwise.optimize.min_cost_flow.named import NamedFlow  # compiles kernels; the other solvers need none
 
             kept = {phase: NamedFlow() for phase in (NODES, *layout.kinds)}
-        solver: Solver = "ortools" if self.solver == "kept" else self.solver
+        solver: FlowSolver = "ortools" if self.solver == "kept" else self.solver
         options = Options(cost, self.pooled, self.local_first, self.aggregated, solver)
         return FlowDispatcher(self, options, layout, shapes, Idle(shapes, self.pooled), kept)
 
@@ -229,7 +229,7 @@ class FlowDispatcher(Dispatcher):
         self._sent = known
         if "bandwidth" not in machine.resources:
             return np.zeros(self.layout.n_spot)
-        each = load(used, snapshot.capacity[:, machine.resource("bandwidth")].astype(np.float64))
+        each = link_loads(used, snapshot.capacity[:, machine.resource("bandwidth")].astype(np.float64))
         owners = self.layout.spot_owners
         return np.where(access[owners] >= 0, each[access[owners]], 0.0)
 

@@ -13,7 +13,7 @@ def with_fetching(workload: Workload, machine: Machine) -> Workload:
     """Return the workload with a row of stage `FETCH` behind each row whose data travel, of as many tasks.
 
     A fetching asks for the bandwidth of a port (MB/s); its duration is what its bytes take at that. Row numbers in "id"
-    count anew; "parent" still names the job.
+    are numbered again; "parent" still names the job.
     """
     size = workload.attributes["data_size"].astype(np.int64)
     travels = size > 0
