@@ -51,8 +51,10 @@ class Queue:
     def waiting(self) -> IntArray:
         """(n_queued,) how many tasks of each job wait."""
         waiting = self.table.tasks[self.jobs]
-        for job, tasks in self._tasks.items():
-            waiting[self._rows.index(job)] = len(tasks)
+        if self._tasks:
+            place = {job: k for k, job in enumerate(self._rows)}
+            for job, tasks in self._tasks.items():
+                waiting[place[job]] = len(tasks)
         return waiting
 
     def job(self, job: int) -> Job:
