@@ -6,6 +6,7 @@ import heapq
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -91,11 +92,12 @@ class Simulation:
         requeue: bool = True,
         pass_per_event: bool = False,
     ) -> None:
-        self.machine, self.workload = machine, workload
+        self.machine = machine
+        self._jobs, self._duration = workload.table, workload.duration
         self.truth, self.estimate = truth, estimate if estimate is not None else truth
         self.requeue, self.pass_per_event = requeue, pass_per_event
         self.recorder = Recorder()
-        self.table = workload.table.first(0)
+        self.table = self._jobs.first(0)
         self._alike = self.truth is self.estimate and np.array_equal(workload.duration, workload.requested)
         self.now, self._freed_at = 0, -1
         self._capacity, self._free = machine.capacity.copy(), machine.capacity.copy()
@@ -104,8 +106,8 @@ class Simulation:
         self._waiting: dict[int, set[int]] = {}  # tasks by row; nothing waits before it arrives
         self._sequence = 0
         self._wake_at: int | None = None
-        self._heap: list[tuple[int, int, int, Event]] = []
-        self._arrivals = iter(zip(workload.submit.tolist(), range(len(workload)), strict=True))
+        self._heap: list[tuple[int, int, int, Any]] = []
+        self._arrivals: Iterator[tuple[int, int]] = iter(zip(workload.submit.tolist(), range(len(workload)), strict=True))
         self._next_arrival()
         self._returns = 0  # changes still to come that give capacity
         for change in disturbances:
@@ -140,22 +142,26 @@ class Simulation:
             self._runs,
             self.estimate,
             self._believed_done,
-            may_grow=self._returns > 0,
+            may_grow=self._may_grow(),
             freed_at=self._freed_at,
         )
+
+    def _may_grow(self) -> bool:
+        """Whether more capacity is still to come."""
+        return self._returns > 0
 
     def _truly(self) -> Snapshot:
         """Show the state now to the model of how long runs really take."""
         return Snapshot(
             self.now,
             self.machine,
-            self.workload.table,
+            self._jobs,
             self._capacity,
             self._free,
             self._runs,
             self.truth,
             self._work_done,
-            work=self.workload.duration,
+            work=self._duration,
         )
 
     def commit(self, plan: Plan) -> CommitResult:
@@ -193,7 +199,7 @@ class Simulation:
 
     # Events
 
-    def _push(self, time: int, kind: int, event: Event) -> None:
+    def _push(self, time: int, kind: int, event: Any) -> None:
         self._sequence += 1
         heapq.heappush(self._heap, (time, kind, self._sequence, event))
 
@@ -217,7 +223,7 @@ class Simulation:
                 self._wait(job, tasks)  # only now, so that a plan cannot start again what it stops
             case Arrival(job):
                 self.table.show(job + 1)
-                self._waiting[job] = set(range(int(self.workload.tasks[job])))
+                self._waiting[job] = set(range(int(self._jobs.tasks[job])))
             case CapacityChanged():
                 return self._change_capacity(event)
             case Wake() if self._wake_at != self.now:
@@ -288,7 +294,7 @@ class Simulation:
         self._runs.add(run, cells, sensitive)
         setup = self.truth.setup(run, true)
         believed = setup if self.estimate is self.truth else self.estimate.setup(run, seen)
-        work, asked = float(self.workload.duration[start.job]), float(self.workload.requested[start.job])
+        work, asked = float(self._duration[start.job]), float(self._jobs.requested[start.job])
         self._progress[number] = _Progress(work, self.now + setup, 0.0, -1, asked, 0.0, self.now + believed)
         self._pace(run, true, seen)
         return number
@@ -346,11 +352,11 @@ class Simulation:
     def _work_done(self, number: int, now: int) -> float:
         """Reference ns of work that a run has done by `now`."""
         state = self._progress[number]
-        before = float(self.workload.duration[self._runs[number].job]) - state.work
+        before = float(self._duration[self._runs[number].job]) - state.work
         return before + max(now - state.since, 0) / (1.0 + state.slowdown)
 
     def _believed_done(self, number: int, now: int) -> float:
         """Reference ns of work that a run is believed to have done by `now`."""
         state = self._progress[number]
-        before = float(self.workload.requested[self._runs[number].job]) - state.asked
+        before = float(self._jobs.requested[self._runs[number].job]) - state.asked
         return before + max(now - state.believed_since, 0) / (1.0 + state.believed)

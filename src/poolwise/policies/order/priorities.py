@@ -13,7 +13,7 @@ import numpy as np
 
 from poolwise.arrays import FloatArray, IntArray
 from poolwise.interfaces import AgingOrder, OrderKind, QueuePolicy
-from poolwise.model import Machine, Queue, Snapshot
+from poolwise.model import JobTable, Machine, Queue, Snapshot
 from poolwise.registry import register
 
 
