@@ -7,7 +7,7 @@ from poolwise import catalog
 from poolwise.engines import simulate
 from poolwise.errors import InputError
 from poolwise.metrics import Outcomes
-from poolwise.model import Changes, Queue, Snapshot, Start
+from poolwise.model import Changes, Queue, Reject, Snapshot, Start
 from poolwise.model.runs import RunTable
 from poolwise.performance.combined import Combined
 from poolwise.performance.cpu_frequency import CpuFrequency
@@ -39,7 +39,10 @@ def first_plan(scheduler, machine, workload):
         queue.add(job)
     now = int(workload.submit[-1])
     state = Snapshot(now, machine, workload.table, machine.capacity, machine.capacity, RunTable(machine.capacity.size), MODELS)
-    return scheduler.open(machine, workload, 0).schedule(queue, state, Changes(arrived=tuple(range(len(workload)))))
+    dispatcher = scheduler.open(machine, 0)
+    plan = dispatcher.schedule(queue, state, Changes(arrived=tuple(range(len(workload)))))
+    rejected = [decision.job for decision in plan.decisions if isinstance(decision, Reject)]
+    return dispatcher.schedule(queue.only(np.setdiff1d(queue.jobs, rejected)), state, Changes()) if rejected else plan
 
 
 @pytest.mark.parametrize("machine", [MACHINE, FIXED], ids=lambda machine: machine.name)
@@ -68,7 +71,7 @@ def test_a_whole_run_gives_each_job_what_it_asks_for():
 
 def test_another_placement_is_refused():
     with pytest.raises(InputError) as error:
-        ListFlow(placement=RackPlacement()).open(MACHINE, crowd(3), 0)
+        ListFlow(placement=RackPlacement()).open(MACHINE, 0)
     assert error.value.field == "placement"
 
 

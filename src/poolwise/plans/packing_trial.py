@@ -10,7 +10,8 @@ from poolwise.draws import uniform
 from poolwise.errors import InputError, PolicyError
 from poolwise.files.configured import scheduler_of
 from poolwise.identity import Json
-from poolwise.model import Changes, Kind, Machine, Queue, Snapshot, Start, Workload
+from poolwise.loop import Loop
+from poolwise.model import Kind, Machine, Snapshot, Start, Workload
 from poolwise.performance.ideal import Ideal
 from poolwise.platforms.simulated import Simulation
 from poolwise.studies.cells import Cell, workload_of
@@ -41,13 +42,9 @@ def pack(cell: Cell, resource: str, load: float) -> Json:
     devices = devices[machine.capacity[devices, column] > 0]
     workload = draw(workload_of(cell), resource, int(load * machine.capacity[devices, column].sum()), cell.seed)
     simulation = Simulation(machine, workload, Ideal())
-    next(simulation.events())
-    queue = Queue(workload)
-    for job in range(len(workload)):
-        queue.add(job)
-    dispatcher = scheduler_of(cell.scheduler).open(machine, workload, cell.seed)
-    plan = dispatcher.schedule(queue, simulation.snapshot(), Changes(arrived=tuple(range(len(workload)))))
-    outcome = simulation.commit(plan)
+    scheduler = scheduler_of(cell.scheduler)
+    scheduler.check(machine, workload.table)
+    outcome = Loop(simulation, scheduler, cell.seed).take(next(iter(simulation.events())))
     if outcome.rejected:
         raise PolicyError(f"the scheduler started what does not fit: {outcome.rejected[0][1]}")
     starts = [decision for decision in outcome.committed if isinstance(decision, Start)]

@@ -12,7 +12,7 @@ from gpu_nodes import gpu_nodes
 from poolwise import conformance, registry
 from poolwise.conformance.cases import Case
 from poolwise.errors import InputError, PolicyError, UnknownNameError
-from poolwise.loop import run_loop
+from poolwise.loop import Loop, run_loop
 from poolwise.model import Kind, Machine, Wait, Workload
 from poolwise.optimize.min_cost_flow import Flow
 from poolwise.performance.device_network import DeviceNetwork
@@ -64,7 +64,7 @@ def workloads(draw) -> Workload:
 
 def simulate(machine, workload, scheduler):
     simulation = Simulation(machine, workload, DeviceNetwork())
-    loop = run_loop(simulation, scheduler.open(machine, workload, 1))
+    loop = run_loop(simulation, scheduler, 1)
     return simulation.recorder.schedule(machine, workload, loop), loop
 
 
@@ -253,7 +253,7 @@ def test_what_the_machine_has_not_is_named(requests, attributes, field):
     columns = {name: np.array(values) for name, values in attributes.items()}
     workload = Workload.of(plain.submit, plain.duration, requests=plain.requests, attributes=columns)
     with pytest.raises(InputError) as error:
-        FlowScheduler().open(gpu_nodes(), workload, 0)
+        FlowScheduler().check(gpu_nodes(), workload.table)
     assert error.value.field == field
 
 
@@ -272,11 +272,11 @@ def test_octopus_counts_tasks_not_jobs():
 
 def test_unknown_kinds_and_cost_models_are_named():
     with pytest.raises(UnknownNameError, match="nvme"):
-        FlowScheduler(kinds=("nvme",)).open(gpu_nodes(), jobs(1, cores=1), 0)
+        FlowScheduler(kinds=("nvme",)).open(gpu_nodes(), 0)
     with pytest.raises(UnknownNameError, match="utility"):
-        FlowScheduler(costs="utlity").open(gpu_nodes(), jobs(1, cores=1), 0)
+        FlowScheduler(costs="utlity").open(gpu_nodes(), 0)
     with pytest.raises(InputError, match="slack"):
-        FlowScheduler(settings={"slak": 1}).open(gpu_nodes(), jobs(1, cores=1), 0)
+        FlowScheduler(settings={"slak": 1}).open(gpu_nodes(), 0)
 
 
 @pytest.mark.parametrize("name", ["flow", "firmament", "least_allocated", "local_first_random"])
@@ -319,13 +319,9 @@ def test_a_cost_model_says_what_is_hopeless(costs, memory, hopeless, monkeypatch
     zero = np.zeros(3, dtype=np.int64)
     asks = {"cores": np.array([3, 3, 2]), "memory": np.array([1, 1, memory]), "gpu": zero, "bandwidth": zero}
     jobs, machine = Workload.of(zero, zero + 9 * SECOND, requests=asks), gpu_nodes([1, 1], cores=4)
-    dispatcher, said = FlowScheduler(costs=costs).open(machine, jobs, 0), []
-
-    class Listening:
-        def schedule(self, queue, snapshot, changes):
-            plan = dispatcher.schedule(queue, snapshot, changes)
-            said.extend(decision.refusal.reason for decision in plan.decisions if isinstance(decision, Wait))
-            return plan
-
-    run_loop(Simulation(machine, jobs, DeviceNetwork()), Listening())
+    simulation = Simulation(machine, jobs, DeviceNetwork())
+    loop, said = Loop(simulation, FlowScheduler(costs=costs)), []
+    for batch in simulation.events():
+        outcome = loop.take(batch)
+        said.extend(decision.refusal.reason for decision in outcome.committed if isinstance(decision, Wait))
     assert said and ["on the idle machine too" in reason for reason in said] == [hopeless] * len(said)

@@ -32,7 +32,7 @@ def round_of(machine, workload, *, taken=(), load=None, **options):
     for owner, resource, amount in taken:
         free[owner, resource] -= amount
     snapshot = Snapshot(0, machine, workload.table, machine.capacity, free, RunTable(free.size), Ideal())
-    state = FlowScheduler(**options).open(machine, workload, 0).state(queue, snapshot)
+    state = FlowScheduler(**options).open(machine, 0).state(queue, snapshot)
     return state if load is None else replace(state, load=np.array(load, dtype=np.float64))
 
 

@@ -17,13 +17,12 @@ from poolwise.errors import PolicyError
 from poolwise.files.machine import load_machine
 from poolwise.interfaces import Dispatcher, Scheduler
 from poolwise.metrics.goals import violated
-from poolwise.model import Kind, Machine, Schedule, Workload
+from poolwise.model import JobTable, Kind, Machine, Schedule, Workload
 from poolwise.performance.device_network import DeviceNetwork
 from poolwise.performance.device_profiles import device_profiles_csv, read_device_profiles
 from poolwise.reproductions.drmaestro.changes import CHANGES, Change
 from poolwise.schedulers.flow import Firmament, FlowScheduler
 from poolwise.schedulers.flow.graph import Clock
-from poolwise.schedulers.flow.scheduler import FlowDispatcher
 from poolwise.traces.generators.device_jobs import WARM_UP, DeviceJobs
 from poolwise.units import SECOND
 
@@ -159,9 +158,12 @@ class _Timed(Scheduler):
     scheduler: FlowScheduler
     clock: Clock
 
-    def open(self, machine: Machine, workload: Workload, seed: int) -> Dispatcher:
+    def open(self, machine: Machine, seed: int) -> Dispatcher:
         """Begin a run."""
-        dispatcher = self.scheduler.open(machine, workload, seed)
-        assert isinstance(dispatcher, FlowDispatcher)
+        dispatcher = self.scheduler.open(machine, seed)
         dispatcher.clock = self.clock
         return dispatcher
+
+    def check(self, machine: Machine, jobs: JobTable) -> None:
+        """As the scheduler that is timed."""
+        self.scheduler.check(machine, jobs)

@@ -18,6 +18,7 @@ from poolwise.schedulers.flow.classes import merged, rank_within
 from poolwise.schedulers.flow.graph import Arcs, Graph
 from poolwise.schedulers.flow.layout import room
 from poolwise.schedulers.flow.round import Round
+from poolwise.schedulers.flow.shapes import ANYWHERE
 
 MOST_ROUNDS = 8
 NODES = "nodes"
@@ -105,15 +106,15 @@ def _solve(state: Round, job: IntArray, free: IntArray) -> tuple[IntArray, int]:
 
 def node_graph(state: Round, job: IntArray, free: IntArray) -> NodeGraph:
     """Build the graph for tasks (n_task,) of jobs on nodes with (n_node, n_resource + n_kind) free."""
-    shapes, task_class = np.unique(state.shapes.of[state.jobs[job]], return_inverse=True)
+    shapes, task_class = np.unique(state.of[job], return_inverse=True)
     many = np.bincount(task_class, minlength=len(shapes))
-    demand = state.shapes.demand[state.shapes.first[shapes]]
+    demand = state.shapes.demand[shapes]
     offers = _offers(state, demand)
     columns = _columns(state, shapes, demand, free)
     place_of, first = merged(*columns)
     count = np.bincount(place_of, minlength=len(first))
     pinned = state.shapes.pinned[shapes]
-    reach = (pinned[:, None] < 0) | (place_of[pinned][:, None] == np.arange(len(first)))
+    reach = (pinned[:, None] == ANYWHERE) | (place_of[pinned][:, None] == np.arange(len(first)))
     places, arcs, offer = _Places(len(first)), [], []
     for k, way in enumerate(offers):
         fit = np.where(reach & way.allowed[:, None], room(free[first], way.demand, len(job)), 0)
@@ -130,7 +131,7 @@ def node_graph(state: Round, job: IntArray, free: IntArray) -> NodeGraph:
     capacity, drain = places.columns()
     same = [column[first] for column in columns]
     parts = [same] * (len(capacity) // max(len(first), 1))
-    names = state.names([state.jobs[job[leader]]], [shapes], parts)
+    names = state.names([state.jobs[job[leader]]], state.shapes.names(shapes), parts)
     graph = Graph(supply, task_class[leader], wait[leader], len(shapes), capacity, drain, Arcs.none(), through, names)
     return NodeGraph(graph, shapes, group, place_of, offers, np.concatenate(offer), through.place % max(len(first), 1))
 

@@ -38,7 +38,7 @@ def solve_phases(state: Round, jobs: IntArray) -> RoundPlacement:
     """Run every phase once for some of the round's jobs, (k,) positions, ascending."""
     job = np.repeat(jobs, state.tasks[jobs])
     node = place_on_nodes(state, job)
-    demand = state.shapes.demand[state.jobs[job]]
+    demand = state.shapes.demand[state.of[job]]
     complete = node >= 0
     sub_task, owner = {}, {}
     for k, kind in enumerate(state.layout.kinds, start=len(state.layout.columns)):
@@ -64,7 +64,7 @@ def solve_gangs(state: Round, jobs: IntArray) -> tuple[RoundPlacement, BoolArray
     for _ in range(len(jobs) - 1):
         if not outcome.part.any():
             break
-        withdrawn[np.flatnonzero(outcome.part)[-1]] = True  # rows stand in the order (submit, id)
+        withdrawn[np.flatnonzero(outcome.part)[-1]] = True  # jobs stand in the order of the queue
         outcome = solve_phases(state, jobs[~withdrawn[jobs]])
     return outcome, withdrawn | outcome.part
 
@@ -74,7 +74,7 @@ def starts(state: Round, outcome: RoundPlacement) -> list[Start]:
     layout = state.layout
     whole = outcome.whole[outcome.job]
     task = np.flatnonzero(whole)
-    demand = state.shapes.demand[state.jobs[outcome.job[task]], : len(layout.columns)]
+    demand = state.shapes.demand[state.of[outcome.job[task]], : len(layout.columns)]
     row, column = np.nonzero(demand)
     parts = [(task[row], layout.nodes[outcome.node[task[row]]], layout.columns[column], demand[row, column])]
     bare = task[~demand.any(axis=1)]  # a task that asks nothing of its node is there all the same

@@ -14,7 +14,8 @@ from poolwise.optimize.min_cost_flow import FlowSolver
 from poolwise.policies.cost.model import CostModel, TaskClasses, Waiting
 from poolwise.schedulers.flow.classes import merged, named
 from poolwise.schedulers.flow.graph import Clock
-from poolwise.schedulers.flow.layout import FlowLayout, Shapes
+from poolwise.schedulers.flow.layout import FlowLayout
+from poolwise.schedulers.flow.shapes import Shapes
 
 if TYPE_CHECKING:
     from poolwise.optimize.min_cost_flow.named import NamedFlow
@@ -40,7 +41,8 @@ class Round:
 
     Attributes
     ----------
-    jobs : (n_job,) rows of the workload, ascending
+    shapes : shapes of the jobs, and `of`: (n_job,) the shape of each
+    jobs : (n_job,) rows of the job table, in the order of the queue
     numbers : numbers of the waiting tasks of each job
     tasks : (n_job,) how many they are; they start together
     passes, waited_s : (n_job,) how long they have been waiting
@@ -48,12 +50,13 @@ class Round:
     free_devices : kind -> (n_device,) which are free
     load : (n_spot,) load in [0, 1] of the link of each spot
     running : (n_spot,) tasks that run on each node
-    local : (n_shape,) whether an idle node could give a task of a shape its devices by itself
+    local : (n_shape,) whether the tasks of a shape would find their devices on their own nodes if nothing ran
     kept : phase -> residual graph of the round before
     """
 
     layout: FlowLayout
     shapes: Shapes
+    of: IntArray
     options: Options
     clock: Clock
     jobs: IntArray
