@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
-from small_study import write
+from tests.helpers.small_study import write
 
 # CI draws the same examples each time: a red run is the change's doing. Runs by hand go on searching.
 settings.register_profile("ci", derandomize=True, deadline=None)

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 
-from batch.strategies import CONCAVE, brute_force, problems
 from poolwise import registry
 from poolwise.batch.methods.cfm import Cfm, shrink
 from poolwise.batch.methods.irop import Irop, Rounding
@@ -17,6 +16,7 @@ from poolwise.batch.search.relaxation import Relaxation, linear_bound
 from poolwise.errors import InputError, UnknownNameError
 from poolwise.optimize.linear import Answer, LinearProgram
 from poolwise.performance.profiles import Profile
+from tests.helpers.batch_problems import CONCAVE, brute_force, problems
 
 
 @settings(max_examples=40, deadline=None)

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 
-from batch.strategies import CONCAVE, CONVEX, brute_force, problems
 from poolwise.batch.methods.method import Limit, find_method
 from poolwise.batch.methods.place import Place, example
 from poolwise.batch.problem.check import check
@@ -17,6 +16,7 @@ from poolwise.batch.search.costs import costs_of
 from poolwise.batch.search.packing import Guide
 from poolwise.batch.search.relaxation import linear_bound
 from poolwise.errors import InputError
+from tests.helpers.batch_problems import CONCAVE, CONVEX, brute_force, problems
 
 SEARCH = Place(guard=False, pace=0.1, few=0)
 

@@ -8,7 +8,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from batch.strategies import brute_force, problems, set_cost
 from poolwise.batch.methods import place
 from poolwise.batch.methods.method import Limit
 from poolwise.batch.methods.place import Place
@@ -19,6 +18,7 @@ from poolwise.batch.search.costs import costs_of, part_of
 from poolwise.batch.search.effort import Effort
 from poolwise.batch.search.packing import Guide, fit, most_items, rebuild
 from poolwise.batch.search.relaxation import linear_bound
+from tests.helpers.batch_problems import brute_force, problems, set_cost
 
 
 @settings(max_examples=40, deadline=None)

@@ -21,9 +21,7 @@ from poolwise.registry import make
 from poolwise.schedulers.list import ListScheduler
 from poolwise.traces.generators import generate
 from poolwise.units import SECOND
-
-sys.path.insert(0, str(Path(__file__).parent))  # tests are imported one by one, not as packages
-from random_studies import compare, difference
+from tests.helpers.random_studies import compare, difference
 
 pytestmark = pytest.mark.filterwarnings("ignore:remote latency")
 
@@ -50,12 +48,12 @@ def test_random_studies_without_compiling() -> None:
     """The kernels are plain Python as well: with the compiler off they do the same, index or not."""
     script = (
         "from poolwise.engines.list_scheduling import columns\n"
-        "from random_studies import compare\n"
+        "from tests.helpers.random_studies import compare\n"
         "for deep in (0, 1000):\n"
         "    columns.DEEP_QUEUE = deep\n"
         "    for seed in range(3000, 3012): compare(seed, ('none', 'easy', 'easy_no_extra', 'conservative'), most=40)\n"
     )
-    environment = {**os.environ, "NUMBA_DISABLE_JIT": "1", "PYTHONPATH": str(Path(__file__).parent), "PYTHONWARNINGS": "ignore"}
+    environment = {**os.environ, "NUMBA_DISABLE_JIT": "1", "PYTHONPATH": os.pathsep.join(sys.path), "PYTHONWARNINGS": "ignore"}
     subprocess.run([sys.executable, "-c", script], check=True, env=environment)
 
 

@@ -13,7 +13,7 @@ from poolwise.report.study import study_page
 from poolwise.report.sweep import Sweep
 from poolwise.studies import load, load_machine, run
 from poolwise.studies.cells import workload_of
-from traces.test_dlrm import CN, HN, TRACE, table
+from tests.helpers.dlrm_rows import CN, HN, TRACE, table
 
 NAME = "whole-datacenter-dlrm"
 

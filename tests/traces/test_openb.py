@@ -15,7 +15,7 @@ from poolwise.model import Kind, Machine
 from poolwise.traces import read
 from poolwise.traces.openb import OpenB
 from poolwise.units import SECOND
-from shared_nodes import shared_nodes
+from tests.helpers.shared_nodes import shared_nodes
 
 HEADER = "name,cpu_milli,memory_mib,num_gpu,gpu_milli,gpu_spec,qos,pod_phase,creation_time,deletion_time,scheduled_time"
 SHARED = shared_nodes(cpu_milli=96000, gpu_milli=8000, memory=786432)

@@ -14,7 +14,7 @@ from poolwise.model import Machine
 from poolwise.traces import read
 from poolwise.traces.philly import Philly
 from poolwise.units import SECOND
-from shared_nodes import shared_nodes
+from tests.helpers.shared_nodes import shared_nodes
 
 HEADER = "timestamp,duration,num_gpus,gpu_time,cluster"
 FILE = Path("data") / "gpu_philly_2017" / "philly.csv.gz"

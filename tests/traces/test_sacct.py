@@ -16,8 +16,8 @@ from poolwise.traces import read
 from poolwise.traces.sacct import Sacct
 from poolwise.traces.sacct_rows import REQUIRED, counts, gpus, requested_mib, used_mib
 from poolwise.units import MINUTE, SECOND
-from shared_nodes import shared_nodes
-from traces.make_example_sacct import text
+from tests.helpers.make_example_sacct import text
+from tests.helpers.shared_nodes import shared_nodes
 
 MACHINE = Machine.of_racks(2, 8, local=65536, cores=12)
 DEFAULT = dict(

@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from batch.strategies import fill, problems, set_cost
 from poolwise.batch.search.costs import costs_of
 from poolwise.batch.search.packing import Guide, Packing, assignment_of, fit, improve, most_items, rebuild
 from poolwise.kernels.batch.price import price_out
 from poolwise.kernels.batch.search import total
+from tests.helpers.batch_problems import fill, problems, set_cost
 
 
 @settings(max_examples=40, deadline=None)

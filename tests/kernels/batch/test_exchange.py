@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from batch.strategies import problems, set_cost
 from poolwise.batch.search.costs import costs_of
 from poolwise.batch.search.packing import Guide, exchange_all, fit
 from poolwise.kernels.batch.exchange import BARRED, assign
+from tests.helpers.batch_problems import problems, set_cost
 
 
 @settings(max_examples=60, deadline=None)

@@ -8,7 +8,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from batch.strategies import fill, problems, set_cost
 from poolwise import catalog
 from poolwise.batch.search.columns import first_columns, generate_columns
 from poolwise.batch.search.costs import costs_of
@@ -17,6 +16,7 @@ from poolwise.files.batch import read_batch
 from poolwise.kernels.batch import master as kernels
 from poolwise.kernels.batch.master import Master, add, bar, empty_master, larger, levels, optimise
 from poolwise.optimize.linear import LinearProgram
+from tests.helpers.batch_problems import fill, problems, set_cost
 
 
 def all_columns(problem, costs):

@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from counted_steps import plain, steps
 from poolwise.engines.dispatch.replay import no_ends
 from poolwise.kernels.dispatch import ends as kernels
 from poolwise.kernels.dispatch.state import BITS, NEVER, Ends
 from poolwise.kernels.jit import entry
+from tests.helpers.counted_steps import plain, steps
 
 
 @entry
