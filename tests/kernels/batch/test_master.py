@@ -5,7 +5,7 @@ from itertools import combinations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from poolwise import catalog
@@ -74,8 +74,7 @@ def test_the_same_optimum_as_a_general_solver_whatever_is_added_on_the_way(probl
 def test_a_barred_column_leaves_and_an_inverse_that_went_astray_is_worked_out_anew(problem):
     costs = costs_of(problem)
     columns = list(all_columns(problem, costs))
-    if not columns:
-        return
+    assume(columns)
     m = empty_master(costs, problem.remote, len(columns) + 1, sum(len(items) for _, items in columns) + 1)
     for g, items in columns:
         add(costs, m, g, items)
