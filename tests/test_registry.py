@@ -96,7 +96,7 @@ def test_our_own_names_are_not_taken_over() -> None:
 
 
 def test_an_entry_point_to_nothing_is_an_error_that_names_its_distribution() -> None:
-    with pytest.raises(InputError, match="'elsewhere-gone' of poolwise-elsewhere cannot be loaded.*Gone") as caught:
+    with pytest.raises(InputError, match=r"'elsewhere-gone' of poolwise-elsewhere cannot be loaded: .*Gone") as caught:
         registry.find("plans", "elsewhere-gone")
     assert (caught.value.field, caught.value.remedy) == ("poolwise.plans", "update or uninstall poolwise-elsewhere")
 
