@@ -6,12 +6,20 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
+from poolwise.cli import app
 from tests.helpers.small_study import write
 
 # CI draws the same examples each time: a red run is the change's doing. Runs by hand go on searching.
 settings.register_profile("ci", derandomize=True, deadline=None)
 settings.register_profile("hand", deadline=None)
 settings.load_profile("ci" if os.environ.get("CI") == "true" else "hand")
+
+
+@pytest.fixture(scope="session")
+def commands() -> None:
+    """Every command of the command line is known."""
+    if not app.app.registered_commands:
+        app._discover()
 
 
 @pytest.fixture

@@ -10,6 +10,7 @@ import pytest
 
 import poolwise
 from poolwise import registry
+from poolwise.cli.app import run
 from poolwise.errors import InputError, UnknownNameError
 
 MODULE = """
@@ -108,11 +109,7 @@ def test_a_name_that_nobody_has_is_answered_with_the_nearest_of_all() -> None:
         registry.names("ordres")
 
 
-def test_commands_list_it(capsys: pytest.CaptureFixture[str]) -> None:
-    from poolwise.cli.app import _discover, app, run
-
-    if not app.registered_commands:
-        _discover()
+def test_commands_list_it(commands: None, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["list", "orders"]) == 0
     assert "elsewhere-shortest" in capsys.readouterr().out
 

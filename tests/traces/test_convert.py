@@ -79,14 +79,13 @@ def like_the_original(shipped, path):
 
 
 @pytest.mark.parametrize("original", ["undone", *(path for (path,) in beside(("hpc_cerit_wagap_2013/wagap-2013.swf.gz",)))])
-def test_the_shipped_log_is_the_conversion_of_the_original(original, shipped, tmp_path):
+def test_the_shipped_log_is_the_conversion_of_the_original(original, shipped, tmp_path, commands):
     """The original may not be passed on: where it is not beside the project, the conversion is undone and done again."""
     source = like_the_original(shipped, tmp_path / "wagap-2013.swf.gz") if original == "undone" else original
     comments = [comment.strip() for comment in read_rows(shipped).comments if not comment.startswith(NOTE)]
     target = tmp_path / "made.swf.gz"
     options = [word for comment in comments for word in ("--comment", comment)]
     command = ["trace", "convert", str(source), str(target), "--extra-columns", "3", "--memory-bytes-per-job", *options]
-    cli._discover()
     assert cli.run(command) == 0
     made, ours = (gzip.decompress(path.read_bytes()).decode().split("\n") for path in (target, shipped))
     assert len(made) == len(ours)
