@@ -107,6 +107,8 @@ def test_an_output_that_cannot_be_written_is_refused_beforehand(tmp_path: Path, 
     with pytest.raises(InputError, match="is a folder") as caught:
         check_writable(tmp_path)
     assert caught.value.file == tmp_path
+    with pytest.raises(InputError, match="does not exist"):
+        check_writable(tmp_path / "there.json" / "result.json")
     missing = tmp_path / "missing"
     with pytest.raises(InputError, match="does not exist or cannot be written") as caught:
         check_writable(missing / "result.json")

@@ -122,10 +122,14 @@ def test_names_of_durations() -> None:
 
 
 @given(st.integers(0, 2**52))
-def test_nanoseconds_are_rounded_up_and_come_back(ns: int) -> None:
+def test_nanoseconds_come_back(ns: int) -> None:
     assert abs(to_ns(to_seconds(ns)) - ns) <= 1
-    assert to_ns(ns / SECOND + 1e-10) >= ns
     assert to_seconds(ns) == ns / 1e9
+
+
+@pytest.mark.parametrize(("seconds", "ns"), [(0, 0), (1e-10, 1), (1.5e-9, 2), (1e-9, 1), (0.25, 250_000_000), (2, 2 * NS)])
+def test_a_part_of_a_nanosecond_counts_as_one(seconds: float, ns: int) -> None:
+    assert to_ns(seconds) == ns
 
 
 @given(st.integers(0, 2**40), st.integers(0, 2**12))
