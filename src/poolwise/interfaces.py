@@ -25,10 +25,13 @@ from poolwise.model import (
     Placement,
     Plan,
     Queue,
+    Reason,
     Refusal,
+    Rule,
     Run,
     Snapshot,
     Start,
+    Wait,
 )
 from poolwise.model.snapshot import Estimate
 
@@ -70,10 +73,24 @@ class Dispatcher(Protocol):
     def schedule(self, queue: Queue, snapshot: Snapshot, changes: Changes) -> Plan:
         """Decide what to do now. Neither the queue nor the snapshot is changed.
 
-        A job that can never run is rejected, in a plan that does nothing else (the loop asks again at once); while the
-        machine may still grow (`Snapshot.may_grow`), it waits, and holds up nobody.
+        A job that can never run is rejected; a plan that does nothing but reject is followed by another pass, unless
+        nothing else has happened than the arrival of what it rejects. While the machine may still grow
+        (`Snapshot.may_grow`), such a job waits, and holds up nobody.
         """
         ...
+
+    def why(self, job: int, queue: Queue, snapshot: Snapshot, plan: Plan) -> Reason:
+        """Say what held back a job that waits, as facts: what was short, who stood in the way, until when.
+
+        `plan` is what this scheduler decided of this queue and snapshot, and starts not all of the job's tasks. A resource
+        that is named, added to the machine in the amount that was short, starts the job (`conformance`). By default the
+        plan's own `Wait` is quoted.
+        """
+        for decision in plan.decisions:
+            if isinstance(decision, Wait) and decision.job == job:
+                rule = Rule.SHORT if decision.refusal.resource else Rule.UNSAID
+                return Reason.of(rule, decision.refusal.reason, decision.refusal)
+        return Reason(Rule.UNSAID, f"{type(self).__name__.removesuffix('Dispatcher')} gives no reason")
 
 
 class QueuePolicy(Protocol):

@@ -173,7 +173,7 @@ class Naive:
 
 def compare(seed: int, most: int = 60) -> None:
     """Both engines decide alike under all tiered policies, on one random study."""
-    case = study(seed, most).case(network=vinesim.Network(port=1250, uplink=100 + seed % 3))
+    case = study(seed, most).case(network=vinesim.Bandwidths(port=1250, uplink=100 + seed % 3))
     truth = [case.model, case.model, Affinity(), Ideal(), Transfer(local=seed % 5)][seed % 5]
     for entry in TIERED:
         scheduler = Dispatch(policy_of(entry))

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from poolwise.errors import PolicyError
-from poolwise.explain.reason import Reason, Rule
 from poolwise.explain.seen import Pass, started
 from poolwise.model import Refusal
+from poolwise.model.reason import Reason, Rule
 from poolwise.performance.fetching import FETCH, stage
 from poolwise.policies.placement.units.policy import TieredPolicy, UnitPolicy
 from poolwise.policies.placement.units.view import Units

@@ -22,6 +22,7 @@ from poolwise.model.job_table import Job, JobTable
 from poolwise.model.machine import Kind, Machine
 from poolwise.model.placement import Placement, Refusal
 from poolwise.model.queue import Queue
+from poolwise.model.reason import Reason, Rule
 from poolwise.model.run import Run
 from poolwise.model.schedule import Schedule
 from poolwise.model.snapshot import Snapshot
@@ -48,9 +49,11 @@ __all__ = [
     "Placement",
     "Plan",
     "Queue",
+    "Reason",
     "Refusal",
     "Reject",
     "Renumbered",
+    "Rule",
     "Run",
     "Schedule",
     "Snapshot",
