@@ -87,8 +87,6 @@ def unsupported(
         return "a performance model counts twice"
     if not len(workload):
         return "the workload is empty"
-    if "stage" in workload.attributes:
-        return "tasks whose data are fetched over shared links"
     if int(machine.capacity[machine.kind == Kind.NODE, UnitLayout.of(machine).column].max()) > 1:
         return "a unit has several slots"
     if any(isinstance(model, Transfer) for model in parts):
@@ -134,7 +132,7 @@ def _replay(machine: Machine, workload: Workload, scheduler: Dispatch, truth: Pe
     from poolwise.kernels.dispatch import state
     from poolwise.kernels.dispatch.replay import replay as go_on
 
-    scheduler.open(machine, workload, seed)  # refuses what nothing may run
+    scheduler.check(machine, workload.table)  # refuses what nothing may run
     given = arrays(machine, workload, scheduler, truth, seed)
     if go_on(*given) == state.LATE:
         raise InputError("the simulation runs beyond 146 years, which engines cannot count in nanoseconds", field="submit")
@@ -164,7 +162,7 @@ def arrays(machine: Machine, workload: Workload, scheduler: Dispatch, truth: Per
 
     assert isinstance(scheduler.placement, TieredPolicy)
     shape, tiers = _tiers(scheduler.placement, machine, workload)
-    lane = lanes_of(workload, LANE)
+    lane = lanes_of(workload.table, LANE)
     n, n_lane, layout = len(workload), int(lane.max()) + 1, UnitLayout.of(machine)
     return Arrays(
         jobs=_jobs(machine, workload, truth, lane, shape, _draws(scheduler.placement, workload, seed)),
@@ -244,8 +242,8 @@ def _tiers(policy: TieredPolicy, machine: Machine, workload: Workload) -> tuple[
     """(n_job,) shape of each job, and the tiers of each shape, asked of the policy."""
     from poolwise.kernels.dispatch import state
 
-    choices = Choices(UnitLayout.of(machine), workload)
-    shape = lanes_of(workload, policy.key)
+    choices = Choices(UnitLayout.of(machine), workload.table)
+    shape = lanes_of(workload.table, policy.key)
     tier, part, low, high = [0], [0], list[int](), list[int]()
     for job in np.unique(shape, return_index=True)[1].tolist():
         for ranges in policy.tiers(job, choices):
