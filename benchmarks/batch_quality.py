@@ -13,7 +13,7 @@ import numpy as np
 from poolwise import catalog
 from poolwise.batch.methods.method import Limit
 from poolwise.batch.methods.place import Place
-from poolwise.batch.problem.check import check
+from poolwise.batch.problem.check import check_assignment
 from poolwise.files.batch import read_batch
 
 LIMITS = (0.05, 1.0, 60.0)
@@ -34,7 +34,7 @@ def main(seeds: int, thetas: list[str]) -> None:
                 begun = time.process_time()
                 found[limit] = method.solve(problem, Limit(limit, time.process_time))
                 times[limit].append(time.process_time() - begun)
-                assert check(problem, found[limit].assignment).valid
+                assert check_assignment(problem, found[limit].assignment).valid
             bound = found[LIMITS[-1]].bound
             for limit in LIMITS:
                 gaps[limit].append(100 * (found[limit].objective / bound - 1))

@@ -6,7 +6,8 @@ import numpy as np
 
 from benchmarks.case import Figures, case, seconds
 from poolwise.engines import simulate
-from poolwise.engines.dispatch import replay as dispatch
+from poolwise.engines.dispatch.columns import arrays
+from poolwise.engines.dispatch.replay import load
 from poolwise.kernels.dispatch.replay import replay
 from poolwise.registry import make
 from poolwise.schedulers.dispatch import Dispatch
@@ -25,13 +26,13 @@ TARGETS = {
 }
 
 
-def cluster(units: int, tasks: int) -> vinesim.Case:
+def cluster(units: int, tasks: int) -> vinesim.VineSimCase:
     """Half CPUs, half GPUs, 40 in a rack; jobs of five tasks at nearly the rate that the GPUs can take."""
     rates = np.zeros((6, 7))
     rates[CPU, :3], rates[GPU, :3] = (100_000, 60_000, 60_000), (1_200_000, 12_000, 1_200_000)
-    deployment = vinesim.Deployment.of([(GPU if k % 2 else CPU, k // 40, k % 40) for k in range(units)])
+    deployment = vinesim.UnitList.of([(GPU if k % 2 else CPU, k // 40, k % 40) for k in range(units)])
     gap_us = 5 * 25 / (units / 2) * 1.02
-    return vinesim.Case.of(deployment, vinesim.Tasks.of_jobs([5] * (tasks // 5), FP_GOOD, OPERATIONS), rates, gap_us)
+    return vinesim.VineSimCase.of(deployment, vinesim.TaskList.of_jobs([5] * (tasks // 5), FP_GOOD, OPERATIONS), rates, gap_us)
 
 
 def figures(policy: str) -> Figures:
@@ -39,7 +40,7 @@ def figures(policy: str) -> Figures:
 
     The cost is that of a whole run, or that of its event loop alone: the kernel.
     """
-    dispatch.load()
+    load()
     scheduler = Dispatch(make("placements", policy))
     large = cluster(10_000, 1_000_000)
     per_task = _whole(large, scheduler, repeat=3) / 1_000_000
@@ -48,7 +49,7 @@ def figures(policy: str) -> Figures:
     for _ in range(ROUNDS):  # in turn, so that a computer that is slow for a while is slow for all of them
         for units, this in some.items():
             whole[units] = min(whole[units], _whole(this, scheduler))
-            given = dispatch.arrays(this.machine, this.workload, scheduler, this.model, 0)
+            given = arrays(this.machine, this.workload, scheduler, this.model, 0)
             loop[units] = min(loop[units], seconds(lambda given=given: replay(*given))[0])
     return {
         "tasks_per_second": 1 / per_task,
@@ -60,7 +61,7 @@ def figures(policy: str) -> Figures:
     }
 
 
-def _whole(this: vinesim.Case, scheduler: Dispatch, repeat: int = 1) -> float:
+def _whole(this: vinesim.VineSimCase, scheduler: Dispatch, repeat: int = 1) -> float:
     """Processor seconds of a run, least of some."""
     return seconds(
         lambda: simulate(this.machine, this.workload, scheduler, truth=this.model, engine="compiled"), repeat=repeat

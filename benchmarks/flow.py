@@ -20,7 +20,7 @@ import numpy as np
 
 from benchmarks.case import Figures, case, seconds
 from poolwise.arrays import BoolArray, FloatArray, IntArray
-from poolwise.optimize.min_cost_flow import Flow, Solver, min_cost_flow, scaled
+from poolwise.optimize.min_cost_flow import Flow, FlowSolver, min_cost_flow, scaled
 from poolwise.optimize.min_cost_flow.named import NamedFlow
 
 TYPES = 8
@@ -181,7 +181,7 @@ class Merged:
         return np.concatenate(parts)
 
 
-def solve(arcs: Arcs, supply: IntArray, solver: Solver = "ortools") -> Flow:
+def solve(arcs: Arcs, supply: IntArray, solver: FlowSolver = "ortools") -> Flow:
     """Cold; anything but an optimum is an error here."""
     tail, head, capacity, cost = arcs
     answer = min_cost_flow(tail, head, 0, capacity, cost, supply, solver=solver)
@@ -193,7 +193,7 @@ def solve(arcs: Arcs, supply: IntArray, solver: Solver = "ortools") -> Flow:
 def cold(machines: int, tasks: int, kinds: int) -> Figures:
     """Milliseconds on the merged graph, by OR-Tools (`ms` with building it) and by shortest paths, and on the flat one."""
     cluster = draw(machines, tasks, kinds, preferring=0.3, most=1)
-    solvers: tuple[Solver, ...] = ("ortools", "successive_shortest_path")
+    solvers: tuple[FlowSolver, ...] = ("ortools", "successive_shortest_path")
     for solver in solvers:
         solve(*flat(draw(10, 10, 2, 0.3, 1)), solver)  # loads it
     whole, graph = seconds(lambda: Merged(cluster), repeat=3)

@@ -7,10 +7,9 @@ import numpy as np
 from benchmarks.case import Figures, case, seconds
 from poolwise.model import Changes, Kind, Machine, Plan, Queue, Snapshot, Start, Workload
 from poolwise.model.runs import RunTable
-from poolwise.performance.device_profiles import read_profiles
+from poolwise.performance.device_profiles import read_device_profiles
 from poolwise.performance.ideal import Ideal
 from poolwise.schedulers.flow import FlowScheduler
-from poolwise.schedulers.flow.scheduler import FlowDispatcher
 from poolwise.units import SECOND
 
 GPUS = 4
@@ -39,7 +38,7 @@ class Cluster:
             capacity=capacity,
         )
         jobs = waiting + more
-        kinds = np.array(list(read_profiles("catalog:rodinia")))
+        kinds = np.array(list(read_device_profiles("catalog:rodinia")))
         self.workload = Workload.of(
             np.sort(rng.integers(0, 100, jobs)) * SECOND,
             np.full(jobs, 75 * SECOND),
@@ -47,7 +46,7 @@ class Cluster:
             attributes={"kind": kinds[rng.integers(0, len(kinds), jobs)]},
         )
         self.free = capacity.copy()
-        self.queue = Queue(self.workload)
+        self.queue = Queue(self.workload.table)
         self.next = 0
         self.arrive(waiting, passes=97)
 
@@ -77,7 +76,7 @@ class Cluster:
     def snapshot(self) -> Snapshot:
         """Show the state now."""
         capacity = self.machine.capacity
-        return Snapshot(200 * SECOND, self.machine, self.workload, capacity, self.free, RunTable(capacity.size), Ideal())
+        return Snapshot(200 * SECOND, self.machine, self.workload.table, capacity, self.free, RunTable(capacity.size), Ideal())
 
     def commit(self, plan: Plan) -> int:
         """Carry out a plan; returns the number of starts."""
@@ -89,20 +88,13 @@ class Cluster:
         return len(starts)
 
 
-def open_on(cluster: Cluster, scheduler: FlowScheduler) -> FlowDispatcher:
-    """Begin a run."""
-    dispatcher = scheduler.open(cluster.machine, cluster.workload, 0)
-    assert isinstance(dispatcher, FlowDispatcher)
-    return dispatcher
-
-
 def cold(machines: int, waiting: int) -> Figures:
     """Milliseconds of one round, merged and flat."""
     cluster = Cluster(machines, waiting)
     cluster.occupy(0)
     snapshot, figures = cluster.snapshot(), {}
     for name, aggregated in (("ms", True), ("flat_ms", False)):
-        dispatcher = open_on(cluster, FlowScheduler(aggregated=aggregated))
+        dispatcher = FlowScheduler(aggregated=aggregated).open(cluster.machine, 0)
         took, plan = seconds(lambda d=dispatcher: d.schedule(cluster.queue, snapshot, Changes()), 3)
         figures[name] = 1e3 * took
         figures["starts"] = sum(isinstance(decision, Start) for decision in plan.decisions)
@@ -126,7 +118,7 @@ def flow_scheduler_rounds(repeat: int = 6) -> Figures:
     """A round after 1,000 arrivals and 1,000 departures on 12,500 busy machines with 10,000 waiting tasks; the median."""
     cluster, rng, spent, starts = Cluster(12_500, 10_000, 1_000 * repeat), np.random.default_rng(2), [], 0
     cluster.occupy(4)
-    dispatcher = open_on(cluster, FlowScheduler())
+    dispatcher = FlowScheduler().open(cluster.machine, 0)
     for _ in range(repeat):
         cluster.depart(1_000, rng)
         snapshot = cluster.snapshot()

@@ -10,7 +10,7 @@ from benchmarks.case import Figures, case, seconds
 from poolwise import catalog
 from poolwise.engines import simulate
 from poolwise.files.document import Document, Origin
-from poolwise.files.machine import check
+from poolwise.files.machine import check_machine
 from poolwise.files.machine_build import machine_of
 from poolwise.model import Machine, Schedule
 from poolwise.performance.nvme_sharing import NvmeSharing
@@ -26,7 +26,7 @@ def machine(size: int) -> Machine:
     document = Document.read(catalog.find("machines", "nvme-pooled"))
     document.set("rack.0.nodes.node", 5 * size, Origin("size"))
     document.set("device.nvme.count", 10 * size, Origin("size"))
-    return machine_of(check(document), f"{size} x", document)
+    return machine_of(check_machine(document), f"{size} x", document)
 
 
 def run(size: int) -> Schedule:

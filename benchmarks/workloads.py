@@ -55,14 +55,14 @@ def with_slowdown(workload: Workload, machine: Machine) -> float:
     """Work of a workload with all its remote memory near, over its work with local memory only: by how much the load grows."""
     model, remote = RemoteMemory(), np.maximum(workload.memory - machine.local_memory, 0)
     factor = np.array([sld_factor(u, model.near_ns, model.curve) for u in ((np.arange(11) + 0.5) / 11).tolist()])
-    slow = factor[(sensitivity(workload, model.seed) * 11).astype(np.int64)] * remote / np.maximum(workload.memory, 1)
+    slow = factor[(sensitivity(workload.table, model.seed) * 11).astype(np.int64)] * remote / np.maximum(workload.memory, 1)
     work = workload.nodes * workload.duration.astype(np.float64)
     return float((work * (1 + slow)).sum() / work.sum())
 
 
 def write_naive(workload: Workload, path: Path) -> None:
     """Write the jobs file that `naive_pools` reads."""
-    u = sensitivity(workload, 0)
+    u = sensitivity(workload.table, 0)
     with path.open("w", newline="") as file:
         rows = csv.writer(file)
         rows.writerow(["id", "submit_ns", "nodes", "duration_ns", "memory_mib", "u"])

@@ -6,7 +6,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from poolwise.api import Run, list_scheduler, simulate
+    from poolwise.api import SimulatedRun, list_scheduler, simulate
     from poolwise.conformance import check
     from poolwise.metrics import METRICS, Outcomes
     from poolwise.model import Job, Machine, Placement, Queue, Schedule, Snapshot, Workload
@@ -27,8 +27,8 @@ _PUBLIC = {
     "Placement": "poolwise.model",
     "Queue": "poolwise.model",
     "RemoteMemory": "poolwise.performance.remote_memory",
-    "Run": "poolwise.api",
     "Schedule": "poolwise.model",
+    "SimulatedRun": "poolwise.api",
     "Snapshot": "poolwise.model",
     "Workload": "poolwise.model",
     "check": "poolwise.conformance",
@@ -38,6 +38,8 @@ _PUBLIC = {
     "run": "poolwise.studies",
     "simulate": "poolwise.api",
 }
+_FORMER = {"Run": "SimulatedRun"}
+"""Names that were once public -> what they are called now; `model.Run` is tasks of a job at work."""
 
 __all__ = [
     "METRICS",
@@ -48,8 +50,8 @@ __all__ = [
     "Placement",
     "Queue",
     "RemoteMemory",
-    "Run",
     "Schedule",
+    "SimulatedRun",
     "Snapshot",
     "Workload",
     "__version__",
@@ -63,6 +65,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
+    name = _FORMER.get(name, name)
     if name in _PUBLIC:
         return getattr(import_module(_PUBLIC[name]), name)
     raise AttributeError(f"module 'poolwise' has no attribute '{name}'")

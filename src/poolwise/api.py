@@ -31,7 +31,7 @@ SPARSE_SHARE = 0.05
 
 
 @dataclass(frozen=True, eq=False)
-class Run:
+class SimulatedRun:
     """One simulation and what it came to.
 
     Attributes
@@ -115,7 +115,7 @@ def simulate(
     engine_name: engines.Engine = "auto",
     pass_per_event: bool = False,
     baseline: Schedule | None = None,
-) -> Run:
+) -> SimulatedRun:
     """Run a workload on a machine and measure it over all jobs that finished.
 
     Parameters
@@ -146,7 +146,7 @@ def simulate(
     return measured(result.schedule, result.engine, result.wall_s, baseline)
 
 
-def measured(schedule: Schedule, engine_name: str, wall_s: float, baseline: Schedule | None = None) -> Run:
+def measured(schedule: Schedule, engine_name: str, wall_s: float, baseline: Schedule | None = None) -> SimulatedRun:
     """Measure a schedule over all jobs that finished, from the first submission to the last end."""
     outcomes = Outcomes.of(schedule)
     population = schedule.done
@@ -157,7 +157,7 @@ def measured(schedule: Schedule, engine_name: str, wall_s: float, baseline: Sche
         window=Window.whole(outcomes),
         baseline=None if baseline is None else Outcomes.of(baseline),
     )
-    return Run(schedule, outcomes, metrics, engine_name, wall_s, notes(schedule))
+    return SimulatedRun(schedule, outcomes, metrics, engine_name, wall_s, notes(schedule))
 
 
 def notes(schedule: Schedule) -> tuple[str, ...]:

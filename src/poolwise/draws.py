@@ -19,7 +19,7 @@ _MIX1 = np.uint64(0xBF58476D1CE4E5B9)
 _MIX2 = np.uint64(0x94D049BB133111EB)
 
 
-def _mix(state: NDArray[np.uint64], counter: NDArray[np.uint64]) -> NDArray[np.uint64]:
+def mix(state: NDArray[np.uint64], counter: NDArray[np.uint64]) -> NDArray[np.uint64]:
     """Fold one counter into the state; both broadcast, dtype uint64, arithmetic modulo 2**64."""
     z = state ^ counter
     z += _GAMMA
@@ -49,7 +49,7 @@ def uniform(seed: int, stream: str, job: ArrayLike, task: ArrayLike = 0) -> Floa
     """
     jobs, tasks = np.atleast_1d(np.asarray(job, dtype=np.int64)), np.asarray(task, dtype=np.int64)
     state = np.array([seed & (2**64 - 1)], dtype=np.uint64)
-    state = _mix(state, np.array(zlib.crc32(stream.encode()), dtype=np.uint64))
+    state = mix(state, np.array(zlib.crc32(stream.encode()), dtype=np.uint64))
     if jobs.ndim > 1 or tasks.ndim > 0:
         return _drawn(state, jobs, tasks)
     draws = np.empty(len(jobs))
@@ -61,6 +61,6 @@ def uniform(seed: int, stream: str, job: ArrayLike, task: ArrayLike = 0) -> Floa
 def _drawn(state: NDArray[np.uint64], job: IntArray, task: IntArray) -> FloatArray:
     """Fold the last two counters into the state, and scale it to [0, 1)."""
     for counter in (job, task):
-        state = _mix(state, counter.astype(np.uint64))
+        state = mix(state, counter.astype(np.uint64))
     draws: FloatArray = (state >> np.uint64(11)).astype(np.float64) * 2.0**-53
     return draws

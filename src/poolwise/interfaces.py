@@ -9,11 +9,12 @@ compared, pickled, swept and named in a study file.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import ClassVar, Literal, Protocol
+from typing import ClassVar, Literal, NamedTuple, Protocol, final
 
 import numpy as np
 
 from poolwise.arrays import BoolArray, FloatArray, IntArray
+from poolwise.errors import PolicyError
 from poolwise.model import (
     Changes,
     CommitResult,
@@ -32,7 +33,9 @@ from poolwise.model import (
 )
 from poolwise.model.snapshot import Estimate
 
-OrderKind = Literal["static", "linear", "opaque"]
+OrderKind = Literal["static", "linear", "cubic", "opaque"]
+EXTREME = 1e60
+"""Largest size of the paces and weights of an `AgingOrder`, and its inverse the least: nothing worked out overflows."""
 
 
 class Scheduler(Protocol):
@@ -77,8 +80,9 @@ class Dispatcher(Protocol):
 class QueuePolicy(Protocol):
     """The order in which waiting jobs are considered. Ties: earlier submit, then lower id.
 
-    `kind` is a promise that lets fast engines skip work: "static" (a job's priority never changes), "linear" (in the time
-    waited, slope >= 0: priority = slope * waited), or "opaque" (anything; asked again for the whole queue at each pass).
+    `kind` is a promise that lets engines skip work: "static" (a job's priority never changes, and follows from the job table
+    and the machine alone), "linear" or "cubic" (it follows from the time waited: see `AgingOrder`), or "opaque" (anything;
+    asked again for the whole queue at each pass).
     """
 
     kind: ClassVar[OrderKind]
@@ -86,6 +90,51 @@ class QueuePolicy(Protocol):
     def priority(self, queue: Queue, snapshot: Snapshot) -> FloatArray:
         """(n_queued,) float64, higher first; row k is `queue.jobs[k]`. NaN is an error."""
         ...
+
+
+class AgingOrder(QueuePolicy):
+    """A queue order whose priorities follow from the time waited and two numbers of each job, its pace and its weight.
+
+    With w the seconds waited and x = w / pace, the priority is x * weight where `kind` is "linear", and x * x * x * weight
+    where it is "cubic", multiplied from the left. So weight / pace is the slope of a linear order; it may have any sign.
+    Subclasses give the two columns, which fast engines read; the priorities that follow from them stand here once.
+    """
+
+    kind: ClassVar[OrderKind] = "linear"
+
+    def pace(self, jobs: IntArray, table: JobTable, machine: Machine) -> FloatArray:
+        """(k,) seconds, for rows (k,) of the job table; not 0. A job's pace never changes, whoever else is asked for."""
+        return np.ones(len(jobs))
+
+    def weight(self, jobs: IntArray, table: JobTable, machine: Machine) -> FloatArray:
+        """(k,) numbers, for rows (k,) of the job table. A job's weight never changes, whoever else is asked for."""
+        return np.ones(len(jobs))
+
+    @final
+    def aging(self, jobs: IntArray, table: JobTable, machine: Machine) -> tuple[FloatArray, FloatArray]:
+        """Pace and weight, (k,) each; raises PolicyError for what is no number, or too large or too small to count with."""
+        pace, weight = self.pace(jobs, table, machine), self.weight(jobs, table, machine)
+        for name, column, zero in (("paces", pace, False), ("weights", weight, True)):
+            if column.shape != jobs.shape or not bool((_moderate(column) | (zero & (column == 0))).all()):
+                raise PolicyError(
+                    f"{type(self).__name__} must give {len(jobs)} {name} between {1 / EXTREME:g} and {EXTREME:g} in size"
+                    f"{', or 0' if zero else ''}, got {column!r}"
+                )
+        return pace, weight
+
+    @final
+    def priority(self, queue: Queue, snapshot: Snapshot) -> FloatArray:
+        """(n_queued,) priorities."""
+        pace, weight = self.aging(queue.jobs, queue.table, snapshot.machine)
+        x = queue.waited_s(snapshot.now) / pace
+        return x * weight if self.kind == "linear" else x * x * x * weight
+
+
+def _moderate(column: FloatArray) -> BoolArray:
+    """(k,) which numbers are neither too large nor too small; False for NaN."""
+    size = np.abs(column)
+    moderate: BoolArray = (size >= 1 / EXTREME) & (size <= EXTREME)
+    return moderate
 
 
 class PlacementPolicy(Protocol):
@@ -112,6 +161,22 @@ class PlacementPolicy(Protocol):
         return np.ones(np.broadcast_shapes((len(jobs),), (len(free),)), dtype=np.bool_)
 
 
+class BackfillRule(NamedTuple):
+    """What a fast engine has to know of a backfill to choose the same starts.
+
+    Attributes
+    ----------
+    reserves : who has a reservation: "nobody" (the first job that does not fit blocks the rest), "head" (that first job, and
+        what delays it does not start; EASY), "everyone" (all waiting jobs, reservations made anew at each pass; conservative)
+    extra : whether a job may start beside the head that ends after the head's reservation begins, but leaves it room
+    counts_pools : whether the head's reservation counts what is free in memory pools, not only nodes
+    """
+
+    reserves: Literal["nobody", "head", "everyone"]
+    extra: bool = True
+    counts_pools: bool = True
+
+
 class BackfillPolicy(Protocol):
     """Which waiting jobs start now, given their priorities."""
 
@@ -130,6 +195,18 @@ class BackfillPolicy(Protocol):
     def select(self, queue: Queue, priority: FloatArray, snapshot: Snapshot, placement: PlacementPolicy) -> Iterable[Start]:
         """Choose starts from the waiting tasks of (n_queued,) jobs, given their (n_queued,) priorities."""
         ...
+
+    def rule(self) -> BackfillRule | None:
+        """Say in a word what `select` does, so that fast engines can do it; None if there is no such word.
+
+        It speaks for its own class alone (`rule_of`): a subclass may select in another way, so it says it again or has none.
+        """
+        return None
+
+
+def rule_of(backfill: BackfillPolicy) -> BackfillRule | None:
+    """Rule of a backfill, None where its own class states none, whatever the classes say that it is derived from."""
+    return backfill.rule() if "rule" in vars(type(backfill)) else None
 
 
 class PerformanceModel(Estimate, Protocol):

@@ -53,7 +53,7 @@ class LoopResult:
     waiting: tuple[int, ...] = ()
 
 
-def run(
+def run_loop(
     platform: Platform,
     scheduler: Scheduler,
     seed: int = 0,
@@ -113,7 +113,7 @@ class Loop:
         outcome = self._schedule(changes)
         rejected = frozenset(d.job for d in outcome.committed if isinstance(d, Reject))
         if rejected and all(isinstance(d, Reject) for d in outcome.committed) and not outcome.rejected:
-            rest = changes.without(rejected)
+            rest = changes.beside(rejected)
             if rest != Changes():
                 after = self._schedule(rest)
                 outcome = CommitResult(

@@ -18,6 +18,8 @@ SECOND = 1_000_000_000
 MINUTE = 60 * SECOND
 HOUR = 3600 * SECOND
 DAY = 86400 * SECOND
+NEVER = 2**63 - 1
+"""The time of what does not happen: later than any other."""
 
 NEVER = 2**63 - 1
 """The instant (ns) that does not come: a deadline of what has none, an end that nobody expects."""
@@ -89,7 +91,7 @@ def to_seconds(ns: int) -> float:
     return ns / SECOND
 
 
-def stretch(work_ns: float, slowdown: float) -> int:
+def with_slowdown(work_ns: float, slowdown: float) -> int:
     """Nanoseconds that `work_ns` of reference work take at a slowdown: work + ceil(work * slowdown), rounded up once.
 
     Source: specs of the memory pools, runtime = r + ceil(r * (sld_factor * rm_ratio)).

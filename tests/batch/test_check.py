@@ -6,14 +6,14 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 
-from batch.strategies import problems
 from poolwise.batch.methods.place import example
 from poolwise.batch.problem.assignment import Assignment
-from poolwise.batch.problem.check import check
+from poolwise.batch.problem.check import check_assignment
+from tests.helpers.batch_problems import problems
 
 
 def broken(problem, module, local):
-    return set(check(problem, Assignment(np.array(module), np.array(local, dtype=float))).count())
+    return set(check_assignment(problem, Assignment(np.array(module), np.array(local, dtype=float))).count())
 
 
 def test_each_constraint():
@@ -33,11 +33,13 @@ def test_each_constraint():
 
 def test_static_energy_is_spent_once_a_module_and_not_where_it_is_on():
     problem = replace(example(), eta=1.0)
-    together = check(problem, Assignment(np.array([0, 0]), np.array([0.75, 0.75]))).objective
-    apart = check(problem, Assignment(np.array([0, 1]), np.array([1.0, 1.0]))).objective
+    together = check_assignment(problem, Assignment(np.array([0, 0]), np.array([0.75, 0.75]))).objective
+    apart = check_assignment(problem, Assignment(np.array([0, 1]), np.array([1.0, 1.0]))).objective
     assert apart - together == pytest.approx(1.0)
     lit = replace(problem, modules=replace(problem.modules, on=np.array([True, False])))
-    assert together - check(lit, Assignment(np.array([0, 0]), np.array([0.75, 0.75]))).objective == pytest.approx(1.0)
+    assert together - check_assignment(lit, Assignment(np.array([0, 0]), np.array([0.75, 0.75]))).objective == pytest.approx(
+        1.0
+    )
 
 
 @settings(max_examples=50, deadline=None)

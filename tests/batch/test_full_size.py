@@ -7,7 +7,7 @@ import pytest
 from poolwise import catalog
 from poolwise.batch.methods.method import Limit, find_method
 from poolwise.batch.methods.place import Place
-from poolwise.batch.problem.check import check
+from poolwise.batch.problem.check import check_assignment
 from poolwise.files.batch import read_batch
 
 GRID = [(eta, delta) for eta in (0.0, 0.4, 0.8, 1.0) for delta in (0.05, 0.25)]
@@ -20,11 +20,11 @@ def test_never_above_the_baselines(theta):
     for eta, delta in GRID:
         problem = read_batch(file, seed=7, eta=eta, theta=theta, tolerance=delta)
         ours = SHORT.solve(problem, Limit(0.02))
-        verdict = check(problem, ours.assignment)
+        verdict = check_assignment(problem, ours.assignment)
         assert verdict.valid, (eta, delta, verdict.violations)
         for name in ("heep", "cfm", "first-fit"):
             other = find_method(name).solve(problem, Limit(1.0))
-            if check(problem, other.assignment).valid:  # what breaks the accepted slowdown may cost less
+            if check_assignment(problem, other.assignment).valid:  # what breaks the accepted slowdown may cost less
                 assert ours.objective <= other.objective + 1e-9, (name, eta, delta)
 
 

@@ -6,17 +6,17 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 
-from batch.strategies import CONCAVE, CONVEX, brute_force, problems
 from poolwise.batch.methods.method import Limit, find_method
 from poolwise.batch.methods.place import Place, example
-from poolwise.batch.problem.check import check
+from poolwise.batch.problem.check import check_assignment
 from poolwise.batch.problem.definition import Batch, Problem
 from poolwise.batch.search.costs import costs_of
 from poolwise.batch.search.packing import Guide
 from poolwise.batch.search.relaxation import linear_bound
 from poolwise.errors import InputError
+from tests.helpers.batch_problems import CONCAVE, CONVEX, brute_force, problems
 
 SEARCH = Place(guard=False, pace=0.1, few=0)
 
@@ -33,7 +33,7 @@ def test_as_good_as_trying_everything_and_bounded_by_it(problem):
         assert found.dropped and found.unmet
         return
     assert not found.dropped
-    verdict = check(problem, found.assignment)
+    verdict = check_assignment(problem, found.assignment)
     assert verdict.valid, verdict.violations
     assert verdict.objective == pytest.approx(found.objective, abs=1e-9)
     assert found.objective == pytest.approx(best.objective, abs=1e-6)
@@ -49,7 +49,7 @@ def test_opt_agrees_with_trying_everything(problem):
         assert found.dropped
         return
     assert found.status == "optimal"
-    assert check(problem, found.assignment).valid
+    assert check_assignment(problem, found.assignment).valid
     assert found.objective == pytest.approx(best.objective, abs=1e-5)
 
 
@@ -57,8 +57,7 @@ def test_opt_agrees_with_trying_everything(problem):
 @given(problems(most=6, modules=4, remote=1e6))
 def test_linear_bounds_are_bounds_and_the_guide_climbs_to_the_linear_program(problem):
     found = solve(problem)
-    if found.dropped:
-        return
+    assume(not found.dropped)
     exact = linear_bound(problem, fixed=False)
     assert exact <= found.objective + 1e-6
     guide = Guide.of(costs_of(problem))
@@ -69,8 +68,7 @@ def test_linear_bounds_are_bounds_and_the_guide_climbs_to_the_linear_program(pro
 @given(problems(remote=1e6))
 def test_more_memory_a_faster_module_or_a_looser_tolerance_never_worsens_the_optimum(problem):
     before = solve(problem)
-    if before.dropped:
-        return
+    assume(not before.dropped)
     roomier = replace(problem, modules=replace(problem.modules, memory=problem.modules.memory * 1.5))
     faster = replace(problem, modules=replace(problem.modules, frequency=problem.modules.frequency * 1.2))
     looser = replace(problem, batch=replace(problem.batch, tolerance=problem.batch.tolerance + 0.2))
@@ -96,7 +94,7 @@ def test_few_workloads_are_placed_in_the_best_way_there_is(problem):
     if best is None:
         assert found.dropped and found.unmet
         return
-    assert found.status == "optimal" and check(problem, found.assignment).valid
+    assert found.status == "optimal" and check_assignment(problem, found.assignment).valid
     assert found.objective == pytest.approx(best.objective, abs=1e-9)
     assert found.bound == pytest.approx(found.objective, abs=1e-9)
 
@@ -119,8 +117,8 @@ def test_the_least_important_go_first_and_the_constraint_is_named():
     found = solve(problem)
     assert "4d" in found.unmet
     assert [problem.batch.name[w] for w in found.dropped] == ["w3", "w2"]
-    assert check(problem, found.assignment, partial=True).valid
-    assert not check(problem, found.assignment).valid
+    assert check_assignment(problem, found.assignment, partial=True).valid
+    assert not check_assignment(problem, found.assignment).valid
 
 
 def test_no_way_of_placing_raises_on_an_impossible_batch():
@@ -129,7 +127,7 @@ def test_no_way_of_placing_raises_on_an_impossible_batch():
         found = find_method(name).solve(problem, Limit(5))
         assert found.dropped, name
         assert found.unmet, name
-        assert check(problem, found.assignment, partial=True).count().keys() <= {"4j"}, name
+        assert check_assignment(problem, found.assignment, partial=True).count().keys() <= {"4j"}, name
 
 
 def test_a_workload_that_fits_nowhere_is_named_with_its_constraint():
@@ -167,7 +165,7 @@ def test_never_above_what_it_begins_with_however_little_it_searches(problem):
     ours = Place(guard=False, pace=1e-4).solve(problem, Limit(1.0))
     for name in ("heep", "first-fit"):
         other = find_method(name).solve(problem, Limit(1.0))
-        if not other.dropped and check(problem, other.assignment).valid:
+        if not other.dropped and check_assignment(problem, other.assignment).valid:
             assert not ours.dropped
             assert ours.objective <= other.objective + 1e-9
 

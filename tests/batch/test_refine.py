@@ -5,20 +5,20 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from batch.strategies import brute_force, problems, set_cost
 from poolwise.batch.methods import place
 from poolwise.batch.methods.method import Limit
 from poolwise.batch.methods.place import Place
-from poolwise.batch.problem.check import check
+from poolwise.batch.problem.check import check_assignment
 from poolwise.batch.search import refine
 from poolwise.batch.search.columns import choose_whole, dive, first_columns, generate_columns
 from poolwise.batch.search.costs import costs_of, part_of
 from poolwise.batch.search.effort import Effort
 from poolwise.batch.search.packing import Guide, fit, most_items, rebuild
 from poolwise.batch.search.relaxation import linear_bound
+from tests.helpers.batch_problems import brute_force, problems, set_cost
 
 
 @settings(max_examples=40, deadline=None)
@@ -27,8 +27,7 @@ def test_the_configuration_bound_lies_between_the_linear_program_and_the_optimum
     best = brute_force(problem)
     costs = costs_of(problem)
     start, _ = fit(costs, Guide.of(costs))
-    if best is None or start.left:
-        return
+    assume(best is not None and not start.left)
     found = generate_columns(first_columns(costs, problem.remote, Guide.of(costs), start), 1e9, lambda: False)
     assert found.closed
     assert found.bound <= best.objective + 1e-6
@@ -71,7 +70,7 @@ def test_a_large_batch_is_packed_part_by_part_and_never_for_the_worse(problem):
         patch.setattr(place, "refine_parts", lambda costs, remote, packing, effort: packing)
         before = Place(guard=False, pace=0.1, few=0).solve(search_only, Limit(1.0))
     assert parts.dropped == before.dropped
-    assert check(problem, parts.assignment, partial=True).valid
+    assert check_assignment(problem, parts.assignment, partial=True).valid
     assert parts.objective <= before.objective + 1e-9
     if not parts.dropped and not whole.dropped and len(problem.batch) > 2:
         assert parts.bound_of == "DWLP (linear program)"
@@ -83,7 +82,7 @@ def test_the_clock_cuts_only_with_the_guard_and_says_so():
     late = Limit(1e-9)
     assert Place(few=0).solve(problem, late).notes == (place.CUT,)
     assert Place(guard=False, few=0).solve(problem, late).notes == ()
-    assert check(problem, Place(few=0).solve(problem, late).assignment).valid
+    assert check_assignment(problem, Place(few=0).solve(problem, late).assignment).valid
 
 
 def test_effort_follows_the_limit_and_has_ends():

@@ -72,13 +72,13 @@ def test_errors_name_the_cells_the_nearest_jobs_and_what_to_give(ran, tmp_path, 
     code, _, err = call(capsys, "explain", ran, 10**9, "--cell", "order=fm")
     assert code == 2 and "nearest: " in err
     code, _, err = call(capsys, "explain", tmp_path, 1)
-    assert code == 2 and "no results of a study" in err
+    assert code == 2 and "not the results of a study" in err
     code, _, err = call(capsys, "explain", ran, 1, "--order", "fm")
     assert code == 2 and "--cell" in err
     code, _, err = call(capsys, "explain", tmp_path / "log.swf", 1)
     assert code == 2 and "--order" in err
     code, _, err = call(capsys, "explain", tmp_path / "log.swf", 1, "--cell", "order=fm")
-    assert code == 2 and "no folder of results" in err
+    assert code == 2 and "is not a folder of results" in err
 
 
 def test_a_study_is_named_where_the_results_do_not_say(ran, longest, capsys):
@@ -101,9 +101,9 @@ def test_a_study_is_named_where_the_results_do_not_say(ran, longest, capsys):
 
 def test_results_that_do_not_come_out_again_are_an_error(ran, longest, capsys, monkeypatch):
     from poolwise import api
-    from poolwise.studies import cells
+    from poolwise.files import configured
 
-    monkeypatch.setattr(cells, "scheduler_of", lambda section, warm_up: api.list_scheduler("sjf", "none"))
+    monkeypatch.setattr(configured, "scheduler_of", lambda section, warm_up: api.list_scheduler("sjf", "none"))
     code, _, err = call(capsys, "explain", ran, longest[0], "--cell", "order=fm")
     assert code == 2 and "does not come out as recorded" in err
 

@@ -6,10 +6,10 @@ import pytest
 
 from poolwise import catalog
 from poolwise.cli import app as cli
-from poolwise.cli.schema import Format, schema_of
+from poolwise.cli.schema import SchemaKind, schema_of
 from poolwise.files.kind import FOLDERS
 
-KINDS = {format: FOLDERS[format.value] for format in Format}
+KINDS = {format: FOLDERS[format.value] for format in SchemaKind}
 TYPES = {"object": dict, "array": list, "string": str, "boolean": bool, "null": type(None)}
 
 
@@ -50,7 +50,7 @@ def object_problems(value, schema, whole, at):
     return found
 
 
-@pytest.mark.parametrize("format", list(Format))
+@pytest.mark.parametrize("format", list(SchemaKind))
 def test_the_schema_is_printed_as_one_json_object(format, capsys):
     cli._discover()
     assert cli.run(["schema", format.value]) == 0
@@ -64,7 +64,7 @@ def test_the_schema_is_printed_as_one_json_object(format, capsys):
 def test_shipped_files_obey_the_schema_and_changed_ones_do_not(format, name):
     content = tomllib.loads(catalog.find(KINDS[format], name).read_text())
     schema = schema_of(format)
-    if format is Format.PLAN:
+    if format is SchemaKind.PLAN:
         assert problems(content, schema, schema) == []
         schema = of_kind(content["plan"]["kind"], schema)
     assert problems(content, schema, schema) == []
@@ -85,7 +85,7 @@ def of_kind(kind, schema):
 def test_a_quantity_is_a_text_and_a_study_may_hold_a_machine():
     study = tomllib.loads(catalog.find("studies", "cerit-pools").read_text())
     machine = tomllib.loads(catalog.find("machines", "cerit-racks").read_text())
-    schema = schema_of(Format.STUDY)
+    schema = schema_of(SchemaKind.STUDY)
     assert problems(study | {"machine": machine}, schema, schema) == []
     assert problems(study | {"scheduler": "catalog:fm-easy"}, schema, schema) == []
     machine["node"][0]["memory"] = 16
@@ -93,5 +93,5 @@ def test_a_quantity_is_a_text_and_a_study_may_hold_a_machine():
 
 
 def test_keys_are_described_as_they_are_written():
-    link = schema_of(Format.MACHINE)["$defs"]["Link"]
+    link = schema_of(SchemaKind.MACHINE)["$defs"]["Link"]
     assert {"from", "to", "bandwidth", "latency"} <= link["properties"].keys()

@@ -7,12 +7,12 @@ from pathlib import Path
 import pytest
 
 from poolwise import catalog, registry
-from poolwise.compare.published import COLUMNS, Claim, Measured, Row, compare, read_claims, to_csv
+from poolwise.compare.published import COLUMNS, Claim, ClaimRow, Measured, claims_csv, compare, read_claims
 from poolwise.errors import InputError
 
 
-def row(rule: str, published: float, measured: Measured | None, tolerance: float = 0.0) -> Row:
-    return Row(Claim("Figure 1", "here", "metric", "s", published, rule, tolerance, reason="because"), measured)
+def row(rule: str, published: float, measured: Measured | None, tolerance: float = 0.0) -> ClaimRow:
+    return ClaimRow(Claim("Figure 1", "here", "metric", "s", published, rule, tolerance, reason="because"), measured)
 
 
 @pytest.mark.parametrize(
@@ -53,7 +53,7 @@ def test_a_measurement_that_nobody_claimed_is_not_dropped() -> None:
 
 
 def test_csv_has_the_columns_and_no_blank_verdict() -> None:
-    text = to_csv([row("exact", 1.0, None), row("order", math.nan, Measured(1.0))])
+    text = claims_csv([row("exact", 1.0, None), row("order", math.nan, Measured(1.0))])
     rows = list(csv.DictReader(text.splitlines()))
     assert tuple(rows[0]) == COLUMNS
     assert [r["holds"] for r in rows] == ["not_measured", "true"]

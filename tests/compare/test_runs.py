@@ -120,7 +120,7 @@ def test_what_cannot_be_compared_is_refused(ran, tmp_path):
         Comparison.of([one, one], "seeds")
     for reference, words in (
         (f"{out}:order=sjf", "no run fits order=sjf"),
-        (str(tmp_path), "no results of a study"),
+        (str(tmp_path), "not the results of a study"),
         (str(tmp_path / "none"), "no such folder or file"),
     ):
         with pytest.raises(InputError, match=words):

@@ -6,14 +6,14 @@ from typing import ClassVar
 import numpy as np
 import pytest
 
-from conformance.broken import draws, failed, only
 from poolwise.conformance import check, check_backfill, check_order, check_placement, cost
 from poolwise.conformance.findings import DETERMINISTIC, UNCHANGED
-from poolwise.interfaces import PlacementPolicy, QueuePolicy
-from poolwise.model import Job, Placement, Queue, Refusal, Snapshot, Start
+from poolwise.interfaces import AgingOrder, BackfillRule, PlacementPolicy, QueuePolicy
+from poolwise.model import Job, Machine, Placement, Queue, Refusal, Snapshot, Start, Workload
 from poolwise.policies.backfill.easy import Easy
-from poolwise.policies.cost.model import Places, Tasks, Waiting
+from poolwise.policies.cost.model import CostModel, Places, TaskClasses, Waiting
 from poolwise.policies.placement.memory.racks import RackPlacement
+from tests.helpers.broken import draws, failed, only
 
 # Queue orders
 
@@ -48,7 +48,7 @@ class NotANumber(Order):
 
 
 class Unkind(Order):
-    kind: ClassVar = "cubic"
+    kind: ClassVar = "quadratic"
 
 
 class NotStatic(Order):
@@ -58,25 +58,49 @@ class NotStatic(Order):
         return queue.waited_s(snapshot.now)
 
 
-class NotLinear(Order):
+class NotAging(Order):
+    """Linear, but engines could not know how."""
+
     kind: ClassVar = "linear"
 
     def priority(self, queue: Queue, snapshot: Snapshot) -> np.ndarray:
-        return queue.waited_s(snapshot.now) ** 2
+        return queue.waited_s(snapshot.now)
 
 
-class NotFromZero(Order):
-    kind: ClassVar = "linear"
-
+@dataclass(frozen=True)
+class OtherPriority(AgingOrder):
     def priority(self, queue: Queue, snapshot: Snapshot) -> np.ndarray:
         return queue.waited_s(snapshot.now) + 1.0
 
 
-class Falling(Order):
-    kind: ClassVar = "linear"
+@dataclass(frozen=True)
+class AmongOthers(AgingOrder):
+    """The pace depends on who else is asked for."""
 
-    def priority(self, queue: Queue, snapshot: Snapshot) -> np.ndarray:
-        return -queue.waited_s(snapshot.now)
+    def pace(self, jobs: np.ndarray, table: Workload, machine: Machine) -> np.ndarray:
+        return table.requested_s[jobs] / len(jobs)
+
+
+@dataclass(frozen=True)
+class Restless(AgingOrder):
+    kind: ClassVar = "cubic"
+
+    def weight(self, jobs: np.ndarray, table: Workload, machine: Machine) -> np.ndarray:
+        return draws.random(len(jobs))
+
+
+@dataclass(frozen=True)
+class Standstill(AgingOrder):
+    def pace(self, jobs: np.ndarray, table: Workload, machine: Machine) -> np.ndarray:
+        return np.zeros(len(jobs))
+
+
+@dataclass(frozen=True)
+class Falling(AgingOrder):
+    """Youngest first, which is allowed."""
+
+    def weight(self, jobs: np.ndarray, table: Workload, machine: Machine) -> np.ndarray:
+        return np.where(jobs % 2 == 0, -1.0, 0.0)
 
 
 class Dice(Order):
@@ -97,17 +121,29 @@ class Emptying(Order):
         (Short(), "gives every waiting job one float64 that is a number", "shape (1,)"),
         (Whole(), "gives every waiting job one float64 that is a number", "int64"),
         (NotANumber(), "gives every waiting job one float64 that is a number", "NaN for the job in row [5]"),
-        (Unkind(), "keeps the promise of its kind", "kind is 'cubic'"),
+        (Unkind(), "keeps the promise of its kind", "kind is 'quadratic'"),
         (NotStatic(), "keeps the promise of its kind", "static, but"),
-        (NotLinear(), "keeps the promise of its kind", "linear, but"),
-        (NotFromZero(), "keeps the promise of its kind", "linear, but"),
-        (Falling(), "keeps the promise of its kind", "linear, but"),
+        (NotAging(), "keeps the promise of its kind", "linear, but no AgingOrder"),
+        (OtherPriority(), "keeps the promise of its kind", "linear, but its priorities"),
+        (AmongOthers(), "keeps the promise of its kind", "linear, but pace and weight"),
         (Dice(), "is deterministic", "answered differently"),
     ],
     ids=lambda value: type(value).__name__ if isinstance(value, Order) else None,
 )
 def test_a_broken_order_is_found_out(order: Order, name: str, says: str) -> None:
     only(check_order(order), name, says)
+
+
+def test_an_order_whose_weights_are_drawn_is_found_out() -> None:
+    assert "keeps the promise of its kind" in failed(check_order(Restless()))
+
+
+def test_a_pace_of_zero_is_found_out() -> None:
+    only(check_order(Standstill()), "runs without an error", "paces between 1e-60 and 1e+60 in size")
+
+
+def test_an_order_may_fall_with_the_wait() -> None:
+    assert not failed(check_order(Falling()))
 
 
 def test_an_order_that_changes_the_queue_is_found_out() -> None:
@@ -167,22 +203,22 @@ def test_a_broken_placement_is_found_out(placement: RackPlacement, name: str, sa
 class Forward(Easy):
     """Places every job as if the others had not started."""
 
-    def select(self, jobs, priority, snapshot, placement):
-        found = ((job, placement.place(snapshot.table.job(job), snapshot)) for job in jobs.tolist())
+    def select(self, queue, priority, snapshot, placement):
+        found = ((job, placement.place(snapshot.table.job(job), snapshot)) for job in queue.jobs.tolist())
         return [Start(job, (0,), place) for job, place in found if isinstance(place, Placement)]
 
 
 @dataclass(frozen=True)
 class Doubling(Easy):
-    def select(self, jobs, priority, snapshot, placement):
-        starts = list(super().select(jobs, priority, snapshot, placement))
+    def select(self, queue, priority, snapshot, placement):
+        starts = list(super().select(queue, priority, snapshot, placement))
         return [*starts, *starts]
 
 
 @dataclass(frozen=True)
 class Spoiling(Easy):
-    def select(self, jobs, priority, snapshot, placement):
-        starts = list(super().select(jobs, priority, snapshot, placement))
+    def select(self, queue, priority, snapshot, placement):
+        starts = list(super().select(queue, priority, snapshot, placement))
         priority[:] = 0.0
         return starts
 
@@ -194,11 +230,33 @@ def test_broken_backfills_are_found_out() -> None:
     assert "the priorities" in failed(check_backfill(Spoiling()))["leaves its inputs unchanged"]
 
 
+EASY = BackfillRule("head")
+
+
+@dataclass(frozen=True)
+class Stated(Easy):
+    """EASY that states a rule, rightly or wrongly."""
+
+    said: BackfillRule = EASY
+
+    def rule(self) -> BackfillRule:
+        return self.said
+
+
+@pytest.mark.parametrize(
+    "rule",
+    [BackfillRule("nobody"), BackfillRule("everyone"), BackfillRule("head", False), BackfillRule("head", counts_pools=False)],
+)
+def test_a_backfill_that_states_another_rule_is_found_out(rule: BackfillRule) -> None:
+    assert not failed(check_backfill(Stated()))
+    only(check_backfill(Stated(said=rule)), "starts what the rule that it states says", "starts at another time")
+
+
 # Cost models
 
 
 @dataclass(frozen=True)
-class Cost:
+class Cost(CostModel):
     """A cost model that can break each of its promises."""
 
     fault: str = ""
@@ -207,7 +265,7 @@ class Cost:
     def looks_at(self) -> frozenset[str]:
         return frozenset({"colour"} if self.fault == "named" else ())
 
-    def placing(self, tasks: Tasks, places: Places, copies: int) -> np.ndarray:
+    def placing(self, tasks: TaskClasses, places: Places, copies: int) -> np.ndarray:
         each = np.ones((len(tasks), len(places), 1))
         match self.fault:
             case "shape":
@@ -225,6 +283,11 @@ class Cost:
     def waiting(self, waiting: Waiting) -> np.ndarray:
         return np.full(len(waiting.passes), np.inf if self.fault == "waiting" else 1.0)
 
+    def hopeless(self, tasks: TaskClasses) -> np.ndarray:
+        if self.fault == "despairs":
+            tasks.demand[:] = 0
+        return np.zeros((1, 1)) if self.fault == "hopeless" else super().hopeless(tasks)
+
 
 @pytest.mark.parametrize(
     ("fault", "name", "says"),
@@ -236,6 +299,8 @@ class Cost:
         ("looks", cost.LOOKS, "costs change with the running"),
         ("named", cost.LOOKS, "names colour, known: running, load, position"),
         ("waiting", cost.WAITING, "inf"),
+        ("hopeless", cost.HOPELESS, "returned shape (1, 1) of float64"),
+        ("despairs", UNCHANGED, "changed the tasks"),
     ],
 )
 def test_a_broken_cost_model(fault: str, name: str, says: str) -> None:

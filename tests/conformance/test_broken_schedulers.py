@@ -2,12 +2,12 @@
 
 import pytest
 
-from conformance.broken import Bent, draws, failed
 from poolwise.conformance import check, check_scheduler
 from poolwise.errors import InputError
-from poolwise.model import Changes, Machine, Placement, Plan, Queue, Snapshot, Start, Workload
+from poolwise.model import Changes, Machine, Placement, Plan, Queue, Snapshot, Start
 from poolwise.policies.order.priorities import FCFS
 from poolwise.schedulers.list import ListScheduler
+from tests.helpers.broken import Bent, draws, failed
 
 
 class Greedy(Bent):
@@ -19,11 +19,10 @@ class Greedy(Bent):
 
 
 class Early(Bent):
-    """Starts the last job of the trace at once."""
+    """Starts the next job of the trace before it is submitted."""
 
     def bend(self, plan: Plan, snapshot: Snapshot) -> Plan:
-        last = Start(len(snapshot.table) - 1, (0,), Placement.of([(0, 0, 0, 1)]))
-        return Plan((last, *plan.decisions)) if snapshot.now < snapshot.table.submit[-1] else plan
+        return Plan((Start(len(snapshot.table), (0,), Placement.of([(0, 0, 0, 1)])), *plan.decisions))
 
 
 class Twice(Bent):
@@ -75,7 +74,7 @@ class Crashing(Bent):
 class Remembering(Bent):
     """Its dispatcher counts passes and skips the third: no snapshot tells the count."""
 
-    def open(self, machine: Machine, workload: Workload, seed: int) -> Bent:
+    def open(self, machine: Machine, seed: int) -> Bent:
         return Counting()
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from poolwise.engines import Disturbance, simulate
-from poolwise.interfaces import PerformanceModel
+from poolwise.interfaces import Dispatcher, PerformanceModel, Scheduler
 from poolwise.model import (
     Changes,
     Fabric,
@@ -33,12 +33,12 @@ Decide = Callable[[Queue, Snapshot, Changes], Plan]
 
 
 @dataclass(frozen=True)
-class Scripted:
+class Scripted(Scheduler, Dispatcher):
     """A scheduler that is one function of what it is shown."""
 
     decide: Decide
 
-    def open(self, machine: Machine, workload: Workload, seed: int) -> "Scripted":
+    def open(self, machine: Machine, seed: int) -> "Scripted":
         return self
 
     def schedule(self, queue: Queue, snapshot: Snapshot, changes: Changes) -> Plan:

@@ -5,36 +5,19 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
 
 from poolwise.engines import Disturbance, simulate
-from poolwise.engines.dispatch import replay as dispatch
+from poolwise.engines.dispatch.replay import unsupported
+from poolwise.engines.family import Parts
 from poolwise.errors import InputError
 from poolwise.performance.affinity import Affinity
-from poolwise.performance.ideal import Ideal
-from poolwise.performance.transfer import Transfer
 from poolwise.schedulers.dispatch import Dispatch
 from poolwise.traces import vinesim
-from random_dispatch import POLICIES, TIERED, policy_of, study
-
-sys.path.insert(0, str(Path(__file__).parent))  # tests are imported one by one, not as packages
-from random_studies import difference
-
-
-def compare(seed: int, most: int = 60) -> None:
-    """All tiered policies on one random study."""
-    case = study(seed, most).case(network=vinesim.Network(port=1250, uplink=100 + seed % 3))
-    truth = [case.model, case.model, Affinity(), Ideal(), Transfer(local=seed % 5)][seed % 5]
-    for entry in TIERED:
-        scheduler = Dispatch(policy_of(entry))
-        runs = [
-            simulate(case.machine, case.workload, scheduler, truth=truth, seed=seed, engine=engine).schedule
-            for engine in ("reference", "compiled")
-        ]
-        assert difference(*runs) == "", (seed, entry)
+from tests.helpers.random_dispatch import POLICIES, TIERED, compare, policy_of, study
+from tests.helpers.random_studies import difference
 
 
 @pytest.mark.parametrize("block", range(4))
@@ -45,9 +28,8 @@ def test_random_studies(block: int) -> None:
 
 def test_random_studies_without_compiling() -> None:
     """The kernels are plain Python as well: with the compiler off they do the same."""
-    script = "from test_dispatch_engines import compare\nfor seed in range(100, 108): compare(seed, 40)\n"
-    here = Path(__file__).parent
-    path = f"{here}{os.pathsep}{here.parent}"
+    script = "from tests.helpers.random_dispatch import compare\nfor seed in range(100, 108): compare(seed, 40)\n"
+    path = os.pathsep.join(sys.path)  # the package and the helpers of these tests, wherever they were found here
     environment = {**os.environ, "NUMBA_DISABLE_JIT": "1", "PYTHONPATH": path, "PYTHONWARNINGS": "ignore"}
     subprocess.run([sys.executable, "-c", script], check=True, env=environment)
 
@@ -59,7 +41,7 @@ def test_many_tasks_on_many_units() -> None:
     rates[0, :2], rates[2, :2] = (60_000, 60_000), (12_000, 1_200_000)
     units = [(2 * int(g.integers(2)), k // 40, k % 40 // 2) for k in range(400)]
     rows = [(int(k % 7 == 0), 1000 * (k % 3), k % 2, k % 5, 10**6 * (1 + k % 4), 5, k) for k in range(500)]
-    case = vinesim.Case.of(vinesim.Deployment.of(units), vinesim.Tasks.of(rows), rates, "20ns")
+    case = vinesim.VineSimCase.of(vinesim.UnitList.of(units), vinesim.TaskList.of(rows), rates, "20ns")
     for entry in (("flat", {}), ("high", {}), ("closer_to_data", {"tie": "random"})):
         runs = [
             simulate(case.machine, case.workload, Dispatch(policy_of(entry)), truth=case.model, engine=engine).schedule
@@ -90,5 +72,5 @@ def test_a_network_of_unequal_ports_is_left_to_the_reference() -> None:
     port = case.machine.owners.index("port.0.0")
     capacity[port, case.machine.resource("bandwidth")] = 7
     machine = case.machine.with_capacity(capacity)
-    assert "equal ports" in dispatch.unsupported(machine, case.workload, Dispatch(), case.model)
-    assert not dispatch.unsupported(machine, case.workload, Dispatch(), Affinity())
+    assert "equal ports" in unsupported(Parts(machine, case.workload, Dispatch(), case.model, case.model))
+    assert not unsupported(Parts(machine, case.workload, Dispatch(), Affinity(), Affinity()))

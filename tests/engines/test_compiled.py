@@ -3,27 +3,34 @@
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
 import pytest
 
-from poolwise.arrays import FloatArray
-from poolwise.engines import Disturbance, simulate
+from poolwise.arrays import FloatArray, IntArray
+from poolwise.engines import Disturbance, families, load_kernels, simulate
 from poolwise.engines.list_scheduling import replay as compiled
 from poolwise.errors import InputError, PolicyError, UnknownNameError
-from poolwise.interfaces import OrderKind, QueuePolicy
+from poolwise.interfaces import AgingOrder, BackfillRule, OrderKind, QueuePolicy, rule_of
 from poolwise.kernels import jit
 from poolwise.model import Machine, Queue, Snapshot, Workload
 from poolwise.performance.combined import Combined
 from poolwise.performance.ideal import Ideal
 from poolwise.performance.remote_memory import RemoteMemory
-from poolwise.policies.backfill.easy import Easy
+from poolwise.policies.backfill.conservative import Conservative
+from poolwise.policies.backfill.easy import Easy, EasyNoExtra
+from poolwise.policies.backfill.easy_nodes_only import EasyNodesOnly
 from poolwise.policies.backfill.none import NoBackfill
+from poolwise.policies.backfill.skip import Skip
 from poolwise.policies.order.priorities import FCFS, SJF
+from poolwise.policies.placement.memory.racks import RackPlacement
+from poolwise.schedulers.composition import CompositionScheduler
+from poolwise.schedulers.dispatch import Dispatch
 from poolwise.schedulers.list import ListScheduler
 from poolwise.schedulers.warm_up import WarmUp
+from poolwise.traces import vinesim
 from poolwise.units import SECOND
 
 MACHINE = Machine.of_racks(2, 4, local=64, pool=100)
@@ -33,13 +40,104 @@ JOBS = Workload.of(
 
 
 @dataclass(frozen=True)
+class Sparse(RackPlacement):
+    """A placement of a user's own is not taken for its parent."""
+
+
+@dataclass(frozen=True)
 class Impatient(Easy):
-    """A backfill of a user's own."""
+    """A backfill of a user's own: without a rule of its own it is not taken for its parent."""
+
+    def reserving(self, state: Snapshot) -> Snapshot:
+        return state.empty()
+
+
+@dataclass(frozen=True)
+class Renamed(Easy):
+    """A backfill of a user's own that says which rule it follows."""
+
+    def rule(self) -> BackfillRule:
+        return BackfillRule("head", extra=False)
+
+
+@dataclass(frozen=True)
+class Grandchild(Renamed):
+    """A class further down states no rule either."""
 
 
 def test_auto_takes_the_kernels_and_says_so() -> None:
     assert simulate(MACHINE, JOBS, ListScheduler()).engine == "compiled"
     assert simulate(MACHINE, JOBS, ListScheduler(), engine="reference").engine == "reference"
+
+
+def test_a_backfill_that_states_a_rule_is_replayed_by_it() -> None:
+    g = np.random.default_rng(3)
+    jobs = Workload.of(
+        np.sort(g.integers(0, 60, 80)) * SECOND, g.integers(1, 20, 80) * SECOND, requests={"nodes": g.integers(1, 9, 80)}
+    )
+    found = [
+        simulate(MACHINE, jobs, ListScheduler(backfill=backfill), engine="compiled").schedule
+        for backfill in (Renamed(), EasyNoExtra(), Easy())
+    ]
+    assert found[0].job_start.tolist() == found[1].job_start.tolist() != found[2].job_start.tolist()
+
+
+def test_each_rule_is_that_of_its_own_class() -> None:
+    assert rule_of(Easy()) == BackfillRule("head") != rule_of(EasyNodesOnly()) == BackfillRule("head", counts_pools=False)
+    assert rule_of(EasyNoExtra()) == rule_of(Easy(extra=False)) == BackfillRule("head", extra=False)
+    assert rule_of(NoBackfill()) == BackfillRule("nobody") and rule_of(Conservative()) == BackfillRule("everyone")
+    for backfill in (Impatient(), Grandchild(), Skip(), Conservative(True)):
+        assert rule_of(backfill) is None
+
+
+def test_a_linear_order_that_gives_no_pace_is_an_error() -> None:
+    class Longest(QueuePolicy):
+        kind: ClassVar[OrderKind] = "linear"
+
+        def priority(self, queue: Queue, snapshot: Snapshot) -> FloatArray:
+            return queue.waited_s(snapshot.now)
+
+    with pytest.raises(PolicyError, match="Longest is linear, but no AgingOrder"):
+        simulate(MACHINE, JOBS, ListScheduler(order=Longest()))
+
+
+@pytest.mark.parametrize(("pace", "weight"), [(0.0, 1.0), (np.nan, 1.0), (1e61, 1.0), (1.0, np.inf), (1.0, 1e-61)])
+def test_paces_and_weights_that_nothing_can_count_with_are_an_error(pace: float, weight: float) -> None:
+    class Extreme(AgingOrder):
+        def pace(self, jobs: IntArray, table: Workload, machine: Machine) -> FloatArray:
+            return np.full(len(jobs), pace)
+
+        def weight(self, jobs: IntArray, table: Workload, machine: Machine) -> FloatArray:
+            return np.full(len(jobs), weight)
+
+    for engine in ("reference", "compiled"):
+        with pytest.raises(PolicyError, match=r"Extreme must give . (paces|weights) between 1e-60 and 1e\+60"):
+            simulate(MACHINE, JOBS, ListScheduler(order=Extreme()), engine=engine)
+
+
+def test_no_order_that_keeps_its_promise_is_asked_in_mid_run() -> None:
+    """Static ones are asked once, those that age for their columns alone."""
+
+    class Once(QueuePolicy):
+        kind: ClassVar[OrderKind] = "static"
+        asked = 0
+
+        def priority(self, queue: Queue, snapshot: Snapshot) -> FloatArray:
+            Once.asked += 1
+            return -queue.table.requested_s[queue.jobs]
+
+    class Aging(AgingOrder):
+        asked = 0
+
+        def weight(self, jobs: IntArray, table: Workload, machine: Machine) -> FloatArray:
+            Aging.asked += 1
+            return -np.ones(len(jobs))
+
+    submit = np.arange(50) * SECOND
+    jobs = Workload.of(submit, np.full(50, 9 * SECOND), requests={"nodes": np.full(50, 3)})
+    for order in (Once(), Aging()):
+        assert simulate(MACHINE, jobs, ListScheduler(order=order)).engine == "compiled"
+        assert type(order).asked == 1
 
 
 @pytest.mark.parametrize(
@@ -50,6 +148,7 @@ def test_auto_takes_the_kernels_and_says_so() -> None:
         ("backfill Impatient", {"scheduler": ListScheduler(backfill=Impatient())}),
         ("performance model Combined", {"truth": Combined((Ideal(),))}),
         ("performance model Combined", {"estimate": Combined((Ideal(),))}),
+        ("placement Sparse", {"scheduler": ListScheduler(placement=Sparse())}),
         ("warm-up", {"scheduler": WarmUp(ListScheduler(), 2, ListScheduler(order=SJF(), backfill=NoBackfill()))}),
         ("several tasks", {"workload": Workload.of(np.array([0]), np.array([SECOND]), tasks=2)}),
         ("longer than", {"workload": Workload.of(np.array([0]), np.array([2**53 + 1]))}),
@@ -62,6 +161,25 @@ def test_what_has_no_kernel_runs_on_the_reference_engine(reason: str, change: di
     assert simulate(**study).engine == "reference"
     with pytest.raises(InputError, match=reason):
         simulate(**study, engine="compiled")
+
+
+def test_a_scheduler_of_no_family_is_named() -> None:
+    with pytest.raises(InputError, match="no kernel runs this: scheduler CompositionScheduler has no kernel"):
+        simulate(MACHINE, JOBS, CompositionScheduler(), engine="compiled")
+
+
+def test_kernels_are_loaded_for_what_may_need_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    loaded: list[str] = []
+    watched = tuple(replace(family, load=lambda name=family.name: loaded.append(name)) for family in families.FAMILIES)
+    monkeypatch.setattr(families, "FAMILIES", watched)
+    case = vinesim.VineSimCase.of(vinesim.Deployment.of([(0, 0, 0)]), vinesim.Tasks.of_jobs([1], 2, 10), np.ones((6, 7)), "1us")
+    lists, dispatches = (MACHINE, ListScheduler()), (case.machine, Dispatch())
+    load_kernels([(MACHINE, ListScheduler(backfill=Skip())), (MACHINE, CompositionScheduler()), (MACHINE, Dispatch())])
+    assert loaded == []
+    load_kernels([lists, lists])
+    assert loaded == ["list scheduling"]
+    load_kernels([dispatches, lists, dispatches])
+    assert loaded == ["list scheduling", "task dispatch", "list scheduling"]
 
 
 def test_an_unknown_engine_is_an_input_error() -> None:

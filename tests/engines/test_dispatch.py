@@ -2,28 +2,23 @@
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
-
 import numpy as np
 import pytest
 
 from poolwise.engines import simulate
-from poolwise.engines.dispatch import replay as dispatch
+from poolwise.engines.dispatch.columns import all_idle
 from poolwise.kernels.dispatch.state import RADIX
 from poolwise.model import Schedule
 from poolwise.policies.placement.units.layout import UnitLayout
 from poolwise.schedulers.dispatch import Dispatch
 from poolwise.traces import vinesim
-from random_dispatch import TIERED, policy_of
-
-sys.path.insert(0, str(Path(__file__).parents[1] / "differential"))  # tests are imported one by one, not as packages
-from random_studies import difference
+from tests.helpers.random_dispatch import TIERED, policy_of
+from tests.helpers.random_studies import difference
 
 KINDS = (0, 2, 3)
 
 
-def case_of(g: np.random.Generator, n_unit: int, n_task: int, places: tuple[int, int], gap: float) -> vinesim.Case:
+def case_of(g: np.random.Generator, n_unit: int, n_task: int, places: tuple[int, int], gap: float) -> vinesim.VineSimCase:
     """Three types in some racks and shelves, three types of tasks, data here and there, few durations: ties everywhere."""
     units = [(int(kind), int(g.integers(places[0])), int(g.integers(places[1]))) for kind in g.choice(KINDS, n_unit)]
     rates = np.zeros((6, 7))
@@ -36,10 +31,10 @@ def case_of(g: np.random.Generator, n_unit: int, n_task: int, places: tuple[int,
         wanted = int(g.choice([*(k for k in KINDS if rates[k, kind] > 0), 5]))
         rows += [(kind, size, *place, int(g.choice([1, 16, 16, 300, 40_000])), wanted, job)] * int(g.integers(1, 6))
     present = [(kind, 0, 0) for kind in KINDS]
-    return vinesim.Case.of(vinesim.Deployment.of(units + present), vinesim.Tasks.of(rows), rates, gap)
+    return vinesim.VineSimCase.of(vinesim.UnitList.of(units + present), vinesim.TaskList.of(rows), rates, gap)
 
 
-def replayed(case: vinesim.Case, entry: tuple[str, dict[str, object]], seed: int = 0) -> Schedule:
+def replayed(case: vinesim.VineSimCase, entry: tuple[str, dict[str, object]], seed: int = 0) -> Schedule:
     """Schedule of both engines."""
     reference, compiled = (
         simulate(case.machine, case.workload, Dispatch(policy_of(entry)), truth=case.model, seed=seed, engine=engine).schedule
@@ -70,7 +65,7 @@ def test_regions(entry: tuple[str, dict[str, object]]) -> None:
 
 def test_any_number_of_units_stands_in_its_digits() -> None:
     for n in (1, 63, 64, 65, 4_095, 4_096, 64**3, 64**3 + 1):
-        idle = dispatch.all_idle(n)
+        idle = all_idle(n)
         assert idle.total[0] == n and len(idle.regions) == max(64, n // 4096 + 1)
         at_end = idle.regions[n >> 12] + idle.blocks[n >> 12, n >> 6 & 63] + idle.units[n >> 6, n & 63]
         assert at_end == n

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import sys
-from dataclasses import dataclass, field, replace
-from pathlib import Path
+from dataclasses import dataclass, field
 
 import numpy as np
 import pytest
@@ -18,7 +16,7 @@ from poolwise.explain import Explanation, Reason, Rule, explain_wait
 from poolwise.explain.rules import reason
 from poolwise.explain.seen import Pass
 from poolwise.interfaces import Dispatcher, Scheduler
-from poolwise.loop import run
+from poolwise.loop import run_loop
 from poolwise.metrics import Outcomes
 from poolwise.model import Changes, Machine, Plan, Queue, Refusal, Reject, Snapshot, Start, Wait, Workload
 from poolwise.platforms.simulated import Simulation
@@ -31,9 +29,7 @@ from poolwise.policies.order.priorities import FCFS, SJF
 from poolwise.schedulers.list import ListScheduler
 from poolwise.schedulers.warm_up import WarmUp
 from poolwise.units import SECOND
-
-sys.path.insert(0, str(Path(__file__).parents[1] / "differential"))  # tests are imported one by one, not as packages
-import random_studies
+from tests.helpers import random_studies
 
 BACKFILLS = ("none", "easy", "easy_no_extra", "easy_nodes_only", "conservative", "skip")
 
@@ -41,14 +37,18 @@ pytestmark = pytest.mark.filterwarnings("ignore:remote latency")
 
 
 @dataclass
-class Checker(Dispatcher):
+class Checker(Scheduler, Dispatcher):
     """Decides as the scheduler does, asks of each job that a pass leaves waiting why, and checks what is said."""
 
     scheduler: Scheduler
-    inner: Dispatcher
     said: dict[int, list[tuple[int, Reason]]] = field(default_factory=dict)
     rejected: dict[int, int] = field(default_factory=dict)
     checked: dict[Rule, int] = field(default_factory=dict)
+    inner: Dispatcher | None = None
+
+    def open(self, machine: Machine, seed: int) -> Dispatcher:
+        self.inner = self.scheduler.open(machine, seed)
+        return self
 
     def schedule(self, queue: Queue, snapshot: Snapshot, changes: Changes) -> Plan:
         plan = self.inner.schedule(queue, snapshot, changes)
@@ -56,23 +56,15 @@ class Checker(Dispatcher):
         self.rejected |= {d.job: snapshot.now for d in plan.decisions if isinstance(d, Reject)}
         for job in sorted(set(queue.jobs.tolist()) - settled):
             why = reason(self.scheduler, job, Pass(queue, snapshot, changes, plan))
-            assert (why is None) == self.no_pass(job, changes, plan)
+            turned_away = bool(plan.decisions) and all(isinstance(d, Reject) for d in plan.decisions)
+            assert (why is None) == turned_away
             if why is not None:
                 self.said.setdefault(job, []).append((snapshot.now, why))
                 self.checked[why.rule] = self.checked.get(why.rule, 0) + 1
-                self.check(job, why, queue, snapshot, plan)
+                self.inspect(job, why, queue, snapshot, plan)
         return plan
 
-    def no_pass(self, job: int, changes: Changes, plan: Plan) -> bool:
-        """Nothing has happened but that jobs were turned away at the door, of those that the job's scheduler is shown."""
-        warm = self.scheduler.jobs if isinstance(self.scheduler, WarmUp) else 0
-        turned_away = tuple(d.job for d in plan.decisions if isinstance(d, Reject))
-        arrived = changes.arrived
-        if job < warm:
-            turned_away, arrived = (tuple(k for k in some if k < warm) for some in (turned_away, arrived))
-        return bool(turned_away) and replace(changes, arrived=arrived) == Changes(arrived=turned_away)
-
-    def check(self, job: int, why: Reason, queue: Queue, snapshot: Snapshot, plan: Plan) -> None:
+    def inspect(self, job: int, why: Reason, queue: Queue, snapshot: Snapshot, plan: Plan) -> None:
         settled = {d.job for d in plan.decisions if isinstance(d, Start | Reject)}
         starts = [d for d in plan.decisions if isinstance(d, Start)]
         if why.resource:
@@ -114,21 +106,21 @@ class Checker(Dispatcher):
         if isinstance(backfill, Conservative):
             for end, starts_now in ((rank[why.blocker], True), (rank[why.blocker] + 1, False)):
                 some = np.array(sorted([*ranked[:end], job]))
-                chosen = backfill.select(some, priority[np.isin(jobs, some)], snapshot, placement)
+                chosen = backfill.select(queue.only(some), priority[np.isin(jobs, some)], snapshot, placement)
                 assert (job in [start.job for start in chosen]) is starts_now
             return
-        _, head, state = start_in_order(jobs, priority, snapshot, placement)
+        _, head, state = start_in_order(queue, priority, snapshot, placement)
         assert why.blocker == jobs[head]
         if isinstance(backfill, NoBackfill):
             assert why.rule is Rule.ORDER and isinstance(placement.place(snapshot.table.job(why.blocker), state), Refusal)
             return
         assert why.rule is Rule.RESERVATION and isinstance(backfill, Easy)
-        assert why.reserved == reservation(why.blocker, backfill.reserving(state), placement).now
+        assert why.reserved == reservation(state.table.job(why.blocker), backfill.reserving(state), placement).now
         state = begun(state, [start for start in before if rank[start.job] > rank[why.blocker]])
         found = placement.place(snapshot.table.job(job), state)
         assert not isinstance(found, Refusal) and state.expected_end(job, found) > why.reserved
         if backfill.extra and type(backfill) is Easy:  # started now, it would have put the head off
-            later = reservation(why.blocker, state.with_started(job, found), placement)
+            later = reservation(state.table.job(why.blocker), state.with_started(job, found), placement)
             assert later.now > why.reserved
 
 
@@ -160,8 +152,8 @@ def explained(seed: int, backfills: tuple[str, ...] = BACKFILLS, most: int = 60)
         random_studies.model(g),
     )
     estimate = None if g.random() < 0.5 else random_studies.model(g)
-    simulation, checker = Simulation(on, load, truth, estimate), Checker(how, how.open(on, load, 0))
-    schedule = simulation.recorder.schedule(on, load, run(simulation, checker))
+    simulation, checker = Simulation(on, load, truth, estimate), Checker(how)
+    schedule = simulation.recorder.schedule(on, load, run_loop(simulation, checker))
     wait = np.where(schedule.job_start >= 0, schedule.job_start - load.submit, 0)
     for row in {int(np.argmax(wait)), int(g.integers(jobs)), *list(schedule.rejected)[-1:]}:
         outcomes = Outcomes.of(schedule)
@@ -294,9 +286,11 @@ def test_a_run_that_does_not_come_out_as_recorded_is_an_error() -> None:
 
 def test_a_job_that_should_have_started_is_a_contradiction() -> None:
     load, machine = flat([1], [1]), Machine.flat(4)
-    queue = Queue(load)
+    queue = Queue(load.table)
     queue.add(0)
-    seen = Pass(queue, Simulation(machine, load, random_studies.model(np.random.default_rng(0))).snapshot(), Changes(), Plan())
+    simulation = Simulation(machine, load, random_studies.model(np.random.default_rng(0)))
+    simulation.table.show(1)
+    seen = Pass(queue, simulation.snapshot(), Changes(), Plan())
     for backfill in (Easy(), NoBackfill(), Conservative(), Skip()):
         with pytest.raises(PolicyError, match="job 1 was left waiting"):
             reason(ListScheduler(FCFS(), backfill), 0, seen)
@@ -308,7 +302,7 @@ class Slow(Scheduler):
     def __init__(self, says: bool) -> None:
         self.says = says
 
-    def open(self, machine: Machine, workload: Workload, seed: int) -> Dispatcher:
+    def open(self, machine: Machine, seed: int) -> Dispatcher:
         return SlowDispatcher(self.says)
 
 
@@ -317,7 +311,7 @@ class SlowDispatcher(Dispatcher):
         self.says = says
 
     def schedule(self, queue: Queue, snapshot: Snapshot, changes: Changes) -> Plan:
-        inner = ListScheduler().open(snapshot.machine, snapshot.table, 0).schedule(queue, snapshot, changes)
+        inner = ListScheduler().open(snapshot.machine, 0).schedule(queue, snapshot, changes)
         waits = [Wait(job, Refusal("one at a time")) for job in queue.jobs[1:].tolist()] if self.says else []
         return Plan((*inner.decisions[:1], *waits))
 

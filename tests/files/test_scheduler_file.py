@@ -9,10 +9,10 @@ from poolwise.errors import InputError
 from poolwise.files.choice import Choice
 from poolwise.files.configured import scheduler_of
 from poolwise.files.document import Document
-from poolwise.files.kind import kind_of
+from poolwise.files.kind import kind_of_file
 from poolwise.files.scheduler import load_scheduler
 from poolwise.files.study import SchedulerSection
-from poolwise.policies.backfill.conservative import KeepingConservative
+from poolwise.policies.backfill.conservative import Conservative
 from poolwise.policies.backfill.easy import Easy
 from poolwise.policies.backfill.none import NoBackfill
 from poolwise.policies.order.priorities import F1, FCFS
@@ -58,7 +58,7 @@ def test_what_is_shipped_can_be_read_and_is_recognised():
     for name, title in catalog.shipped("schedulers"):
         path = catalog.find("schedulers", name)
         assert load_scheduler(path).title == title
-        assert kind_of(Document.read(path)) == "scheduler"
+        assert kind_of_file(Document.read(path)) == "scheduler"
     assert scheduler_of(load_scheduler(catalog.find("schedulers", "f1-printed-easy"))).order == F1(as_printed=True)
 
 
@@ -70,7 +70,7 @@ def test_a_study_with_a_scheduler_file_is_the_study_with_its_content(folder):
     (folder / "mine.toml").write_text(MINE)
     cell = load(path, {"scheduler": "mine.toml"}).cells[0]
     scheduler = scheduler_of(cell.scheduler)
-    assert scheduler.order == F1(as_printed=True) and isinstance(scheduler.backfill, KeepingConservative)
+    assert scheduler.order == F1(as_printed=True) and scheduler.backfill == Conservative(keep_reservations=True)
     assert scheduler.placement.scope == "system" and cell.scheduler.pass_per_event
     assert cell.baseline().scheduler.pass_per_event and cell.baseline().scheduler.scope == "system"
 

@@ -42,7 +42,7 @@ def test_folder_is_the_users_and_named_by_the_sources(
     jit.folder.cache_clear()
     second = jit.folder("list_scheduling")
     assert second != first
-    (copied / "library.py").write_text("")  # how all families are compiled
+    (copied / "numba_internals.py").write_text("")  # how all families are compiled
     jit.folder.cache_clear()
     assert jit.folder("list_scheduling") not in (first, second)
 
@@ -80,6 +80,57 @@ def test_commands_that_need_no_kernel_do_not_import_numba(arguments: list[str]) 
     subprocess.run([sys.executable, "-c", script], check=True, capture_output=True, env={**os.environ, "NO_COLOR": "1"})
 
 
+@pytest.mark.parametrize(
+    ("version", "plain"),
+    [("0.68.0", False), ("0.68.1", False), ("0.67.1", True), ("0.69.0", True), ("1.0", True), ("0.680.0", True)],
+)
+def test_internals_are_used_with_the_versions_that_they_were_tested_with(
+    version: str, plain: bool, monkeypatch: pytest.MonkeyPatch, fresh_folder: None
+) -> None:
+    monkeypatch.delenv(jit.PLAIN, raising=False)
+    assert jit.is_plain(version) == plain
+    monkeypatch.setattr(jit.numba, "__version__", version)
+    ours = jit.folder("dispatch")
+    monkeypatch.setenv(jit.PLAIN, "1")
+    assert jit.is_plain(version)
+    jit.folder.cache_clear()
+    assert (jit.folder("dispatch") == ours) == plain, "what was compiled in one way is not taken for the other"
+
+
+PLAINLY = """
+import sys
+from poolwise.engines import simulate
+from poolwise.engines.dispatch.replay import load
+from poolwise.schedulers.dispatch import Dispatch
+from tests.helpers.random_dispatch import TIERED, policy_of, study
+from tests.helpers.random_studies import difference
+
+import numba
+numba.__version__ = "VERSION"
+load()
+for seed in range(8):
+    case = study(seed, 40).case()
+    for entry in TIERED:
+        how = Dispatch(policy_of(entry))
+        runs = [
+            simulate(case.machine, case.workload, how, truth=case.model, seed=seed, engine=engine).schedule
+            for engine in ("reference", "compiled")
+        ]
+        assert difference(*runs) == "", (seed, entry)
+from poolwise.kernels.dispatch.replay import replay
+assert numba.config.DISABLE_JIT or len(replay.signatures) == 1
+assert "poolwise.kernels.numba_internals" not in sys.modules
+"""
+
+
+def test_kernels_compiled_plainly_make_the_same_schedules(tmp_path: Path) -> None:
+    """With a version of Numba that its internals were not tested with, none of them are imported."""
+    path = os.pathsep.join([*sys.path, str(Path(__file__).parents[1] / "differential")])
+    environment = {**os.environ, "PYTHONPATH": path, "NUMBA_CACHE_DIR": str(tmp_path), "PYTHONWARNINGS": "ignore"}
+    script = PLAINLY.replace("VERSION", "99.0")
+    subprocess.run([sys.executable, "-c", script], check=True, env=environment)
+
+
 def test_importing_the_engine_does_not_import_numba() -> None:
     script = "import sys, poolwise.engines, poolwise.kernels; assert 'numba' not in sys.modules"
     subprocess.run([sys.executable, "-c", script], check=True)
@@ -93,5 +144,5 @@ def test_kernels_do_not_count_from_the_end_of_an_array() -> None:
     """What stands before the first number of a view is read, not its last: the kernel leaves out the comparison."""
     numbers = np.array([10, 11, 12])
     assert _read(numbers[1:], -1) == 12
-    if not jit.config.DISABLE_JIT:
+    if not (jit.config.DISABLE_JIT or jit.is_plain(jit.numba.__version__)):
         assert jit.kernel(_read)(numbers[1:], -1) == 10

@@ -1,14 +1,14 @@
 import numpy as np
 import pytest
 
-from nvme_examples import SHARING, machine, workload
 from poolwise.engines import simulate
 from poolwise.metrics.compositions import composition_faults
 from poolwise.metrics.deadlines import missed, missed_high_priority_pct, missed_pct
-from poolwise.metrics.devices import demand_before, device_use, load, nodes_of
+from poolwise.metrics.devices import demand_before, device_use, mean_load, nodes_of
 from poolwise.metrics.window import Window
 from poolwise.model import Outcome, Schedule
 from poolwise.units import SECOND
+from tests.helpers.nvme_examples import SHARING, machine, workload
 
 
 def record(what, jobs, runs, waiting=()):
@@ -64,8 +64,8 @@ def test_time_averages_by_hand():
 def test_only_the_window_counts():
     use = device_use(RECORD, Window(15 * SECOND, 20 * SECOND))
     assert (use.composition_size, use.sharing_ratio) == (1.5, 1.5)
-    assert load(RECORD, "cores", Window(15 * SECOND, 20 * SECOND)) == pytest.approx(18 / 50)
-    assert np.isnan(load(RECORD, "cores", Window(5, 5)))
+    assert mean_load(RECORD, "cores", Window(15 * SECOND, 20 * SECOND)) == pytest.approx(18 / 50)
+    assert np.isnan(mean_load(RECORD, "cores", Window(5, 5)))
 
 
 def test_demand_before_each_start_counts_ends_of_the_instant_but_not_the_start_itself():

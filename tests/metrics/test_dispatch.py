@@ -13,7 +13,7 @@ from poolwise.metrics.unit_use import dispatch_window, energy_j, purchase, unit_
 from poolwise.model import Schedule
 from poolwise.schedulers.dispatch import Dispatch
 from poolwise.traces import vinesim
-from random_dispatch import study
+from tests.helpers.random_dispatch import study
 
 
 def run(seed: int, **options: object) -> Schedule:
@@ -48,9 +48,9 @@ def hand(prices: bool = True) -> Schedule:
     rates[0, 2], rates[2, 2] = 1.0, 2.0
     power = vinesim.Power(np.full((6, 7), np.nan), np.full(6, np.nan))
     power.busy[0, 2], power.busy[2, 2], power.idle[[0, 2]] = 90, 250, (30, 60)
-    case = vinesim.Case.of(
-        vinesim.Deployment.of([(0, 0, 0), (2, 0, 1)]),
-        vinesim.Tasks.of_jobs([2, 2], 2, 20),
+    case = vinesim.VineSimCase.of(
+        vinesim.UnitList.of([(0, 0, 0), (2, 0, 1)]),
+        vinesim.TaskList.of_jobs([2, 2], 2, 20),
         rates,
         "5us",
         prices=np.array([300.0, np.nan, 2000.0, np.nan, np.nan, np.nan]) if prices else None,
@@ -84,14 +84,14 @@ def test_what_is_not_given_is_none_and_not_nought() -> None:
 def test_power_that_is_missing_is_refused() -> None:
     rates = np.zeros((6, 7))
     rates[0, 2] = 1.0
-    tasks, units = vinesim.Tasks.of_jobs([1], 2, 20), vinesim.Deployment.of([(0, 0, 0)])
+    tasks, units = vinesim.TaskList.of_jobs([1], 2, 20), vinesim.UnitList.of([(0, 0, 0)])
     power = vinesim.Power(np.full((6, 7), np.nan), np.zeros(6))
-    case = vinesim.Case.of(units, tasks, rates, power=power)
+    case = vinesim.VineSimCase.of(units, tasks, rates, power=power)
     schedule = simulate(case.machine, case.workload, Dispatch(), truth=case.model).schedule
     with pytest.raises(InputError, match="power of unit type 'cpu-intel' for tasks of type 2"):
         energy_j(schedule, dispatch_window(schedule))
     with pytest.raises(InputError, match="unit type 'cpu-intel' has no price"):
-        vinesim.Case.of(units, tasks, rates, prices=np.full(6, np.nan))
+        vinesim.VineSimCase.of(units, tasks, rates, prices=np.full(6, np.nan))
 
 
 def test_a_job_is_all_rows_of_one_parent() -> None:
@@ -99,7 +99,7 @@ def test_a_job_is_all_rows_of_one_parent() -> None:
     rates = np.zeros((6, 7))
     rates[0, 2] = 1.0
     rows = [(2, 0, 0, 0, 10, 5, 4), (2, 0, 1, 0, 30, 5, 4), (2, 0, 1, 0, 30, 5, 4), (2, 0, 0, 0, 5, 5, 2)]
-    case = vinesim.Case.of(vinesim.Deployment.of([(0, 0, k) for k in range(4)]), vinesim.Tasks.of(rows), rates, 100)
+    case = vinesim.VineSimCase.of(vinesim.UnitList.of([(0, 0, k) for k in range(4)]), vinesim.TaskList.of(rows), rates, 100)
     assert case.workload.tasks.tolist() == [1, 2, 1]
     assert case.workload.attributes["parent_job_id"].tolist() == [4, 4, 2]
     schedule = simulate(case.machine, case.workload, Dispatch(), truth=case.model).schedule

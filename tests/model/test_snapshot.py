@@ -129,7 +129,7 @@ def test_at_futures_starts_and_occupants_agree_with_the_reference(
     """Look ahead and imagine starts in any order; the present from which overdue runs count stays that of the platform."""
     now = seconds * SECOND
     reference, table = build(operations, now)
-    view = Snapshot(now, MACHINE, WORKLOAD, MACHINE.capacity, reference.free(now), table, Listed())
+    view = Snapshot(now, MACHINE, WORKLOAD.table, MACHINE.capacity, reference.free(now), table, Listed())
     time, count = now, 1000
 
     def imagine(placement: Placement, length: int) -> None:
@@ -177,7 +177,7 @@ def test_an_overdue_run_is_expected_one_second_from_now() -> None:
     table.add(Run(0, 0, (0,), held, 0, 5 * SECOND), held.owner * 2 + held.resource, ())
     free = MACHINE.capacity.copy()
     free[0, 0] -= 3
-    view = Snapshot(9 * SECOND, MACHINE, WORKLOAD, MACHINE.capacity, free, table, Ideal())
+    view = Snapshot(9 * SECOND, MACHINE, WORKLOAD.table, MACHINE.capacity, free, table, Ideal())
     ((ends, states),) = view.futures()
     assert ends.tolist() == [10 * SECOND]
     assert states[0, 0, 0] == 8
@@ -186,7 +186,7 @@ def test_an_overdue_run_is_expected_one_second_from_now() -> None:
 
 
 def test_an_imagined_start_is_expected_to_end_after_its_requested_time() -> None:
-    view = Snapshot(0, MACHINE, WORKLOAD, MACHINE.capacity, MACHINE.capacity, RunTable(MACHINE.capacity.size), Ideal())
+    view = Snapshot(0, MACHINE, WORKLOAD.table, MACHINE.capacity, MACHINE.capacity, RunTable(MACHINE.capacity.size), Ideal())
     held = Placement.of([(0, 1, 0, 2)])
     assert view.expected_end(1, held) == 3 * SECOND
     later = view.with_started(1, held)

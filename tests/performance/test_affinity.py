@@ -20,7 +20,7 @@ from poolwise.policies.placement.units.high import High
 from poolwise.schedulers.dispatch import Dispatch
 from poolwise.schedulers.list import ListScheduler
 from poolwise.traces import vinesim
-from poolwise.units import stretch
+from poolwise.units import with_slowdown
 
 
 @given(st.integers(1, 2**40), st.integers(1, 10**7))
@@ -39,7 +39,7 @@ def test_a_rate_given_by_its_time_gives_that_time_back(microseconds: int) -> Non
 @given(st.integers(1, 2**51), st.integers(1, 2**51))
 def test_any_time_is_reached_from_any_duration(time: int, work: int) -> None:
     found = slowdown(time, work)
-    assert found > -1 and stretch(float(work), found) == time
+    assert found > -1 and with_slowdown(float(work), found) == time
 
 
 def test_nothing_takes_no_less_than_a_nanosecond() -> None:
@@ -54,7 +54,7 @@ def test_without_affinities_every_unit_is_alike() -> None:
 def test_a_gang_is_as_slow_as_its_slowest_unit() -> None:
     rates = np.zeros((6, 7))
     rates[0, 2], rates[2, 2] = 1.0, 4.0
-    case = vinesim.Case.of(vinesim.Deployment.of([(2, 0, 0), (0, 0, 1)]), vinesim.Tasks.of_jobs([2], 2, 100), rates)
+    case = vinesim.VineSimCase.of(vinesim.UnitList.of([(2, 0, 0), (0, 0, 1)]), vinesim.TaskList.of_jobs([2], 2, 100), rates)
     schedule = simulate(case.machine, case.workload, ListScheduler(placement=High()), truth=case.model).schedule
     assert (schedule.end.tolist(), schedule.tasks.tolist()) == ([100_000], [2])
 
@@ -62,11 +62,11 @@ def test_a_gang_is_as_slow_as_its_slowest_unit() -> None:
 def test_a_unit_that_cannot_run_a_task_says_so() -> None:
     rates = np.zeros((6, 7))
     rates[0, 2] = 1.0
-    case = vinesim.Case.of(vinesim.Deployment.of([(0, 0, 0), (2, 0, 1)]), vinesim.Tasks.of_jobs([1], 2, 100), rates)
+    case = vinesim.VineSimCase.of(vinesim.UnitList.of([(0, 0, 0), (2, 0, 1)]), vinesim.TaskList.of_jobs([1], 2, 100), rates)
     blind = replace(case.machine, attributes={})
     assert simulate(blind, case.workload, Dispatch(), truth=case.model).schedule.end.tolist() == [100_000]
     free = case.machine.capacity
-    view = Snapshot(0, case.machine, case.workload, free, free, RunTable(free.size), case.model)
+    view = Snapshot(0, case.machine, case.workload.table, free, free, RunTable(free.size), case.model)
     with pytest.raises(InputError, match="cannot run on gpu1"):
         Affinity().slowdown(Run(0, 0, (0,), Placement.of([(0, 1, 0, 1)]), 0, 0), view)
 
@@ -74,8 +74,8 @@ def test_a_unit_that_cannot_run_a_task_says_so() -> None:
 def test_data_at_one_place_travel_at_the_local_bandwidth() -> None:
     rates = np.zeros((6, 7))
     rates[0, 2] = 1.0
-    tasks = vinesim.Tasks.of([(2, 1000, 0, 0, 1, 5, 0)])
-    case = vinesim.Case.of(vinesim.Deployment.of([(0, 0, 0)]), tasks, rates)
+    tasks = vinesim.TaskList.of([(2, 1000, 0, 0, 1, 5, 0)])
+    case = vinesim.VineSimCase.of(vinesim.UnitList.of([(0, 0, 0)]), tasks, rates)
     for local, ns in ((0, 0), (10_000, 100), (3, 333_334)):
         model = Combined((Affinity(), Transfer(local=local)))
         expected = 1_000 + ns

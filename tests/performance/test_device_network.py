@@ -5,15 +5,15 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from gpu_nodes import gpu_nodes
 from poolwise.engines import simulate
 from poolwise.errors import InputError
 from poolwise.model import Placement, Workload
 from poolwise.performance.device_network import DeviceNetwork
-from poolwise.performance.device_profiles import NUMBERS, learn, read_profiles, to_csv
+from poolwise.performance.device_profiles import NUMBERS, device_profiles_csv, learn, read_device_profiles
 from poolwise.performance.link_load import sites
 from poolwise.schedulers.flow import FlowScheduler
 from poolwise.units import SECOND
+from tests.helpers.gpu_nodes import gpu_nodes
 
 HEADER = "kind,local_s,spread,remote_s,loaded_s,goal_s,importance,link_mb_s,cpu_sensitivity,device_sensitivity,cores,memory_gib"
 PROFILES = f"""# a comment
@@ -93,7 +93,7 @@ def test_sites_of_a_placement_with_local_and_remote_devices():
 
 
 def test_the_shipped_profiles_are_those_of_the_paper_where_it_prints_any():
-    known = read_profiles("catalog:rodinia")
+    known = read_device_profiles("catalog:rodinia")
     assert len(known) == 8
     assert known["nw"].loaded_s / known["nw"].remote_s == pytest.approx((1 - 0.17) / (1 - 0.49), abs=1e-4)
     assert known["hotspot"].loaded_s / known["hotspot"].remote_s == pytest.approx((1 - 0.002) / (1 - 0.01), abs=1e-4)
@@ -104,10 +104,10 @@ def test_the_shipped_profiles_are_those_of_the_paper_where_it_prints_any():
 
 
 def test_profiles_survive_being_written(tmp_path):
-    known = read_profiles("catalog:rodinia")
+    known = read_device_profiles("catalog:rodinia")
     path = tmp_path / "again.csv"
-    path.write_text(to_csv(known.values()))
-    assert dict(read_profiles(path)) == dict(known)
+    path.write_text(device_profiles_csv(known.values()))
+    assert dict(read_device_profiles(path)) == dict(known)
 
 
 @pytest.mark.parametrize(
@@ -127,14 +127,14 @@ def test_a_wrong_profile_is_named_by_file_line_and_field(tmp_path, old, new, lin
     assert old in PROFILES
     path.write_text(PROFILES.replace(old, new))
     with pytest.raises(InputError) as error:
-        read_profiles(path)
+        read_device_profiles(path)
     assert (error.value.file, error.value.line, error.value.field) == (path, line, field)
     with pytest.raises(InputError, match="no such file"):
-        read_profiles(tmp_path / "missing.csv")
+        read_device_profiles(tmp_path / "missing.csv")
 
 
 def test_times_are_learned_from_finished_jobs_by_where_their_devices_were(profiles):
-    known = read_profiles(profiles)
+    known = read_device_profiles(profiles)
     wrong = replace(known["job"], local_s=50)
     schedule = simulate(gpu_nodes((1, 0), cores=4), workload(2), FlowScheduler(), truth=DeviceNetwork(profiles)).schedule
     mine = learn(schedule, {"job": wrong, "other": known["job"]})

@@ -7,8 +7,9 @@ from hypothesis import strategies as st
 
 from poolwise.errors import InputError, UnknownNameError
 from poolwise.performance import fitting
-from poolwise.performance.fitting import Measurements, fit, read_measurements, to_csv
+from poolwise.performance.fitting import CompletionTimes, fit, read_measurements, to_csv
 from poolwise.performance.profiles import Profile, find_profile, read_profiles, shipped_profiles
+from tests.helpers.data import PUBLISHED
 
 SHARES = np.array([0, 0.125, 0.25, 0.375, 0.5, 0.625, 0.75])
 
@@ -32,7 +33,7 @@ def test_the_inverse_is_the_largest_share_within_a_slowdown(profile, slowdown):
     assert np.isnan(profile.largest_remote(-0.1))
 
 
-def test_shipped_profiles_are_those_of_the_papers(shared):
+def test_shipped_profiles_are_those_of_the_papers():
     known = shipped_profiles()
     assert float(known["kmeans"].at(0.75)) == 3.0
     assert float(known["hpcg"].at(0.75)) == 2.5
@@ -40,7 +41,7 @@ def test_shipped_profiles_are_those_of_the_papers(shared):
     assert all("read off the figure" in known[n].source for n in ("kmeans", "hpcg"))
     assert [n for n, p in known.items() if n.startswith("cfm_") and p.is_convex] == ["cfm_kmeans"]
     assert not known["cfm_quicksort"].is_monotone
-    lines = (shared / "published" / "cfm_profiles.csv").read_text().splitlines()
+    lines = (PUBLISHED / "cfm_profiles.csv").read_text().splitlines()
     header = lines[0].split(",")
     for line in lines[1:]:
         row = dict(zip(header, line.split(","), strict=True))
@@ -75,7 +76,7 @@ def test_an_unknown_profile_is_told_the_nearest():
 @settings(deadline=None)
 @given(curves(convex=True))
 def test_a_convex_curve_is_found_again_from_its_points(profile):
-    found = fit(Measurements("p", SHARES, np.ones(7), 10 * (1 + profile.at(SHARES))))
+    found = fit(CompletionTimes("p", SHARES, np.ones(7), 10 * (1 + profile.at(SHARES))))
     assert np.abs(found.profile.at(SHARES) - profile.at(SHARES)).max() < 1e-6
     assert found.errors.most < 1e-12
     assert found.profile.is_convex
@@ -84,7 +85,7 @@ def test_a_convex_curve_is_found_again_from_its_points(profile):
 @settings(deadline=None)
 @given(st.lists(st.floats(5, 40), min_size=7, max_size=7), st.integers(1, 3), st.booleans())
 def test_fits_are_monotone_convex_if_asked_and_no_worse_than_others_of_their_kind(seconds, pieces, convex):
-    measured = Measurements("p", SHARES, np.ones(7), np.array(seconds))
+    measured = CompletionTimes("p", SHARES, np.ones(7), np.array(seconds))
     found = fit(measured, pieces, convex=convex)
     assert found.profile.is_monotone
     assert found.profile.is_convex or not convex
@@ -101,7 +102,7 @@ def test_fits_are_monotone_convex_if_asked_and_no_worse_than_others_of_their_kin
 def test_frequency_share_is_found():
     frequency = np.array([1, 1.25, 1.5])
     seconds = 10 * (0.3 + 0.7 / frequency)
-    measured = Measurements(
+    measured = CompletionTimes(
         "p",
         np.concatenate([np.zeros(3), [0.3, 0.75]]),
         np.concatenate([frequency, [1, 1]]),
@@ -115,11 +116,11 @@ def test_frequency_share_is_found():
 
 def test_too_few_points_are_refused():
     with pytest.raises(InputError, match="2 shares of remote memory for 3 pieces"):
-        fit(Measurements("p", np.array([0, 0.75]), np.ones(2), np.array([1.0, 2.0])))
+        fit(CompletionTimes("p", np.array([0, 0.75]), np.ones(2), np.array([1.0, 2.0])))
     with pytest.raises(InputError, match="all memory local"):
-        fit(Measurements("p", np.array([0.25, 0.5, 0.6, 0.75]), np.ones(4), np.ones(4)))
+        fit(CompletionTimes("p", np.array([0.25, 0.5, 0.6, 0.75]), np.ones(4), np.ones(4)))
     with pytest.raises(InputError, match="no share of remote memory in"):
-        fit(Measurements("p", np.array([0, 0.6, 0.7, 0.75]), np.ones(4), np.ones(4)))
+        fit(CompletionTimes("p", np.array([0, 0.6, 0.7, 0.75]), np.ones(4), np.ones(4)))
 
 
 def test_measurements_and_profiles_go_through_files(tmp_path):

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from poolwise.conformance.cases import devices
 from poolwise.engines import Disturbance, simulate
 from poolwise.errors import InputError, PolicyError
-from poolwise.interfaces import PerformanceModel
+from poolwise.interfaces import Dispatcher, PerformanceModel, Scheduler
 from poolwise.model import Changes, Machine, Placement, Plan, Queue, Snapshot, Start, Workload
 from poolwise.performance.bandwidth_sharing import BandwidthSharing
 from poolwise.performance.network_sharing import NetworkSharing
@@ -21,14 +21,14 @@ from poolwise.units import SECOND
 MACHINE = devices().machine  # nodes 0..3, devices 4..7 beside them, ports 8..11 of 1250, 1250, 400, 1250, trunk 12 of 1000
 
 
-class At:
+class At(Scheduler, Dispatcher):
     """Starts each job at once at given owners: the first is its node, the others devices."""
 
     def __init__(self, *places: tuple[int, ...]) -> None:
         self.places = places
         self.occupants: dict[int, list[tuple[int, ...]]] = {}
 
-    def open(self, machine: Machine, workload: Workload, seed: int) -> "At":
+    def open(self, machine: Machine, seed: int) -> "At":
         return self
 
     def schedule(self, queue: Queue, snapshot: Snapshot, changes: Changes) -> Plan:

@@ -11,7 +11,7 @@ from poolwise.errors import InputError
 from poolwise.metrics.dispatch import summarise_dispatch
 from poolwise.optimize.front import front
 from poolwise.plans import plan
-from poolwise.plans.deployment_file import JobsSection, SizeSection
+from poolwise.plans.deployment_file import JobSizeSection, JobsSection
 from poolwise.plans.deployment_trials import draw_jobs
 from poolwise.registry import make
 from poolwise.schedulers.dispatch import Dispatch
@@ -70,8 +70,8 @@ def by_hand(bench, cpus, gpus, policy):
     for seed in (0, 1):
         units = [(0, 0, y) for y in range(cpus)] + [(2, 0, cpus + y) for y in range(gpus)]
         tables = bench.tables
-        case = vinesim.Case.of(
-            vinesim.Deployment.of(units), draw_jobs(bench.section.jobs, tables.types, seed), tables.affinity, "40us",
+        case = vinesim.VineSimCase.of(
+            vinesim.UnitList.of(units), draw_jobs(bench.section.jobs, tables.types, seed), tables.affinity, "40us",
             prices=tables.prices, power=tables.power, seed=seed,
         )  # fmt: skip
         run = simulate(case.machine, case.workload, Dispatch(make("placements", policy)), truth=case.model, seed=seed)
@@ -82,7 +82,7 @@ def by_hand(bench, cpus, gpus, policy):
 
 def test_every_candidate_is_what_simulating_it_by_hand_says(file):
     loaded = plan.load(file)
-    answer = plan.run(loaded, file.parent / "out", jobs=1).answer
+    answer = plan.run_plan(loaded, file.parent / "out", jobs=1).answer
     bench, frame = loaded.question.bench, answer.candidates
     assert len(frame) == len(loaded.question.elements) == 2 * (7 * 4 - 1), "all but no units at all"
     for row in frame.iter_rows(named=True):
@@ -99,9 +99,9 @@ def test_every_candidate_is_what_simulating_it_by_hand_says(file):
 
 
 def test_the_search_of_a_large_set_finds_the_same_choice(file):
-    exact = plan.run(plan.load(file, {"plan.seeds": 1}), file.parent / "out", jobs=1).answer
+    exact = plan.run_plan(plan.load(file, {"plan.seeds": 1}), file.parent / "out", jobs=1).answer
     settings = {"plan.seeds": 1, "plan.search": {"exhaustive": 1, "sample": 18}}
-    searched = plan.run(plan.load(file, settings), file.parent / "searched", jobs=1).answer
+    searched = plan.run_plan(plan.load(file, settings), file.parent / "searched", jobs=1).answer
     assert searched.content["search"]["exhaustive"] is False and "may miss" in searched.sections["How it was found"][0]
     assert searched.content["search"]["measured"] < exact.content["search"]["measured"]
     assert searched.content["chosen"] == exact.content["chosen"]
@@ -109,7 +109,7 @@ def test_the_search_of_a_large_set_finds_the_same_choice(file):
 
 def test_a_plan_that_was_stopped_goes_on_and_ends_the_same(file):
     out = file.parent / "out"
-    plan.run(plan.load(file), out, jobs=1)
+    plan.run_plan(plan.load(file), out, jobs=1)
     names = ("plan.json", "candidates.csv", "candidates.parquet", "provenance.json")
     kept = {name: (out / name).read_bytes() for name in names}
     cells = sorted((out / "cells").iterdir())
@@ -119,7 +119,7 @@ def test_a_plan_that_was_stopped_goes_on_and_ends_the_same(file):
     content = json.loads(cells[2].read_bytes())
     content["result"]["latency_us"] += 1
     cells[2].write_text(json.dumps(content))
-    plan.run(plan.load(file), out, jobs=1)
+    plan.run_plan(plan.load(file), out, jobs=1)
     assert {name: (out / name).read_bytes() for name in names} == kept
     again = {cell.name for cell in cells if cell.stat().st_mtime_ns != times[cell.name]}
     assert again == {cell.name for cell in cells[:3]}
@@ -135,7 +135,7 @@ def test_a_budget_and_a_number_of_units_limit_the_candidates(file):
 
 def test_what_few_units_bring_is_answered_for_a_fixed_number_of_two_types(file):
     settings = {"plan.units": 6, "plan.jobs.types": {"fp-good": 1.0}}
-    answer = plan.run(plan.load(file, settings), file.parent / "out", 1).answer
+    answer = plan.run_plan(plan.load(file, settings), file.parent / "out", 1).answer
     said = answer.content["eighty_twenty"]["high"]
     rows = answer.candidates.filter(answer.candidates["placement"] == "high").sort("gpu")
     latency = rows["latency_us"].to_numpy()
@@ -155,7 +155,7 @@ def test_units_that_can_run_nothing_are_no_candidates(file):
 
 
 def test_jobs_are_drawn_in_their_shares():
-    sizes = [SizeSection(share=0.75, least=1, most=4), SizeSection(share=0.25, least=100, most=100)]
+    sizes = [JobSizeSection(share=0.75, least=1, most=4), JobSizeSection(share=0.25, least=100, most=100)]
     section = JobsSection(count=4000, size=sizes, types={"int": 0.2, "fp-bad": 0.8}, operations=7)
     tasks = draw_jobs(section, vinesim.Types(), seed=3)
     jobs, count = np.unique(tasks.column("parent_job_id"), return_counts=True)

@@ -10,7 +10,7 @@ from poolwise.engines import simulate
 from poolwise.errors import InputError
 from poolwise.performance.affinity import Affinity
 from poolwise.plans import plan
-from poolwise.plans.dispatch_trials import Trial
+from poolwise.plans.dispatch_trials import DispatchTrial
 from poolwise.registry import make
 from poolwise.schedulers.dispatch import Dispatch
 from poolwise.units import US
@@ -69,7 +69,7 @@ def file(tmp_path: Path) -> Path:
 def test_every_candidate_is_what_simulating_it_by_hand_gives(file, tmp_path):
     loaded = plan.load(file)
     bench = loaded.question.bench
-    answer = plan.run(loaded, tmp_path / "out", jobs=1).answer
+    answer = plan.run_plan(loaded, tmp_path / "out", jobs=1).answer
     said = {(row["order"], row["placement"]): row for row in answer.content["candidates"]}
     assert len(said) == 6
     for order in ("fcfs", "edf", "classes"):
@@ -92,7 +92,7 @@ def test_every_candidate_is_what_simulating_it_by_hand_gives(file, tmp_path):
 
 def test_the_answer_is_the_fastest_that_keeps_its_deadlines(file, tmp_path):
     for missed in (40.0, 0.0, 100.0):
-        answer = plan.run(plan.load(file, {"plan.target.missed": missed}), tmp_path / "out", jobs=1).answer
+        answer = plan.run_plan(plan.load(file, {"plan.target.missed": missed}), tmp_path / "out", jobs=1).answer
         rows = answer.content["candidates"]
         assert [row["latency_us"] for row in rows] == sorted(row["latency_us"] for row in rows)
         keeping = [row for row in rows if row["missed_pct"] <= missed]
@@ -103,9 +103,9 @@ def test_the_answer_is_the_fastest_that_keeps_its_deadlines(file, tmp_path):
 
 
 def test_what_is_kept_is_not_run_again_and_what_is_damaged_is(file, tmp_path, monkeypatch):
-    first = plan.run(plan.load(file), tmp_path / "out", jobs=1)
+    first = plan.run_plan(plan.load(file), tmp_path / "out", jobs=1)
     loaded = plan.load(file)
-    runs: list[Trial] = []
+    runs: list[DispatchTrial] = []
     kept = type(loaded.question.bench).run
 
     def run(self, trial):
@@ -119,7 +119,7 @@ def test_what_is_kept_is_not_run_again_and_what_is_damaged_is(file, tmp_path, mo
     content["result"]["latency_us"] = 0.0
     cells[0].write_text(json.dumps(content))
     cells[1].write_text("{")
-    again = plan.run(loaded, tmp_path / "out", jobs=1)
+    again = plan.run_plan(loaded, tmp_path / "out", jobs=1)
     assert len(runs) == 2
     assert again.to_dict() == first.to_dict()
 
@@ -165,7 +165,7 @@ def test_an_order_that_the_jobs_have_no_column_for_is_refused(file, tmp_path):
     head = PLAN.partition("[plan.target]")[0].replace('of = "critical"\n', "")
     file.write_text(f'{head}trace = "t.txt"\n')
     with pytest.raises(InputError, match="no deadlines to order by"):
-        plan.run(plan.load(file), tmp_path / "out", jobs=1)
+        plan.run_plan(plan.load(file), tmp_path / "out", jobs=1)
 
 
 @pytest.mark.parametrize("name", ["critical-beside-batch", "philly-gavel", "azure-splitwise"])

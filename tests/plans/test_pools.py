@@ -113,7 +113,7 @@ def test_where_more_is_worse_it_is_noticed_said_and_made_good(folder):
     assert found(question, Store(folder / "search")).best == expected == (3,)
     answer = question.answer(folder / "out", 1, lambda line: None)
     assert answer.content["assumption"]["contradictions"]
-    assert any("contradict" in line for line in answer.sections["How sure that is"])
+    assert any("contradict" in line for line in answer.sections["How certain that is"])
 
 
 def test_all_that_is_bought_is_paid_for(folder):
@@ -126,7 +126,7 @@ def test_all_that_is_bought_is_paid_for(folder):
 
 def test_a_plan_answers_in_words_rows_and_plain_data(folder):
     loaded = plan.load(write(folder, PLAN.replace("at_most = 1.1", "at_most = 1.5")))
-    result = plan.run(loaded, folder / "out", jobs=1)
+    result = plan.run_plan(loaded, folder / "out", jobs=1)
     answer = result.answer
     assert answer.status == "decided" and answer.headline.startswith("Take pool.memory.memory = ")
     content = json.loads((folder / "out" / "plan.json").read_text())
@@ -144,7 +144,7 @@ def test_a_plan_answers_in_words_rows_and_plain_data(folder):
 
 def test_a_plan_that_was_stopped_goes_on_where_it_was(folder):
     loaded = plan.load(write(folder, PLAN))
-    first = plan.run(loaded, folder / "one", jobs=1)
+    first = plan.run_plan(loaded, folder / "one", jobs=1)
     names = ("plan.json", "candidates.csv", "candidates.parquet", "provenance.json")
     kept = {name: (folder / "one" / name).read_bytes() for name in names}
     shutil.copytree(folder / "one" / "cells", folder / "two" / "cells")
@@ -152,7 +152,7 @@ def test_a_plan_that_was_stopped_goes_on_where_it_was(folder):
     for file in gone:
         file.unlink()
     written = {file.name: file.stat().st_mtime_ns for file in (folder / "two" / "cells").iterdir()}
-    second = plan.run(plan.load(folder / "plan.toml"), folder / "two", jobs=1)
+    second = plan.run_plan(plan.load(folder / "plan.toml"), folder / "two", jobs=1)
     assert {name: (folder / "two" / name).read_bytes() for name in names} == kept
     assert second.to_dict() == first.to_dict()
     whole = [key for key in {name.split(".")[0] for name in written} if {f"{key}.json", f"{key}.parquet"} <= written.keys()]
@@ -204,7 +204,7 @@ def test_intervals_over_jobs_are_paired(folder):
 
 def test_a_target_that_nothing_keeps_is_infeasible(folder):
     loaded = plan.load(write(folder, PLAN), {"plan.target": [{"metric": "mean_bounded_slowdown", "at_most": 0.5}]})
-    answer = plan.run(loaded, folder / "out", 1).answer
+    answer = plan.run_plan(loaded, folder / "out", 1).answer
     assert answer.status == "infeasible" and answer.chosen is None
     assert answer.headline.startswith("Nothing that may be chosen keeps mean_bounded_slowdown <= 0.5")
 
@@ -225,7 +225,7 @@ def test_throughput_from_below_and_fairness_can_be_targets(folder):
         {"metric": "discrimination_s", "at_most": 1e9},
         {"metric": "mean_degradation", "at_most": 0.5},
     ]
-    answer = plan.run(plan.load(write(folder, PLAN), {"plan.target": targets}), folder / "out", 1).answer
+    answer = plan.run_plan(plan.load(write(folder, PLAN), {"plan.target": targets}), folder / "out", 1).answer
     assert answer.status == "decided"
     assert {"throughput_per_100s", "discrimination_s", "mean_degradation_margin"} <= set(answer.candidates.columns)
     assert np.isfinite(answer.candidates["discrimination_s"].to_numpy()).any()

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from poolwise.engines import Disturbance, simulate
 from poolwise.errors import PolicyError
+from poolwise.interfaces import Dispatcher, Scheduler
 from poolwise.model import (
     Changes,
     Decision,
@@ -51,12 +52,12 @@ def run(machine: Machine, workload: Workload, order: str, backfill: str, scope: 
 
 
 @dataclass
-class Say:
+class Say(Scheduler, Dispatcher):
     """Says one plan at each pass, then nothing."""
 
     plans: list[list[Decision]]
 
-    def open(self, machine: Machine, workload: Workload, seed: int) -> "Say":
+    def open(self, machine: Machine, seed: int) -> "Say":
         return self
 
     def schedule(self, queue: Queue, snapshot: Snapshot, changes: Changes) -> Plan:
@@ -156,8 +157,9 @@ def test_a_change_of_pace_keeps_the_believed_setup() -> None:
 
     plans: list[list[Decision]] = [[Start(0, (0,), ONE)], [Start(1, (0,), ONE)]]
     simulate(Machine.flat(2), workload, Look(plans), truth=Crowd(), estimate=Crowd(lag=30))
-    # Run 0 has 90 left at 10 and ends at 190; by then run 1 has done 90, and alone it needs 10 more: 200, believed 230.
-    assert seen == [[], [130], [230], []]
+    # Run 0 has 90 left at 10 and ends at 190. Run 1 is believed to have begun at 40 and to have done 75 by then, at half
+    # its speed; alone it needs 25 more: 215. In truth it has done 90 and ends at 200.
+    assert seen == [[], [130], [215], []]
 
 
 # What holds of every schedule

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from poolwise.errors import PolicyError
 from poolwise.interfaces import BackfillPolicy, PlacementPolicy
-from poolwise.model import Job, Machine, Placement, Refusal, Run, Snapshot, Start, Workload
+from poolwise.model import Job, Machine, Placement, Queue, Refusal, Run, Snapshot, Start, Workload
 from poolwise.model.runs import RunTable
 from poolwise.performance.remote_memory import RemoteMemory
 from poolwise.policies.backfill.conservative import Conservative
@@ -41,11 +41,11 @@ def states(draw: st.DrawFn) -> tuple[Snapshot, np.ndarray, np.ndarray, RackPlace
     )
     table, free = RunTable(machine.capacity.size), machine.capacity.copy()
     model = RemoteMemory()
-    empty = Snapshot(NOW, machine, workload, machine.capacity, machine.capacity, RunTable(machine.capacity.size), model)
+    empty = Snapshot(NOW, machine, workload.table, machine.capacity, machine.capacity, RunTable(machine.capacity.size), model)
     waiting = []
     running = draw(st.integers(0, len(jobs) - 1))
     for row in range(len(jobs)):
-        view = Snapshot(NOW, machine, workload, machine.capacity, free, table, model)
+        view = Snapshot(NOW, machine, workload.table, machine.capacity, free, table, model)
         found = placement.place(workload.job(row), view)
         if row < running and not isinstance(found, Refusal):
             end = draw(st.integers(90, 130)) * SECOND  # some are overdue
@@ -55,7 +55,7 @@ def states(draw: st.DrawFn) -> tuple[Snapshot, np.ndarray, np.ndarray, RackPlace
             waiting.append(row)
     assume(len(waiting) >= 2)
     priority = np.array([float(draw(st.integers(0, 4))) for _ in waiting])
-    return Snapshot(NOW, machine, workload, machine.capacity, free, table, model), np.array(waiting), priority, placement
+    return Snapshot(NOW, machine, workload.table, machine.capacity, free, table, model), np.array(waiting), priority, placement
 
 
 def after(snapshot: Snapshot, starts: list[Start]) -> Snapshot:
@@ -71,23 +71,28 @@ State = tuple[Snapshot, np.ndarray, np.ndarray, RackPlacement]
 @given(states(), st.sampled_from((Easy(), EasyNoExtra())))
 def test_easy_leaves_the_reserved_start_of_the_head_no_later(state: State, easy: Easy) -> None:
     snapshot, jobs, priority, placement = state
-    in_order, head, begun = start_in_order(jobs, priority, snapshot, placement)
-    starts = list(easy.select(jobs, priority, snapshot, placement))
+    in_order, head, begun = start_in_order(waiting(snapshot, jobs), priority, snapshot, placement)
+    starts = list(easy.select(waiting(snapshot, jobs), priority, snapshot, placement))
     assert starts[: len(in_order)] == in_order
     end = after(snapshot, starts)
     assert (end.free >= 0).all()
     if head >= 0:
         job = int(jobs[head])
         assert job not in [start.job for start in starts]
-        assert reservation(job, end, placement).now <= reservation(job, begun, placement).now
-        assert not isinstance(placement.place(snapshot.table.job(job), reservation(job, end, placement)), Refusal)
+        assert (
+            reservation(snapshot.table.job(job), end, placement).now
+            <= reservation(snapshot.table.job(job), begun, placement).now
+        )
+        assert not isinstance(
+            placement.place(snapshot.table.job(job), reservation(snapshot.table.job(job), end, placement)), Refusal
+        )
 
 
 @settings(max_examples=100, deadline=None)
 @given(states())
 def test_each_backfill_starts_no_fewer_than_the_stricter_one(state: State) -> None:
     snapshot, jobs, priority, placement = state
-    count = [len(list(b.select(jobs, priority, snapshot, placement))) for b in (NoBackfill(), EasyNoExtra())]
+    count = [len(list(b.select(waiting(snapshot, jobs), priority, snapshot, placement))) for b in (NoBackfill(), EasyNoExtra())]
     assert count[0] <= count[1]
 
 
@@ -95,8 +100,8 @@ def test_each_backfill_starts_no_fewer_than_the_stricter_one(state: State) -> No
 @given(states(), st.sampled_from((NoBackfill(), Easy(), EasyNoExtra(), Conservative())))
 def test_what_fits_in_order_starts_under_every_backfill(state: State, backfill: BackfillPolicy) -> None:
     snapshot, jobs, priority, placement = state
-    in_order, _, _ = start_in_order(jobs, priority, snapshot, placement)
-    starts = list(backfill.select(jobs, priority, snapshot, placement))
+    in_order, _, _ = start_in_order(waiting(snapshot, jobs), priority, snapshot, placement)
+    starts = list(backfill.select(waiting(snapshot, jobs), priority, snapshot, placement))
     assert [start.job for start in in_order] == [start.job for start in starts][: len(in_order)]
     assert (after(snapshot, starts).free >= 0).all()
 
@@ -109,6 +114,13 @@ class Picky(RackPlacement):
         return super().place(job, snapshot) if idle and snapshot.now == NOW else Refusal("not now")
 
 
+def waiting(snapshot: Snapshot, jobs: np.ndarray) -> Queue:
+    queue = Queue(snapshot.table)
+    for job in jobs.tolist():
+        queue.add(job)
+    return queue
+
+
 class Unscreened(PlacementPolicy):
     """Rack placement that leaves `screen` as it is."""
 
@@ -119,7 +131,9 @@ class Unscreened(PlacementPolicy):
 @given(states(), st.sampled_from([NoBackfill(), Skip(), Easy(), EasyNoExtra(), Conservative()]))
 def test_screening_changes_no_decision(state: State, backfill: BackfillPolicy) -> None:
     snapshot, jobs, priority, placement = state
-    chosen = [list(backfill.open().select(jobs, priority, snapshot, p)) for p in (placement, Unscreened(placement))]
+    chosen = [
+        list(backfill.open().select(waiting(snapshot, jobs), priority, snapshot, p)) for p in (placement, Unscreened(placement))
+    ]
     said = [[(start.job, start.placement.rows()) for start in starts] for starts in chosen]
     assert said[0] == said[1]
 
@@ -133,10 +147,10 @@ def test_a_placement_that_is_not_monotone_is_told_apart_from_lost_capacity() -> 
 
     def state(capacity: int) -> Snapshot:
         have = np.array([[capacity, 0]])
-        return Snapshot(NOW, machine, workload, have, have - np.array([[2, 0]]), table, RemoteMemory())
+        return Snapshot(NOW, machine, workload.table, have, have - np.array([[2, 0]]), table, RemoteMemory())
 
     with pytest.raises(PolicyError, match="not monotone"):
-        list(Conservative().select(jobs, priority, state(4), Picky()))
+        list(Conservative().select(waiting(state(4), jobs), priority, state(4), Picky()))
     # Job 0 needs three of the two nodes that are left; job 1 waits for the run that holds both. Then for nobody.
-    assert list(Conservative().select(jobs, priority, state(2), RackPlacement())) == []
-    assert [s.job for s in Conservative().select(jobs, priority, state(4), RackPlacement())] == [1]
+    assert list(Conservative().select(waiting(state(4), jobs), priority, state(2), RackPlacement())) == []
+    assert [s.job for s in Conservative().select(waiting(state(4), jobs), priority, state(4), RackPlacement())] == [1]

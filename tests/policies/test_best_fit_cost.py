@@ -7,15 +7,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from poolwise.policies.cost.best_fit import REMOTE, BestFit
-from poolwise.policies.cost.model import Places, Tasks, Waiting
+from poolwise.policies.cost.model import Places, TaskClasses, Waiting
 
 amounts = st.lists(st.tuples(st.integers(0, 64), st.integers(0, 64)), min_size=1, max_size=6)
 
 
-def tasks(demand) -> Tasks:
+def tasks(demand) -> TaskClasses:
     n = len(demand)
     zero = np.zeros(n)
-    return Tasks(("cores", "gpu"), np.array(demand), ("",) * n, zero, zero > 0, zero, np.zeros((n, 2), dtype=np.int64))
+    return TaskClasses(("cores", "gpu"), np.array(demand), ("",) * n, zero, zero > 0, zero, np.zeros((n, 2), dtype=np.int64))
 
 
 def places(free) -> Places:

@@ -9,11 +9,12 @@ from hypothesis import strategies as st
 
 from poolwise.engines import simulate
 from poolwise.engines.dispatch.replay import unsupported
+from poolwise.engines.family import Parts
 from poolwise.errors import InputError
 from poolwise.registry import make
 from poolwise.schedulers.dispatch import Dispatch
 from poolwise.traces import vinesim
-from random_dispatch import POLICIES, Naive, policy_of, study
+from tests.helpers.random_dispatch import POLICIES, Naive, policy_of, study
 
 RATES = np.zeros((6, 7))
 RATES[0, 2] = 1.0
@@ -22,11 +23,13 @@ RATES[0, 2] = 1.0
 @settings(max_examples=25)
 @given(classes=st.lists(st.integers(0, 3), min_size=1, max_size=12))
 def test_one_unit_serves_by_class_then_age(classes: list[int]) -> None:
-    tasks = vinesim.Tasks.of_jobs([1] * len(classes), 2, 10)
-    case = vinesim.Case.of(vinesim.Deployment.of([(0, 0, 0)]), tasks, RATES)
+    tasks = vinesim.TaskList.of_jobs([1] * len(classes), 2, 10)
+    case = vinesim.VineSimCase.of(vinesim.UnitList.of([(0, 0, 0)]), tasks, RATES)
     workload = replace(case.workload, attributes={**case.workload.attributes, "class": np.array(classes)})
     scheduler = Dispatch(order=make("orders", "classes"))
-    assert "Classes has no kernel" in unsupported(case.machine, workload, scheduler, case.model)
+    objection = unsupported(Parts(case.machine, workload, scheduler, case.model, case.model))
+    in_turn = classes == sorted(classes)
+    assert objection == ("" if in_turn else "order Classes has no kernel: it is not that of arrival")
     schedule = simulate(case.machine, workload, scheduler, truth=case.model).schedule
     assert schedule.job.tolist() == sorted(range(len(classes)), key=lambda job: (classes[job], job))
 
@@ -47,7 +50,7 @@ def test_random_studies_against_looking_at_everything(entry: tuple[str, dict[str
 
 
 def test_a_workload_without_classes_is_refused() -> None:
-    case = vinesim.Case.of(vinesim.Deployment.of([(0, 0, 0)]), vinesim.Tasks.of_jobs([1], 2, 10), RATES)
+    case = vinesim.VineSimCase.of(vinesim.UnitList.of([(0, 0, 0)]), vinesim.TaskList.of_jobs([1], 2, 10), RATES)
     with pytest.raises(InputError, match="no classes") as caught:
         simulate(case.machine, case.workload, Dispatch(order=make("orders", "classes")), truth=case.model)
     assert caught.value.field == "class"

@@ -7,20 +7,20 @@ from hypothesis import strategies as st
 
 from poolwise import registry
 from poolwise.errors import InputError
-from poolwise.performance.device_profiles import read_profiles
+from poolwise.performance.device_profiles import read_device_profiles
 from poolwise.policies.cost.cpu_mem import CpuMem
-from poolwise.policies.cost.model import Places, Tasks, Waiting
+from poolwise.policies.cost.model import Places, TaskClasses, Waiting
 from poolwise.policies.cost.octopus import Octopus
 from poolwise.policies.cost.quincy import Quincy
 from poolwise.policies.cost.utility import Utility, utility
 
-NW = read_profiles("catalog:rodinia")["nw"]
+NW = read_device_profiles("catalog:rodinia")["nw"]
 
 
 def tasks(kinds=("nw",), demand=((20, 64),), resources=("cores", "memory"), load=0.0, local=True, **more):
     n = len(kinds)
     data = {"data": np.zeros(n), "data_at": np.zeros((n, 2), dtype=np.int64), **more}
-    return Tasks(resources, np.array(demand), tuple(kinds), np.full(n, load), np.full(n, local), **data)
+    return TaskClasses(resources, np.array(demand), tuple(kinds), np.full(n, load), np.full(n, local), **data)
 
 
 def places(free=((160, 512),), capacity=((160, 512),), load=(0.0,), running=(0,), position=((0, 0),), **flags):

@@ -5,7 +5,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gpu_nodes import gpu_nodes
 from poolwise.conformance.cases import Case
 from poolwise.conformance.policies import check_placement
 from poolwise.errors import InputError
@@ -16,6 +15,7 @@ from poolwise.policies.backfill.skip import Skip
 from poolwise.policies.placement.devices.shares import DeviceShares
 from poolwise.schedulers.list import ListScheduler
 from poolwise.units import SECOND
+from tests.helpers.gpu_nodes import gpu_nodes
 
 WHOLE = 1000
 KINDS = ("T4", "P100", "V100")
@@ -120,11 +120,11 @@ def packed(policy, machine, workload):
     """Starts of one pass; the platform refuses none of them."""
     simulation = Simulation(machine, workload, Ideal())
     next(simulation.events())
-    queue = Queue(workload)
+    queue = Queue(workload.table)
     for job in range(len(workload)):
         queue.add(job)
     everyone = Changes(arrived=tuple(range(len(workload))))
-    dispatcher = ListScheduler(backfill=Skip(), placement=policy).open(machine, workload, 0)
+    dispatcher = ListScheduler(backfill=Skip(), placement=policy).open(machine, 0)
     outcome = simulation.commit(dispatcher.schedule(queue, simulation.snapshot(), everyone))
     assert not outcome.rejected
     return [decision for decision in outcome.committed if isinstance(decision, Start)]

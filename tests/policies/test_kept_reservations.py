@@ -3,22 +3,24 @@
 import pickle
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from poolwise.arrays import FloatArray
 from poolwise.conformance import check_backfill
 from poolwise.conformance.scheduler import WARM
 from poolwise.engines import simulate
 from poolwise.errors import InputError
-from poolwise.interfaces import Dispatcher
-from poolwise.loop import run
-from poolwise.model import Changes, Machine, Plan, Queue, Snapshot, Workload
+from poolwise.interfaces import BackfillPolicy, BackfillRule, Dispatcher, PlacementPolicy, Scheduler
+from poolwise.loop import run_loop
+from poolwise.model import Changes, Machine, Plan, Queue, Reject, Snapshot, Start, Workload
 from poolwise.performance.remote_memory import RemoteMemory
 from poolwise.platforms.simulated import Simulation
-from poolwise.policies.backfill.conservative import Conservative, KeepingConservative, Promises
+from poolwise.policies.backfill.conservative import Conservative, Promises
 from poolwise.policies.order.priorities import FCFS, FM, SJF
 from poolwise.schedulers.list import ListDispatcher, ListScheduler
 from poolwise.units import SECOND
@@ -120,13 +122,18 @@ def test_in_order_of_arrival_and_with_exact_estimates_keeping_changes_nothing(jo
     assert starts(exact, KEPT, order=FCFS()) == starts(exact, Conservative(), order=FCFS())
 
 
-class Watched(Dispatcher):
+class Watched(Scheduler, Dispatcher):
     """Writes down what was promised to each job first, and that no promise moves back."""
 
-    def __init__(self, opened: Dispatcher) -> None:
+    def __init__(self, scheduler: Scheduler) -> None:
+        self.scheduler = scheduler
+        self.first: dict[int, int] = {}
+
+    def open(self, machine: Machine, seed: int) -> Dispatcher:
+        opened = self.scheduler.open(machine, seed)
         assert isinstance(opened, ListDispatcher) and isinstance(opened.scheduler.backfill, Promises)
         self.opened, self.promises = opened, opened.scheduler.backfill
-        self.first: dict[int, int] = {}
+        return self
 
     def schedule(self, queue: Queue, snapshot: Snapshot, changes: Changes) -> Plan:
         before = {job: kept.start for job, kept in self.promises.kept.items()}
@@ -134,7 +141,8 @@ class Watched(Dispatcher):
         for job, kept in self.promises.kept.items():
             assert snapshot.now < kept.start <= before.get(job, kept.start)
             self.first.setdefault(job, kept.start)
-        assert len(self.promises.kept) + len(plan.decisions) >= len(queue), "every job that waits has its promise"
+        if not any(isinstance(decision, Reject) for decision in plan.decisions):  # else it is asked again
+            assert len(self.promises.kept) + len(plan.decisions) >= len(queue), "every job that waits has its promise"
         return plan
 
 
@@ -146,29 +154,52 @@ def test_no_job_starts_later_than_it_was_first_promised(jobs: Jobs, memory: list
     machine = Machine.of_racks(2, 2, local=64, pool=150)
     load = workload(jobs, memory=np.array(memory[: len(jobs)]))
     simulation = Simulation(machine, load, RemoteMemory())
-    watched = Watched(ListScheduler(order, KEPT).open(machine, load, 0))
-    loop = run(simulation, watched)
+    watched = Watched(ListScheduler(order, KEPT))
+    loop = run_loop(simulation, watched)
     began = simulation.recorder.schedule(machine, load, loop).job_start
     assert all(0 <= began[job] <= promise for job, promise in watched.first.items())
     assert not loop.waiting and not loop.refused
 
 
-def test_it_is_a_type_of_its_own_that_the_kernels_decline() -> None:
-    assert type(Conservative()) is Conservative and type(KEPT) is KeepingConservative
+def test_the_kernels_decline_it() -> None:
     assert KEPT == pickle.loads(pickle.dumps(KEPT)) == replace(KEPT) != Conservative()
+    assert Conservative().rule() == BackfillRule("everyone") and KEPT.rule() is None
     load, scheduler = workload([(0, 1, 5, 5)]), ListScheduler(SJF(), KEPT)
     assert simulate(Machine.flat(4), load, scheduler).engine == "reference"
-    with pytest.raises(InputError, match="KeepingConservative has no kernel"):
+    with pytest.raises(InputError, match=r"Conservative\(keep_reservations=True\) has no kernel"):
         simulate(Machine.flat(4), load, scheduler, engine="compiled")
 
 
-def test_a_subclass_with_settings_of_its_own_stays_what_it_is() -> None:
+def test_a_subclass_keeps_reservations_as_its_setting_says() -> None:
     @dataclass(frozen=True)
     class Mine(Conservative):
         factor: float = 1.0
 
     for mine in (Mine(factor=2.0), Mine(False, 2.0)):
-        assert type(mine) is Mine and mine.factor == 2.0 and not mine.keep_reservations
+        assert type(mine) is Mine and mine.factor == 2.0 and mine.open() is mine
+    assert isinstance(Mine(True).open(), Promises)
+
+
+def test_promises_are_brought_forward_even_where_nothing_fits() -> None:
+    """A backfill that keeps reservations is asked at every pass, one that does not only where something fits."""
+    asked: list[int] = []
+
+    class Remembering(BackfillPolicy):
+        sees_every_pass: ClassVar[bool] = True
+
+        def select(self, queue: Queue, priority: FloatArray, snapshot: Snapshot, placement: PlacementPolicy) -> list[Start]:
+            asked.append(snapshot.now)
+            return list(Conservative().select(queue, priority, snapshot, placement))
+
+    class Forgetful(Remembering):
+        sees_every_pass: ClassVar[bool] = False
+
+    load = workload([(0, 4, 9, 9), (2, 1, 3, 3), (4, 1, 3, 3)])
+    simulate(Machine.flat(4), load, ListScheduler(FCFS(), Remembering()))
+    assert [now // SECOND for now in asked] == [0, 2, 4, 9]
+    asked.clear()
+    simulate(Machine.flat(4), load, ListScheduler(FCFS(), Forgetful()))
+    assert [now // SECOND for now in asked] == [0, 9]
 
 
 def test_it_keeps_the_promises_of_a_backfill_but_for_its_memory() -> None:

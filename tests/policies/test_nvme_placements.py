@@ -1,7 +1,6 @@
 import numpy as np
 import pytest
 
-from nvme_examples import SHARING, machine, workload
 from poolwise.engines import simulate
 from poolwise.errors import InputError
 from poolwise.model import Changes, Queue, Refusal, Snapshot
@@ -20,10 +19,11 @@ from poolwise.policies.placement.nvme.need import Need
 from poolwise.schedulers.composition import CompositionScheduler
 from poolwise.schedulers.list import ListScheduler
 from poolwise.units import SECOND
+from tests.helpers.nvme_examples import SHARING, machine, workload
 
 
 def empty(what, jobs, now=0):
-    return Snapshot(now, what, jobs, what.capacity, what.capacity, RunTable(what.capacity.size), SHARING)
+    return Snapshot(now, what, jobs.table, what.capacity, what.capacity, RunTable(what.capacity.size), SHARING)
 
 
 def placed(policy, snapshot, job=0):
@@ -144,7 +144,7 @@ def test_modelled_kinds_share_with_their_own_kind_and_with_partners_only():
     assert isinstance(policy.place(jobs.job(1), state), Refusal)
     assert isinstance(policy.place(jobs.job(2), state), Refusal)
     mixed = type(SHARING)(SHARING.tables, {"fio": ("smufin",), "smufin": ("fio",)})
-    state = started(policy, Snapshot(0, what, jobs, what.capacity, what.capacity, RunTable(what.capacity.size), mixed), 0)
+    state = started(policy, Snapshot(0, what, jobs.table, what.capacity, what.capacity, RunTable(what.capacity.size), mixed), 0)
     assert placed(policy, state, 1) == (0, (0,))
 
 
@@ -225,7 +225,7 @@ def test_a_model_without_tables_is_refused_in_words():
     with pytest.raises(InputError, match="deadline"):
         jobs = workload([(0, "smufin")])
         bare = type(jobs)(jobs.id, jobs.submit, jobs.duration, jobs.requested, jobs.tasks)
-        EDF().priority(Queue(bare), state)
+        EDF().priority(Queue(bare.table), state)
 
 
 def test_what_does_not_fit_blocks_nobody():
@@ -243,7 +243,7 @@ def test_what_does_not_fit_blocks_nobody():
 
 def test_edf_puts_the_earliest_deadline_first():
     jobs = workload([(0, "small"), (0, "small"), (0, "small")], deadlines=[30, 10, 20])
-    queue = Queue(jobs)
+    queue = Queue(jobs.table)
     for job in range(3):
         queue.add(job)
     priority = EDF().priority(queue, empty(machine(), jobs))
@@ -255,8 +255,8 @@ def test_alike_compositions_are_one_candidate_however_many_there_are():
     for count in (4, 64):
         what = machine(nodes=(25,) * count, devices=((2000, 600),) * count)
         jobs = workload([(0, "smufin")] * (count + 1), deadlines=[1500] * count + [9000])
-        dispatcher = CompositionScheduler(EDF(), NvmeMinimizeFragmentation()).open(what, jobs, 0)
-        queue = Queue(jobs)
+        dispatcher = CompositionScheduler(EDF(), NvmeMinimizeFragmentation()).open(what, 0)
+        queue = Queue(jobs.table)
         for job in range(count):
             queue.add(job)
         dispatcher.schedule(queue, empty(what, jobs), Changes(arrived=tuple(range(count))))

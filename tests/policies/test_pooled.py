@@ -29,7 +29,13 @@ def jobs_of(rows):
 
 def empty(machine, jobs, free=None):
     return Snapshot(
-        0, machine, jobs, machine.capacity, machine.capacity if free is None else free, RunTable(machine.capacity.size), Ideal()
+        0,
+        machine,
+        jobs.table,
+        machine.capacity,
+        machine.capacity if free is None else free,
+        RunTable(machine.capacity.size),
+        Ideal(),
     )
 
 

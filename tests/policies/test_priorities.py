@@ -28,10 +28,10 @@ FORMULAS = {
 def ask(order: str, jobs: list[tuple[int, int, int, int]], now: int, **settings: object) -> tuple[Workload, list[float]]:
     submit, length, nodes, memory = (np.array(column) for column in zip(*jobs, strict=True))
     workload = Workload.of(submit, length + 5, requested=length, requests={"nodes": nodes, "memory": memory})
-    machine, queue = Machine.of_racks(1, 4, local=LOCAL, pool=0), Queue(workload)
+    machine, queue = Machine.of_racks(1, 4, local=LOCAL, pool=0), Queue(workload.table)
     for job in range(len(jobs)):
         queue.add(job)
-    view = Snapshot(now, machine, workload, machine.capacity, machine.capacity, RunTable(machine.capacity.size), Ideal())
+    view = Snapshot(now, machine, workload.table, machine.capacity, machine.capacity, RunTable(machine.capacity.size), Ideal())
     return workload, make("orders", order, **settings).priority(queue, view).tolist()
 
 
@@ -74,4 +74,4 @@ def test_numbers_by_hand() -> None:
 def test_logarithms_of_nodes_are_those_of_the_standard_library(nodes: list[int]) -> None:
     submit = np.arange(len(nodes), dtype=np.int64)
     workload = Workload.of(submit, submit + 1, requests={"nodes": np.array(nodes, dtype=np.int64)})
-    assert workload.log10_nodes.tolist() == [math.log10(n) for n in nodes]
+    assert workload.table.log10_nodes.tolist() == [math.log10(n) for n in nodes]

@@ -24,7 +24,7 @@ def view(free_nodes: list[int], free_pool: list[int], jobs: list[tuple[int, int]
     workload = Workload.of(
         np.zeros(len(jobs), dtype=np.int64), np.ones(len(jobs), dtype=np.int64), requests={"nodes": nodes, "memory": memory}
     )
-    return Snapshot(0, machine, workload, machine.capacity, free, RunTable(free.size), Ideal())
+    return Snapshot(0, machine, workload.table, machine.capacity, free, RunTable(free.size), Ideal())
 
 
 def rows(placement: Placement | Refusal) -> Rows | str:

@@ -5,23 +5,23 @@ from pathlib import Path
 import pytest
 
 from poolwise import registry
-from poolwise.compare.published import Claim, Measured, Row, to_csv
+from poolwise.compare.published import Claim, ClaimRow, Measured, claims_csv
 from poolwise.errors import InputError
 from poolwise.report.overview import overview, read_comparison, read_notes
 
 PAGES = Path(__file__).parents[2] / "docs" / "reproductions"
 
 
-def comparison(tmp_path: Path, *rows: Row) -> Path:
+def comparison(tmp_path: Path, *rows: ClaimRow) -> Path:
     path = tmp_path / "comparison.csv"
-    path.write_text(to_csv(rows))
+    path.write_text(claims_csv(rows))
     return path
 
 
 def test_counts_add_up_and_each_reason_stands_once(tmp_path: Path) -> None:
     claims = [Claim("Figure 1", f"load {k}", "wait", "s", 10.0, "relative", 0.1, reason="arrivals differ") for k in range(3)]
-    rows = [Row(claims[0], Measured(10.5)), Row(claims[1], Measured(20.0)), Row(claims[2], Measured(30.0))]
-    rows.append(Row(Claim("Figure 2", "", "wait", "s", 1.0, "shown", 0.0), Measured(2.0)))
+    rows = [ClaimRow(claims[0], Measured(10.5)), ClaimRow(claims[1], Measured(20.0)), ClaimRow(claims[2], Measured(30.0))]
+    rows.append(ClaimRow(Claim("Figure 2", "", "wait", "s", 1.0, "shown", 0.0), Measured(2.0)))
     text = overview({"paper": read_comparison(comparison(tmp_path, *rows))}, {"paper": "A paper"})
     assert "| A paper | 4 | 3 | 1 | 2 | 0 | 1 |" in text
     assert text.count("arrivals differ") == 1

@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from poolwise.compare.published import Claim, Measured, Row
+from poolwise.compare.published import Claim, ClaimRow, Measured
 from poolwise.report import write_reproduction
 from poolwise.report.page import render
 from poolwise.report.reproduction import reproduction_page
-from poolwise.reproductions.reproduction import Findings, Reproduced
+from poolwise.reproductions.reproduction import Reproduced, ReproductionResult
 from poolwise.studies.figure import Bars
-from poolwise.studies.table import Table
+from poolwise.studies.table import ShownTable
 
 
 def claim(metric: str, published: float, reason: str = "") -> Claim:
@@ -24,18 +24,18 @@ DONE = Reproduced(
     "A system",
     "Somebody: A paper",
     [
-        Row(claim("holds", 1.0), Measured(1.2)),
-        Row(claim("does not hold", 1.0, "the trace is another"), Measured(3.0)),
-        Row(claim("nor does this", 1.0, "the trace is another"), Measured(4.0)),
-        Row(claim("has no reason", 1.0), Measured(5.0)),
-        Row(claim("was not measured", 1.0), None),
+        ClaimRow(claim("holds", 1.0), Measured(1.2)),
+        ClaimRow(claim("does not hold", 1.0, "the trace is another"), Measured(3.0)),
+        ClaimRow(claim("nor does this", 1.0, "the trace is another"), Measured(4.0)),
+        ClaimRow(claim("has no reason", 1.0), Measured(5.0)),
+        ClaimRow(claim("was not measured", 1.0), None),
     ],
-    Findings(
+    ReproductionResult(
         {},
         figures=[Bars("bars", "Bars", groups=["x"], series={"a": [1.0]})],
         notes=["one seed"],
         explanation=["it teaches"],
-        tables=[Table("Table I", ["load", "ours"], [["0.5", "7.25 ± 0.5"]], "as printed")],
+        tables=[ShownTable("Table I", ["load", "ours"], [["0.5", "7.25 ± 0.5"]], "as printed")],
     ),
     {"poolwise": "0"},
 )
@@ -70,4 +70,4 @@ def test_files_are_written_whole(tmp_path: Path) -> None:
 
 def test_a_table_with_a_ragged_row_is_refused() -> None:
     with pytest.raises(ValueError, match="row 1 of 'Table I' has 1 cells for 2 columns"):
-        Table("Table I", ["load", "ours"], [["0.5", "7"], ["0.6"]])
+        ShownTable("Table I", ["load", "ours"], [["0.5", "7"], ["0.6"]])

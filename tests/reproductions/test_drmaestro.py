@@ -8,16 +8,25 @@ import pytest
 
 from poolwise import catalog
 from poolwise.compare.published import compare, read_claims
-from poolwise.performance.device_profiles import read_profiles
+from poolwise.performance.device_profiles import read_device_profiles
 from poolwise.reproductions import drmaestro
-from poolwise.reproductions.drmaestro.cells import POINTS, POLICIES, SCENARIOS, Case, gpus_in_use, measure, measure_rounds, run
+from poolwise.reproductions.drmaestro.cells import (
+    POINTS,
+    POLICIES,
+    SCENARIOS,
+    DrMaestroCase,
+    gpus_in_use,
+    measure_case,
+    measure_rounds,
+    run_case,
+)
 from poolwise.reproductions.drmaestro.changes import CHANGES
 
 SMALLEST = SCENARIOS[0]
 
 
 def test_disaggregation_reaches_the_gpus_that_the_warm_up_jobs_cut_off():
-    found = {policy: measure(Case(SMALLEST, policy, 0)) for policy in POLICIES}
+    found = {policy: measure_case(DrMaestroCase(SMALLEST, policy, 0)) for policy in POLICIES}
     assert found["firmament"]["most_used_before"] == 0.5
     assert found["drmaestro"]["most_used_before"] == found["network_aware"]["most_used_before"] == 1.0
     assert 1.3 < found["firmament"]["makespan_s"] / found["drmaestro"]["makespan_s"] < 1.8
@@ -26,17 +35,17 @@ def test_disaggregation_reaches_the_gpus_that_the_warm_up_jobs_cut_off():
 
 def test_with_the_warm_up_on_every_machine_both_see_the_same_gpus():
     spread = replace(SMALLEST, spread=True)
-    ours, theirs = (measure(Case(spread, policy, 0))["makespan_s"] for policy in POLICIES[:2])
+    ours, theirs = (measure_case(DrMaestroCase(spread, policy, 0))["makespan_s"] for policy in POLICIES[:2])
     assert ours == pytest.approx(theirs, rel=0.01)
 
 
 def test_timing_a_run_does_not_change_it():
-    case = Case(SMALLEST, "drmaestro", 1)
+    case = DrMaestroCase(SMALLEST, "drmaestro", 1)
     rounds = measure_rounds(case)
     assert len(rounds["total_s"]) == len(rounds["solver_s"])
     assert rounds["solved"] > 0
     assert all(0 <= solver <= total for solver, total in zip(rounds["solver_s"], rounds["total_s"], strict=True))
-    schedule = run(case)
+    schedule = run_case(case)
     time, used = gpus_in_use(schedule)
     assert (used[0] >= 0) and used[-1] == 0 and used.max() == 16
     held = float((np.diff(time) * used[:-1]).sum())
@@ -45,7 +54,7 @@ def test_timing_a_run_does_not_change_it():
 
 
 def test_changes_leave_what_was_published():
-    known = read_profiles("catalog:rodinia")
+    known = read_device_profiles("catalog:rodinia")
     for name, change in CHANGES.items():
         for kind in ("nw", "hotspot"):
             assert change.apply(known[kind]).sensitivity == pytest.approx(known[kind].sensitivity), name
@@ -65,7 +74,7 @@ def test_every_claim_is_answered_and_nothing_else(tmp_path, monkeypatch, name):
         lists = {"grid_s": list(range(POINTS)), "used": [1] * POINTS, "normalised": [2.0, 1.0]}
         return {case: {**dict.fromkeys(names, 1.0 + k % 7), **lists, **times} for k, case in enumerate(dict.fromkeys(cases))}
 
-    monkeypatch.setattr(drmaestro, "measure", pretend)
+    monkeypatch.setattr(drmaestro, "measure_all", pretend)
     monkeypatch.setattr(drmaestro, "QUICK", getattr(drmaestro, name))
     found = drmaestro.DRMaestro().run(tmp_path, quick=True, jobs=1)
     rows = compare(read_claims(catalog.find("reproductions", "drmaestro.csv")), found.measured)

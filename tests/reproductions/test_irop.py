@@ -7,24 +7,24 @@ import pytest
 from poolwise import catalog
 from poolwise.compare.published import compare, read_claims
 from poolwise.reproductions import irop
-from poolwise.reproductions.irop_runs import Case, measure
+from poolwise.reproductions.irop_runs import IropCase, measure_placement
 
 
 def test_cases_are_run_once_and_kept(tmp_path):
-    cases = [Case(m, "relative", 0.5, 0.25, 0, 6, 9, 0.05) for m in ("irop", "place", "heep", "cfm", "first-fit")]
-    first = measure(cases, tmp_path, 1)
+    cases = [IropCase(m, "relative", 0.5, 0.25, 0, 6, 9, 0.05) for m in ("irop", "place", "heep", "cfm", "first-fit")]
+    first = measure_placement(cases, tmp_path, 1)
     kept = {file: file.stat().st_mtime_ns for file in tmp_path.rglob("*.json")}
-    assert measure(cases, tmp_path, 1) == first
+    assert measure_placement(cases, tmp_path, 1) == first
     assert {file: file.stat().st_mtime_ns for file in tmp_path.rglob("*.json")} == kept
     assert first[cases[1]]["objective"] <= first[cases[0]]["objective"] + 1e-9
     assert all(run["dropped"] == 0 for run in first.values())
 
 
 def test_a_small_problem_is_a_part_of_the_papers():
-    problem = Case("irop", "printed", 0.5, None, 3, 30, 30).problem()
+    problem = IropCase("irop", "printed", 0.5, None, 3, 30, 30).problem()
     assert (len(problem.batch), len(problem.modules)) == (30, 30)
     assert problem.groups.count.tolist() == [10, 10, 10]
-    whole = Case("irop", "printed", 0.5, None, 3).problem()
+    whole = IropCase("irop", "printed", 0.5, None, 3).problem()
     assert problem.batch.name == whole.batch.name[:30]
 
 
@@ -43,9 +43,9 @@ def test_every_claim_is_answered_and_nothing_else(tmp_path, monkeypatch, grid):
             for k, case in enumerate(dict.fromkeys(cases))
         }
 
-    monkeypatch.setattr(irop, "measure", pretend)
+    monkeypatch.setattr(irop, "measure_placement", pretend)
     monkeypatch.setattr(irop, "QUICK", grid)
-    found = irop.Irop().run(tmp_path, quick=True, jobs=1)
+    found = irop.IropReproduction().run(tmp_path, quick=True, jobs=1)
     rows = compare(read_claims(catalog.find("reproductions", "irop.csv")), found.measured)
     assert not [row.claim.key for row in rows if row.holds == "not_measured"]
     assert {figure.name for figure in found.figures} >= {"figure4_printed", "figure5_relative", "figure6_printed", "figure7b"}

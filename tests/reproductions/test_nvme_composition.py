@@ -3,20 +3,21 @@ import csv
 from poolwise import catalog
 from poolwise.compare.published import read_claims
 from poolwise.reproductions.nvme_composition import QUICK, NvmeComposition
-from poolwise.reproductions.nvme_composition.cells import DEFAULT, Load, measure
-from poolwise.reproductions.nvme_composition.claims import rows as measured_rows
-from poolwise.reproductions.nvme_composition.plan import Plan, Results, base, seeded
+from poolwise.reproductions.nvme_composition.cells import DEFAULT, NvmeLoad, measure_nvme_case
+from poolwise.reproductions.nvme_composition.claims import claim_rows as measured_rows
+from poolwise.reproductions.nvme_composition.plan import NvmePlan, NvmeResults, base, seeded
 from poolwise.reproductions.nvme_composition.tables import COLUMNS, tables
+from tests.helpers.data import PUBLISHED
 
 
 def claims():
     return read_claims(catalog.find("reproductions", "nvme-composition.csv"))
 
 
-def test_every_published_value_is_a_claim_under_both_physics(shared):
+def test_every_published_value_is_a_claim_under_both_physics():
     stated = {claim.key: claim.published for claim in claims()}
     tables = {"high_bandwidth": "Table III", "high_capacity": "Table IV", "high_compute": "Table V"}
-    with (shared / "published" / "nvme_tables.csv").open(newline="") as file:
+    with (PUBLISHED / "nvme_tables.csv").open(newline="") as file:
         rows = list(csv.DictReader(file))
     assert len(rows) == 60
     for row in rows:
@@ -27,7 +28,7 @@ def test_every_published_value_is_a_claim_under_both_physics(shared):
 
 
 def test_claims_and_measurements_name_the_same_rows():
-    assert {key for key, _ in measured_rows(Results(range(1), {}))} == {claim.key for claim in claims()}
+    assert {key for key, _ in measured_rows(NvmeResults(range(1), {}))} == {claim.key for claim in claims()}
 
 
 def test_a_full_run_measures_every_row_and_a_quick_one_some():
@@ -39,15 +40,15 @@ def test_a_full_run_measures_every_row_and_a_quick_one_some():
             asked.add(case)
             return False
 
-    list(measured_rows(Results(range(1), Asked())))
-    assert asked <= set(Plan(1).cases())
+    list(measured_rows(NvmeResults(range(1), Asked())))
+    assert asked <= set(NvmePlan(1).cases())
     assert not asked <= set(QUICK.cases())
 
 
-def test_tables_stand_as_published_with_ours_under_each_row(shared):
+def test_tables_stand_as_published_with_ours_under_each_row():
     case = base("high_capacity", 0.6, "first_fit", "physically_attached", "parity")
     runs = {seeded(case, seed): dict.fromkeys(COLUMNS, 1.0 + seed) for seed in range(2)}
-    third, fourth, _ = tables(Results(range(2), runs), Plan(2))
+    third, fourth, _ = tables(NvmeResults(range(2), runs), NvmePlan(2))
     assert third.title == "Table III: high bandwidth"
     assert [row[1] for row in third.rows] == ["published"] * 20
     where = [k for k, row in enumerate(fourth.rows) if row[1] == "parity"]
@@ -55,7 +56,7 @@ def test_tables_stand_as_published_with_ours_under_each_row(shared):
     above, ours = fourth.rows[where[0] - 1], fourth.rows[where[0]]
     assert ours[:2] == ["", "parity"]
     assert above[:2] == ["0.6 attached, first fit", "published"]
-    with (shared / "published" / "nvme_tables.csv").open(newline="") as file:
+    with (PUBLISHED / "nvme_tables.csv").open(newline="") as file:
         (row,) = [
             row for row in csv.DictReader(file)
             if (row["scenario"], row["target_load"], row["infrastructure"], row["policy"])
@@ -66,13 +67,13 @@ def test_tables_stand_as_published_with_ours_under_each_row(shared):
 
 
 def test_results_are_kept_and_taken_up_again(tmp_path):
-    from poolwise.reproductions.nvme_composition.cells import Case
+    from poolwise.reproductions.nvme_composition.cells import NvmeCase
 
-    case = Case(Load("high_compute", 0.5, 0), "first_fit")
-    first = measure([case], tmp_path, 1)
+    case = NvmeCase(NvmeLoad("high_compute", 0.5, 0), "first_fit")
+    first = measure_nvme_case([case], tmp_path, 1)
     files = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*.json")}
     assert len(files) == 2  # the calibration and the case
-    again = measure([case], tmp_path, 1)
+    again = measure_nvme_case([case], tmp_path, 1)
     assert first == again
     assert {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*.json")} == files
     found = first[case]

@@ -5,10 +5,10 @@ import pytest
 
 from poolwise import catalog
 from poolwise.compare.published import compare, read_claims
-from poolwise.reproductions.kept import measure as keep
+from poolwise.reproductions.kept import measure_all as keep
 from poolwise.reproductions.vinesim import claims, figures, ours
-from poolwise.reproductions.vinesim.results import Results, interval
-from poolwise.reproductions.vinesim.setups import KB64, MB1, Plan, Setup, mixed_sizes, run
+from poolwise.reproductions.vinesim.results import VineSimResults, mean_over_seeds
+from poolwise.reproductions.vinesim.setups import KB64, MB1, Setup, VineSimPlan, mixed_sizes, run_setup
 
 
 def content(setup: Setup) -> dict:
@@ -29,8 +29,8 @@ def content(setup: Setup) -> dict:
 
 @pytest.mark.parametrize("quick", [True, False])
 def test_each_claim_is_measured_and_each_measurement_is_claimed(quick: bool) -> None:
-    plan = Plan(quick)
-    results = Results(plan, {setup: content(setup) for setup in plan.setups()})
+    plan = VineSimPlan(quick)
+    results = VineSimResults(plan, {setup: content(setup) for setup in plan.setups()})
     rows = compare(read_claims(catalog.find("reproductions", "vinesim.csv")), claims.measure(results))
     missing = [row.claim.key for row in rows if row.holds == "not_measured"]
     assert missing == [("Figure 8a", "crossover", "time between arrivals below which DFE alone beats the mix")]
@@ -55,13 +55,13 @@ def test_data_near_the_cpus_stay_there() -> None:
 
 
 def test_high_is_as_fast_as_a_gpu_and_flat_is_not() -> None:
-    assert run(Setup(1000))["job_latency_us"]["mean"] == 25.0
-    assert run(Setup(1000, policy="flat"))["job_latency_us"]["mean"] > 400.0
+    assert run_setup(Setup(1000))["job_latency_us"]["mean"] == 25.0
+    assert run_setup(Setup(1000, policy="flat"))["job_latency_us"]["mean"] > 400.0
 
 
 def test_keeping_closer_to_large_data_wins() -> None:
     high, closer = (Setup(1000, layout="alternate", data_size=KB64, policy=p) for p in ("high", "closer_to_data"))
-    latency = {setup.policy: run(setup)["job_latency_us"]["mean"] for setup in (high, closer)}
+    latency = {setup.policy: run_setup(setup)["job_latency_us"]["mean"] for setup in (high, closer)}
     assert 0.9 < latency["high"] / latency["closer_to_data"] < 1.1
 
 
@@ -78,5 +78,5 @@ def test_what_is_kept_is_not_run_again(tmp_path) -> None:
 
 
 def test_one_value_has_no_interval() -> None:
-    assert np.isnan(interval(np.array([5.0, 5.0])).low)
-    assert interval(np.array([4.0, 6.0])).low < 4
+    assert np.isnan(mean_over_seeds(np.array([5.0, 5.0])).low)
+    assert mean_over_seeds(np.array([4.0, 6.0])).low < 4

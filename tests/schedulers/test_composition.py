@@ -1,6 +1,7 @@
 """Properties of composition on random small machines and workloads, under every policy."""
 
 import pickle
+from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
@@ -8,10 +9,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nvme_examples import KINDS, SHARING, machine, workload
 from poolwise.engines import simulate
+from poolwise.errors import InputError
+from poolwise.interfaces import PerformanceModel
 from poolwise.metrics.compositions import composition_faults
 from poolwise.model import Kind, Start
+from poolwise.performance.combined import Combined
+from poolwise.performance.ideal import Ideal
 from poolwise.performance.nvme_sharing import NvmeSharing
 from poolwise.policies.backfill.skip import Skip
 from poolwise.policies.order.edf import EDF
@@ -21,7 +25,8 @@ from poolwise.policies.placement.nvme.maximize_composition import NvmeMaximizeCo
 from poolwise.policies.placement.nvme.minimize_fragmentation import NvmeMinimizeFragmentation
 from poolwise.schedulers.composition import CompositionScheduler
 from poolwise.schedulers.list import ListScheduler
-from poolwise.units import stretch
+from poolwise.units import with_slowdown
+from tests.helpers.nvme_examples import KINDS, SHARING, machine, workload
 
 PARTNERS = NvmeSharing(SHARING.tables, {"fio": ("smufin",), "smufin": ("fio",)})
 FROZEN = NvmeSharing(SHARING.tables, fixed_at_start=True)
@@ -62,8 +67,11 @@ class Watched:
     def __init__(self, scheduler):
         self.scheduler = scheduler
 
-    def open(self, what, jobs, seed):
-        return Watching(self.scheduler.open(what, jobs, seed))
+    def open(self, what, seed):
+        return Watching(self.scheduler.open(what, seed))
+
+    def check(self, what, jobs):
+        self.scheduler.check(what, jobs)
 
 
 class Watching:
@@ -88,7 +96,7 @@ def check_residents(before, after, placement):
         ends = []
         for view in (before, after):
             slowdown = view.estimate.slowdown(view.run(number), view)
-            ends.append(view.now + stretch(view.work_left(number), slowdown))
+            ends.append(view.now + with_slowdown(view.work_left(number), slowdown))
         due = int(deadline[before.run(number).job])
         assert not (ends[0] + 10 <= due < ends[1] - 10), f"run {number} is made to miss its deadline"
 
@@ -172,3 +180,52 @@ def test_a_composition_that_cannot_bear_another_sharer_yet_is_taken_up_when_it_c
         schedule = simulate(what, jobs, scheduler, truth=SHARING).schedule
         assert schedule.job_start[1] / 1e9 == pytest.approx(started)
         assert schedule.job_end[0] <= jobs.attributes["deadline"][0]
+
+
+@dataclass(frozen=True)
+class OwnTables(PerformanceModel):
+    """A model of a user's own that offers the tables of another."""
+
+    inner: NvmeSharing
+    fixed_at_start: bool = False
+
+    def table(self, kind):
+        return self.inner.table(kind)
+
+    def setup(self, run, view):
+        return self.inner.setup(run, view)
+
+    def slowdown(self, run, view):
+        return self.inner.slowdown(run, view)
+
+    def touches(self, placement, view):
+        return self.inner.touches(placement, view)
+
+
+class Blind(PerformanceModel):
+    """A model that says nothing of tables."""
+
+    def setup(self, run, view):
+        return 0
+
+    def slowdown(self, run, view):
+        return 0.0
+
+    def touches(self, placement, view):
+        return ()
+
+
+def test_composition_takes_any_model_that_offers_tables():
+    jobs = workload([(k * 40, ("smufin", "fio", "capacity")[k % 3]) for k in range(18)])
+    on = machine(devices=((2000, 600),) * 3)
+    scheduler = CompositionScheduler(EDF(), NvmeMaximizeComposition())
+    shared = simulate(on, jobs, scheduler, truth=PARTNERS).schedule
+    for estimate in (OwnTables(PARTNERS), Combined((Ideal(), OwnTables(PARTNERS)))):
+        assert simulate(on, jobs, scheduler, truth=PARTNERS, estimate=estimate).schedule.start.tolist() == shared.start.tolist()
+    blind = simulate(on, jobs, scheduler, truth=PARTNERS, estimate=Ideal()).schedule
+    assert blind.start.tolist() != shared.start.tolist()
+
+
+def test_a_model_of_devices_without_tables_is_refused():
+    with pytest.raises(InputError, match="needs a performance model with sharing tables, not Blind"):
+        simulate(machine(), workload([(0, "fio")]), CompositionScheduler(), truth=Blind())

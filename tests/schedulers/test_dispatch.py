@@ -15,7 +15,7 @@ from poolwise.model import Schedule
 from poolwise.registry import make
 from poolwise.schedulers.dispatch import Dispatch
 from poolwise.traces import vinesim
-from random_dispatch import POLICIES, TIERED, Naive, policy_of, study
+from tests.helpers.random_dispatch import POLICIES, TIERED, Naive, policy_of, study
 
 named = pytest.mark.parametrize("entry", POLICIES, ids=[f"{name}-{kw}" for name, kw in POLICIES])
 
@@ -56,8 +56,8 @@ def test_a_blocked_task_blocks_no_other() -> None:
     """A task that only the GPU may run waits; one of another type behind it takes the idle CPU at once."""
     rates = np.zeros((6, 7))
     rates[2, 2], rates[0, 1] = 1.0, 1.0
-    tasks = vinesim.Tasks.of([(2, 0, 0, 0, 10, 2, 0), (2, 0, 0, 0, 10, 2, 1), (1, 0, 0, 0, 10, 0, 2)])
-    case = vinesim.Case.of(vinesim.Deployment.of([(2, 0, 0), (0, 0, 1)]), tasks, rates)
+    tasks = vinesim.TaskList.of([(2, 0, 0, 0, 10, 2, 0), (2, 0, 0, 0, 10, 2, 1), (1, 0, 0, 0, 10, 0, 2)])
+    case = vinesim.VineSimCase.of(vinesim.UnitList.of([(2, 0, 0), (0, 0, 1)]), tasks, rates)
     schedule = simulate(case.machine, case.workload, Dispatch(), truth=case.model).schedule
     assert by_task(schedule) == [(0, 10_000, 0), (10_000, 20_000, 0), (0, 10_000, 1)]
 
@@ -66,8 +66,8 @@ def test_earliest_finish_waits_for_a_fast_unit_that_is_soon_free() -> None:
     """GPU 25 us, CPU 500 us: twenty tasks queue at the GPU; the CPU gets the one that would end there after 500 us."""
     rates = np.zeros((6, 7))
     rates[0, 2], rates[2, 2] = 60_000, 1_200_000
-    tasks = vinesim.Tasks.of_jobs([21], 2, 30_000_000)
-    case = vinesim.Case.of(vinesim.Deployment.of([(2, 0, 0), (0, 0, 1)]), tasks, rates)
+    tasks = vinesim.TaskList.of_jobs([21], 2, 30_000_000)
+    case = vinesim.VineSimCase.of(vinesim.UnitList.of([(2, 0, 0), (0, 0, 1)]), tasks, rates)
     found = by_task(
         simulate(case.machine, case.workload, Dispatch(make("placements", "earliest_finish")), truth=case.model).schedule
     )
@@ -78,8 +78,8 @@ def test_earliest_finish_waits_for_a_fast_unit_that_is_soon_free() -> None:
 def test_delay_waits_no_longer_than_what_the_better_unit_would_save() -> None:
     rates = np.zeros((6, 7))
     rates[0, 2], rates[2, 2] = 1.0, 4.0
-    tasks = vinesim.Tasks.of_jobs([3], 2, 100)  # 25 us on the GPU, 100 us on the CPU: worth 75 us
-    case = vinesim.Case.of(vinesim.Deployment.of([(2, 0, 0), (0, 0, 1)]), tasks, rates)
+    tasks = vinesim.TaskList.of_jobs([3], 2, 100)  # 25 us on the GPU, 100 us on the CPU: worth 75 us
+    case = vinesim.VineSimCase.of(vinesim.UnitList.of([(2, 0, 0), (0, 0, 1)]), tasks, rates)
     for patience, starts in (
         (1.0, [(0, 0), (25_000, 0), (50_000, 0)]),
         (0.5, [(0, 0), (25_000, 0), (37_500, 1)]),
@@ -110,10 +110,10 @@ def test_units_that_are_lost_and_come_back(entry: tuple[str, dict[str, object]])
 def test_a_task_that_no_unit_may_run_is_an_error_before_the_run() -> None:
     rates = np.zeros((6, 7))
     rates[0, :] = 1.0
-    units = vinesim.Deployment.of([(0, 0, 0), (2, 0, 1)])
+    units = vinesim.UnitList.of([(0, 0, 0), (2, 0, 1)])
     with pytest.raises(InputError, match="no unit of 'deployment' can run tasks of type 1"):
-        vinesim.Case.of(units, vinesim.Tasks.of_jobs([1], 1, 10), np.zeros((6, 7)))
-    case = vinesim.Case.of(units, vinesim.Tasks.of_jobs([1], 1, 10, preferred_type=2), rates)
+        vinesim.VineSimCase.of(units, vinesim.TaskList.of_jobs([1], 1, 10), np.zeros((6, 7)))
+    case = vinesim.VineSimCase.of(units, vinesim.TaskList.of_jobs([1], 1, 10, preferred_type=2), rates)
     for engine in ("reference", "auto"):
         with pytest.raises(InputError, match="may run tasks of type 1 that prefer unit type 2"):
             simulate(case.machine, case.workload, Dispatch(make("placements", "pref")), truth=case.model, engine=engine)
@@ -133,7 +133,7 @@ def test_deadlines_go_before_age() -> None:
     """One unit, ten tasks at once, deadlines in reverse: served from the last on. An order that changes is refused."""
     rates = np.zeros((6, 7))
     rates[0, 2] = 1.0
-    case = vinesim.Case.of(vinesim.Deployment.of([(0, 0, 0)]), vinesim.Tasks.of_jobs([1] * 10, 2, 10), rates)
+    case = vinesim.VineSimCase.of(vinesim.UnitList.of([(0, 0, 0)]), vinesim.TaskList.of_jobs([1] * 10, 2, 10), rates)
     workload = replace(case.workload, attributes={**case.workload.attributes, "deadline": np.arange(10)[::-1] * 1000})
     scheduler = Dispatch(make("placements", "high"), make("orders", "edf"))
     schedule = simulate(case.machine, workload, scheduler, truth=case.model).schedule
@@ -154,10 +154,12 @@ def test_a_warm_dispatcher_decides_as_a_fresh_one_by_deadlines(entry: tuple[str,
 # Contention
 
 
-def fetch(rows: list[tuple[int, ...]], units: list[tuple[int, int, int]], **options: object) -> tuple[Schedule, vinesim.Case]:
+def fetch(
+    rows: list[tuple[int, ...]], units: list[tuple[int, int, int]], **options: object
+) -> tuple[Schedule, vinesim.VineSimCase]:
     rates = np.zeros((6, 7))
     rates[2, 2] = 1.0
-    case = vinesim.Case.of(vinesim.Deployment.of(units), vinesim.Tasks.of(rows), rates, contended=True, **options)
+    case = vinesim.VineSimCase.of(vinesim.UnitList.of(units), vinesim.TaskList.of(rows), rates, contended=True, **options)
     return simulate(case.machine, case.workload, Dispatch(), truth=case.model, estimate=case.estimate).schedule, case
 
 
@@ -185,7 +187,7 @@ def test_a_task_beside_its_data_waits_for_nothing() -> None:
 
 def test_uplinks_are_physical_under_contention_unless_said_otherwise() -> None:
     rows = [(2, 1_000_000, 5, 0, 25, 5, 0)]
-    schedule, _ = fetch(rows, [(2, 0, 0)], network=vinesim.Network(uplink=125))
+    schedule, _ = fetch(rows, [(2, 0, 0)], network=vinesim.Bandwidths(uplink=125))
     assert response_us(schedule).tolist() == [8025.6]
 
 
@@ -207,7 +209,7 @@ def test_contention_never_makes_a_whole_run_differ_without_data() -> None:
     this = study(9, 40)
     table = this.tasks.table.copy()
     table[:, 1] = 0
-    this = replace(this, tasks=vinesim.Tasks.of(table))
+    this = replace(this, tasks=vinesim.TaskList.of(table))
     alone, shared = this.case(), this.case(contended=True)
     runs = [simulate(c.machine, c.workload, Dispatch(), truth=c.model, estimate=c.estimate).schedule for c in (alone, shared)]
     assert by_task(runs[0]) == by_task(runs[1])

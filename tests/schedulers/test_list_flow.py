@@ -7,7 +7,7 @@ from poolwise import catalog
 from poolwise.engines import simulate
 from poolwise.errors import InputError
 from poolwise.metrics import Outcomes
-from poolwise.model import Changes, Queue, Snapshot, Start
+from poolwise.model import Changes, Queue, Reject, Snapshot, Start
 from poolwise.model.runs import RunTable
 from poolwise.performance.combined import Combined
 from poolwise.performance.cpu_frequency import CpuFrequency
@@ -34,12 +34,15 @@ def crowd(jobs=40, gap=5.0):
 
 def first_plan(scheduler, machine, workload):
     """What a scheduler decides if all jobs arrive at once on the idle machine."""
-    queue = Queue(workload)
+    queue = Queue(workload.table)
     for job in range(len(workload)):
         queue.add(job)
     now = int(workload.submit[-1])
-    state = Snapshot(now, machine, workload, machine.capacity, machine.capacity, RunTable(machine.capacity.size), MODELS)
-    return scheduler.open(machine, workload, 0).schedule(queue, state, Changes(arrived=tuple(range(len(workload)))))
+    state = Snapshot(now, machine, workload.table, machine.capacity, machine.capacity, RunTable(machine.capacity.size), MODELS)
+    dispatcher = scheduler.open(machine, 0)
+    plan = dispatcher.schedule(queue, state, Changes(arrived=tuple(range(len(workload)))))
+    rejected = [decision.job for decision in plan.decisions if isinstance(decision, Reject)]
+    return dispatcher.schedule(queue.only(np.setdiff1d(queue.jobs, rejected)), state, Changes()) if rejected else plan
 
 
 @pytest.mark.parametrize("machine", [MACHINE, FIXED], ids=lambda machine: machine.name)
@@ -68,18 +71,18 @@ def test_a_whole_run_gives_each_job_what_it_asks_for():
 
 def test_another_placement_is_refused():
     with pytest.raises(InputError) as error:
-        ListFlow(placement=RackPlacement()).open(MACHINE, crowd(3), 0)
+        ListFlow(placement=RackPlacement()).open(MACHINE, 0)
     assert error.value.field == "placement"
 
 
 def test_fm_counts_the_memory_of_shared_nodes():
     assert MACHINE.local_memory == 60 * 1024
     jobs = crowd(20)
-    queue = Queue(jobs)
+    queue = Queue(jobs.table)
     for job in range(len(jobs)):
         queue.add(job)
     now = int(jobs.submit[-1]) + 10**12
-    state = Snapshot(now, MACHINE, jobs, MACHINE.capacity, MACHINE.capacity, RunTable(MACHINE.capacity.size), MODELS)
+    state = Snapshot(now, MACHINE, jobs.table, MACHINE.capacity, MACHINE.capacity, RunTable(MACHINE.capacity.size), MODELS)
     overload = np.maximum(1.0, jobs.memory / (60 * 1024))
     waited = queue.waited_s(now)
     assert FM().priority(queue, state) == pytest.approx(waited / (jobs.requested_s * overload), rel=1e-12)

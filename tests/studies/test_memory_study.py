@@ -16,7 +16,7 @@ from poolwise.metrics.window import Window
 from poolwise.performance.fitting import to_csv
 from poolwise.performance.profiles import Profile
 from poolwise.performance.remote_memory import Latency
-from poolwise.policies.backfill.conservative import KeepingConservative
+from poolwise.policies.backfill.conservative import Conservative
 from poolwise.policies.backfill.easy import Easy, EasyNoExtra
 from poolwise.policies.backfill.easy_nodes_only import EasyNodesOnly
 from poolwise.studies import StudyResult, load, run
@@ -140,7 +140,7 @@ def test_a_memory_baseline_must_be_there_and_run_the_same_jobs(folder):
         ({"name": "easy", "extra": False}, Easy(extra=False)),
         ("easy_no_extra", EasyNoExtra()),
         ("easy_nodes_only", EasyNodesOnly()),
-        ({"name": "conservative", "keep_reservations": True}, KeepingConservative()),
+        ({"name": "conservative", "keep_reservations": True}, Conservative(keep_reservations=True)),
     ],
 )
 def test_variants_of_backfilling_are_reached_and_run(folder, backfill, expected):

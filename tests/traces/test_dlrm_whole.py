@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from poolwise.traces.dlrm_whole import whole
+from poolwise.traces.dlrm_whole import whole_instances
 
 rows = st.lists(
     st.tuples(st.sampled_from("abc"), st.booleans(), st.integers(0, 50), st.integers(1, 96), st.integers(0, 400)),
@@ -19,7 +19,7 @@ def told(rows, most):
         app,
         is_gpu,
         seconds.astype(float),
-        whole(app, is_gpu, seconds.astype(float), {"cores": cores, "memory": memory}, most),
+        whole_instances(app, is_gpu, seconds.astype(float), {"cores": cores, "memory": memory}, most),
     )
 
 

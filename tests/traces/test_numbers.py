@@ -4,12 +4,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from poolwise.traces.numbers import NotANumber, reals, wholes, write
+from poolwise.traces.numbers import NotANumber, number_text, reals, wholes
 
 
 @given(st.lists(st.one_of(st.integers(-(10**25), 10**25), st.floats(allow_nan=False, allow_infinity=False)), max_size=9))
 def test_numbers_that_are_written_read_back(values):
-    assert reals([write(value) for value in values]).tolist() == [float(value) for value in values]
+    assert reals([number_text(value) for value in values]).tolist() == [float(value) for value in values]
 
 
 @given(st.lists(st.integers(-(2**63), 2**63 - 1), max_size=9))

@@ -16,8 +16,9 @@ from poolwise.traces import read
 from poolwise.traces.sacct import Sacct
 from poolwise.traces.sacct_rows import REQUIRED, counts, gpus, requested_mib, used_mib
 from poolwise.units import MINUTE, SECOND
-from shared_nodes import shared_nodes
-from traces.make_example_sacct import text
+from tests.helpers.data import PUBLISHED
+from tests.helpers.make_example_sacct import text
+from tests.helpers.shared_nodes import shared_nodes
 
 MACHINE = Machine.of_racks(2, 8, local=65536, cores=12)
 DEFAULT = dict(
@@ -208,7 +209,7 @@ def test_exports_may_follow_each_other_and_overlap(tmp_path):
     assert len(found) == 2
     assert found.excluded == {"the same row again": 2}
     path.write_text(again + again.replace("FAILED", "RUNNING"))
-    with pytest.raises(InputError, match="job 2 stands in line 3 already") as caught:
+    with pytest.raises(InputError, match="job 2 is already in line 3") as caught:
         read(path, MACHINE)
     assert (caught.value.line, caught.value.field) == (6, "JobIDRaw")
 
@@ -274,7 +275,7 @@ def test_options_that_make_no_sense_are_named(tmp_path, options, said):
     ("content", "line", "field", "said"),
     [
         ("JobIDRaw|State\n1|COMPLETED\n", 1, "Submit", "lacks Submit, Start, NNodes"),
-        ("|".join([*REQUIRED, "State"]) + "\n" + "|" * len(REQUIRED) + "\n", 1, "State", "stands twice"),
+        ("|".join([*REQUIRED, "State"]) + "\n" + "|" * len(REQUIRED) + "\n", 1, "State", "appears twice"),
         ("|".join(REQUIRED) + "\n1|2\n", 2, None, "2 fields, the header 11"),
         ("|".join(REQUIRED) + "\n", None, None, "holds no jobs"),
         ("|".join(REQUIRED) + "\n1.batch" + "|" * (len(REQUIRED) - 1) + "\n", None, None, "holds no jobs"),
@@ -319,11 +320,11 @@ def test_cells_with_more_than_a_number():
     assert gpus(["gres/gpu:a100=2,gres/gpu:h100=1", "gres/gpu=x"]).tolist() == [3, 0]
 
 
-def test_only_exports_are_recognised(tmp_path, shared):
+def test_only_exports_are_recognised(tmp_path):
     assert Sacct().recognises(export(tmp_path, {}))
     assert Sacct().recognises(export(tmp_path, {}, name="jobs.gz", end="|"))
-    for other in ("published/pool_golden_jobs.csv", "data/gpu_philly_2017/philly.csv.gz"):
-        assert not Sacct().recognises(shared / other)
+    for other in (PUBLISHED / "pool_golden_jobs.csv", catalog.find("traces", "philly-2017-10.csv.gz")):
+        assert not Sacct().recognises(other)
     assert not Sacct().recognises(tmp_path / "missing")
 
 

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from poolwise.errors import InputError
-from poolwise.traces.swf_rows import FIELDS, JOB, RUN, SUBMIT, Rows, read_rows, write_rows
+from poolwise.traces.swf_rows import FIELDS, JOB, RUN, SUBMIT, SwfRows, read_rows, write_swf_rows
 
 FRACTIONAL = {"Submit Time", "Wait Time", "Run Time", "Average CPU Time Used", "Used Memory", "Requested Time"}
 FRACTIONAL |= {"Requested Memory", "Think Time"}
@@ -40,7 +40,7 @@ def write(path, content):
 def test_what_is_written_reads_back(values, name, comments):
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / name
-        write_rows(Rows(path, tuple(comments), np.arange(len(values)), values), path)
+        write_swf_rows(SwfRows(path, tuple(comments), np.arange(len(values)), values), path)
         back = read_rows(path)
     assert np.array_equal(back.values, values)
     assert back.comments == tuple(comments)
@@ -147,7 +147,7 @@ def test_a_trace_without_jobs_is_an_input_error(tmp_path, content):
 
 def test_a_job_id_that_stands_twice_names_both_lines(tmp_path):
     lines = ["; header", plain_row(7), plain_row(8), plain_row("7.0", **{"Run Time": -1})]
-    with pytest.raises(InputError, match="job 7 stands in line 2 already") as caught:
+    with pytest.raises(InputError, match="job 7 is already in line 2") as caught:
         read_rows(write(tmp_path / "log.swf", "\n".join(lines)))
     assert (caught.value.line, caught.value.field) == (4, FIELDS[JOB])
 

@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 from poolwise.errors import InputError
 from poolwise.model import Machine, Workload
 from poolwise.traces import read, write_table
-from poolwise.traces.table import Table
+from poolwise.traces.table import TableFormat
+from tests.helpers.data import PUBLISHED
 
 MACHINE = Machine.of_racks(4, 16, local=65536, pool=524288)
 HEADER = "id,submit_ns,nodes,duration_ns,memory_mib,u"
@@ -79,8 +80,8 @@ def test_a_workload_that_is_written_reads_back(workload, name):
     assert (dict(back.excluded), dict(back.repaired)) == ((workload.excluded, workload.repaired) if kept else ({}, {}))
 
 
-def test_the_published_jobs_are_read_as_they_stand(shared):
-    path = shared / "published" / "pool_golden_jobs.csv"
+def test_the_published_jobs_are_read_as_they_stand():
+    path = PUBLISHED / "pool_golden_jobs.csv"
     with path.open(newline="") as file:
         rows = sorted(csv.DictReader(file), key=lambda row: (int(row["submit_ns"]), int(row["id"])))
     workload = read(path, MACHINE)
@@ -252,10 +253,10 @@ def test_a_crash_while_writing_leaves_the_old_file(tmp_path, monkeypatch):
 
 
 def test_it_recognises_its_files_by_content(tmp_path):
-    assert Table().recognises(table(tmp_path, GOOD))
-    assert Table().recognises(table(tmp_path, "1", header='"submit_ns",other', name="odd"))
-    assert not Table().recognises(table(tmp_path, "1", header="timestamp,num_gpu", name="other.csv"))
+    assert TableFormat().recognises(table(tmp_path, GOOD))
+    assert TableFormat().recognises(table(tmp_path, "1", header='"submit_ns",other', name="odd"))
+    assert not TableFormat().recognises(table(tmp_path, "1", header="timestamp,num_gpu", name="other.csv"))
     packed = tmp_path / "packed"
     packed.write_bytes(gzip.compress(f"{HEADER}\n{GOOD}".encode()))
-    assert Table().recognises(packed)
+    assert TableFormat().recognises(packed)
     assert len(read(packed, MACHINE)) == 1

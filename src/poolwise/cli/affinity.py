@@ -1,4 +1,4 @@
-"""`poolwise affinity`: measurements of others as tables of affinity and power."""
+"""`poolwise affinity`: published measurements as tables of affinity and power."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ import typer
 
 
 def affinity(
-    source: str = typer.Argument(help="Whose measurements: gavel, splitwise, FILE.py:NAME or MODULE:NAME."),
-    file: Path = typer.Argument(help="Their file (plain or .gz)."),
+    source: str = typer.Argument(help="Source of the measurements: gavel, splitwise, FILE.py:NAME or MODULE:NAME."),
+    file: Path = typer.Argument(help="File of the source (plain or .gz)."),
     out: Path = typer.Option(Path(), help="Folder for NAME-types.toml, NAME-affinity.txt and, where known, NAME-power.txt."),
-    name: str | None = typer.Option(None, help="What the files are called; the source if not given."),
+    name: str | None = typer.Option(None, help="Name of the files; that of the source if not given."),
     set_: list[str] = typer.Option([], "--set", metavar="KEY=VALUE", help="An option of the source, such as gpus=8."),
 ) -> None:
     """Convert measurements into the tables that `simulate --format vinesim` and plans read."""

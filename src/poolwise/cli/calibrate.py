@@ -1,4 +1,4 @@
-"""`poolwise calibrate`: workloads of a mix, at a given load."""
+"""`poolwise calibrate`: generate the workloads of a mix at a given load."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def calibrate(
     shipped = [path if path.suffix else catalog.find(kind, str(path)) for path, kind in ((mix, "mixes"), (machine, "machines"))]
     file, _ = load_mix(shipped[0])
     found = search(file.mix(seed), load_machine(shipped[1]), load)
-    window = "" if found.ideal.opened else " over the whole run: it never came to 0.7"
+    window = "" if found.ideal.opened else " over the whole run: it never reached 0.7"
     line = f"mean gap {found.mix.mean_gap_s:.6g} s: ideal load {found.ideal.load:.4f}{window}, {found.runs} ideal runs"
     if not found.reached:
         raise InfeasibleError(f"no gap gives a load within {TOLERANCE} of {load:g}; the nearest: {line}")

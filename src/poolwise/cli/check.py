@@ -10,7 +10,7 @@ import typer
 def check(
     what: str = typer.Argument(metavar="NAME", help="MODULE:OBJECT, FILE.py:NAME or a registered name."),
 ) -> int:
-    """Check a scheduler, queue order, backfill, placement or performance model; one line a promise."""
+    """Check a scheduler, queue order, backfill, placement or performance model, and print a line for each promise."""
     from poolwise import conformance
 
     failed = 0
@@ -22,7 +22,7 @@ def check(
 
 
 def _things(what: str) -> list[Any]:
-    """All that a name stands for; a registered name may stand in several groups."""
+    """Everything that a name means; a registered name may belong to several groups."""
     from poolwise import registry
     from poolwise.errors import UnknownNameError
 

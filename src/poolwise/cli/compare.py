@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from poolwise.compare.runs import Comparison
 
 _SHOWN = ("mean_bounded_slowdown", "p99_bounded_slowdown", "mean_wait_s", "throughput_per_100s", "utilization")
-"""Metrics that the table on screen has; the exports have all."""
+"""Metrics in the table on screen; the exports have all of them."""
 
 
 class IntervalsOver(StrEnum):
@@ -25,7 +25,7 @@ class IntervalsOver(StrEnum):
 def compare(
     runs: list[str] = typer.Argument(
         metavar="RUN...",
-        help="FOLDER that `poolwise run` wrote to, FOLDER:PATH=VALUE,... for some of its runs (seed=N and keys will do), "
+        help="FOLDER that `poolwise run` wrote to, FOLDER:PATH=VALUE,... for some of its runs (seed=N and keys work too), "
         "or what `poolwise simulate --schedule` wrote.",
     ),
     over: IntervalsOver | None = typer.Option(
@@ -33,11 +33,11 @@ def compare(
     ),
     changed: int = typer.Option(5, min=0, help="Jobs to show that changed most, for each run and direction."),
     json: bool = typer.Option(False, "--json", help="Print exactly one JSON object."),
-    csv: Path | None = typer.Option(None, help="Write a row a run and metric as CSV."),
-    parquet: Path | None = typer.Option(None, help="Write a row a run and metric as Parquet."),
+    csv: Path | None = typer.Option(None, help="Write a row for each run and metric as CSV."),
+    parquet: Path | None = typer.Option(None, help="Write a row for each run and metric as Parquet."),
     report: Path | None = typer.Option(None, help="Write a report as HTML."),
 ) -> None:
-    """Put runs of the same jobs side by side: metrics, paired differences from the first run, the jobs that changed most."""
+    """Compare runs of the same jobs: metrics, paired differences from the first run, and the jobs that changed most."""
     from poolwise.cli.output import check_exports, export, print_json, provenance
     from poolwise.compare.runs import Comparison
     from poolwise.report.compare import write_comparison

@@ -35,25 +35,20 @@ def _load(name: str) -> tuple[str, float]:
 def families() -> Mapping[str, Callable[[], object]]:
     """Family of kernels -> what compiles or loads all of them; the longest first, since cores share them out."""
     from poolwise.batch.methods.place import Place
-    from poolwise.engines.dispatch import replay as dispatch
-    from poolwise.engines.list_scheduling import replay as compiled
+    from poolwise.engines.families import FAMILIES
 
-    return {
-        "batch placement": Place().prepare,
-        "list scheduling": compiled.load,
-        "minimum-cost flow": _flow,
-        "task dispatch": dispatch.load,
-    }
+    runs = {family.name: family.load for family in FAMILIES}
+    return {"batch placement": Place().prepare, **runs, "minimum-cost flow": _flow}
 
 
 def _flow() -> None:
     """Solve a graph of two arcs with each solver of our own, and one that changes."""
     from typing import get_args
 
-    from poolwise.optimize.min_cost_flow import Solver, min_cost_flow
+    from poolwise.optimize.min_cost_flow import FlowSolver, min_cost_flow
     from poolwise.optimize.min_cost_flow.incremental import IncrementalFlow
 
-    for solver in get_args(Solver):
+    for solver in get_args(FlowSolver):
         min_cost_flow([0, 0], [1, 1], 0, 1, [1, 2], [2, -2], solver=solver)
     network = IncrementalFlow()
     one, other = network.add_nodes([1, -1]).tolist()

@@ -9,18 +9,18 @@ err = Console(stderr=True)
 
 
 def error(text: str) -> None:
-    """Say what went wrong, on stderr."""
+    """Print an error on stderr."""
     err.print("error:", style="bold red", end=" ")
     err.print(text, markup=False, highlight=False, soft_wrap=True)
 
 
 def warn(text: str) -> None:
-    """Say what to be careful about, on stderr."""
+    """Print a warning on stderr."""
     err.print("warning:", style="yellow", end=" ")
     err.print(text, markup=False, highlight=False, soft_wrap=True)
 
 
 def note(text: str) -> None:
-    """Say what a reader must know beside the numbers, on stderr."""
+    """Print what a reader must know beside the numbers on stderr."""
     err.print("note:", style="cyan", end=" ")
     err.print(text, markup=False, highlight=False, soft_wrap=True)

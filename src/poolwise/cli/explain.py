@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from poolwise.cli.one_run import Scope, chosen_machine
+from poolwise.cli.one_run import ScopeChoice, chosen_machine
 
 if TYPE_CHECKING:
     from poolwise.explain import Episode, Explanation, Rule
@@ -25,19 +25,19 @@ def explain(
     job: int = typer.Argument(metavar="JOB", help="Id of the job, as in the trace."),
     cell: list[str] = typer.Option([], metavar="PATH=VALUE", help="Which run of the study: what it varies, seed=N, or a key."),
     study: str | None = typer.Option(None, help="Study file of the results, if it is not where it was when they were made."),
-    set_: list[str] = typer.Option([], "--set", metavar="KEY=VALUE", help="What --study was run with."),
+    set_: list[str] = typer.Option([], "--set", metavar="KEY=VALUE", help="Settings that --study was run with."),
     machine: Path | None = typer.Option(None, help="With a trace: MACHINE.toml, or the name of a shipped machine."),
     processors: int | None = typer.Option(None, min=1, help="With a trace: N processors without memory."),
     order: str | None = typer.Option(None, help="With a trace: queue order, as in `poolwise simulate`."),
     backfill: str = typer.Option("easy", help="With a trace: backfilling."),
     placement: str = typer.Option("racks", help="With a trace: placement policy."),
-    scope: Scope = typer.Option(Scope.RACK, help="With a trace: pools that a node may use."),
+    scope: ScopeChoice = typer.Option(ScopeChoice.RACK, help="With a trace: pools that a node may use."),
     format: str = typer.Option("auto", help="With a trace: its format."),
     seed: int = typer.Option(0, help="With a trace: seed of the jobs' sensitivities to remote memory."),
     all_: bool = typer.Option(False, "--all", help="Show all episodes of a long wait."),
     json: bool = typer.Option(False, "--json", help="Print exactly one JSON object."),
 ) -> None:
-    """Say why a job waited: what was short at each pass, how much was needed and free, what stood in the way."""
+    """Explain why a job waited: what was short at each pass, how much was needed and free, and which job was in the way."""
     from poolwise.cli.output import print_json
     from poolwise.errors import InputError
 
@@ -47,7 +47,9 @@ def explain(
         what, found = _in_study(run, job, cell, study, set_)
     else:
         if cell or study is not None or set_:
-            raise InputError(f"{run} is no folder of results", field="RUN", remedy="give what `poolwise run --out` named")
+            raise InputError(
+                f"{run} is not a folder of results", field="RUN", remedy="give the folder that `poolwise run --out` named"
+            )
         if order is None:
             what, found = _simulated(run, job)
         else:
@@ -106,7 +108,7 @@ def _simulated(file: Path, job: int) -> tuple[str, Explanation]:
 
 
 def _alone(
-    trace: Path, job: int, machine: Machine, policies: tuple[str, str, str], scope: Scope, format: str, seed: int
+    trace: Path, job: int, machine: Machine, policies: tuple[str, str, str], scope: ScopeChoice, format: str, seed: int
 ) -> Explanation:
     from poolwise import api, catalog, traces
     from poolwise.explain import explain_wait

@@ -1,4 +1,4 @@
-"""`poolwise list`: what there is to choose from."""
+"""`poolwise list`: list registered names and shipped files."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from poolwise.model import Machine, Workload
 
 
-class Scope(StrEnum):
+class ScopeChoice(StrEnum):
     """Which pools a node may use."""
 
     RACK = "rack"
@@ -81,7 +81,7 @@ def _refuse(options: Mapping[str, object], why: str) -> None:
 
 
 def _chosen_scheduler(
-    file: str | None, order: str | None, backfill: str | None, placement: str | None, scope: Scope | None
+    file: str | None, order: str | None, backfill: str | None, placement: str | None, scope: ScopeChoice | None
 ) -> tuple[Scheduler, bool]:
     """Configure what --scheduler names, or what the other options say; whether a pass follows each event."""
     from poolwise import api
@@ -100,7 +100,7 @@ def _chosen_scheduler(
         section = load_scheduler(_scheduler_file(file))
         return scheduler_of(section), section.pass_per_event
     placement = placement or "racks"
-    within = (scope or Scope.RACK).value if placement == "racks" else None
+    within = (scope or ScopeChoice.RACK).value if placement == "racks" else None
     return api.list_scheduler(order or "fcfs", backfill or "easy", placement, within), False
 
 

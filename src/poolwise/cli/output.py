@@ -1,4 +1,4 @@
-"""How commands write: one JSON object, a table for the eye, whole files, and where results come from."""
+"""How commands write: one JSON object, a table on screen, whole files, and the provenance of results."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from poolwise.cli.console import out
 if TYPE_CHECKING:
     import polars as pl
 
-    from poolwise.api import Run
+    from poolwise.api import SimulatedRun
 
 
 def print_json(content: Mapping[str, Any]) -> None:
@@ -27,7 +27,7 @@ def print_json(content: Mapping[str, Any]) -> None:
     sys.stdout.write(json.dumps(content, indent=2, allow_nan=False) + "\n")
 
 
-def print_run(run: Run) -> None:
+def print_run(run: SimulatedRun) -> None:
     """Print one run's results as a table."""
     from poolwise.metrics import METRICS
 
@@ -50,7 +50,7 @@ def print_run(run: Run) -> None:
 
 
 def provenance(seed: int | None, inputs: Sequence[Path]) -> dict[str, Any]:
-    """Say what made a result: version, command, seed (None where nothing is drawn), SHA-256 of the inputs."""
+    """What made a result: version, command, seed (None where nothing is drawn), SHA-256 of the inputs."""
     return {
         "poolwise": __version__,
         "command": ["poolwise", *sys.argv[1:]],

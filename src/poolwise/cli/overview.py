@@ -1,4 +1,4 @@
-"""`poolwise overview`: several reproductions on one page."""
+"""`poolwise overview`: sum up several reproductions on one page."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What `poolwise run` left in a folder: the study that it came from, and the cell that is meant."""
+"""Results of `poolwise run`: the study that they come from, and the cell that the user chose."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ SHOWN = 12
 
 
 def study_of(folder: Path, study: str | None, settings: Sequence[str]) -> Study:
-    """Load the study whose results stand in a folder.
+    """Load the study whose results are in a folder.
 
     It is found by the command that the folder's provenance.json names, or is given with the settings it was run with.
-    Raises InputError where there is no telling, and where the study is another one by now.
+    Raises InputError where it is not known, and where the study has changed since.
     """
     from poolwise import studies
     from poolwise.identity import sources
@@ -120,7 +120,7 @@ def _provenance(folder: Path) -> dict[str, Any]:
     try:
         content = json.loads(file.read_bytes())
     except FileNotFoundError as error:
-        raise InputError("these are no results of a study", file=file, remedy=remedy) from error
+        raise InputError("these are not the results of a study", file=file, remedy=remedy) from error
     except ValueError as error:
         raise InputError(f"not JSON: {error}", file=file, remedy="run the study again") from error
     return content if isinstance(content, dict) else {}
@@ -159,7 +159,7 @@ def options_of(words: Sequence[str], command: Callable[..., None]) -> dict[str, 
 
 
 def _has_cells(folder: Path, study: Study) -> bool:
-    """Whether all runs of a study stand in a folder that several studies share."""
+    """Whether a folder that several studies share has all runs of a study."""
     from poolwise.studies.store import Store
 
     return all(Store(folder).facts(cell) is not None for cell in study.runs)

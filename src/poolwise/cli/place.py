@@ -1,4 +1,4 @@
-"""`poolwise place`: a batch of workloads onto CPU modules, least energy and slowdown within the accepted bounds."""
+"""`poolwise place`: place a batch of workloads on CPU modules with least energy and accepted slowdown."""
 
 from __future__ import annotations
 
@@ -9,29 +9,29 @@ import typer
 
 if TYPE_CHECKING:
     from poolwise.batch.problem.assignment import Solution
-    from poolwise.batch.problem.check import Verdict
+    from poolwise.batch.problem.check import CheckedAssignment
 
 
 def place(
     batch: Path = typer.Argument(help="BATCH.toml, or a shipped batch: catalog:NAME, see `poolwise list batches`."),
     method: str = typer.Option("place", help="A name from `poolwise list methods`, or FILE.py:NAME."),
-    time_limit: str = typer.Option("1s", help="How long it may take: 50ms, 1s, 60s."),
+    time_limit: str = typer.Option("1s", help="Time that the method may take: 50ms, 1s, 60s."),
     theta: str | None = typer.Option(None, help="Instead of the file's: printed or relative."),
     eta: float | None = typer.Option(None, min=0, max=1, help="Instead of the file's: weight of energy."),
     tolerance: float | None = typer.Option(None, min=0, help="Instead of the file's: accepted slowdown, for all."),
     seed: int | None = typer.Option(None, min=0, help="Instead of the file's: seed of the draws."),
     json: bool = typer.Option(False, "--json", help="Print exactly one JSON object."),
-    csv: Path | None = typer.Option(None, help="Write a row a workload as CSV."),
-    parquet: Path | None = typer.Option(None, help="Write a row a workload as Parquet."),
+    csv: Path | None = typer.Option(None, help="Write a row for each workload as CSV."),
+    parquet: Path | None = typer.Option(None, help="Write a row for each workload as Parquet."),
 ) -> None:
-    """Place a batch: which module each workload runs on, how its memory is split, what that costs, how near the optimum."""
+    """Place a batch of workloads on modules; print where each runs, its memory, the cost and the distance to the optimum."""
     import time
 
     import polars as pl
 
     from poolwise import catalog
     from poolwise.batch.methods.method import Limit, find_method
-    from poolwise.batch.problem.check import check
+    from poolwise.batch.problem.check import check_assignment
     from poolwise.cli.console import error, warn
     from poolwise.cli.output import check_exports, export, print_json, provenance
     from poolwise.errors import InfeasibleError
@@ -43,11 +43,11 @@ def place(
     problem = read_batch(path, seed=seed, eta=eta, theta=theta, tolerance=tolerance)
     chosen, seconds = find_method(method), _seconds(time_limit)
     if hasattr(chosen, "prepare"):
-        chosen.prepare()  # compiling is no part of the time limit
+        chosen.prepare()  # compiling does not count towards the time limit
     begun = time.perf_counter()
     solution = chosen.solve(problem, Limit(seconds))
     wall = time.perf_counter() - begun
-    verdict = check(problem, solution.assignment, partial=bool(solution.dropped))
+    verdict = check_assignment(problem, solution.assignment, partial=bool(solution.dropped))
     for note in solution.notes:
         warn(note)
     content, source = to_dict(solution, verdict, method, wall), provenance(seed or 0, [path])
@@ -76,7 +76,7 @@ def _seconds(text: str) -> float:
     return ns / SECOND
 
 
-def to_dict(solution: Solution, verdict: Verdict, method: str, wall_s: float) -> dict[str, Any]:
+def to_dict(solution: Solution, verdict: CheckedAssignment, method: str, wall_s: float) -> dict[str, Any]:
     """Plain data, as `poolwise place --json` prints it."""
     from math import isfinite
 
@@ -118,7 +118,7 @@ def to_dict(solution: Solution, verdict: Verdict, method: str, wall_s: float) ->
     }
 
 
-def _print(solution: Solution, verdict: Verdict, method: str, wall_s: float) -> None:
+def _print(solution: Solution, verdict: CheckedAssignment, method: str, wall_s: float) -> None:
     from rich.table import Table
 
     from poolwise.cli.console import out

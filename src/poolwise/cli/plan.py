@@ -20,7 +20,7 @@ def plan(
     csv: Path | None = typer.Option(None, help="Write the candidates as CSV."),
     parquet: Path | None = typer.Option(None, help="Write the candidates as Parquet."),
 ) -> None:
-    """Find what to buy: the cheapest that keeps stated targets, by search over simulations. Run again, and it goes on.
+    """Find the cheapest machine that keeps stated targets, by a search over simulations; run again, it goes on.
 
     Writes plan.json, candidates.csv, candidates.parquet, provenance.json and report.html. Exits with 3 where nothing that may
     be chosen is shown to keep the targets.
@@ -41,7 +41,7 @@ def plan(
     def tell(line: str) -> None:
         err.print(line, markup=False, highlight=False, soft_wrap=True)
 
-    result = plans.run(loaded, folder, jobs, tell)
+    result = plans.run_plan(loaded, folder, jobs, tell)
     write_plan(result, folder / "report.html")
     source = provenance(None, []) | {"plan": result.provenance()}
     export(result.answer.candidates, source, csv, parquet)

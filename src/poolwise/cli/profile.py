@@ -1,4 +1,4 @@
-"""`poolwise profile`: profiles from measurements."""
+"""`poolwise profile`: fit slowdown profiles to measurements."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def fit(
     measurements: Path = typer.Argument(help="CSV with the columns workload, remote, seconds, and optionally frequency."),
     pieces: int = typer.Option(3, min=1, max=3, help="Pieces of equal width."),
     convex: bool = typer.Option(True, "--convex/--no-convex", help="Each further share costs at least as much as the last."),
-    out: Path = typer.Option(Path("profiles.csv"), help="Where the profiles go; the plot goes beside it."),
+    out: Path = typer.Option(Path("profiles.csv"), help="File for the profiles; the plot is written beside it."),
     json: bool = typer.Option(False, "--json", help="Print exactly one JSON object."),
 ) -> None:
     """Fit piecewise-linear profiles to completion times; write them as CSV with a plot (PNG, SVG, PDF) beside it."""

@@ -1,4 +1,4 @@
-"""`poolwise reproduce`: a paper's results, measured anew and judged claim by claim."""
+"""`poolwise reproduce`: measure a paper's results again and judge them claim by claim."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import typer
 
 
 def reproduce(
-    name: str = typer.Argument(help="Which one: a name from `poolwise list reproductions`."),
+    name: str = typer.Argument(help="Name of a reproduction (`poolwise list reproductions`)."),
     quick: bool = typer.Option(False, "--quick", help="Fewer seeds and sizes: minutes instead of hours."),
     out: Path | None = typer.Option(None, help="Folder for the results; results/NAME by default."),
     jobs: int = typer.Option(-1, help="Worker processes; all cores by default."),

@@ -28,7 +28,7 @@ def run_study(
     set_: list[str] = typer.Option([], "--set", metavar="KEY=VALUE", help="Replace a value, such as scheduler.scope=system."),
     json: bool = typer.Option(False, "--json", help="Print exactly one JSON object."),
 ) -> None:
-    """Run what a study varies, on all cores; run again, and only what is missing is done.
+    """Run all combinations of a study on all cores; run again, only missing ones are simulated.
 
     Writes results.csv, results.parquet, provenance.json, report.html and one pair of files a run.
     """
@@ -43,7 +43,7 @@ def run_study(
     folder = out if out is not None else Path("results") / loaded.name
     with ConsoleProgress(err) as progress:
         result = studies.run(loaded, folder, jobs, progress)
-    report.write(result, folder / "report.html")
+    report.write_study_report(result, folder / "report.html")
     for note in result.notes():
         warn(note)
     if json:

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from pydantic import BaseModel
 
 
-class Format(StrEnum):
+class SchemaKind(StrEnum):
     """Files that have a schema."""
 
     MACHINE = "machine"
@@ -22,14 +22,14 @@ class Format(StrEnum):
     PRICES = "prices"
 
 
-def schema(format: Format = typer.Argument(help="Kind of file.")) -> None:
+def schema(format: SchemaKind = typer.Argument(help="Kind of file.")) -> None:
     """Print the JSON Schema of a kind of file."""
     from poolwise.cli.output import print_json
 
     print_json(schema_of(format))
 
 
-def schema_of(format: Format) -> dict[str, Any]:
+def schema_of(format: SchemaKind) -> dict[str, Any]:
     """JSON Schema of a file format; the `machine` of a study or plan may be a machine in place."""
     from pydantic.json_schema import models_json_schema
 
@@ -38,13 +38,13 @@ def schema_of(format: Format) -> dict[str, Any]:
     from poolwise.files.machine_sections import MachineFile
     from poolwise.files.study import SchedulerFile, StudyFile
 
-    models: dict[Format, list[type[BaseModel]]] = {
-        Format.MACHINE: [MachineFile],
-        Format.SCHEDULER: [SchedulerFile],
-        Format.STUDY: [StudyFile],
-        Format.PLAN: [registry.find("plans", kind).file for kind in registry.names("plans")],
-        Format.POWER: [PowerFile],
-        Format.PRICES: [PriceFile],
+    models: dict[SchemaKind, list[type[BaseModel]]] = {
+        SchemaKind.MACHINE: [MachineFile],
+        SchemaKind.SCHEDULER: [SchedulerFile],
+        SchemaKind.STUDY: [StudyFile],
+        SchemaKind.PLAN: [registry.find("plans", kind).file for kind in registry.names("plans")],
+        SchemaKind.POWER: [PowerFile],
+        SchemaKind.PRICES: [PriceFile],
     }
     content: dict[str, Any] = {"$schema": "https://json-schema.org/draft/2020-12/schema"}
     if len(models[format]) == 1:
@@ -61,7 +61,7 @@ def schema_of(format: Format) -> dict[str, Any]:
 
 
 def _open_machine(file: dict[str, Any], sections: dict[str, Any]) -> None:
-    """Say what a machine in place may hold, where a file has a machine."""
+    """Add the schema of a machine in place where a file has a machine."""
     from poolwise.files.machine_sections import MachineFile
 
     if "machine" in file["properties"]:

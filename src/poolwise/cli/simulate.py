@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from poolwise.cli.one_run import Scope
+from poolwise.cli.one_run import ScopeChoice
 from poolwise.cli.units import interval, print_summary
 
 if TYPE_CHECKING:
@@ -38,7 +38,9 @@ def simulate(
     placement: str | None = typer.Option(
         None, help="Placement policy: a name from `poolwise list placements`, or FILE.py:NAME.", show_default="racks"
     ),
-    scope: Scope | None = typer.Option(None, help="A node may use its own rack's pool, or any (system).", show_default="rack"),
+    scope: ScopeChoice | None = typer.Option(
+        None, help="A node may use its own rack's pool, or any (system).", show_default="rack"
+    ),
     scheduler: str | None = typer.Option(
         None, help="Instead of these four: SCHEDULER.toml, or catalog:NAME (`poolwise list schedulers`)."
     ),
@@ -46,14 +48,16 @@ def simulate(
     format: str = typer.Option("auto", help="Format of the trace: a name from `poolwise list formats`."),
     seed: int = typer.Option(0, help="Seed of all that is drawn: sensitivities to remote memory, random units, arrivals."),
     json: bool = typer.Option(False, "--json", help="Print exactly one JSON object."),
-    schedule: Path | None = typer.Option(None, help="Write a row a job as CSV or .parquet: id, submit_ns, start_ns, ..."),
+    schedule: Path | None = typer.Option(
+        None, help="Write a row for each job as CSV or .parquet: id, submit_ns, start_ns, ..."
+    ),
     table: list[str] = typer.Option([], metavar="KIND=FILE", help="Performance table of a kind on shared devices (CSV)."),
     timeline: Path | None = typer.Option(None, help="Write the run as Chrome trace events (JSON) for Perfetto."),
     affinity: Path | None = typer.Option(None, help="vinesim: operations per microsecond, unit types x task types."),
     affinity_kind: str = typer.Option("absolute", help="vinesim: absolute, or relative (factors of the INT column)."),
     prices: Path | None = typer.Option(None, help="vinesim: price of each unit type."),
     power: Path | None = typer.Option(None, help="vinesim: watts, unit types x task types, then idle."),
-    types: Path | None = typer.Option(None, help="vinesim: further names of unit types and task types (TOML)."),
+    types: Path | None = typer.Option(None, help="vinesim: names of further unit types and task types (TOML)."),
     inter_arrival: str | None = typer.Option(
         None, help="vinesim: time between jobs: 7us, exponential(7us), uniform(1us, 13us)."
     ),
@@ -61,7 +65,7 @@ def simulate(
     sample: str | None = typer.Option(None, help="vinesim: interval of the utilisation's time series, such as 10us; -1: none."),
     set_: list[str] = typer.Option([], "--set", metavar="KEY=VALUE", help="vinesim: a setting of the placement."),
 ) -> None:
-    """Run a trace once under one scheduler and say what came of it."""
+    """Run a trace once under one scheduler and print its metrics."""
     given = dict(locals())  # `explain` reads the same from a recorded command
     from poolwise import api
     from poolwise.atomic import check_writable
@@ -143,7 +147,7 @@ def _dispatch(
 
 
 def _write_schedule(record: Schedule, path: Path) -> None:
-    """One row a job that ran, CSV or Parquet; the placement as `Schedule.placements` writes it."""
+    """Write a row for each job that ran, CSV or Parquet; the placement as `Schedule.placements` writes it."""
     from poolwise.cli.output import write_rows
 
     ids, submits = record.workload.id.tolist(), record.workload.submit.tolist()

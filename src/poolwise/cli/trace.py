@@ -1,4 +1,4 @@
-"""`poolwise trace`: what is in a trace, and conversion between formats."""
+"""`poolwise trace`: describe traces and convert them between formats."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ if TYPE_CHECKING:
     from poolwise.model import Machine
     from poolwise.traces import TraceFormat
 
-commands = typer.Typer(help="Look into traces and convert them.", no_args_is_help=True)
+commands = typer.Typer(help="Inspect traces and convert them.", no_args_is_help=True)
 
 
-class Target(StrEnum):
+class ConvertTarget(StrEnum):
     """What to convert to."""
 
     TABLE = "table"
     SWF = "swf"
 
 
-class MemoryField(StrEnum):
-    """Where the memory of a job stands in SWF and sacct."""
+class MemoryChoice(StrEnum):
+    """Which column gives the memory of a job in SWF and sacct."""
 
     BOTH = "used-then-requested"
     USED = "used"
@@ -37,12 +37,12 @@ def _path(reference: str) -> Path:
     return catalog.resolve("traces", reference)
 
 
-Trace = Annotated[
+TraceArgument = Annotated[
     Path,
     typer.Argument(parser=_path, metavar="TRACE", help="SWF, a table, sacct, openb or Philly (plain or .gz), or catalog:NAME."),
 ]
-Format = Annotated[str, typer.Option(help="Format of the trace: a name from `poolwise list formats`.")]
-MachineFile = Annotated[
+FormatOption = Annotated[str, typer.Option(help="Format of the trace: a name from `poolwise list formats`.")]
+MachineOption = Annotated[
     str | None, typer.Option("--machine", metavar="FILE", help="Machine that the jobs are for: a file, or catalog:NAME.")
 ]
 Cores = Annotated[
@@ -51,16 +51,16 @@ Cores = Annotated[
 GPUs = Annotated[int | None, typer.Option(min=1, help="GPUs of a whole node; a job takes enough nodes for its GPUs.")]
 Zone = Annotated[str | None, typer.Option(help="Zone of times without one (sacct, Philly): Europe/Berlin. UTC if not given.")]
 ExtraColumns = Annotated[int | None, typer.Option(min=0, help="Columns beyond the 18th that every row of an SWF log has.")]
-Field = Annotated[MemoryField | None, typer.Option(help="Where the memory of a job stands (SWF, sacct).")]
+Field = Annotated[MemoryChoice | None, typer.Option(help="Which column gives the memory of a job (SWF, sacct).")]
 Unknown = Annotated[str | None, typer.Option(help='Jobs of unknown memory: zero, exclude, or an amount per node: "4 GiB".')]
 Scale = Annotated[float | None, typer.Option(help="Factor on the memory of every job.")]
 
 
 @commands.command()
 def info(
-    trace: Trace,
-    format: Format = "auto",
-    machine: MachineFile = None,
+    trace: TraceArgument,
+    format: FormatOption = "auto",
+    machine: MachineOption = None,
     machine_cores: Cores = None,
     machine_gpus: GPUs = None,
     nodes: Annotated[int | None, typer.Option(min=1, help="Nodes of the machine: adds the load and jobs too large.")] = None,
@@ -71,7 +71,7 @@ def info(
     timezone: Zone = None,
     json: Annotated[bool, typer.Option("--json", help="Print exactly one JSON object.")] = False,
 ) -> None:
-    """Say what is in a trace: jobs, span, load, quantiles, and what was left out or repaired."""
+    """Describe a trace: jobs, span, load, quantiles, and what was left out or repaired."""
     from poolwise import traces
     from poolwise.cli.output import print_json, provenance
 
@@ -83,7 +83,7 @@ def info(
         timezone=timezone,
     )
     target = _machine(machine, machine_cores=machine_cores, machine_gpus=machine_gpus, nodes=nodes)
-    workload = traces.choose(trace, format, **options).read(trace, target)
+    workload = traces.choose_format(trace, format, **options).read(trace, target)
     content = traces.info(workload, target if machine or nodes else None)
     if json:
         print_json({**content, "provenance": provenance(None, [trace])})
@@ -102,11 +102,11 @@ _EXPORT = (
 
 @commands.command(epilog="\n\n".join(_EXPORT))
 def convert(
-    trace: Trace,
+    trace: TraceArgument,
     out: Annotated[Path, typer.Argument(help="Where to write: .parquet, .csv, .csv.gz, .swf or .swf.gz.")],
-    to: Annotated[Target | None, typer.Option(help="What to write; by the ending of OUT if not given.")] = None,
-    format: Format = "auto",
-    machine: MachineFile = None,
+    to: Annotated[ConvertTarget | None, typer.Option(help="What to write; by the ending of OUT if not given.")] = None,
+    format: FormatOption = "auto",
+    machine: MachineOption = None,
     machine_cores: Cores = None,
     machine_gpus: GPUs = None,
     extra_columns: ExtraColumns = None,
@@ -136,13 +136,13 @@ def convert(
         memory_scale=memory_scale,
         timezone=timezone,
     )
-    chosen = traces.choose(trace, format, **options)
-    if to is Target.SWF or (to is None and out.name.removesuffix(".gz").endswith(".swf")):
+    chosen = traces.choose_format(trace, format, **options)
+    if to is ConvertTarget.SWF or (to is None and out.name.removesuffix(".gz").endswith(".swf")):
         rows = _to_swf(trace, out, chosen, memory_bytes_per_job, comment or [])
     else:
         if memory_bytes_per_job or comment:
             field = "memory_bytes_per_job" if memory_bytes_per_job else "comment"
-            raise InputError("only for SWF to SWF", field=field, remedy="convert to SWF first, that into a table")
+            raise InputError("only for SWF to SWF", field=field, remedy="convert to SWF first, then that file into a table")
         workload = chosen.read(trace, _machine(machine, machine_cores=machine_cores, machine_gpus=machine_gpus))
         traces.write_table(workload, out)
         _tell(workload.excluded, "excluded")
@@ -161,7 +161,7 @@ def _to_swf(trace: Path, out: Path, chosen: TraceFormat, memory_bytes_per_job: b
         raise InputError("only an SWF log can be written as SWF", file=trace, remedy="convert into .parquet or .csv")
     if chosen != SWF(extra_columns=chosen.extra_columns):
         raise InputError(
-            "SWF to SWF keeps rows as they stand", field="memory", remedy="give the memory options where the log is read"
+            "SWF to SWF keeps rows as they are", field="memory", remedy="give the memory options where the log is read"
         )
     rows, changed = to_swf(
         trace, out, extra_columns=chosen.extra_columns, memory_bytes_per_job=memory_bytes_per_job, comments=comments
@@ -185,7 +185,7 @@ def _machine(file: str | None, *, nodes: int | None = None, **each: int | None) 
 
         for name, given in {"nodes": nodes, **each}.items():
             if given is not None:
-                raise InputError("the machine file says it", field=name, remedy=f"leave out --{name.replace('_', '-')}")
+                raise InputError("the machine file gives it", field=name, remedy=f"leave out --{name.replace('_', '-')}")
         return load_machine(catalog.resolve("machines", file))
     machine = Machine.of_racks(1, nodes or 1, cores=each["machine_cores"] or 1)
     gpus = np.array([each["machine_gpus"] or 0], dtype=np.int64)

@@ -21,7 +21,7 @@ def generate(
     jobs: Annotated[int | None, typer.Option(help="Number of jobs.")] = None,
     set_: Annotated[list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="A setting; may be repeated.")] = None,
 ) -> None:
-    """Draw a workload from a model and write it as a job table; says on stderr what is in it."""
+    """Draw a workload from a model and write it as a job table; a summary is printed on stderr."""
     from poolwise.atomic import check_writable
     from poolwise.cli.output import provenance, write_provenance
     from poolwise.studies.study import parse_setting
@@ -40,7 +40,7 @@ def generate(
 
 
 def _print_summary(workload: Workload, nodes: int, path: Path) -> None:
-    """Say what was drawn, on stderr: the result is the file."""
+    """Print a summary of what was drawn on stderr: the result is the file."""
     from poolwise.cli.console import err, warn
     from poolwise.model import Machine
     from poolwise.traces import info

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from poolwise.interfaces import PlacementPolicy
-    from poolwise.traces.vinesim import Case
+    from poolwise.traces.vinesim import VineSimCase
 
 
 @dataclass(frozen=True)
 class Inputs:
-    """The options of the command that say what runs on what; None for those that were not given."""
+    """Options of the command that choose the machine and the tasks; None for those that were not given."""
 
     trace: Path
     machine: Path | None
@@ -38,11 +38,11 @@ class Inputs:
         """Every file that is read."""
         return [path for name in _SHIPPED if (path := getattr(self, name)) is not None]
 
-    def read(self) -> Case:
+    def read(self) -> VineSimCase:
         """Read the case; raises InputError for an option that is missing and for what the files say."""
         from poolwise.errors import InputError
         from poolwise.traces import vinesim
-        from poolwise.traces.vinesim.affinity import Kind, check_kind
+        from poolwise.traces.vinesim.affinity import AffinityKind, check_kind
 
         for name in ("machine", "affinity", "inter_arrival"):
             if getattr(self, name) is None:
@@ -50,7 +50,7 @@ class Inputs:
                 raise InputError(f"{option} is missing", field=option, remedy=_NEEDED)
         assert self.machine is not None and self.affinity is not None and self.inter_arrival is not None
         check_kind(self.affinity_kind)
-        kind: Kind = "relative" if self.affinity_kind == "relative" else "absolute"
+        kind: AffinityKind = "relative" if self.affinity_kind == "relative" else "absolute"
         return vinesim.load(
             self.trace,
             self.machine,
@@ -73,7 +73,7 @@ _SHIPPED = {
     "power": "affinities",
     "types": "affinities",
 }
-"""Option -> kind of what is shipped for it; what belongs to an affinity table stands beside it."""
+"""Option -> kind of what is shipped for it; what belongs to an affinity table is found beside it."""
 _NEEDED = "--format vinesim needs --machine DEPLOYMENT, --affinity FILE and --inter-arrival TIME"
 
 
@@ -103,7 +103,7 @@ def interval(text: str | None) -> int | None:
 
 
 def print_summary(content: dict[str, Any], title: str) -> None:
-    """Print what a run came to as a table."""
+    """Print the metrics of a run as a table."""
     from rich.table import Table
 
     from poolwise.cli.console import out

@@ -1,4 +1,4 @@
-"""`poolwise validate`: read a file and say what it is, without running anything."""
+"""`poolwise validate`: read a file and describe it, without running anything."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ def validate(
 def _validate(path: Path, set_: list[str]) -> None:
     from poolwise.errors import InputError
     from poolwise.files.document import Document
-    from poolwise.files.kind import kind_of
+    from poolwise.files.kind import kind_of_file
 
-    kind = kind_of(Document.read(path))
+    kind = kind_of_file(Document.read(path))
     if kind in ("study", "plan"):
         (_say_study if kind == "study" else _say_plan)(path, set_)
         return

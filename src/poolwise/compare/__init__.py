@@ -1,1 +1,1 @@
-"""Comparisons: runs beside each other, and published values beside ours."""
+"""Comparisons: of runs with each other, and of published values with ours."""

@@ -1,6 +1,6 @@
 """Published values beside ours: what was claimed, by which rule it is judged, what was measured, whether it holds.
 
-The claims of a reproduction stand in a data file (catalog/reproductions/NAME.csv) that is fixed before anything runs;
+The claims of a reproduction are in a data file (catalog/reproductions/NAME.csv) that is fixed before anything runs;
 `holds` is computed from the row and nothing else.
 """
 
@@ -16,7 +16,7 @@ from typing import Literal, cast, get_args
 
 from poolwise.errors import InputError, UnknownNameError
 
-Rule = Literal["within_ci", "relative", "order", "sign", "exact", "shown"]
+ClaimRule = Literal["within_ci", "relative", "order", "sign", "exact", "shown"]
 Holds = Literal["true", "false", "not_measured", "shown"]
 COLUMNS = (
     "artifact", "condition", "metric", "unit", "published", "measured", "ci95_low", "ci95_high",
@@ -43,7 +43,7 @@ class Claim:
         exact: |measured - published| <= tolerance (a rounding, in the metric's unit);
         sign: measured has the published value's sign;
         order: measured, the margin by which the claimed order holds (in the metric's unit), is > tolerance;
-        shown: only to be looked at
+        shown: not judged
     tolerance : see `rule`
     note : what the reader must know of the claim
     reason : why it does not hold, where it does not
@@ -54,7 +54,7 @@ class Claim:
     metric: str
     unit: str
     published: float
-    rule: Rule
+    rule: ClaimRule
     tolerance: float
     note: str = ""
     reason: str = ""
@@ -76,7 +76,7 @@ class Measured:
 
 
 @dataclass(frozen=True)
-class Row:
+class ClaimRow:
     """A claim beside what was measured."""
 
     claim: Claim
@@ -130,19 +130,19 @@ class Row:
         ]
 
 
-def compare(claims: Iterable[Claim], measured: Mapping[Key, Measured]) -> list[Row]:
+def compare(claims: Iterable[Claim], measured: Mapping[Key, Measured]) -> list[ClaimRow]:
     """Put every claim beside its measurement.
 
-    Raises KeyError for a measurement that no claim asks for: a row may not be dropped in silence.
+    Raises KeyError for a measurement that no claim asks for: a row may not be dropped silently.
     """
-    rows = [Row(claim, measured.get(claim.key)) for claim in claims]
+    rows = [ClaimRow(claim, measured.get(claim.key)) for claim in claims]
     unknown = set(measured) - {row.claim.key for row in rows}
     if unknown:
         raise KeyError(f"measured but not claimed: {sorted(unknown)[:5]}")
     return rows
 
 
-def to_csv(rows: Sequence[Row]) -> str:
+def claims_csv(rows: Sequence[ClaimRow]) -> str:
     """comparison.csv as text."""
     text = io.StringIO()
     table = csv.writer(text, lineterminator="\n")
@@ -160,22 +160,22 @@ def read_claims(path: Path) -> list[Claim]:
     with path.open(newline="", encoding="utf-8") as file:
         for line, row in enumerate(csv.DictReader(file), start=2):
             rule = row["rule"]
-            if rule not in get_args(Rule):
-                raise UnknownNameError.of("rule", rule, get_args(Rule), file=path, line=line, field="rule")
+            if rule not in get_args(ClaimRule):
+                raise UnknownNameError.of("rule", rule, get_args(ClaimRule), file=path, line=line, field="rule")
             published, tolerance = (_parse(row[name], path, line, name) for name in ("published", "tolerance"))
             if math.isnan(published) and rule not in ("order", "shown"):
                 raise InputError(f"rule {rule} needs a published value", file=path, line=line, field="published")
             claims.append(
                 Claim(
                     row["artifact"], row["condition"], row["metric"], row["unit"], published,
-                    cast(Rule, rule), 0.0 if math.isnan(tolerance) else tolerance, row.get("note") or "",
+                    cast(ClaimRule, rule), 0.0 if math.isnan(tolerance) else tolerance, row.get("note") or "",
                     row.get("reason") or "",
                 )
             )  # fmt: skip
     keys = [claim.key for claim in claims]
     if len(set(keys)) != len(keys):
         twice = next(key for key in keys if keys.count(key) > 1)
-        raise InputError(f"the row {twice} stands twice", file=path, remedy="name each claim once")
+        raise InputError(f"the row {twice} appears twice", file=path, remedy="name each claim once")
     return claims
 
 

@@ -22,8 +22,8 @@ from poolwise.studies.kept_run import KeptRun
 from poolwise.units import SECOND
 
 MOST_RUNS = 16
-Over = Literal["seeds", "jobs"]
-Verdict = Literal["better", "worse", "alike", "changed", "unknown"]
+ComparedOver = Literal["seeds", "jobs"]
+DifferenceVerdict = Literal["better", "worse", "alike", "changed", "unknown"]
 _OF_TIMES = ("measured_jobs", "wait_s", "bounded_slowdown", "throughput_per_100s", "makespan_s")
 """Metrics, or endings of such, that submissions, starts and ends are enough for."""
 _PER_JOB = {
@@ -49,7 +49,7 @@ class Difference:
     interval: Interval
 
     @property
-    def verdict(self) -> Verdict:
+    def verdict(self) -> DifferenceVerdict:
         """What the interval says; unknown without one. A metric of which neither way is better may only have changed."""
         if math.isnan(self.interval.low):
             return "alike" if self.value == self.first else "unknown"
@@ -94,10 +94,10 @@ class Comparison:
     runs: tuple[KeptRun, ...]
     labels: tuple[str, ...]
     seeds: tuple[int, ...]
-    over: Over
+    over: ComparedOver
 
     @classmethod
-    def of(cls, runs: Sequence[KeptRun], over: Over | None = None) -> Comparison:
+    def of(cls, runs: Sequence[KeptRun], over: ComparedOver | None = None) -> Comparison:
         """Put runs side by side, with intervals over the seeds if there are three or more and nothing else is said.
 
         Raises InputError unless they are at least two, of the same jobs.
@@ -157,7 +157,7 @@ class Comparison:
 
     @cached_property
     def same_jobs(self) -> bool:
-        """Whether the seeds share their jobs; they do not where the workload is drawn anew for each."""
+        """Whether the seeds share their jobs; they do not where each draws a workload of its own."""
         first = self.runs[0].outcomes[self.seeds[0]]
         others = (self.runs[0].outcomes[seed] for seed in self.seeds[1:])
         return all(np.array_equal(first.id, o.id) and np.array_equal(first.submit, o.submit) for o in others)
@@ -206,7 +206,7 @@ class Comparison:
         """What the intervals cover, in words."""
         if self.over == "seeds":
             return f"Student's t over {len(self.seeds)} seeds, differences paired by seed"
-        return "paired block bootstrap over the jobs in the order of submission; none for metrics that are no means over jobs"
+        return "paired block bootstrap over the jobs in the order of submission; none for metrics that are not means over jobs"
 
     def _common(self, seed: int) -> IntArray:
         """Ids of the jobs that finished in every run, after the longest warm-up."""
@@ -278,7 +278,7 @@ class Comparison:
 
 
 def _labels(runs: Sequence[KeptRun]) -> tuple[str, ...]:
-    """What tells runs apart: the parameters that differ, with the sources where those are not enough, and at last numbers."""
+    """Labels that tell runs apart: the parameters that differ, then the sources, and at last numbers."""
     names = dict.fromkeys(name for run in runs for name in run.parameters)
     differ = [name for name in names if len({run.parameters.get(name) for run in runs}) > 1]
     own = [" ".join(f"{name}={run.parameters[name]}" for name in differ if name in run.parameters) for run in runs]

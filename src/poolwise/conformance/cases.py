@@ -10,7 +10,7 @@ import numpy as np
 from poolwise.draws import uniform
 from poolwise.errors import InputError
 from poolwise.interfaces import Dispatcher, PerformanceModel, Scheduler
-from poolwise.loop import LoopResult, run
+from poolwise.loop import LoopResult, run_loop
 from poolwise.model import Changes, Fabric, Kind, Machine, Placement, Plan, Queue, Schedule, Snapshot, Start, Workload
 from poolwise.performance.affinity import Affinity
 from poolwise.performance.ideal import Ideal
@@ -78,7 +78,7 @@ def devices(jobs: int = 30, seed: int = 2) -> Case:
         "bandwidth": np.where(want < 0.8, 500 + (want * 1800).astype(np.int64), 0),
         "storage": np.where(want < 0.8, 150, 0),
     }
-    return Case(_network(), _asking(requests, seed, "devices"), Spread())
+    return Case(_network(), _asking(requests, seed, "devices"), RoundRobin())
 
 
 def modules(jobs: int = 24, seed: int = 3) -> Case:
@@ -98,7 +98,7 @@ def modules(jobs: int = 24, seed: int = 3) -> Case:
         resources=("cores", "memory"),
         capacity=capacity,
     )
-    return Case(machine, _asking(requests, seed, "modules"), Spread())
+    return Case(machine, _asking(requests, seed, "modules"), RoundRobin())
 
 
 def units(jobs: int = 24, seed: int = 4) -> Case:
@@ -204,10 +204,10 @@ def _network() -> Machine:
 
 
 @dataclass(frozen=True)
-class Spread(Scheduler, Dispatcher):
+class RoundRobin(Scheduler, Dispatcher):
     """Shared nodes in turn; a job that asks for bandwidth shares a device that its row number chooses."""
 
-    def open(self, machine: Machine, workload: Workload, seed: int) -> Dispatcher:
+    def open(self, machine: Machine, seed: int) -> Dispatcher:
         """Begin a run; it keeps nothing."""
         return self
 
@@ -236,14 +236,21 @@ def state(queue: Queue, snapshot: Snapshot) -> tuple[object, ...]:
 
 
 @dataclass
-class Watched(Dispatcher):
-    """A dispatcher that shows every state to a visitor before it decides."""
+class Watched(Scheduler, Dispatcher):
+    """A scheduler that shows every state to a visitor before it decides."""
 
-    dispatcher: Dispatcher
+    scheduler: Scheduler
     visit: Visit
+    dispatcher: Dispatcher | None = None
+
+    def open(self, machine: Machine, seed: int) -> Dispatcher:
+        """Open what is watched."""
+        self.dispatcher = self.scheduler.open(machine, seed)
+        return self
 
     def schedule(self, queue: Queue, snapshot: Snapshot, changes: Changes) -> Plan:
         """Visit, then decide."""
+        assert self.dispatcher is not None
         self.visit(queue, snapshot, changes)
         return self.dispatcher.schedule(queue, snapshot, changes)
 
@@ -252,7 +259,9 @@ def walk(
     case: Case, visit: Visit, scheduler: Scheduler | None = None, truth: PerformanceModel | None = None, seed: int = 0
 ) -> tuple[Schedule, LoopResult, Snapshot]:
     """Run a case and show every state on the way; the last snapshot is that of the end."""
-    simulation = Simulation(case.machine, case.workload, truth if truth is not None else case.truth)
-    dispatcher = (scheduler if scheduler is not None else case.walker).open(case.machine, case.workload, seed)
-    loop = run(simulation, Watched(dispatcher, visit))
+    scheduler, truth = scheduler if scheduler is not None else case.walker, truth if truth is not None else case.truth
+    for part in (scheduler, truth):
+        part.check(case.machine, case.workload.table)
+    simulation = Simulation(case.machine, case.workload, truth)
+    loop = run_loop(simulation, Watched(scheduler, visit), seed)
     return simulation.recorder.schedule(case.machine, case.workload, loop), loop, simulation.snapshot()

@@ -10,11 +10,12 @@ import numpy as np
 from poolwise.arrays import FloatArray
 from poolwise.conformance.findings import DETERMINISTIC, PICKLES, RUNS, UNCHANGED, Broken, Check, Findings
 from poolwise.draws import uniform
-from poolwise.policies.cost.model import CostModel, Places, Tasks, Waiting
+from poolwise.policies.cost.model import CostModel, Places, TaskClasses, Waiting
 
 SHAPE = "gives a cost for each task, place and copy"
 NUMBERS = "gives costs that are finite, or inf where a task must not go"
 WAITING = "gives a finite cost of waiting for each job"
+HOPELESS = "says of each task whether its goal would be missed on the idle machine too"
 LOOKS = "looks at no column of places that it does not name"
 COLUMNS = ("running", "load", "position")
 KINDS = ("", "nw", "hotspot", "backprop", "no such kind")
@@ -24,7 +25,7 @@ _RESOURCES = (("cores", "memory"), ("cores", "memory", "gpu"), ("gpu",), ("cores
 
 def check_cost(cost: CostModel) -> tuple[Check, ...]:
     """Ask a cost model about random tasks, places and waiting jobs, near and far, idle and loaded, full and empty."""
-    findings = Findings(RUNS, PICKLES, DETERMINISTIC, UNCHANGED, SHAPE, NUMBERS, WAITING, LOOKS)
+    findings = Findings(RUNS, PICKLES, DETERMINISTIC, UNCHANGED, SHAPE, NUMBERS, WAITING, HOPELESS, LOOKS)
     with findings.running():
         copy = findings.pickled(cost)
         unknown = set(cost.looks_at) - set(COLUMNS)
@@ -33,6 +34,7 @@ def check_cost(cost: CostModel) -> tuple[Check, ...]:
             tasks, places = _tasks(seed), _places(seed)
             value = _placing(cost, copy, tasks, places, findings)
             _ask_waiting(cost, copy, seed, findings)
+            _ask_hopeless(cost, tasks, findings)
             for column in COLUMNS:
                 if column not in cost.looks_at:
                     other = replace(places, **{column: getattr(places, column)[::-1].copy()})
@@ -41,7 +43,7 @@ def check_cost(cost: CostModel) -> tuple[Check, ...]:
     return findings.checks()
 
 
-def _placing(cost: CostModel, copy: CostModel, tasks: Tasks, places: Places, findings: Findings) -> FloatArray:
+def _placing(cost: CostModel, copy: CostModel, tasks: TaskClasses, places: Places, findings: Findings) -> FloatArray:
     before = _bytes(tasks), _bytes(places)
     value = cost.placing(tasks, places, COPIES)
     shape, kept = getattr(value, "shape", None), (len(tasks), len(places))
@@ -71,9 +73,18 @@ def _ask_waiting(cost: CostModel, copy: CostModel, seed: int, findings: Findings
     findings.require(UNCHANGED, _bytes(waiting) == before, "asking it changed the waiting jobs")
 
 
-def _tasks(seed: int) -> Tasks:
+def _ask_hopeless(cost: CostModel, tasks: TaskClasses, findings: Findings) -> None:
+    before = _bytes(tasks)
+    value = cost.hopeless(tasks)
+    shape, dtype = getattr(value, "shape", None), getattr(value, "dtype", None)
+    ok = shape == (len(tasks),) and dtype == np.bool_
+    findings.require(HOPELESS, ok, f"returned shape {shape} of {dtype} for {len(tasks)} tasks, not ({len(tasks)},) of bool")
+    findings.require(UNCHANGED, _bytes(tasks) == before, "asking it changed the tasks")
+
+
+def _tasks(seed: int) -> TaskClasses:
     n, names = seed % 5 + 1, _RESOURCES[seed % 4]
-    return Tasks(
+    return TaskClasses(
         names,
         (_draw(seed, "demand", n * len(names)) * 8).astype(np.int64).reshape(n, -1),
         tuple(KINDS[int(k * len(KINDS))] for k in _draw(seed, "kind", n)),
@@ -97,7 +108,7 @@ def _draw(seed: int, name: str, n: int) -> FloatArray:
     return uniform(seed, f"conformance.{name}", np.arange(n))
 
 
-def _bytes(thing: Tasks | Places | Waiting) -> list[Any]:
+def _bytes(thing: TaskClasses | Places | Waiting) -> list[Any]:
     """Contents, to see whether they change."""
     values = (getattr(thing, entry.name) for entry in fields(thing))
     return [value.tobytes() if isinstance(value, np.ndarray) else value for value in values]

@@ -11,8 +11,9 @@ from poolwise.arrays import FloatArray
 from poolwise.conformance.cases import Case, devices, modules, on_those_that_suit, racks, state, units, walk
 from poolwise.conformance.findings import DETERMINISTIC, PICKLES, RUNS, UNCHANGED, Broken, Check, Findings
 from poolwise.conformance.scheduler import check_scheduler
-from poolwise.interfaces import BackfillPolicy, OrderKind, PlacementPolicy, QueuePolicy
-from poolwise.model import Changes, Placement, Queue, Refusal, Snapshot, Start
+from poolwise.engines import simulate
+from poolwise.interfaces import AgingOrder, BackfillPolicy, OrderKind, PlacementPolicy, QueuePolicy, rule_of
+from poolwise.model import Changes, Kind, Placement, Queue, Refusal, Snapshot, Start
 from poolwise.policies.backfill.none import NoBackfill
 from poolwise.policies.order.priorities import FAIR, FCFS
 from poolwise.policies.placement.memory.racks import RackPlacement
@@ -24,6 +25,7 @@ FITS = "places only into what is free"
 ENOUGH = "gives a job all its nodes"
 EMPTY = "places on the empty machine what it places on a busy one"
 SCREEN = "screens out only what it cannot place"
+RULE = "starts what the rule that it states says"
 CHOICE = "starts each waiting job at most once, within what is free"
 
 
@@ -34,11 +36,14 @@ def check_order(order: QueuePolicy, case: Case | None = None) -> tuple[Check, ..
     others of these checks.
     """
     findings = Findings(RUNS, PICKLES, DETERMINISTIC, UNCHANGED, SHAPE, KIND)
-    seen: dict[int, tuple[float, float]] = {}
+    seen: dict[int, tuple[float, ...]] = {}
+    asked = False
 
     def visit(queue: Queue, snapshot: Snapshot, changes: Changes) -> None:
+        nonlocal asked
         if not len(queue):
             return
+        asked = True
         before = state(queue, snapshot)
         value = order.priority(queue, snapshot)
         findings.require(UNCHANGED, state(queue, snapshot) == before, "asking it changed the queue or the snapshot")
@@ -53,9 +58,11 @@ def check_order(order: QueuePolicy, case: Case | None = None) -> tuple[Check, ..
         _keep_kind(order, queue, snapshot, value, seen, findings)
 
     def ask(case: Case) -> None:
+        nonlocal asked
+        asked = False
         seen.clear()
         walk(case, visit)
-        findings.require(RUNS, bool(seen), "no job ever waited, so nothing was checked")
+        findings.require(RUNS, asked, "no job ever waited, so nothing was checked")
 
     with findings.running():
         copy = findings.pickled(order)
@@ -70,25 +77,34 @@ def _keep_kind(
     queue: Queue,
     snapshot: Snapshot,
     value: FloatArray,
-    seen: dict[int, tuple[float, float]],
+    seen: dict[int, tuple[float, ...]],
     findings: Findings,
 ) -> None:
-    """Compare each job's priority with the first one seen of it: (seconds waited, priority)."""
-    for job, waited, now in zip(queue.jobs.tolist(), queue.waited_s(snapshot.now).tolist(), value.tolist(), strict=True):
-        past, then = seen.get(job, (-1.0, now))
-        if past < 0 or (past == 0 and waited > 0 and order.kind == "linear"):
-            seen[job] = (waited, now)
-        if order.kind == "static":
+    """Compare what is known of each job, whatever the time and the queue, with what was said when it was first seen.
+
+    That is its priority under a static order; under one that ages, its pace and weight, asked for by itself at first.
+    """
+    jobs = queue.jobs
+    if order.kind == "static":
+        for job, now in zip(jobs.tolist(), value.tolist(), strict=True):
+            (then,) = seen.setdefault(job, (now,))
+            findings.require(KIND, now == then, f"static, but the job in row {job} had {then} at first and has {now} later")
+    elif order.kind != "opaque" and not isinstance(order, AgingOrder):
+        findings.blame(KIND, f"{order.kind}, but no AgingOrder: engines read the pace and the weight that it gives")
+        raise Broken
+    elif isinstance(order, AgingOrder):
+        columns = np.stack(order.aging(jobs, queue.table, snapshot.machine), axis=1)
+        for job, now in zip(jobs.tolist(), map(tuple, columns.tolist()), strict=True):
+            if job not in seen:
+                alone = order.aging(np.array([job], dtype=np.int64), queue.table, snapshot.machine)
+                seen[job] = tuple(float(column[0]) for column in alone)
             findings.require(
-                KIND, now == then, f"static, but the job in row {job} has {then} after {past} s and {now} after {waited} s"
+                KIND,
+                now == seen[job],
+                f"{order.kind}, but pace and weight of the job in row {job} were {seen[job]} and are {now}",
             )
-        elif order.kind == "linear":
-            line = now >= 0 if waited else now == 0
-            if past > 0:
-                line = line and bool(np.isclose(now * past, then * waited, rtol=1e-9, atol=0.0))
-            findings.require(
-                KIND, line, f"linear, but the job in row {job} has {now} after waiting {waited} s and {then} after {past} s"
-            )
+        same = np.array_equal(value, AgingOrder.priority(order, queue, snapshot))
+        findings.require(KIND, same, f"{order.kind}, but its priorities are not those that follow from pace and weight")
 
 
 def check_placement(placement: PlacementPolicy, case: Case | None = None) -> tuple[Check, ...]:
@@ -150,8 +166,11 @@ def _screen_states(placement: PlacementPolicy, row: int, snapshot: Snapshot, fin
 
 
 def check_backfill(backfill: BackfillPolicy, case: Case | None = None) -> tuple[Check, ...]:
-    """Ask a backfill at every pass of a run under FCFS and EASY, then let it run the machine itself."""
-    findings = Findings(RUNS, UNCHANGED, CHOICE)
+    """Ask a backfill at every pass of a run under FCFS and EASY, then let it run the machine itself.
+
+    One that states a rule (`BackfillPolicy.rule`) runs the machine once more, by the kernels that know the rule.
+    """
+    findings = Findings(RUNS, UNCHANGED, CHOICE, RULE)
     placement = RackPlacement()
 
     def visit(queue: Queue, snapshot: Snapshot, changes: Changes) -> None:
@@ -162,18 +181,34 @@ def check_backfill(backfill: BackfillPolicy, case: Case | None = None) -> tuple[
             return
         priority, before = FAIR().priority(queue.only(jobs), snapshot), state(queue, snapshot)
         kept = priority.copy()
-        starts = list(backfill.select(jobs, priority, snapshot, placement))
+        starts = list(backfill.select(queue.only(jobs), priority, snapshot, placement))
         same = state(queue, snapshot) == before and np.array_equal(kept, priority)
         findings.require(UNCHANGED, same, "asking it changed the queue, the priorities or the snapshot")
         _inspect_starts(starts, jobs.tolist(), snapshot, findings)
 
     with findings.running():
-        walk(case if case is not None else racks(), visit)
+        suited = case if case is not None else racks()
+        walk(suited, visit)
+        if rule_of(backfill) is not None:
+            _compare_engines(backfill, suited, findings)
     results = {result.name: result for result in findings.checks()}
     for result in check_scheduler(ListScheduler(FCFS(), backfill), case):
         if not result.ok or result.name not in results:
             results[result.name] = result
     return tuple(results.values())
+
+
+def _compare_engines(backfill: BackfillPolicy, case: Case, findings: Findings) -> None:
+    """Compare the starts that a backfill chooses with those that engines work out from its rule, also where pools are small."""
+    scarce = case.machine.capacity.copy()
+    scarce[case.machine.of_kind(Kind.POOL)] //= 3
+    for machine in (case.machine, case.machine.with_capacity(scarce)):
+        asked, told = (
+            simulate(machine, case.workload, ListScheduler(FAIR(), backfill), truth=case.truth, engine=engine).schedule
+            for engine in ("reference", "auto")
+        )
+        other = np.flatnonzero(asked.job_start != told.job_start)
+        findings.require(RULE, not len(other), f"by its rule the job in row {other[:1]} starts at another time")
 
 
 def _inspect_starts(starts: list[Start], waiting: list[int], snapshot: Snapshot, findings: Findings) -> None:

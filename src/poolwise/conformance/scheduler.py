@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from poolwise.conformance.cases import Case, devices, modules, on_those_that_suit, racks, state, units, walk
+from poolwise.conformance.cluster import Trouble, survive
 from poolwise.conformance.findings import DETERMINISTIC, PICKLES, RUNS, UNCHANGED, Broken, Check, Findings
 from poolwise.interfaces import Dispatcher, Scheduler
-from poolwise.model import Changes, Machine, Plan, Queue, Schedule, Snapshot, Workload
+from poolwise.model import Changes, JobTable, Machine, Plan, Queue, Schedule, Snapshot, Workload
 
 CAPACITY = "respects capacity"
 SUBMITTED = "starts only what waits"
 RETURNED = "gives everything back"
 SERVED = "serves or rejects every job"
 WARM = "decides alike warm and freshly opened"
+CLUSTER = "keeps its accounts on a cluster in trouble"
+BLIND = "knows neither durations nor jobs that have not arrived"
 
 
 def check_scheduler(scheduler: Scheduler, case: Case | None = None, seed: int = 0) -> tuple[Check, ...]:
@@ -25,13 +30,16 @@ def check_scheduler(scheduler: Scheduler, case: Case | None = None, seed: int = 
         Machine and workload of your own. By default racks with memory pools, shared nodes with devices, shared nodes
         beside a memory pool, and processing units, of which a scheduler may decline all but one with an InputError.
     """
-    findings = Findings(RUNS, PICKLES, DETERMINISTIC, UNCHANGED, WARM, CAPACITY, SUBMITTED, RETURNED, SERVED)
+    findings = Findings(RUNS, PICKLES, DETERMINISTIC, UNCHANGED, WARM, BLIND, CLUSTER, CAPACITY, SUBMITTED, RETURNED, SERVED)
 
     def run_twice(case: Case) -> None:
         first = _run(scheduler, case, seed, findings)
         for other, where in ((scheduler, "a second run of the same seed"), (copy, "a run of its pickled copy")):
             again, _, _ = walk(case, lambda queue, snapshot, changes: None, other, seed=seed)
             findings.require(DETERMINISTIC, _same(first, again), f"{where} gave another schedule")
+        _look_ahead(scheduler, case, seed, findings)
+        _, problems = survive(scheduler, case, Trouble.of_all_kinds(), seed)
+        findings.require(CLUSTER, not problems, "; ".join(problems))
 
     with findings.running():
         copy = findings.pickled(scheduler)
@@ -51,7 +59,7 @@ def _run(scheduler: Scheduler, case: Case, seed: int, findings: Findings) -> Sch
             findings.blame(SERVED, f"it asked for more than {limit} passes, so the run would never end")
             raise Broken
 
-    warm = _Compared(scheduler, case, seed, findings)
+    warm = _Compared(scheduler, findings)
     schedule, loop, last = walk(case, visit, warm, seed=seed)
     for decision, why in loop.refused:
         promise = SUBMITTED if why == "tasks are not waiting" else CAPACITY
@@ -66,15 +74,20 @@ def _run(scheduler: Scheduler, case: Case, seed: int, findings: Findings) -> Sch
 
 
 class _Compared(Scheduler, Dispatcher):
-    """A scheduler whose every decision is compared with that of a freshly opened one."""
+    """A scheduler whose every decision is compared with that of a freshly opened one, which is told of no changes."""
 
-    def __init__(self, scheduler: Scheduler, case: Case, seed: int, findings: Findings) -> None:
-        self.scheduler, self.case, self.seed, self.findings = scheduler, case, seed, findings
+    def __init__(self, scheduler: Scheduler, findings: Findings) -> None:
+        self.scheduler, self.findings = scheduler, findings
 
-    def open(self, machine: Machine, workload: Workload, seed: int) -> Dispatcher:
+    def open(self, machine: Machine, seed: int) -> Dispatcher:
         """Begin the run that is watched."""
-        self.warm = self._fresh()
+        self.machine, self.seed = machine, seed
+        self.warm = self.scheduler.open(machine, seed)
         return self
+
+    def check(self, machine: Machine, jobs: JobTable) -> None:
+        """As the scheduler that is watched."""
+        self.scheduler.check(machine, jobs)
 
     def schedule(self, queue: Queue, snapshot: Snapshot, changes: Changes) -> Plan:
         """Ask both, and look at what they leave behind."""
@@ -83,14 +96,78 @@ class _Compared(Scheduler, Dispatcher):
         if state(queue, snapshot) != before:
             self.findings.blame(UNCHANGED, f"its plan at {snapshot.now} ns changed the queue or the snapshot")
             raise Broken
-        other = self._fresh().schedule(queue, snapshot, changes)
-        self.findings.require(
-            WARM, plan == other, f"at {snapshot.now} ns the warm one decided {plan}, a freshly opened one {other}"
-        )
+        if not self.scheduler.remembers:
+            other = self.scheduler.open(self.machine, self.seed).schedule(queue, snapshot, Changes())
+            self.findings.require(
+                WARM, plan == other, f"at {snapshot.now} ns the warm one decided {plan}, a freshly opened one {other}"
+            )
         return plan
 
-    def _fresh(self) -> Dispatcher:
-        return self.scheduler.open(self.case.machine, self.case.workload, self.seed)
+
+def _look_ahead(scheduler: Scheduler, case: Case, seed: int, findings: Findings) -> None:
+    """Change what nobody can know yet, and compare the plans up to the instant at which it shows."""
+    workload = case.workload
+    known = _Diary(scheduler)
+    walk(case, known.visit, known, seed=seed)
+    slow = replace(workload, duration=np.where(np.arange(len(workload)) % 2, 2 * workload.duration, workload.duration))
+    fewer = _head(workload, (len(workload) + 1) // 2)
+    for other, what in ((slow, "how long jobs will run"), (fewer, "which jobs will come")):
+        diary = _Diary(scheduler)
+        walk(replace(case, workload=other), diary.visit, diary, seed=seed)
+        until = known.parts_from(
+            diary, int(workload.submit[len(fewer)]) if other is fewer and len(fewer) < len(workload) else None
+        )
+        mine, others = known.before(until), diary.before(until)
+        first = next((time for (time, one), (_, two) in zip(mine, others, strict=False) if one != two), -1)
+        same = first < 0 and len(mine) == len(others)
+        findings.require(BLIND, same, f"it knows beforehand {what}: its plans differ from {first} ns on")
+
+
+def _head(workload: Workload, jobs: int) -> Workload:
+    """Return the first so many jobs."""
+    columns = {name: getattr(workload, name)[:jobs] for name in ("id", "submit", "duration", "requested", "tasks")}
+    requests = {name: column[:jobs] for name, column in workload.requests.items()}
+    attributes = {name: column[:jobs] for name, column in workload.attributes.items()}
+    return replace(workload, **columns, requests=requests, attributes=attributes)
+
+
+class _Diary(Scheduler, Dispatcher):
+    """A scheduler whose plans are written down, and which runs were at work at each pass."""
+
+    def __init__(self, scheduler: Scheduler) -> None:
+        self.scheduler = scheduler
+        self.plans: list[tuple[int, Plan]] = []
+        self.at_work: list[tuple[int, tuple[int, ...]]] = []
+
+    def open(self, machine: Machine, seed: int) -> Dispatcher:
+        """Begin the run."""
+        self.inner = self.scheduler.open(machine, seed)
+        return self
+
+    def check(self, machine: Machine, jobs: JobTable) -> None:
+        """As the scheduler."""
+        self.scheduler.check(machine, jobs)
+
+    def visit(self, queue: Queue, snapshot: Snapshot, changes: Changes) -> None:
+        """Write down which runs are at work."""
+        self.at_work.append((snapshot.now, tuple(run.id for run in snapshot.runs())))
+
+    def schedule(self, queue: Queue, snapshot: Snapshot, changes: Changes) -> Plan:
+        """Write down what the scheduler decides."""
+        plan = self.inner.schedule(queue, snapshot, changes)
+        self.plans.append((snapshot.now, plan))
+        return plan
+
+    def parts_from(self, other: _Diary, at_latest: int | None) -> int:
+        """Ns of the first pass before which other runs had ended, or `at_latest` if that is earlier."""
+        pairs = zip(self.at_work, other.at_work, strict=False)
+        instants = [min(one[0], two[0]) for one, two in pairs if one != two]
+        ends = [time for time in (at_latest, *instants[:1]) if time is not None]
+        return min(ends, default=self.at_work[-1][0] + 1 if self.at_work else 0)
+
+    def before(self, until: int) -> list[tuple[int, Plan]]:
+        """Plans made before an instant."""
+        return [(time, plan) for time, plan in self.plans if time < until]
 
 
 def _replay(schedule: Schedule, findings: Findings) -> None:

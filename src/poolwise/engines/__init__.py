@@ -1,6 +1,7 @@
 """Engines: the reference simulator, and how a run is put together."""
 
+from poolwise.engines.families import load_kernels
 from poolwise.engines.simulate import Engine, Result, simulate
 from poolwise.platforms.simulated import Disturbance, Simulation
 
-__all__ = ["Disturbance", "Engine", "Result", "Simulation", "simulate"]
+__all__ = ["Disturbance", "Engine", "Result", "Simulation", "load_kernels", "simulate"]

@@ -7,15 +7,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, get_args
 
-from poolwise.engines.dispatch import replay as dispatch
-from poolwise.engines.list_scheduling import replay as compiled
+from poolwise.engines.families import family_of
+from poolwise.engines.family import Parts
 from poolwise.errors import InputError, UnknownNameError
 from poolwise.interfaces import PerformanceModel, Scheduler
-from poolwise.loop import Observer, run
+from poolwise.loop import Observer, run_loop
 from poolwise.model import Machine, Schedule, Workload
 from poolwise.performance.ideal import Ideal
 from poolwise.platforms.simulated import Disturbance, Simulation
-from poolwise.schedulers.dispatch import Dispatch
 
 Engine = Literal["auto", "reference", "compiled"]
 
@@ -53,7 +52,7 @@ def simulate(
         "reference" is the readable simulator that takes any scheduler; "compiled" replays list scheduling on racks and task
         dispatch in kernels, with the same result, and raises InputError where it cannot; "auto" takes the fastest that can.
     disturbances, requeue, pass_per_event, observer
-        See `Simulation` and `loop.run`.
+        See `Simulation` and `loop.run_loop`.
     """
     truth = truth if truth is not None else Ideal()
     for part in (scheduler, truth, estimate):
@@ -62,20 +61,12 @@ def simulate(
     if engine not in get_args(Engine):
         raise UnknownNameError.of("engine", engine, get_args(Engine), field="engine")
     if engine != "reference":
-        if isinstance(scheduler, Dispatch):
-            why = dispatch.unsupported(
-                machine, workload, scheduler, truth, pass_per_event=pass_per_event, disturbances=disturbances, observer=observer
-            )
-            if not why:
-                schedule, wall = dispatch.replay(machine, workload, scheduler, truth, seed)
-                return Result(schedule, "compiled", wall)
-        else:
-            why = compiled.unsupported(
-                machine, workload, scheduler, truth, estimate, disturbances=disturbances, observer=observer
-            )
-            if not why:
-                schedule, wall = compiled.replay(machine, workload, scheduler, truth, estimate, pass_per_event=pass_per_event)
-                return Result(schedule, "compiled", wall)
+        believed = estimate if estimate is not None else truth
+        parts = Parts(machine, workload, scheduler, truth, believed, seed, disturbances, requeue, pass_per_event, observer)
+        family, why = family_of(parts)
+        if family is not None:
+            schedule, wall = family.replay(parts)
+            return Result(schedule, "compiled", wall)
         if engine == "compiled":
             raise InputError(f"no kernel runs this: {why}", field="engine", remedy='take the engine "reference" or "auto"')
     simulation = Simulation(
@@ -88,6 +79,6 @@ def simulate(
         pass_per_event=pass_per_event,
     )
     begun = time.perf_counter()
-    loop = run(simulation, scheduler, seed, observer=observer)
+    loop = run_loop(simulation, scheduler, seed, observer=observer)
     wall = time.perf_counter() - begun
     return Result(simulation.recorder.schedule(machine, workload, loop), "reference", wall)

@@ -9,10 +9,9 @@ import numpy as np
 from poolwise.arrays import IntArray
 from poolwise.errors import PolicyError
 from poolwise.interfaces import Dispatcher, Scheduler
-from poolwise.model import Changes, Machine, Placement, Plan, Queue, Reject, Schedule, Snapshot, Start, Workload
+from poolwise.model import Changes, Machine, Placement, Plan, Queue, Reject, Schedule, Snapshot, Start
 from poolwise.schedulers.warm_up import warm_up_end
-
-_NEVER = int(np.iinfo(np.int64).max)
+from poolwise.units import NEVER
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,7 +32,7 @@ class Replay(Scheduler):
     schedule: Schedule
     warm_up: int = 0
 
-    def open(self, machine: Machine, workload: Workload, seed: int) -> Dispatcher:
+    def open(self, machine: Machine, seed: int) -> Dispatcher:
         """Begin a run."""
         return _ReplayDispatcher(self.schedule, self._turned_away())
 
@@ -41,7 +40,7 @@ class Replay(Scheduler):
         """(ns, row) of the rejections, in their order."""
         submit, rejected, count = self.schedule.workload.submit, self.schedule.rejected, self.warm_up
         never = any(row < count for row in self.schedule.waiting)
-        over = _NEVER if never else warm_up_end(count, self.schedule.job_start)
+        over = NEVER if never else warm_up_end(count, self.schedule.job_start)
         return sorted((int(submit[row]) if row < count else max(int(submit[row]), over), row) for row in rejected)
 
 

@@ -16,8 +16,8 @@ from poolwise.explain import shared_nodes, units
 from poolwise.explain.reason import Reason, Rule
 from poolwise.explain.seen import Pass, started
 from poolwise.interfaces import PlacementPolicy, QueuePolicy, Scheduler
-from poolwise.model import Changes, Refusal, Snapshot, Start, Wait
-from poolwise.policies.backfill.conservative import Conservative, Profile
+from poolwise.model import Refusal, Reject, Snapshot, Start, Wait
+from poolwise.policies.backfill.conservative import AvailabilityProfile, Conservative
 from poolwise.policies.backfill.easy import Easy, reservation
 from poolwise.policies.backfill.none import NoBackfill
 from poolwise.policies.backfill.skip import Skip
@@ -36,11 +36,16 @@ def reason(scheduler: Scheduler, job: int, seen: Pass) -> Reason | None:
 
     Raises PolicyError if by the scheduler's own rule the job should have started.
     """
+    if seen.rejected and all(isinstance(decision, Reject) for decision in seen.plan.decisions):
+        return None  # a plan that only rejects is asked again, or was no pass at all
+    return _reason(scheduler, job, seen)
+
+
+def _reason(scheduler: Scheduler, job: int, seen: Pass) -> Reason:
+    """Ask the rules of the scheduler's kind."""
     if type(scheduler) is WarmUp:
         return _warming(scheduler, job, seen)
     if type(scheduler) is ListScheduler:
-        if seen.rejected and seen.changes == Changes(arrived=tuple(seen.rejected)):
-            return None  # jobs turned away at the door are no reason for a pass
         return _listed(scheduler, job, seen)
     if type(scheduler) is CompositionScheduler:
         return _listed(ListScheduler(scheduler.order, Skip(), scheduler.placement), job, seen)
@@ -72,25 +77,25 @@ def _own(scheduler: Scheduler, job: int, seen: Pass) -> Reason:
     return Reason(Rule.UNSAID, f"{type(scheduler).__name__} gives no reason")
 
 
-def _listed_by_flow(scheduler: ListFlow, job: int, seen: Pass) -> Reason | None:
+def _listed_by_flow(scheduler: ListFlow, job: int, seen: Pass) -> Reason:
     """Find the starts again as they were before the flow moved them: those decided who else might start."""
     whole = ListScheduler(scheduler.order, scheduler.backfill, scheduler.placement)
-    dispatcher = whole.open(seen.snapshot.machine, seen.snapshot.table, 0)
-    return reason(whole, job, replace(seen, plan=dispatcher.schedule(seen.queue, seen.snapshot, seen.changes)))
+    dispatcher = whole.open(seen.snapshot.machine, 0)
+    return _reason(whole, job, replace(seen, plan=dispatcher.schedule(seen.queue, seen.snapshot, seen.changes)))
 
 
-def _warming(scheduler: WarmUp, job: int, seen: Pass) -> Reason | None:
+def _warming(scheduler: WarmUp, job: int, seen: Pass) -> Reason:
     queue, arrived = seen.queue, seen.changes.arrived
     warm = queue.only(queue.jobs[queue.jobs < scheduler.jobs])
     first = seen.only(warm, (j for j in arrived if j < scheduler.jobs))
     if job < scheduler.jobs:
-        return reason(scheduler.first, job, first)
+        return _reason(scheduler.first, job, first)
     rest = len(warm) - len(first.starts) - len(first.rejected)
     if rest:  # all of them have arrived: they are submitted before this job
         return Reason(Rule.WARM_UP, "jobs of the warm-up have yet to start", ahead=rest)
     later = queue.only(queue.jobs[queue.jobs >= scheduler.jobs])
     after = seen.only(later, later.jobs.tolist() if len(warm) else arrived)  # at the handover all are new to `then`
-    return reason(scheduler.then, job, replace(after, snapshot=started(seen.snapshot, first.starts)))
+    return _reason(scheduler.then, job, replace(after, snapshot=started(seen.snapshot, first.starts)))
 
 
 @dataclass(frozen=True)
@@ -140,7 +145,7 @@ class _Turn:
 def _listed(scheduler: ListScheduler, job: int, seen: Pass) -> Reason:
     turn = _Turn.of(scheduler.order, job, seen)
     backfill, placement = scheduler.backfill, scheduler.placement
-    known = type(backfill) in (NoBackfill, Skip, Conservative) or _is_easy(backfill)
+    known = type(backfill) in (NoBackfill, Skip) or _is_easy(backfill) or _is_conservative(backfill)
     before = turn.between(0, turn.rank[job] if known else len(turn.ranked))
     found = placement.place(seen.snapshot.table.job(job), started(seen.snapshot, before))
     if isinstance(found, Refusal):
@@ -151,12 +156,17 @@ def _listed(scheduler: ListScheduler, job: int, seen: Pass) -> Reason:
         raise turn.contradiction()
     if isinstance(backfill, Easy):
         return _easy(backfill, turn, placement)
-    return _conservative(turn, placement) if type(backfill) is Conservative else _in_order(turn, placement)
+    return _conservative(turn, placement) if _is_conservative(backfill) else _in_order(turn, placement)
 
 
 def _is_easy(backfill: object) -> bool:
     """EASY and what only changes its reservation; a subclass that selects in another way has rules of its own."""
     return isinstance(backfill, Easy) and type(backfill).select is Easy.select and type(backfill)._backfill is Easy._backfill
+
+
+def _is_conservative(backfill: object) -> bool:
+    """Conservative backfilling that makes all reservations anew at each pass."""
+    return type(backfill) is Conservative and not backfill.keep_reservations
 
 
 def _in_order(turn: _Turn, placement: PlacementPolicy) -> Reason:
@@ -173,7 +183,7 @@ def _easy(backfill: Easy, turn: _Turn, placement: PlacementPolicy) -> Reason:
     """Which of the two conditions of EASY a job that fits does not meet (see `Easy`)."""
     job, head, workload = turn.job, turn.ahead[0], turn.snapshot.table
     state = started(turn.snapshot, turn.between(0, turn.rank[head]))
-    then = reservation(head, backfill.reserving(state), placement)
+    then = reservation(workload.job(head), backfill.reserving(state), placement)
     shadow = then.now
     for start in turn.between(turn.rank[head], turn.rank[job]):
         end = state.expected_end(start.job, start.placement)
@@ -200,10 +210,10 @@ def _easy(backfill: Easy, turn: _Turn, placement: PlacementPolicy) -> Reason:
 def _conservative(turn: _Turn, placement: PlacementPolicy) -> Reason:
     """Name the first reservation in the order of priority with which a job that fits now no longer fits throughout."""
     view, job = turn.snapshot, turn.job
-    profile = Profile(view)
+    profile = AvailabilityProfile(view)
     for row in turn.ranked[: turn.rank[job]].tolist():
-        reserved = profile.reserve(row, placement)
-        if profile.fit(job, 0, placement)[0] is None:
+        reserved = profile.reserve(view.table.job(row), placement)
+        if profile.fit(view.table.job(job), 0, placement)[0] is None:
             begins = None if reserved is None else reserved[0]
             text = "it fits, but would run into a job of higher priority when that job's reservation begins"
             if begins == view.now:
@@ -219,7 +229,7 @@ def _conservative(turn: _Turn, placement: PlacementPolicy) -> Reason:
     raise turn.contradiction()
 
 
-def _narrow(profile: Profile, job: int, placement: PlacementPolicy) -> Refusal:
+def _narrow(profile: AvailabilityProfile, job: int, placement: PlacementPolicy) -> Refusal:
     """What a job that would start now lacks at the first instant from which on it no longer fits."""
     view = profile.snapshot
     least = np.minimum.accumulate(profile.free)

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
-
 import numpy as np
 
 from poolwise.arrays import BoolArray, IntArray
 from poolwise.errors import PolicyError
 from poolwise.explain.reason import Reason, Rule
 from poolwise.explain.seen import Pass, started
-from poolwise.model import Machine, Refusal, Start, Wait, Workload
+from poolwise.model import JobTable, Machine, Refusal, Start, Wait
 from poolwise.schedulers.batch import BatchDispatcher, BatchScheduler
 from poolwise.schedulers.flow.admission import admit
-from poolwise.schedulers.flow.layout import Layout, Shapes, room
+from poolwise.schedulers.flow.layout import FlowLayout, room
 from poolwise.schedulers.flow.scheduler import FlowScheduler
+from poolwise.schedulers.flow.shapes import Requests, ShapeTable
 from poolwise.schedulers.rounds import Rounds
 from poolwise.units import SECOND
 
@@ -26,9 +25,10 @@ def flow(scheduler: FlowScheduler, job: int, seen: Pass) -> Reason:
     now, workload = seen.snapshot.now, seen.snapshot.table
     if not (Rounds(scheduler.every_s).due(now) or seen.changes.ended or seen.changes.capacity):
         return _BETWEEN
-    layout, shapes = _read(seen.snapshot.machine, workload, scheduler.kinds)
-    jobs = seen.queue.jobs[~np.isin(seen.queue.jobs, seen.rejected)]
-    demand = shapes.demand[jobs] * workload.tasks[jobs][:, None]
+    layout, shapes = _read(seen.snapshot.machine, scheduler.kinds)
+    queue = seen.queue.only(np.setdiff1d(seen.queue.jobs, seen.rejected))
+    jobs = queue.jobs
+    demand = shapes.demand(shapes.of(workload, jobs)) * queue.waiting()[:, None]
     free = layout.amounts(seen.snapshot.free).sum(axis=0)
     let_in = admit(demand, free, scheduler.admission)
     k = int(np.flatnonzero(jobs == job)[0])
@@ -49,7 +49,7 @@ def flow(scheduler: FlowScheduler, job: int, seen: Pass) -> Reason:
         text = f"nothing may pass an older job that has {lack(first).reason}"
         return Reason.of(Rule.ORDER, text, lack(first), blocker=int(jobs[first]), ahead=ahead)
     amounts = layout.amounts(started(seen.snapshot, seen.starts).free)
-    found = shortage(job, len(seen.queue.tasks(job)), amounts, layout, shapes, pooled=scheduler.pooled)
+    found = shortage(*_shape(job, workload, shapes), len(seen.queue.tasks(job)), amounts, layout, pooled=scheduler.pooled)
     if found is not None:
         return Reason.of(Rule.SHORT, found.reason, found, ahead=ahead)
     said = next((d.refusal.reason for d in seen.plan.decisions if isinstance(d, Wait) and d.job == job), "")
@@ -61,12 +61,12 @@ def greedy(job: int, seen: Pass, *, pooled: bool) -> Reason:
 
     Raises PolicyError if nothing was.
     """
-    layout, shapes = _read(seen.snapshot.machine, seen.snapshot.table, ())
+    layout, shapes = _read(seen.snapshot.machine, ())
     jobs = seen.queue.jobs.tolist()
     older = jobs[: jobs.index(job)]
     before = [start for start in seen.starts if start.job in set(older)]
     amounts = layout.amounts(started(seen.snapshot, before).free)
-    found = shortage(job, len(seen.queue.tasks(job)), amounts, layout, shapes, pooled=pooled)
+    found = shortage(*_shape(job, seen.snapshot.table, shapes), len(seen.queue.tasks(job)), amounts, layout, pooled=pooled)
     if found is None:
         name = int(seen.snapshot.table.id[job])
         raise PolicyError(f"job {name} was left waiting at {seen.snapshot.now} ns, although there was room for it")
@@ -77,7 +77,7 @@ def batch(scheduler: BatchScheduler, job: int, seen: Pass) -> Reason:
     """Say what a job lacks on what a plan has left; a plan that leaves room may still have left it out."""
     if not Rounds(scheduler.every_s).due(seen.snapshot.now):
         return _BETWEEN
-    dispatcher = scheduler.open(seen.snapshot.machine, seen.snapshot.table, 0)
+    dispatcher = scheduler.open(seen.snapshot.machine, 0)
     assert isinstance(dispatcher, BatchDispatcher)  # what a batch scheduler opens
     state = started(seen.snapshot, seen.starts)
     problem = dispatcher.problem(np.array([job], dtype=np.int64), state, state.free)
@@ -106,12 +106,14 @@ def batch(scheduler: BatchScheduler, job: int, seen: Pass) -> Reason:
     return Reason(Rule.POSTPONED, "there is room for it alone, but the plan left it out")
 
 
-def shortage(job: int, tasks: int, amounts: IntArray, layout: Layout, shapes: Shapes, *, pooled: bool) -> Refusal | None:
-    """Find what the tasks of a job lack in (n_spot, n_resource) amounts; None where all of them find room.
+def shortage(
+    demand: IntArray, pinned: int, tasks: int, amounts: IntArray, layout: FlowLayout, *, pooled: bool
+) -> Refusal | None:
+    """Find what tasks that ask for (n_resource,) each lack in (n_spot, n_resource) amounts; None where all of them find room.
 
     A resource in total, then a resource of nodes that is there but in pieces too small, then several on one node.
     """
-    demand, n, pinned = shapes.demand[job], len(layout.columns), int(shapes.pinned[shapes.of[job]])
+    n = len(layout.columns)
     nodes = amounts[: len(layout.nodes)] if pinned < 0 else amounts[[pinned]]
     for k in np.flatnonzero(demand).tolist():
         name, asked = layout.resources[k], int(demand[k])
@@ -136,7 +138,12 @@ def _waiting(older: IntArray, seen: Pass) -> int:
     return sum(row not in settled for row in older.tolist())
 
 
-@lru_cache(maxsize=8)  # machines and workloads are compared by identity
-def _read(machine: Machine, workload: Workload, kinds: tuple[str, ...]) -> tuple[Layout, Shapes]:
-    layout = Layout.of(machine, kinds)
-    return layout, Shapes.read(workload, layout)
+def _shape(job: int, table: JobTable, shapes: ShapeTable) -> tuple[IntArray, int]:
+    """(n_resource,) what one task of a job asks for, and the node that it is pinned to."""
+    number = shapes.of(table, np.array([job]))
+    return shapes.demand(number)[0], int(shapes.pinned(number)[0])
+
+
+def _read(machine: Machine, kinds: tuple[str, ...]) -> tuple[FlowLayout, ShapeTable]:
+    layout = FlowLayout.of(machine, kinds)
+    return layout, ShapeTable(layout, Requests())

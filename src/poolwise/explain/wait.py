@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from poolwise.engines.list_scheduling import replay as compiled
+from poolwise.engines.family import Parts
+from poolwise.engines.list_scheduling import replay as list_scheduling
 from poolwise.errors import InputError, PolicyError
 from poolwise.explain.explanation import Explanation
 from poolwise.explain.reason import Reason
@@ -15,7 +16,7 @@ from poolwise.explain.replay import Replay
 from poolwise.explain.rules import reason
 from poolwise.explain.seen import Pass
 from poolwise.interfaces import Dispatcher, PerformanceModel, Scheduler
-from poolwise.loop import run
+from poolwise.loop import run_loop
 from poolwise.metrics import Outcomes
 from poolwise.metrics.outcomes import Status
 from poolwise.model import Changes, EventBatch, Machine, Placement, Plan, Queue, Reject, Snapshot, Start, Workload
@@ -48,7 +49,7 @@ def explain_wait(
     job
         Id of the job.
     truth, estimate, seed
-        As in `engine.simulate`.
+        As in `engines.simulate`.
     outcomes
         What was recorded of the run that is to be explained.
 
@@ -57,14 +58,18 @@ def explain_wait(
     row = find_job(workload, job)
     truth = truth if truth is not None else Ideal()
     decided: Scheduler = scheduler
-    if not compiled.unsupported(machine, workload, scheduler, truth, estimate):
-        schedule, _ = compiled.replay(machine, workload, scheduler, truth, estimate)
+    parts = Parts(machine, workload, scheduler, truth, estimate if estimate is not None else truth, seed)
+    if not list_scheduling.unsupported(parts):
+        schedule, _ = list_scheduling.replay(parts)
         if outcomes is not None:
             _check_starts(Outcomes.of(schedule), outcomes)
         decided = Replay(schedule, scheduler.jobs if isinstance(scheduler, WarmUp) else 0)
-    witness = _Witness(decided.open(machine, workload, seed), scheduler, row)
+    for part in (scheduler, truth, estimate):
+        if part is not None:
+            part.check(machine, workload.table)
+    witness = _Witness(decided, scheduler, row)
     simulation = _Excerpt(machine, workload, truth, estimate, witness)
-    loop = run(simulation, witness)
+    loop = run_loop(simulation, witness, seed)
     for decision, why in loop.refused:
         if isinstance(decision, Start) and (decision.job == row or decided is not scheduler):
             raise PolicyError(f"the machine refused to start the job in row {decision.job}: {why}")
@@ -93,10 +98,10 @@ def find_job(workload: Workload, job: int) -> int:
 
 
 @dataclass
-class _Witness(Dispatcher):
-    """Lets another dispatcher decide, and asks of each pass why it left the job waiting."""
+class _Witness(Scheduler, Dispatcher):
+    """Lets another scheduler decide, and asks of each pass why it left the job waiting."""
 
-    inner: Dispatcher
+    decided: Scheduler
     scheduler: Scheduler
     job: int
     passes: list[tuple[int, Reason]] = field(default_factory=list)
@@ -104,9 +109,16 @@ class _Witness(Dispatcher):
     began: int = -1  # ns of the first start of any of its tasks
     placement: Placement | None = None
     settled: bool = False
+    inner: Dispatcher | None = None
+
+    def open(self, machine: Machine, seed: int) -> Dispatcher:
+        """Open the scheduler that decides."""
+        self.inner = self.decided.open(machine, seed)
+        return self
 
     def schedule(self, queue: Queue, snapshot: Snapshot, changes: Changes) -> Plan:
         """Pass on what the other decides."""
+        assert self.inner is not None
         plan = self.inner.schedule(queue, snapshot, changes)
         if self.job in queue:
             self.until = snapshot.now

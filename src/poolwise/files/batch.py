@@ -16,10 +16,10 @@ from poolwise.files.document import Document
 from poolwise.files.fields import Count, Memory, Name, Positive, Section, check_version, validate
 from poolwise.performance.profiles import Profile, find_profile, read_profiles
 
-Share = Annotated[float, Field(ge=0, le=1)]
+Fraction = Annotated[float, Field(ge=0, le=1)]
 Above = Annotated[float, Field(gt=0)]
 AtLeast = Annotated[float, Field(ge=0)]
-Range = tuple[float, float]
+Bounds = tuple[float, float]
 
 
 class ModuleType(Section):
@@ -53,7 +53,7 @@ class ProfileEntry(Section):
     name: Name
     remote: list[float]
     slowdown: list[float]
-    frequency_share: Share = 1.0
+    frequency_share: Fraction = 1.0
 
 
 class Draw(Section):
@@ -62,9 +62,9 @@ class Draw(Section):
     seed: Count = 0
     workloads: Positive
     cores: tuple[Positive, Positive]
-    frequency: Range
+    frequency: Bounds
     memory: tuple[Memory, Memory]
-    tolerance: float | Range
+    tolerance: float | Bounds
     profiles: list[str] = Field(min_length=1)
     shuffle_modules: bool = Field(True, description="order the modules at random, which first fit and rounding depend on")
 
@@ -75,7 +75,7 @@ class BatchFile(Section):
     version: Annotated[Literal[1], Field(description="version of this format")]
     title: str = ""
     theta: Literal["printed", "relative"] = "relative"
-    eta: Share = 0.5
+    eta: Fraction = 0.5
     clip: bool = False
     normalise: bool = False
     least_local: Annotated[float, Field(gt=0, le=1)] = 0.25

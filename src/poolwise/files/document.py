@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 from poolwise.errors import InputError, UnknownNameError
 from poolwise.files import locate
 
-Table = dict[str, Any]
+TomlTable = dict[str, Any]
 _SYNTAX_LINE = re.compile(r"\s*\(at line (\d+), column (\d+)\)\Z")
 
 SET = "--set"
@@ -47,7 +47,7 @@ class Document:
     """
 
     file: Path
-    tables: Table
+    tables: TomlTable
     lines: dict[locate.Path, int] = field(default_factory=dict)
     replaced: dict[str, Origin] = field(default_factory=dict)
     parts: dict[str, Document] = field(default_factory=dict)

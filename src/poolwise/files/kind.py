@@ -12,8 +12,8 @@ from poolwise.files.fields import Section
 from poolwise.files.machine_sections import MachineFile
 from poolwise.files.study import SchedulerSection, StudyFile
 
-Kind = Literal["machine", "study", "scheduler", "plan", "power", "prices"]
-FOLDERS: Mapping[Kind, str] = {
+FileKind = Literal["machine", "study", "scheduler", "plan", "power", "prices"]
+FOLDERS: Mapping[FileKind, str] = {
     "machine": "machines",
     "scheduler": "schedulers",
     "study": "studies",
@@ -22,7 +22,7 @@ FOLDERS: Mapping[Kind, str] = {
     "prices": "prices",
 }
 """Kind of file -> folder of the shipped ones."""
-_BY_KEYS: Mapping[Kind, type[Section]] = {  # the first kind that has one of a document's keys
+_BY_KEYS: Mapping[FileKind, type[Section]] = {  # the first kind that has one of a document's keys
     "study": StudyFile,
     "machine": MachineFile,
     "power": PowerSection,
@@ -31,7 +31,7 @@ _BY_KEYS: Mapping[Kind, type[Section]] = {  # the first kind that has one of a d
 }
 
 
-def kind_of(document: Document) -> Kind:
+def kind_of_file(document: Document) -> FileKind:
     """Say what a document looks like, by the keys that it has; raises InputError if like nothing that is known."""
     keys = document.tables.keys() - {"version", "title", "name"}
     if "plan" in keys:

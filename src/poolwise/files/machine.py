@@ -14,10 +14,10 @@ from poolwise.model import Machine
 def load_machine(file: Path) -> Machine:
     """Read a machine file; raises InputError naming file, line, field and remedy."""
     document = Document.read(file)
-    return machine_of(check(document), file.stem, document)
+    return machine_of(check_machine(document), file.stem, document)
 
 
-def check(document: Document, path: tuple[str | int, ...] = ()) -> MachineFile:
+def check_machine(document: Document, path: tuple[str | int, ...] = ()) -> MachineFile:
     """Validate the machine at `path` of a document; raises InputError with file, line and field."""
     check_version(document, path)
     machine = validate(MachineFile, document, path)

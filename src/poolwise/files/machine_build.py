@@ -13,7 +13,7 @@ from poolwise.files.document import Document
 from poolwise.files.machine_sections import Device, Link, MachineFile, NodeType
 from poolwise.model import Fabric, Kind, Machine
 
-Place = tuple[str | int, ...]
+FieldPath = tuple[str | int, ...]
 
 
 @dataclass
@@ -29,7 +29,7 @@ class _Owner:
     attributes: dict[str, float] = field(default_factory=dict)
 
 
-def machine_of(file: MachineFile, name: str, document: Document, path: Place = ()) -> Machine:
+def machine_of(file: MachineFile, name: str, document: Document, path: FieldPath = ()) -> Machine:
     """Build the machine that a file describes; `document` and `path` say where errors stand.
 
     Owners stand in the order nodes, pools, devices, links, each by rack. Raises InputError for a device or a link whose
@@ -103,7 +103,7 @@ def _pools(file: MachineFile) -> Iterator[_Owner]:
             yield _Owner(name, Kind.POOL, pool.name, rack, capacity=pool.amounts(), attributes=dict(pool.attributes))
 
 
-def _devices(device: Device, owners: list[_Owner], racks: int, document: Document, path: Place) -> Iterator[_Owner]:
+def _devices(device: Device, owners: list[_Owner], racks: int, document: Document, path: FieldPath) -> Iterator[_Owner]:
     for prefix, rack, shelf, home in _homes(device, owners, racks, document, path):
         for k in range(device.count):
             yield _Owner(
@@ -120,7 +120,7 @@ def _devices(device: Device, owners: list[_Owner], racks: int, document: Documen
 
 
 def _homes(
-    device: Device, owners: list[_Owner], racks: int, document: Document, path: Place
+    device: Device, owners: list[_Owner], racks: int, document: Document, path: FieldPath
 ) -> Iterator[tuple[str, int, int, int]]:
     """(name prefix, rack, shelf, home) of each place that has such devices."""
     if device.at == "machine":
@@ -146,7 +146,7 @@ Vertex = int | str
 
 
 def _links(
-    link: Link, owners: list[_Owner], racks: int, document: Document, path: Place
+    link: Link, owners: list[_Owner], racks: int, document: Document, path: FieldPath
 ) -> Iterator[tuple[_Owner, tuple[Vertex, Vertex]]]:
     """Links of an entry with what they join: an owner's number, or "rack0", "machine" for a switch."""
     matched: list[tuple[str, Vertex, int]] = [
@@ -168,7 +168,7 @@ def _matches(name: str, pattern: str) -> bool:
     return len(parts) == len(patterns) and all(fnmatchcase(*pair) for pair in zip(parts, patterns, strict=True))
 
 
-def _end(to: str, rack: int, owners: list[_Owner], document: Document, path: Place) -> Vertex:
+def _end(to: str, rack: int, owners: list[_Owner], document: Document, path: FieldPath) -> Vertex:
     if to == "machine":
         return to
     if to == "rack":

@@ -16,10 +16,10 @@ from poolwise.performance.sharing_table import CATALOG, SharingTable
 from poolwise.traces.generators.nvme_mix import NvmeMix, WorkloadKind
 from poolwise.units import SECOND
 
-Share = Annotated[float, Field(gt=0)]
+Weight = Annotated[float, Field(gt=0)]
 
 
-class Kind(Section):
+class MixKind(Section):
     """One kind of workload: what it asks for and how long it takes."""
 
     name: Name
@@ -30,7 +30,7 @@ class Kind(Section):
     peak_bandwidth: Bandwidth | None = Field(
         None, description="bandwidth beyond which more is of no use; its bandwidth if not given"
     )
-    share: Share = Field(1.0, description="weight among the kinds")
+    share: Weight = Field(1.0, description="weight among the kinds")
     table: str | None = Field(None, description='performance table: a CSV file beside this one, or "catalog:NAME"')
     partners: list[Name] = Field([], description="other kinds with a table that it may share devices with")
 
@@ -44,7 +44,7 @@ class MixFile(Section):
     high_priority: Annotated[float, Field(ge=0, le=1, description="share of urgent workloads")] = 0.2
     deadline_factor: Annotated[float, Field(ge=0, description="deadline = arrival + factor * base time")] = 4.0
     high_priority_factor: Annotated[float, Field(ge=0, description="the same for urgent workloads")] = 1.2
-    kind: list[Kind] = Field(min_length=1)
+    kind: list[MixKind] = Field(min_length=1)
 
     def mix(self, seed: int) -> NvmeMix:
         """Return the generator of its workloads."""

@@ -1,8 +1,12 @@
 """The one way a kernel is compiled, and the folder that keeps what was compiled.
 
+With the versions of Numba named in `TESTED`, kernels are compiled by way of Numba's internals (`numba_internals`), which is
+faster and makes faster code. With any other version, and wherever the environment variable POOLWISE_PLAIN_KERNELS is set,
+they are compiled as any function is: the schedules are the same.
+
 Numba notices a change of the file that holds a function, but not of the files it calls into. So each family of kernels
-(a folder of this package) has a folder named by a hash of all its sources together with the versions of Numba and NumPy
-and the CPU: a kernel in it is never stale.
+(a folder of this package) has a folder named by a hash of all its sources together with the versions of Numba and NumPy,
+the way of compiling and the CPU: a kernel in it is never stale.
 """
 
 from __future__ import annotations
@@ -11,8 +15,9 @@ import hashlib
 import os
 import tempfile
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import cache
+from importlib import import_module
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
@@ -20,12 +25,28 @@ import llvmlite.binding  # type: ignore[import-untyped]  # ships no types
 import numba
 import numpy as np
 
-from poolwise.kernels.library import KernelCompiler, StepCompiler
-
 F = TypeVar("F", bound=Callable[..., object])
 
 njit: Any = numba.njit  # its types do not know all its options, nor those of the configuration
 config: Any = numba.config
+
+TESTED = ("0.68",)
+"""Versions of Numba whose internals `numba_internals` was tested with."""
+PLAIN = "POOLWISE_PLAIN_KERNELS"
+"""Environment variable that makes kernels be compiled without Numba's internals, whatever its version."""
+
+
+def is_plain(version: str) -> bool:
+    """Whether kernels are compiled without Numba's internals, under a version of it."""
+    return bool(os.environ.get(PLAIN)) or ".".join(version.split(".")[:2]) not in TESTED
+
+
+def _options(decorator: str) -> Mapping[str, Any]:
+    """Options of `numba.njit` for one of the decorators below."""
+    if is_plain(numba.__version__):
+        return {}
+    options: Mapping[str, Any] = getattr(import_module("poolwise.kernels.numba_internals"), decorator.upper())
+    return options
 
 
 def kernel(function: F) -> F:
@@ -34,7 +55,7 @@ def kernel(function: F) -> F:
     No fastmath: the float64 operations stay in their order and are not contracted into fused multiply-adds, because
     priorities and slowdowns must have the same bits in every engine. Division follows NumPy: no test for a zero divisor.
     """
-    return _kept(function)
+    return _kept(function, _options("kernel"))
 
 
 def entry(function: F) -> F:
@@ -43,12 +64,12 @@ def entry(function: F) -> F:
     Numba counts the references to each array of a named tuple whenever the tuple goes into a call; where the tuples hold
     dozens of arrays that is half the time.
     """
-    return _kept(function, _nrt=False)
+    return _kept(function, _options("entry"))
 
 
 def step(function: F) -> F:
     """Decorate a part of an `entry`: no way in from Python, no file and no machine code of its own."""
-    return _part(function)
+    return _part(function, _options("step"))
 
 
 def inlined(function: F) -> F:
@@ -57,19 +78,18 @@ def inlined(function: F) -> F:
     A tuple of arrays is handed over word by word, seven an array. For a short step with dozens of arrays that took longer
     than the step itself, and half of the time in all. It costs time to compile: not for long steps called in many places.
     """
-    return _part(function, forceinline=True)
+    return _part(function, _options("inlined"))
 
 
-def _part(function: F, **options: bool) -> F:
-    options |= {"_nrt": False, "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
-    return cast(F, njit(error_model="numpy", pipeline_class=StepCompiler, **options)(function))
+def _part(function: F, options: Mapping[str, Any]) -> F:
+    return cast(F, njit(error_model="numpy", **options)(function))
 
 
-def _kept(function: F, **options: bool) -> F:
+def _kept(function: F, options: Mapping[str, Any]) -> F:
     before = config.CACHE_DIR
     config.CACHE_DIR = str(folder(Path(function.__code__.co_filename).parent.name))
     try:
-        return cast(F, njit(cache=True, error_model="numpy", pipeline_class=KernelCompiler, **options)(function))
+        return cast(F, njit(cache=True, error_model="numpy", **options)(function))
     finally:
         config.CACHE_DIR = before
 
@@ -119,6 +139,7 @@ def _fingerprint(family: str) -> str:
     for source in (*sorted(here.glob("*.py")), *sorted((here / family).glob("*.py"))):
         digest.update(source.name.encode() + b"\0" + source.read_bytes() + b"\0")
     cpu = f"{llvmlite.binding.get_host_cpu_name()} {llvmlite.binding.get_host_cpu_features().flatten()}"
-    for part in (numba.__version__, np.__version__, llvmlite.__version__, cpu):
+    way = "plain" if is_plain(numba.__version__) else "internals"
+    for part in (numba.__version__, np.__version__, llvmlite.__version__, cpu, way):
         digest.update(part.encode() + b"\0")
     return digest.hexdigest()[:16]

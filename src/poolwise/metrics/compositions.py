@@ -1,4 +1,4 @@
-"""What must hold of composed devices in every schedule, looked for in its record and nowhere else.
+"""What must hold of composed devices in every schedule, checked in its record alone.
 
 Source: specs of the NVMe composition, "Infrastructure": one composition belongs to one node, two compositions never have
 a device in common, devices come from one place, a fabric is never exceeded.
@@ -14,7 +14,7 @@ from poolwise.model import Kind, Schedule
 
 
 def composition_faults(schedule: Schedule) -> list[str]:
-    """Sentences on what a schedule breaks, empty if nothing: walks through its starts and ends once."""
+    """Sentences on what a schedule breaks, empty if nothing; it walks through the starts and ends once."""
     machine = schedule.machine
     capacity = machine.capacity.astype(np.int64)
     used = np.zeros_like(capacity)

@@ -55,9 +55,9 @@ def device_use(schedule: Schedule, window: Window) -> DeviceUse:
     np.divide(workloads, compositions, out=sharing, where=some)
     n_devices = len(machine.of_kind(Kind.DEVICE))
     return DeviceUse(
-        load(schedule, "cores", window),
-        load(schedule, "bandwidth", window),
-        load(schedule, "storage", window),
+        mean_load(schedule, "cores", window),
+        mean_load(schedule, "bandwidth", window),
+        mean_load(schedule, "storage", window),
         100 * _mean(used, length) / n_devices if n_devices else float("nan"),
         _mean(size[some], length[some]),
         _mean(sharing[some], length[some]),
@@ -66,7 +66,7 @@ def device_use(schedule: Schedule, window: Window) -> DeviceUse:
     )
 
 
-def load(schedule: Schedule, resource: str, window: Window) -> float:
+def mean_load(schedule: Schedule, resource: str, window: Window) -> float:
     """Base demand of the running workloads over what nodes and devices have of a resource, averaged over a window."""
     machine = schedule.machine
     if resource not in machine.resources or window.end <= window.begin:

@@ -1,4 +1,4 @@
-"""What a run of tasks on units came to: the outputs of VineSim, as plain data.
+"""Metrics of a run of tasks on units: the outputs of VineSim, as plain data.
 
 Source: VineSim, section 5.2.2; specs of the accelerators, "Outputs".
 """

@@ -1,4 +1,4 @@
-"""Whom a policy favours and whom it discriminates, against first come, first served without backfilling.
+"""Which jobs a policy favours and which it discriminates against, compared with first come, first served without backfilling.
 
 b_i = wait of job i there - wait here, with the same memory configuration: positive for jobs that benefit.
 Source: Ngubiri and van Vliet 2009, as in Li et al., Fair Memory, section II-C. All sums are in seconds and grow with the number

@@ -1,4 +1,4 @@
-"""Confidence intervals that a statement about two policies can stand on."""
+"""Confidence intervals for statements about policies."""
 
 from __future__ import annotations
 
@@ -105,30 +105,10 @@ def _resampled_means(series: FloatArray, length: int, count: int, draws: int, se
 
 
 def student_t(level: float, freedom: int) -> float:
-    """Two-sided quantile t of Student's distribution: P(|T| <= t) = level, for a whole number of degrees of freedom.
+    """Two-sided quantile t of Student's distribution: P(|T| <= t) = level."""
+    from scipy.special import stdtrit  # type: ignore[import-untyped]  # no types; imported late, since it takes long
 
-    With t = sqrt(freedom) * tan(angle), that probability is a finite sum over the angle (Abramowitz and Stegun 26.7.3 and
-    26.7.4), which grows with it: bisected to the last bit.
-    """
-    low, high = 0.0, math.pi / 2
-    while low < (middle := (low + high) / 2) < high:
-        if _probability_within(middle, freedom) < level:
-            low = middle
-        else:
-            high = middle
-    return math.sqrt(freedom) * math.tan(middle)
-
-
-def _probability_within(angle: float, freedom: int) -> float:
-    """P(|T| <= sqrt(freedom) * tan(angle))."""
-    odd = freedom % 2
-    square = math.cos(angle) ** 2
-    term = math.cos(angle) if odd else 1.0
-    total = 0.0
-    for k in range(1 + odd, freedom, 2):
-        total += term
-        term *= square * k / (k + 1)
-    return 2 / math.pi * (angle + math.sin(angle) * total) if odd else math.sin(angle) * total
+    return -float(stdtrit(freedom, (1.0 - level) / 2))
 
 
 def _check_level(level: float) -> None:

@@ -38,7 +38,7 @@ class Steps:
         return float((self.value * length).sum() / length.sum()) if len(length) else float("nan")
 
     def means(self, parts: int) -> Steps:
-        """Time-weighted means over so many equal parts of the time (bounds rounded down to whole ns), for curves to look at."""
+        """Time-weighted means over a number of equal parts of the time (bounds rounded down to whole ns), for curves."""
         if not len(self.value):
             return self
         span = int(self.time[-1] - self.time[0])
@@ -142,7 +142,7 @@ def _extra_ns(outcomes: Outcomes) -> IntArray:
 
 
 def _degradation_bins(outcomes: Outcomes, width_percent: int) -> IntArray:
-    """(n_job,) floor(degradation / width) in whole numbers, so that a job at exactly 15 % is not in the bin below it.
+    """(n_job,) floor(degradation / width) in whole numbers, so that a job at exactly 15 % is not in the next lower bin.
 
     The products fit into int64 for runs of up to 2.9 years.
     """

@@ -1,4 +1,4 @@
-"""What became of every job: the table from which every metric is computed."""
+"""The outcome of every job: the table from which every metric is computed."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from poolwise.model import Kind, Machine, Schedule, Workload
 
 
 class Status(IntEnum):
-    """What became of a job."""
+    """The outcome of a job."""
 
     FINISHED = 0
     REJECTED = 1
@@ -79,7 +79,7 @@ class Outcomes:
         if len(self.reason) != n:
             raise ValueError(f"there are {len(self.reason)} reasons for {n} jobs")
         if not np.array_equal(np.lexsort((self.id, self.submit)), np.arange(n)):
-            raise ValueError("rows must stand in the order (submit, id)")
+            raise ValueError("rows must be in the order (submit, id)")
 
     @classmethod
     def of(cls, schedule: Schedule) -> Outcomes:

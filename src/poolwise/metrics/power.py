@@ -1,4 +1,4 @@
-"""How busy nodes, pools and devices were, and what they draw and cost by that."""
+"""How busy nodes, pools and devices were, and the watts and dollars that follow."""
 
 from __future__ import annotations
 

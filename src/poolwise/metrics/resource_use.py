@@ -1,4 +1,4 @@
-"""What is in use of each resource, and what stands idle though jobs wait for it."""
+"""What is in use of each resource, and what is idle although jobs wait for it."""
 
 from __future__ import annotations
 

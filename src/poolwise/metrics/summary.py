@@ -83,7 +83,7 @@ def summarise(
     Parameters
     ----------
     warm_up
-        The first so many submitted jobs are not measured, whatever the population says.
+        The first submitted jobs up to this number are not measured, whatever the population is.
     population
         (n_job,) jobs whose waits, slowdowns, fairness and degradation are measured: `paper_population`,
         `common_population` or any other choice. Those that did not finish are left out; `measured_jobs` says how many stay.

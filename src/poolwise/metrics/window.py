@@ -49,7 +49,7 @@ class Window:
 
 
 def after_warm_up(outcomes: Outcomes, warm_up: int) -> BoolArray:
-    """(n_job,) all but the first `warm_up` submitted jobs, whatever became of those."""
+    """(n_job,) all but the first `warm_up` submitted jobs, whether these finished or not."""
     return np.arange(len(outcomes)) >= warm_up
 
 

@@ -132,9 +132,10 @@ class Changes:
     left: tuple[int, ...] = ()
     woke: bool = False
 
-    def without(self, jobs: frozenset[int]) -> Changes:
-        """Return the same without the arrival of some jobs."""
-        return replace(self, arrived=tuple(job for job in self.arrived if job not in jobs))
+    def beside(self, jobs: frozenset[int]) -> Changes:
+        """What has happened beside the arrival of some jobs; what became of the last plan's starts is no happening."""
+        arrived = tuple(job for job in self.arrived if job not in jobs)
+        return replace(self, arrived=arrived, started=(), refused=())
 
     @property
     def machine(self) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -18,6 +18,25 @@ Column = NDArray[np.generic]
 Make = Callable[["JobTable", slice], Column]
 """Works out some rows of a column from other columns: `make(table, rows)` has the length of `rows`, and each row of it
 depends on nothing but that row of the table."""
+
+
+@dataclass
+class Kinds:
+    """Kinds of jobs that are alike in some columns (see `JobTable.kinds`).
+
+    Attributes
+    ----------
+    of : (n_job,) number of each job's kind
+    value : what the columns hold, kind by kind
+    first : a row of each kind
+    number : value -> number
+    """
+
+    of: IntArray
+    value: list[tuple[Any, ...]]
+    first: list[int]
+    number: dict[tuple[Any, ...], int]
+    held: IntArray = field(default_factory=lambda: np.zeros(0, dtype=np.int64), repr=False)  # `of`, with room behind it
 
 
 class JobTable:
@@ -68,6 +87,7 @@ class JobTable:
         self._name = None if name is None else list(name)
         self._length = len(id) if length is None else length
         self._derived: dict[Hashable, tuple[Column, int]] = {}
+        self._kinds: dict[Hashable, Kinds] = {}
         self._shared: JobTable | None = None
         self.epoch, self.edition = epoch, edition
 
@@ -145,6 +165,29 @@ class JobTable:
         view.flags.writeable = False
         return view
 
+    def kinds(self, key: Hashable, columns: Callable[[JobTable, slice], Sequence[Column]]) -> Kinds:
+        """Number jobs so that those that are alike in some columns have one number, kept under a key.
+
+        `columns(table, rows)` gives the columns of some rows. Numbers count in the order in which kinds were first seen:
+        they are names, and the same whatever arrives later.
+        """
+        known = self._kinds.get(key)
+        if known is None:
+            known = self._kinds[key] = Kinds(np.zeros(0, dtype=np.int64), [], [], {})
+        done = len(known.of)
+        if done < self._length:
+            rows = slice(done, self._length)
+            numbers = []
+            for row, value in enumerate(zip(*(column.tolist() for column in columns(self, rows)), strict=True), start=done):
+                number = known.number.setdefault(value, len(known.number))
+                if number == len(known.value):
+                    known.value.append(value)
+                    known.first.append(row)
+                numbers.append(number)
+            held = _grown(known.held, done, np.array(numbers, dtype=np.int64))
+            known.held, known.of = held, held[: self._length]
+        return known
+
     def _standard(self, key: str, make: Make) -> Column:
         """As `derived`, for the columns below, which a table that shows a part of another takes from it."""
         return self.derived(key, make) if self._shared is None else self._shared._standard(key, make)[: self._length]
@@ -190,7 +233,7 @@ class JobTable:
         """Return a table that shows the first rows of this one, and can be told to show more by `show`."""
         part = JobTable.__new__(JobTable)
         part._held, part._requests, part._attributes, part._name = self._held, self._requests, self._attributes, self._name
-        part._length, part._derived, part._shared = length, {}, self
+        part._length, part._derived, part._kinds, part._shared = length, {}, {}, self
         part.epoch, part.edition = self.epoch, self.edition
         return part
 
@@ -216,7 +259,7 @@ class JobTable:
             (self._attributes, more._attributes),
         ):
             for key in columns:
-                columns[key] = _grown(columns[key], n, added[key][:k])  # type: ignore[index]
+                columns[key] = _grown(columns[key], n, added[key][:k])
         if self._name is not None and more._name is not None:
             self._name[n:] = more._name[:k]
         self._length = n + k
@@ -225,7 +268,10 @@ class JobTable:
     def taken(self, rows: IntArray) -> JobTable:
         """Return a table of some rows, (k,), in their order, as the next edition: finished jobs are left behind."""
         return JobTable(
-            *(self._held[name][rows] for name in ("id", "submit", "requested", "tasks")),  # type: ignore[arg-type]
+            self.id[rows],
+            self.submit[rows],
+            self.requested[rows],
+            self.tasks[rows],
             {name: column[rows] for name, column in self._requests.items()},
             {name: column[rows] for name, column in self._attributes.items()},
             draw=self.draw[rows],
@@ -296,7 +342,8 @@ def _log10(values: Any) -> FloatArray:
     most = int(values.max(initial=0))
     if values.dtype == np.int64 and most < len(values):
         known = np.array([math.log10(v) for v in range(1, most + 1)], dtype=np.float64)
-        return known[values - 1]
+        found: FloatArray = known[values - 1]
+        return found
     return np.array([math.log10(v) for v in values.tolist()], dtype=np.float64)
 
 

@@ -48,6 +48,15 @@ class Queue:
         tasks = self._tasks.get(job)
         return tuple(range(int(self.table.tasks[job]))) if tasks is None else tuple(tasks)
 
+    def waiting(self) -> IntArray:
+        """(n_queued,) how many tasks of each job wait."""
+        waiting = self.table.tasks[self.jobs]
+        if self._tasks:
+            place = {job: k for k, job in enumerate(self._rows)}
+            for job, tasks in self._tasks.items():
+                waiting[place[job]] = len(tasks)
+        return waiting
+
     def job(self, job: int) -> Job:
         """View a job with those of its tasks that wait."""
         tasks = self._tasks.get(job)

@@ -14,7 +14,7 @@ from poolwise.model.machine import Machine
 from poolwise.model.placement import Placement
 from poolwise.model.run import Fetch, Run
 from poolwise.model.runs import RunTable
-from poolwise.units import HORIZON, SECOND, stretch
+from poolwise.units import HORIZON, SECOND, with_slowdown
 
 OVERDUE = SECOND
 """A run past its expected end is expected to end this many ns from now (specs, backfilling)."""
@@ -199,9 +199,9 @@ class Snapshot:
         view, run = self, self._starting(job, (0,), placement)
         if run.fetch is not None or self.estimate.touches(placement, self):
             view = self._with(run)
-        lasts = self.estimate.setup(run, view) + stretch(float(self.work[job]), self.estimate.slowdown(run, view))
+        lasts = self.estimate.setup(run, view) + with_slowdown(float(self.work[job]), self.estimate.slowdown(run, view))
         if run.fetch is not None:
-            lasts += stretch(run.fetch.work, self.estimate.fetch_slowdown(run, view))
+            lasts += with_slowdown(run.fetch.work, self.estimate.fetch_slowdown(run, view))
         return min(self.now + lasts, HORIZON)
 
     def with_started(

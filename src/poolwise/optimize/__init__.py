@@ -1,1 +1,1 @@
-"""Optimisation: arrays in, arrays out. Nothing here knows what a row or a column stands for."""
+"""Optimisation: arrays in, arrays out. Nothing here knows what a row or a column means."""

@@ -8,8 +8,7 @@ import numpy as np
 
 from poolwise.arrays import BoolArray, FloatArray, IntArray
 from poolwise.draws import uniform
-
-Element = tuple[int, ...]
+from poolwise.optimize.monotone import Element
 
 
 def front(points: FloatArray) -> BoolArray:

@@ -22,12 +22,12 @@ from ortools.math_opt.python import mathopt  # type: ignore[import-untyped]
 
 from poolwise.arrays import FloatArray, IntArray
 
-Status = Literal["optimal", "feasible", "infeasible", "unbounded", "limit", "failed"]
+LinearStatus = Literal["optimal", "feasible", "infeasible", "unbounded", "limit", "failed"]
 """feasible: a solution, not proven optimal when time ran out; limit: time ran out without one."""
-Solver = Literal["glop", "highs", "scip"]
+LinearSolver = Literal["glop", "highs", "scip"]
 
 _SOLVERS = {"glop": mathopt.SolverType.GLOP, "highs": mathopt.SolverType.HIGHS, "scip": mathopt.SolverType.GSCIP}
-_REASONS: dict[mathopt.TerminationReason, Status] = {
+_REASONS: dict[mathopt.TerminationReason, LinearStatus] = {
     mathopt.TerminationReason.OPTIMAL: "optimal",
     mathopt.TerminationReason.FEASIBLE: "feasible",
     mathopt.TerminationReason.INFEASIBLE: "infeasible",
@@ -41,12 +41,12 @@ Basis = tuple[tuple[IntArray, IntArray], tuple[IntArray, IntArray]]
 
 
 @dataclass(frozen=True, eq=False)
-class Answer:
-    """What the solver said.
+class LinearSolution:
+    """The answer of a solver.
 
     Attributes
     ----------
-    status : see `Status`; nothing else of an answer that is neither optimal nor feasible means anything
+    status : see `LinearStatus`; nothing else of an answer that is neither optimal nor feasible means anything
     objective : value of the solution, NaN without one
     bound : proven lower bound on every solution, -inf without one
     values : (n_column,) the solution, NaN without one
@@ -54,7 +54,7 @@ class Answer:
     detail : the solver's own words
     """
 
-    status: Status
+    status: LinearStatus
     objective: float
     bound: float
     values: FloatArray
@@ -71,7 +71,7 @@ class LinearProgram:
         "glop" for linear programs; "highs" or "scip" where columns are integer.
     """
 
-    def __init__(self, solver: Solver = "glop") -> None:
+    def __init__(self, solver: LinearSolver = "glop") -> None:
         self._model = mathopt.Model()
         self._columns: list[mathopt.Variable] = []
         self._rows: list[mathopt.LinearConstraint] = []
@@ -149,8 +149,8 @@ class LinearProgram:
         gap: float | None = None,
         threads: int | None = None,
         hint: FloatArray | None = None,
-    ) -> Answer:
-        """Solve as it stands, warm from the last answer where the solver can.
+    ) -> LinearSolution:
+        """Solve the present problem, warm from the last answer where the solver can.
 
         Parameters
         ----------
@@ -191,7 +191,9 @@ class LinearProgram:
         except Exception as problem:
             self._session = None
             nothing = np.full(self.n_column, np.nan), np.full(self.n_row, np.nan)
-            return Answer("failed", float("nan"), float("-inf"), *nothing, detail=str(problem) or type(problem).__name__)
+            return LinearSolution(
+                "failed", float("nan"), float("-inf"), *nothing, detail=str(problem) or type(problem).__name__
+            )
 
     def _start(self) -> solution_pb2.BasisProto:
         """Build the basis to start from: the last one, new columns at their lower bounds, new rows slack.
@@ -217,7 +219,7 @@ class LinearProgram:
         start.constraint_status.values.extend(row.tolist())
         return start
 
-    def _read(self, result: result_pb2.SolveResultProto) -> Answer:
+    def _read(self, result: result_pb2.SolveResultProto) -> LinearSolution:
         status = _REASONS.get(mathopt.TerminationReason(result.termination.reason), "failed")
         values, duals = np.full(self.n_column, np.nan), np.full(self.n_row, np.nan)
         objective = float("nan")
@@ -236,7 +238,7 @@ class LinearProgram:
         bound = float("-inf")
         if status in ("optimal", "feasible", "limit"):
             bound = result.termination.objective_bounds.dual_bound
-        return Answer(status, objective, bound, values, duals, result.termination.detail)
+        return LinearSolution(status, objective, bound, values, duals, result.termination.detail)
 
 
 class Session:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from poolwise.errors import InputError
-from poolwise.model import Kind, Run, Snapshot, Workload
+from poolwise.model import JobTable, Kind, Run, Snapshot
 from poolwise.performance.ideal import FixedAtStart
 from poolwise.performance.profiles import Profile, find_profile
 from poolwise.registry import register
@@ -78,7 +78,7 @@ class ProfiledMemory(FixedAtStart):
         return float(profile_of(view.table, run.job, self.profile).at(remote / memory))
 
 
-def profile_of(workload: Workload, job: int, default: str) -> Profile:
+def profile_of(workload: JobTable, job: int, default: str) -> Profile:
     """Profile of a job: its attribute "profile" where the workload has one; raises UnknownNameError."""
     column = workload.attributes.get("profile")
     return find_profile(default if column is None else str(np.asarray(column)[job]))

@@ -6,15 +6,16 @@ Source: Amaral et al., DRMaestro, "Trace-driven simulation implementation"; spec
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 
 import numpy as np
 
 from poolwise.arrays import IntArray
 from poolwise.interfaces import PerformanceModel
-from poolwise.model import Kind, Machine, Placement, Run, Snapshot, Workload
-from poolwise.performance.device_profiles import DeviceProfile, read_profiles
-from poolwise.performance.link_load import Sites, load, sites
+from poolwise.model import Kind, Machine, Placement, Run, Snapshot
+from poolwise.model.job_table import Column, JobTable
+from poolwise.performance.device_profiles import DeviceProfile, read_device_profiles
+from poolwise.performance.link_load import Sites, link_loads, sites
 from poolwise.registry import register
 from poolwise.units import to_ns
 
@@ -49,7 +50,7 @@ class DeviceNetwork(PerformanceModel):
 
     def slowdown(self, run: Run, view: Snapshot) -> float:
         """Stretch less 1; that of the slowest task of a run."""
-        profile = _profiles(self.profiles, view.table)[run.job]
+        profile = _profile(self.profiles, view.table, run.job)
         if profile is None:
             return 0.0
         site = sites(run.placement, view.machine)
@@ -68,11 +69,19 @@ class DeviceNetwork(PerformanceModel):
         return tuple(sorted({*site.nodes, *site.device_nodes, *site.links}))
 
 
-@lru_cache(maxsize=8)
-def _profiles(reference: str, workload: Workload) -> list[DeviceProfile | None]:
-    """Profile of each job, None without; kept, because every change of pace asks for it."""
-    known, kinds = read_profiles(reference), workload.attributes.get("kind")
-    return [None] * len(workload) if kinds is None else [known.get(str(kind)) for kind in kinds.tolist()]
+def _profile(reference: str, table: JobTable, job: int) -> DeviceProfile | None:
+    """Profile of a job, None without; looked up once a job, because every change of pace asks for it."""
+    found: DeviceProfile | None = table.derived(("device profile", reference), partial(_profiles, reference))[job]
+    return found
+
+
+def _profiles(reference: str, table: JobTable, rows: slice) -> Column:
+    """(k,) profiles of some jobs, or None."""
+    known, kinds = read_device_profiles(reference), table.attributes.get("kind")
+    found = np.full(len(table.id[rows]), None, dtype=np.object_)
+    if kinds is not None:
+        found[:] = [known.get(str(kind)) for kind in kinds[rows].tolist()]
+    return found
 
 
 def _load(run: Run, site: Sites, view: Snapshot) -> float:
@@ -90,7 +99,7 @@ def _load(run: Run, site: Sites, view: Snapshot) -> float:
                 if link in there.links:
                     used[k] += int(asks[other.job]) * there.shares[there.links.index(link)]
     capacity = view.capacity[list(site.links), machine.resource("bandwidth")]
-    return float(load(used, capacity.astype(np.float64)).max(initial=0.0))
+    return float(link_loads(used, capacity.astype(np.float64)).max(initial=0.0))
 
 
 def _cores(placement: Placement, site: Sites, view: Snapshot) -> float:

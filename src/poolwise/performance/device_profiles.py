@@ -74,7 +74,7 @@ class DeviceProfile:
         return self.remote_s if remote else self.local_s
 
 
-def read_profiles(reference: str | Path) -> Mapping[str, DeviceProfile]:
+def read_device_profiles(reference: str | Path) -> Mapping[str, DeviceProfile]:
     """Read a CSV file of profiles, or "catalog:NAME" for a shipped one; by kind, in the order of the file.
 
     Columns: kind, the numbers, `assumed` (names of the columns that are guesses, with spaces between) and `source`. Lines
@@ -89,8 +89,8 @@ def read_profiles(reference: str | Path) -> Mapping[str, DeviceProfile]:
     return _read(path, path.stat().st_mtime_ns)
 
 
-def to_csv(profiles: Iterable[DeviceProfile]) -> str:
-    """Write profiles as `read_profiles` reads them."""
+def device_profiles_csv(profiles: Iterable[DeviceProfile]) -> str:
+    """Write profiles as `read_device_profiles` reads them."""
     text = io.StringIO()
     rows = csv.writer(text, lineterminator="\n")
     rows.writerow(COLUMNS)

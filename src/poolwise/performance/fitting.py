@@ -9,7 +9,7 @@ from __future__ import annotations
 import csv
 import io
 from dataclasses import dataclass
-from itertools import combinations, pairwise
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -22,7 +22,7 @@ COLUMNS = ("workload", "remote", "frequency", "seconds")
 
 
 @dataclass(frozen=True, eq=False)
-class Measurements:
+class CompletionTimes:
     """Completion times of one workload.
 
     Attributes
@@ -74,7 +74,7 @@ class Fit:
     points: tuple[tuple[float, float], ...]
 
 
-def fit(measured: Measurements, pieces: int = 3, *, convex: bool = True) -> Fit:
+def fit(measured: CompletionTimes, pieces: int = 3, *, convex: bool = True) -> Fit:
     """Fit P^m with 1 to 3 pieces of equal width up to the farthest measured share.
 
     Where several frequencies were measured, the share of the time that follows frequency is fitted too. Raises InputError
@@ -107,32 +107,17 @@ def fit(measured: Measurements, pieces: int = 3, *, convex: bool = True) -> Fit:
 
 def _curve(remote: FloatArray, slowdown: FloatArray, knots: FloatArray, convex: bool) -> FloatArray:
     """(pieces + 1,) values at the knots of the best nondecreasing (and convex) curve through the origin."""
+    from scipy.optimize import nnls  # type: ignore[import-untyped]  # no types; imported late, since it takes long
 
     def basis(at: FloatArray) -> FloatArray:
         hinges = np.maximum(at[:, None] - knots[None, :-1], 0.0)
         return hinges if convex else np.minimum(hinges, np.diff(knots)[None, :])
 
-    found: FloatArray = basis(knots) @ _nonnegative(basis(remote), slowdown)
+    found: FloatArray = basis(knots) @ nnls(basis(remote), slowdown)[0]
     return found
 
 
-def _nonnegative(matrix: FloatArray, target: FloatArray) -> FloatArray:
-    """Least squares with unknowns >= 0: the best of all sets of unknowns that are free, at most eight for three."""
-    n = matrix.shape[1]
-    best, answer = float((target**2).sum()), np.zeros(n)
-    for size in range(1, n + 1):
-        for free in combinations(range(n), size):
-            found = np.linalg.lstsq(matrix[:, free], target, rcond=None)[0]
-            if (found < 0).any():
-                continue
-            error = float(((matrix[:, free] @ found - target) ** 2).sum())
-            if error < best:
-                best, answer = error, np.zeros(n)
-                answer[list(free)] = found
-    return answer
-
-
-def _frequency(measured: Measurements) -> tuple[float, Errors | None]:
+def _frequency(measured: CompletionTimes) -> tuple[float, Errors | None]:
     """Share s of the time that follows frequency, time = (1 - s) + s / f, from what was measured with all memory local."""
     local = measured.remote == 0
     frequency, seconds = measured.frequency[local], measured.seconds[local]
@@ -144,11 +129,11 @@ def _frequency(measured: Measurements) -> tuple[float, Errors | None]:
     return share, Errors.of(1 + share * gain - ratio)
 
 
-def _refuse(measured: Measurements, message: str, remedy: str) -> InputError:
+def _refuse(measured: CompletionTimes, message: str, remedy: str) -> InputError:
     return InputError(f"workload '{measured.name}': {message}", field="remote", remedy=remedy)
 
 
-def read_measurements(file: Path) -> list[Measurements]:
+def read_measurements(file: Path) -> list[CompletionTimes]:
     """Read completion times: CSV columns workload, remote (share), seconds and optionally frequency; a row a run.
 
     Raises InputError naming file, line and field.
@@ -174,7 +159,7 @@ def read_measurements(file: Path) -> list[Measurements]:
     found = []
     for name, values in rows.items():
         remote_, frequency_, seconds_ = np.array(values, dtype=np.float64).T
-        found.append(Measurements(name, remote_, frequency_ / frequency_.min(), seconds_))
+        found.append(CompletionTimes(name, remote_, frequency_ / frequency_.min(), seconds_))
     return found
 
 

@@ -95,7 +95,7 @@ def access_links(machine: Machine) -> IntArray:
     return link
 
 
-def load(used: FloatArray, capacity: FloatArray) -> FloatArray:
+def link_loads(used: FloatArray, capacity: FloatArray) -> FloatArray:
     """(n,) load in [0, 1] of links in MB/s; one without bandwidth is full as soon as it is used."""
     share = np.where(used > 0, 1.0, 0.0)
     np.divide(used, capacity, out=share, where=capacity > 0)

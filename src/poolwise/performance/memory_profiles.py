@@ -8,15 +8,16 @@ from __future__ import annotations
 import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 
 from poolwise import catalog
-from poolwise.arrays import IntArray
 from poolwise.errors import InputError, UnknownNameError
-from poolwise.model import Run, Snapshot, Workload
+from poolwise.model import JobTable, Machine, Run, Snapshot
+from poolwise.model.job_table import Kinds
 from poolwise.performance.profiles import Profile, read_profiles, shipped_profiles
 from poolwise.performance.remote_memory import NEAR_NS, RemoteMemory
 from poolwise.registry import register
@@ -61,53 +62,60 @@ class MemoryProfiles(RemoteMemory):
         remote = memory - machine.local_memory
         if remote <= 0 or self.expect == "none":
             return 0.0
-        named = self.named(workload)
-        number = int(named.number[run.job])
-        if number < 0:
+        names = self._names(workload)
+        name = names.value[names.of[run.job]][0]
+        if not name:
             return super().slowdown(run, view)
         share = remote / memory
         if self.expect == "mean":
-            whole = sum(count * _at(profile, share) for profile, count in zip(named.profiles, named.counts, strict=True))
-            whole /= sum(named.counts)
+            counts = np.bincount(names.of, minlength=len(names.value)).tolist()
+            used = sorted((value[0], count) for value, count in zip(names.value, counts, strict=True) if value[0])
+            whole = sum(count * _at(self._profile(name), share) for name, count in used) / sum(count for _, count in used)
         else:
-            whole = _at(named.profiles[number], share)
+            whole = _at(self._profile(name), share)
         near, far = whole * (self.near_ns / self.measured_ns), whole * (self.far_ns / self.measured_ns)
         return self._mixed(near, far, self._inside(run.placement, remote, view))
 
-    def named(self, workload: Workload) -> Named:
-        """Find the profile of every job.
+    def check(self, machine: Machine, jobs: JobTable) -> None:
+        """Look up the profile of every job that has remote memory; jobs that name none are counted in a warning.
 
-        Raises UnknownNameError for a name without a profile, InputError where the workload does not say what it should.
+        Raises UnknownNameError for a name without a profile, InputError where the table does not say what it should.
         """
-        known = _named.get(id(workload))
-        if known is None or known[0] is not workload or known[1] != self:
-            _named.clear()  # one workload at a time is enough, and keeps memory bounded
-            known = _named[id(workload)] = (workload, self, self._find(workload))
-        return known[2]
+        super().check(machine, jobs)
+        if self.expect == "none" or not bool((jobs.memory > machine.local_memory).any()):
+            return
+        names = self._names(jobs)
+        for name in sorted({value[0] for value in names.value} - {""}):
+            self._profile(name)
+        counts = np.bincount(names.of, minlength=len(names.value))
+        without = sum(int(count) for value, count in zip(names.value, counts.tolist(), strict=True) if not value[0])
+        if without and (without < len(jobs) or self.profiles):
+            warnings.warn(f"{without} of {len(jobs)} jobs name no profile: they draw a measured kernel", stacklevel=2)
 
-    def _find(self, workload: Workload) -> Named:
-        texts = workload.attributes.get(self.column)
-        if texts is None:
-            if self.profiles and not self.default:
-                remedy = f"name each job's profile in a column text.{self.column}, or set default"
-                raise InputError(f"the workload has no column '{self.column}'", field=self.column, remedy=remedy)
-            texts = np.full(len(workload), "", dtype=np.str_)
-        if texts.dtype.kind != "U":
-            remedy = f"call the column text.{self.column}"
-            raise InputError(f"the column '{self.column}' holds numbers, not names", field=self.column, remedy=remedy)
-        names = np.where(texts == "", self.default, texts)
-        known, used = self._known(), sorted(set(names.tolist()) - {""})
-        for name in used:
-            if name not in known:
-                raise UnknownNameError.of("profile", name, known, field="default" if name == self.default else self.column)
-        number = np.searchsorted(np.array(used, dtype=np.str_), names) if used else np.zeros(len(names), dtype=np.int64)
-        number = np.where(names == "", -1, number).astype(np.int64)
-        without = int(np.count_nonzero(number < 0))
-        if without and (used or self.profiles):
-            warnings.warn(f"{without} of {len(names)} jobs name no profile: they draw a measured kernel", stacklevel=2)
-        counts = np.bincount(number[number >= 0], minlength=len(used)).tolist()
-        return Named(tuple(known[name] for name in used), tuple(counts), number)
+    def _names(self, table: JobTable) -> Kinds:
+        """Name of the profile that each job follows, "" for none."""
 
+        def columns(table: JobTable, rows: slice) -> list[NDArray[np.generic]]:
+            texts = table.attributes.get(self.column)
+            if texts is None:
+                if self.profiles and not self.default:
+                    remedy = f"name each job's profile in a column text.{self.column}, or set default"
+                    raise InputError(f"the workload has no column '{self.column}'", field=self.column, remedy=remedy)
+                texts = np.full(len(table), "", dtype=np.str_)
+            if texts.dtype.kind != "U":
+                remedy = f"call the column text.{self.column}"
+                raise InputError(f"the column '{self.column}' holds numbers, not names", field=self.column, remedy=remedy)
+            return [np.where(texts[rows] == "", self.default, texts[rows])]
+
+        return table.kinds(("memory profile", self.column, self.default, bool(self.profiles)), columns)
+
+    def _profile(self, name: str) -> Profile:
+        """Look up a profile; raises UnknownNameError."""
+        if name not in self._known:
+            raise UnknownNameError.of("profile", name, self._known, field="default" if name == self.default else self.column)
+        return self._known[name]
+
+    @cached_property
     def _known(self) -> Mapping[str, Profile]:
         """Profiles by name, one's own before the shipped ones."""
         if isinstance(self.profiles, str) and self.profiles:
@@ -117,25 +125,6 @@ class MemoryProfiles(RemoteMemory):
                 raise InputError("no such file of profiles", file=path, field="profiles", remedy=remedy)
             return {**shipped_profiles(), **_read(path, path.stat().st_mtime_ns)}
         return {**shipped_profiles(), **{p.name: p for p in self.profiles if isinstance(p, Profile)}}
-
-
-@dataclass(frozen=True, eq=False)
-class Named:
-    """The profiles of a workload's jobs.
-
-    Attributes
-    ----------
-    profiles : those that some job follows
-    counts : jobs that follow each
-    number : (n_job,) which of them a job follows, -1 for none
-    """
-
-    profiles: tuple[Profile, ...]
-    counts: tuple[int, ...]
-    number: IntArray
-
-
-_named: dict[int, tuple[Workload, MemoryProfiles, Named]] = {}
 
 
 @lru_cache(maxsize=16)

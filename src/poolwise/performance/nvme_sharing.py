@@ -11,7 +11,7 @@ from functools import cached_property, lru_cache
 
 from poolwise.errors import PolicyError
 from poolwise.interfaces import PerformanceModel
-from poolwise.model import Kind, Machine, Placement, Run, Snapshot, Workload
+from poolwise.model import JobTable, Kind, Machine, Placement, Run, Snapshot
 from poolwise.performance.sharing_table import SharingTable
 from poolwise.registry import register
 
@@ -19,7 +19,7 @@ from poolwise.registry import register
 @register("models", "nvme_sharing")
 @dataclass(frozen=True)
 class NvmeSharing(PerformanceModel):
-    """Slowdown = table time / base time - 1, where the base time is the workload's duration.
+    """Slowdown = table time / base time - 1, where the base time is the run's work (`Snapshot.work`).
 
     A workload's text column "kind" says which table holds for it; a kind without a table takes its base time wherever it
     is. When sharers come and go, what is left of a run goes on at the new rate.
@@ -67,7 +67,7 @@ class NvmeSharing(PerformanceModel):
         if table is None or not devices:
             return 0.0
         others = [n for n in view.occupants(devices[0]) if n != run.id or (n < 0 and view.run(n) is not run)]
-        return relative(table, len(devices), len(others) + 1, int(view.table.duration[run.job]))
+        return relative(table, len(devices), len(others) + 1, int(view.work[run.job]))
 
     def touches(self, placement: Placement, view: Snapshot) -> tuple[int, ...]:
         """The devices of the placement, unless speeds are fixed at the start."""
@@ -81,9 +81,9 @@ def relative(table: SharingTable, devices: int, sharers: int, duration: int) -> 
     return table.time(devices, sharers) * 1e9 / duration - 1.0
 
 
-def kind_of(workload: Workload, job: int) -> str:
-    """What kind a job is, "" where the workload does not say."""
-    kinds = workload.attributes.get("kind")
+def kind_of(table: JobTable, job: int) -> str:
+    """What kind a job is, "" where the table does not say."""
+    kinds = table.attributes.get("kind")
     return "" if kinds is None else str(kinds[job])
 
 

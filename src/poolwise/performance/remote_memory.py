@@ -16,7 +16,7 @@ import numpy as np
 from poolwise.arrays import FloatArray
 from poolwise.draws import uniform
 from poolwise.errors import InputError
-from poolwise.model import Placement, Run, Snapshot, Workload
+from poolwise.model import JobTable, Machine, Placement, Run, Snapshot
 from poolwise.performance.ideal import FixedAtStart
 from poolwise.registry import register
 
@@ -164,6 +164,11 @@ class RemoteMemory(FixedAtStart):
         object.__setattr__(self, "near_ns", built[0])  # engines and copies read the sums, however they were given
         object.__setattr__(self, "far_ns", built[1])
 
+    def check(self, machine: Machine, jobs: JobTable) -> None:
+        """Raise InputError for sensitivities outside [0, 1)."""
+        if "u" in jobs.attributes:
+            sensitivity(jobs, self.seed)
+
     def slowdown(self, run: Run, view: Snapshot) -> float:
         """sld_factor * rm_ratio of the run at its placement."""
         workload = view.table
@@ -181,7 +186,7 @@ class RemoteMemory(FixedAtStart):
             return near
         return far if self.spread == "paper" else inside * near + (1 - inside) * far
 
-    def _factors(self, workload: Workload, job: int) -> tuple[float, float]:
+    def _factors(self, workload: JobTable, job: int) -> tuple[float, float]:
         if self.expect == "mean":
             return mean_factor(self.near_ns, self.curve), mean_factor(self.far_ns, self.curve)
         u = float(sensitivity(workload, self.seed)[job])
@@ -211,22 +216,18 @@ def mean_factor(latency_ns: int, curve: Curve) -> float:
     return float(np.mean([sld_factor(float(u), latency_ns, curve) for u in us]))
 
 
-_sensitivities: dict[tuple[int, int], tuple[Workload, FloatArray]] = {}
-
-
-def sensitivity(workload: Workload, seed: int) -> FloatArray:
-    """(n_job,) u in [0, 1): the workload's own column "u", else drawn from (seed, job id).
+def sensitivity(table: JobTable, seed: int) -> FloatArray:
+    """(n_job,) u in [0, 1): the table's own column "u", else drawn from (seed, job id).
 
     Raises InputError for values outside [0, 1).
     """
-    key = (id(workload), seed)
-    known = _sensitivities.get(key)
-    if known is not None and known[0] is workload:
-        return known[1]
-    column = workload.attributes.get("u")
-    u = uniform(seed, "remote_memory", workload.id) if column is None else column.astype(np.float64)
-    if len(u) and not (float(u.min()) >= 0.0 and float(u.max()) < 1.0 and math.isfinite(float(u.sum()))):
-        raise InputError("sensitivities must lie in [0, 1)", field="u", remedy="correct the column or leave it out")
-    _sensitivities.clear()  # one workload at a time is enough, and keeps memory bounded
-    _sensitivities[key] = (workload, u)
-    return u
+
+    def make(table: JobTable, rows: slice) -> FloatArray:
+        column = table.attributes.get("u")
+        u = uniform(seed, "remote_memory", table.id[rows]) if column is None else column[rows].astype(np.float64)
+        if len(u) and not (float(u.min()) >= 0.0 and float(u.max()) < 1.0 and math.isfinite(float(u.sum()))):
+            raise InputError("sensitivities must lie in [0, 1)", field="u", remedy="correct the column or leave it out")
+        return u
+
+    found: FloatArray = table.derived(("sensitivity", seed), make)  # type: ignore[assignment]
+    return found

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
 from pathlib import Path
+from typing import Protocol, runtime_checkable
 
 from poolwise import catalog
 from poolwise.errors import InputError
@@ -55,6 +56,20 @@ class SharingTable:
                 f"no such performance table: {path.name}", file=path, remedy=f'give a CSV file, or "{CATALOG}NAME"'
             )
         return _read(path, path.stat().st_mtime_ns)
+
+
+@runtime_checkable
+class OffersTables(Protocol):
+    """What a performance model must be able to say for composition to look ahead with it."""
+
+    @property
+    def fixed_at_start(self) -> bool:
+        """Whether a run keeps the speed that it started with, whoever comes or goes."""
+        ...
+
+    def table(self, kind: str) -> SharingTable | None:
+        """Look up the table of a kind of workload, None where it takes its base time wherever it is."""
+        ...
 
 
 @lru_cache(maxsize=64)

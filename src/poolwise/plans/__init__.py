@@ -1,1 +1,1 @@
-"""Kinds of plans, one file each; what a kind needs stands in files beside it."""
+"""Kinds of plans, one file each; what a kind needs is in files beside it."""

@@ -20,11 +20,12 @@ from poolwise.errors import InputError
 from poolwise.files.document import Document
 from poolwise.files.fields import Section, validate
 from poolwise.identity import Json, digest
-from poolwise.optimize.front import Element, search_front
-from poolwise.plans.deployment_answer import ASKED, answer_of
+from poolwise.optimize.front import search_front
+from poolwise.optimize.monotone import Element
+from poolwise.plans.deployment_answer import ASKED, deployment_answer
 from poolwise.plans.deployment_file import OBJECTIVES, DeploymentSection, counts_of
-from poolwise.plans.deployment_trials import Bench, Tables, Trial
-from poolwise.plans.kept import Results
+from poolwise.plans.deployment_trials import DeploymentBench, DeploymentTrial, Tables
+from poolwise.plans.kept import KeptTrials
 from poolwise.plans.plan import Answer, PlanFile, Tell
 from poolwise.policies.placement.units.policy import UnitPolicy
 from poolwise.studies.store import Store
@@ -55,7 +56,7 @@ class Deployment:
 
     file: ClassVar[type[Section]] = DeploymentFile
 
-    bench: Bench
+    bench: DeploymentBench
     elements: tuple[Element, ...]
     left_out: dict[str, int]
 
@@ -68,7 +69,7 @@ class Deployment:
         section = validate(DeploymentSection, document, ("plan",))
         tables = _tables(section, document)
         _check_names(section, tables, document)
-        bench = Bench(section, tables)
+        bench = DeploymentBench(section, tables)
         elements, left_out = _candidates(bench)
         if not elements:
             reasons = "; ".join(f"{count:,}: {reason}" for reason, count in left_out.items())
@@ -83,7 +84,7 @@ class Deployment:
         """Simulate all candidates, or search a large set of them, and choose."""
         store = Store(out)
         with store.writing():
-            results = Results(self.bench, out, jobs)
+            results = KeptTrials(self.bench, out, jobs)
             search = _Search(self, results, tell)
             section = self.bench.section
             if len(self.elements) <= section.search.exhaustive:
@@ -92,13 +93,13 @@ class Deployment:
             else:
                 sample, seed = min(section.search.sample, len(self.elements)), section.search.seed
                 measured = search_front(self.elements, search.measure, RUNGS, sample, seed)
-            return answer_of(self.bench, self.elements, self.left_out, measured, search.runs, search.trials)
+            return deployment_answer(self.bench, self.elements, self.left_out, measured, search.runs, search.trials)
 
 
 class _Search:
     """Measures candidates rung by rung, and keeps what the last rung said."""
 
-    def __init__(self, plan: Deployment, results: Results[Trial], tell: Tell) -> None:
+    def __init__(self, plan: Deployment, results: KeptTrials[DeploymentTrial], tell: Tell) -> None:
         self._plan, self._results, self._tell = plan, results, tell
         self.runs: dict[Element, list[Json]] = {}
         self.trials = 0
@@ -108,7 +109,7 @@ class _Search:
         section, whole = self._plan.bench.section, rung == RUNGS - 1
         seeds = section.seeds if whole else 1
         jobs = None if whole else max(1, self._jobs() // 3 ** (RUNGS - 1 - rung))
-        trials = [Trial(counts_of(section, e), e[-1], seed, jobs) for e in elements for seed in range(seeds)]
+        trials = [DeploymentTrial(counts_of(section, e), e[-1], seed, jobs) for e in elements for seed in range(seeds)]
         self._tell(f"rung {rung + 1} of {RUNGS}: {len(elements):,} candidates, {len(trials):,} runs")
         found = self._results.of(trials)
         self.trials += len(trials)
@@ -148,7 +149,7 @@ def _check_names(section: DeploymentSection, tables: Tables, document: Document)
         if name not in tables.types.units:
             raise document.unknown(path, "unit type", name, list(tables.types.units))
         if names.index(name) < k:
-            raise document.error(path, f"'{name}' stands twice", "name each type once")
+            raise document.error(path, f"'{name}' appears twice", "name each type once")
         if np.isnan(tables.prices[tables.types.units.index(name)]):
             raise document.error(path, f"'{name}' has no price", "add its row to the price list")
     for name in section.jobs.types if section.jobs is not None else ():
@@ -168,7 +169,7 @@ def _check_names(section: DeploymentSection, tables: Tables, document: Document)
         raise document.error(("plan", "inter_arrival"), error.message, error.remedy) from error
 
 
-def _candidates(bench: Bench) -> tuple[tuple[Element, ...], dict[str, int]]:
+def _candidates(bench: DeploymentBench) -> tuple[tuple[Element, ...], dict[str, int]]:
     """Every combination that may be bought and can run all tasks; and why others may not."""
     section, tables = bench.section, bench.tables
     kinds = np.unique(np.concatenate([bench.tasks(seed).column("task_type") for seed in range(section.seeds)]))

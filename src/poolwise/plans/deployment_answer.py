@@ -1,4 +1,4 @@
-"""From the runs of deployments to the answer: the front, the best candidate, and what few units of a kind bring."""
+"""From the runs of deployments to the answer: the front, the best candidate, and what a few units of a kind gain."""
 
 from __future__ import annotations
 
@@ -11,10 +11,11 @@ import polars as pl
 from poolwise.arrays import BoolArray, FloatArray
 from poolwise.identity import Json
 from poolwise.metrics import Interval, mean_interval
-from poolwise.optimize.front import Element, front
+from poolwise.optimize.front import front
+from poolwise.optimize.monotone import Element
 from poolwise.plans.deployment_file import OBJECTIVES, counts_of
-from poolwise.plans.deployment_trials import MEASURED, Bench
-from poolwise.plans.plan import Answer, Status
+from poolwise.plans.deployment_trials import MEASURED, DeploymentBench
+from poolwise.plans.plan import Answer, PlanStatus
 from poolwise.studies.figure import Axis, Curves, Figure, Scatter
 
 EIGHTY, TWENTY = 0.8, 0.2
@@ -37,7 +38,7 @@ class _Measured:
     utility : (n,)
     """
 
-    bench: Bench
+    bench: DeploymentBench
     elements: tuple[Element, ...]
     counts: tuple[tuple[int, ...], ...]
     values: FloatArray
@@ -66,8 +67,8 @@ class _Measured:
         return f"{units}{policy}"
 
 
-def answer_of(
-    bench: Bench,
+def deployment_answer(
+    bench: DeploymentBench,
     elements: Sequence[Element],
     left_out: Mapping[str, int],
     measured: Sequence[Element],
@@ -90,7 +91,7 @@ def answer_of(
     best = keeping[0] if keeping else None
     cheaper = [k for k in open_ if best is None or found.utility[k] < found.utility[best]]
     exhaustive = len(measured) == len(elements)
-    status: Status = "undecided" if cheaper else "infeasible" if best is None else "decided"
+    status: PlanStatus = "undecided" if cheaper else "infeasible" if best is None else "decided"
     frame = _frame(found)
     content: Json = {
         "latency": f"{bench.section.latency} of the jobs' latency, us",
@@ -118,7 +119,7 @@ def answer_of(
     )
 
 
-def _measure(bench: Bench, measured: Sequence[Element], runs: Mapping[Element, Sequence[Json]]) -> _Measured:
+def _measure(bench: DeploymentBench, measured: Sequence[Element], runs: Mapping[Element, Sequence[Json]]) -> _Measured:
     values = np.array([[[run[name] for name in MEASURED] for run in runs[e]] for e in measured], dtype=np.float64)
     means = values.mean(axis=1)
     order = sorted(range(len(measured)), key=lambda k: (means[k, 1], means[k, 0], means[k, 2], measured[k]))
@@ -138,7 +139,7 @@ def _measure(bench: Bench, measured: Sequence[Element], runs: Mapping[Element, S
     )
 
 
-def _judge(bench: Bench, values: FloatArray) -> tuple[tuple[str, ...], tuple[Interval, ...] | None]:
+def _judge(bench: DeploymentBench, values: FloatArray) -> tuple[tuple[str, ...], tuple[Interval, ...] | None]:
     """Whether the latency of each candidate is good enough, in the mean over the seeds.
 
     Margins are us below the bound; or, against the fastest, its multiples, seed by seed: seeds differ far more in how long
@@ -202,7 +203,7 @@ def _plain(value: float) -> str:
     return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"
 
 
-def _how(content: Json, bench: Bench, exhaustive: bool) -> Iterator[str]:
+def _how(content: Json, bench: DeploymentBench, exhaustive: bool) -> Iterator[str]:
     search, seeds = content["search"], bench.section.seeds
     runs = f"{search['runs']:,} runs"
     if exhaustive:

@@ -40,7 +40,7 @@ class UnitSection(Section):
         return list(range(self.least, self.most + 1, self.step))
 
 
-class SizeSection(Section):
+class JobSizeSection(Section):
     """Jobs of `least` to `most` tasks, uniformly; a share of all jobs."""
 
     share: float = Field(gt=0, le=1)
@@ -48,7 +48,7 @@ class SizeSection(Section):
     most: Positive
 
     @model_validator(mode="after")
-    def _ascending(self) -> SizeSection:
+    def _ascending(self) -> JobSizeSection:
         if self.most < self.least:
             raise ValueError("most must not be less than least")
         return self
@@ -58,7 +58,7 @@ class JobsSection(Section):
     """Jobs that are drawn, instead of a trace."""
 
     count: Positive = Field(description="number of jobs")
-    size: list[SizeSection] = Field(min_length=1, description="tasks of a job, by share of the jobs")
+    size: list[JobSizeSection] = Field(min_length=1, description="tasks of a job, by share of the jobs")
     types: dict[str, float] = Field(min_length=1, description="task type -> share of the jobs")
     operations: Positive = Field(description="of a task")
 
@@ -70,14 +70,14 @@ class JobsSection(Section):
         return self
 
 
-class TargetSection(Section):
-    """The latency that is good enough: `at_most` us, or `within` so many times that of the fastest candidate."""
+class LatencyTargetSection(Section):
+    """The latency that is good enough: `at_most` us, or `within` a multiple of that of the fastest candidate."""
 
     at_most: float | None = Field(default=None, gt=0)
     within: float | None = Field(default=None, ge=1)
 
     @model_validator(mode="after")
-    def _one_bound(self) -> TargetSection:
+    def _one_bound(self) -> LatencyTargetSection:
         if (self.at_most is None) == (self.within is None):
             raise ValueError("give either at_most or within")
         return self
@@ -86,7 +86,7 @@ class TargetSection(Section):
 class SearchSection(Section):
     """How a large set of candidates is searched."""
 
-    exhaustive: Positive = Field(default=2000, description="up to so many candidates, all of them are simulated")
+    exhaustive: Positive = Field(default=2000, description="up to this number of candidates, all are simulated")
     sample: Positive = Field(default=270, description="candidates of the first rung, a third of the jobs at each step back")
     seed: Count = Field(default=0, description="of the sample")
 
@@ -109,7 +109,7 @@ class DeploymentSection(Section):
     racks: Positive = Field(default=1, description="racks that the units of each type are dealt out to in turn")
     budget: float | None = Field(default=None, gt=0, description="most that may be paid, in the money of the price list")
     latency: Literal["mean", "p50", "p99", "p99_9"] = Field(default="p99", description="which latency of a job counts")
-    target: TargetSection | None = None
+    target: LatencyTargetSection | None = None
     utility: dict[Literal["latency_us", "purchase_cost", "energy_j"], float] = Field(
         default={"purchase_cost": 1.0}, description="weights; the answer is the candidate of least weighted sum"
     )

@@ -38,13 +38,13 @@ class Tables:
     affinity: FloatArray
     prices: FloatArray
     power: vinesim.Power
-    tasks: vinesim.Tasks | None
+    tasks: vinesim.TaskList | None
     sha256: dict[str, str]
 
 
 @dataclass(frozen=True)
-class Trial:
-    """One run: so many units of each type under a policy and a seed, on the first `jobs` of the workload (None: all)."""
+class DeploymentTrial:
+    """One run: a number of units of each type under a policy and a seed, on the first `jobs` of the workload (None: all)."""
 
     counts: tuple[int, ...]
     placement: int
@@ -53,13 +53,13 @@ class Trial:
 
 
 @dataclass(frozen=True, eq=False)
-class Bench:
+class DeploymentBench:
     """Where trials are run: the plan and its tables."""
 
     section: DeploymentSection
     tables: Tables
 
-    def key(self, trial: Trial) -> str:
+    def key(self, trial: DeploymentTrial) -> str:
         """SHA-256 of everything that the result depends on."""
         section = self.section
         kept = section.model_dump(mode="json", include={"affinity_kind", "jobs", "inter_arrival", "racks", "latency"})
@@ -68,11 +68,11 @@ class Bench:
         inputs = [kept, types, chosen, self.tables.sha256, trial.counts, trial.seed, trial.jobs]
         return digest(canonical({"inputs": inputs, "sources": sources()}))
 
-    def run(self, trial: Trial) -> Json:
+    def run(self, trial: DeploymentTrial) -> Json:
         """Simulate one trial."""
         tables, section = self.tables, self.section
         tasks = _first(self.tasks(trial.seed), trial.jobs)
-        case = vinesim.Case.of(
+        case = vinesim.VineSimCase.of(
             self.deployment(trial.counts),
             tasks,
             tables.affinity,
@@ -97,7 +97,7 @@ class Bench:
             "jobs": len(finished),
         }
 
-    def deployment(self, counts: Sequence[int]) -> vinesim.Deployment:
+    def deployment(self, counts: Sequence[int]) -> vinesim.UnitList:
         """Units dealt out to the racks in turn, type by type."""
         names = self.tables.types.units
         units: list[tuple[int, int, int]] = []
@@ -107,9 +107,9 @@ class Bench:
                 rack = len(units) % self.section.racks
                 units.append((names.index(unit.type), rack, shelves[rack]))
                 shelves[rack] += 1
-        return vinesim.Deployment.of(units)
+        return vinesim.UnitList.of(units)
 
-    def tasks(self, seed: int) -> vinesim.Tasks:
+    def tasks(self, seed: int) -> vinesim.TaskList:
         """Tasks of the trace, or of the jobs that a seed draws."""
         if self.tables.tasks is not None:
             return self.tables.tasks
@@ -117,7 +117,7 @@ class Bench:
         return draw_jobs(self.section.jobs, self.tables.types, seed)
 
 
-def draw_jobs(section: JobsSection, types: vinesim.Types, seed: int) -> vinesim.Tasks:
+def draw_jobs(section: JobsSection, types: vinesim.Types, seed: int) -> vinesim.TaskList:
     """Draw the size and the type of each job, independently of how many there are."""
     job = np.arange(section.count)
     group = _group(uniform(seed, "deployment.group", job), [size.share for size in section.size])
@@ -125,7 +125,7 @@ def draw_jobs(section: JobsSection, types: vinesim.Types, seed: int) -> vinesim.
     sizes = least + (uniform(seed, "deployment.size", job) * (most - least + 1)).astype(np.int64)
     kinds = np.array([types.tasks.index(name) for name in section.types])
     chosen = kinds[_group(uniform(seed, "deployment.type", job), list(section.types.values()))]
-    return vinesim.Tasks.of_jobs(sizes.tolist(), chosen.tolist(), section.operations)
+    return vinesim.TaskList.of_jobs(sizes.tolist(), chosen.tolist(), section.operations)
 
 
 def _group(draws: FloatArray, shares: Sequence[float]) -> IntArray:
@@ -133,8 +133,8 @@ def _group(draws: FloatArray, shares: Sequence[float]) -> IntArray:
     return np.minimum(np.searchsorted(np.cumsum(shares), draws, side="right"), len(shares) - 1)
 
 
-def _first(tasks: vinesim.Tasks, jobs: int | None) -> vinesim.Tasks:
+def _first(tasks: vinesim.TaskList, jobs: int | None) -> vinesim.TaskList:
     """Tasks of the first jobs."""
     if jobs is None:
         return tasks
-    return vinesim.Tasks.of(tasks.table[np.cumsum(tasks.first_of_job) <= jobs])
+    return vinesim.TaskList.of(tasks.table[np.cumsum(tasks.first_of_job) <= jobs])

@@ -19,10 +19,10 @@ from poolwise.files.fields import Section, validate
 from poolwise.identity import digest
 from poolwise.metrics.latency import parents
 from poolwise.model import Machine
-from poolwise.plans.dispatch_answer import answer_of
+from poolwise.plans.dispatch_answer import dispatch_answer
 from poolwise.plans.dispatch_file import DispatchSection
-from poolwise.plans.dispatch_trials import Bench, Trial
-from poolwise.plans.kept import Results
+from poolwise.plans.dispatch_trials import DispatchBench, DispatchTrial
+from poolwise.plans.kept import KeptTrials
 from poolwise.plans.plan import Answer, PlanFile, Tell
 from poolwise.policies.placement.units.policy import UnitPolicy
 from poolwise.studies.store import Store
@@ -52,7 +52,7 @@ class DispatchPlan:
 
     file: ClassVar[type[Section]] = DispatchFile
 
-    bench: Bench
+    bench: DispatchBench
 
     @classmethod
     def read(cls, document: Document) -> Self:
@@ -67,7 +67,7 @@ class DispatchPlan:
         _check_names(section, types, document)
         sha256 = {f"{key} {file.name}": digest(file.read_bytes()) for key, file in files.items()}
         read: dict[str, Path] = {key: files[key] for key in ("trace", "types") if key in files}
-        return cls(Bench(section, _machine(section, files, types), types, read, sha256))
+        return cls(DispatchBench(section, _machine(section, files, types), types, read, sha256))
 
     def count_jobs(self) -> int:
         """Jobs of the trace or the streams."""
@@ -77,12 +77,12 @@ class DispatchPlan:
         """Simulate every order with every placement, and choose."""
         section, store = self.bench.section, Store(out)
         pairs = [(order, placement) for order in range(len(section.order)) for placement in range(len(section.placement))]
-        trials = [Trial(*pair, seed) for pair in pairs for seed in range(section.seeds)]
+        trials = [DispatchTrial(*pair, seed) for pair in pairs for seed in range(section.seeds)]
         tell(f"{len(pairs):,} candidates, {len(trials):,} runs")
         with store.writing():
-            found = Results(self.bench, out, jobs, worth=2).of(trials)
+            found = KeptTrials(self.bench, out, jobs, worth=2).of(trials)
         each = [found[k : k + section.seeds] for k in range(0, len(found), section.seeds)]
-        return answer_of(self.bench, dict(zip(pairs, each, strict=True)))
+        return dispatch_answer(self.bench, dict(zip(pairs, each, strict=True)))
 
 
 def _files(section: DispatchSection, document: Document) -> dict[str, Path]:
@@ -105,10 +105,10 @@ def _machine(section: DispatchSection, files: Mapping[str, Path], types: vinesim
     power = vinesim.read_power(files["power"], types, columns(files["affinity"])) if "power" in files else None
     if "deployment" in files:
         deployment = vinesim.read_deployment(files["deployment"], types)
-        return vinesim.machine_of(deployment, affinity, power=power, types=types, name=files["deployment"].stem)
+        return vinesim.machine_of_units(deployment, affinity, power=power, types=types, name=files["deployment"].stem)
     kinds = [types.units.index(name) for name, count in (section.units or {}).items() for _ in range(count)]
-    deployment = vinesim.Deployment.of([(kind, 0, shelf) for shelf, kind in enumerate(kinds)])
-    return vinesim.machine_of(deployment, affinity, power=power, types=types, name="units")
+    deployment = vinesim.UnitList.of([(kind, 0, shelf) for shelf, kind in enumerate(kinds)])
+    return vinesim.machine_of_units(deployment, affinity, power=power, types=types, name="units")
 
 
 def _options(section: DispatchSection, document: Document) -> dict[str, object]:

@@ -11,7 +11,7 @@ import polars as pl
 from poolwise.arrays import FloatArray
 from poolwise.identity import Json
 from poolwise.metrics import Interval, mean_interval
-from poolwise.plans.dispatch_trials import Bench
+from poolwise.plans.dispatch_trials import DispatchBench
 from poolwise.plans.plan import Answer
 from poolwise.studies.figure import Axis, Bars, Figure
 from poolwise.units import format_time
@@ -32,7 +32,7 @@ class _Measured:
     values : (n, n_seed, 5) as `VALUES`; NaN where something is not defined
     """
 
-    bench: Bench
+    bench: DispatchBench
     pairs: tuple[Pair, ...]
     runs: tuple[Sequence[Json], ...]
     values: FloatArray
@@ -61,7 +61,7 @@ class _Measured:
         return f"{self.placement(k)} in the order {self.order(k)}" if len(self.bench.section.order) > 1 else self.placement(k)
 
 
-def answer_of(bench: Bench, runs: Mapping[Pair, Sequence[Json]]) -> Answer:
+def dispatch_answer(bench: DispatchBench, runs: Mapping[Pair, Sequence[Json]]) -> Answer:
     """Put the answer together; `runs` are those of each candidate, one a seed."""
     found = _measure(bench, runs)
     keeping = [k for k in range(len(found.pairs)) if found.keeps(k)]
@@ -94,7 +94,7 @@ def answer_of(bench: Bench, runs: Mapping[Pair, Sequence[Json]]) -> Answer:
 _COUNTED = (("excluded", "left out of the trace"), ("repaired", "changed while reading"))
 
 
-def _measure(bench: Bench, runs: Mapping[Pair, Sequence[Json]]) -> _Measured:
+def _measure(bench: DispatchBench, runs: Mapping[Pair, Sequence[Json]]) -> _Measured:
     rows = [[[_value(run[name]) for name in VALUES] for run in each] for each in runs.values()]
     values, pairs = np.array(rows, dtype=np.float64), list(runs)
     means = values.mean(axis=1)

@@ -30,7 +30,7 @@ from poolwise.units import US
 
 
 @dataclass(frozen=True)
-class Trial:
+class DispatchTrial:
     """One run: an order and a placement by their numbers in the plan, and a seed."""
 
     order: int
@@ -39,7 +39,7 @@ class Trial:
 
 
 @dataclass(frozen=True, eq=False)
-class Bench:
+class DispatchBench:
     """Where trials are run: the plan and what its files say.
 
     Attributes
@@ -57,7 +57,7 @@ class Bench:
     files: Mapping[str, Path]
     sha256: Mapping[str, str]
 
-    def key(self, trial: Trial) -> str:
+    def key(self, trial: DispatchTrial) -> str:
         """SHA-256 of everything that the result depends on."""
         section = self.section
         kept = section.model_dump(mode="json", exclude={"order", "placement", "seeds", "target", "trace"})
@@ -68,7 +68,7 @@ class Bench:
         ]
         return digest(canonical({"inputs": [kept, chosen, dict(self.sha256), trial.seed], "sources": sources()}))
 
-    def run(self, trial: Trial) -> Json:
+    def run(self, trial: DispatchTrial) -> Json:
         """Simulate one trial; raises InputError where the order needs a column that the workload lacks."""
         order: QueuePolicy = self.section.order[trial.order].make("orders")
         scheduler = Dispatch(self.section.placement[trial.placement].make("placements"), order)

@@ -32,7 +32,7 @@ class Bench(Protocol[Tried]):
 
 
 @dataclass(frozen=True, eq=False)
-class Results(Generic[Trial]):
+class KeptTrials(Generic[Trial]):
     """Files `cells/KEY.json`, each whole or not there; the caller is the folder's only writer.
 
     Parameters

@@ -18,8 +18,8 @@ from poolwise.files.fields import Name, Section, validate
 from poolwise.files.study import StudyFile
 from poolwise.identity import Json, canonical, digest
 from poolwise.model import Kind
-from poolwise.plans.kept import Results
-from poolwise.plans.packing_answer import answer_of
+from poolwise.plans.kept import KeptTrials
+from poolwise.plans.packing_answer import packing_answer
 from poolwise.plans.packing_trial import pack
 from poolwise.plans.plan import Answer, Tell
 from poolwise.studies.cells import Cell, workload_of
@@ -34,7 +34,7 @@ class PackingSection(Section):
     resource: Name = Field(default="gpu_milli", description="resource of devices of which jobs ask for parts")
     device: Name = Field(default="GPU", description="what a device is called in the answer")
     load: float = Field(
-        default=1.3, gt=0, le=10, description="jobs are drawn until they ask for so many times what the devices have"
+        default=1.3, gt=0, le=10, description="jobs are drawn until they ask for this multiple of what the devices have"
     )
 
 
@@ -86,8 +86,8 @@ class Packing:
         store = Store(out)
         with store.writing():
             tell(f"{len(self.cells)} packings")
-            results = Results(_Bench(self.section.resource, self.section.load), out, jobs, worth=2)
-            return answer_of(self.cells, results.of(self.cells), self.section.device)
+            results = KeptTrials(_Bench(self.section.resource, self.section.load), out, jobs, worth=2)
+            return packing_answer(self.cells, results.of(self.cells), self.section.device)
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from poolwise.studies.cells import Cell
 from poolwise.studies.figure import Axis, Bars, Curves, Figure
 
 
-def answer_of(cells: Sequence[Cell], results: Sequence[Json], device: str) -> Answer:
+def packing_answer(cells: Sequence[Cell], results: Sequence[Json], device: str) -> Answer:
     """Compare the combinations, the first of them with all others; each is the mean over its seeds."""
     runs: dict[str, list[Json]] = {}
     parameters: dict[str, Mapping[str, Any]] = {}

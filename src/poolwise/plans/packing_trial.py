@@ -1,4 +1,4 @@
-"""One packing: jobs that are drawn, all there at once, placed in one pass; and what it leaves free."""
+"""One packing: jobs that are drawn, submitted at once and placed in one pass, and what that leaves free."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from poolwise.draws import uniform
 from poolwise.errors import InputError, PolicyError
 from poolwise.files.configured import scheduler_of
 from poolwise.identity import Json
-from poolwise.model import Changes, Kind, Machine, Queue, Snapshot, Start, Workload
+from poolwise.loop import Loop
+from poolwise.model import Kind, Machine, Snapshot, Start, Workload
 from poolwise.performance.ideal import Ideal
 from poolwise.platforms.simulated import Simulation
 from poolwise.studies.cells import Cell, workload_of
@@ -33,7 +34,7 @@ def pack(cell: Cell, resource: str, load: float) -> Json:
     nodes : resource of nodes -> share in use
     types : device type -> installed, idle, whole (idle devices without a user), stranded (idle, while a job waits that accepts
         the type): each in whole devices
-    curve : granted after the first so many jobs, by what these asked for (both of what is installed)
+    curve : what was granted after each of a number of jobs, by what these asked for (both over what is installed)
     """
     machine = cell.machine
     devices = machine.of_kind(Kind.DEVICE)
@@ -41,13 +42,9 @@ def pack(cell: Cell, resource: str, load: float) -> Json:
     devices = devices[machine.capacity[devices, column] > 0]
     workload = draw(workload_of(cell), resource, int(load * machine.capacity[devices, column].sum()), cell.seed)
     simulation = Simulation(machine, workload, Ideal())
-    next(simulation.events())
-    queue = Queue(workload)
-    for job in range(len(workload)):
-        queue.add(job)
-    dispatcher = scheduler_of(cell.scheduler).open(machine, workload, cell.seed)
-    plan = dispatcher.schedule(queue, simulation.snapshot(), Changes(arrived=tuple(range(len(workload)))))
-    outcome = simulation.commit(plan)
+    scheduler = scheduler_of(cell.scheduler)
+    scheduler.check(machine, workload.table)
+    outcome = Loop(simulation, scheduler, cell.seed).take(next(iter(simulation.events())))
     if outcome.rejected:
         raise PolicyError(f"the scheduler started what does not fit: {outcome.rejected[0][1]}")
     starts = [decision for decision in outcome.committed if isinstance(decision, Start)]
@@ -97,7 +94,7 @@ def draw(workload: Workload, resource: str, amount: int, seed: int) -> Workload:
 
 
 def _away(start: Start, machine: Machine) -> bool:
-    """Whether a start has a device that stands in a node of which it has nothing."""
+    """Whether a start has a device inside a node of which it has nothing else."""
     owners = np.array(start.placement.owners())
     devices = owners[machine.kind[owners] == Kind.DEVICE]
     return not bool(np.isin(machine.home[devices], owners).all())
@@ -136,7 +133,7 @@ def _left(snapshot: Snapshot, devices: IntArray, column: int, unit: int, wanted:
 
 
 def _curve(asks: IntArray, placed: BoolArray, total: int) -> list[list[float]]:
-    """(POINTS, 2) asked for and granted, over what is installed, after so many of the jobs."""
+    """(POINTS, 2) asked for and granted, over what is installed, after growing numbers of jobs."""
     at = np.linspace(0, len(asks), POINTS + 1).astype(np.int64)[1:] - 1
     asked, granted = np.cumsum(asks) / total, np.cumsum(asks * placed) / total
     return [[float(asked[k]), float(granted[k])] for k in at.tolist()]

@@ -1,4 +1,4 @@
-"""Plans: what to buy so that a stated target is kept. One frame for all kinds; a kind is found by its name."""
+"""Plans: what to buy so that a stated target is kept. All kinds share this frame; a kind is found by its name."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from poolwise.identity import Json, canonical, digest, sources
 from poolwise.studies.figure import Figure
 from poolwise.studies.store import text
 
-Status = Literal["decided", "undecided", "infeasible"]
+PlanStatus = Literal["decided", "undecided", "infeasible"]
 Tell = Callable[[str], None]
 """Takes a line about how far a plan is."""
 
@@ -36,7 +36,7 @@ class PlanFile(Section):
 
 @dataclass(frozen=True, eq=False)
 class Answer:
-    """What a plan came to, for people and programs.
+    """The result of a plan, for people and programs.
 
     Attributes
     ----------
@@ -46,14 +46,14 @@ class Answer:
     sections : heading -> further sentences
     notes : what a reader must know beside the numbers
     figures : to be drawn
-    candidates : one row for each candidate that was looked at, such as the cheapest first; a column `verdict` among them
+    candidates : one row for each candidate that was judged, such as the cheapest first, with a column `verdict`
     chosen : row of `candidates` that is the answer, None without one
     content : the answer as plain data
     inputs : what was read -> SHA-256
     seeds : seeds of the runs
     """
 
-    status: Status
+    status: PlanStatus
     headline: str
     because: Sequence[str]
     sections: Mapping[str, Sequence[str]]
@@ -78,7 +78,7 @@ class Question(Protocol):
 
     @classmethod
     def read(cls, document: Document) -> Self:
-        """Read what stands in a plan file; raises InputError naming file, line, field and remedy."""
+        """Read a plan file; raises InputError naming file, line, field and remedy."""
         ...
 
     def count_jobs(self) -> int:
@@ -95,13 +95,13 @@ class Question(Protocol):
         jobs
             Processes; all cores if not given. The answer does not depend on it.
         tell
-            Is told how far the plan is.
+            Called with a line on how far the plan is.
         """
         ...
 
 
 @dataclass(frozen=True, eq=False)
-class Plan:
+class ResolvedPlan:
     """A plan file, resolved.
 
     Attributes
@@ -123,7 +123,7 @@ class Plan:
 class PlanResult:
     """A plan and its answer."""
 
-    plan: Plan
+    plan: ResolvedPlan
     folder: Path
     answer: Answer
 
@@ -163,7 +163,7 @@ class PlanResult:
         write_whole(self.folder / "provenance.json", text(self.provenance()))
 
 
-def load(path: str | Path, set: Mapping[str, Any] | None = None) -> Plan:
+def load(path: str | Path, set: Mapping[str, Any] | None = None) -> ResolvedPlan:
     """Read a plan file, or a shipped plan by its name; `set` replaces values by dotted path, as --set does.
 
     Raises InputError naming file, line, field and remedy.
@@ -181,7 +181,7 @@ def load(path: str | Path, set: Mapping[str, Any] | None = None) -> Plan:
         raise document.unknown(("plan", "kind"), "kind of plan", str(kind), registry.names("plans"))
     question: Question = registry.find("plans", kind).read(document)
     title = str(document.tables.get("title") or document.file.stem)
-    return Plan(document.file.stem, title, kind, question, digest(tables))
+    return ResolvedPlan(document.file.stem, title, kind, question, digest(tables))
 
 
 def find(path: str | Path) -> Path:
@@ -192,7 +192,7 @@ def find(path: str | Path) -> Path:
     return catalog.find("plans", str(path))
 
 
-def run(plan: Plan, out: str | Path, jobs: int | None = None, tell: Tell = lambda line: None) -> PlanResult:
+def run_plan(plan: ResolvedPlan, out: str | Path, jobs: int | None = None, tell: Tell = lambda line: None) -> PlanResult:
     """Answer a plan and write the answer; what the folder holds from before is not run again.
 
     Raises InputError, also where another process writes to the same folder.

@@ -15,7 +15,7 @@ from poolwise.files import study as study_file
 from poolwise.files.document import Document
 from poolwise.files.fields import Count, Section, validate
 from poolwise.plans.plan import Answer, Tell
-from poolwise.plans.pools_answer import answer_of
+from poolwise.plans.pools_answer import pools_answer
 from poolwise.plans.search import search
 from poolwise.plans.sizes import Size, SizeSection, costs, read_sizes
 from poolwise.plans.targets import Target, TargetSection, read_targets
@@ -96,7 +96,7 @@ class Pools:
             trials = self._trials(store, jobs, tell)
             cost = costs(self.sizes, self.document)
             found = search(trials, cost, self.section.sensitivity, self.section.checks)
-            return answer_of(trials, cost, found)
+            return pools_answer(trials, cost, found)
 
     def _trials(self, store: Store, jobs: int | None, tell: Tell) -> Trials:
         tau = study_file.check(self.document).measure.tau / SECOND

@@ -1,4 +1,4 @@
-"""From a search over pool sizes to its answer: sentences, rows, figures, plain data. All of it computed from the runs."""
+"""From a search over pool sizes to its answer: sentences, rows, figures, plain data; all are computed from the runs."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import polars as pl
 from poolwise.arrays import FloatArray
 from poolwise.identity import Json
 from poolwise.optimize.monotone import Element, below
-from poolwise.plans.plan import Answer, Status
+from poolwise.plans.plan import Answer, PlanStatus
 from poolwise.plans.search import Search, neighbours
 from poolwise.plans.targets import KNOWN, Target
 from poolwise.plans.trials import Trials, Verdict
@@ -21,9 +21,9 @@ from poolwise.studies.figure import Axis, Curves, Figure, Scatter
 ASSUMED = "more of a size never makes a target harder to keep"
 
 
-def answer_of(trials: Trials, cost: FloatArray, found: Search) -> Answer:
+def pools_answer(trials: Trials, cost: FloatArray, found: Search) -> Answer:
     """Put the answer together."""
-    status: Status = "decided" if found.best is not None and found.open is None else "undecided"
+    status: PlanStatus = "decided" if found.best is not None and found.open is None else "undecided"
     if found.best is None and found.open is None:
         status = "infeasible"
     frame, order = _frame(trials, cost, found)
@@ -35,7 +35,7 @@ def answer_of(trials: Trials, cost: FloatArray, found: Search) -> Answer:
         because=list(_because(trials, cost, found)),
         sections={
             "How sensitive it is": list(_sensitivity(trials, cost, found)),
-            "How sure that is": list(_sure(trials, found)),
+            "How certain that is": list(_sure(trials, found)),
         },
         notes=list(_notes(trials, found)),
         figures=_figures(trials, cost, found),
@@ -50,7 +50,7 @@ def answer_of(trials: Trials, cost: FloatArray, found: Search) -> Answer:
 # Sentences
 
 
-def _headline(trials: Trials, cost: FloatArray, found: Search, status: Status) -> str:
+def _headline(trials: Trials, cost: FloatArray, found: Search, status: PlanStatus) -> str:
     if status == "infeasible":
         return f"Nothing that may be chosen keeps {_targets(trials)}; not even {trials.label(trials.largest)}."
     if found.best is None:
@@ -105,7 +105,7 @@ def _sure(trials: Trials, found: Search) -> Iterator[str]:
     least, most = certainty.seeds
     if certainty.over == "seeds":
         yield (
-            f"A verdict stands when the {certainty.level:.0%} interval of the mean margin over the seeds clears the target; "
+            f"A verdict is final when the {certainty.level:.0%} interval of the mean margin over the seeds clears the target; "
             f"from {least} to {most} seeds are spent, each look at level {certainty.look_level:.4g} so that looking again "
             "does not add to the risk. All candidates run on the same seeds. It is a statement on each candidate, not on all, "
             "and takes the means over seeds to be normal: rare bad seeds that no run drew are not in it."

@@ -1,4 +1,4 @@
-"""The search for the cheapest candidate, with its neighbours, its rival, and what was assumed and seen on the way."""
+"""The search for the cheapest candidate, with its neighbours and its rival, and a check of what the search assumes."""
 
 from __future__ import annotations
 

@@ -69,7 +69,7 @@ def read_sizes(sections: Sequence[SizeSection], document: Document) -> tuple[Siz
     sizes: list[Size] = []
     for k, section in enumerate(sections):
         if section.key in [size.key for size in sizes]:
-            raise document.error(("plan", "size", k, "key"), f"'{section.key}' stands twice", "name each size once")
+            raise document.error(("plan", "size", k, "key"), f"'{section.key}' appears twice", "name each size once")
         sizes.append(_read(section, document, ("plan", "size", k)))
     if not sizes:
         raise document.error(("plan", "size"), "nothing may be chosen", "write a [[plan.size]]")
@@ -94,7 +94,7 @@ def costs(sizes: Sequence[Size], document: Document) -> FloatArray:
 
 
 def number(document: Document, key: str) -> int:
-    """How many of it the machine has: a pool of each rack counts as often as there are racks, a node as often as it stands.
+    """How many of it the machine has: a pool of each rack counts once a rack, a node type once a node.
 
     Raises InputError for a key whose amount is not counted.
     """
@@ -128,7 +128,7 @@ def _nodes(racks: Sequence[dict[str, Any]], node: str) -> int:
 
 def _read(section: SizeSection, document: Document, path: tuple[str | int, ...]) -> Size:
     if not section.key.startswith("machine."):
-        raise document.error((*path, "key"), f"'{section.key}' is no part of the machine", 'write "machine. ..."')
+        raise document.error((*path, "key"), f"'{section.key}' is not a part of the machine", 'write "machine. ..."')
     dimension, price = _price(section.price, document, (*path, "price"))
     try:
         if section.values is not None:
@@ -143,7 +143,7 @@ def _read(section: SizeSection, document: Document, path: tuple[str | int, ...])
     try:
         document.get(section.key)
     except InputError as error:
-        raise document.error((*path, "key"), f"'{section.key}' is no value of the machine", error.remedy) from None
+        raise document.error((*path, "key"), f"'{section.key}' is not a value of the machine", error.remedy) from None
     try:
         number(document, section.key)
     except InputError as error:

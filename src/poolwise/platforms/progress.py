@@ -9,7 +9,7 @@ from typing import NamedTuple
 from poolwise.errors import PolicyError
 from poolwise.interfaces import PerformanceModel
 from poolwise.model import Run, Snapshot
-from poolwise.units import stretch
+from poolwise.units import with_slowdown
 
 
 class Pace(NamedTuple):
@@ -61,13 +61,13 @@ class Course:
     def phase_end(self) -> int:
         """Ns at which the fetching ends, or where there is none the work."""
         if self.fetch is None:
-            return self.since + stretch(self.work, self.pace.working)
-        return self.since + stretch(self.fetch, self.pace.fetching)
+            return self.since + with_slowdown(self.work, self.pace.working)
+        return self.since + with_slowdown(self.fetch, self.pace.fetching)
 
     @property
     def end(self) -> int:
         """Ns at which everything is done."""
-        return self.phase_end if self.fetch is None else self.phase_end + stretch(self.work, self.pace.working)
+        return self.phase_end if self.fetch is None else self.phase_end + with_slowdown(self.work, self.pace.working)
 
     def go_on(self, now: int, pace: Pace) -> bool:
         """Go on at a pace from now on; returns whether it is another one than before."""

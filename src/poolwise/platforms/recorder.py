@@ -19,6 +19,10 @@ class Recorder:
         self._outcome: list[Outcome] = []
         self._placements: list[Placement] = []
 
+    def __len__(self) -> int:
+        """Runs noted so far; the number of the next."""
+        return len(self._job)
+
     def started(self, job: int, tasks: int, start: int, placement: Placement) -> int:
         """Note a start of so many tasks; returns the number of the run."""
         self._job.append(job)

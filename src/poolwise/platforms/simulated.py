@@ -5,6 +5,7 @@ from __future__ import annotations
 import heapq
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -85,11 +86,12 @@ class Simulation:
         requeue: bool = True,
         pass_per_event: bool = False,
     ) -> None:
-        self.machine, self.workload = machine, workload
+        self.machine = machine
+        self._jobs, self._duration = workload.table, workload.duration
         self.truth, self.estimate = truth, estimate if estimate is not None else truth
         self.requeue, self.pass_per_event = requeue, pass_per_event
         self.recorder = Recorder()
-        self.table = workload.table.first(0)
+        self.table = self._jobs.first(0)
         self._alike = self.truth is self.estimate and np.array_equal(workload.duration, workload.requested)
         self.now, self._freed_at = 0, -1
         self._capacity, self._free = machine.capacity.copy(), machine.capacity.copy()
@@ -98,8 +100,8 @@ class Simulation:
         self._waiting: dict[int, set[int]] = {}  # tasks by row; nothing waits before it arrives
         self._sequence = 0
         self._wake_at: int | None = None
-        self._heap: list[tuple[int, int, int, Event | _Fetched]] = []
-        self._arrivals = iter(zip(workload.submit.tolist(), range(len(workload)), strict=True))
+        self._heap: list[tuple[int, int, int, Any]] = []
+        self._arrivals: Iterator[tuple[int, int]] = iter(zip(workload.submit.tolist(), range(len(workload)), strict=True))
         self._next_arrival()
         self._returns = 0  # changes still to come that give capacity
         for change in disturbances:
@@ -134,22 +136,26 @@ class Simulation:
             self._runs,
             self.estimate,
             self._believed_done,
-            may_grow=self._returns > 0,
+            may_grow=self._may_grow(),
             freed_at=self._freed_at,
         )
+
+    def _may_grow(self) -> bool:
+        """Whether more capacity is still to come."""
+        return self._returns > 0
 
     def _truly(self) -> Snapshot:
         """Show the state now to the model of how long runs really take."""
         return Snapshot(
             self.now,
             self.machine,
-            self.workload.table,
+            self._jobs,
             self._capacity,
             self._free,
             self._runs,
             self.truth,
             self._work_done,
-            work=self.workload.duration,
+            work=self._duration,
         )
 
     def commit(self, plan: Plan) -> CommitResult:
@@ -187,7 +193,7 @@ class Simulation:
 
     # Events
 
-    def _push(self, time: int, kind: int, event: Event | _Fetched) -> None:
+    def _push(self, time: int, kind: int, event: Any) -> None:
         self._sequence += 1
         heapq.heappush(self._heap, (time, kind, self._sequence, event))
 
@@ -196,7 +202,7 @@ class Simulation:
             self._push(submit, _ARRIVAL, Arrival(job))
             return
 
-    def _happen(self, event: Event | _Fetched) -> Iterable[Event]:
+    def _happen(self, event: Any) -> Iterable[Event]:
         """Apply an event to the state; what the loop must hear of it."""
         match event:
             case _Fetched(number):
@@ -214,7 +220,7 @@ class Simulation:
                 self._wait(job, tasks)  # only now, so that a plan cannot start again what it stops
             case Arrival(job):
                 self.table.show(job + 1)
-                self._waiting[job] = set(range(int(self.workload.tasks[job])))
+                self._waiting[job] = set(range(int(self._jobs.tasks[job])))
             case CapacityChanged():
                 return self._change_capacity(event)
             case Wake() if self._wake_at != self.now:
@@ -344,8 +350,8 @@ class Simulation:
 
     def _work_done(self, number: int, now: int) -> float:
         """Reference ns of work that a run has done by `now`."""
-        return self._progress[number].true.done(int(self.workload.duration[self._runs[number].job]), now)
+        return self._progress[number].true.done(int(self._duration[self._runs[number].job]), now)
 
     def _believed_done(self, number: int, now: int) -> float:
         """Reference ns of work that a run is believed to have done by `now`."""
-        return self._progress[number].believed.done(int(self.workload.requested[self._runs[number].job]), now)
+        return self._progress[number].believed.done(int(self._jobs.requested[self._runs[number].job]), now)

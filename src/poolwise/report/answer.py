@@ -1,4 +1,4 @@
-"""The answer in plain words: which order, how much pool, what one gives up, and how sure that is. All of it computed."""
+"""The recommendation of a study, computed from its runs: which order, how much pool, and what speaks for and against it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ ENOUGH = 0.10
 
 
 @dataclass(frozen=True)
-class Comparison:
+class Alternative:
     """How much worse an alternative is than the choice, in mean bounded slowdown on the same jobs.
 
     `interval` is the paired difference (alternative - choice) with its 95 % interval; None where only one run exists.
@@ -36,7 +36,7 @@ class Comparison:
 
 
 @dataclass(frozen=True)
-class Answer:
+class Recommendation:
     """The recommendation and what speaks for and against it.
 
     Attributes
@@ -53,16 +53,16 @@ class Answer:
     at: int
     value: float
     jobs: int
-    rivals: tuple[Comparison, ...]
-    sizes: tuple[Comparison | None, ...]
+    rivals: tuple[Alternative, ...]
+    sizes: tuple[Alternative | None, ...]
 
     @property
-    def runner_up(self) -> Comparison | None:
+    def runner_up(self) -> Alternative | None:
         """The best of the other series."""
         return self.rivals[0] if self.rivals else None
 
 
-def answer(result: StudyResult, sweep: Sweep) -> Answer | None:
+def answer(result: StudyResult, sweep: Sweep) -> Recommendation | None:
     """Choose the smallest size that is enough, and the best series there; None where nothing could be measured."""
     best = [sweep.best(GOAL, at)[:1] for at in range(len(sweep.x))]
     values = [sweep.value(GOAL, found[0], at) if found else np.inf for at, found in enumerate(best)]
@@ -78,7 +78,7 @@ def answer(result: StudyResult, sweep: Sweep) -> Answer | None:
         None if k == at else _compare(choice, sweep.labels[k], _slowdowns(result, sweep, series, k))
         for k in range(len(sweep.x))
     )
-    return Answer(series, at, values[at], len(choice), rivals, sizes)
+    return Recommendation(series, at, values[at], len(choice), rivals, sizes)
 
 
 def _rejected(sweep: Sweep, at: int) -> int:
@@ -86,10 +86,10 @@ def _rejected(sweep: Sweep, at: int) -> int:
     return max((sum(cell.rejected.values()) for s in sweep.series for cell in sweep.cells.get((s, at), ())), default=0)
 
 
-def _compare(choice: FloatArray, label: str, other: FloatArray) -> Comparison:
+def _compare(choice: FloatArray, label: str, other: FloatArray) -> Alternative:
     if not len(choice) or choice.shape != other.shape:
-        return Comparison(label, float("nan"), float("nan"), None)
-    return Comparison(label, float(other.mean()), float(other.mean() / choice.mean()), paired_block_bootstrap(other - choice))
+        return Alternative(label, float("nan"), float("nan"), None)
+    return Alternative(label, float(other.mean()), float(other.mean() / choice.mean()), paired_block_bootstrap(other - choice))
 
 
 def _slowdowns(result: StudyResult, sweep: Sweep, series: str, at: int) -> FloatArray:

@@ -1,4 +1,4 @@
-"""The report of a comparison: the runs side by side, what differs for sure, and the jobs that changed most."""
+"""The report of a comparison: the runs side by side, what differs with certainty, and the jobs that changed most."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ import numpy as np
 from poolwise.compare.runs import Comparison, Difference
 from poolwise.metrics import METRICS
 from poolwise.metrics.slowdown import bounded_slowdown, wait_s
-from poolwise.report.page import Page, Row, Section, Table
-from poolwise.report.page import write as write_page
-from poolwise.report.study import number
+from poolwise.report.page import Page, PageSection, PageTable, TableRow
+from poolwise.report.page import write_page as write_page
+from poolwise.report.study import cell_text
 from poolwise.studies.figure import Axis, Distribution, Figure
 from poolwise.units import format_time
 
@@ -21,7 +21,7 @@ _MARKS = {"better": "true", "worse": "false"}
 
 
 def write_comparison(found: Comparison, changed: int, provenance: Mapping[str, object], path: Path) -> None:
-    """Write the report of a comparison, `changed` jobs a run and direction; the file appears whole or not at all."""
+    """Write the report of a comparison, `changed` jobs for each run and direction; the file appears whole or not at all."""
     write_page(comparison_page(found, changed, provenance), path)
 
 
@@ -32,7 +32,7 @@ def comparison_page(found: Comparison, changed: int, provenance: Mapping[str, ob
         lead=headline(found),
         because=[_sentence(found, d) for d in found.differences if d.metric == GOAL],
         sections=[
-            Section(f"{label} against {found.labels[0]}", lines)
+            PageSection(f"{label} against {found.labels[0]}", lines)
             for k, label in enumerate(found.labels)
             if k and (lines := list(_surely(found, k)))
         ],
@@ -44,24 +44,22 @@ def comparison_page(found: Comparison, changed: int, provenance: Mapping[str, ob
 
 
 def headline(found: Comparison) -> str:
-    """Which run has the least mean bounded slowdown, and whether that is sure."""
+    """Which run has the least mean bounded slowdown, and whether that is certain."""
     values = [float(metrics[GOAL].mean()) for metrics in found.metrics]
     best = int(np.argmin(values))
     if best == 0:
         rest = [d for d in found.differences if d.metric == GOAL]
         sure = all(d.verdict == "worse" for d in rest)
-        words = "surely" if sure else "though not surely against every other"
+        words = "and every difference is certain" if sure else "but not every difference is certain"
         return f"{found.labels[0]} has the least mean bounded slowdown, {words}."
     verdict = next(d.verdict for d in found.differences if d.metric == GOAL and d.run == best)
-    words = "surely better" if verdict == "better" else "not to be told apart"
-    return f"{found.labels[best]} has the least mean bounded slowdown; it is {words} from {found.labels[0]}.".replace(
-        "better from", "better than that of"
-    )
+    words = "is certain" if verdict == "better" else "is not certain"
+    return f"{found.labels[best]} has the least mean bounded slowdown; its difference from {found.labels[0]} {words}."
 
 
 def _sentence(found: Comparison, d: Difference) -> str:
     unit = METRICS[d.metric].unit
-    numbers = f"{number(d.value, unit)} against {number(d.first, unit)}"
+    numbers = f"{cell_text(d.value, unit)} against {cell_text(d.first, unit)}"
     spread = "" if np.isnan(d.interval.low) else f" [{d.interval.low:+.3g}, {d.interval.high:+.3g}]"
     return f"{METRICS[d.metric].description}, {found.labels[d.run]}: {numbers}, {d.interval.mean:+.3g}{spread}: {d.verdict}."
 
@@ -77,33 +75,35 @@ def _population(found: Comparison) -> str:
     return f"Measured on the {' or '.join(f'{n:,}' for n in counts)} jobs after the warm-up that every run finished."
 
 
-def _side_by_side(found: Comparison) -> Table:
+def _side_by_side(found: Comparison) -> PageTable:
     against = {(d.run, d.metric): d for d in found.differences}
     rows = []
     for name in found.metrics[0]:
         unit = METRICS[name].unit
         cells = [f"{METRICS[name].description} ({'%' if unit == 'fraction' else unit})" if unit else METRICS[name].description]
-        cells += [number(float(found.metrics[0][name].mean()), unit)]
+        cells += [cell_text(float(found.metrics[0][name].mean()), unit)]
         verdicts = []
         for k in range(1, len(found.runs)):
             d = against[k, name]
-            cells += [number(d.value, unit), d.verdict]
+            cells += [cell_text(d.value, unit), d.verdict]
             verdicts.append(d.verdict)
         mark = _MARKS.get(verdicts[0], "") if len(set(verdicts)) == 1 else ""
-        rows.append(Row(cells, mark))
+        rows.append(TableRow(cells, mark))
     header = ["metric", found.labels[0], *(name for label in found.labels[1:] for name in (label, ""))]
-    return Table("Side by side", header, rows, "Means over the seeds; better or worse than the first run where that is sure.")
+    return PageTable(
+        "Side by side", header, rows, "Means over the seeds; better or worse than the first run where that is certain."
+    )
 
 
-def _changed(found: Comparison, count: int) -> Table:
+def _changed(found: Comparison, count: int) -> PageTable:
     rows = [
-        Row([found.labels[job.run], str(job.id), f"{job.nodes:,}", *map(format_time, (job.runtime_s, job.first_wait_s)),
+        TableRow([found.labels[job.run], str(job.id), f"{job.nodes:,}", *map(format_time, (job.runtime_s, job.first_wait_s)),
              format_time(job.wait_s), f"{'+' if job.change_s > 0 else '-'}{format_time(abs(job.change_s))}"])
         for job in found.changed(count)
     ]  # fmt: skip
     header = ["run", "job", "nodes", "runtime", f"wait, {found.labels[0]}", "wait here", "change"]
     caption = "" if found.same_jobs else "The seeds draw jobs of their own; these are of the first."
-    return Table("Jobs that changed most", header, rows, caption)
+    return PageTable("Jobs that changed most", header, rows, caption)
 
 
 def _figures(found: Comparison) -> list[Figure]:

@@ -127,7 +127,7 @@ def _bars(shown: Bars, axes: Axes) -> None:
 
 
 def _thin(count: int, tail: bool, points: int = 400) -> IntArray:
-    """Positions that keep the shape of a long curve, denser towards the end that is looked at."""
+    """Positions that keep the shape of a long curve, denser towards the end that matters."""
     if count <= points:
         return np.arange(count)
     steps = np.geomspace(1, count, points) if tail else np.linspace(1, count, points)
@@ -135,7 +135,7 @@ def _thin(count: int, tail: bool, points: int = 400) -> IntArray:
 
 
 def _dress(axes: Axes, x_axis: Axis, y_axis: Axis) -> None:
-    """Label the axes with units, and give logarithmic ones numbers that read as numbers."""
+    """Label the axes with units, and logarithmic ones with plain numbers."""
     if x_axis.log:
         axes.set_xscale("log")
     if y_axis.log:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from poolwise.metrics.memory import Histogram
-from poolwise.report.answer import Answer
+from poolwise.report.answer import Recommendation
 from poolwise.report.sweep import Sweep
 from poolwise.studies import StudyResult
 from poolwise.studies.distributions import histograms, memory_in_use
@@ -16,8 +16,8 @@ LABELS = 6
 """Bins that carry a label; more would run into each other."""
 
 
-def memory_figures(result: StudyResult, sweep: Sweep, found: Answer) -> Iterator[Figure]:
-    """Memory utilisation over time and by bins of 10 %, degradation by bins of 5 %; none where a run has no such thing."""
+def memory_figures(result: StudyResult, sweep: Sweep, found: Recommendation) -> Iterator[Figure]:
+    """Memory utilisation over time and by bins of 10 %, degradation by bins of 5 %; none where a run has neither."""
     cell = sweep.cells[found.series, found.at][0]
     run = found.series.upper()
     where = f" with {sweep.labels[found.at]} of pool per rack" if sweep.x_name else ""

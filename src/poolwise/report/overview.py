@@ -10,18 +10,18 @@ from pathlib import Path
 from poolwise.compare.published import COLUMNS
 from poolwise.errors import InputError
 
-Comparison = list[dict[str, str]]
+ComparisonRows = list[dict[str, str]]
 """Rows of a comparison.csv, column -> text."""
 
-_HEAD = """# Reproductions
+_HEAD = """# Reproduction results
 
-Each published value and claim is a row of a claims file that was fixed before the runs it judges; whether it holds is computed
-from the row by its rule. "Shown" rows are only to be looked at. This page is made by `poolwise overview` from the
-`comparison.csv` and the notes of runs of `poolwise reproduce`; the notes say how many seeds there were.
+Each published value and claim is a row of a claims file that was fixed before the runs that it judges; the rule of the row
+computes whether it holds. Rows that are "shown" are not judged. `poolwise overview` makes this page from the `comparison.csv`
+and the notes of runs of `poolwise reproduce`; the notes say how many seeds there were.
 """
 
 
-def read_comparison(path: Path) -> Comparison:
+def read_comparison(path: Path) -> ComparisonRows:
     """Read a comparison.csv; raises InputError where it is not one."""
     if not path.is_file():
         raise InputError("no such file", file=path, remedy="give a comparison.csv, or the folder of a reproduction")
@@ -40,7 +40,7 @@ def read_notes(path: Path) -> tuple[str, ...]:
 
 
 def overview(
-    comparisons: Mapping[str, Comparison], titles: Mapping[str, str], notes: Mapping[str, tuple[str, ...]] | None = None
+    comparisons: Mapping[str, ComparisonRows], titles: Mapping[str, str], notes: Mapping[str, tuple[str, ...]] | None = None
 ) -> str:
     """Markdown of the page.
 
@@ -66,9 +66,9 @@ def overview(
     return "\n".join(lines) + "\n"
 
 
-def _failing(rows: Comparison) -> Iterable[str]:
+def _failing(rows: ComparisonRows) -> Iterable[str]:
     """Describe the rows that do not hold, each reason once, most rows first."""
-    by_reason: dict[str, Comparison] = {}
+    by_reason: dict[str, ComparisonRows] = {}
     for row in rows:
         if row["holds"] == "false":
             by_reason.setdefault(row["note"] or "No reason is known.", []).append(row)

@@ -1,4 +1,4 @@
-"""The HTML page that all reports share: one file, no network, readable at laptop width, light and dark."""
+"""The HTML page that all reports share: one file without network access, readable at laptop width, light and dark."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from poolwise.studies.figure import Figure
 
 
 @dataclass(frozen=True)
-class Row:
+class TableRow:
     """A row of a table; `mark` is "chosen", "true", "false" or empty."""
 
     cells: Sequence[str]
@@ -23,18 +23,18 @@ class Row:
 
 
 @dataclass(frozen=True)
-class Table:
+class PageTable:
     """A table; `text` for one whose cells are words and should wrap."""
 
     title: str
     header: Sequence[str]
-    rows: Sequence[Row]
+    rows: Sequence[TableRow]
     caption: str = ""
     text: bool = False
 
 
 @dataclass(frozen=True)
-class Section:
+class PageSection:
     """A heading with sentences under it."""
 
     title: str
@@ -56,10 +56,10 @@ class Page:
     title: str
     lead: str
     because: Sequence[str] = ()
-    sections: Sequence[Section] = ()
+    sections: Sequence[PageSection] = ()
     notes: Sequence[str] = ()
     figures: Sequence[Figure] = ()
-    tables: Sequence[Table] = ()
+    tables: Sequence[PageTable] = ()
     provenance: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -72,6 +72,6 @@ def render(page: Page) -> str:
     return environment.get_template("page.html.j2").render(page=page, figures=drawn, style=style_sheet())
 
 
-def write(page: Page, path: Path) -> None:
+def write_page(page: Page, path: Path) -> None:
     """Write the page; the file appears whole or not at all."""
     write_whole(path, render(page).encode())

@@ -1,12 +1,12 @@
-"""The report of a plan: what to buy, why, how sure that is, and every candidate that was looked at."""
+"""The report of a plan: what to buy, why, how certain that is, and every candidate that was simulated."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
 from poolwise.plans.plan import Answer, PlanResult
-from poolwise.report.page import Page, Row, Section, Table
-from poolwise.report.page import write as write_page
+from poolwise.report.page import Page, PageSection, PageTable, TableRow
+from poolwise.report.page import write_page as write_page
 
 
 def write_plan(result: PlanResult, path: Path) -> None:
@@ -21,7 +21,7 @@ def plan_page(result: PlanResult) -> Page:
         title=result.plan.title,
         lead=answer.headline,
         because=answer.because,
-        sections=[Section(heading, lines) for heading, lines in answer.sections.items() if lines],
+        sections=[PageSection(heading, lines) for heading, lines in answer.sections.items() if lines],
         notes=answer.notes,
         figures=answer.figures,
         tables=[_candidates(answer)],
@@ -29,14 +29,14 @@ def plan_page(result: PlanResult) -> Page:
     )
 
 
-def _candidates(answer: Answer) -> Table:
+def _candidates(answer: Answer) -> PageTable:
     frame = answer.candidates
     rows = [
-        Row([_shown(value) for value in values], "chosen" if k == answer.chosen else "")
+        TableRow([_shown(value) for value in values], "chosen" if k == answer.chosen else "")
         for k, values in enumerate(frame.iter_rows())
     ]
     caption = "Those that were simulated; the answer is set in bold."
-    return Table("Candidates", [name.replace("_", " ").replace(".", " ") for name in frame.columns], rows, caption)
+    return PageTable("Candidates", [name.replace("_", " ").replace(".", " ") for name in frame.columns], rows, caption)
 
 
 def _shown(value: object) -> str:

@@ -1,4 +1,4 @@
-"""The report of a reproduction: ours beside the published, claim by claim, with the paper's figures drawn from our runs."""
+"""The report of a reproduction: our values beside the published ones, and the paper's figures drawn from our runs."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from poolwise.atomic import write_whole
-from poolwise.compare.published import COLUMNS, Row, to_csv
+from poolwise.compare.published import COLUMNS, ClaimRow, claims_csv
 from poolwise.report.figures import save
-from poolwise.report.page import Page, Section, Table, write
-from poolwise.report.page import Row as PageRow
+from poolwise.report.page import Page, PageSection, PageTable, write_page
+from poolwise.report.page import TableRow as PageRow
 from poolwise.reproductions.reproduction import Reproduced
 
 SHOWN = 3
@@ -18,12 +18,12 @@ SHOWN = 3
 
 def write_reproduction(done: Reproduced, folder: Path) -> None:
     """Write comparison.csv, notes.txt, the figures (PNG, SVG, PDF) and report.html into a folder."""
-    write_whole(folder / "comparison.csv", to_csv(done.rows).encode())
+    write_whole(folder / "comparison.csv", claims_csv(done.rows).encode())
     write_whole(folder / "notes.txt", "".join(f"{note}\n" for note in done.findings.notes).encode())
     (folder / "figures").mkdir(exist_ok=True)
     for figure in done.findings.figures:
         save(figure, folder / "figures")
-    write(reproduction_page(done), folder / "report.html")
+    write_page(reproduction_page(done), folder / "report.html")
 
 
 def reproduction_page(done: Reproduced) -> Page:
@@ -33,12 +33,12 @@ def reproduction_page(done: Reproduced) -> Page:
     lead = f"{count['true']} of {judged} published values and claims hold."
     failing = _by_reason(done.rows)
     because = [f"{count['shown']} more are only shown, {count['not_measured']} were not measured.", f"Source: {done.paper}."]
-    sections = [Section("What does not hold, and why", failing)] if failing else []
+    sections = [PageSection("What does not hold, and why", failing)] if failing else []
     if done.findings.explanation:
-        sections.append(Section("What the runs teach", done.findings.explanation))
+        sections.append(PageSection("What the runs teach", done.findings.explanation))
     rows = [PageRow(row.cells(), row.holds if row.holds in ("true", "false") else "") for row in done.rows]
-    shown = [Table(t.title, t.columns, [PageRow(row) for row in t.rows], t.note) for t in done.findings.tables]
-    claims = Table("Every claim beside our value", [name.replace("_", " ") for name in COLUMNS], rows)
+    shown = [PageTable(t.title, t.columns, [PageRow(row) for row in t.rows], t.note) for t in done.findings.tables]
+    claims = PageTable("Every claim beside our value", [name.replace("_", " ") for name in COLUMNS], rows)
     return Page(
         title=f"{done.title}: reproduced",
         lead=lead,
@@ -51,9 +51,9 @@ def reproduction_page(done: Reproduced) -> Page:
     )
 
 
-def _by_reason(rows: Sequence[Row]) -> list[str]:
+def _by_reason(rows: Sequence[ClaimRow]) -> list[str]:
     """A sentence for each reason why claims do not hold, with the claims it explains; the most frequent first."""
-    groups: dict[str, list[Row]] = {}
+    groups: dict[str, list[ClaimRow]] = {}
     for row in rows:
         if row.holds == "false":
             groups.setdefault(row.claim.reason or "Not explained yet.", []).append(row)

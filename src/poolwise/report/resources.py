@@ -1,4 +1,4 @@
-"""What a study of shared nodes says to whoever buys the machine: what is stranded, what another machine returns and costs.
+"""What a study of shared nodes shows to a buyer of the machine: what is stranded, what another machine returns and costs.
 
 Everything is a mean over the seeds with Student's interval; differences are paired: all runs of a seed have the same jobs.
 """
@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from poolwise.catalog import PREFIX
 from poolwise.metrics.intervals import Interval, mean_interval
-from poolwise.report.page import Row, Section, Table
+from poolwise.report.page import PageSection, PageTable, TableRow
 from poolwise.report.sweep import Sweep
 from poolwise.studies import CellResult, StudyResult
 from poolwise.studies.figure import Axis, Bars, Figure, Scatter
@@ -61,7 +61,7 @@ class Standing:
         return self.used[0].dollars
 
     def stranded(self, resource: str) -> list[float]:
-        """Share of a resource that stands idle though jobs that wait ask for it, one value a seed."""
+        """Share of a resource that is idle although waiting jobs ask for it, one value a seed."""
         return [used.use[resource].stranded if resource in used.use else 0.0 for used in self.used]
 
 
@@ -101,7 +101,7 @@ def because(ranked: Sequence[Standing]) -> list[str]:
     return said
 
 
-def sections(ranked: Sequence[Standing], first: str) -> list[Section]:
+def sections(ranked: Sequence[Standing], first: str) -> list[PageSection]:
     """What is stranded on each machine, and what another one than the `first` costs; each under its best policies."""
     tops = {name: next(one for one in ranked if one.machine == name) for name in _machines(ranked)}
     stranded = [
@@ -111,11 +111,13 @@ def sections(ranked: Sequence[Standing], first: str) -> list[Section]:
         for name, top in tops.items()
     ]
     stranded.append("Stranded is what is free while waiting jobs ask for as much of it; what nobody asks for is not counted.")
-    found = [Section("What is stranded", stranded)]
+    found = [PageSection("What is stranded", stranded)]
     base = tops.get(first)
     others = [top for name, top in tops.items() if name != first]
     if base is not None and others:
-        found.append(Section("What another machine returns and costs", [line for top in others for line in _costs(base, top)]))
+        found.append(
+            PageSection("What another machine returns and costs", [line for top in others for line in _costs(base, top)])
+        )
     return found
 
 
@@ -140,7 +142,7 @@ def _costs(base: Standing, other: Standing) -> list[str]:
     return said
 
 
-def table(ranked: Sequence[Standing]) -> Table:
+def table(ranked: Sequence[Standing]) -> PageTable:
     """Every combination, best first."""
     rows = []
     for one in ranked:
@@ -156,12 +158,12 @@ def table(ranked: Sequence[Standing]) -> Table:
             f"{mean_interval(one.watts).mean:,.0f}",
             f"{one.dollars:,.0f}",
         ]
-        rows.append(Row(cells, "chosen" if one is ranked[0] else ""))
+        rows.append(TableRow(cells, "chosen" if one is ranked[0] else ""))
     header = ["", "mean bounded slowdown", "more than the best", "mean wait (s)", "longer runs (%)", "most stranded", "W", "$"]
-    return Table("Machines and policies", header, rows, _CAPTION)
+    return PageTable("Machines and policies", header, rows, _CAPTION)
 
 
-def by_tables(result: StudyResult, ranked: Sequence[Standing]) -> Table | None:
+def by_tables(result: StudyResult, ranked: Sequence[Standing]) -> PageTable | None:
     """The best combination on each machine by every power table and price list of the study; None where there is one each."""
     rows = []
     for top in (next(one for one in ranked if one.machine == name) for name in _machines(ranked)):
@@ -174,9 +176,9 @@ def by_tables(result: StudyResult, ranked: Sequence[Standing]) -> Table | None:
             return None
         for label, cells in found.items():
             watts = _shown(mean_interval([cell.watts for cell in cells]))
-            rows.append(Row([top.label, label, watts, f"{cells[0].dollars:,.0f}"]))
+            rows.append(TableRow([top.label, label, watts, f"{cells[0].dollars:,.0f}"]))
     caption = "The same runs, measured with each table: what is varied of watts and prices changes no schedule."
-    return Table("Watts and dollars by each table", ["", "tables", "W", "$"], rows, caption, text=True)
+    return PageTable("Watts and dollars by each table", ["", "tables", "W", "$"], rows, caption, text=True)
 
 
 def _tables(cell: CellResult) -> str:
@@ -191,7 +193,7 @@ def figures(ranked: Sequence[Standing]) -> list[Figure]:
     names = _resources(ranked[0])
     bars = Bars(
         "stranded",
-        "What stands idle though jobs wait for it",
+        "What is idle although jobs wait for it",
         "Share of each resource that is free while waiting jobs ask for as much, under the best policies of each machine.",
         groups=names,
         series={machine or "all": [_share(top, name) for name in names] for machine, top in tops.items()},

@@ -1,4 +1,4 @@
-"""The report of a study: the answer, the curves behind it, every result, and where it all comes from."""
+"""The report of a study: the answer, the curves behind it, every result, and its provenance."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from poolwise.catalog import PREFIX
 from poolwise.metrics import METRICS
 from poolwise.metrics.slowdown import bounded_slowdown
 from poolwise.report import resources, words
-from poolwise.report.answer import Answer, answer
+from poolwise.report.answer import Recommendation, answer
 from poolwise.report.compromise import compromise, compromise_over_sizes
 from poolwise.report.memory import memory_figures
-from poolwise.report.page import Page, Row, Section, Table
-from poolwise.report.page import write as write_page
+from poolwise.report.page import Page, PageSection, PageTable, TableRow
+from poolwise.report.page import write_page as write_page
 from poolwise.report.sweep import Sweep
 from poolwise.studies import CellResult, StudyResult
 from poolwise.studies.figure import Axis, Curves, Distribution, Figure
 from poolwise.units import format_memory
 
 
-def write(result: StudyResult, path: Path) -> None:
+def write_study_report(result: StudyResult, path: Path) -> None:
     """Write the report of a study; the file appears whole or not at all."""
     write_page(study_page(result), path)
 
@@ -31,12 +31,12 @@ def study_page(result: StudyResult) -> Page:
     """Put the report of a study together."""
     sweep = Sweep.of(result)
     found = answer(result, sweep)
-    sections: list[Section] = []
+    sections: list[PageSection] = []
     if found is not None:
         seeds = len(sweep.cells[found.series, found.at])
         sections = [
-            Section("What one gives up", words.gives_up(found, sweep)),
-            Section("How sure that is", words.how_sure(found, sweep, seeds)),
+            PageSection("What the choice costs", words.gives_up(found, sweep)),
+            PageSection("How certain that is", words.how_sure(found, sweep, seeds)),
         ]
     nothing = "No answer: no job that every run could take finished."
     page = Page(
@@ -92,7 +92,7 @@ _CURVES = (
 )  # fmt: skip
 
 
-def _figures(result: StudyResult, sweep: Sweep, found: Answer | None) -> list[Figure]:
+def _figures(result: StudyResult, sweep: Sweep, found: Recommendation | None) -> list[Figure]:
     shown: list[Figure] = []
     if len(sweep.x) > 1:
         shown += [c for c in (_curve(sweep, found, *curve) for curve in _CURVES) if c is not None]
@@ -112,7 +112,9 @@ def _figures(result: StudyResult, sweep: Sweep, found: Answer | None) -> list[Fi
     return shown
 
 
-def _curve(sweep: Sweep, found: Answer | None, metric: str, title: str, label: str, log: bool, caption: str) -> Curves | None:
+def _curve(
+    sweep: Sweep, found: Recommendation | None, metric: str, title: str, label: str, log: bool, caption: str
+) -> Curves | None:
     scale, unit = _SCALES.get(METRICS[metric].unit, (1.0, METRICS[metric].unit))
     series = {s.upper(): [scale * v for v in sweep.values(metric, s)] for s in sweep.series}
     known = [v for values in series.values() for v in values if math.isfinite(v)]
@@ -139,7 +141,7 @@ _COLUMNS = (
 )  # fmt: skip
 
 
-def _results(sweep: Sweep, found: Answer | None, columns: Sequence[str] = _COLUMNS) -> Table:
+def _results(sweep: Sweep, found: Recommendation | None, columns: Sequence[str] = _COLUMNS) -> PageTable:
     rows = []
     for at, label in enumerate(sweep.labels):
         for series in sweep.series:
@@ -147,24 +149,24 @@ def _results(sweep: Sweep, found: Answer | None, columns: Sequence[str] = _COLUM
                 cells = [
                     label,
                     series.upper(),
-                    *(number(sweep.value(name, series, at), METRICS[name].unit) for name in columns),
+                    *(cell_text(sweep.value(name, series, at), METRICS[name].unit) for name in columns),
                 ]
                 chosen = found is not None and (series, at) == (found.series, found.at)
-                rows.append(Row(cells[0 if sweep.x_name else 1 :], "chosen" if chosen else ""))
+                rows.append(TableRow(cells[0 if sweep.x_name else 1 :], "chosen" if chosen else ""))
     units = [
         f"{METRICS[n].description} ({_shown(METRICS[n].unit)})" if METRICS[n].unit else METRICS[n].description for n in columns
     ]
     header = [*(["pool per rack"] if sweep.x_name else []), "order", *units]
     caption = "Means over seeds." if found is None else "Means over seeds. The recommended row is set in bold."
-    return Table("All results", header, rows, caption)
+    return PageTable("All results", header, rows, caption)
 
 
-def _workload(result: StudyResult) -> Table:
-    rows = [Row([name, value]) for name, value in result.description()]
-    return Table("What was run", ["", ""], rows, text=True)
+def _workload(result: StudyResult) -> PageTable:
+    rows = [TableRow([name, value]) for name, value in result.description()]
+    return PageTable("What was run", ["", ""], rows, text=True)
 
 
-def _rejections(sweep: Sweep) -> Table:
+def _rejections(sweep: Sweep) -> PageTable:
     """Jobs that never ran, by size; the metrics leave them out for every run, so that all are compared on the same jobs."""
     rows = []
     for at, label in enumerate(sweep.labels):
@@ -174,21 +176,21 @@ def _rejections(sweep: Sweep) -> Table:
             for reason, count in cell.rejected.items():
                 reasons[reason] = max(reasons.get(reason, 0), count)
         for reason, count in sorted(reasons.items()):
-            rows.append(Row([label or "all", f"{count:,}", reason]))
+            rows.append(TableRow([label or "all", f"{count:,}", reason]))
     if not rows:
-        rows = [Row(["all sizes", "0", "every job fits the empty machine"])]
-    return Table("Rejected jobs", ["pool per rack", "jobs", "reason"], rows, _rejections.__doc__ or "", text=True)
+        rows = [TableRow(["all sizes", "0", "every job fits the empty machine"])]
+    return PageTable("Rejected jobs", ["pool per rack", "jobs", "reason"], rows, _rejections.__doc__ or "", text=True)
 
 
-def _glossary() -> Table:
+def _glossary() -> PageTable:
     rows = [
-        Row([m.description, _shown(m.unit), "" if m.better == "neither" else f"{m.better} is better", name])
+        TableRow([m.description, _shown(m.unit), "" if m.better == "neither" else f"{m.better} is better", name])
         for name, m in METRICS.items()
     ]
-    return Table("What the numbers mean", ["metric", "unit", "", "name in the results files"], rows, text=True)
+    return PageTable("What the numbers mean", ["metric", "unit", "", "name in the results files"], rows, text=True)
 
 
-def number(value: float, unit: str) -> str:
+def cell_text(value: float, unit: str) -> str:
     """Write a metric for a table."""
     if not math.isfinite(value):
         return "-"

@@ -74,7 +74,7 @@ class Sweep:
 
 
 def _size(value: object) -> float | None:
-    """A value as a number of base units of memory, None if it is no such size."""
+    """A value as a number of base units of memory, None if it is not a size."""
     if isinstance(value, bool):
         return None
     if isinstance(value, int | float):

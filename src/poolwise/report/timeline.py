@@ -15,11 +15,11 @@ from typing import Any
 from poolwise.atomic import write_whole
 from poolwise.model import Kind, Schedule
 
-Event = dict[str, Any]
-Clock = Callable[[int], int]
+TraceEvent = dict[str, Any]
+ToMicroseconds = Callable[[int], int]
 
 FINE = 2**51
-"""Up to this end (26 days) nanoseconds are told: viewers compute in doubles of microseconds, and drop what overlaps."""
+"""Schedules up to this end (26 days) keep nanoseconds: viewers compute in doubles of microseconds, and drop overlaps."""
 _TRACKS = {Kind.NODE: "nodes", Kind.DEVICE: "devices", Kind.POOL: "pools", Kind.LINK: "links"}
 
 
@@ -29,7 +29,7 @@ def write_timeline(schedule: Schedule, path: Path) -> None:
     write_whole(path, (json.dumps(content, separators=(",", ":")) + "\n").encode())
 
 
-def trace_events(schedule: Schedule) -> Iterator[Event]:
+def trace_events(schedule: Schedule) -> Iterator[TraceEvent]:
     """Yield the events: a process for each kind of owner, threads for owners, a slice for each run on each owner.
 
     Runs that overlap on an owner take parallel lanes, the lowest that is free, so that every slice is seen whole. Owners
@@ -54,13 +54,13 @@ def trace_events(schedule: Schedule) -> Iterator[Event]:
         yield from _counters(schedule, owner, runs, clock)
 
 
-def _clock(schedule: Schedule) -> Clock:
+def _clock(schedule: Schedule) -> ToMicroseconds:
     """Round times (ns) to what doubles of microseconds can tell apart: what followed on each other still does."""
     step = 1000 if schedule.n_run and int(schedule.end.max()) > FINE else 1
     return lambda time: time // step * step
 
 
-def _named(what: str, process: int, thread: int, name: str) -> Event:
+def _named(what: str, process: int, thread: int, name: str) -> TraceEvent:
     return {"ph": "M", "name": what, "pid": process, "tid": thread, "args": {"name": name}}
 
 
@@ -90,7 +90,7 @@ def _lanes(schedule: Schedule, runs: list[int]) -> tuple[list[tuple[int, int]], 
     return found, lanes
 
 
-def _slice(schedule: Schedule, run: int, owner: int, thread: int, clock: Clock) -> Event:
+def _slice(schedule: Schedule, run: int, owner: int, thread: int, clock: ToMicroseconds) -> TraceEvent:
     job, workload, machine = int(schedule.job[run]), schedule.workload, schedule.machine
     start, end = int(schedule.start[run]), int(schedule.end[run])
     takes: dict[str, int] = {}
@@ -111,7 +111,7 @@ def _slice(schedule: Schedule, run: int, owner: int, thread: int, clock: Clock) 
     }
 
 
-def _counters(schedule: Schedule, owner: int, runs: list[int], clock: Clock) -> Iterator[Event]:
+def _counters(schedule: Schedule, owner: int, runs: list[int], clock: ToMicroseconds) -> Iterator[TraceEvent]:
     """How much of each resource of an owner is in use, at each change."""
     machine = schedule.machine
     changes: dict[int, dict[int, int]] = {}

@@ -1,22 +1,22 @@
-"""Sentences from an answer. Every number in them comes from the runs; every sentence is chosen by a rule on the numbers."""
+"""Sentences from an answer: every number comes from the runs, and a rule on the numbers chooses each sentence."""
 
 from __future__ import annotations
 
 import math
 
 from poolwise.metrics import METRICS
-from poolwise.report.answer import ENOUGH, Answer, Comparison
+from poolwise.report.answer import ENOUGH, Alternative, Recommendation
 from poolwise.report.sweep import Sweep
 from poolwise.units import format_memory, format_time
 
 
-def headline(found: Answer, sweep: Sweep) -> str:
+def headline(found: Recommendation, sweep: Sweep) -> str:
     """The recommendation in one line."""
     pool = f" with {sweep.labels[found.at]} of pool per rack" if sweep.x_name else ""
     return f"Run {found.series.upper()}{pool}."
 
 
-def because(found: Answer, sweep: Sweep) -> list[str]:
+def because(found: Recommendation, sweep: Sweep) -> list[str]:
     """Why, with the numbers that decided it."""
     said = [
         f"The mean bounded slowdown is {_plain(found.value)} there: a job's time from submission to its end is on average "
@@ -47,8 +47,8 @@ def because(found: Answer, sweep: Sweep) -> list[str]:
     return said
 
 
-def gives_up(found: Answer, sweep: Sweep) -> list[str]:
-    """What the choice costs, metric by metric, against whoever is best in each."""
+def gives_up(found: Recommendation, sweep: Sweep) -> list[str]:
+    """What the choice costs, metric by metric, against the order that is best in each."""
     said = []
     for metric in ("throughput_per_100s", "utilization", "p99_bounded_slowdown", "discrimination_s", "discrimination_10pct_s"):
         if metric not in METRICS:
@@ -71,7 +71,7 @@ def gives_up(found: Answer, sweep: Sweep) -> list[str]:
     return said
 
 
-def how_sure(found: Answer, sweep: Sweep, seeds: int) -> list[str]:
+def how_sure(found: Recommendation, sweep: Sweep, seeds: int) -> list[str]:
     """What the intervals say, and what they do not cover."""
     said = []
     if (rival := found.runner_up) is not None and rival.interval is not None:
@@ -90,7 +90,7 @@ def how_sure(found: Answer, sweep: Sweep, seeds: int) -> list[str]:
     return said
 
 
-def _verdict(other: Comparison) -> str:
+def _verdict(other: Alternative) -> str:
     assert other.interval is not None
     low, high = other.interval.low, other.interval.high
     mean = other.interval.mean

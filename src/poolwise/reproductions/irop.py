@@ -14,8 +14,8 @@ import numpy as np
 from poolwise.batch.problem.definition import Theta
 from poolwise.compare.published import Key, Measured
 from poolwise.registry import register
-from poolwise.reproductions.irop_runs import Case, measure
-from poolwise.reproductions.reproduction import Findings, Reproduction
+from poolwise.reproductions.irop_runs import IropCase, measure_placement
+from poolwise.reproductions.reproduction import Reproduction, ReproductionResult
 from poolwise.studies.figure import Axis, Curves, Figure
 
 Z95 = 1.96
@@ -37,20 +37,20 @@ class Grid:
 
 
 QUICK = Grid((0.05, 0.25), (0.0, 0.8, 1.0), 2, 2, (15, 30), 5.0)
-Runs = Mapping[Case, dict[str, Any]]
+IropRuns = Mapping[IropCase, dict[str, Any]]
 
 
 @register("reproductions", "irop")
-class Irop(Reproduction):
+class IropReproduction(Reproduction):
     """Workload placement with bounded slowdown."""
 
     title: ClassVar[str] = "Workload placement with bounded slowdown (IRoP)"
     paper: ClassVar[str] = "Sefati, Dolati, Ghaderi: Workload Placement with Bounded Slowdown in Disaggregated Datacenters"
 
-    def run(self, out: Path, *, quick: bool, jobs: int) -> Findings:
+    def run(self, out: Path, *, quick: bool, jobs: int) -> ReproductionResult:
         """Measure everything; see `Reproduction`."""
         grid = QUICK if quick else Grid()
-        runs = measure([*_main(grid), *_small(grid), *_growth(grid)], out, jobs)
+        runs = measure_placement([*_main(grid), *_small(grid), *_growth(grid)], out, jobs)
         measured: dict[Key, Measured] = {}
         for theta in THETAS:
             view = View(grid, runs, theta)
@@ -61,7 +61,7 @@ class Irop(Reproduction):
             "Profiles are read off Figure 2 at their ends and assumed convex between; a third of the modules of each type.",
             "The mean completion ratio (1 + P^m) phi / F compares all methods, whatever theta a problem minimises.",
         ]
-        return Findings(measured, _figures(grid, runs), notes, EXPLANATION)
+        return ReproductionResult(measured, _figures(grid, runs), notes, EXPLANATION)
 
 
 EXPLANATION = (
@@ -79,7 +79,7 @@ class View:
     """The runs under one reading of theta."""
 
     grid: Grid
-    runs: Runs
+    runs: IropRuns
     theta: Theta
 
     def value(self, method: str, metric: str, tolerance: float, eta: float) -> np.ndarray:
@@ -96,34 +96,34 @@ class View:
         return np.array([self.value(one, metric, *p) - self.value(other, metric, *p) for p in points])
 
 
-def case(method: str, theta: Theta, eta: float, tolerance: float | None, seed: int) -> Case:
+def case(method: str, theta: Theta, eta: float, tolerance: float | None, seed: int) -> IropCase:
     """A case at the paper's size."""
-    return Case(method, theta, eta, tolerance, seed)
+    return IropCase(method, theta, eta, tolerance, seed)
 
 
-def _main(grid: Grid) -> list[Case]:
+def _main(grid: Grid) -> list[IropCase]:
     """Seed by seed, so that a run that is ended early has whole seeds."""
     points = product(range(grid.seeds), THETAS, METHODS, grid.tolerances, grid.etas)
     return [case(method, theta, eta, tolerance, seed) for seed, theta, method, tolerance, eta in points]
 
 
-def _small(grid: Grid) -> list[Case]:
+def _small(grid: Grid) -> list[IropCase]:
     limits = {"irop": 0.05, "opt": grid.opt_seconds, "place": 4.0}
     return [
-        Case(method, theta, 0.5, None, seed, SMALL, SMALL, seconds)
+        IropCase(method, theta, 0.5, None, seed, SMALL, SMALL, seconds)
         for theta, seed in product(THETAS, range(grid.small_seeds))
         for method, seconds in limits.items()
     ]
 
 
-def _growth(grid: Grid) -> list[Case]:
+def _growth(grid: Grid) -> list[IropCase]:
     sizes = [(size, SMALL) for size in grid.sizes] + [(SMALL, size) for size in grid.sizes]
     return [_sized(method, size, seconds) for size in sizes for method, seconds in (("irop", 0.05), ("opt", grid.opt_seconds))]
 
 
-def _sized(method: str, size: tuple[int, int], seconds: float) -> Case:
+def _sized(method: str, size: tuple[int, int], seconds: float) -> IropCase:
     """A case of another size, of which only the run time is looked at."""
-    return Case(method, "printed", 0.5, None, 0, *size, seconds)
+    return IropCase(method, "printed", 0.5, None, 0, *size, seconds)
 
 
 def _mean(values: np.ndarray, note: str = "") -> Measured:
@@ -192,7 +192,7 @@ def _optimum(view: View) -> dict[Key, Measured]:
     gaps = []
     for seed in range(view.grid.small_seeds):
         of = {
-            method: view.runs[Case(method, theta, 0.5, None, seed, SMALL, SMALL, seconds)]
+            method: view.runs[IropCase(method, theta, 0.5, None, seed, SMALL, SMALL, seconds)]
             for method, seconds in (("irop", 0.05), ("opt", view.grid.opt_seconds), ("place", 4.0))
         }
         solved = [run for run in (of["opt"], of["place"]) if "objective" in run]
@@ -223,7 +223,7 @@ def _ours(view: View) -> dict[Key, Measured]:
     return found
 
 
-def _runtime(grid: Grid, runs: Runs) -> dict[Key, Measured]:
+def _runtime(grid: Grid, runs: IropRuns) -> dict[Key, Measured]:
     def ended(run: Mapping[str, Any]) -> bool:
         return run.get("status") != "optimal"
 
@@ -243,7 +243,7 @@ def _runtime(grid: Grid, runs: Runs) -> dict[Key, Measured]:
     }
 
 
-def _figures(grid: Grid, runs: Runs) -> list[Figure]:
+def _figures(grid: Grid, runs: IropRuns) -> list[Figure]:
     figures: list[Figure] = []
     shown = (
         ("figure4", "theta", "Total slowdown", "sum of theta", ("cfm",)),

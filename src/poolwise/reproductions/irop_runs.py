@@ -13,7 +13,7 @@ import numpy as np
 from poolwise import catalog
 from poolwise.batch.methods.method import Limit, Method, find_method
 from poolwise.batch.methods.place import Place
-from poolwise.batch.problem.check import check
+from poolwise.batch.problem.check import check_assignment
 from poolwise.batch.problem.definition import Problem, Theta
 from poolwise.errors import PolicyError, PoolwiseError
 from poolwise.files.batch import read_batch
@@ -24,7 +24,7 @@ IGNORE_TOLERANCE = ("cfm", "first-fit")
 
 
 @dataclass(frozen=True)
-class Case:
+class IropCase:
     """One placement: a method on a problem of the paper's distribution.
 
     Attributes
@@ -62,7 +62,7 @@ class Case:
         except PoolwiseError as error:
             return {"failed": str(error), "cpu_s": time.process_time() - begun}
         taken = time.process_time() - begun
-        verdict = check(problem, found.assignment, partial=bool(found.dropped))
+        verdict = check_assignment(problem, found.assignment, partial=bool(found.dropped))
         known = {"4j"} if self.method in IGNORE_TOLERANCE else set()
         if set(verdict.count()) - known:
             raise PolicyError(f"{self}: {verdict.violations[0]}")
@@ -82,6 +82,6 @@ class Case:
         return Place(guard=self.seconds > 1) if self.method == "place" else find_method(self.method)
 
 
-def measure(cases: Iterable[Case], folder: Path, jobs: int) -> dict[Case, dict[str, Any]]:
+def measure_placement(cases: Iterable[IropCase], folder: Path, jobs: int) -> dict[IropCase, dict[str, Any]]:
     """Measure cases, each once, in parallel; what is kept in the folder is not run again."""
-    return kept.measure(cases, Case.run, folder, jobs, Place().prepare)
+    return kept.measure_all(cases, IropCase.run, folder, jobs, Place().prepare)

@@ -9,14 +9,13 @@ from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 from poolwise.errors import InputError
-from poolwise.identity import canonical, digest, sources
-from poolwise.plans.kept import Results
+from poolwise.identity import Json, canonical, digest, sources
+from poolwise.plans.kept import KeptTrials
 
 Case = TypeVar("Case")
-Json = dict[str, Any]
 
 
-def measure(
+def measure_all(
     cases: Iterable[Case],
     run: Callable[[Case], Json],
     folder: Path,
@@ -39,7 +38,7 @@ def measure(
     (folder / "cells").mkdir(parents=True, exist_ok=True)
     wanted = list(dict.fromkeys(cases))
     bench = _Bench(run, sources())
-    results: Results[Case] = Results(bench, folder, jobs, worth=1)
+    results: KeptTrials[Case] = KeptTrials(bench, folder, jobs, worth=1)
     if not all((folder / "cells" / f"{bench.key(case)}.json").exists() for case in wanted):
         prepare()
     return dict(zip(wanted, results.of(wanted), strict=True))

@@ -8,13 +8,13 @@ from pathlib import Path
 from typing import ClassVar, Protocol
 
 from poolwise import catalog
-from poolwise.compare.published import Key, Measured, Row, compare, read_claims
+from poolwise.compare.published import ClaimRow, Key, Measured, compare, read_claims
 from poolwise.studies.figure import Figure
-from poolwise.studies.table import Table
+from poolwise.studies.table import ShownTable
 
 
 @dataclass(frozen=True)
-class Findings:
+class ReproductionResult:
     """What a reproduction measured.
 
     Attributes
@@ -30,7 +30,7 @@ class Findings:
     figures: Sequence[Figure] = ()
     notes: Sequence[str] = ()
     explanation: Sequence[str] = ()
-    tables: Sequence[Table] = ()
+    tables: Sequence[ShownTable] = ()
 
 
 class Reproduction(Protocol):
@@ -39,7 +39,7 @@ class Reproduction(Protocol):
     title: ClassVar[str]
     paper: ClassVar[str]
 
-    def run(self, out: Path, *, quick: bool, jobs: int) -> Findings:
+    def run(self, out: Path, *, quick: bool, jobs: int) -> ReproductionResult:
         """Measure everything.
 
         Parameters
@@ -61,8 +61,8 @@ class Reproduced:
     name: str
     title: str
     paper: str
-    rows: Sequence[Row]
-    findings: Findings
+    rows: Sequence[ClaimRow]
+    findings: ReproductionResult
     provenance: Mapping[str, str] = field(default_factory=dict)
 
     def count(self) -> dict[str, int]:

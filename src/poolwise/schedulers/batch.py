@@ -14,7 +14,21 @@ from poolwise.batch.problem.assignment import Solution
 from poolwise.batch.problem.definition import Batch, Modules, Problem, Theta
 from poolwise.errors import InputError
 from poolwise.interfaces import Dispatcher, Scheduler
-from poolwise.model import Changes, Decision, Kind, Machine, Placement, Plan, Queue, Reject, Snapshot, Start, Workload
+from poolwise.model import (
+    Changes,
+    Decision,
+    JobTable,
+    Kind,
+    Machine,
+    Placement,
+    Plan,
+    Queue,
+    Refusal,
+    Reject,
+    Snapshot,
+    Start,
+    Wait,
+)
 from poolwise.performance.cpu_frequency import profile_of
 from poolwise.registry import register
 from poolwise.schedulers.rounds import Rounds
@@ -59,18 +73,18 @@ class BatchScheduler(Scheduler):
     tolerance: float = 0.25
     profile: str = "kmeans"
 
-    def open(self, machine: Machine, workload: Workload, seed: int) -> Dispatcher:
+    def open(self, machine: Machine, seed: int) -> Dispatcher:
         """Begin a run; raises InputError for a machine without shared nodes or an unknown method."""
         settings = dict(self.settings)
         if self.method == "place":
             settings = {"seed": seed, "guard": False, **settings}
         elif self.method == "cfm":
             settings = {"seed": seed, **settings}
-        return BatchDispatcher(self, find_method(self.method, **settings), Layout.of(machine))
+        return BatchDispatcher(self, find_method(self.method, **settings), ModuleLayout.of(machine))
 
 
 @dataclass(frozen=True, eq=False)
-class Layout:
+class ModuleLayout:
     """What a batch sees of a machine: owners of its modules and of the one pool, columns of cores and memory."""
 
     nodes: IntArray
@@ -82,7 +96,7 @@ class Layout:
     dynamic: FloatArray
 
     @classmethod
-    def of(cls, machine: Machine) -> Layout:
+    def of(cls, machine: Machine) -> ModuleLayout:
         """Find shared nodes with cores and memory; raises InputError where there are none, or several pools."""
         if not {"cores", "memory"} <= set(machine.resources):
             raise InputError(
@@ -122,7 +136,7 @@ class BatchDispatcher(Dispatcher):
 
     scheduler: BatchScheduler
     method: Method
-    layout: Layout
+    layout: ModuleLayout
 
     def schedule(self, queue: Queue, snapshot: Snapshot, changes: Changes) -> Plan:
         """Plan for the whole queue, where it is time to."""
@@ -132,10 +146,13 @@ class BatchDispatcher(Dispatcher):
             return Plan((), wake)
         jobs = queue.jobs
         hopeless = self._hopeless(jobs, snapshot)
-        rejects: list[Decision] = [Reject(job, f"cannot run on the empty machine: {why}") for job, why in hopeless.items()]
+        rejects: list[Decision] = [
+            Wait(job, Refusal(why)) if snapshot.may_grow else Reject(job, f"cannot run on the empty machine: {why}")
+            for job, why in hopeless.items()
+        ]
         jobs = jobs[~np.isin(jobs, list(hopeless))]
         if not len(jobs):
-            return Plan(tuple(rejects), None if len(hopeless) == len(queue) else wake)
+            return Plan(tuple(rejects), None if len(hopeless) == len(queue) and not snapshot.may_grow else wake)
         solution = self.method.solve(self.problem(jobs, snapshot, snapshot.free), Limit(self.scheduler.effort_s))
         starts = self._starts(jobs, queue, solution, snapshot)
         waiting = len(starts) < len(jobs)
@@ -178,13 +195,13 @@ class BatchDispatcher(Dispatcher):
         )
 
     @staticmethod
-    def _attribute(workload: Workload, jobs: IntArray, name: str, default: float) -> FloatArray:
+    def _attribute(workload: JobTable, jobs: IntArray, name: str, default: float) -> FloatArray:
         column = workload.attributes.get(name)
         return np.full(len(jobs), float(default)) if column is None else np.asarray(column)[jobs].astype(np.float64)
 
     def _hopeless(self, jobs: IntArray, snapshot: Snapshot) -> dict[int, str]:
         """Jobs that no plan could ever place, and why."""
-        problem = self.problem(jobs, snapshot, snapshot.machine.capacity)
+        problem = self.problem(jobs, snapshot, snapshot.capacity)
         found = ((job, impossible(problem, k)) for k, job in enumerate(jobs.tolist()))
         return {job: why for job, why in found if why}
 

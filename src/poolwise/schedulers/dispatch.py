@@ -17,11 +17,11 @@ from poolwise.policies.placement.units.choices import Choices
 from poolwise.policies.placement.units.high import High
 from poolwise.policies.placement.units.layout import UnitLayout
 from poolwise.policies.placement.units.policy import WAIT, UnitPolicy
-from poolwise.policies.placement.units.trees import NEVER
 from poolwise.policies.placement.units.view import Task, Units
 from poolwise.registry import register
 from poolwise.schedulers.fitting import NEVER_FITS
 from poolwise.schedulers.lanes import Lanes, Turn, lanes_of
+from poolwise.units import NEVER
 
 LANE = ("task_type", "preferred_type")
 """Tasks wait behind those that are alike in these columns."""

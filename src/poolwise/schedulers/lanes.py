@@ -11,7 +11,10 @@ import numpy as np
 from poolwise.arrays import IntArray
 from poolwise.errors import PolicyError
 from poolwise.interfaces import QueuePolicy
-from poolwise.model import JobTable, Queue, Refusal, Snapshot
+from poolwise.model import JobTable, Machine, Queue, Refusal, Snapshot
+from poolwise.model.runs import RunTable
+from poolwise.performance.ideal import Ideal
+from poolwise.policies.order.priorities import FCFS
 from poolwise.policies.placement.units.view import Task
 
 
@@ -95,15 +98,31 @@ class Lanes:
 
     def _turns(self, table: JobTable, jobs: Sequence[int], snapshot: Snapshot) -> list[Turn]:
         """Turns of jobs: a static priority does not depend on who else waits."""
-        some = Queue(table)
-        for job in jobs:
-            some.add(job)
-        priority = self._order.priority(some, snapshot)
-        if priority.shape != some.jobs.shape or bool(np.isnan(priority).any()):
-            name = type(self._order).__name__
-            raise PolicyError(f"{name} must return {len(some)} priorities that are numbers, got {priority!r}")
-        found = dict(zip(some.jobs.tolist(), priority.tolist(), strict=True))
+        found = dict(zip(*_priorities(self._order, table, jobs, snapshot), strict=True))
         return [Turn(-found[job], *table.order_key(job)) for job in jobs]
+
+
+def _priorities(order: QueuePolicy, table: JobTable, jobs: Iterable[int], snapshot: Snapshot) -> tuple[list[int], list[float]]:
+    """Rows in the order of a queue that has just these, and their priorities; raises PolicyError for what is none."""
+    queue = Queue(table)
+    for job in jobs:
+        queue.add(job)
+    priority = order.priority(queue, snapshot)
+    if priority.shape != queue.jobs.shape or bool(np.isnan(priority).any()):
+        raise PolicyError(f"{type(order).__name__} must return {len(queue)} priorities that are numbers, got {priority!r}")
+    return queue.jobs.tolist(), priority.tolist()
+
+
+def ranks_of(order: QueuePolicy, machine: Machine, table: JobTable) -> IntArray:
+    """(n_job,) place of each job of a workload's table under a static order, ties by row."""
+    if type(order) is FCFS or not len(table):
+        return np.arange(len(table))  # of a million jobs: a queue of them takes longer than the run
+    free = machine.capacity
+    idle = Snapshot(0, machine, table, free, free, RunTable(free.size), Ideal())
+    jobs, priority = _priorities(order, table, range(len(table)), idle)
+    rank = np.empty(len(table), dtype=np.int64)
+    rank[np.array(jobs)[np.argsort(-np.array(priority), kind="stable")]] = np.arange(len(table))
+    return rank
 
 
 def lanes_of(table: JobTable, columns: Iterable[str]) -> IntArray:

@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
+from poolwise.arrays import IntArray
 from poolwise.errors import InputError
 from poolwise.interfaces import BackfillPolicy, Dispatcher, PlacementPolicy, QueuePolicy, Scheduler
-from poolwise.model import Changes, Decision, Machine, Plan, Queue, Refusal, Snapshot, Start, Workload
+from poolwise.model import Changes, Decision, JobTable, Machine, Plan, Queue, Refusal, Snapshot, Start
 from poolwise.policies.backfill.easy import Easy
 from poolwise.policies.order.priorities import FCFS
 from poolwise.policies.placement.devices.pooled import Pooled, pooled_layout
 from poolwise.registry import register
-from poolwise.schedulers.flow.layout import ON_LINKS
 from poolwise.schedulers.flow.phases import solve_gangs
 from poolwise.schedulers.flow.scheduler import FlowDispatcher, FlowScheduler
+from poolwise.schedulers.flow.shapes import ON_LINKS, Requests, Rows
 from poolwise.schedulers.list import ListScheduler
 
 
@@ -45,7 +46,12 @@ class ListFlow(Scheduler):
     costs: str = "cpu_mem"
     settings: Mapping[str, Any] = field(default_factory=dict)
 
-    def open(self, machine: Machine, workload: Workload, seed: int) -> Dispatcher:
+    @property
+    def remembers(self) -> str:
+        """What the backfill remembers."""
+        return self.backfill.remembers
+
+    def open(self, machine: Machine, seed: int) -> ListFlowDispatcher:
         """Begin a run. Raises InputError for another placement, and as list and flow scheduling do."""
         if not isinstance(self.placement, Pooled):
             message = f"{type(self.placement).__name__} cannot add to what a flow has placed"
@@ -53,17 +59,32 @@ class ListFlow(Scheduler):
         layout = pooled_layout(machine)
         shared = any((machine.home[owners] < 0).any() for owners in layout.kinds.values())
         flow = FlowScheduler(self.costs, self.settings, pooled=shared, kinds=tuple(layout.kinds))
+        requests = _InNode(self.placement, ("cores", "memory", *ON_LINKS, *layout.kinds))
         whole = ListScheduler(self.order, self.backfill, self.placement)
-        asked = _asked(workload, self.placement, (*ON_LINKS, *layout.kinds))
-        dispatcher = flow.open(machine, asked, seed)
-        assert isinstance(dispatcher, FlowDispatcher)  # what a flow scheduler opens
-        return ListFlowDispatcher(whole.open(machine, workload, seed), self.placement, dispatcher)
+        return ListFlowDispatcher(whole.open(machine, seed), self.placement, flow.reading(machine, requests))
+
+    def check(self, machine: Machine, jobs: JobTable) -> None:
+        """Raise InputError as list and flow scheduling do."""
+        ListScheduler(self.order, self.backfill, self.placement).check(machine, jobs)
+        self.open(machine, 0).flow.shapes.check(jobs)
 
 
-def _asked(workload: Workload, placement: Pooled, names: tuple[str, ...]) -> Workload:
+@dataclass(frozen=True)
+class _InNode(Requests):
     """What the flow sees of jobs: cores, the memory that must be in the node, devices, traffic."""
-    asked = {name: workload.request(name) for name in ("cores", *names)}
-    return replace(workload, requests={**asked, "memory": placement.least(workload.memory)})
+
+    placement: Pooled
+    seen: tuple[str, ...]
+
+    def names(self, table: JobTable) -> Iterable[str]:
+        """Those that the flow places, or looks at."""
+        return self.seen
+
+    def amounts(self, table: JobTable, name: str, rows: Rows) -> IntArray:
+        """(k,) as in the job table, except for memory; the flow sees nothing of all else."""
+        if name == "memory":
+            return self.placement.least(table.memory[rows])
+        return table.request(name)[rows] if name in self.seen else np.zeros_like(table.tasks[rows])
 
 
 @dataclass(frozen=True)
@@ -86,7 +107,7 @@ class ListFlowDispatcher(Dispatcher):
 
     def _moved(self, starts: list[Start], queue: Queue, snapshot: Snapshot) -> list[Start] | None:
         """Starts of the same jobs where the flow puts them, None where it cannot place them all."""
-        state = self.flow.state(queue.only(np.array(sorted(start.job for start in starts))), snapshot)
+        state = self.flow.state(queue.only(np.array([start.job for start in starts])), snapshot)
         outcome, _ = solve_gangs(state, np.arange(len(state.jobs)))
         if not outcome.whole.all():
             return None
@@ -97,7 +118,7 @@ class ListFlowDispatcher(Dispatcher):
                 devices[int(state.jobs[outcome.job[task]])].append(owner)
         moved = []
         for start in starts:
-            job = snapshot.table.job(start.job)
+            job = queue.job(start.job)
             found = self.placement.place_at(job, node[start.job], tuple(sorted(devices[start.job])), snapshot)
             if isinstance(found, Refusal):
                 found = self.placement.place(job, snapshot)

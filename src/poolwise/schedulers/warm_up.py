@@ -6,8 +6,9 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from poolwise.arrays import BoolArray
 from poolwise.interfaces import Dispatcher, Scheduler
-from poolwise.model import Changes, Machine, Plan, Queue, Reject, Snapshot, Start, Workload
+from poolwise.model import Changes, JobTable, Machine, Plan, Queue, Reject, Snapshot, Start
 from poolwise.policies.backfill.none import NoBackfill
 from poolwise.policies.order.priorities import FCFS
 from poolwise.schedulers.list import ListScheduler
@@ -29,9 +30,19 @@ class WarmUp(Scheduler):
         """Warm up under FCFS without backfilling, with the placement of the list scheduler that takes over."""
         return cls(then, jobs, replace(then, order=FCFS(), backfill=NoBackfill()))
 
-    def open(self, machine: Machine, workload: Workload, seed: int) -> Dispatcher:
+    @property
+    def remembers(self) -> str:
+        """That the warm-up is over, should one of its jobs wait again; and what the two remember."""
+        return "that the warm-up is over"
+
+    def open(self, machine: Machine, seed: int) -> Dispatcher:
         """Begin a run."""
-        return _WarmUpDispatcher(self.jobs, self.first.open(machine, workload, seed), self.then.open(machine, workload, seed))
+        return _WarmUpDispatcher(self.jobs, self.first.open(machine, seed), self.then.open(machine, seed))
+
+    def check(self, machine: Machine, jobs: JobTable) -> None:
+        """Check both."""
+        self.first.check(machine, jobs)
+        self.then.check(machine, jobs)
 
 
 @dataclass
@@ -39,27 +50,42 @@ class _WarmUpDispatcher(Dispatcher):
     jobs: int
     first: Dispatcher
     then: Dispatcher
-    over: bool = False  # a cache: the queue and the clock tell the same
+    _over: int = -1  # edition of the job table in which the warm-up was seen to be over: a cache
 
     def schedule(self, queue: Queue, snapshot: Snapshot, changes: Changes) -> Plan:
         """Delegate; in the pass in which the last warm-up job starts, `then` goes on from there."""
-        if self.over:
+        table = queue.table
+        if self._over == table.edition:
             return self.then.schedule(queue, snapshot, changes)
-        warm = queue.only(queue.jobs[queue.jobs < self.jobs])
-        plan = self.first.schedule(warm, snapshot, replace(changes, arrived=tuple(j for j in changes.arrived if j < self.jobs)))
-        settled = [d.job for d in plan.decisions if isinstance(d, Start | Reject)]
+        early = _first(table, self.jobs)
+        warm, later = queue.only(queue.jobs[early[queue.jobs]]), queue.only(queue.jobs[~early[queue.jobs]])
+        plan = self.first.schedule(warm, snapshot, _of(changes, early))
+        settled = {d.job for d in plan.decisions if isinstance(d, Start | Reject)}
+        if len(table) < self.jobs or settled < set(warm.jobs.tolist()):
+            return plan
+        self._over = table.edition
         for decision in plan.decisions:
             if isinstance(decision, Start):
                 snapshot = snapshot.with_started(decision.job, decision.placement, decision.tasks)
-        last = min(self.jobs, len(snapshot.table)) - 1
-        submitted = last < 0 or int(snapshot.table.submit[last]) <= snapshot.now
-        later = queue.only(queue.jobs[queue.jobs >= self.jobs])
-        late = replace(changes, arrived=tuple(j for j in changes.arrived if j >= self.jobs))
-        if submitted and not set(warm.jobs.tolist()) - set(settled):
-            self.over = True
-            rest = self.then.schedule(later, snapshot, replace(late, arrived=tuple(later.jobs.tolist())))
-            return Plan((*plan.decisions, *rest.decisions), rest.wake_at)
-        return plan
+        late = _of(changes, ~early)
+        rest = self.then.schedule(later, snapshot, late)
+        rejects = [decision for decision in rest.decisions if isinstance(decision, Reject)]
+        if rejects:
+            stay = np.setdiff1d(later.jobs, [decision.job for decision in rejects])
+            rest = self.then.schedule(later.only(stay), snapshot, late)
+        return Plan((*plan.decisions, *rejects, *rest.decisions), rest.wake_at)
+
+
+def _first(table: JobTable, jobs: int) -> BoolArray:
+    """(n_job,) whether a job is among the first so many that were submitted."""
+    found = np.zeros(len(table), dtype=np.bool_)
+    found[np.lexsort((table.id, table.submit))[:jobs]] = True
+    return found
+
+
+def _of(changes: Changes, which: BoolArray) -> Changes:
+    """Return the changes with the arrivals of some jobs only."""
+    return replace(changes, arrived=tuple(job for job in changes.arrived if which[job]))
 
 
 def warm_up_end(jobs: int, starts: np.ndarray) -> int:

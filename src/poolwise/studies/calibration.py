@@ -13,7 +13,7 @@ import numpy as np
 
 from poolwise.arrays import BoolArray, FloatArray
 from poolwise.engines import simulate
-from poolwise.metrics.devices import load
+from poolwise.metrics.devices import mean_load
 from poolwise.metrics.window import Window
 from poolwise.model import Kind, Machine, Schedule, Workload
 from poolwise.policies.backfill.none import NoBackfill
@@ -70,7 +70,7 @@ def ideal_load(workload: Workload, machine: Machine, *, all_resources: bool = Fa
     last = int(workload.submit.max())
     opened = opening < last
     window = Window(int(opening) if opened else int(workload.submit.min()), last)
-    return IdealLoad(load(schedule, "cores", window), window, opened)
+    return IdealLoad(mean_load(schedule, "cores", window), window, opened)
 
 
 def _ideal_machine(machine: Machine, all_resources: bool) -> Machine:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from poolwise.files import costs
+from poolwise.identity import Json
 from poolwise.metrics.power import load_of, mean_watts, price
 from poolwise.metrics.resource_use import ResourceUse, resource_use
 from poolwise.metrics.window import Window
@@ -19,8 +20,6 @@ from poolwise.studies.distributions import varied
 if TYPE_CHECKING:
     from poolwise.studies.cells import Cell
     from poolwise.studies.results import CellResult, StudyResult
-
-Json = dict[str, Any]
 
 
 @dataclass(frozen=True)

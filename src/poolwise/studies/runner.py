@@ -14,8 +14,9 @@ from typing import Protocol
 
 from joblib import Parallel, delayed  # type: ignore[import-untyped]  # joblib ships no types
 
-from poolwise.engines.list_scheduling import replay as compiled
+from poolwise.engines import load_kernels
 from poolwise.errors import InputError, PoolwiseError
+from poolwise.files.configured import scheduler_of
 from poolwise.studies.cells import Cell, CellRun, simulate_cell
 from poolwise.studies.results import StudyResult, measure
 from poolwise.studies.store import Store
@@ -79,8 +80,7 @@ def _simulated(cells: list[Cell], jobs: int) -> Generator[tuple[Cell, CellRun], 
     if jobs <= 1:
         yield from ((cell, _named(cell)[1]) for cell in cells)
         return
-    if any(cell.scheduler.kind == "list" and "nodes" in cell.machine.resources for cell in cells):
-        compiled.load()  # one process compiles before workers start
+    load_kernels((cell.machine, scheduler_of(cell.scheduler, cell.warm_up)) for cell in cells)  # before workers start
     workers = Parallel(n_jobs=jobs, backend="loky", return_as="generator_unordered", batch_size=1, max_nbytes=None)
     by_key = {cell.key: cell for cell in cells}
     outputs: Generator[tuple[str, CellRun], None, None] = workers(delayed(_in_worker)(cell, os.getpid()) for cell in cells)

@@ -231,7 +231,7 @@ def _memory_machine(document: Document, base: StudyFile, cores: set[tuple[int, .
         return None
     part = Document.read(_file_of(document, "machine", reference, place))
     part.tables.setdefault("name", part.file.stem)
-    content = machine_file.check(part)
+    content = machine_file.check_machine(part)
     machine = machine_of(content, "machine", part)
     if cores != {_cores(machine)}:  # the same log would be other jobs there
         raise document.error(place, "its nodes have other numbers of cores", "compare machines with equal nodes but for memory")
@@ -253,7 +253,7 @@ class _Resolver:
 
     def cell(self, file: StudyFile, document: Document, parameters: dict[str, Parameter], seed: int) -> Cell:
         scheduler, performance = self.names(file, document)
-        machine = machine_file.check(document, ("machine",)) if isinstance(file.machine, dict) else None
+        machine = machine_file.check_machine(document, ("machine",)) if isinstance(file.machine, dict) else None
         assert machine is not None  # _open has replaced every text
         text = canonical([machine.content(), machine.name])
         if text not in self._machines:

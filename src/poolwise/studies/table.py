@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
-class Table:
+class ShownTable:
     """A table to be read.
 
     Attributes

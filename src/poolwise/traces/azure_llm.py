@@ -26,9 +26,9 @@ from poolwise.traces.selection import select
 from poolwise.traces.table_checks import refuse, require
 from poolwise.traces.table_columns import Source, columns_of_csv
 from poolwise.traces.text import beginning
-from poolwise.traces.vinesim.tasks import Tasks
+from poolwise.traces.vinesim.tasks import TaskList
 from poolwise.traces.vinesim.types import UNITS, Types
-from poolwise.traces.vinesim.workload import workload_of
+from poolwise.traces.vinesim.workload import workload_of_tasks
 from poolwise.units import SECOND
 
 _COLUMNS = ("TIMESTAMP", "ContextTokens", "GeneratedTokens")
@@ -131,7 +131,7 @@ def _workload(arrival: IntArray, prompt: IntArray, size: IntArray, rest: IntArra
     }
     none = np.zeros(len(order), dtype=np.int64)
     table = [columns["kind"], none, none, none, columns["operations"], none + UNITS.index("unspecified"), np.arange(len(order))]
-    workload = workload_of(Tasks.of(np.stack(table, axis=1)), machine, columns["at"])
+    workload = workload_of_tasks(TaskList.of(np.stack(table, axis=1)), machine, columns["at"])
     parent = request[order][workload.attributes["parent"].astype(np.int64)]
     return replace(workload, attributes={**workload.attributes, "parent": parent})
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from poolwise.traces.swf_rows import FIELDS, REQUESTED_MEMORY, USED_MEMORY, Rows, read_rows, write_rows
+from poolwise.traces.swf_rows import FIELDS, REQUESTED_MEMORY, USED_MEMORY, SwfRows, read_rows, write_swf_rows
 
 
 def to_swf(
@@ -52,11 +52,11 @@ def to_swf(
         changed.update(memory)
         notes.append("field 10 turned from bytes per job into KB per processor, rounded up; field 7 set to -1 (unknown)")
     said = [f" {comment}" for comment in comments] + [f" Note: converted by Poolwise: {note}" for note in notes]
-    write_rows(replace(log, comments=(*log.comments, *said)), target)
+    write_swf_rows(replace(log, comments=(*log.comments, *said)), target)
     return len(log), changed
 
 
-def with_memory_per_processor(log: Rows) -> tuple[Rows, dict[str, int]]:
+def with_memory_per_processor(log: SwfRows) -> tuple[SwfRows, dict[str, int]]:
     """Turn a field 10 in bytes per job into KB per processor, rounded up; field 7 becomes unknown.
 
     Returns

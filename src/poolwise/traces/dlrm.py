@@ -16,10 +16,10 @@ from poolwise.errors import InputError
 from poolwise.model import Machine, Workload
 from poolwise.registry import register
 from poolwise.traces.demand import most_on_a_node, on_devices
-from poolwise.traces.dlrm_whole import whole
+from poolwise.traces.dlrm_whole import whole_instances
 from poolwise.traces.format import TraceFormat
 from poolwise.traces.memory import LARGEST
-from poolwise.traces.numbers import round_up, to_ns
+from poolwise.traces.numbers import array_to_ns, round_up
 from poolwise.traces.selection import select
 from poolwise.traces.table_checks import known_numbers, numbered, refuse, require
 from poolwise.traces.table_columns import Source, columns_of_csv
@@ -59,7 +59,7 @@ class DLRM(TraceFormat):
     Parameters
     ----------
     every
-        Only one in so many instances, for a machine of that part of the size; the others are counted as excluded.
+        Only one in `every` instances, for a machine of that part of the size; the others are counted as excluded.
     seed
         Which: those whose number leaves the same remainder as the seed when divided by `every`. So there are `every` samples,
         which share no instance.
@@ -98,7 +98,7 @@ class DLRM(TraceFormat):
         if self.whole:
             is_gpu = asked["hn"] > 0
             asked = {name: asked[name] for name in ("cores", "gpu", "memory", "storage")}
-            asked, merged = whole(source.texts("app_name"), is_gpu, (ended - began) / SECOND, asked, self.most_cores)
+            asked, merged = whole_instances(source.texts("app_name"), is_gpu, (ended - began) / SECOND, asked, self.most_cores)
             reasons["a CPU instance, its work with the GPU instances of its application"] = merged
         reasons[f"not in the sample of one in {self.every}"] = (ids - self.seed) % self.every != 0
         keep, excluded = select(reasons, path, "give a trace with instances that ran, or another sample")
@@ -140,7 +140,7 @@ def _times(source: Source) -> tuple[IntArray, IntArray, IntArray, tuple[BoolArra
     last = max(float(np.nanmax(column, initial=0.0)) for column in columns)
     created, began = np.nan_to_num(created), np.nan_to_num(began)
     refuse(source, "deletion_time", ended < began, "is before the instance was scheduled")
-    return to_ns(created), to_ns(began), to_ns(np.where(known[1], ended, last)), known
+    return array_to_ns(created), array_to_ns(began), array_to_ns(np.where(known[1], ended, last)), known
 
 
 def _dusted(seconds: FloatArray) -> FloatArray:
@@ -152,7 +152,7 @@ def _dusted(seconds: FloatArray) -> FloatArray:
 def _asked(source: Source) -> dict[str, IntArray]:
     """Resource -> (n_row,) amounts in base units that instances asked for, a role among them."""
     role = np.char.strip(source.texts("role"))
-    refuse(source, "role", ~np.isin(role, list(ROLES)), f"is no role, which are {', '.join(ROLES)}")
+    refuse(source, "role", ~np.isin(role, list(ROLES)), f"is not a role; roles are {', '.join(ROLES)}")
     asked = {resource: (role == name).astype(np.int64) for name, resource in ROLES.items()}
     for resource, (column, unit) in _AMOUNTS.items():
         given = known_numbers(source, column)

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from poolwise.arrays import BoolArray, FloatArray, IntArray
 
 
-def whole(
+def whole_instances(
     app: NDArray[np.str_], is_gpu: BoolArray, seconds: FloatArray, amounts: Mapping[str, IntArray], most_cores: int
 ) -> tuple[dict[str, IntArray], BoolArray]:
     """Give each GPU instance a share of the CPU instances of its application, the same at every moment of its life.

@@ -9,7 +9,7 @@ from poolwise.model import Machine, Workload
 
 
 class TraceFormat(Protocol):
-    """A kind of file that jobs stand in, and the options for reading it; a frozen dataclass whose fields are the options."""
+    """A format of files with jobs, and the options for reading it; a frozen dataclass whose fields are the options."""
 
     def read(self, path: Path, machine: Machine) -> Workload:
         """Read a trace as a workload for a machine (its nodes decide how many of them a job needs).

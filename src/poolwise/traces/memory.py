@@ -1,4 +1,4 @@
-"""Options for the memory of jobs: which of a log's columns counts, what stands for unknown memory, and a factor."""
+"""Options for the memory of jobs: which column of a log counts, what replaces unknown memory, and a factor."""
 
 from __future__ import annotations
 

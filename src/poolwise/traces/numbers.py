@@ -1,4 +1,4 @@
-"""Columns of numbers from columns of text, with the position of what is no number; whole base units from fractions."""
+"""Columns of numbers from columns of text, with the position of what is not a number; whole base units from fractions."""
 
 from __future__ import annotations
 
@@ -59,12 +59,12 @@ def are_whole(words: Sequence[str]) -> bool:
     return all(_WHOLE.fullmatch(word) for word in words)
 
 
-def write(value: float) -> str:
+def number_text(value: float) -> str:
     """Write a number so that it reads back the same, whole ones without a point."""
     return str(int(value)) if float(value).is_integer() and abs(value) < 1e17 else repr(float(value))
 
 
-def to_ns(seconds: FloatArray) -> IntArray:
+def array_to_ns(seconds: FloatArray) -> IntArray:
     """(n,) whole nanoseconds, rounded up; whole seconds exactly, however many."""
     whole = np.floor(seconds)
     return whole.astype(np.int64) * SECOND + np.ceil((seconds - whole) * SECOND).astype(np.int64)

@@ -17,7 +17,7 @@ from poolwise.registry import register
 from poolwise.traces import clock
 from poolwise.traces.demand import Demand, most_on_a_node
 from poolwise.traces.format import TraceFormat
-from poolwise.traces.numbers import NotANumber, to_ns
+from poolwise.traces.numbers import NotANumber, array_to_ns
 from poolwise.traces.selection import select
 from poolwise.traces.table_checks import known_numbers, refuse, require
 from poolwise.traces.table_columns import Source, columns_of_csv
@@ -69,7 +69,7 @@ class Philly(TraceFormat):
             repaired[clock.REPEATED] = repeated
         return Workload.of(
             (submit[keep] - submit[keep].min()) * SECOND,
-            to_ns(duration[keep]),
+            array_to_ns(duration[keep]),
             id=np.flatnonzero(keep) + 1,
             tasks=request.tasks,
             requests={name: amounts for name, amounts in request.amounts.items() if name != "memory"},

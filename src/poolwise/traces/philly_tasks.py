@@ -18,9 +18,9 @@ from poolwise.performance.affinity import rates
 from poolwise.registry import register
 from poolwise.traces.format import TraceFormat
 from poolwise.traces.philly import Philly
-from poolwise.traces.vinesim.tasks import LARGEST, Tasks
+from poolwise.traces.vinesim.tasks import LARGEST, TaskList
 from poolwise.traces.vinesim.types import UNITS
-from poolwise.traces.vinesim.workload import workload_of
+from poolwise.traces.vinesim.workload import workload_of_tasks
 from poolwise.units import US
 
 
@@ -76,7 +76,9 @@ class PhillyTasks(TraceFormat):
             none + UNITS.index("unspecified"),
             none + jobs.id[alone],
         ]
-        workload = workload_of(Tasks.of(np.stack(columns, axis=1)), machine, jobs.submit[alone] - jobs.submit[alone[0]])
+        workload = workload_of_tasks(
+            TaskList.of(np.stack(columns, axis=1)), machine, jobs.submit[alone] - jobs.submit[alone[0]]
+        )
         left_out = {"more than one GPU": len(jobs) - len(alone)} if len(alone) < len(jobs) else {}
         told = {name: count for name, count in jobs.repaired.items() if not name.startswith("requested time")}
         return replace(workload, excluded={**jobs.excluded, **left_out}, repaired=told, name=jobs.name)

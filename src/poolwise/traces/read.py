@@ -21,7 +21,7 @@ _QUANTILES = {"min": 0.0, "5%": 0.05, "25%": 0.25, "50%": 0.5, "75%": 0.75, "95%
 def read(path: str | Path, machine: Machine, format: str = "auto", **options: Any) -> Workload:
     """Read a trace for a machine.
 
-    On a machine that has no memory anywhere, such as `Machine.flat`, memory is no part of the question: the jobs do not ask
+    On a machine that has no memory anywhere, such as `Machine.flat`, memory does not matter: the jobs do not ask
     for it, and those that would have are counted as repaired. Raises InputError for a file that cannot be read and for
     options that the format does not have.
 
@@ -35,11 +35,11 @@ def read(path: str | Path, machine: Machine, format: str = "auto", **options: An
         Fields of the format, such as `extra_columns=3` for "swf".
     """
     path = catalog.resolve("traces", path)
-    workload = choose(path, format, **options).read(path, machine)
+    workload = choose_format(path, format, **options).read(path, machine)
     return workload if _has_memory(machine) else _without_memory(workload)
 
 
-def choose(path: Path, format: str = "auto", **options: Any) -> TraceFormat:
+def choose_format(path: Path, format: str = "auto", **options: Any) -> TraceFormat:
     """Configure the format of a file; see `read`."""
     if not path.is_file():
         raise InputError("no such file", file=path, remedy="check the path")
@@ -75,7 +75,7 @@ def _without_memory(workload: Workload) -> Workload:
 
 
 def stretch(workload: Workload, first: int, jobs: int) -> Workload:
-    """Cut out `jobs` rows from row `first` on; time counts anew from the first of them, ids and counts stay.
+    """Cut out `jobs` rows from row `first` on; time begins with the first of them; ids and counts stay.
 
     Raises InputError if the workload does not have these rows.
     """
@@ -99,7 +99,7 @@ def stretch(workload: Workload, first: int, jobs: int) -> Workload:
 
 
 def info(workload: Workload, machine: Machine | None = None) -> dict[str, Any]:
-    """Say what is in a workload: size, span, quantiles, what was left out; with a machine how much it is asked to do.
+    """Describe a workload: size, span, quantiles, what was left out; with a machine how much it is asked to do.
 
     `load` is the node-seconds of the jobs that fit, over those that all nodes offer between the first and the last
     submission: None where all jobs are submitted at once, left out for a machine without whole nodes. `memory_known` is the

@@ -17,7 +17,7 @@ from poolwise.traces import clock, sacct_rows
 from poolwise.traces.demand import Demand
 from poolwise.traces.format import TraceFormat
 from poolwise.traces.memory import LARGEST, MemoryField, check_scale, substitute
-from poolwise.traces.sacct_rows import Rows
+from poolwise.traces.sacct_rows import SacctRows
 from poolwise.traces.selection import select
 from poolwise.traces.text import beginning
 from poolwise.units import MINUTE, SECOND
@@ -113,7 +113,7 @@ class Sacct(TraceFormat):
             name=path.name.removesuffix(".gz").removesuffix(".txt"),
         )
 
-    def _memory(self, jobs: Rows, steps: Rows) -> tuple[FloatArray, dict[str, int]]:
+    def _memory(self, jobs: SacctRows, steps: SacctRows) -> tuple[FloatArray, dict[str, int]]:
         """(n_job,) MiB on each node that a job had, 0 where unknown."""
         memory = np.zeros(len(jobs), dtype=np.float64)
         repaired: dict[str, int] = {}
@@ -128,7 +128,7 @@ class Sacct(TraceFormat):
         return memory, repaired
 
 
-def _select(jobs: Rows) -> tuple[BoolArray, dict[str, int]]:
+def _select(jobs: SacctRows) -> tuple[BoolArray, dict[str, int]]:
     """Which jobs ran to an end."""
     state = np.array([word.partition(" ")[0] for word in jobs.words("State")], dtype=np.str_)
     known = {*_WAITING, *_RUNNING, *_ENDED}
@@ -150,7 +150,7 @@ def _select(jobs: Rows) -> tuple[BoolArray, dict[str, int]]:
     return select(reasons, jobs.path, "export a time in which jobs ended (--starttime, --endtime)")
 
 
-def _used(jobs: Rows, steps: Rows) -> tuple[FloatArray, dict[str, int]]:
+def _used(jobs: SacctRows, steps: SacctRows) -> tuple[FloatArray, dict[str, int]]:
     """(n_job,) MiB on a node by the step that used most, or by the job's own row if the export has no steps."""
     most: dict[str, float] = {}
     repaired: dict[str, int] = {}
@@ -169,7 +169,7 @@ def _used(jobs: Rows, steps: Rows) -> tuple[FloatArray, dict[str, int]]:
     return np.array([most.get(job, 0.0) for job in jobs.words("JobIDRaw")], dtype=np.float64), repaired
 
 
-def _tasks(rows: Rows) -> tuple[IntArray, int]:
+def _tasks(rows: SacctRows) -> tuple[IntArray, int]:
     """(n_row,) tasks on the fullest node, and in how many rows that is not written."""
     unknown = np.array([word in ("", "0") for word in rows.words("NTasks")], dtype=np.bool_)
     tasks = np.ones(len(rows), dtype=np.int64)
@@ -182,7 +182,7 @@ def _tasks(rows: Rows) -> tuple[IntArray, int]:
     return tasks, int(unknown.sum())
 
 
-def _requested(jobs: Rows) -> FloatArray:
+def _requested(jobs: SacctRows) -> FloatArray:
     """(n_job,) MiB on each node that a job had, 0 where unknown."""
     amount, per = jobs.read(
         "ReqMem", sacct_rows.requested_mib, "export it without --noconvert, as sacct writes it: 4G, 2Gn, 2Gc"
@@ -191,26 +191,26 @@ def _requested(jobs: Rows) -> FloatArray:
     return np.where(per == "n", amount, np.where(per == "c", amount * cpus, amount) / nodes)
 
 
-def _nodes(jobs: Rows) -> IntArray:
+def _nodes(jobs: SacctRows) -> IntArray:
     nodes = jobs.read("NNodes", sacct_rows.counts, "write a whole number")
     jobs.refuse((nodes < 1) | (nodes > _LARGEST["NNodes"]), "NNodes", "{value} is not between 1 and 2**24", _CORRECT)
     return nodes
 
 
-def _cpus(jobs: Rows) -> IntArray:
+def _cpus(jobs: SacctRows) -> IntArray:
     cpus = jobs.read("AllocCPUS", sacct_rows.counts, "write a whole number")
     jobs.refuse((cpus < 1) | (cpus > _LARGEST["AllocCPUS"]), "AllocCPUS", "{value} is not between 1 and 2**31", _CORRECT)
     return cpus
 
 
-def _demand(jobs: Rows, memory: FloatArray) -> Demand:
+def _demand(jobs: SacctRows, memory: FloatArray) -> Demand:
     gpus = np.zeros(len(jobs), dtype=np.int64)
     if "AllocTRES" in jobs.names:
         gpus = sacct_rows.gpus(jobs.words("AllocTRES"))
     return Demand(_nodes(jobs), _cpus(jobs) * 1000, memory, gpus * 1000)
 
 
-def _times(jobs: Rows) -> tuple[IntArray, IntArray, dict[str, int]]:
+def _times(jobs: SacctRows) -> tuple[IntArray, IntArray, dict[str, int]]:
     """(n_job,) runtimes and requested times, ns, and how many of the latter were repaired."""
     runtime = jobs.wholes("ElapsedRaw")
     jobs.refuse(runtime > _LONGEST, "ElapsedRaw", "{value} s are more than 68 years", _CORRECT)
@@ -229,7 +229,7 @@ def _times(jobs: Rows) -> tuple[IntArray, IntArray, dict[str, int]]:
     return runtime * SECOND, np.maximum(limit, runtime * SECOND), repaired
 
 
-def _submit(jobs: Rows, local: tzinfo) -> tuple[IntArray, dict[str, FloatArray], dict[str, int]]:
+def _submit(jobs: SacctRows, local: tzinfo) -> tuple[IntArray, dict[str, FloatArray], dict[str, int]]:
     """(n_job,) ns since the first submission, what the log recorded of waits, and what was repaired."""
     remedy = "give times as sacct writes them, and their zone (--timezone)"
     submit, twice = jobs.read("Submit", lambda words: clock.seconds(words, local), remedy)
@@ -245,7 +245,7 @@ def _submit(jobs: Rows, local: tzinfo) -> tuple[IntArray, dict[str, FloatArray],
     return since * SECOND, {"wait_s": waited}, {reason: count for reason, count in counts.items() if count}
 
 
-def _texts(jobs: Rows) -> dict[str, NDArray[np.str_]]:
+def _texts(jobs: SacctRows) -> dict[str, NDArray[np.str_]]:
     """Columns of text that the export has, and how jobs ended."""
     texts = {ours: np.array(jobs.words(name), dtype=np.str_) for name, ours in _TEXTS.items() if name in jobs.names}
     return {**texts, "state": np.array([word.partition(" ")[0] for word in jobs.words("State")], dtype=np.str_)}

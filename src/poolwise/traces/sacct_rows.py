@@ -1,4 +1,4 @@
-"""Rows of `sacct --parsable2` as they stand in the file: jobs, and the steps that they ran.
+"""Rows of `sacct --parsable2` as they are in the file: jobs, and the steps that they ran.
 
 Source: manual page of sacct (Slurm 18.08 to 24.05), fields JobIDRaw, State, ReqMem, MaxRSS, NTasks, TimelimitRaw.
 """
@@ -37,7 +37,7 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True, eq=False)
-class Rows:
+class SacctRows:
     """Some rows of an export.
 
     Attributes
@@ -61,9 +61,11 @@ class Rows:
         column = self.names.index(name)
         return [row[column] for row in self.cells]
 
-    def take(self, keep: BoolArray) -> Rows:
+    def take(self, keep: BoolArray) -> SacctRows:
         """Those rows for which (n_row,) `keep` is true."""
-        return Rows(self.path, self.names, self.lines[keep], [row for row, kept in zip(self.cells, keep, strict=True) if kept])
+        return SacctRows(
+            self.path, self.names, self.lines[keep], [row for row, kept in zip(self.cells, keep, strict=True) if kept]
+        )
 
     def fail(self, row: int, name: str, problem: str, remedy: str) -> NoReturn:
         """Raise InputError for a cell."""
@@ -87,7 +89,7 @@ class Rows:
         return self.read(name, wholes, "write a whole number; export it with --parsable2")
 
 
-def read_rows(path: Path) -> tuple[Rows, Rows, dict[str, int]]:
+def read_rows(path: Path) -> tuple[SacctRows, SacctRows, dict[str, int]]:
     """Read an export, plain or gzip, with or without "|" at the end of lines; several may follow each other in one file.
 
     Returns
@@ -105,7 +107,7 @@ def read_rows(path: Path) -> tuple[Rows, Rows, dict[str, int]]:
     seen: dict[str, int] = {}
     jobs: list[int] = []
     steps: list[int] = []
-    rows = Rows(path, names, np.array(lines, dtype=np.int64), cells)
+    rows = SacctRows(path, names, np.array(lines, dtype=np.int64), cells)
     for row, words in enumerate(cells):
         name = words[number]
         head, dot, _ = name.partition(".")
@@ -115,7 +117,7 @@ def read_rows(path: Path) -> tuple[Rows, Rows, dict[str, int]]:
         if first == row:
             (steps if dot else jobs).append(row)
         elif cells[first] != words:
-            problem = f"job {name} stands in line {lines[first]} already, and not the same"
+            problem = f"job {name} is already in line {lines[first]}, with other values"
             rows.fail(row, "JobIDRaw", problem, "export one cluster, without --duplicates, all months at one time")
     again = len(cells) - len(jobs) - len(steps)
     known = {cells[row][number] for row in jobs}
@@ -126,8 +128,8 @@ def read_rows(path: Path) -> tuple[Rows, Rows, dict[str, int]]:
     return _at(rows, jobs), _at(rows, owned), {reason: count for reason, count in excluded.items() if count}
 
 
-def _at(rows: Rows, chosen: list[int]) -> Rows:
-    return Rows(rows.path, rows.names, rows.lines[np.array(chosen, dtype=np.int64)], [rows.cells[row] for row in chosen])
+def _at(rows: SacctRows, chosen: list[int]) -> SacctRows:
+    return SacctRows(rows.path, rows.names, rows.lines[np.array(chosen, dtype=np.int64)], [rows.cells[row] for row in chosen])
 
 
 def header(line: str) -> tuple[str, ...]:
@@ -168,7 +170,7 @@ def _check_header(path: Path, line: int, names: tuple[str, ...]) -> None:
         raise InputError(problem, file=path, line=line, field=missing[0], remedy=remedy)
     if len(set(names)) != len(names):
         twice = next(name for name in names if names.count(name) > 1)
-        raise InputError("the column stands twice", file=path, line=line, field=twice, remedy="export it once")
+        raise InputError("the column appears twice", file=path, line=line, field=twice, remedy="export it once")
 
 
 # Cells

@@ -15,9 +15,9 @@ from poolwise.registry import register
 from poolwise.traces import swf_rows as swf
 from poolwise.traces.format import TraceFormat
 from poolwise.traces.memory import LARGEST, MemoryField, check_scale, substitute
-from poolwise.traces.numbers import round_up, to_ns
+from poolwise.traces.numbers import array_to_ns, round_up
 from poolwise.traces.selection import select
-from poolwise.traces.swf_rows import Rows
+from poolwise.traces.swf_rows import SwfRows
 from poolwise.traces.text import beginning
 
 _COLUMNS: dict[MemoryField, tuple[int, ...]] = {
@@ -95,7 +95,7 @@ class SWF(TraceFormat):
             name=path.name.removesuffix(".gz").removesuffix(".swf"),
         )
 
-    def _demand(self, log: Rows, kilobytes: FloatArray, cores: int) -> tuple[IntArray, IntArray]:
+    def _demand(self, log: SwfRows, kilobytes: FloatArray, cores: int) -> tuple[IntArray, IntArray]:
         """(n_row,) nodes, and MiB on each of them."""
         for column in (swf.ALLOCATED, swf.REQUESTED_PROCESSORS):
             many = log.values[:, column] > _LARGEST
@@ -111,7 +111,7 @@ class SWF(TraceFormat):
             )
         return np.ceil(processors / cores).astype(np.int64), memory.astype(np.int64)
 
-    def _memory(self, log: Rows) -> FloatArray:
+    def _memory(self, log: SwfRows) -> FloatArray:
         """(n_row,) KB per processor, 0 where unknown."""
         kilobytes = np.zeros(len(log), dtype=np.float64)
         for column in _COLUMNS[self.memory_field]:
@@ -130,7 +130,7 @@ def cores_per_node(machine: Machine) -> int:
     return least
 
 
-def _keep(log: Rows, kilobytes: FloatArray, *, exclude_unknown: bool) -> tuple[Rows, FloatArray, dict[str, int]]:
+def _keep(log: SwfRows, kilobytes: FloatArray, *, exclude_unknown: bool) -> tuple[SwfRows, FloatArray, dict[str, int]]:
     """Leave out rows that no schedule can be made of; a row counts under the first reason that it gives."""
     reasons: dict[str, BoolArray] = {
         "submit time unknown": log.values[:, swf.SUBMIT] < 0,
@@ -139,10 +139,10 @@ def _keep(log: Rows, kilobytes: FloatArray, *, exclude_unknown: bool) -> tuple[R
         "memory unknown or 0": (kilobytes <= 0) if exclude_unknown else np.zeros(len(log), dtype=np.bool_),
     }
     keep, excluded = select(reasons, log.path, "give a trace with submit time, runtime and processors")
-    return Rows(log.path, log.comments, log.line[keep], log.values[keep]), kilobytes[keep], excluded
+    return SwfRows(log.path, log.comments, log.line[keep], log.values[keep]), kilobytes[keep], excluded
 
 
-def _times(log: Rows) -> tuple[IntArray, IntArray, dict[str, int]]:
+def _times(log: SwfRows) -> tuple[IntArray, IntArray, dict[str, int]]:
     """(n_row,) runtimes and requested times, ns, and how many of the latter were repaired."""
     runtime, requested = log.values[:, swf.RUN], log.values[:, swf.REQUESTED_TIME]
     for field, column in ((swf.RUN, runtime), (swf.REQUESTED_TIME, requested)):
@@ -156,10 +156,10 @@ def _times(log: Rows) -> tuple[IntArray, IntArray, dict[str, int]]:
         "requested time below the runtime, taken as the runtime": int(below.sum()),
     }
     repaired = {reason: count for reason, count in counts.items() if count}
-    return to_ns(runtime), to_ns(np.maximum(requested, runtime)), repaired
+    return array_to_ns(runtime), array_to_ns(np.maximum(requested, runtime)), repaired
 
 
-def _submit(log: Rows) -> IntArray:
+def _submit(log: SwfRows) -> IntArray:
     """(n_row,) ns since the first submission."""
     seconds = log.values[:, swf.SUBMIT]
     since = seconds - seconds.min()
@@ -169,10 +169,10 @@ def _submit(log: Rows) -> IntArray:
         "{value} is more than 68 years after the first job",
         "times are in seconds; correct the row",
     )
-    return to_ns(since)
+    return array_to_ns(since)
 
 
-def _attributes(log: Rows) -> dict[str, IntArray | FloatArray]:
+def _attributes(log: SwfRows) -> dict[str, IntArray | FloatArray]:
     """Columns that the log fills in: names of users, groups, queues and partitions (-1 unknown), wait_s (NaN unknown)."""
     found: dict[str, IntArray | FloatArray] = {
         name: log.values[:, column].astype(np.int64)

@@ -1,4 +1,4 @@
-"""Rows of the Standard Workload Format as they stand in the file.
+"""Rows of the Standard Workload Format as they are in the file.
 
 Source: Chapin et al. 1999, "Benchmarks and standards for the evaluation of parallel job schedulers"; version 2.2 of the
 Parallel Workloads Archive.
@@ -14,7 +14,7 @@ import numpy as np
 
 from poolwise.arrays import BoolArray, FloatArray, IntArray, frozen
 from poolwise.errors import InputError
-from poolwise.traces.numbers import NotANumber, reals, write
+from poolwise.traces.numbers import NotANumber, number_text, reals
 from poolwise.traces.text import read_text, write_text
 
 FIELDS = (
@@ -50,7 +50,7 @@ _BLOCK = 20_000  # lines taken apart at once: bounds the memory that their words
 
 
 @dataclass(frozen=True, eq=False)
-class Rows:
+class SwfRows:
     """A log: its header and its rows, unknown values -1.
 
     Attributes
@@ -82,11 +82,11 @@ class Rows:
         """Raise InputError for the first of the (n_row,) bad rows, if there is one; `problem` may name {value}."""
         if bad.any():
             row = int(np.argmax(bad))
-            said = problem.format(value=write(float(self.values[row, field])))
+            said = problem.format(value=number_text(float(self.values[row, field])))
             raise InputError(said, file=self.path, line=int(self.line[row]), field=FIELDS[field], remedy=remedy)
 
 
-def read_rows(path: Path, extra_columns: int = 0) -> Rows:
+def read_rows(path: Path, extra_columns: int = 0) -> SwfRows:
     """Read a log; each row must have 18 fields and exactly `extra_columns` more, which are left out.
 
     Raises InputError with the file, the line and the name of the field.
@@ -109,7 +109,7 @@ def read_rows(path: Path, extra_columns: int = 0) -> Rows:
         _take_apart(path, numbers[low : low + _BLOCK], rows[low : low + _BLOCK], extra_columns)
         for low in range(0, len(rows), _BLOCK)
     ]
-    log = Rows(path, tuple(comments), np.array(numbers, dtype=np.int64), np.concatenate(blocks))
+    log = SwfRows(path, tuple(comments), np.array(numbers, dtype=np.int64), np.concatenate(blocks))
     _check(log)
     return log
 
@@ -150,7 +150,7 @@ def _wrong_width(path: Path, line: int, found: int, extra_columns: int) -> Input
     return InputError(f"the row has {found} fields, expected {expected}", file=path, line=line, remedy=remedy)
 
 
-def _check(log: Rows) -> None:
+def _check(log: SwfRows) -> None:
     """Refuse what no reading of the fields allows."""
     values = log.values
     for field in range(len(FIELDS)):
@@ -166,19 +166,19 @@ def _check(log: Rows) -> None:
     if len(twice):
         first, second = (int(log.line[order[k]]) for k in (twice[0], twice[0] + 1))
         raise InputError(
-            f"job {write(float(values[order[twice[0]], JOB]))} stands in line {first} already",
+            f"job {number_text(float(values[order[twice[0]], JOB]))} is already in line {first}",
             file=log.path,
             line=second,
             field=FIELDS[JOB],
-            remedy="number the jobs anew, or keep one row of each",
+            remedy="renumber the jobs, or keep one row of each",
         )
 
 
-def write_rows(log: Rows, path: Path) -> None:
+def write_swf_rows(log: SwfRows, path: Path) -> None:
     """Write a log, gzip if the name ends in ".gz", whole or not at all."""
     write_text(path, "".join(_lines(log)))
 
 
-def _lines(log: Rows) -> Iterable[str]:
+def _lines(log: SwfRows) -> Iterable[str]:
     yield from (f";{comment}\n" for comment in log.comments)
-    yield from (" ".join(map(write, row)) + "\n" for row in log.values.tolist())
+    yield from (" ".join(map(number_text, row)) + "\n" for row in log.values.tolist())

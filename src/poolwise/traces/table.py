@@ -48,7 +48,7 @@ _AMOUNT = _Rule(0, "give a whole number of base units, 0 for none")
 
 @register("formats", "table")
 @dataclass(frozen=True)
-class Table(TraceFormat):
+class TableFormat(TraceFormat):
     """Job table, CSV (plain or gzip) or Parquet: submit_ns, duration_ns, nodes; optionally id, requested_ns, tasks, memory_mib.
 
     A column "request.X" is what a job asks of resource X in base units, "text.X" an attribute of text, any other column a

@@ -1,4 +1,4 @@
-"""Checks that formats make on the columns of a table; what fails is an InputError that says where it stands."""
+"""Checks that formats make on the columns of a table; what fails is an InputError that names the place."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def require(source: Source, names: Sequence[str]) -> None:
 
 
 def refuse(source: Source, name: str, bad: BoolArray, problem: str) -> None:
-    """Raise InputError for the first of the (n_row,) bad rows, if there is one; the value stands before `problem`."""
+    """Raise InputError for the first of the (n_row,) bad rows, if there is one; the message is the value and then `problem`."""
     if bad.any():
         row = int(np.argmax(bad))
         raise source.error(row, name, f"'{source.texts(name)[row]}' {problem}", "correct or remove the row")
@@ -54,8 +54,8 @@ def check_unique(source: Source, ids: IntArray, name: str) -> None:
     twice = np.flatnonzero(ids[order[1:]] == ids[order[:-1]])
     if len(twice):
         first, second = int(order[twice[0]]), int(order[twice[0] + 1])
-        problem = f"job {int(ids[first])} stands in {source.place(first)} already"
-        raise source.error(second, name, problem, "number the jobs anew, or keep one row of each")
+        problem = f"job {int(ids[first])} is already in {source.place(first)}"
+        raise source.error(second, name, problem, "renumber the jobs, or keep one row of each")
 
 
 def numbered(source: Source, name: str, remedy: str) -> IntArray:

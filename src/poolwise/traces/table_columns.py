@@ -1,4 +1,4 @@
-"""Columns of a job table as they come from CSV or Parquet, with errors that say where a value stands."""
+"""Columns of a job table as they come from CSV or Parquet, with errors that name the place of a value."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class Source(Protocol):
         ...
 
     def place(self, row: int) -> str:
-        """Where a row stands, in words."""
+        """The place of a row, in words."""
         ...
 
     def error(self, row: int, name: str, problem: str, remedy: str) -> InputError:
@@ -75,7 +75,7 @@ def is_parquet(start: bytes) -> bool:
 def _check_names(path: Path, names: Sequence[str], line: int | None) -> None:
     for k, name in enumerate(names):
         if not name or name in names[:k]:
-            problem = f"column '{name}' stands twice" if name else f"column {k + 1} has no name"
+            problem = f"column '{name}' appears twice" if name else f"column {k + 1} has no name"
             raise InputError(problem, file=path, line=line, field=name or None, remedy="give each column a name of its own")
 
 
@@ -125,7 +125,7 @@ class _CSV:
 
 
 def columns_of_csv(path: Path) -> Source:
-    """Take a CSV file apart, plain or gzip; raises InputError for what is no table."""
+    """Take a CSV file apart, plain or gzip; raises InputError for what is not a table."""
     reader = csv.reader(io.StringIO(read_text(path), newline=""), strict=True)
     names: list[str] = []
     header_line, line = 0, 0

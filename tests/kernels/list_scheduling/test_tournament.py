@@ -11,7 +11,7 @@ from poolwise.arrays import FloatArray
 from poolwise.engines.list_scheduling.replay import load
 from poolwise.kernels.jit import entry, kernel
 from poolwise.kernels.list_scheduling.index import lay_out, plant
-from poolwise.kernels.list_scheduling.order import comes_before, key
+from poolwise.kernels.list_scheduling.order import comes_before, key, lasts
 from poolwise.kernels.list_scheduling.state import (
     CUBIC,
     EMPTY,
@@ -20,6 +20,7 @@ from poolwise.kernels.list_scheduling.state import (
     LINEAR,
     MOST_NODES,
     MOST_REMOTE,
+    NEVER,
     NODES,
     REMOTE,
     RESTING,
@@ -65,12 +66,25 @@ def _comes_before(a, b, time, order):
     return comes_before(a, b, time, order)
 
 
+@entry
+def _lasts(a, b, time, order):
+    return lasts(a, b, time, order)
+
+
+def _pair(kind: int, submit: tuple[int, int], pace: tuple[float, float], weight: tuple[float, float]) -> Order:
+    columns = [np.array(submit), np.array(pace), np.array(weight, dtype=np.float64)]
+    columns.append((np.cbrt(columns[2]) if kind == CUBIC else columns[2]) / columns[1])
+    for column in columns:
+        column.setflags(write=False)
+    return Order(kind, np.zeros(2), *columns)
+
+
 def _order(kind: int, g: np.random.Generator, n: int) -> Order:
     submit = g.integers(0, 50, n) * (SECOND if g.random() < 0.5 else 1)
-    divisor = g.choice([1.0, 1 + 2**-52, 3.0, 7.5, 1e3, 1e6], n)
-    weight = g.integers(1, 4, n).astype(np.float64)
-    given_key = g.integers(0, 5, n).astype(np.float64)
-    columns = [submit, divisor, weight, divisor / np.cbrt(weight) if kind == CUBIC else divisor]
+    pace = g.choice([1.0, 1 + 2**-52, 3.0, 7.5, 1e3, 1e6], n) * g.choice([1, 1, 1, -1], n)
+    weight = g.integers(1, 4, n).astype(np.float64) if g.random() < 0.3 else g.integers(-3, 4, n).astype(np.float64)
+    given_key = g.integers(-2, 3, n).astype(np.float64)
+    columns = [submit, pace, weight, (np.cbrt(weight) if kind == CUBIC else weight) / pace]
     for column in columns:
         column.setflags(write=False)
     return Order(kind, given_key, *columns)
@@ -157,6 +171,52 @@ def test_who_comes_first_is_decided_by_the_keys(seed: int, kind: int) -> None:
         keys = [_key(j, time, order) for j in range(30)]
         for a, b in g.integers(0, 30, (60, 2)).tolist():
             assert _comes_before(a, b, time, order) == ((keys[a], a) < (keys[b], b))
+
+
+def _keeps_ahead(time: int, order: Order) -> None:
+    """Whoever comes first at a time does so until the time that `lasts` tells."""
+    first = 0 if _comes_before(0, 1, time, order) else 1
+    until = _lasts(first, 1 - first, time, order)
+    assert until >= time
+    for later in {until, (time + until) // 2, min(until, time + 1), min(until, time + 10**6), min(until, time + 10**15)}:
+        later = min(later, 2**62)
+        keys = [(_key(j, later, order), j) for j in range(2)]
+        assert keys[first] < keys[1 - first], (later - time, until == NEVER)
+
+
+paces, weights = st.sampled_from([1.0, 1 + 2**-52, 3.0, 1e6, -1.0, -3.0]), st.integers(-3, 3)
+
+
+@given(st.sampled_from([LINEAR, CUBIC]), *[st.tuples(x, x) for x in (st.integers(0, 3), paces, weights)], st.integers(3, 10**6))
+@settings(max_examples=200, deadline=None)
+def test_who_is_ahead_stays_it_for_the_time_told(
+    kind: int, submit: tuple[int, int], pace: tuple[float, float], weight: tuple[int, int], time: int
+) -> None:
+    """Also where both have only just come, or one of them, and where slopes are the same, zero or of other signs."""
+    order = _pair(kind, submit, pace, weight)
+    for now in (max(submit), max(submit) + 1, time, time * SECOND):
+        _keeps_ahead(now, order)
+
+
+@given(
+    st.sampled_from([LINEAR, CUBIC]),
+    st.tuples(st.integers(1, 50), st.integers(1, 50)),
+    st.sampled_from([1, -1]),
+    st.integers(10**9, 10**15),
+    st.integers(0, 10**4),
+)
+@settings(max_examples=200, deadline=None)
+def test_who_is_ahead_stays_it_until_shortly_before_the_lines_cross(
+    kind: int, rates: tuple[int, int], sign: int, length: int, before: int
+) -> None:
+    """Two lines that meet after a wait so long that only the margin covers what rounding may do; rising and falling ones."""
+    meet = 60 * length
+    submit = meet - length * rates[1], meet - length * rates[0]
+    weight = (sign * rates[0] ** (1 if kind == LINEAR else 3), sign * rates[1] ** (1 if kind == LINEAR else 3))
+    order = _pair(kind, submit, (1.0, 1.0), weight)
+    for time in (meet - before, meet - min(before**2, length // 2), meet - min(before**3, length // 2)):
+        if time >= max(submit):
+            _keeps_ahead(time, order)
 
 
 @given(st.integers(0, 10_000))

@@ -1,26 +1,27 @@
 """The flow scheduler on the core: nothing given twice, no gang in part, nobody starves, whatever is thrown at it."""
 
 import itertools
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gpu_nodes import gpu_nodes
-from poolwise import conformance
+from poolwise import conformance, registry
 from poolwise.conformance.cases import Case
 from poolwise.errors import InputError, PolicyError, UnknownNameError
-from poolwise.loop import run
-from poolwise.model import Kind, Machine, Workload
+from poolwise.loop import Loop, run_loop
+from poolwise.model import Kind, Machine, Wait, Workload
 from poolwise.optimize.min_cost_flow import Flow
 from poolwise.performance.device_network import DeviceNetwork
 from poolwise.platforms.simulated import Simulation
+from poolwise.policies.cost.best_fit import BestFit
 from poolwise.registry import make
 from poolwise.schedulers.flow import Firmament, FlowScheduler, graph
 from poolwise.schedulers.greedy import LeastAllocated, LocalFirstRandom
 from poolwise.units import SECOND
+from tests.helpers.gpu_nodes import gpu_nodes
 
 KINDS = ("nw", "hotspot", "backprop", "unknown")
 SCHEDULERS = (
@@ -63,7 +64,7 @@ def workloads(draw) -> Workload:
 
 def simulate(machine, workload, scheduler):
     simulation = Simulation(machine, workload, DeviceNetwork())
-    loop = run(simulation, scheduler.open(machine, workload, 1))
+    loop = run_loop(simulation, scheduler, 1)
     return simulation.recorder.schedule(machine, workload, loop), loop
 
 
@@ -252,7 +253,7 @@ def test_what_the_machine_has_not_is_named(requests, attributes, field):
     columns = {name: np.array(values) for name, values in attributes.items()}
     workload = Workload.of(plain.submit, plain.duration, requests=plain.requests, attributes=columns)
     with pytest.raises(InputError) as error:
-        FlowScheduler().open(gpu_nodes(), workload, 0)
+        FlowScheduler().check(gpu_nodes(), workload.table)
     assert error.value.field == field
 
 
@@ -271,11 +272,11 @@ def test_octopus_counts_tasks_not_jobs():
 
 def test_unknown_kinds_and_cost_models_are_named():
     with pytest.raises(UnknownNameError, match="nvme"):
-        FlowScheduler(kinds=("nvme",)).open(gpu_nodes(), jobs(1, cores=1), 0)
+        FlowScheduler(kinds=("nvme",)).open(gpu_nodes(), 0)
     with pytest.raises(UnknownNameError, match="utility"):
-        FlowScheduler(costs="utlity").open(gpu_nodes(), jobs(1, cores=1), 0)
+        FlowScheduler(costs="utlity").open(gpu_nodes(), 0)
     with pytest.raises(InputError, match="slack"):
-        FlowScheduler(settings={"slak": 1}).open(gpu_nodes(), jobs(1, cores=1), 0)
+        FlowScheduler(settings={"slak": 1}).open(gpu_nodes(), 0)
 
 
 @pytest.mark.parametrize("name", ["flow", "firmament", "least_allocated", "local_first_random"])
@@ -300,3 +301,27 @@ def test_the_order_of_phases_can_be_stated():
     for kinds in itertools.permutations(("gpu", "nvme")):
         schedule, _ = simulate(both, jobs(2, cores=1, gpu=1, nvme=np.array([1, 0])), FlowScheduler(kinds=kinds))
         assert schedule.start.tolist() == [0, 0]
+
+
+@dataclass(frozen=True)
+class Gloomy(BestFit):
+    """A cost model of a user's own that has no hope for tasks that ask for more than 1 MiB."""
+
+    def hopeless(self, tasks):
+        return tasks.demand[:, tasks.resources.index("memory")] > 1
+
+
+@pytest.mark.parametrize(("costs", "memory", "hopeless"), [("gloomy", 2, True), ("gloomy", 1, False), ("best_fit", 2, False)])
+def test_a_cost_model_says_what_is_hopeless(costs, memory, hopeless, monkeypatch):
+    """The last job finds two free cores, but none of the two nodes has both."""
+    find = registry.find
+    monkeypatch.setattr(registry, "find", lambda group, name: Gloomy if name == "gloomy" else find(group, name))
+    zero = np.zeros(3, dtype=np.int64)
+    asks = {"cores": np.array([3, 3, 2]), "memory": np.array([1, 1, memory]), "gpu": zero, "bandwidth": zero}
+    jobs, machine = Workload.of(zero, zero + 9 * SECOND, requests=asks), gpu_nodes([1, 1], cores=4)
+    simulation = Simulation(machine, jobs, DeviceNetwork())
+    loop, said = Loop(simulation, FlowScheduler(costs=costs)), []
+    for batch in simulation.events():
+        outcome = loop.take(batch)
+        said.extend(decision.refusal.reason for decision in outcome.committed if isinstance(decision, Wait))
+    assert said and ["on the idle machine too" in reason for reason in said] == [hopeless] * len(said)

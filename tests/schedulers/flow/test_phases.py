@@ -7,32 +7,32 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gpu_nodes import gpu_nodes
 from poolwise.model import Queue, Snapshot, Workload
 from poolwise.model.runs import RunTable
-from poolwise.performance.device_profiles import read_profiles
+from poolwise.performance.device_profiles import read_device_profiles
 from poolwise.performance.ideal import Ideal
 from poolwise.schedulers.flow import FlowScheduler
 from poolwise.schedulers.flow.classes import merged, named, rank_within
 from poolwise.schedulers.flow.device_phase import device_graph, place_devices
 from poolwise.schedulers.flow.node_phase import node_graph, place_on_nodes
 from poolwise.schedulers.flow.phases import solve_gangs
+from tests.helpers.gpu_nodes import gpu_nodes
 
-PROFILES = read_profiles("catalog:rodinia")
+PROFILES = read_device_profiles("catalog:rodinia")
 KINDS = tuple(PROFILES)
 
 
 def round_of(machine, workload, *, taken=(), load=None, **options):
     """A round of all jobs of a workload on a machine some of whose owners' rows (owner, resource, amount) are taken."""
-    queue = Queue(workload)
+    queue = Queue(workload.table)
     for job in range(len(workload)):
         queue.add(job)
         queue.count_pass()
     free = machine.capacity.copy()
     for owner, resource, amount in taken:
         free[owner, resource] -= amount
-    snapshot = Snapshot(0, machine, workload, machine.capacity, free, RunTable(free.size), Ideal())
-    state = FlowScheduler(**options).open(machine, workload, 0).state(queue, snapshot)
+    snapshot = Snapshot(0, machine, workload.table, machine.capacity, free, RunTable(free.size), Ideal())
+    state = FlowScheduler(**options).open(machine, 0).state(queue, snapshot)
     return state if load is None else replace(state, load=np.array(load, dtype=np.float64))
 
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from poolwise.errors import InputError
-from poolwise.performance.device_profiles import read_profiles
+from poolwise.performance.device_profiles import read_device_profiles
 from poolwise.traces.generators import generate
 from poolwise.units import SECOND
 
@@ -12,7 +12,7 @@ from poolwise.units import SECOND
 def test_means_are_those_asked_for():
     workload = generate("device_jobs", jobs=20000, warm_up_s=0.0, seed=3)
     assert workload.submit[-1] / SECOND == pytest.approx(20000 / 16, rel=0.03)
-    known = read_profiles("catalog:rodinia")
+    known = read_device_profiles("catalog:rodinia")
     for kind, profile in known.items():
         mine = workload.attributes["kind"] == kind
         assert mine.mean() == pytest.approx(1 / len(known), rel=0.1)

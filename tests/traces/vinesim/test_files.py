@@ -46,7 +46,7 @@ def jobs() -> st.SearchStrategy[list[list[int]]]:
 @given(jobs())
 def test_traces_read_back(folder: Path, rows: list[list[int]]) -> None:
     path = folder / "trace.txt"
-    vinesim.write_tasks(vinesim.Tasks.of(rows), path)
+    vinesim.write_tasks(vinesim.TaskList.of(rows), path)
     assert vinesim.read_tasks(path).table.tolist() == rows
 
 
@@ -54,7 +54,7 @@ def test_traces_read_back(folder: Path, rows: list[list[int]]) -> None:
 @given(st.lists(st.tuples(st.integers(0, 5), st.integers(0, 2**40), st.integers(0, 99)), min_size=1, max_size=8))
 def test_deployments_read_back(folder: Path, units: list[tuple[int, int, int]]) -> None:
     path = folder / "deployment.txt"
-    vinesim.write_deployment(vinesim.Deployment.of(units), path)
+    vinesim.write_deployment(vinesim.UnitList.of(units), path)
     found = vinesim.read_deployment(path)
     assert list(zip(found.type.tolist(), found.x.tolist(), found.y.tolist(), strict=True)) == units
 
@@ -247,7 +247,7 @@ def test_a_trace_is_recognised_and_read_as_any_other(tmp_path: Path) -> None:
     path.write_text("# tasks\n2 0 0 0 30 2 7\n2 0 0 0 30 2 7\n2 0 0 0 0 2 8\n", encoding="utf-8")
     rates = np.zeros((6, 7))
     rates[2, 2] = 3.0
-    machine = vinesim.machine_of(vinesim.Deployment.of([(2, 0, 0)]), rates)
+    machine = vinesim.machine_of_units(vinesim.UnitList.of([(2, 0, 0)]), rates)
     workload = traces.read(path, machine, inter_arrival="7us")
     assert (workload.name, workload.tasks.tolist(), workload.duration.tolist()) == ("trace", [2, 1], [10_000, 1])
     assert workload.submit.tolist() == [0, 7000]
@@ -263,7 +263,7 @@ def test_rows_beyond_one_block_keep_their_lines(tmp_path: Path, monkeypatch: pyt
     monkeypatch.setattr(vinesim.rows, "_BLOCK", 2)
     path = tmp_path / "trace.txt"
     rows = [[2, 0, 0, 0, 30, 2, job] for job in range(5)]
-    vinesim.write_tasks(vinesim.Tasks.of(rows), path)
+    vinesim.write_tasks(vinesim.TaskList.of(rows), path)
     assert vinesim.read_tasks(path).table.tolist() == rows
     path.write_text("2 0 0 0 1 2 7\n\n2 0 0 0 1 2 8\n2 0 0 0 1 2 7\n", encoding="utf-8")
     with pytest.raises(InputError) as caught:

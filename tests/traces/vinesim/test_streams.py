@@ -7,11 +7,11 @@ from hypothesis import strategies as st
 
 from poolwise.errors import InputError
 from poolwise.traces import vinesim
-from poolwise.traces.vinesim.streams import NEVER, Stream, streams_workload
+from poolwise.traces.vinesim.streams import NO_DEADLINE, Stream, streams_workload
 
 RATES = np.zeros((6, 7))
 RATES[0, 1:3], RATES[2, 2] = [2.0, 1.0], 4.0
-MACHINE = vinesim.machine_of(vinesim.Deployment.of([(0, 0, 0), (2, 0, 1)]), RATES)
+MACHINE = vinesim.machine_of_units(vinesim.UnitList.of([(0, 0, 0), (2, 0, 1)]), RATES)
 
 
 def stream(draw_name: str, **settings) -> Stream:
@@ -52,7 +52,7 @@ def test_the_mixture_is_its_streams(given_: list[Stream], seed: int) -> None:
         assert set(columns["operations"][rows].tolist()) == {s.operations}
         fastest = {1: 2.0, 2: 4.0}[s.task_type]
         wait = None if s.slack is None else int(np.ceil(s.slack * int(np.ceil(s.operations * 1000 / fastest))))
-        expected = np.full(s.jobs, NEVER) if wait is None else found.submit[rows] + wait
+        expected = np.full(s.jobs, NO_DEADLINE) if wait is None else found.submit[rows] + wait
         assert columns["deadline"][rows].tolist() == expected.tolist()
 
 

@@ -35,7 +35,7 @@ class Cfm(Method):
         How shares on a server shrink: all alike ("uniform"), by what each can give up ("proportional"), or so that the
         local memory-time product saved is largest for the extra time ("optimal").
     seed
-        Seed of the order in which servers are looked at.
+        Seed of the order in which servers are tried.
     remote_core
         One more core on a server that uses remote memory, for its path.
     """

@@ -30,7 +30,7 @@ ROUNDING = 1e-6
 @register("methods", "irop")
 @dataclass(frozen=True)
 class Irop(Method):
-    """IRoP to the letter of Algorithm 1; on failure the workload of lowest priority goes, and it begins anew.
+    """IRoP exactly as Algorithm 1 says; on failure the workload of lowest priority is left out, and the algorithm begins again.
 
     Parameters
     ----------
@@ -169,7 +169,7 @@ class Rounding:
         return answer.status == "optimal"
 
     def _open(self, module: int) -> None:
-        """Give a module rows and columns of its own; it is on, so z = 1 is no column (its cost is the same for all)."""
+        """Give a module rows and columns of its own; it is on, so z = 1 needs no column (its cost is the same for all)."""
         problem, it = self.problem, self.relaxation
         batch, groups, lp = problem.batch, problem.groups, self.relaxation.program
         g = int(groups.of_module[module])

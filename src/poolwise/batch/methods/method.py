@@ -58,7 +58,7 @@ class Method(Protocol):
 def find_method(name: str, **settings: Any) -> Method:
     """Look up a method by name, or load "FILE.py:NAME"; raises UnknownNameError or InputError.
 
-    A shipped method stands in the file of its name, which alone is imported: some bring a solver, some compile kernels.
+    A shipped method is in the file of its name, and only that file is imported: some bring a solver, some compile kernels.
     """
     own = f"poolwise.batch.methods.{name.replace('-', '_')}"
     if name.isprintable() and ":" not in name and "." not in name and importlib.util.find_spec(own):

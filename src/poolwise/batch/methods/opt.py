@@ -16,7 +16,7 @@ from poolwise.batch.methods.shrink import place_most
 from poolwise.batch.problem.assignment import Assignment, Solution
 from poolwise.batch.problem.definition import Problem
 from poolwise.errors import PoolwiseError
-from poolwise.optimize.linear import LinearProgram, Solver
+from poolwise.optimize.linear import LinearProgram, LinearSolver
 from poolwise.registry import register
 
 Entry = tuple[int, int, list[tuple[int, float]]]
@@ -36,7 +36,7 @@ class Opt(Method):
         Relative gap at which the answer counts as optimal.
     """
 
-    solver: Solver = "scip"
+    solver: LinearSolver = "scip"
     gap: float = 1e-6
 
     def solve(self, problem: Problem, limit: Limit) -> Solution:
@@ -71,7 +71,7 @@ class Program:
     mib: float = 1.0  # what a MiB counts in the rows
 
     @classmethod
-    def of(cls, problem: Problem, solver: Solver) -> Program:
+    def of(cls, problem: Problem, solver: LinearSolver) -> Program:
         """Write Problem 1 down. No more modules of a group are used than there are workloads."""
         it = cls(problem, LinearProgram(solver), [[] for _ in range(len(problem.batch))])
         lp, groups, n = it.lp, problem.groups, len(problem.batch)

@@ -1,6 +1,6 @@
 """Our own way of placing a batch: guided best fit, exchanges, annealing, then column generation and diving.
 
-It optimises DWLP itself: local memory is shared out anew inside every move, so shares are never fixed beforehand.
+It optimises DWLP itself: local memory is shared out again inside every move, so shares are never fixed beforehand.
 """
 
 from __future__ import annotations
@@ -13,15 +13,15 @@ from poolwise.batch.methods.first_fit import FirstFit
 from poolwise.batch.methods.heep import Heep
 from poolwise.batch.methods.method import Limit, Method
 from poolwise.batch.methods.shrink import place_most
-from poolwise.batch.problem.assignment import BoundOf, Solution, Status
+from poolwise.batch.problem.assignment import AssignmentStatus, BoundOf, Solution
 from poolwise.batch.problem.definition import Problem
 from poolwise.batch.search.costs import costs_of
 from poolwise.batch.search.effort import Effort
 from poolwise.batch.search.few import FEW, pack_few
 from poolwise.batch.search.packing import (
     LARGE,
+    BinPacking,
     Guide,
-    Packing,
     assignment_of,
     exchange_all,
     fit,
@@ -72,7 +72,7 @@ class Place(Method):
         return place_most(problem, lambda part: self._attempt(part, Effort(limit, self.seed, self.guard, self.pace)))
 
     def prepare(self) -> None:
-        """Load the kernels, or compile them if no process has before: what is no part of any time limit."""
+        """Load the kernels, or compile them if no process has before: this does not count towards any time limit."""
         for method in (self, replace(self, few=0)):
             method._attempt(example(), Effort(Limit(0.05), guard=False))
 
@@ -95,12 +95,12 @@ class Place(Method):
         else:
             packing, bound = refine(costs, problem.remote, packing, prices, effort)
             of = CONFIGURATIONS
-        status: Status = "optimal" if is_proven(packing, bound) else "placed"
+        status: AssignmentStatus = "optimal" if is_proven(packing, bound) else "placed"
         notes = (CUT,) if effort.cut else ()
         return Solution(problem, assignment_of(problem, costs, packing), status, bound, of, notes=notes)
 
 
-def _start(problem: Problem, costs: Costs, effort: Effort) -> tuple[Packing, Guide] | None:
+def _start(problem: Problem, costs: Costs, effort: Effort) -> tuple[BinPacking, Guide] | None:
     """Place everything within the remote memory, no dearer than HEEP or first fit does; None where no way is found."""
     greedy, remote = greedy_packings(problem, effort.limit), problem.remote
     found = _search(costs, greedy, effort)
@@ -108,24 +108,24 @@ def _start(problem: Problem, costs: Costs, effort: Effort) -> tuple[Packing, Gui
         return found
     best, price, prices = replace(found[0], cost=np.inf, left=1), 0.0, found[1]
     for known in greedy:
-        best = better(costs, remote, best, Packing.of(rebuild(costs, known, most_items(costs))))
+        best = better(costs, remote, best, BinPacking.of(rebuild(costs, known, most_items(costs))))
     for _ in range(PRICES):
         price = max(4 * price, _first_price(costs))
         dear = _search(costs_of(problem, price), greedy, effort)
         if dear is not None and outside(costs, dear[0]) <= remote * FULL:
-            best = better(costs, remote, best, Packing.of(rebuild(costs, dear[0], most_items(costs))))
+            best = better(costs, remote, best, BinPacking.of(rebuild(costs, dear[0], most_items(costs))))
             break
     return None if best.left else (best, prices)
 
 
-def _search(costs: Costs, greedy: list[Packing], effort: Effort) -> tuple[Packing, Guide] | None:
-    """Place everything, or None; what comes out is never worse than any of `greedy`."""
+def _search(costs: Costs, greedy: list[BinPacking], effort: Effort) -> tuple[BinPacking, Guide] | None:
+    """Place everything, or None; the result is never worse than any of `greedy`."""
     prices = Guide.of(costs)
     start, bins = fit(costs, prices)
     for known in greedy:
         other = rebuild(costs, known, most_items(costs))
         if start.left or total(other) < start.cost:
-            start, bins = Packing.of(other), other
+            start, bins = BinPacking.of(other), other
     late = lambda: effort.late(SEARCH_SHARE)  # noqa: E731  # a name for what three calls take
     if start.left:
         start, bins = squeeze(costs, effort.seed, late)
@@ -137,7 +137,7 @@ def _search(costs: Costs, greedy: list[Packing], effort: Effort) -> tuple[Packin
     return exchange_all(costs, packing, effort.exchanges, effort.seed, late), prices
 
 
-def greedy_packings(problem: Problem, limit: Limit) -> list[Packing]:
+def greedy_packings(problem: Problem, limit: Limit) -> list[BinPacking]:
     """What HEEP and first fit do, where it is valid: the search begins no worse than they end."""
     found = []
     for method in (Heep(), FirstFit()):
@@ -148,7 +148,7 @@ def greedy_packings(problem: Problem, limit: Limit) -> list[Packing]:
             _, slot = np.unique(assignment.module, return_inverse=True)
             kind = np.zeros(len(rows), dtype=np.int64)
             kind[slot] = groups
-            found.append(Packing(slot.astype(np.int64), kind, np.inf, 0))
+            found.append(BinPacking(slot.astype(np.int64), kind, np.inf, 0))
     return found
 
 

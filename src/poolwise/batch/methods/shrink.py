@@ -1,4 +1,4 @@
-"""Which workloads to give up where not all can be placed: the paper's own suggestion, lowest priority first."""
+"""Which workloads to leave out where not all can be placed: those of lowest priority first, as the paper suggests."""
 
 from __future__ import annotations
 

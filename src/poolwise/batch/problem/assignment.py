@@ -12,7 +12,7 @@ from poolwise.arrays import FloatArray, IntArray, frozen
 from poolwise.batch.problem.definition import Problem
 
 BoundOf = Literal["", "DWLP", "DWLP (linear program)", "F-DWLP", "F-DWLP (linear program)"]
-Status = Literal["placed", "optimal", "limit"]
+AssignmentStatus = Literal["placed", "optimal", "limit"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,7 +55,7 @@ class Solution:
 
     problem: Problem
     assignment: Assignment
-    status: Status = "placed"
+    status: AssignmentStatus = "placed"
     bound: float = float("nan")
     bound_of: BoundOf = ""
     dropped: tuple[int, ...] = ()

@@ -29,7 +29,7 @@ class Violation:
 
 
 @dataclass(frozen=True)
-class Verdict:
+class CheckedAssignment:
     """What the checker found; `objective` is its own reckoning of (4a)."""
 
     violations: tuple[Violation, ...]
@@ -48,7 +48,7 @@ class Verdict:
         return counts
 
 
-def check(problem: Problem, assignment: Assignment, *, partial: bool = False) -> Verdict:
+def check_assignment(problem: Problem, assignment: Assignment, *, partial: bool = False) -> CheckedAssignment:
     """Check an assignment; `partial` accepts that workloads were not placed (they were reported as dropped)."""
     found: list[Violation] = []
     cores: dict[int, int] = {}
@@ -90,7 +90,7 @@ def check(problem: Problem, assignment: Assignment, *, partial: bool = False) ->
     if remote > problem.remote * (1 + SLACK) + SLACK:
         found.append(Violation("4g", "remote memory", remote, problem.remote))
     weight_slowdown, weight_energy = problem.weights
-    return Verdict(tuple(found), weight_slowdown * slowdown + weight_energy * energy)
+    return CheckedAssignment(tuple(found), weight_slowdown * slowdown + weight_energy * energy)
 
 
 def _curve(profile: Profile, share: float) -> float:

@@ -1,6 +1,6 @@
 """The problem: a batch of workloads, the CPU modules they may run on, one shared remote memory, and what is minimised.
 
-Source: Sefati et al., IRoP, Problems 1 and 2, equation (6); what the paper leaves open stands in the explanation of
+Source: Sefati et al., IRoP, Problems 1 and 2, equation (6); what the paper leaves open is in the explanation of
 batch placement.
 """
 

@@ -2,7 +2,7 @@
 
 A column is a set of workloads on one module of a group with its best local shares; the linear program over all columns is
 far tighter than the aggregated one, and pricing finds the column it lacks. The duals begin near the prices of the aggregated
-program, and an item that stays uncovered buys itself a higher one step by step: from duals that mean nothing yet, generation
+program, and that of an item that stays uncovered is raised step by step: from duals that mean nothing yet, generation
 took three times as long. Source: Gilmore, Gomory 1961; penalties near an estimate of the duals by du Merle, Villeneuve,
 Desrosiers, Hansen 1999; the bound at any duals is Lagrange's.
 """
@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from poolwise.arrays import FloatArray, IntArray
-from poolwise.batch.search.packing import Guide, Late, Packing, most_items
+from poolwise.batch.search.packing import BinPacking, Guide, Late, most_items
 from poolwise.draws import uniform
 from poolwise.kernels.batch.fill import Costs
 from poolwise.kernels.batch.master import Master, add, bar, empty_master, generate, larger, levels, lonely, optimise
@@ -47,8 +47,8 @@ SPREAD = 0.5
 
 
 @dataclass(frozen=True, eq=False)
-class Generated:
-    """What column generation came to.
+class GeneratedColumns:
+    """The result of column generation.
 
     Attributes
     ----------
@@ -78,7 +78,7 @@ class Generated:
         return int(self.master.spent[0])
 
 
-def first_columns(costs: Costs, remote: float, prices: Guide, packing: Packing) -> Generated:
+def first_columns(costs: Costs, remote: float, prices: Guide, packing: BinPacking) -> GeneratedColumns:
     """Begin with the bins of a packing, and with duals near the guiding prices.
 
     Those prices sum up to a bound, and good duals to no more than the packing costs: what lies between is their reach.
@@ -91,13 +91,13 @@ def first_columns(costs: Costs, remote: float, prices: Guide, packing: Packing) 
     size = np.maximum(np.abs(prices.item), SMALL * np.abs(prices.item).mean() + CLOSED)
     reach = size / size.sum() * max(packing.cost - prices.bound, CLOSED * max(1.0, abs(packing.cost)))
     master.dear[:n] = prices.item + STEP * reach
-    return Generated(
+    return GeneratedColumns(
         costs, master, prices.bound, np.concatenate([prices.item, -prices.rent, [0.0]]), prices.price.copy(), reach
     )
 
 
-def generate_columns(found: Generated, effort: float, late: Late, looks_most: int = LOOKS_MOST) -> Generated:
-    """Generate columns until the bound meets the master, it is `late`, or so much arithmetic is done (see `Master.spent`).
+def generate_columns(found: GeneratedColumns, effort: float, late: Late, looks_most: int = LOOKS_MOST) -> GeneratedColumns:
+    """Generate columns until the bound meets the master, it is `late`, or this much arithmetic is done (see `Master.spent`).
 
     No pricing looks at more than `looks_most` items.
     """
@@ -129,10 +129,10 @@ def generate_columns(found: Generated, effort: float, late: Late, looks_most: in
     return replace(found, master=master, bound=bound, duals=duals, closed=closed)
 
 
-def dive(found: Generated, effort: float, late: Late, turn: int = 0) -> Packing:
+def dive(found: GeneratedColumns, effort: float, late: Late, turn: int = 0) -> BinPacking:
     """Round the master: fix what it likes best, price for what is left, solve again, until all is covered.
 
-    It ends before that where it is `late` or so much arithmetic is done; items that end up uncovered have slot -1. The columns
+    It ends before that where it is `late` or this much arithmetic is done; items that stay uncovered have slot -1. The columns
     priced on the way stay with the master. Each turn but the first reads the levels a little differently.
     """
     base, before = found.master, int(found.master.used[0])
@@ -166,7 +166,7 @@ def dive(found: Generated, effort: float, late: Late, turn: int = 0) -> Packing:
     return _packed(found, fixed)
 
 
-def _packed(found: Generated, columns: list[int]) -> Packing:
+def _packed(found: GeneratedColumns, columns: list[int]) -> BinPacking:
     """Bins of some columns, of those that share no item with one before and for which there are bins."""
     master, slot = found.master, np.full(found.master.n, -1, dtype=np.int64)
     kind, taken = np.zeros(master.n, dtype=np.int64), np.zeros(len(found.costs.available), dtype=np.int64)
@@ -175,7 +175,7 @@ def _packed(found: Generated, columns: list[int]) -> Packing:
         if (slot[items] < 0).all() and taken[g] < found.costs.available[g]:
             slot[items], kind[number] = number, g
             taken[g] += 1
-    return Packing(slot, kind, math.inf, int((slot < 0).sum()))
+    return BinPacking(slot, kind, math.inf, int((slot < 0).sum()))
 
 
 def _scratch(n: int) -> tuple[IntArray, IntArray, FloatArray]:
@@ -190,7 +190,7 @@ def _has_room(master: Master, costs: Costs) -> bool:
     return bool(count + columns < len(master.kind) and master.first[count] + entries < len(master.items))
 
 
-def choose_whole(found: Generated, start: Packing, seconds: float) -> Packing | None:
+def choose_whole(found: GeneratedColumns, start: BinPacking, seconds: float) -> BinPacking | None:
     """Solve the master over its columns with whole numbers, from a packing; None where nothing better is found.
 
     Columns too dear at the duals to be in a better answer are left out.

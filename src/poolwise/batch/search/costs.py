@@ -59,7 +59,7 @@ def costs_of(problem: Problem, outside: float = 0.0) -> Costs:
 
 
 def part_of(costs: Costs, rows: IntArray, available: IntArray) -> Costs:
-    """Costs of some of the workloads, (k,) rows, on so many modules of each group, (g,)."""
+    """Costs of some of the workloads, (k,) rows, on (g,) modules of each group."""
     kinds, _, pieces = costs.rank.shape
     old = costs.rank[:, rows].reshape(kinds, -1)
     order, flat = np.argsort(old, axis=1, kind="stable"), np.arange(kinds)[:, None]

@@ -9,9 +9,9 @@ from poolwise.batch.methods.method import Limit
 MOVES = 700_000
 """Moves of annealing for each second."""
 MOVES_MOST = 400_000
-"""Moves past which annealing betters nothing that column generation would not."""
+"""Moves beyond which annealing improves nothing that column generation would not."""
 EXCHANGES, EXCHANGES_LEAST, EXCHANGES_MOST = 40, 2, 20
-"""Rounds of exchange after a packing is made, for each second; so many at least and at most."""
+"""Rounds of exchange after a packing is made, for each second; the least and the most of them."""
 ARITHMETIC, DIVING = 0.34e9, 0.2e9
 """Operations of column generation, and of dives, for each second: about a third of it, and a fifth."""
 EXCHANGE = 120

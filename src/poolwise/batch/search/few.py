@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from poolwise.batch.search.packing import Packing
+from poolwise.batch.search.packing import BinPacking
 from poolwise.kernels.batch.fill import Costs
 from poolwise.kernels.batch.master import add, empty_master
 
@@ -26,7 +26,7 @@ class Content(NamedTuple):
     outside: float
 
 
-def pack_few(costs: Costs, remote: float) -> Packing | None:
+def pack_few(costs: Costs, remote: float) -> BinPacking | None:
     """Pack all items at least cost; None where nothing keeps within `remote` MiB of remote memory.
 
     `costs` must not charge for remote memory. Branch and bound: the next bin holds the first item that is left; an item costs
@@ -65,7 +65,7 @@ def pack_few(costs: Costs, remote: float) -> Packing | None:
     slot, kind = np.zeros(n, dtype=np.int64), np.zeros(n, dtype=np.int64)
     for number, one in enumerate(chosen):
         slot[_rows(one.items)], kind[number] = number, one.kind
-    return Packing(slot, kind, best, 0)
+    return BinPacking(slot, kind, best, 0)
 
 
 def _contents(costs: Costs) -> list[Content]:

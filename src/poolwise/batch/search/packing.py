@@ -34,7 +34,7 @@ SQUEEZE = 1000
 
 
 @dataclass(frozen=True, eq=False)
-class Packing:
+class BinPacking:
     """Items in bins: slot of each item (n,), kind of bin of each slot (n,), cost; -1 and infinity where some found no place."""
 
     slot: IntArray
@@ -43,7 +43,7 @@ class Packing:
     left: int
 
     @classmethod
-    def of(cls, bins: Bins, left: int = 0) -> Packing:
+    def of(cls, bins: Bins, left: int = 0) -> BinPacking:
         """Take down what is in some bins."""
         return cls(bins.where.copy(), bins.kind.copy(), total(bins), left)
 
@@ -85,7 +85,7 @@ def most_items(costs: Costs) -> int:
     return min(most, len(costs.load)) + 1
 
 
-def fit(costs: Costs, prices: Guide) -> tuple[Packing, Bins]:
+def fit(costs: Costs, prices: Guide) -> tuple[BinPacking, Bins]:
     """Best fit by marginal cost, heaviest first, at a few shares of the guiding prices; the best of them."""
     least = np.where(costs.allowed, costs.need / np.maximum(costs.room[:, None], 1e-9), np.inf).min(axis=0)
     load, least = costs.load / max(1, int(costs.capacity.max())), np.where(np.isfinite(least), least, 0.0)
@@ -94,8 +94,8 @@ def fit(costs: Costs, prices: Guide) -> tuple[Packing, Bins]:
     for share in TRIES if len(load) < LARGE else TRIES[:1]:
         bins = empty_bins(costs, most)
         left = best_fit(priced(costs, prices.price, prices.rent, share), bins, order, False)
-        bins = rebuild(costs, Packing.of(bins), most)  # at what it costs without those prices
-        found = Packing.of(bins, left)
+        bins = rebuild(costs, BinPacking.of(bins), most)  # at what it costs without those prices
+        found = BinPacking.of(bins, left)
         if best is None or (found.left, found.cost) < (best[0].left, best[0].cost):
             best = found, bins
     assert best is not None
@@ -103,8 +103,8 @@ def fit(costs: Costs, prices: Guide) -> tuple[Packing, Bins]:
 
 
 def improve(
-    costs: Costs, start: Packing, bins: Bins, moves: int, seed: int, late: Late, hot: float = HOT
-) -> tuple[Packing, bool]:
+    costs: Costs, start: BinPacking, bins: Bins, moves: int, seed: int, late: Late, hot: float = HOT
+) -> tuple[BinPacking, bool]:
     """Anneal from a packing; also whether all moves were made before it was `late`."""
     slot, kind = start.slot.copy(), start.kind.copy()
     n_bin = max(1, int(bins.open[-1]))
@@ -113,15 +113,15 @@ def improve(
     block, best, done, hand = 4096, start.cost, 0, np.empty(bins.items.shape[1], dtype=np.int64)
     while done < moves:
         if late():
-            return Packing(slot, kind, best, 0), False
+            return BinPacking(slot, kind, best, 0), False
         now = min(block, moves - done)
         here, there = (hot * (COLD / hot) ** (at / moves) * per_bin for at in (done, done + now))
         best = anneal(costs, bins, state, now, here, there, slot, kind, best, hand)
         done += now
-    return Packing(slot, kind, best, 0), True
+    return BinPacking(slot, kind, best, 0), True
 
 
-def exchange_all(costs: Costs, start: Packing, rounds: int, seed: int, late: Late) -> Packing:
+def exchange_all(costs: Costs, start: BinPacking, rounds: int, seed: int, late: Late) -> BinPacking:
     """Exchange an item of every bin at once, a number of rounds; never for the worse."""
     bins, state, best, idle = rebuild(costs, start, most_items(costs)), _random(seed), start.cost, 0
     for _ in range(rounds):
@@ -131,7 +131,7 @@ def exchange_all(costs: Costs, start: Packing, rounds: int, seed: int, late: Lat
         value = total(bins)
         idle = 0 if value < best - 1e-12 else idle + 1
         best = min(best, value)
-    found = Packing.of(bins)
+    found = BinPacking.of(bins)
     return found if found.cost < start.cost else start
 
 
@@ -140,7 +140,7 @@ def _random(seed: int) -> NDArray[np.uint64]:
     return np.array([(seed * 0x9E3779B97F4A7C15 + 0x2545F4914F6CDD1D) & (2**64 - 1) or 1], dtype=np.uint64)
 
 
-def squeeze(costs: Costs, seed: int, late: Late) -> tuple[Packing, Bins]:
+def squeeze(costs: Costs, seed: int, late: Late) -> tuple[BinPacking, Bins]:
     """Look for any packing of all items: those without a place wait in bins of a further kind, which annealing empties.
 
     `left` of the packing says how many were still waiting in the end.
@@ -162,13 +162,13 @@ def squeeze(costs: Costs, seed: int, late: Late) -> tuple[Packing, Bins]:
     )
     bins = empty_bins(waiting, most_items(costs))
     best_fit(waiting, bins, np.argsort(-costs.size, kind="stable"), False)
-    start = Packing.of(bins)
+    start = BinPacking.of(bins)
     found, _ = improve(waiting, start, bins, SQUEEZE * n, seed, late)
     left = int((found.kind[found.slot] == kinds).sum())
     return replace(found, left=left, cost=np.inf if left else found.cost), rebuild(costs, found, most_items(costs))
 
 
-def rebuild(costs: Costs, packing: Packing, most: int) -> Bins:
+def rebuild(costs: Costs, packing: BinPacking, most: int) -> Bins:
     """Bins of a packing, of those of its items that are in bins of known kinds."""
     bins = empty_bins(costs, most)
     known = packing.kind < len(costs.available)
@@ -177,7 +177,7 @@ def rebuild(costs: Costs, packing: Packing, most: int) -> Bins:
     return bins
 
 
-def assignment_of(problem: Problem, costs: Costs, packing: Packing) -> Assignment:
+def assignment_of(problem: Problem, costs: Costs, packing: BinPacking) -> Assignment:
     """Name the modules of a packing (lowest free index of each group first) and fill their local memory."""
     bins, module, amount = rebuild(costs, packing, most_items(costs)), np.full(len(costs.load), -1), np.zeros(len(costs.load))
     split(costs, bins, amount)

@@ -1,6 +1,6 @@
-"""What betters a packing that the search has made: column generation for duals and a bound, dives, whole numbers.
+"""Improves a packing that the search has made: column generation for duals and a bound, dives, whole numbers.
 
-A large batch is taken part by part: the bins of a part are emptied, and what was in them is packed anew.
+A large batch is taken part by part: the bins of a part are emptied, and what was in them is packed again.
 """
 
 from __future__ import annotations
@@ -10,10 +10,10 @@ import math
 import numpy as np
 
 from poolwise.arrays import IntArray
-from poolwise.batch.search.columns import LOOKS, Generated, choose_whole, dive, first_columns, generate_columns
+from poolwise.batch.search.columns import LOOKS, GeneratedColumns, choose_whole, dive, first_columns, generate_columns
 from poolwise.batch.search.costs import part_of
 from poolwise.batch.search.effort import DIVES, EXCHANGE, Effort
-from poolwise.batch.search.packing import WARM, Guide, Packing, exchange_all, improve, most_items, rebuild
+from poolwise.batch.search.packing import WARM, BinPacking, Guide, exchange_all, improve, most_items, rebuild
 from poolwise.draws import uniform
 from poolwise.kernels.batch.fill import Costs
 from poolwise.kernels.batch.search import best_fit
@@ -32,8 +32,8 @@ PARTS_SHARE = 0.8
 """Share of the time limit that goes to parts."""
 
 
-def refine(costs: Costs, remote: float, packing: Packing, prices: Guide, effort: Effort) -> tuple[Packing, float]:
-    """Better a packing, and prove a bound. `costs` must not charge for remote memory, of which there are `remote` MiB."""
+def refine(costs: Costs, remote: float, packing: BinPacking, prices: Guide, effort: Effort) -> tuple[BinPacking, float]:
+    """Improve a packing, and prove a bound. `costs` must not charge for remote memory, of which there are `remote` MiB."""
     late = lambda: effort.late(MASTER_SHARE)  # noqa: E731  # a name for what two calls take
     found = generate_columns(first_columns(costs, remote, prices, packing), effort.arithmetic, late, LOOKS)
     proving, diving, dearest = effort.arithmetic - found.spent, effort.diving, 0.0
@@ -52,8 +52,8 @@ def refine(costs: Costs, remote: float, packing: Packing, prices: Guide, effort:
     return packing, found.bound
 
 
-def refine_parts(costs: Costs, remote: float, packing: Packing, effort: Effort) -> Packing:
-    """Better a packing part by part; parts are drawn anew until the effort is spent."""
+def refine_parts(costs: Costs, remote: float, packing: BinPacking, effort: Effort) -> BinPacking:
+    """Improve a packing part by part; new parts are drawn until the effort is spent."""
     slot, kind = packing.slot.copy(), packing.kind.copy()
     spare, turn, left = remote - outside(costs, packing), 0, max(1, int(effort.seconds / PART_SECONDS * PARTS_SHARE))
     while left and not effort.late(DIVE_SHARE):
@@ -67,11 +67,11 @@ def refine_parts(costs: Costs, remote: float, packing: Packing, effort: Effort) 
             spare = _repack(costs, slot, kind, slots, spare, effort)
             left -= 1
         turn += 1
-    return Packing.of(rebuild(costs, Packing(slot, kind, math.inf, 0), most_items(costs)))
+    return BinPacking.of(rebuild(costs, BinPacking(slot, kind, math.inf, 0), most_items(costs)))
 
 
 def _repack(costs: Costs, slot: IntArray, kind: IntArray, slots: IntArray, spare: float, effort: Effort) -> float:
-    """Empty some slots and pack what was in them anew, in place; returns the remote memory that is spare then."""
+    """Empty some slots and pack what was in them again, in place; returns the remote memory that is then spare."""
     rows = np.flatnonzero(np.isin(slot, slots))
     others = np.setdiff1d(slot, slots)
     taken = np.bincount(kind[others], minlength=len(costs.available))
@@ -79,7 +79,7 @@ def _repack(costs: Costs, slot: IntArray, kind: IntArray, slots: IntArray, spare
     _, local = np.unique(slot[rows], return_inverse=True)
     own_kind = np.zeros(len(rows), dtype=np.int64)
     own_kind[: len(slots)] = kind[np.sort(slots)]
-    before = Packing.of(rebuild(part, Packing(local, own_kind, math.inf, 0), most_items(part)))
+    before = BinPacking.of(rebuild(part, BinPacking(local, own_kind, math.inf, 0), most_items(part)))
     remote = spare + outside(part, before)
     own = Effort(effort.limit, effort.seed, effort.guard, PART_SECONDS / effort.limit.seconds)
     after, _ = refine(part, remote, before, Guide.of(part), own)
@@ -90,12 +90,12 @@ def _repack(costs: Costs, slot: IntArray, kind: IntArray, slots: IntArray, spare
     return remote - outside(part, after)
 
 
-def is_proven(packing: Packing, bound: float) -> bool:
+def is_proven(packing: BinPacking, bound: float) -> bool:
     """Whether a packing is as good as any."""
     return packing.cost - bound <= PROVEN * max(1.0, abs(bound))
 
 
-def outside(costs: Costs, packing: Packing) -> float:
+def outside(costs: Costs, packing: BinPacking) -> float:
     """MiB that a packing leaves to remote memory: what exceeds each module's room, however it is shared."""
     inside = packing.slot >= 0
     held = np.bincount(packing.slot[inside], costs.size[inside], minlength=len(packing.kind))
@@ -103,21 +103,21 @@ def outside(costs: Costs, packing: Packing) -> float:
     return float(np.maximum(held[used] - costs.room[packing.kind[used]], 0.0).sum())
 
 
-def _polish(found: Generated, dived: Packing, effort: Effort, *, anneal: bool) -> Packing | None:
+def _polish(found: GeneratedColumns, dived: BinPacking, effort: Effort, *, anneal: bool) -> BinPacking | None:
     """Place what a dive leaves out where it costs least, exchange, and anneal a little; None where something has no place."""
     costs = found.costs
     bins = rebuild(costs, dived, most_items(costs))
     if best_fit(costs, bins, np.flatnonzero(dived.slot < 0), False):
         return None
     late = lambda: effort.late(1.0)  # noqa: E731  # a name for what two calls take
-    packing = exchange_all(costs, Packing.of(bins), effort.exchanges, effort.seed, late)
+    packing = exchange_all(costs, BinPacking.of(bins), effort.exchanges, effort.seed, late)
     if anneal:
         bins = rebuild(costs, packing, most_items(costs))
         packing, _ = improve(costs, packing, bins, int(effort.moves * WARM_MOVES), effort.seed, late, WARM)
     return packing
 
 
-def better(costs: Costs, remote: float, one: Packing, other: Packing | None) -> Packing:
+def better(costs: Costs, remote: float, one: BinPacking, other: BinPacking | None) -> BinPacking:
     """Return the cheaper packing, the other only if it is complete and keeps within the remote memory."""
     if other is None or other.left or other.cost >= one.cost:
         return one

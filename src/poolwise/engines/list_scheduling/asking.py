@@ -8,7 +8,6 @@ import numpy as np
 
 from poolwise.arrays import FloatArray, IntArray
 from poolwise.engines.list_scheduling.columns import Columns
-from poolwise.interfaces import PerformanceModel
 from poolwise.model import Placement, Queue, Run, Snapshot
 from poolwise.model.runs import RunTable
 
@@ -24,13 +23,12 @@ class Asker:
     ----------
     columns
         The study.
-    truth
-        How long runs really take: how much of their work is done.
     """
 
-    def __init__(self, columns: Columns, truth: PerformanceModel) -> None:
-        self.columns, self.truth = columns, truth
-        self.queue = Queue(columns.workload)
+    def __init__(self, columns: Columns) -> None:
+        self.columns = columns
+        self.jobs = columns.workload.table.first(0)
+        self.queue = Queue(self.jobs)
         self.table = RunTable(columns.machine.capacity.size)
         self._pass, self._next, self._started = 0, 0, 0
 
@@ -49,6 +47,7 @@ class Asker:
         for job in runs.job[self._started : started].tolist():
             if job in self.queue:
                 self.queue.take(job)
+        self.jobs.show(next_)
         for job in range(self._next, next_):
             if waiting.where[job] >= 0:
                 self._count(int(waiting.since[waiting.where[job]]))
@@ -84,10 +83,10 @@ class Asker:
         pooled = np.flatnonzero(layout.pools >= 0)
         free[layout.pools[pooled], layout.memory_column] = racks.pool[pooled]
         return Snapshot(
-            time, machine, self.columns.workload, machine.capacity, free, self.table, self.columns.estimate, self._work_done
+            time, machine, self.jobs, machine.capacity, free, self.table, self.columns.estimate, self._believed_done
         )
 
-    def _work_done(self, number: int, time: int) -> float:
-        """Reference ns of work that a run has done."""
-        run = self.table[number]
-        return max(time - run.start, 0) / (1.0 + self.truth.slowdown(run, self.columns.empty))
+    def _believed_done(self, number: int, time: int) -> float:
+        """Reference ns of work that a run is believed to have done."""
+        run, estimate = self.table[number], self.columns.estimate
+        return max(time - run.start, 0) / (1.0 + estimate.slowdown(run, self.columns.empty))

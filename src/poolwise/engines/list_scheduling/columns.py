@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from poolwise.arrays import BoolArray, FloatArray, IntArray, blocks
+from poolwise.engines.kernel_arrays import blank, read_only
 from poolwise.errors import PolicyError
-from poolwise.interfaces import PerformanceModel, QueuePolicy
+from poolwise.interfaces import AgingOrder, PerformanceModel, QueuePolicy, rule_of
 from poolwise.model import Machine, Queue, Refusal, Snapshot, Workload
 from poolwise.model.runs import RunTable
 from poolwise.performance.remote_memory import RemoteMemory, mean_factor, sensitivity, sld_factor
-from poolwise.policies.backfill.conservative import Conservative
-from poolwise.policies.backfill.easy import Easy
-from poolwise.policies.backfill.easy_nodes_only import EasyNodesOnly, inexhaustible
-from poolwise.policies.order.priorities import FAIR, FM, WFP3
+from poolwise.policies.backfill.easy_nodes_only import inexhaustible
 from poolwise.policies.placement.memory.racks import RackPlacement
 from poolwise.schedulers.list import ListScheduler
 
@@ -26,8 +23,6 @@ if TYPE_CHECKING:
 
 DEEP_QUEUE = 128
 """Waiting jobs beyond which a tree over them pays; below, scanning them is cheaper than keeping one up to date."""
-
-T = TypeVar("T", bound=np.generic)
 
 
 class Arrays(NamedTuple):
@@ -68,7 +63,7 @@ class Columns:
         self.placement = scheduler.placement
         self.truth, self.estimate = truth, estimate
         self.empty = Snapshot(
-            0, machine, workload, machine.capacity, machine.capacity, RunTable(machine.capacity.size), estimate
+            0, machine, workload.table, machine.capacity, machine.capacity, RunTable(machine.capacity.size), estimate
         )
 
     def arrays(self, warm_up: int, per_event: bool) -> Arrays:
@@ -180,7 +175,7 @@ class Columns:
         if model.expect == "mean":
             factor[some] = mean_factor(ns, model.curve)
             return factor
-        u = sensitivity(self.workload, model.seed)[rows][some]
+        u = sensitivity(self.workload.table, model.seed)[rows][some]
         if model.curve == "quantile":  # depends on floor(11 u) alone
             steps = np.array([sld_factor((k + 0.5) / 11, ns) for k in range(11)])
             factor[some] = steps[(u * 11).astype(np.int64)]
@@ -189,20 +184,17 @@ class Columns:
         return factor
 
     def _order(self, able: BoolArray) -> Order:
-        """Say how the keys follow, and give those that never change."""
+        """Say how the keys follow, and give those that never change; only of jobs that may ever wait is anything asked."""
         from poolwise.kernels.list_scheduling.state import ASKED, CUBIC, LINEAR, STATIC, Order
 
         order, workload, none = self.scheduler.order, self.workload, read_only(np.zeros(0))
         key, submit = np.zeros(len(workload)), read_only(workload.submit)
-        if type(order) in (FAIR, FM):
-            divisor = read_only(self._divisor(order))
-            return Order(LINEAR, key, submit, divisor, none, divisor)
-        if type(order) is WFP3:
-            divisor, nodes = read_only(workload.requested_s), read_only(workload.nodes.astype(np.float64))
-            return Order(CUBIC, key, submit, divisor, nodes, read_only(divisor / np.cbrt(nodes)))
+        if order.kind in ("linear", "cubic"):
+            pace, weight, rate = map(read_only, self._aging(order, np.flatnonzero(able)))
+            return Order(LINEAR if order.kind == "linear" else CUBIC, key, submit, pace, weight, rate)
         if order.kind == "static":
             jobs = np.flatnonzero(able)
-            queue = Queue(workload)
+            queue = Queue(workload.table)
             for job in jobs.tolist():
                 queue.add(job)
             if len(jobs):
@@ -210,31 +202,30 @@ class Columns:
             return Order(STATIC, key, submit, none, none, none)
         return Order(ASKED, key, submit, none, none, none)
 
-    def _divisor(self, order: QueuePolicy) -> FloatArray:
-        """(n_job,) d of the priority w / d, its operations in the order of `policies.order.priorities`."""
-        workload, local = self.workload, self.machine.local_memory
-        if isinstance(order, FAIR):
-            return workload.requested_s
-        divisor = np.empty(len(workload))
-        for rows in blocks(len(workload)):
-            memory = workload.memory[rows]
-            overload = np.where(memory <= local, 1.0, memory / max(local, 1))
-            divisor[rows] = (workload.table.log10_nodes[rows] + 1) * workload.requested_s[rows] * overload
-        return divisor
+    def _aging(self, order: QueuePolicy, jobs: IntArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """(n_job,) pace, weight and rate of some jobs; 1 of the others, which never wait."""
+        if not isinstance(order, AgingOrder):
+            raise PolicyError(f"{type(order).__name__} is {order.kind}, but no AgingOrder: it gives neither pace nor weight")
+        pace, weight, rate = (np.ones(len(self.workload)) for _ in range(3))
+        for rows in blocks(len(jobs)):
+            some = jobs[rows]
+            pace[some], weight[some] = order.aging(some, self.workload.table, self.machine)
+            rate[some] = (weight[some] if order.kind == "linear" else np.cbrt(weight[some])) / pace[some]
+        return pace, weight, rate
 
     def _rules(self, warm_up: int, per_event: bool) -> Rules:
         from poolwise.kernels.list_scheduling import state
 
-        backfill = self.scheduler.backfill
-        nodes_only = isinstance(backfill, EasyNodesOnly)
-        code = state.CONSERVATIVE if isinstance(backfill, Conservative) else state.NONE
-        if isinstance(backfill, Easy):
-            code = state.EASY if backfill.extra else state.EASY_NO_EXTRA
+        rule = rule_of(self.scheduler.backfill)
+        assert rule is not None
+        code = {"nobody": state.NONE, "head": state.EASY if rule.extra else state.EASY_NO_EXTRA, "everyone": state.CONSERVATIVE}
         spreads = {"worst": state.WORST, "mean": state.MEAN, "paper": state.PAPER}
         spread, believed = (
             spreads[model.spread] if isinstance(model, RemoteMemory) else state.WORST for model in (self.truth, self.estimate)
         )
-        return state.Rules(self.placement.scope == "system", code, spread, believed, nodes_only, warm_up, per_event)
+        return state.Rules(
+            self.placement.scope == "system", code[rule.reserves], spread, believed, not rule.counts_pools, warm_up, per_event
+        )
 
     def _racks(self) -> Racks:
         from poolwise.kernels.list_scheduling.state import Racks
@@ -267,21 +258,9 @@ class Columns:
         )
 
 
-def blank(size: int) -> IntArray:
-    """(size,) zeros, for a kernel to fill."""
-    return np.zeros(size, dtype=np.int64)
-
-
 def stretched(work: IntArray, slow: FloatArray) -> IntArray:
     """(n,) ns that work (ns) takes at a slowdown: `kernels.list_scheduling.racks.stretch` of many jobs."""
     extra = work * slow
     length: IntArray = np.ceil(extra, out=extra).astype(np.int64)
     length += work
     return length
-
-
-def read_only(column: NDArray[T]) -> NDArray[T]:
-    """Return a contiguous read-only view: one type of array, so that no kernel is compiled twice."""
-    view = np.ascontiguousarray(column).view()
-    view.setflags(write=False)
-    return view

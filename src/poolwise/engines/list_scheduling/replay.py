@@ -1,33 +1,28 @@
-"""The compiled engine: replays list scheduling of rigid jobs on racks with memory pools, with the reference's result.
+"""The compiled family of list scheduling: rigid jobs on racks with memory pools, with the reference's result.
 
-What it runs is said by `unsupported`; it turns the study into arrays (`engine.columns`), lets the kernels replay them, and
-turns the record back into a `Schedule`, byte for byte that of `engine.simulated`.
+What it runs is said by `unsupported`; it turns the study into arrays (`columns`), lets the kernels replay them, and turns the
+record back into a `Schedule`, byte for byte that of `engines.simulate` with the reference engine.
 """
 
 from __future__ import annotations
 
-import logging
 import time
-from collections.abc import Sequence
 from functools import cache
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from poolwise.arrays import IntArray
+from poolwise.engines import family
+from poolwise.engines.family import Parts, foreign, interrupted
+from poolwise.engines.kernel_arrays import blank
 from poolwise.engines.list_scheduling.asking import Asker
-from poolwise.engines.list_scheduling.columns import Columns, blank
+from poolwise.engines.list_scheduling.columns import Columns
 from poolwise.errors import InputError
-from poolwise.interfaces import PerformanceModel, Scheduler
-from poolwise.loop import Observer
+from poolwise.interfaces import PerformanceModel, Scheduler, rule_of
 from poolwise.model import Machine, Outcome, Schedule, Workload
 from poolwise.performance.ideal import Ideal
 from poolwise.performance.remote_memory import RemoteMemory
-from poolwise.platforms.simulated import Disturbance
-from poolwise.policies.backfill.conservative import Conservative
-from poolwise.policies.backfill.easy import Easy, EasyNoExtra
-from poolwise.policies.backfill.easy_nodes_only import EasyNodesOnly
-from poolwise.policies.backfill.none import NoBackfill
 from poolwise.policies.placement.memory.racks import RackPlacement
 from poolwise.schedulers.list import ListScheduler
 from poolwise.schedulers.warm_up import WarmUp
@@ -36,55 +31,56 @@ from poolwise.units import SECOND
 if TYPE_CHECKING:
     from poolwise.kernels.list_scheduling.state import Runs
 
-log = logging.getLogger(__name__)
-
-BACKFILLS = (NoBackfill, Easy, EasyNoExtra, EasyNodesOnly, Conservative)
 MODELS = (Ideal, RemoteMemory)
-FAMILY = "list_scheduling"  # of kernels
+FOLDER = "list_scheduling"
+"""Of the kernels."""
 
 
-def unsupported(
-    machine: Machine,
-    workload: Workload,
-    scheduler: Scheduler,
-    truth: PerformanceModel,
-    estimate: PerformanceModel | None = None,
-    *,
-    disturbances: Sequence[Disturbance] = (),
-    observer: Observer | None = None,
-) -> str:
+def unsupported(parts: Parts) -> str:
     """Say why there is no kernel for a run; empty if there is one.
 
-    A subclass of a policy is not taken for it: it may do something else. Any queue order will do.
+    A subclass of the scheduler, of the placement or of a model is not taken for it: it may do something else. Any queue
+    order will do, and any backfill that states a rule.
     """
-    if len(disturbances):
-        return "capacity changes during the run"
-    if observer is not None:
-        return "an observer wants to see each pass"
-    if type(scheduler) is WarmUp:
-        if not isinstance(scheduler.then, ListScheduler) or scheduler != WarmUp.before(scheduler.then, scheduler.jobs):
-            return "the warm-up is not FCFS without backfilling before a list scheduler of the same placement"
-        scheduler = scheduler.then
-    if type(scheduler) is not ListScheduler:
-        return f"scheduler {type(scheduler).__name__} is not a list scheduler"
-    if type(scheduler.backfill) not in BACKFILLS:
-        return f"backfill {type(scheduler.backfill).__name__} has no kernel"
-    if type(scheduler.placement) is not RackPlacement:
-        return f"placement {type(scheduler.placement).__name__} has no kernel"
-    for model in (truth, estimate):
-        if model is not None and type(model) not in MODELS:
-            return f"performance model {type(model).__name__} has no kernel"
-        if isinstance(model, RemoteMemory) and min(model.near_ns, model.far_ns) < 0:
-            return "a latency is negative"
-        if isinstance(model, RemoteMemory) and max(model.near_ns, model.far_ns) > 10_000:
-            return "a latency is above 10 us"
+    scheduler = parts.scheduler
+    then = _listed(scheduler)
+    if then is None:
+        return foreign(scheduler)
+    if why := interrupted(parts):
+        return why
+    if isinstance(scheduler, WarmUp) and scheduler != WarmUp.before(then, scheduler.jobs):
+        return "the warm-up is not FCFS without backfilling before a list scheduler of the same placement"
+    if rule_of(then.backfill) is None:
+        return f"backfill {then.backfill!r} has no kernel"
+    if type(then.placement) is not RackPlacement:
+        return f"placement {type(then.placement).__name__} has no kernel"
+    return _unknown(parts.truth) or _unknown(parts.estimate) or _no_racks(parts.machine) or _unsuitable(parts.workload)
+
+
+def _listed(scheduler: Scheduler) -> ListScheduler | None:
+    """The list scheduler of a run, by itself or after a warm-up; None if it has none."""
+    then = scheduler.then if type(scheduler) is WarmUp else scheduler
+    return then if type(then) is ListScheduler else None
+
+
+def _unknown(model: PerformanceModel) -> str:
+    """Say why the kernels cannot count with a performance model; empty if they can."""
+    if type(model) not in MODELS:
+        return f"performance model {type(model).__name__} has no kernel"
+    if isinstance(model, RemoteMemory) and min(model.near_ns, model.far_ns) < 0:
+        return "a latency is negative"
+    if isinstance(model, RemoteMemory) and max(model.near_ns, model.far_ns) > 10_000:
+        return "a latency is above 10 us"
+    return ""
+
+
+def _no_racks(machine: Machine) -> str:
+    """Say why a machine is not one of racks; empty if it is."""
     try:
         layout = machine.racks
     except InputError as problem:
         return problem.message
-    if not len(layout.nodes):
-        return "the machine has no whole nodes"
-    return _unsuitable(workload)
+    return "" if len(layout.nodes) else "the machine has no whole nodes"
 
 
 def _unsuitable(workload: Workload) -> str:
@@ -101,47 +97,25 @@ def _unsuitable(workload: Workload) -> str:
     return ""
 
 
-def replay(
-    machine: Machine,
-    workload: Workload,
-    scheduler: Scheduler,
-    truth: PerformanceModel,
-    estimate: PerformanceModel | None = None,
-    *,
-    pass_per_event: bool = False,
-) -> tuple[Schedule, float]:
-    """Run what `unsupported` has no objection to.
-
-    Returns
-    -------
-    schedule
-    wall_s
-        Seconds without compiling or loading kernels.
-    """
+def replay(parts: Parts) -> tuple[Schedule, float]:
+    """Run what `unsupported` has no objection to; returns the schedule and the seconds without compiling or loading."""
     load()
     begun = time.perf_counter()
-    schedule = _replay(machine, workload, scheduler, truth, estimate if estimate is not None else truth, pass_per_event)
+    schedule = _replay(parts)
     return schedule, time.perf_counter() - begun
 
 
-def _replay(
-    machine: Machine,
-    workload: Workload,
-    scheduler: Scheduler,
-    truth: PerformanceModel,
-    estimate: PerformanceModel,
-    pass_per_event: bool,
-) -> Schedule:
+def _replay(parts: Parts) -> Schedule:
     from poolwise.kernels.list_scheduling import state
     from poolwise.kernels.list_scheduling.index import lay_out
     from poolwise.kernels.list_scheduling.replay import replay as go_on
 
-    warm_up = scheduler.jobs if isinstance(scheduler, WarmUp) else 0
-    then = scheduler.then if isinstance(scheduler, WarmUp) else scheduler
-    assert isinstance(then, ListScheduler)
-    columns = Columns(machine, workload, then, truth, estimate)
-    arrays = columns.arrays(warm_up, pass_per_event)
-    asker = Asker(columns, truth)
+    then = _listed(parts.scheduler)
+    assert then is not None
+    warm_up = parts.scheduler.jobs if isinstance(parts.scheduler, WarmUp) else 0
+    columns = Columns(parts.machine, parts.workload, then, parts.truth, parts.estimate)
+    arrays = columns.arrays(warm_up, parts.pass_per_event)
+    asker = Asker(columns)
     while (wanted := go_on(*arrays)) != state.DONE:
         if wanted == state.ASK:
             asker.answer(arrays.order.key, arrays.queue, arrays.racks, arrays.runs, arrays.now)
@@ -159,20 +133,10 @@ def _replay(
 
 @cache
 def load() -> None:
-    """Load the kernels, compiling them where this has not been done before on this computer; says so in the log.
-
-    One process does this before others start; two that compile at once do no harm.
-    """
-    from poolwise.kernels.jit import is_compiled, mark_compiled
-
-    known, begun = is_compiled(FAMILY), time.perf_counter()
-    if not known:
-        log.warning("compiling the simulation kernels, once for this version on this computer: about half a minute")
+    """Load the kernels, compiling them where this has not been done before on this computer; says so in the log."""
     second = np.full(2, SECOND, dtype=np.int64)
-    _replay(Machine.flat(1), Workload.of(second, second), ListScheduler(), Ideal(), Ideal(), False)  # reaches all of them
-    if not known:
-        mark_compiled(FAMILY)
-        log.warning("kernels compiled in %.0f s", time.perf_counter() - begun)
+    two = Parts(Machine.flat(1), Workload.of(second, second), ListScheduler(), Ideal(), Ideal())  # reaches all kernels
+    family.load(FOLDER, "list scheduling", "about half a minute", lambda: _replay(two))
 
 
 def _enlarged(runs: Runs, now: IntArray) -> Runs:

@@ -192,7 +192,7 @@ def _warm_up(jobs: Jobs, rules: Rules, racks: Racks, queue: Queue, runs: Runs, n
         start(job, jobs, rules, racks, runs, now)
         now[WARM_FIRST] += 1
     last = min(rules.warm_up, jobs.submit.size) - 1
-    if last >= 0 and jobs.submit[last] > now[TIME]:
+    if now[NEXT] <= last:
         return
     now[WARM] = 0
     now[HEAD] = -1

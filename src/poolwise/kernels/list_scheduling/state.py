@@ -61,19 +61,19 @@ class Order(NamedTuple):
 
     Attributes
     ----------
-    kind : STATIC or ASKED (the keys are given), LINEAR (w / divisor) or CUBIC (x * x * x * weight, x = w / divisor)
+    kind : STATIC or ASKED (the keys are given), LINEAR (x * weight, x = w / pace) or CUBIC (x * x * x * weight)
     key : (n_job,) negative priority, smaller first, ties by row; where it changes, written by conservative backfilling only
     submit : (n_job,) ns
-    divisor, weight : (n_job,), or (0,) where the kind needs none
-    slowness : (n_job,) or (0,); w / slowness grows as the priority does, up to rounding: what the index compares
+    pace, weight : (n_job,), or (0,) where the keys are given
+    rate : (n_job,) or (0,); w * rate grows as the priority does, up to rounding: what the index compares
     """
 
     kind: int
     key: FloatArray
     submit: IntArray
-    divisor: FloatArray
+    pace: FloatArray
     weight: FloatArray
-    slowness: FloatArray
+    rate: FloatArray
 
 
 class Rules(NamedTuple):

@@ -14,12 +14,12 @@ from numpy.typing import ArrayLike
 
 from poolwise.arrays import IntArray
 from poolwise.errors import UnknownNameError
-from poolwise.optimize.min_cost_flow.flow import Flow, Status
+from poolwise.optimize.min_cost_flow.flow import Flow, FlowStatus
 from poolwise.optimize.min_cost_flow.network import SCALE, Network, scaled
 
-__all__ = ["SCALE", "Flow", "Solver", "Status", "min_cost_flow", "scaled"]
+__all__ = ["SCALE", "Flow", "FlowSolver", "FlowStatus", "min_cost_flow", "scaled"]
 
-Solver = Literal["ortools", "cycle_canceling", "successive_shortest_path", "cost_scaling"]
+FlowSolver = Literal["ortools", "cycle_canceling", "successive_shortest_path", "cost_scaling"]
 
 
 def min_cost_flow(
@@ -30,7 +30,7 @@ def min_cost_flow(
     cost: ArrayLike,
     supply: ArrayLike,
     *,
-    solver: Solver = "ortools",
+    solver: FlowSolver = "ortools",
 ) -> Flow:
     """Find the cheapest flow that sends every supply.
 
@@ -55,8 +55,8 @@ def min_cost_flow(
     UnknownNameError
         No such solver.
     """
-    if solver not in get_args(Solver):
-        raise UnknownNameError.of("solver", solver, get_args(Solver))
+    if solver not in get_args(FlowSolver):
+        raise UnknownNameError.of("solver", solver, get_args(FlowSolver))
     network = Network.of(tail, head, lower, capacity, cost, supply)
     if network.supply.sum() != 0:
         return Flow.none("unbalanced", network.n_arc)

@@ -8,7 +8,7 @@ from poolwise.arrays import IntArray
 from poolwise.errors import InputError
 from poolwise.kernels.flow.push_relabel import scale
 from poolwise.optimize.min_cost_flow.network import MOST, Network
-from poolwise.optimize.min_cost_flow.residual import feasible, flow_of, price
+from poolwise.optimize.min_cost_flow.residual import feasible, flow_of, put_costs
 
 
 def solve(network: Network) -> IntArray | None:
@@ -25,7 +25,7 @@ def solve(network: Network) -> IntArray | None:
     if g is None:
         return None
     if largest < MOST:
-        price(g, network.cost * factor)
+        put_costs(g, network.cost * factor)
         if scale(g, largest, *np.empty((4, network.n_node), dtype=np.int64)):
             return flow_of(g)
     raise InputError(

@@ -7,7 +7,7 @@ import numpy as np
 from poolwise.arrays import IntArray
 from poolwise.kernels.flow.negative_cycle import cancel_all
 from poolwise.optimize.min_cost_flow.network import Network
-from poolwise.optimize.min_cost_flow.residual import feasible, flow_of, price
+from poolwise.optimize.min_cost_flow.residual import feasible, flow_of, put_costs
 
 
 def solve(network: Network) -> IntArray | None:
@@ -15,6 +15,6 @@ def solve(network: Network) -> IntArray | None:
     g = feasible(network, np.zeros_like(network.cost))
     if g is None:
         return None
-    price(g, network.cost)
+    put_costs(g, network.cost)
     cancel_all(g, *np.empty((3, network.n_node), dtype=np.int64))
     return flow_of(g)

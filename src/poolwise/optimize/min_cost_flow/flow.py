@@ -9,7 +9,7 @@ import numpy as np
 
 from poolwise.arrays import IntArray
 
-Status = Literal["optimal", "infeasible", "unbalanced"]
+FlowStatus = Literal["optimal", "infeasible", "unbalanced"]
 """unbalanced: the supplies do not sum to zero; infeasible: the arcs cannot carry them."""
 
 
@@ -19,12 +19,12 @@ class Flow:
 
     Attributes
     ----------
-    status : see `Status`; flow and cost of an answer that is not optimal are zeros and mean nothing
+    status : see `FlowStatus`; flow and cost of an answer that is not optimal are zeros and mean nothing
     flow : (n_arc,) flow on each arc, lower bounds included
     cost : sum of flow x cost, exact whatever its size
     """
 
-    status: Status
+    status: FlowStatus
     flow: IntArray
     cost: int
 
@@ -36,7 +36,7 @@ class Flow:
         return cls("optimal", flow, int(flow @ cost) if fits else int(flow.astype(object) @ cost.astype(object)))
 
     @classmethod
-    def none(cls, status: Status, n_arc: int) -> Flow:
+    def none(cls, status: FlowStatus, n_arc: int) -> Flow:
         """No flow, and why."""
         return cls(status, np.zeros(n_arc, dtype=np.int64), 0)
 

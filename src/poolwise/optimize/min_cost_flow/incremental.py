@@ -17,8 +17,8 @@ from poolwise.arrays import BoolArray, IntArray
 from poolwise.kernels.flow.graph import appraise, link, mend, widen
 from poolwise.kernels.flow.shortest_path import settle
 from poolwise.optimize.min_cost_flow.flow import Flow
-from poolwise.optimize.min_cost_flow.network import MOST, check_range, refuse, whole
-from poolwise.optimize.min_cost_flow.residual import blank, flow_of, scratch
+from poolwise.optimize.min_cost_flow.network import MOST, check_range, refuse_entry, whole_numbers
+from poolwise.optimize.min_cost_flow.residual import empty_graph, flow_of, scratch
 
 T = TypeVar("T", bound=np.generic)
 
@@ -32,7 +32,7 @@ class IncrementalFlow:
     """
 
     def __init__(self) -> None:
-        self._graph = blank(0, 0)
+        self._graph = empty_graph(0, 0)
         self._scratch = scratch(0)
         self._supply = np.empty(0, dtype=np.int64)
         self._used: BoolArray = np.empty(0, dtype=np.bool_)  # nodes in use
@@ -51,7 +51,7 @@ class IncrementalFlow:
 
     def add_nodes(self, supply: ArrayLike) -> IntArray:
         """Add nodes that send their supply (less than zero: take it); (k,) their numbers."""
-        supply = whole("supply", supply)
+        supply = whole_numbers("supply", supply)
         nodes = _free(~self._used, len(supply))
         self._grow(int(nodes.max(initial=-1)) + 1, 0)
         self._used[nodes] = self._fresh[nodes] = True
@@ -60,13 +60,17 @@ class IncrementalFlow:
 
     def add_arcs(self, tail: ArrayLike, head: ArrayLike, capacity: ArrayLike, cost: ArrayLike) -> IntArray:
         """Add arcs between nodes in use; (k,) their numbers."""
-        start = whole("tail", tail)
+        start = whole_numbers("tail", tail)
         k = len(start)
-        end, most, price = whole("head", head, k), whole("capacity", capacity, k), whole("cost", cost, k)
+        end, most, price = (
+            whole_numbers("head", head, k),
+            whole_numbers("capacity", capacity, k),
+            whole_numbers("cost", cost, k),
+        )
         for name, nodes in (("tail", start), ("head", end)):
-            refuse(name, ~_known(self._used, nodes), nodes, "is no node", "add nodes before their arcs")
-        refuse("head", start == end, end, "is the arc's tail as well", "leave the arc out")
-        refuse("capacity", most < 0, most, "is less than 0", "turn the arc round")
+            refuse_entry(name, ~_known(self._used, nodes), nodes, "is not a node", "add nodes before their arcs")
+        refuse_entry("head", start == end, end, "is the arc's tail as well", "leave the arc out")
+        refuse_entry("capacity", most < 0, most, "is less than 0", "turn the arc round")
         arcs = _free(self._graph.head[0::2] < 0, k)
         self._grow(0, int(arcs.max(initial=-1)) + 1)
         g = self._graph
@@ -94,22 +98,22 @@ class IncrementalFlow:
     def set_supply(self, nodes: ArrayLike, supply: ArrayLike) -> None:
         """Change what nodes send."""
         nodes = self._nodes(nodes)
-        supply = whole("supply", supply, len(nodes))
+        supply = whole_numbers("supply", supply, len(nodes))
         self._graph.excess[nodes] += supply - self._supply[nodes]
         self._supply[nodes] = supply
 
     def set_cost(self, arcs: ArrayLike, cost: ArrayLike) -> None:
         """Change what a unit of flow costs on arcs."""
         arcs = self._arcs(arcs)
-        cost = whole("cost", cost, len(arcs))
+        cost = whole_numbers("cost", cost, len(arcs))
         g = self._graph
         g.cost[2 * arcs], g.cost[2 * arcs + 1] = cost, -cost
 
     def set_capacity(self, arcs: ArrayLike, capacity: ArrayLike) -> None:
         """Change the most that arcs may carry; what is above it is back at their tails."""
         arcs = self._arcs(arcs)
-        capacity = whole("capacity", capacity, len(arcs))
-        refuse("capacity", capacity < 0, capacity, "is less than 0", "turn the arc round")
+        capacity = whole_numbers("capacity", capacity, len(arcs))
+        refuse_entry("capacity", capacity < 0, capacity, "is less than 0", "turn the arc round")
         self._limit(arcs, capacity)
 
     def withdraw(self, arcs: ArrayLike, amount: ArrayLike) -> None:
@@ -118,13 +122,13 @@ class IncrementalFlow:
         Its supplies are still there: lower them too (`set_supply`), or it will flow again.
         """
         arcs = self._arcs(arcs)
-        amount = whole("amount", amount, len(arcs))
+        amount = whole_numbers("amount", amount, len(arcs))
         carried = self._graph.room[2 * arcs + 1]
-        refuse("amount", (amount < 0) | (amount > carried), amount, "is not within the arc's flow", "withdraw what flows")
+        refuse_entry("amount", (amount < 0) | (amount > carried), amount, "is not within the arc's flow", "withdraw what flows")
         self._take_back(arcs, amount)
 
     def solve(self) -> Flow:
-        """Cheapest flow of the network as it stands, (n_arc,) by the arcs' numbers."""
+        """Cheapest flow of the present network, (n_arc,) by the arcs' numbers."""
         g = self._graph
         check_range(self.n_node, g.room[0::2] + g.room[1::2] + self._raise, g.cost[0::2], self._supply)
         if self._supply.sum() != 0:
@@ -171,16 +175,16 @@ class IncrementalFlow:
         np.subtract.at(g.excess, g.head[2 * arcs], amount)
 
     def _nodes(self, nodes: ArrayLike) -> IntArray:
-        nodes = whole("nodes", nodes)
-        refuse("nodes", ~_known(self._used, nodes), nodes, "is no node", "use the numbers that add_nodes returned")
-        refuse("nodes", _again(nodes, self.n_node), nodes, "stands there twice", "name each node once")
+        nodes = whole_numbers("nodes", nodes)
+        refuse_entry("nodes", ~_known(self._used, nodes), nodes, "is not a node", "use the numbers that add_nodes returned")
+        refuse_entry("nodes", _again(nodes, self.n_node), nodes, "appears twice", "name each node once")
         return nodes
 
     def _arcs(self, arcs: ArrayLike) -> IntArray:
-        arcs = whole("arcs", arcs)
+        arcs = whole_numbers("arcs", arcs)
         used = self._graph.head[0::2] >= 0
-        refuse("arcs", ~_known(used, arcs), arcs, "is no arc", "use the numbers that add_arcs returned")
-        refuse("arcs", _again(arcs, self.n_arc), arcs, "stands there twice", "name each arc once")
+        refuse_entry("arcs", ~_known(used, arcs), arcs, "is not an arc", "use the numbers that add_arcs returned")
+        refuse_entry("arcs", _again(arcs, self.n_arc), arcs, "appears twice", "name each arc once")
         return arcs
 
     def _grow(self, n_node: int, n_arc: int) -> None:
@@ -188,7 +192,7 @@ class IncrementalFlow:
         n, m = self.n_node, self.n_arc
         if n_node > n or n_arc > m:
             n_node, n_arc = (max(new, old * 3 // 2) if new > old else old for new, old in ((n_node, n), (n_arc, m)))
-            old, g = self._graph, blank(n_node, n_arc)
+            old, g = self._graph, empty_graph(n_node, n_arc)
             for name in ("head", "cost", "room", "excess", "price"):
                 getattr(g, name)[: len(getattr(old, name))] = getattr(old, name)
             self._graph, self._scratch = g, scratch(n_node)

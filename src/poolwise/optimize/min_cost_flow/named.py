@@ -1,4 +1,4 @@
-"""Minimum-cost flow of a problem that is stated anew each round, its nodes named: the residual graph is kept underneath."""
+"""Minimum-cost flow of a problem that is given again each round with named nodes: the residual graph is kept between rounds."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from poolwise.arrays import BoolArray, IntArray
 from poolwise.errors import InputError
 from poolwise.optimize.min_cost_flow.flow import Flow
 from poolwise.optimize.min_cost_flow.incremental import IncrementalFlow
-from poolwise.optimize.min_cost_flow.network import refuse, whole
+from poolwise.optimize.min_cost_flow.network import refuse_entry, whole_numbers
 
 _BITS = 31  # of a node's number in the key of an arc
 
 
 class NamedFlow:
-    """A network that is told each round how it looks now, and works out for itself what has changed.
+    """A network that is given its present state each round, and works out what has changed.
 
-    The graph can be built anew from the state of the world; only the names must last. It may be dropped at any time: a
+    The graph can be built again from the present state; only the names must stay the same. It may be dropped at any time: a
     fresh one finds a flow of the same cost, only slower.
 
     Attributes
@@ -45,17 +45,18 @@ class NamedFlow:
         capacity, cost, supply
             As in `min_cost_flow`.
         """
-        names = whole("names", names)
-        supply = whole("supply", supply, len(names))
-        start = whole("tail", tail)
+        names = whole_numbers("names", names)
+        supply = whole_numbers("supply", supply, len(names))
+        start = whole_numbers("tail", tail)
         end, most, price = (
-            whole(field, values, len(start)) for field, values in (("head", head), ("capacity", capacity), ("cost", cost))
+            whole_numbers(field, values, len(start))
+            for field, values in (("head", head), ("capacity", capacity), ("cost", cost))
         )
         for field, rows in (("tail", start), ("head", end)):
             outside = (rows < 0) | (rows >= len(names))
-            refuse(field, outside, rows, f"is no node: there are {len(names)}", "give rows of the names")
-        refuse("capacity", most < 0, most, "is less than 0", "turn the arc round")
-        refuse("head", start == end, end, "is the arc's tail as well", "leave the arc out")
+            refuse_entry(field, outside, rows, f"is not a node: there are {len(names)}", "give rows of the names")
+        refuse_entry("capacity", most < 0, most, "is less than 0", "turn the arc round")
+        refuse_entry("head", start == end, end, "is the arc's tail as well", "leave the arc out")
         _distinct("names", np.sort(names))
         _distinct("head", np.sort(start * len(names) + end))
         nodes = self._meet_nodes(names, supply)

@@ -67,16 +67,22 @@ class Network:
         cls, tail: ArrayLike, head: ArrayLike, lower: ArrayLike, capacity: ArrayLike, cost: ArrayLike, supply: ArrayLike
     ) -> Network:
         """Check a problem and take its lower bounds off; the arguments are those of `min_cost_flow`."""
-        need = whole("supply", supply)
+        need = whole_numbers("supply", supply)
         n_node = len(need)
-        start = whole("tail", tail)
+        start = whole_numbers("tail", tail)
         n_arc = len(start)
-        end = whole("head", head, n_arc)
-        low, high, price = whole("lower", lower, n_arc), whole("capacity", capacity, n_arc), whole("cost", cost, n_arc)
+        end = whole_numbers("head", head, n_arc)
+        low, high, price = (
+            whole_numbers("lower", lower, n_arc),
+            whole_numbers("capacity", capacity, n_arc),
+            whole_numbers("cost", cost, n_arc),
+        )
         for name, nodes in (("tail", start), ("head", end)):
-            refuse(name, (nodes < 0) | (nodes >= n_node), nodes, f"is no node: there are {n_node}", "number nodes from 0")
-        refuse("lower", low < 0, low, "is less than 0", "turn the arc round")
-        refuse("capacity", high < low, high, "is less than the arc's lower bound", "raise it or lower the bound")
+            refuse_entry(
+                name, (nodes < 0) | (nodes >= n_node), nodes, f"is not a node: there are {n_node}", "number nodes from 0"
+            )
+        refuse_entry("lower", low < 0, low, "is less than 0", "turn the arc round")
+        refuse_entry("capacity", high < low, high, "is less than the arc's lower bound", "raise it or lower the bound")
         check_range(n_node, high, price, need)
         base = np.where((start == end) & (price < 0), high, low)
         need = need.copy()
@@ -108,7 +114,7 @@ def check_range(n_node: int, capacity: IntArray, cost: IntArray, supply: IntArra
         )
 
 
-def whole(name: str, values: ArrayLike, n: int | None = None) -> IntArray:
+def whole_numbers(name: str, values: ArrayLike, n: int | None = None) -> IntArray:
     """(n,) int64 of whole numbers, one number standing for all where n is known; anything else is refused, never rounded."""
     array = np.asarray(values)
     if array.size == 0 and array.ndim == 1:
@@ -117,7 +123,7 @@ def whole(name: str, values: ArrayLike, n: int | None = None) -> IntArray:
         array = np.broadcast_to(array, n)
     if array.ndim != 1 or array.dtype.kind not in "iu":
         raise InputError(
-            f"shape {array.shape} of type {array.dtype} is no list of whole numbers",
+            f"shape {array.shape} of type {array.dtype} is not a list of whole numbers",
             field=name,
             remedy="real costs become whole with `scaled`" if name == "cost" else "give one whole number an entry",
         )
@@ -128,7 +134,7 @@ def whole(name: str, values: ArrayLike, n: int | None = None) -> IntArray:
     return array.astype(np.int64)
 
 
-def refuse(name: str, wrong: BoolArray, values: NDArray[np.int64], what: str, remedy: str) -> None:
+def refuse_entry(name: str, wrong: BoolArray, values: NDArray[np.int64], what: str, remedy: str) -> None:
     """Raise an InputError about the first entry that is wrong, if any is."""
     if wrong.any():
         entry = int(np.flatnonzero(wrong)[0])

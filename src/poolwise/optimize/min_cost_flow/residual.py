@@ -10,7 +10,7 @@ from poolwise.kernels.flow.shortest_path import Scratch, settle
 from poolwise.optimize.min_cost_flow.network import Network
 
 
-def blank(n_node: int, n_arc: int) -> Graph:
+def empty_graph(n_node: int, n_arc: int) -> Graph:
     """Graph none of whose arcs is in use."""
     n, m = n_node, 2 * n_arc
     head, first = np.full(m, -1, dtype=np.int64), np.full((2, n), -1, dtype=np.int64)
@@ -29,18 +29,18 @@ def feasible(network: Network, cost: IntArray) -> Graph | None:
 
     With costs of zero: some flow.
     """
-    g = blank(network.n_node, network.n_arc)
+    g = empty_graph(network.n_node, network.n_arc)
     g.head[0::2], g.head[1::2] = network.head, network.tail
     g.room[0::2] = network.capacity
     g.excess[:] = network.supply
-    price(g, cost)
+    put_costs(g, cost)
     link(g)
     mend(g)
     sources = np.flatnonzero(g.excess > 0)
     return g if settle(g, scratch(network.n_node), sources, 0) == 0 else None
 
 
-def price(g: Graph, cost: IntArray) -> None:
+def put_costs(g: Graph, cost: IntArray) -> None:
     """Put costs (n_arc,) on a graph's arcs."""
     g.cost[0::2], g.cost[1::2] = cost, -cost
 

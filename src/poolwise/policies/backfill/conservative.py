@@ -14,7 +14,7 @@ import numpy as np
 
 from poolwise.arrays import FloatArray, IntArray
 from poolwise.errors import PolicyError
-from poolwise.interfaces import BackfillPolicy, PlacementPolicy
+from poolwise.interfaces import BackfillPolicy, BackfillRule, PlacementPolicy
 from poolwise.model import Job, Placement, Queue, Refusal, Snapshot, Start
 from poolwise.registry import register
 from poolwise.units import HORIZON, NEVER
@@ -28,22 +28,29 @@ class Conservative(BackfillPolicy):
     Parameters
     ----------
     keep_reservations
-        Keep the reservations from pass to pass instead of making all anew: see `KeepingConservative`.
+        Keep the reservations from pass to pass instead of making all anew: see `Promises`.
     """
 
     keep_reservations: bool = False
 
-    def __new__(cls, keep_reservations: bool = False, *_: object, **settings: object) -> Conservative:
-        """Make the type that the setting asks for: engines and explanations know the rule of a policy by its type."""
-        return super().__new__(KeepingConservative if keep_reservations and cls is Conservative else cls)
+    def open(self) -> BackfillPolicy:
+        """Begin a run."""
+        return Promises() if self.keep_reservations else self
+
+    @property
+    def remembers(self) -> str:
+        """The reservations, where they are kept."""
+        return "kept reservations" if self.keep_reservations else ""
 
     def select(self, queue: Queue, priority: FloatArray, snapshot: Snapshot, placement: PlacementPolicy) -> Iterable[Start]:
-        """Choose the starts.
+        """Choose the starts, as if nothing had been promised before.
 
         Reservations only take away, so a job that does not fit from now on beside those made so far never will. Behind the
         last job that may still start now reservations have no effect, and are not made: most passes end after a few.
         """
-        jobs, profile = queue.jobs, Profile(snapshot)
+        if self.keep_reservations:
+            return Promises().select(queue, priority, snapshot, placement)
+        jobs, profile = queue.jobs, AvailabilityProfile(snapshot)
         waiting = jobs[np.argsort(-priority, kind="stable")]
         starts: list[Start] = []
         able, at = profile.able_now(waiting, np.arange(len(waiting)), placement), 0
@@ -55,9 +62,20 @@ class Conservative(BackfillPolicy):
             able, at = profile.able_now(waiting, able[np.searchsorted(able, at, side="right") :], placement), at + 1
         return starts
 
+    def rule(self) -> BackfillRule | None:
+        """Everyone has a reservation, made anew at each pass; there is no word for those that are kept."""
+        return None if self.keep_reservations else BackfillRule("everyone")
 
-@dataclass(frozen=True)
-class KeepingConservative(Conservative):
+
+class Reservation(NamedTuple):
+    """An interval (ns) and what is held in it."""
+
+    start: int
+    placement: Placement
+    end: int
+
+
+class Promises(BackfillPolicy):
     """Conservative backfilling whose reservations are promises: whatever arrives later, a job's reservation only moves forward.
 
     A job is promised the earliest interval that is free beside all promises made before, jobs that come together in priority
@@ -70,33 +88,6 @@ class KeepingConservative(Conservative):
     Source: Mu'alem and Feitelson 2001, section 2 (compression); specs of the memory pools, "Backfilling".
     """
 
-    keep_reservations: bool = True
-
-    @property
-    def remembers(self) -> str:
-        """Its promises."""
-        return "kept reservations"
-
-    def open(self) -> Promises:
-        """Begin a run."""
-        return Promises()
-
-    def select(self, queue: Queue, priority: FloatArray, snapshot: Snapshot, placement: PlacementPolicy) -> Iterable[Start]:
-        """Choose the starts where nothing is promised yet."""
-        return self.open().select(queue, priority, snapshot, placement)
-
-
-class Reservation(NamedTuple):
-    """An interval (ns) and what is held in it."""
-
-    start: int
-    placement: Placement
-    end: int
-
-
-class Promises(BackfillPolicy):
-    """The reservations of one run, kept from pass to pass."""
-
     sees_every_pass: ClassVar[bool] = True  # a job may be promised something in a pass that starts nothing
 
     def __init__(self) -> None:
@@ -104,7 +95,7 @@ class Promises(BackfillPolicy):
 
     def select(self, queue: Queue, priority: FloatArray, snapshot: Snapshot, placement: PlacementPolicy) -> Iterable[Start]:
         """Bring the reservations forward, make those of new jobs, and choose the starts."""
-        jobs, profile = queue.jobs, Profile(snapshot)
+        jobs, profile = queue.jobs, AvailabilityProfile(snapshot)
         ranked: list[int] = jobs[np.argsort(-priority, kind="stable")].tolist()
         self.kept = self._still_held(ranked, profile)
         turns = sorted(ranked, key=lambda job: job not in self.kept)  # stable: in priority order, new jobs last
@@ -113,7 +104,7 @@ class Promises(BackfillPolicy):
         starting = [job for job in ranked if job in self.kept and self.kept[job].start == snapshot.now]
         return [Start(job, queue.tasks(job), self.kept.pop(job).placement) for job in starting]
 
-    def _still_held(self, ranked: list[int], profile: Profile) -> dict[int, Reservation]:
+    def _still_held(self, ranked: list[int], profile: AvailabilityProfile) -> dict[int, Reservation]:
         """Put the reservations that still hold into the profile, those that begin first before others."""
         held: dict[int, Reservation] = {}
         for job in sorted((job for job in ranked if job in self.kept), key=lambda job: self.kept[job].start):
@@ -125,7 +116,7 @@ class Promises(BackfillPolicy):
                 held[job] = moved
         return held
 
-    def _bring_forward(self, jobs: list[int], queue: Queue, profile: Profile, placement: PlacementPolicy) -> bool:
+    def _bring_forward(self, jobs: list[int], queue: Queue, profile: AvailabilityProfile, placement: PlacementPolicy) -> bool:
         """Let each job in turn take the earliest interval that is free beside all the others; whether any moved."""
         moved = False
         for job in jobs:
@@ -145,7 +136,7 @@ class Promises(BackfillPolicy):
         return moved
 
 
-class Profile:
+class AvailabilityProfile:
     """What is free from each of a list of instants on."""
 
     def __init__(self, snapshot: Snapshot) -> None:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from poolwise.arrays import FloatArray, IntArray
-from poolwise.interfaces import BackfillPolicy, PlacementPolicy
+from poolwise.interfaces import BackfillPolicy, BackfillRule, PlacementPolicy
 from poolwise.model import Job, Queue, Refusal, Snapshot, Start
 from poolwise.policies.backfill.none import start_in_order
 from poolwise.registry import register
@@ -76,6 +76,10 @@ class Easy(BackfillPolicy):
         """State on which the head's reservation is made: the true one."""
         return state
 
+    def rule(self) -> BackfillRule:
+        """EASY, with or without the second condition."""
+        return BackfillRule("head", self.extra)
+
 
 @register("backfills", "easy_no_extra")
 @dataclass(frozen=True)
@@ -83,6 +87,10 @@ class EasyNoExtra(Easy):
     """EASY with the first condition only: backfilled jobs end before the head's reservation begins."""
 
     extra: bool = False
+
+    def rule(self) -> BackfillRule:
+        """EASY without the second condition, unless that was asked for."""
+        return BackfillRule("head", self.extra)
 
 
 def reservation(head: Job, state: Snapshot, placement: PlacementPolicy) -> Snapshot:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from poolwise.interfaces import BackfillRule
 from poolwise.model import Kind, Machine, Snapshot
 from poolwise.policies.backfill.easy import Easy
 from poolwise.registry import register
@@ -25,6 +26,10 @@ class EasyNodesOnly(Easy):
         free = state.free.copy()
         free[state.machine.of_kind(Kind.POOL)] = inexhaustible(state.machine)
         return state.imagined(state.now, free)
+
+    def rule(self) -> BackfillRule:
+        """EASY that counts no pools for the head."""
+        return BackfillRule("head", self.extra, counts_pools=False)
 
 
 def inexhaustible(machine: Machine) -> int:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from poolwise.arrays import FloatArray
-from poolwise.interfaces import BackfillPolicy, PlacementPolicy
+from poolwise.interfaces import BackfillPolicy, BackfillRule, PlacementPolicy
 from poolwise.model import Queue, Refusal, Snapshot, Start
 from poolwise.registry import register
 
@@ -22,6 +22,10 @@ class NoBackfill(BackfillPolicy):
         """Choose the starts."""
         starts, _, _ = start_in_order(queue, priority, snapshot, placement)
         return starts
+
+    def rule(self) -> BackfillRule:
+        """Nobody has a reservation."""
+        return BackfillRule("nobody")
 
 
 def start_in_order(

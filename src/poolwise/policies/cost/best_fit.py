@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from poolwise.arrays import FloatArray
-from poolwise.policies.cost.model import CostModel, Places, Tasks, Waiting
+from poolwise.policies.cost.model import CostModel, Places, TaskClasses, Waiting
 from poolwise.registry import register
 
 REMOTE = 1.0
@@ -29,7 +29,7 @@ class BestFit(CostModel):
         """Nothing but what is free."""
         return frozenset()
 
-    def placing(self, tasks: Tasks, places: Places, copies: int) -> FloatArray:
+    def placing(self, tasks: TaskClasses, places: Places, copies: int) -> FloatArray:
         """The same for every copy: a flow can only have later copies that cost more."""
         left = places.free[None] - tasks.demand[:, None]
         asked = tasks.demand > 0

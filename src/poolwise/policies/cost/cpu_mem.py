@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from poolwise.arrays import FloatArray
-from poolwise.policies.cost.model import CostModel, Places, Tasks, Waiting
+from poolwise.policies.cost.model import CostModel, Places, TaskClasses, Waiting
 from poolwise.registry import register
 
 OMEGA = 1000
@@ -33,7 +33,7 @@ class CpuMem(CostModel):
         """Nothing but what is free."""
         return frozenset()
 
-    def placing(self, tasks: Tasks, places: Places, copies: int) -> FloatArray:
+    def placing(self, tasks: TaskClasses, places: Places, copies: int) -> FloatArray:
         """Cost of the first, second, ... copy."""
         copy = np.arange(1, min(copies, MOST_COPIES) + 1)
         used = [self._used(tasks, places, name, copy) for name in ("cores", "memory") if name in tasks.resources]
@@ -43,7 +43,7 @@ class CpuMem(CostModel):
         return cost
 
     @staticmethod
-    def _used(tasks: Tasks, places: Places, name: str, copy: np.ndarray) -> FloatArray:
+    def _used(tasks: TaskClasses, places: Places, name: str, copy: np.ndarray) -> FloatArray:
         """(n_class, n_place, n_copy) fraction of a resource in use with so many copies there."""
         column = tasks.resources.index(name)
         demand, capacity = tasks.demand[:, column], places.capacity[:, column]

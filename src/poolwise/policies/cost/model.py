@@ -5,11 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Protocol
 
+import numpy as np
+
 from poolwise.arrays import BoolArray, FloatArray, IntArray
 
 
 @dataclass(frozen=True, eq=False)
-class Tasks:
+class TaskClasses:
     """Classes of tasks that ask for the same; in a phase of devices, of requests for one device.
 
     Attributes
@@ -91,7 +93,7 @@ class CostModel(Protocol):
         """Columns of `Places` besides free and capacity on which costs depend: "running", "load", "position"."""
         ...
 
-    def placing(self, tasks: Tasks, places: Places, copies: int) -> FloatArray:
+    def placing(self, tasks: TaskClasses, places: Places, copies: int) -> FloatArray:
         """Cost of placing a task of each class at each place.
 
         Returns
@@ -104,3 +106,7 @@ class CostModel(Protocol):
     def waiting(self, waiting: Waiting) -> FloatArray:
         """(n_job,) cost of leaving one task of each job unscheduled."""
         ...
+
+    def hopeless(self, tasks: TaskClasses) -> BoolArray:
+        """(n_class,) which tasks would miss their goal on the idle machine too; none of a model without goals."""
+        return np.zeros(len(tasks), dtype=np.bool_)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from poolwise.arrays import FloatArray
-from poolwise.policies.cost.model import CostModel, Places, Tasks, Waiting
+from poolwise.policies.cost.model import CostModel, Places, TaskClasses, Waiting
 from poolwise.registry import register
 
 EACH = 100.0
@@ -27,7 +27,7 @@ class Octopus(CostModel):
         """How many tasks run there."""
         return frozenset({"running"})
 
-    def placing(self, tasks: Tasks, places: Places, copies: int) -> FloatArray:
+    def placing(self, tasks: TaskClasses, places: Places, copies: int) -> FloatArray:
         """Cost of the first, second, ... copy."""
         cost = EACH * (places.running[None, :, None] + np.arange(copies))
         return np.broadcast_to(cost, (len(tasks), len(places), copies)).astype(np.float64)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from poolwise.arrays import FloatArray
-from poolwise.policies.cost.model import CostModel, Places, Tasks, Waiting
+from poolwise.policies.cost.model import CostModel, Places, TaskClasses, Waiting
 from poolwise.registry import register
 
 GB = 1e9
@@ -43,7 +43,7 @@ class Quincy(CostModel):
         """Where the machine stands."""
         return frozenset({"position"})
 
-    def placing(self, tasks: Tasks, places: Places, copies: int) -> FloatArray:
+    def placing(self, tasks: TaskClasses, places: Places, copies: int) -> FloatArray:
         """Cost of the data that is not at the place."""
         same = tasks.data_at[:, None, :] == places.position[None, :, :]
         each = np.where(same.all(axis=2), 0.0, np.where(same[:, :, 0], self.rack, self.remote))

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from poolwise.arrays import BoolArray, FloatArray
-from poolwise.performance.device_profiles import DeviceProfile, read_profiles
-from poolwise.policies.cost.model import CostModel, Places, Tasks, Waiting
+from poolwise.performance.device_profiles import DeviceProfile, read_device_profiles
+from poolwise.policies.cost.model import CostModel, Places, TaskClasses, Waiting
 from poolwise.registry import register
 
 MOST_PASSES = 10_000
@@ -53,7 +53,7 @@ class Utility(CostModel):
         """The load, if it is network-aware."""
         return frozenset({"load"} if self.network_aware else ())
 
-    def placing(self, tasks: Tasks, places: Places, copies: int) -> FloatArray:
+    def placing(self, tasks: TaskClasses, places: Places, copies: int) -> FloatArray:
         """Equation 7; inf where the goal would be missed, unless it would be missed on an idle machine anyway.
 
         A kind that would lose every arc on an idle machine keeps the cheapest of those that are fastest there.
@@ -72,18 +72,18 @@ class Utility(CostModel):
             cost = np.where(np.where(hopeless[:, None], ~cheapest, self._missed(time, goal)), np.inf, cost)
         return cost[:, :, None]
 
-    def hopeless(self, tasks: Tasks) -> BoolArray:
+    def hopeless(self, tasks: TaskClasses) -> BoolArray:
         """(n_class,) whether a task would lose every arc on an idle machine."""
         return self._hopeless(tasks, self._table(tasks))[0] if self.network_aware else np.zeros(len(tasks), dtype=np.bool_)
 
-    def _hopeless(self, tasks: Tasks, table: list[DeviceProfile | None]) -> tuple[BoolArray, FloatArray]:
+    def _hopeless(self, tasks: TaskClasses, table: list[DeviceProfile | None]) -> tuple[BoolArray, FloatArray]:
         """(n_class,) see `hopeless`, and the least time on an idle machine."""
         local, remote = _column(table, "local_s")[:, 0], _column(table, "remote_s")[:, 0]
         best = np.where(tasks.local, np.minimum(local, remote), remote)
         return self._missed(best, _column(table, "goal_s")[:, 0]), best
 
-    def _table(self, tasks: Tasks) -> list[DeviceProfile | None]:
-        known = read_profiles(self.profiles)
+    def _table(self, tasks: TaskClasses) -> list[DeviceProfile | None]:
+        known = read_device_profiles(self.profiles)
         return [known.get(kind) for kind in tasks.kind]
 
     def _missed(self, time: FloatArray, goal: FloatArray) -> BoolArray:

@@ -11,9 +11,9 @@ from typing import ClassVar
 
 import numpy as np
 
-from poolwise.arrays import FloatArray
-from poolwise.interfaces import OrderKind, QueuePolicy
-from poolwise.model import Queue, Snapshot
+from poolwise.arrays import FloatArray, IntArray
+from poolwise.interfaces import AgingOrder, OrderKind, QueuePolicy
+from poolwise.model import JobTable, Machine, Queue, Snapshot
 from poolwise.registry import register
 
 
@@ -43,15 +43,18 @@ class SJF(QueuePolicy):
 
 @register("orders", "wfp3")
 @dataclass(frozen=True)
-class WFP3(QueuePolicy):
+class WFP3(AgingOrder):
     """(w/r)^3 * n: old and short first, large ones not starved (Tang et al. 2009)."""
 
-    kind: ClassVar[OrderKind] = "opaque"
+    kind: ClassVar[OrderKind] = "cubic"
 
-    def priority(self, queue: Queue, snapshot: Snapshot) -> FloatArray:
-        """(n_queued,) x * x * x * n with x = w / r."""
-        x = queue.waited_s(snapshot.now) / queue.table.requested_s[queue.jobs]
-        return x * x * x * queue.table.nodes[queue.jobs]
+    def pace(self, jobs: IntArray, table: JobTable, machine: Machine) -> FloatArray:
+        """(k,) r."""
+        return table.requested_s[jobs]
+
+    def weight(self, jobs: IntArray, table: JobTable, machine: Machine) -> FloatArray:
+        """(k,) n."""
+        return table.nodes[jobs].astype(np.float64)
 
 
 @register("orders", "f1")
@@ -74,29 +77,25 @@ class F1(QueuePolicy):
 
 @register("orders", "fair")
 @dataclass(frozen=True)
-class FAIR(QueuePolicy):
+class FAIR(AgingOrder):
     """w / r: the expansion of the waiting time."""
 
-    kind: ClassVar[OrderKind] = "linear"
-
-    def priority(self, queue: Queue, snapshot: Snapshot) -> FloatArray:
-        """(n_queued,) w / r."""
-        return queue.waited_s(snapshot.now) / queue.table.requested_s[queue.jobs]
+    def pace(self, jobs: IntArray, table: JobTable, machine: Machine) -> FloatArray:
+        """(k,) r."""
+        return table.requested_s[jobs]
 
 
 @register("orders", "fm")
 @dataclass(frozen=True)
-class FM(QueuePolicy):
+class FM(AgingOrder):
     """Fair Memory: w / ((log10(n) + 1) * r * memory_overload) (Li et al., section III-E).
 
     memory_overload = 1 where the memory per node fits into the local memory, else their ratio.
     """
 
-    kind: ClassVar[OrderKind] = "linear"
-
-    def priority(self, queue: Queue, snapshot: Snapshot) -> FloatArray:
-        """(n_queued,) w / ((log10(n) + 1) * r * memory_overload)."""
-        jobs, workload = queue.jobs, queue.table
-        memory, local = workload.memory[jobs], snapshot.machine.local_memory
+    def pace(self, jobs: IntArray, table: JobTable, machine: Machine) -> FloatArray:
+        """(k,) (log10(n) + 1) * r * memory_overload."""
+        memory, local = table.memory[jobs], machine.local_memory
         overload = np.where(memory <= local, 1.0, memory / max(local, 1))
-        return queue.waited_s(snapshot.now) / ((workload.log10_nodes[jobs] + 1) * workload.requested_s[jobs] * overload)
+        pace: FloatArray = (table.log10_nodes[jobs] + 1) * table.requested_s[jobs] * overload
+        return pace

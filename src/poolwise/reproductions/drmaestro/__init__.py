@@ -8,15 +8,15 @@ from typing import ClassVar
 
 from poolwise.registry import register
 from poolwise.reproductions.drmaestro import claims, figures
-from poolwise.reproductions.drmaestro.cells import POLICIES, SCENARIOS, Case, Scenario, measure_rounds
-from poolwise.reproductions.drmaestro.cells import measure as measure_case
+from poolwise.reproductions.drmaestro.cells import POLICIES, SCENARIOS, DrMaestroCase, DrMaestroScenario, measure_rounds
+from poolwise.reproductions.drmaestro.cells import measure_case as measure_case
 from poolwise.reproductions.drmaestro.changes import CHANGES
-from poolwise.reproductions.kept import measure
-from poolwise.reproductions.reproduction import Findings, Reproduction
+from poolwise.reproductions.kept import measure_all
+from poolwise.reproductions.reproduction import Reproduction, ReproductionResult
 
 
 @dataclass(frozen=True)
-class Plan:
+class DrMaestroPlan:
     """What is run.
 
     Attributes
@@ -27,28 +27,28 @@ class Plan:
     changed : scenarios in which the assumptions are changed, and with how many seeds
     """
 
-    seeds: dict[Scenario, int]
-    spread: tuple[Scenario, ...]
+    seeds: dict[DrMaestroScenario, int]
+    spread: tuple[DrMaestroScenario, ...]
     spread_seeds: int
-    timed: tuple[Scenario, ...]
-    changed: tuple[Scenario, ...]
+    timed: tuple[DrMaestroScenario, ...]
+    changed: tuple[DrMaestroScenario, ...]
     change_seeds: int
 
-    def cases(self) -> list[Case]:
+    def cases(self) -> list[DrMaestroCase]:
         """Every case, the long ones first so that no worker is left with one at the end."""
         runs = [(scenario, seed) for scenario in reversed(SCENARIOS) for seed in range(self.seeds[scenario])]
         runs += [(replace(s, spread=True), seed) for s in reversed(self.spread) for seed in range(self.spread_seeds)]
-        found = [Case(scenario, policy, seed) for scenario, seed in runs for policy in reversed(POLICIES)]
+        found = [DrMaestroCase(scenario, policy, seed) for scenario, seed in runs for policy in reversed(POLICIES)]
         varied = [(s, change, seed) for s in self.changed for change in CHANGES for seed in range(self.change_seeds)]
-        return found + [Case(s, policy, seed, change) for s, change, seed in varied for policy in POLICIES]
+        return found + [DrMaestroCase(s, policy, seed, change) for s, change, seed in varied for policy in POLICIES]
 
-    def timings(self) -> list[Case]:
+    def timings(self) -> list[DrMaestroCase]:
         """Cases whose rounds are timed."""
-        return [Case(scenario, policy, 0) for scenario in self.timed for policy in POLICIES]
+        return [DrMaestroCase(scenario, policy, 0) for scenario in self.timed for policy in POLICIES]
 
 
-FULL = Plan(dict.fromkeys(SCENARIOS, 10), SCENARIOS, 3, SCENARIOS, (SCENARIOS[0], SCENARIOS[2]), 3)
-QUICK = Plan({**dict.fromkeys(SCENARIOS, 2), SCENARIOS[3]: 1}, SCENARIOS[:1], 2, SCENARIOS[2:3], SCENARIOS[:1], 1)
+FULL = DrMaestroPlan(dict.fromkeys(SCENARIOS, 10), SCENARIOS, 3, SCENARIOS, (SCENARIOS[0], SCENARIOS[2]), 3)
+QUICK = DrMaestroPlan({**dict.fromkeys(SCENARIOS, 2), SCENARIOS[3]: 1}, SCENARIOS[:1], 2, SCENARIOS[2:3], SCENARIOS[:1], 1)
 
 
 @register("reproductions", "drmaestro")
@@ -62,13 +62,15 @@ class DRMaestro(Reproduction):
         "Computing 10:22, 2021"
     )
 
-    def run(self, out: Path, *, quick: bool, jobs: int) -> Findings:
+    def run(self, out: Path, *, quick: bool, jobs: int) -> ReproductionResult:
         """Measure everything; see `Reproduction`."""
         plan = QUICK if quick else FULL
-        cases = measure(plan.cases(), measure_case, out, jobs)
-        rounds = measure(plan.timings(), measure_rounds, out / "times", 1)  # one after the other: they are timed
-        results = claims.Results(cases, rounds)
-        return Findings(claims.measure(results), figures.draw(results), NOTES, claims.explain(results), figures.tables(results))
+        cases = measure_all(plan.cases(), measure_case, out, jobs)
+        rounds = measure_all(plan.timings(), measure_rounds, out / "times", 1)  # one after the other: they are timed
+        results = claims.DrMaestroResults(cases, rounds)
+        return ReproductionResult(
+            claims.measure(results), figures.draw(results), NOTES, claims.explain(results), figures.tables(results)
+        )
 
 
 NOTES = (

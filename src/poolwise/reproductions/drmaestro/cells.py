@@ -17,18 +17,17 @@ from poolwise.errors import PolicyError
 from poolwise.files.machine import load_machine
 from poolwise.interfaces import Dispatcher, Scheduler
 from poolwise.metrics.goals import violated
-from poolwise.model import Kind, Machine, Schedule, Workload
+from poolwise.model import JobTable, Kind, Machine, Schedule, Workload
 from poolwise.performance.device_network import DeviceNetwork
-from poolwise.performance.device_profiles import read_profiles, to_csv
+from poolwise.performance.device_profiles import device_profiles_csv, read_device_profiles
 from poolwise.reproductions.drmaestro.changes import CHANGES, Change
 from poolwise.schedulers.flow import Firmament, FlowScheduler
 from poolwise.schedulers.flow.graph import Clock
-from poolwise.schedulers.flow.scheduler import FlowDispatcher
 from poolwise.traces.generators.device_jobs import WARM_UP, DeviceJobs
 from poolwise.units import SECOND
 
-Policy = Literal["firmament", "drmaestro", "network_aware"]
-POLICIES: tuple[Policy, ...] = ("firmament", "drmaestro", "network_aware")
+DrMaestroPolicy = Literal["firmament", "drmaestro", "network_aware"]
+POLICIES: tuple[DrMaestroPolicy, ...] = ("firmament", "drmaestro", "network_aware")
 PROFILES = "catalog:rodinia"
 WARM_UP_S = {4: 2000.0, 16: 700.0, 128: 700.0}
 """Machines -> seconds until the warm-up jobs end: measured for 4, assumed for 16 and 128."""
@@ -36,7 +35,7 @@ POINTS = 240
 
 
 @dataclass(frozen=True)
-class Scenario:
+class DrMaestroScenario:
     """Machines and jobs of the paper; `spread`: the warm-up jobs hold half of every machine instead of half of the machines."""
 
     machines: int
@@ -47,15 +46,15 @@ class Scenario:
         return f"{self.machines} machines, {self.jobs} jobs"
 
 
-SCENARIOS = (Scenario(4, 128), Scenario(4, 512), Scenario(16, 512), Scenario(128, 4096))
+SCENARIOS = (DrMaestroScenario(4, 128), DrMaestroScenario(4, 512), DrMaestroScenario(16, 512), DrMaestroScenario(128, 4096))
 
 
 @dataclass(frozen=True)
-class Case:
+class DrMaestroCase:
     """One simulation; `change` names what is assumed otherwise than in the profiles."""
 
-    scenario: Scenario
-    policy: Policy
+    scenario: DrMaestroScenario
+    policy: DrMaestroPolicy
     seed: int
     change: str = ""
 
@@ -71,28 +70,31 @@ def machine(machines: int) -> Machine:
     return load_machine(catalog.find("machines", f"gpu-{machines}"))
 
 
-def workload(case: Case, profiles: str = PROFILES) -> Workload:
+def workload(case: DrMaestroCase, profiles: str = PROFILES) -> Workload:
     """Draw a case's jobs."""
     scenario = case.scenario
     jobs = DeviceJobs(scenario.jobs, case.seed, scenario.machines, warm_up_s=case.warm_up_s, spread=scenario.spread)
     return replace(jobs, profiles=profiles).generate()
 
 
-def scheduler(policy: Policy, profiles: str = PROFILES, every_s: float = 0.0) -> FlowScheduler:
+def scheduler(policy: DrMaestroPolicy, profiles: str = PROFILES, every_s: float = 0.0) -> FlowScheduler:
     """Configure a policy."""
     if policy == "firmament":
         return Firmament(every_s=every_s)
     return FlowScheduler(settings={"profiles": profiles, "network_aware": policy == "network_aware"}, every_s=every_s)
 
 
-def run(case: Case, clock: Clock | None = None) -> Schedule:
+def run_case(case: DrMaestroCase, clock: Clock | None = None) -> Schedule:
     """Simulate a case; raises PolicyError if a job did not run."""
     change = CHANGES.get(case.change, Change())
     with tempfile.TemporaryDirectory() as folder:
         profiles = PROFILES
         if case.change:
             file = Path(folder) / "changed.csv"
-            file.write_text(to_csv(change.apply(profile) for profile in read_profiles(PROFILES).values()), encoding="utf-8")
+            file.write_text(
+                device_profiles_csv(change.apply(profile) for profile in read_device_profiles(PROFILES).values()),
+                encoding="utf-8",
+            )
             profiles = str(file)
         flow = scheduler(case.policy, profiles, change.every_s)
         policy: Scheduler = flow if clock is None else _Timed(flow, clock)
@@ -104,9 +106,9 @@ def run(case: Case, clock: Clock | None = None) -> Schedule:
     return schedule
 
 
-def measure(case: Case) -> dict[str, Any]:
+def measure_case(case: DrMaestroCase) -> dict[str, Any]:
     """Metrics of a case, and what the figures need."""
-    schedule = run(case)
+    schedule = run_case(case)
     measured = schedule.workload.attributes["kind"] != WARM_UP
     execution = (schedule.job_end - schedule.job_start)[measured]
     work = schedule.workload.duration[measured]
@@ -130,10 +132,10 @@ def measure(case: Case) -> dict[str, Any]:
     return found
 
 
-def measure_rounds(case: Case) -> dict[str, Any]:
+def measure_rounds(case: DrMaestroCase) -> dict[str, Any]:
     """CPU seconds of each scheduling round of a case, and flow problems solved; varies from run to run."""
     clock = Clock()
-    run(case, clock)
+    run_case(case, clock)
     total, solver = (np.array(column) for column in zip(*clock.rounds, strict=True))
     return {"total_s": total.tolist(), "solver_s": solver.tolist(), "solved": clock.solved}
 
@@ -156,9 +158,12 @@ class _Timed(Scheduler):
     scheduler: FlowScheduler
     clock: Clock
 
-    def open(self, machine: Machine, workload: Workload, seed: int) -> Dispatcher:
+    def open(self, machine: Machine, seed: int) -> Dispatcher:
         """Begin a run."""
-        dispatcher = self.scheduler.open(machine, workload, seed)
-        assert isinstance(dispatcher, FlowDispatcher)
+        dispatcher = self.scheduler.open(machine, seed)
         dispatcher.clock = self.clock
         return dispatcher
+
+    def check(self, machine: Machine, jobs: JobTable) -> None:
+        """As the scheduler that is timed."""
+        self.scheduler.check(machine, jobs)

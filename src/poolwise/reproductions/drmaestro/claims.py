@@ -12,10 +12,10 @@ import numpy as np
 from poolwise.arrays import FloatArray
 from poolwise.compare.published import Key, Measured
 from poolwise.metrics.intervals import mean_interval
-from poolwise.reproductions.drmaestro.cells import POLICIES, SCENARIOS, Case, Policy, Scenario
+from poolwise.reproductions.drmaestro.cells import POLICIES, SCENARIOS, DrMaestroCase, DrMaestroPolicy, DrMaestroScenario
 from poolwise.reproductions.drmaestro.changes import CHANGES
 
-NAMES: Mapping[Policy, str] = {"firmament": "Firmament", "drmaestro": "DRMaestro", "network_aware": "network-aware"}
+NAMES: Mapping[DrMaestroPolicy, str] = {"firmament": "Firmament", "drmaestro": "DRMaestro", "network_aware": "network-aware"}
 TABLES = {4: ("Table 2", "Table 3"), 16: ("Table 4", "Table 5"), 128: ("Table 4", "Table 5")}
 """Machines -> tables of makespans and of violations."""
 COUNTS = {"violations": "execution longer than the goal", "violations_queueing": "submission to end longer than the goal"}
@@ -23,36 +23,41 @@ STEP = "scheduler rounds"
 
 
 @dataclass(frozen=True)
-class Results:
+class DrMaestroResults:
     """Every measured case, and the CPU times of the rounds of some."""
 
-    cases: Mapping[Case, Mapping[str, Any]]
-    rounds: Mapping[Case, Mapping[str, Any]]
+    cases: Mapping[DrMaestroCase, Mapping[str, Any]]
+    rounds: Mapping[DrMaestroCase, Mapping[str, Any]]
 
-    def seeds(self, scenario: Scenario, policy: Policy, metric: str, change: str = "") -> FloatArray:
+    def seeds(self, scenario: DrMaestroScenario, policy: DrMaestroPolicy, metric: str, change: str = "") -> FloatArray:
         """(n_seed,) a metric, one a seed, in the order of the seeds."""
         mine = [c for c in self.cases if (c.scenario, c.policy, c.change) == (scenario, policy, change)]
         return np.array([self.cases[c][metric] for c in sorted(mine, key=lambda c: c.seed)], dtype=np.float64)
 
     def ratio(
-        self, scenario: Scenario, above: Policy, below: Policy, metric: str = "makespan_s", change: str = ""
+        self,
+        scenario: DrMaestroScenario,
+        above: DrMaestroPolicy,
+        below: DrMaestroPolicy,
+        metric: str = "makespan_s",
+        change: str = "",
     ) -> FloatArray:
         """(n_seed,) a metric under one policy over that under another, seed by seed: the same jobs."""
         found: FloatArray = self.seeds(scenario, above, metric, change) / self.seeds(scenario, below, metric, change)
         return found
 
-    def scenarios(self, spread: bool = False) -> list[Scenario]:
+    def scenarios(self, spread: bool = False) -> list[DrMaestroScenario]:
         """Scenarios that were run, in the paper's order."""
         known = {case.scenario for case in self.cases}
         return [s for s in (replace(s, spread=spread) for s in SCENARIOS) if s in known]
 
-    def changed(self) -> list[Scenario]:
+    def changed(self) -> list[DrMaestroScenario]:
         """Scenarios in which the assumptions were changed."""
         known = {case.scenario for case in self.cases if case.change}
         return [scenario for scenario in self.scenarios() if scenario in known]
 
 
-def measure(results: Results) -> dict[Key, Measured]:
+def measure(results: DrMaestroResults) -> dict[Key, Measured]:
     """Answer every claim that was measured."""
     parts = (_makespans, _violations, _gpus, _spread, _rounds, _sensitivity)
     return {key: value for part in parts for key, value in part(results)}
@@ -66,10 +71,10 @@ def mean(values: FloatArray) -> Measured:
     return Measured(found.mean, found.low, found.high)
 
 
-Rows = Iterator[tuple[Key, Measured]]
+KeyedRows = Iterator[tuple[Key, Measured]]
 
 
-def _makespans(results: Results) -> Rows:
+def _makespans(results: DrMaestroResults) -> KeyedRows:
     for s in results.scenarios():
         table = TABLES[s.machines][0]
         for policy in POLICIES:
@@ -85,7 +90,7 @@ def _makespans(results: Results) -> Rows:
         yield ("Experiment 2", "4 machines", "gain with 128 jobs less gain with 512"), mean(gain[0] - gain[1])
 
 
-def _violations(results: Results) -> Rows:
+def _violations(results: DrMaestroResults) -> KeyedRows:
     for s in results.scenarios():
         table = TABLES[s.machines][1]
         for metric, what in COUNTS.items():
@@ -95,7 +100,7 @@ def _violations(results: Results) -> Rows:
             yield (table, str(s), f"violations of DRMaestro less network-aware; {what}"), mean(less)
 
 
-def _gpus(results: Results) -> Rows:
+def _gpus(results: DrMaestroResults) -> KeyedRows:
     for s in results.scenarios():
         spare = 0.5 - results.seeds(s, "firmament", "most_used_before")
         yield (
@@ -113,14 +118,14 @@ def _gpus(results: Results) -> Rows:
         yield ("Model", str(s), "mean execution time, DRMaestro"), mean(results.seeds(s, "drmaestro", "execution_s"))
 
 
-def _spread(results: Results) -> Rows:
+def _spread(results: DrMaestroResults) -> KeyedRows:
     for s in results.scenarios(spread=True):
         for policy in POLICIES[1:]:
             key = "Warm-up on every machine", str(s), f"makespan of Firmament / {NAMES[policy]}"
             yield key, mean(results.ratio(s, "firmament", policy))
 
 
-def _rounds(results: Results) -> Rows:
+def _rounds(results: DrMaestroResults) -> KeyedRows:
     for s in sorted({case.scenario for case in results.rounds}, key=lambda s: (s.machines, s.jobs)):
         of = {case.policy: found for case, found in results.rounds.items() if case.scenario == s}
         total = {policy: np.array(found["total_s"]) for policy, found in of.items()}
@@ -135,11 +140,11 @@ def _rounds(results: Results) -> Rows:
         yield (_figure(s), str(s), "1 s less the longest round"), Measured(1.0 - longest)
 
 
-def _figure(scenario: Scenario) -> str:
+def _figure(scenario: DrMaestroScenario) -> str:
     return "Figure 6" if scenario.machines == 4 else "Figure 8"
 
 
-def _sensitivity(results: Results) -> Rows:
+def _sensitivity(results: DrMaestroResults) -> KeyedRows:
     for s in results.changed():
         gain, aware, fewer = [], [], []
         for change in CHANGES:
@@ -157,7 +162,7 @@ def _sensitivity(results: Results) -> Rows:
             yield ("Sensitivity", str(s), f"least of all changes: {metric}"), Measured(values[worst], note=list(CHANGES)[worst])
 
 
-def explain(results: Results) -> Sequence[str]:
+def explain(results: DrMaestroResults) -> Sequence[str]:
     """Say which conclusions hang on what is assumed."""
     said = []
     for s in results.changed():

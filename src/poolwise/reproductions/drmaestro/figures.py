@@ -6,31 +6,31 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from poolwise.reproductions.drmaestro.cells import POLICIES, Scenario
+from poolwise.reproductions.drmaestro.cells import POLICIES, DrMaestroScenario
 from poolwise.reproductions.drmaestro.changes import CHANGES
-from poolwise.reproductions.drmaestro.claims import NAMES, Results
+from poolwise.reproductions.drmaestro.claims import NAMES, DrMaestroResults
 from poolwise.studies.figure import Axis, Curves, Distribution, Figure
-from poolwise.studies.table import Table
+from poolwise.studies.table import ShownTable
 
 SHOWN = 200
 
 
-def draw(results: Results) -> list[Figure]:
+def draw(results: DrMaestroResults) -> list[Figure]:
     """All figures."""
     return [*_gpus(results), *_normalised(results), *_rounds(results)]
 
 
-def _name(scenario: Scenario) -> str:
+def _name(scenario: DrMaestroScenario) -> str:
     return f"{scenario.machines}x{scenario.jobs}"
 
 
-def _first(results: Results, scenario: Scenario, metric: str) -> dict[str, np.ndarray]:
+def _first(results: DrMaestroResults, scenario: DrMaestroScenario, metric: str) -> dict[str, np.ndarray]:
     """Policy -> a list of seed 0."""
     cases = {c.policy: c for c in results.cases if c.scenario == scenario and not c.seed and not c.change}
     return {NAMES[policy]: np.array(results.cases[cases[policy]][metric], dtype=np.float64) for policy in POLICIES}
 
 
-def _gpus(results: Results) -> Iterator[Figure]:
+def _gpus(results: DrMaestroResults) -> Iterator[Figure]:
     for scenario in results.scenarios():
         grid, used = _first(results, scenario, "grid_s"), _first(results, scenario, "used")
         x = np.linspace(0.0, max(float(times[-1]) for times in grid.values()), SHOWN)
@@ -46,7 +46,7 @@ def _gpus(results: Results) -> Iterator[Figure]:
         )
 
 
-def _normalised(results: Results) -> Iterator[Figure]:
+def _normalised(results: DrMaestroResults) -> Iterator[Figure]:
     for scenario in results.scenarios()[-1:]:
         values = _first(results, scenario, "normalised")
         x = np.linspace(0.0, 1.0, SHOWN)
@@ -66,7 +66,7 @@ def _along(values: np.ndarray, x: np.ndarray) -> np.ndarray:
     return values[np.minimum((x * len(values)).astype(np.int64), len(values) - 1)]
 
 
-def _rounds(results: Results) -> Iterator[Figure]:
+def _rounds(results: DrMaestroResults) -> Iterator[Figure]:
     for scenario in sorted({case.scenario for case in results.rounds}, key=lambda s: (s.machines, s.jobs)):
         of = {case.policy: found for case, found in results.rounds.items() if case.scenario == scenario}
         series = {f"{NAMES[p]}, {what}": 1e3 * np.array(of[p][f"{what}_s"]) for p in of for what in ("total", "solver")}
@@ -80,10 +80,10 @@ def _rounds(results: Results) -> Iterator[Figure]:
         )
 
 
-def tables(results: Results) -> list[Table]:
+def tables(results: DrMaestroResults) -> list[ShownTable]:
     """What changes with each assumption."""
     return [
-        Table(
+        ShownTable(
             f"Sensitivity: {scenario}",
             (
                 "what is assumed otherwise",
@@ -99,7 +99,7 @@ def tables(results: Results) -> list[Table]:
     ]
 
 
-def _row(results: Results, scenario: Scenario, change: str) -> list[str]:
+def _row(results: DrMaestroResults, scenario: DrMaestroScenario, change: str) -> list[str]:
     """Means of a change, or without one of the same seeds."""
     n = len(results.seeds(scenario, "firmament", "makespan_s", next(iter(CHANGES))))
     ratios = [float(results.ratio(scenario, "firmament", policy, change=change)[:n].mean()) for policy in POLICIES[1:]]

@@ -13,11 +13,11 @@ from typing import ClassVar
 
 from joblib import Parallel, delayed  # type: ignore[import-untyped]  # joblib ships no types
 
-from poolwise.engines.list_scheduling import replay as compiled
+from poolwise.engines.list_scheduling import replay as list_scheduling
 from poolwise.registry import register
 from poolwise.reproductions.fair_memory import claims, figures
-from poolwise.reproductions.fair_memory.runs import MACHINES, Batch, Results, simulate_batch
-from poolwise.reproductions.reproduction import Findings, Reproduction
+from poolwise.reproductions.fair_memory.runs import MACHINES, FairMemoryResults, RunGroup, simulate_batch
+from poolwise.reproductions.reproduction import Reproduction, ReproductionResult
 
 SEEDS, QUICK_SEEDS = 3, 1
 
@@ -33,15 +33,15 @@ class FairMemory(Reproduction):
         "Computing Systems with Disaggregated Memory Resources"
     )
 
-    def run(self, out: Path, *, quick: bool, jobs: int) -> Findings:
+    def run(self, out: Path, *, quick: bool, jobs: int) -> ReproductionResult:
         """Simulate both machines over all seeds (one with `quick`, and every third pool size) and judge the claims."""
         seeds = range(QUICK_SEEDS if quick else SEEDS)
-        batches = [Batch(name, seed, scope, quick) for seed in seeds for name in MACHINES for scope in ("rack", "system")]
-        compiled.load()  # in one process, before the workers start
+        batches = [RunGroup(name, seed, scope, quick) for seed in seeds for name in MACHINES for scope in ("rack", "system")]
+        list_scheduling.load()  # in one process, before the workers start
         done = Parallel(n_jobs=jobs, backend="loky")(delayed(simulate_batch)(batch) for batch in batches)
-        results = Results.of(done)
+        results = FairMemoryResults.of(done)
         results.frame.write_parquet(out / "runs.parquet")
-        return Findings(
+        return ReproductionResult(
             measured=claims.measure(results),
             figures=figures.draw(results),
             notes=notes(results, len(seeds), quick),
@@ -49,7 +49,7 @@ class FairMemory(Reproduction):
         )
 
 
-def notes(results: Results, seeds: int, quick: bool) -> list[str]:
+def notes(results: FairMemoryResults, seeds: int, quick: bool) -> list[str]:
     """What a reader must know before the numbers."""
     said = [
         f"Generated traces, {seeds} seed{'s' if seeds > 1 else ''}; intervals are 95 % over seeds. Times are as they are, "

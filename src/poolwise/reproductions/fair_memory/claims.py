@@ -12,7 +12,7 @@ from poolwise.compare.published import Key, Measured
 from poolwise.metrics.intervals import mean_interval
 from poolwise.model import Machine
 from poolwise.performance.remote_memory import FAR, NEAR, sld_factor
-from poolwise.reproductions.fair_memory.runs import MACHINES, ORDERS, TB, Results
+from poolwise.reproductions.fair_memory.runs import MACHINES, ORDERS, TB, FairMemoryResults
 
 DOLLARS_PER_GB = 4.9
 FAIRNESS = {
@@ -23,7 +23,7 @@ FAIRNESS = {
 }
 
 
-def measure(results: Results) -> dict[Key, Measured]:
+def measure(results: FairMemoryResults) -> dict[Key, Measured]:
     """Every claim that the runs can speak to."""
     found: dict[Key, Measured] = {}
     found |= _kernels()
@@ -46,7 +46,7 @@ def over_seeds(values: FloatArray) -> Measured:
 class _Cells:
     """Values over seeds of one machine in rack scope."""
 
-    def __init__(self, results: Results, machine: str) -> None:
+    def __init__(self, results: FairMemoryResults, machine: str) -> None:
         self.results, self.machine = results, machine
         self.sizes = results.sizes(machine)
 
@@ -68,7 +68,7 @@ def _kernels() -> dict[Key, Measured]:
     return found
 
 
-def _figure_7(results: Results, machine: str) -> dict[Key, Measured]:
+def _figure_7(results: FairMemoryResults, machine: str) -> dict[Key, Measured]:
     cells, found = _Cells(results, machine), {}
     first, last = cells.sizes[0], cells.sizes[-1]
     slowdown, throughput = "mean_bounded_slowdown", "throughput_per_100s"
@@ -128,7 +128,7 @@ def _best(cells: _Cells, size: int) -> str:
     return min(ORDERS, key=lambda order: _mean(cells, order, size))
 
 
-def _figure_8(results: Results, machine: str) -> dict[Key, Measured]:
+def _figure_8(results: FairMemoryResults, machine: str) -> dict[Key, Measured]:
     """Margins in hours per job, so that they can be read beside a wait."""
     cells, paper, found = _Cells(results, machine), MACHINES[machine], {}
     for size in (paper.limited, paper.sufficient):
@@ -153,7 +153,7 @@ def _most_discriminating(machine: str, size: int, metric: str) -> str | None:
     return "f1" if size == MACHINES[machine].sufficient else None
 
 
-def _figure_9(results: Results, machine: str) -> dict[Key, Measured]:
+def _figure_9(results: FairMemoryResults, machine: str) -> dict[Key, Measured]:
     limited = MACHINES[machine].limited
     tails = [results.samples.get((machine, "slowdown", scope, str(limited))) for scope in ("rack", "system")]
     if tails[0] is None or tails[1] is None:
@@ -163,7 +163,7 @@ def _figure_9(results: Results, machine: str) -> dict[Key, Measured]:
     return {("Figure 9", f"{machine}, {limited} TB", name): Measured(system / rack - 1, note="first seed")}
 
 
-def _figure_10(results: Results, machine: str) -> dict[Key, Measured]:
+def _figure_10(results: FairMemoryResults, machine: str) -> dict[Key, Measured]:
     cells, paper = _Cells(results, machine), MACHINES[machine]
     metric = "throughput_per_100s_per_memory_dollar"
     gains = np.array([cells(metric, "fm", s) for s in cells.sizes])
@@ -191,7 +191,7 @@ def _terabytes(machine: Machine) -> float:
     return (nodes * machine.local_memory + pools) / TB
 
 
-def _figures_11_12(results: Results, machine: str) -> dict[Key, Measured]:
+def _figures_11_12(results: FairMemoryResults, machine: str) -> dict[Key, Measured]:
     cells, size = _Cells(results, machine), MACHINES[machine].optimum
     at = f"{machine}, {size} TB"
     base = results.seeds("mean_memory_utilization", machine=machine, variant="baseline", order="fm")
@@ -206,7 +206,7 @@ def _figures_11_12(results: Results, machine: str) -> dict[Key, Measured]:
     }
 
 
-def _parity(results: Results, machine: str) -> dict[Key, Measured]:
+def _parity(results: FairMemoryResults, machine: str) -> dict[Key, Measured]:
     """How much each of the authors' own deviations moves the mean bounded slowdown."""
     cells, paper, found = _Cells(results, machine), MACHINES[machine], {}
     metric = "mean_bounded_slowdown"
@@ -228,7 +228,7 @@ def _parity(results: Results, machine: str) -> dict[Key, Measured]:
     return found
 
 
-def explain(results: Results) -> list[str]:
+def explain(results: FairMemoryResults) -> list[str]:
     """What the runs teach beyond the claims."""
     said = []
     for machine in MACHINES:

@@ -8,7 +8,7 @@ import numpy as np
 
 from poolwise.metrics.intervals import mean_interval
 from poolwise.reproductions.fair_memory.claims import FAIRNESS
-from poolwise.reproductions.fair_memory.runs import MACHINES, ORDERS, Results
+from poolwise.reproductions.fair_memory.runs import MACHINES, ORDERS, FairMemoryResults
 from poolwise.studies.figure import Axis, Bars, Curves, Distribution, Figure
 
 _NAMES = {"perlmutter": "Perlmutter-like", "juwels": "JUWELS-like"}
@@ -19,12 +19,12 @@ _PANELS = (
 )
 
 
-def draw(results: Results) -> list[Figure]:
+def draw(results: FairMemoryResults) -> list[Figure]:
     """All figures, in the order of the paper, for both machines."""
     return [figure for machine in MACHINES for figure in _of_machine(results, machine)]
 
 
-def _of_machine(results: Results, machine: str) -> Iterator[Figure]:
+def _of_machine(results: FairMemoryResults, machine: str) -> Iterator[Figure]:
     yield from _figure_7(results, machine)
     yield from _figure_8(results, machine)
     yield from _figure_9(results, machine)
@@ -32,11 +32,11 @@ def _of_machine(results: Results, machine: str) -> Iterator[Figure]:
     yield from _figures_11_12(results, machine)
 
 
-def _pool_axis(results: Results, machine: str) -> Axis:
+def _pool_axis(results: FairMemoryResults, machine: str) -> Axis:
     return Axis("memory pool per rack (TB)", ticks={float(s): str(s) for s in results.sizes(machine)})
 
 
-def _figure_7(results: Results, machine: str) -> Iterator[Figure]:
+def _figure_7(results: FairMemoryResults, machine: str) -> Iterator[Figure]:
     sizes = results.sizes(machine)
     for scope in ("rack", "system"):
         for metric, label, scale, log in _PANELS:
@@ -59,7 +59,7 @@ def _figure_7(results: Results, machine: str) -> Iterator[Figure]:
             )
 
 
-def _figure_8(results: Results, machine: str) -> Iterator[Figure]:
+def _figure_8(results: FairMemoryResults, machine: str) -> Iterator[Figure]:
     paper = MACHINES[machine]
     for size in (paper.limited, paper.sufficient):
         series = {}
@@ -77,7 +77,7 @@ def _figure_8(results: Results, machine: str) -> Iterator[Figure]:
         )
 
 
-def _figure_9(results: Results, machine: str) -> Iterator[Figure]:
+def _figure_9(results: FairMemoryResults, machine: str) -> Iterator[Figure]:
     paper = MACHINES[machine]
     for size, word in ((paper.limited, "limited"), (paper.sufficient, "sufficient")):
         series = {}
@@ -99,7 +99,7 @@ def _figure_9(results: Results, machine: str) -> Iterator[Figure]:
         )
 
 
-def _figure_10(results: Results, machine: str) -> Figure:
+def _figure_10(results: FairMemoryResults, machine: str) -> Figure:
     metric, sizes = "throughput_per_100s_per_memory_dollar", results.sizes(machine)
     base = results.mean(metric, machine=machine, variant="baseline", order="fm")
     series = {
@@ -120,7 +120,7 @@ def _figure_10(results: Results, machine: str) -> Figure:
     )
 
 
-def _figures_11_12(results: Results, machine: str) -> Iterator[Figure]:
+def _figures_11_12(results: FairMemoryResults, machine: str) -> Iterator[Figure]:
     bins = {key[2]: values for key, values in results.samples.items() if key[:2] == (machine, "memory")}
     yield Bars(
         f"figure11-{machine}",

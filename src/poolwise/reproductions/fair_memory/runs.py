@@ -61,7 +61,7 @@ MACHINES = {
 
 
 @dataclass(frozen=True)
-class Batch:
+class RunGroup:
     """All runs of one machine, seed and scope: the unit that a worker does."""
 
     machine: str
@@ -86,14 +86,14 @@ class Done:
 
 
 @dataclass(frozen=True)
-class Results:
+class FairMemoryResults:
     """All rows, and samples of the first seed by (machine, what, ...)."""
 
     frame: pl.DataFrame
     samples: Mapping[tuple[str, ...], FloatArray] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, done: Sequence[Done]) -> Results:
+    def of(cls, done: Sequence[Done]) -> FairMemoryResults:
         """Put batches together."""
         samples: dict[tuple[str, ...], FloatArray] = {}
         for batch in reversed(done):
@@ -121,7 +121,7 @@ class Results:
         return {size: self.mean("rejected", size_tb=size, **where) for size in self.sizes(machine)}
 
 
-def simulate_batch(batch: Batch) -> Done:
+def simulate_batch(batch: RunGroup) -> Done:
     """Run a batch."""
     paper = MACHINES[batch.machine]
     workload = generate(paper.generator, seed=batch.seed)
@@ -146,7 +146,7 @@ def simulate_batch(batch: Batch) -> Done:
     return Done(rows, samples)
 
 
-def _runs(batch: Batch, size: int, workload: Workload) -> Iterator[tuple[str, str, Outcomes]]:
+def _runs(batch: RunGroup, size: int, workload: Workload) -> Iterator[tuple[str, str, Outcomes]]:
     """The six orders; at the sizes that the paper singles out also what its authors' own runs did differently."""
     paper = MACHINES[batch.machine]
     machine = paper.pooled(size)
@@ -160,7 +160,7 @@ def _runs(batch: Batch, size: int, workload: Workload) -> Iterator[tuple[str, st
             yield "quadratic_cdf", name, _run(workload, machine, scheduler, batch.seed, RemoteMemory(batch.seed, "quadratic"))
 
 
-def _nodes_only(batch: Batch) -> Iterator[dict[str, Any]]:
+def _nodes_only(batch: RunGroup) -> Iterator[dict[str, Any]]:
     """FM and SJF with reservations that look at nodes only, and with EASY, on the first jobs."""
     paper = MACHINES[batch.machine]
     machine, workload = paper.pooled(paper.limited), generate(paper.generator, seed=batch.seed, jobs=NODES_ONLY_JOBS)
@@ -179,7 +179,7 @@ def _run(workload: Workload, machine: Machine, scheduler: WarmUp, seed: int, mod
     return Outcomes.of(simulate(machine, workload, scheduler, truth=model or RemoteMemory(seed), seed=seed).schedule)
 
 
-def _key(batch: Batch, variant: str, order: str, size: int) -> dict[str, Any]:
+def _key(batch: RunGroup, variant: str, order: str, size: int) -> dict[str, Any]:
     return {
         "machine": batch.machine,
         "seed": batch.seed,
@@ -205,7 +205,7 @@ def _measure(outcomes: Outcomes, fair: Outcomes | None) -> dict[str, float]:
     }
 
 
-def _samples(batch: Batch, size: int, outcomes: Outcomes) -> dict[tuple[str, ...], FloatArray]:
+def _samples(batch: RunGroup, size: int, outcomes: Outcomes) -> dict[tuple[str, ...], FloatArray]:
     """Distributions that Figures 9, 11 and 12 show, of the first seed."""
     paper = MACHINES[batch.machine]
     found: dict[tuple[str, ...], FloatArray] = {}

@@ -7,14 +7,14 @@ from pathlib import Path
 from typing import ClassVar
 
 from poolwise.registry import register
-from poolwise.reproductions.nvme_composition.cells import Case, Load, measure
-from poolwise.reproductions.nvme_composition.claims import rows
+from poolwise.reproductions.nvme_composition.cells import NvmeCase, NvmeLoad, measure_nvme_case
+from poolwise.reproductions.nvme_composition.claims import claim_rows
 from poolwise.reproductions.nvme_composition.figures import figures
-from poolwise.reproductions.nvme_composition.plan import POLICIES, STEP_LOADS, STEPS, Plan, Results
+from poolwise.reproductions.nvme_composition.plan import POLICIES, STEP_LOADS, STEPS, NvmePlan, NvmeResults
 from poolwise.reproductions.nvme_composition.tables import tables
-from poolwise.reproductions.reproduction import Findings, Reproduction
+from poolwise.reproductions.reproduction import Reproduction, ReproductionResult
 
-QUICK = Plan(2, (0.7, 0.8), (1.0, 1.2), (2, 10))
+QUICK = NvmePlan(2, (0.7, 0.8), (1.0, 1.2), (2, 10))
 
 
 @register("reproductions", "nvme-composition")
@@ -26,15 +26,17 @@ class NvmeComposition(Reproduction):
     title: ClassVar[str] = "Placing workloads on pooled, shared and composed NVMe"
     paper: ClassVar[str] = "Call et al., Disaggregation-aware workload placement on pooled NVMe"
 
-    def run(self, out: Path, *, quick: bool, jobs: int) -> Findings:
+    def run(self, out: Path, *, quick: bool, jobs: int) -> ReproductionResult:
         """Measure everything; with `quick` two seeds and the middle of each range."""
-        plan = QUICK if quick else Plan(self.seeds)
-        results = Results(range(plan.seeds), measure(plan.cases(), out, jobs))
-        measured = {key: value for key, value in rows(results) if value is not None}
-        return Findings(measured, figures(results, plan), _notes(plan, results), _explanation(results), tables(results, plan))
+        plan = QUICK if quick else NvmePlan(self.seeds)
+        results = NvmeResults(range(plan.seeds), measure_nvme_case(plan.cases(), out, jobs))
+        measured = {key: value for key, value in claim_rows(results) if value is not None}
+        return ReproductionResult(
+            measured, figures(results, plan), _notes(plan, results), _explanation(results), tables(results, plan)
+        )
 
 
-def _notes(plan: Plan, results: Results) -> list[str]:
+def _notes(plan: NvmePlan, results: NvmeResults) -> list[str]:
     unopened = sum(1 for found in results.cases.values() if not found["opened"])
     unreached = sum(1 for found in results.cases.values() if not found["reached"])
     return [
@@ -52,13 +54,13 @@ def _notes(plan: Plan, results: Results) -> list[str]:
     ]
 
 
-def _explanation(results: Results) -> list[str]:
+def _explanation(results: NvmeResults) -> list[str]:
     """How much of the published gap at S1 comes from which difference."""
     sentences = []
     for load in STEP_LOADS:
         gaps = {}
         for name, physics in STEPS.items():
-            first, aware = (Case(Load("high_bandwidth", load, 0, physics=physics), policy) for policy in POLICIES)
+            first, aware = (NvmeCase(NvmeLoad("high_bandwidth", load, 0, physics=physics), policy) for policy in POLICIES)
             gaps[name] = results.mean(first, "missed_deadlines_pct") - results.mean(aware, "missed_deadlines_pct")
         parts = ", ".join(f"{name} {gap - gaps['default']:+.1f}" for name, gap in gaps.items() if name != "default")
         sentences.append(

@@ -14,7 +14,7 @@ from poolwise import catalog
 from poolwise.engines import simulate
 from poolwise.errors import PolicyError
 from poolwise.files.document import Document, Origin
-from poolwise.files.machine import check
+from poolwise.files.machine import check_machine
 from poolwise.files.machine_build import machine_of
 from poolwise.interfaces import PerformanceModel, PlacementPolicy
 from poolwise.metrics.compositions import composition_faults
@@ -32,10 +32,10 @@ from poolwise.policies.placement.nvme.minimize_fragmentation import NvmeMinimize
 from poolwise.reproductions import kept
 from poolwise.schedulers.composition import CompositionScheduler
 from poolwise.studies.calibration import calibrate
-from poolwise.traces.generators.nvme_mix import NvmeMix, Scenario
+from poolwise.traces.generators.nvme_mix import MixScenario, NvmeMix
 
 Infrastructure = Literal["disaggregated", "physically_attached"]
-Policy = Literal["first_fit", "disaggregation_aware"]
+NvmePolicy = Literal["first_fit", "disaggregation_aware"]
 MACHINES: Mapping[Infrastructure, str] = {"disaggregated": "nvme-pooled", "physically_attached": "nvme-attached"}
 MODELLED = {"bandwidth_bound": "catalog:nvme-smufin.csv", "fio": "catalog:nvme-fio.csv"}
 
@@ -75,10 +75,10 @@ SEVENTH = (2358.0, 2132.0, 1905.0)
 
 
 @dataclass(frozen=True)
-class Load:
+class NvmeLoad:
     """A workload at a load: what `calibrate` needs."""
 
-    scenario: Scenario
+    scenario: MixScenario
     target: float
     seed: int
     fio: float = 0.0
@@ -91,31 +91,31 @@ class Load:
         return NvmeMix(self.scenario, fio=self.fio, seed=self.seed, constant_gaps=p.constant_gaps, correlated=p.correlated)
 
     @property
-    def clock(self) -> Load:
+    def clock(self) -> NvmeLoad:
         """What the calibration depends on: neither speeds nor priorities matter to the ideal machine."""
         p = self.physics
         return replace(self, physics=Physics(constant_gaps=p.constant_gaps, all_resources=p.all_resources))
 
 
 @dataclass(frozen=True)
-class Case:
+class NvmeCase:
     """One simulation."""
 
-    load: Load
-    policy: Policy
+    load: NvmeLoad
+    policy: NvmePolicy
     infrastructure: Infrastructure = "disaggregated"
     high_priority_factor: float = 1.2
     devices: int = 10
 
 
-def measure(cases: Iterable[Case], folder: Path, jobs: int) -> dict[Case, dict[str, Any]]:
+def measure_nvme_case(cases: Iterable[NvmeCase], folder: Path, jobs: int) -> dict[NvmeCase, dict[str, Any]]:
     """Measure cases, each once, in parallel, after the calibrations that they need; what is kept is not run again."""
     wanted = list(cases)
-    clocks = kept.measure([case.load.clock for case in wanted], _calibrated, folder, jobs)
-    return kept.measure(wanted, partial(_measured, clocks=clocks), folder, jobs)
+    clocks = kept.measure_all([case.load.clock for case in wanted], _calibrated, folder, jobs)
+    return kept.measure_all(wanted, partial(_measured, clocks=clocks), folder, jobs)
 
 
-def _calibrated(load: Load) -> dict[str, Any]:
+def _calibrated(load: NvmeLoad) -> dict[str, Any]:
     found = calibrate(load.mix, machine("disaggregated", 10), load.target, all_resources=load.physics.all_resources)
     ideal = found.ideal
     return {
@@ -134,10 +134,10 @@ def machine(infrastructure: Infrastructure, devices: int) -> Machine:
     document = Document.read(catalog.find("machines", MACHINES[infrastructure]))
     if infrastructure == "disaggregated":
         document.set("device.nvme.count", devices, Origin("devices"))
-    return machine_of(check(document), infrastructure, document)
+    return machine_of(check_machine(document), infrastructure, document)
 
 
-def model(policy: Policy, physics: Physics) -> PerformanceModel:
+def model(policy: NvmePolicy, physics: Physics) -> PerformanceModel:
     """How long workloads take under a policy."""
     if policy == "first_fit" and physics.base_times:
         return Ideal()
@@ -149,7 +149,7 @@ def model(policy: Policy, physics: Physics) -> PerformanceModel:
     return NvmeSharing(tables, fixed_at_start=physics.frozen)
 
 
-def placement(policy: Policy, physics: Physics) -> PlacementPolicy:
+def placement(policy: NvmePolicy, physics: Physics) -> PlacementPolicy:
     """Where workloads run under a policy."""
     if policy == "first_fit":
         return NvmeFirstFit()
@@ -159,7 +159,7 @@ def placement(policy: Policy, physics: Physics) -> PlacementPolicy:
     )
 
 
-def run(case: Case, gap_s: float) -> Schedule:
+def run_nvme_case(case: NvmeCase, gap_s: float) -> Schedule:
     """Simulate a case; raises PolicyError if the schedule breaks a rule of composition."""
     mix = replace(case.load.mix, mean_gap_s=gap_s, high_priority_factor=case.high_priority_factor)
     scheduler = CompositionScheduler(placement=placement(case.policy, case.load.physics))
@@ -171,10 +171,10 @@ def run(case: Case, gap_s: float) -> Schedule:
     return schedule
 
 
-def _measured(case: Case, clocks: Mapping[Load, Mapping[str, Any]]) -> dict[str, Any]:
+def _measured(case: NvmeCase, clocks: Mapping[NvmeLoad, Mapping[str, Any]]) -> dict[str, Any]:
     """Metrics by the names of the published tables, and what the figures need."""
     clock = clocks[case.load.clock]
-    schedule = run(case, clock["gap_s"])
+    schedule = run_nvme_case(case, clock["gap_s"])
     window = Window(clock["begin"], clock["end"])
     workload = schedule.workload
     population = (workload.submit >= window.begin) & (workload.submit <= window.end)

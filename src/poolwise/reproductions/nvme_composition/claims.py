@@ -7,7 +7,7 @@ from collections.abc import Iterable
 import numpy as np
 
 from poolwise.compare.published import Key, Measured
-from poolwise.reproductions.nvme_composition.cells import Case, Load, Policy
+from poolwise.reproductions.nvme_composition.cells import NvmeCase, NvmeLoad, NvmePolicy
 from poolwise.reproductions.nvme_composition.plan import (
     INFRASTRUCTURES,
     LOADS,
@@ -17,7 +17,7 @@ from poolwise.reproductions.nvme_composition.plan import (
     STEP_LOADS,
     STEPS,
     TABLES,
-    Results,
+    NvmeResults,
     averaged,
     base,
     mixed,
@@ -25,13 +25,13 @@ from poolwise.reproductions.nvme_composition.plan import (
 from poolwise.reproductions.nvme_composition.tables import COLUMNS
 from poolwise.traces.generators.nvme_mix import SHARES
 
-Row = tuple[Key, Measured | None]
-AWARE: Policy = "disaggregation_aware"
+KeyedRow = tuple[Key, Measured | None]
+AWARE: NvmePolicy = "disaggregation_aware"
 LEAD = "first_fit less disaggregation_aware"
 MISSED = "missed_deadlines_pct"
 
 
-def rows(results: Results) -> Iterable[Row]:
+def claim_rows(results: NvmeResults) -> Iterable[KeyedRow]:
     """Every row of the claims file, with None where it was not measured."""
     for mode in MODES:
         yield from _values(results, mode)
@@ -41,7 +41,7 @@ def rows(results: Results) -> Iterable[Row]:
     yield from _steps(results)
 
 
-def _values(results: Results, mode: str) -> Iterable[Row]:
+def _values(results: NvmeResults, mode: str) -> Iterable[KeyedRow]:
     """The cells of Tables III to V."""
     for scenario, table in TABLES.items():
         for load in LOADS:
@@ -53,7 +53,7 @@ def _values(results: Results, mode: str) -> Iterable[Row]:
                         yield (table, condition, metric), results.measured((1, case), metric=metric)
 
 
-def _orders(results: Results, mode: str) -> Iterable[Row]:
+def _orders(results: NvmeResults, mode: str) -> Iterable[KeyedRow]:
     """Which infrastructure and which policy misses fewer deadlines."""
     for policy in POLICIES:
         for load in LOADS[1:]:
@@ -67,7 +67,7 @@ def _orders(results: Results, mode: str) -> Iterable[Row]:
             yield (table, condition, LEAD), _lead(results, [base(scenario, load, p, mode=mode) for p in POLICIES])
 
 
-def _figures(results: Results, mode: str) -> Iterable[Row]:
+def _figures(results: NvmeResults, mode: str) -> Iterable[KeyedRow]:
     """Where NVMe workloads run, which policy places them, how much they share and compose (Figures 5, 6, 8, 9)."""
     for infrastructure in INFRASTRUCTURES:
         case = base("high_bandwidth", 0.7, AWARE, infrastructure, mode)
@@ -88,7 +88,7 @@ def _figures(results: Results, mode: str) -> Iterable[Row]:
             yield (name, f"{scenario}, load 0.7, {mode}", f"{metric} above 1"), averaged(above)
 
 
-def _gaps(results: Results, mode: str) -> Iterable[Row]:
+def _gaps(results: NvmeResults, mode: str) -> Iterable[KeyedRow]:
     """By how much first_fit misses more (Figures 7, 10, 11)."""
     for scenario in SHARES:
         for factor in (1.0, 1.2, 1.5, 2.0):
@@ -104,22 +104,22 @@ def _gaps(results: Results, mode: str) -> Iterable[Row]:
             yield ("Figure 11", f"{mix}, load {load}, {mode}", LEAD), _lead(results, pair)
 
 
-def _steps(results: Results) -> Iterable[Row]:
+def _steps(results: NvmeResults) -> Iterable[KeyedRow]:
     """How the gap between the policies moves with each difference of the authors' simulator alone."""
     for load in STEP_LOADS:
         for name, physics in STEPS.items():
-            first, aware = (Case(Load("high_bandwidth", load, 0, physics=physics), policy) for policy in POLICIES)
+            first, aware = (NvmeCase(NvmeLoad("high_bandwidth", load, 0, physics=physics), policy) for policy in POLICIES)
             condition = f"high_bandwidth, load {load}, disaggregated, {name}"
             yield ("Origin of the gap", condition, "first_fit"), results.measured((1, first), metric=MISSED)
             yield ("Origin of the gap", condition, AWARE), results.measured((1, aware), metric=MISSED)
             yield ("Origin of the gap", condition, LEAD), _lead(results, (first, aware))
 
 
-def _lead(results: Results, pair: Iterable[Case], metric: str = MISSED) -> Measured | None:
+def _lead(results: NvmeResults, pair: Iterable[NvmeCase], metric: str = MISSED) -> Measured | None:
     first, aware = pair
     return results.measured((1, first), (-1, aware), metric=metric)
 
 
-def maximized_pct(results: Results, case: Case) -> list[float]:
+def maximized_pct(results: NvmeResults, case: NvmeCase) -> list[float]:
     """Percent of the NVMe workloads that maximize composition placed, one a seed."""
     return [100 * run["maximized"] / max(run["maximized"] + run["minimized"], 1) for run in results.runs(case)]

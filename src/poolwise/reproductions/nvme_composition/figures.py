@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from poolwise.metrics.intervals import mean_interval
-from poolwise.reproductions.nvme_composition.cells import Case, Infrastructure, Load
+from poolwise.reproductions.nvme_composition.cells import Infrastructure, NvmeCase, NvmeLoad
 from poolwise.reproductions.nvme_composition.claims import maximized_pct
 from poolwise.reproductions.nvme_composition.plan import (
     INFRASTRUCTURES,
@@ -17,14 +17,14 @@ from poolwise.reproductions.nvme_composition.plan import (
     SHORT,
     STEP_LOADS,
     TABLES,
-    Plan,
-    Results,
+    NvmePlan,
+    NvmeResults,
     base,
     mixed,
 )
 from poolwise.reproductions.nvme_composition.tables import published_values
 from poolwise.studies.figure import Axis, Bars, Curves, Figure
-from poolwise.traces.generators.nvme_mix import SHARES, Scenario
+from poolwise.traces.generators.nvme_mix import SHARES, MixScenario
 
 _LABELS = {
     "default": "text",
@@ -41,7 +41,7 @@ _LABELS = {
 MISSED = Axis("missed deadlines (%)")
 
 
-def figures(results: Results, plan: Plan) -> list[Figure]:
+def figures(results: NvmeResults, plan: NvmePlan) -> list[Figure]:
     """Every figure, default physics before parity."""
     drawn: list[Figure] = []
     for mode in MODES:
@@ -54,15 +54,17 @@ def figures(results: Results, plan: Plan) -> list[Figure]:
     return [*drawn, _origins(results, plan)]
 
 
-def _series(results: Results, cases: Sequence[Case], metric: str) -> tuple[list[float], tuple[list[float], list[float]]]:
+def _series(
+    results: NvmeResults, cases: Sequence[NvmeCase], metric: str
+) -> tuple[list[float], tuple[list[float], list[float]]]:
     """Means along a curve and the band of their intervals."""
     found = [mean_interval(results.values(case, metric)) for case in cases]
     return [f.mean for f in found], ([f.low for f in found], [f.high for f in found])
 
 
 def _curves(
-    results: Results, name: str, title: str, caption: str, x: Sequence[float], label: str, y: Axis, metric: str,
-    lines: Mapping[str, list[Case]], published: Mapping[str, list[float]] | None = None,
+    results: NvmeResults, name: str, title: str, caption: str, x: Sequence[float], label: str, y: Axis, metric: str,
+    lines: Mapping[str, list[NvmeCase]], published: Mapping[str, list[float]] | None = None,
 ) -> Curves:  # fmt: skip
     series, interval = {}, {}
     for line, cases in lines.items():
@@ -80,7 +82,7 @@ def _curves(
     )
 
 
-def _loads(results: Results, plan: Plan, scenario: Scenario, mode: str) -> Curves:
+def _loads(results: NvmeResults, plan: NvmePlan, scenario: MixScenario, mode: str) -> Curves:
     lines, published = {}, {}
     values = published_values()
     for infrastructure in INFRASTRUCTURES:
@@ -96,7 +98,7 @@ def _loads(results: Results, plan: Plan, scenario: Scenario, mode: str) -> Curve
     )  # fmt: skip
 
 
-def _nodes(results: Results, infrastructure: Infrastructure, mode: str) -> Bars:
+def _nodes(results: NvmeResults, infrastructure: Infrastructure, mode: str) -> Bars:
     series = {}
     for scenario in SHARES:
         case = base(scenario, 0.7, "disaggregation_aware", infrastructure, mode)
@@ -109,7 +111,7 @@ def _nodes(results: Results, infrastructure: Infrastructure, mode: str) -> Bars:
     )  # fmt: skip
 
 
-def _shares(results: Results, plan: Plan, mode: str) -> Curves:
+def _shares(results: NvmeResults, plan: NvmePlan, mode: str) -> Curves:
     lines = {f"{SHORT[s]} {s}": [base(s, load, "disaggregation_aware", mode=mode) for load in plan.loads] for s in SHARES}
     found = {line: [mean_interval(maximized_pct(results, case)) for case in cases] for line, cases in lines.items()}
     return Curves(
@@ -120,7 +122,7 @@ def _shares(results: Results, plan: Plan, mode: str) -> Curves:
     )  # fmt: skip
 
 
-def _factors(results: Results, plan: Plan, mode: str) -> list[Figure]:
+def _factors(results: NvmeResults, plan: NvmePlan, mode: str) -> list[Figure]:
     lines = {
         f"{SHORT[s]} {policy}".replace("_", " "): [
             base(s, 0.7, policy, mode=mode, high_priority_factor=f) for f in plan.factors
@@ -142,7 +144,7 @@ def _factors(results: Results, plan: Plan, mode: str) -> list[Figure]:
     ]  # fmt: skip
 
 
-def _devices(results: Results, plan: Plan, mode: str) -> Curves:
+def _devices(results: NvmeResults, plan: NvmePlan, mode: str) -> Curves:
     lines = {
         f"{SHORT[s]} {policy}".replace("_", " "): [base(s, 0.7, policy, mode=mode, devices=count) for count in plan.devices]
         for s in SHARES
@@ -154,7 +156,7 @@ def _devices(results: Results, plan: Plan, mode: str) -> Curves:
     )  # fmt: skip
 
 
-def _mixes(results: Results, plan: Plan, mode: str) -> Curves:
+def _mixes(results: NvmeResults, plan: NvmePlan, mode: str) -> Curves:
     lines = {
         f"{mix} {policy}".replace("_", " "): [mixed(load, fio, policy, mode) for load in plan.loads]
         for mix, fio in MIXES.items()
@@ -166,13 +168,13 @@ def _mixes(results: Results, plan: Plan, mode: str) -> Curves:
     )  # fmt: skip
 
 
-def _origins(results: Results, plan: Plan) -> Bars:
+def _origins(results: NvmeResults, plan: NvmePlan) -> Bars:
     loads = [load for load in STEP_LOADS if load in plan.loads]
     values, series, published = published_values(), {}, {}
     for load in loads:
         for policy in POLICIES:
             name = f"{'first fit' if policy == 'first_fit' else 'aware'}, {load}"
-            cases = [Case(Load("high_bandwidth", load, 0, physics=physics), policy) for physics in plan.steps.values()]
+            cases = [NvmeCase(NvmeLoad("high_bandwidth", load, 0, physics=physics), policy) for physics in plan.steps.values()]
             series[name] = [results.mean(case, "missed_deadlines_pct") for case in cases]
             there = values["Table III", f"high_bandwidth, load {load}, disaggregated, {policy}, parity", "missed_deadlines_pct"]
             published[name] = [there if step == "all six (parity)" else float("nan") for step in plan.steps]

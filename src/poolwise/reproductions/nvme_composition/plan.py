@@ -15,16 +15,16 @@ from poolwise.reproductions.nvme_composition.cells import (
     DEFAULT,
     INFERRED,
     PARITY,
-    Case,
     Infrastructure,
-    Load,
+    NvmeCase,
+    NvmeLoad,
+    NvmePolicy,
     Physics,
-    Policy,
 )
-from poolwise.traces.generators.nvme_mix import SHARES, Scenario
+from poolwise.traces.generators.nvme_mix import SHARES, MixScenario
 
-TABLES: Mapping[Scenario, str] = {"high_bandwidth": "Table III", "high_capacity": "Table IV", "high_compute": "Table V"}
-SHORT: Mapping[Scenario, str] = {"high_bandwidth": "S1", "high_capacity": "S2", "high_compute": "S3"}
+TABLES: Mapping[MixScenario, str] = {"high_bandwidth": "Table III", "high_capacity": "Table IV", "high_compute": "Table V"}
+SHORT: Mapping[MixScenario, str] = {"high_bandwidth": "S1", "high_capacity": "S2", "high_compute": "S3"}
 MODES: Mapping[str, Physics] = {"default": DEFAULT, "parity": PARITY}
 """Physics that every row and figure is shown under."""
 SOURCES: Mapping[str, Physics] = {**MODES, "inferred": INFERRED}
@@ -33,7 +33,7 @@ FACTORS = tuple(k / 10 for k in range(10, 21))
 DEVICES = tuple(range(1, 11))
 MIXES = {"M1": 1.0, "M2": 0.7, "M3": 0.5}
 INFRASTRUCTURES: tuple[Infrastructure, ...] = ("disaggregated", "physically_attached")
-POLICIES: tuple[Policy, ...] = ("first_fit", "disaggregation_aware")
+POLICIES: tuple[NvmePolicy, ...] = ("first_fit", "disaggregation_aware")
 STEPS: Mapping[str, Physics] = {
     "default": DEFAULT,
     "constant gaps": Physics(constant_gaps=True),
@@ -51,7 +51,7 @@ STEP_LOADS = (0.7, 0.8)
 
 
 @dataclass(frozen=True)
-class Plan:
+class NvmePlan:
     """What is run: how many seeds, and the ranges."""
 
     seeds: int
@@ -60,7 +60,7 @@ class Plan:
     devices: Sequence[int] = DEVICES
     steps: Mapping[str, Physics] = field(default_factory=lambda: STEPS)
 
-    def cases(self) -> list[Case]:
+    def cases(self) -> list[NvmeCase]:
         """Every case with every seed."""
         tables = [
             base(scenario, load, policy, infrastructure, mode)
@@ -70,14 +70,14 @@ class Plan:
             for policy in POLICIES
         ]
         tables += [
-            Case(Load("high_bandwidth", load, 0, physics=physics), policy)
+            NvmeCase(NvmeLoad("high_bandwidth", load, 0, physics=physics), policy)
             for physics in self.steps.values()
             for load in STEP_LOADS
             for policy in POLICIES
         ]
         return [seeded(case, seed) for case in (*tables, *self._figure_cases()) for seed in range(self.seeds)]
 
-    def _figure_cases(self) -> list[Case]:
+    def _figure_cases(self) -> list[NvmeCase]:
         return [
             case
             for mode in MODES
@@ -91,48 +91,48 @@ class Plan:
 
 
 def base(
-    scenario: Scenario,
+    scenario: MixScenario,
     target: float,
-    policy: Policy,
+    policy: NvmePolicy,
     infrastructure: Infrastructure = "disaggregated",
     mode: str = "default",
     **more: Any,
-) -> Case:
+) -> NvmeCase:
     """Case of the tables, of seed 0."""
-    return Case(Load(scenario, target, 0, physics=SOURCES[mode]), policy, infrastructure, **more)
+    return NvmeCase(NvmeLoad(scenario, target, 0, physics=SOURCES[mode]), policy, infrastructure, **more)
 
 
-def mixed(target: float, fio: float, policy: Policy, mode: str) -> Case:
+def mixed(target: float, fio: float, policy: NvmePolicy, mode: str) -> NvmeCase:
     """Case of Figure 11, of seed 0."""
-    return Case(Load("high_bandwidth", target, 0, fio=fio, physics=MODES[mode]), policy)
+    return NvmeCase(NvmeLoad("high_bandwidth", target, 0, fio=fio, physics=MODES[mode]), policy)
 
 
-def seeded(case: Case, seed: int) -> Case:
+def seeded(case: NvmeCase, seed: int) -> NvmeCase:
     """Same case with another seed."""
     return replace(case, load=replace(case.load, seed=seed))
 
 
 @dataclass(frozen=True)
-class Results:
+class NvmeResults:
     """Every measured case, and means over its seeds."""
 
     seeds: Sequence[int]
-    cases: Mapping[Case, Mapping[str, Any]]
+    cases: Mapping[NvmeCase, Mapping[str, Any]]
 
-    def runs(self, case: Case) -> list[Mapping[str, Any]]:
+    def runs(self, case: NvmeCase) -> list[Mapping[str, Any]]:
         """Measurements of a case, one a seed; empty where it was not run."""
         return [self.cases[run] for seed in self.seeds if (run := seeded(case, seed)) in self.cases]
 
-    def values(self, case: Case, metric: str) -> list[float]:
+    def values(self, case: NvmeCase, metric: str) -> list[float]:
         """One value a seed."""
         return [float(run[metric]) for run in self.runs(case)]
 
-    def mean(self, case: Case, metric: str) -> float:
+    def mean(self, case: NvmeCase, metric: str) -> float:
         """Mean over the seeds, NaN where the case was not run."""
         values = self.values(case, metric)
         return float(np.mean(values)) if values else float("nan")
 
-    def measured(self, *terms: tuple[float, Case], metric: str) -> Measured | None:
+    def measured(self, *terms: tuple[float, NvmeCase], metric: str) -> Measured | None:
         """Weighted sum of cases, seed by seed (the same workloads), with its interval; None where one was not run."""
         columns = [[weight * value for value in self.values(case, metric)] for weight, case in terms]
         return averaged(np.sum(columns, axis=0).tolist()) if all(columns) else None

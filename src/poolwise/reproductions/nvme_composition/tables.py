@@ -7,9 +7,9 @@ from collections.abc import Iterator, Mapping
 from poolwise import catalog
 from poolwise.compare.published import Key, read_claims
 from poolwise.metrics.intervals import mean_interval
-from poolwise.reproductions.nvme_composition.plan import INFRASTRUCTURES, POLICIES, SOURCES, TABLES, Plan, Results, base
-from poolwise.studies.table import Table
-from poolwise.traces.generators.nvme_mix import Scenario
+from poolwise.reproductions.nvme_composition.plan import INFRASTRUCTURES, POLICIES, SOURCES, TABLES, NvmePlan, NvmeResults, base
+from poolwise.studies.table import ShownTable
+from poolwise.traces.generators.nvme_mix import MixScenario
 
 COLUMNS: Mapping[str, tuple[str, int]] = {
     "cpu_load": ("CPU load", 2),
@@ -39,12 +39,12 @@ INFERRED_NOTE = (
 )
 
 
-def tables(results: Results, plan: Plan) -> list[Table]:
+def tables(results: NvmeResults, plan: NvmePlan) -> list[ShownTable]:
     """One for each scenario: load by load a published row, and ours under it."""
     published = published_values()
     columns = ["load, NVMe, policy", "values", *(heading for heading, _ in COLUMNS.values())]
     return [
-        Table(
+        ShownTable(
             f"{name}: {scenario.replace('_', ' ')}",
             columns,
             list(_rows(results, plan, scenario, published)),
@@ -59,7 +59,7 @@ def published_values() -> dict[Key, float]:
     return {claim.key: claim.published for claim in read_claims(catalog.find("reproductions", "nvme-composition.csv"))}
 
 
-def _rows(results: Results, plan: Plan, scenario: Scenario, published: Mapping[Key, float]) -> Iterator[list[str]]:
+def _rows(results: NvmeResults, plan: NvmePlan, scenario: MixScenario, published: Mapping[Key, float]) -> Iterator[list[str]]:
     for load in plan.loads:
         for infrastructure in INFRASTRUCTURES:
             for policy in POLICIES:

@@ -11,16 +11,16 @@ from pathlib import Path
 from typing import ClassVar
 
 from poolwise.registry import register
-from poolwise.reproductions.kept import measure
-from poolwise.reproductions.reproduction import Findings, Reproduction
+from poolwise.reproductions.kept import measure_all
+from poolwise.reproductions.reproduction import Reproduction, ReproductionResult
 from poolwise.reproductions.vinesim import claims, figures, ours
-from poolwise.reproductions.vinesim.results import Results
-from poolwise.reproductions.vinesim.setups import Plan, prepare, run
+from poolwise.reproductions.vinesim.results import VineSimResults
+from poolwise.reproductions.vinesim.setups import VineSimPlan, prepare, run_setup
 
 
 @register("reproductions", "vinesim")
 @dataclass(frozen=True)
-class VineSim(Reproduction):
+class VineSimReproduction(Reproduction):
     """Kanellou et al., VineSim: Figures 4 to 8, 11 to 14, 16 and 18."""
 
     title: ClassVar[str] = "VineSim (heterogeneous accelerators)"
@@ -29,11 +29,11 @@ class VineSim(Reproduction):
         "(FORTH, report of the Vineyard project)"
     )
 
-    def run(self, out: Path, *, quick: bool, jobs: int) -> Findings:
+    def run(self, out: Path, *, quick: bool, jobs: int) -> ReproductionResult:
         """Simulate every set-up at every time between arrivals (fewer times and seeds with `quick`)."""
-        plan = Plan(quick)
-        results = Results(plan, measure(plan.setups(), run, out, jobs, prepare))
-        return Findings(
+        plan = VineSimPlan(quick)
+        results = VineSimResults(plan, measure_all(plan.setups(), run_setup, out, jobs, prepare))
+        return ReproductionResult(
             measured=claims.measure(results),
             figures=[*figures.draw(results), *ours.draw(results)],
             tables=ours.tables(results),

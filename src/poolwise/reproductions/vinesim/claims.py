@@ -9,7 +9,7 @@ from math import comb
 import numpy as np
 
 from poolwise.compare.published import Key, Measured
-from poolwise.reproductions.vinesim.results import Results, busy, interval, makespan
+from poolwise.reproductions.vinesim.results import VineSimResults, busy, makespan, mean_over_seeds
 from poolwise.reproductions.vinesim.setups import (
     CPU,
     FP_BAD,
@@ -34,7 +34,7 @@ FLAT_EXPECTED = 25 + 475 * (1 - comb(20, 5) / comb(40, 5))
 """us: a job is as fast as a GPU only if all five tasks are on one."""
 
 
-def measure(results: Results) -> dict[Key, Measured]:
+def measure(results: VineSimResults) -> dict[Key, Measured]:
     """Measure every claim that was run; what was not is left out."""
     parts = (_tasks, _figure_4, _figure_5, _figure_6, _figure_7, _figure_8, _figure_11, _figure_13, _figure_14, _table_4)
     found = [item for part in parts for item in part(results)]
@@ -42,7 +42,7 @@ def measure(results: Results) -> dict[Key, Measured]:
     return {key: value for key, value in found if not np.isnan(value.value)}
 
 
-def explain(results: Results) -> list[str]:
+def explain(results: VineSimResults) -> list[str]:
     """What the report left open, answered from the runs."""
     near = Setup(0, layout="split", data="first rack", data_size=MB1)
     rates = {name: 2500 / results.mean(setup, makespan).value for name, setup in (("near", near), ("all", _everywhere(near)))}
@@ -57,14 +57,14 @@ def explain(results: Results) -> list[str]:
     ]
 
 
-def _tasks(results: Results) -> Iterator[Item]:
+def _tasks(results: VineSimResults) -> Iterator[Item]:
     for name, kind in (("FP_GOOD", FP_GOOD), ("FP_BAD", FP_BAD)):
         for unit, gpus in (("GPU", 40), ("CPU", 0)):
             key = ("Table 2", f"{name}, 3M operations, {unit}", "time of a task")
             yield key, results.mean(Setup(0, "single", gpus, kind=kind))
 
 
-def _figure_4(results: Results) -> Iterator[Item]:
+def _figure_4(results: VineSimResults) -> Iterator[Item]:
     def at(gpus: int, good: float, gap: float) -> Setup:
         return Setup(gap, "thirty", gpus, good=good)
 
@@ -81,7 +81,7 @@ def _figure_4(results: Results) -> Iterator[Item]:
         yield ("Figure 4b", f"{name} only, high load", metric), Measured(float((sign * np.diff(means)).min()))
 
 
-def _figure_5(results: Results) -> Iterator[Item]:
+def _figure_5(results: VineSimResults) -> Iterator[Item]:
     low = max(results.plan.gaps)
 
     def at(kind: str, gpus: int, gap: float) -> Setup:
@@ -103,7 +103,7 @@ def _figure_5(results: Results) -> Iterator[Item]:
     yield key, results.ratio(at("FP_BAD", 40, 0), at("FP_BAD", 0, 0))
 
 
-def _figure_6(results: Results) -> Iterator[Item]:
+def _figure_6(results: VineSimResults) -> Iterator[Item]:
     gaps = results.plan.light_gaps
 
     def at(kind: int, gap: float) -> Setup:
@@ -121,7 +121,7 @@ def _figure_6(results: Results) -> Iterator[Item]:
     yield ("Figure 6", "100 % GPUs", metric), Measured(steady(FP_BAD) / steady(FP_GOOD) - 1)
 
 
-def _figure_7(results: Results) -> Iterator[Item]:
+def _figure_7(results: VineSimResults) -> Iterator[Item]:
     gaps = results.plan.gaps
 
     def at(strength: str, gpus: int, gap: float) -> Setup:
@@ -141,7 +141,7 @@ def _figure_7(results: Results) -> Iterator[Item]:
     yield ("Figure 7", condition, "decrease of mean job latency"), Measured(float(np.mean(falls)))
 
 
-def _figure_8(results: Results) -> Iterator[Item]:
+def _figure_8(results: VineSimResults) -> Iterator[Item]:
     def at(units: str, gap: float) -> Setup:
         return Setup(gap, "kernels", neurasmus=units)
 
@@ -162,12 +162,12 @@ def _figure_8(results: Results) -> Iterator[Item]:
         yield ("Figure 8a", "crossover", "time between arrivals below which DFE alone beats the mix"), Measured(where)
 
 
-def _figure_11(results: Results) -> Iterator[Item]:
+def _figure_11(results: VineSimResults) -> Iterator[Item]:
     high, flat = Setup(1000), Setup(1000, policy="flat")
     yield ("Figure 11", "HIGH, inter-arrival time 1000 us", "mean job latency"), results.mean(high)
     values = results.values(flat)
     condition = "FLAT, inter-arrival time 1000 us"
-    yield ("Figure 11", condition, "mean job latency"), interval(values)
+    yield ("Figure 11", condition, "mean job latency"), mean_over_seeds(values)
     error = float(values.std(ddof=1)) / np.sqrt(len(values))
     apart = abs(float(values.mean()) - FLAT_EXPECTED) / error
     yield ("Figure 11", condition, "4 less the distance from the expectation in standard errors"), Measured(4 - apart)
@@ -190,7 +190,7 @@ def _figure_11(results: Results) -> Iterator[Item]:
     yield ("Figure 12", "inter-arrival time 50 us and more", "utilisation, HIGH less FLAT, least"), Measured(min(less))
 
 
-def _figure_13(results: Results) -> Iterator[Item]:
+def _figure_13(results: VineSimResults) -> Iterator[Item]:
     cpus = busy("cpu-intel")
     for artifact, gap in (("Figure 13a", 7.0), ("Figure 13", 6.25), ("Figure 13b", 6.0)):
         key = (artifact, f"HIGH, inter-arrival time {gap:g} us", "utilisation of the CPUs")
@@ -198,7 +198,7 @@ def _figure_13(results: Results) -> Iterator[Item]:
     yield ("Figure 13c", "HIGH, inter-arrival time 0", "makespan"), results.mean(Setup(0), makespan)
 
 
-def _figure_14(results: Results) -> Iterator[Item]:
+def _figure_14(results: VineSimResults) -> Iterator[Item]:
     gaps = results.plan.fine_gaps
     ratios = {gap: results.ratio(_only(GPU, gap), Setup(gap)).value for gap in gaps}
     metric = "mean job latency, PREF (GPUs only) over HIGH, farthest from 1"
@@ -223,7 +223,7 @@ def _figure_14(results: Results) -> Iterator[Item]:
     )
 
 
-def _table_4(results: Results) -> Iterator[Item]:
+def _table_4(results: VineSimResults) -> Iterator[Item]:
     """A task of 2.5 us whose data are one hop away or three; a switch adds 200 ns, which the print leaves out."""
     for name, size in SIZES.items():
         for words, layout, switches in (("in the rack", NEAR_FAR[0], 1), ("across racks", NEAR_FAR[1], 3)):
@@ -236,7 +236,7 @@ def _table_4(results: Results) -> Iterator[Item]:
                 yield ("Table 4", f"{name}, {words}", "transfer with switches"), Measured(whole)
 
 
-def _figure_16(results: Results) -> Iterator[Item]:
+def _figure_16(results: VineSimResults) -> Iterator[Item]:
     for tie in ("order", "random"):
 
         def at(size: int, policy: str, gap: float, tie: str = tie) -> Setup:
@@ -261,7 +261,7 @@ def _figure_16(results: Results) -> Iterator[Item]:
     yield ("Figure 16c", "1 MB, inter-arrival time 50 us, HIGH", "utilisation of all units"), busiest
 
 
-def _figure_18(results: Results) -> Iterator[Item]:
+def _figure_18(results: VineSimResults) -> Iterator[Item]:
     for tie in ("order", "random"):
         for small, large, data in (("Figure 18a", "Figure 18c", "all"), ("Figure 18d", "Figure 18f", "first rack")):
             for artifact, name, best in ((small, "8 KB", "high"), (large, "1 MB", "closer_to_data")):
@@ -285,7 +285,7 @@ def _figure_18(results: Results) -> Iterator[Item]:
         ("Figure 18f", "data near the CPUs", near),
         ("Figure 18c", "data on both racks", _everywhere(near)),
     ):
-        rate = interval(2500 / results.values(setup, makespan))
+        rate = mean_over_seeds(2500 / results.values(setup, makespan))
         yield (artifact, f"1 MB, {words}, inter-arrival time 0, HIGH", "tasks per us"), rate
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
 from poolwise.reproductions.vinesim.claims import KINDS, NAMES, SIZES
-from poolwise.reproductions.vinesim.results import Metric, Results, busy, latency
+from poolwise.reproductions.vinesim.results import MetricOf, VineSimResults, busy, latency
 from poolwise.reproductions.vinesim.setups import CPU, GPU, GPU_SHARES, PLACES, STRENGTHS, Setup
 from poolwise.studies.figure import Axis, Curves, Figure
 
@@ -14,18 +14,18 @@ LATENCY = Axis("mean job latency (us)", log=True)
 PERCENT = {gpus: share for share, gpus in GPU_SHARES.items()}
 
 
-def draw(results: Results) -> list[Figure]:
+def draw(results: VineSimResults) -> list[Figure]:
     """Draw Figures 4 to 8, 11 to 14, 16 and 18."""
     figures = [*_mixes(results), *_types(results), *_strengths(results), *_kernels(results), *_policies(results)]
     return [*figures, *_series(results), *_data(results)]
 
 
 def over_gaps(
-    results: Results,
+    results: VineSimResults,
     figure: Curves,
     gaps: Sequence[float],
     series: dict[str, Callable[[float], Setup]],
-    metric: Metric = latency,
+    metric: MetricOf = latency,
     y_axis: Axis = LATENCY,
 ) -> Curves:
     """Fill in curves over the times between arrivals; 0 stands at the left end of the logarithmic axis."""
@@ -47,7 +47,7 @@ def _decades(gaps: Sequence[float]) -> list[float]:
     return [10.0**k for k in range(7) if min(gap for gap in gaps if gap) <= 10.0**k <= max(gaps)]
 
 
-def _mixes(results: Results) -> Iterator[Figure]:
+def _mixes(results: VineSimResults) -> Iterator[Figure]:
     shares = list(GPU_SHARES)
     for letter, gap, words in (("a", 1000, "low load"), ("b", 0, "high load")):
         series = {}
@@ -65,7 +65,7 @@ def _mixes(results: Results) -> Iterator[Figure]:
         )
 
 
-def _types(results: Results) -> Iterator[Figure]:
+def _types(results: VineSimResults) -> Iterator[Figure]:
     for letter, gpus in zip("abcdef", (0, 8, 13, 26, 32, 40), strict=True):
 
         def at(kind: int, gpus: int = gpus) -> Callable[[float], Setup]:
@@ -83,7 +83,7 @@ def _types(results: Results) -> Iterator[Figure]:
     yield over_gaps(results, figure, results.plan.light_gaps, {name: light(kind) for name, kind in KINDS.items()})
 
 
-def _strengths(results: Results) -> Iterator[Figure]:
+def _strengths(results: VineSimResults) -> Iterator[Figure]:
     for letter, gpus in zip("abcdef", (8, 13, 20, 26, 32, 40), strict=True):
 
         def at(strength: float, gpus: int = gpus) -> Callable[[float], Setup]:
@@ -94,7 +94,7 @@ def _strengths(results: Results) -> Iterator[Figure]:
         yield over_gaps(results, figure, results.plan.gaps, {name: at(value) for name, value in STRENGTHS.items()})
 
 
-def _kernels(results: Results) -> Iterator[Figure]:
+def _kernels(results: VineSimResults) -> Iterator[Figure]:
     names = {"mixed": "mixed", "dfe": "DFE", "phi": "PHI", "gpu": "GPU"}
 
     def at(units: str) -> Callable[[float], Setup]:
@@ -109,7 +109,7 @@ def _kernels(results: Results) -> Iterator[Figure]:
     yield over_gaps(results, figure, results.plan.kernel_gaps, series, busy("overall"), share)
 
 
-def _policies(results: Results) -> Iterator[Figure]:
+def _policies(results: VineSimResults) -> Iterator[Figure]:
     gaps = results.plan.fine_gaps
 
     def at(policy: str) -> Callable[[float], Setup]:
@@ -132,7 +132,7 @@ def _policies(results: Results) -> Iterator[Figure]:
         yield over_gaps(results, figure, gaps, {**both, "PREF (GPUs only)": only(GPU)}, busy(unit), share)
 
 
-def _series(results: Results) -> Iterator[Figure]:
+def _series(results: VineSimResults) -> Iterator[Figure]:
     for letter, gap in zip("abc", (7, 6, 0), strict=True):
         series = results.contents[Setup(gap, sample=10)]["series"]
         yield Curves(
@@ -146,7 +146,7 @@ def _series(results: Results) -> Iterator[Figure]:
         )
 
 
-def _data(results: Results) -> Iterator[Figure]:
+def _data(results: VineSimResults) -> Iterator[Figure]:
     panels = {PLACES[0]: ("16", "abc"), PLACES[1]: ("18", "abc"), PLACES[2]: ("18", "def")}
     gaps = results.plan.data_gaps
     for (layout, data), (number, letters) in panels.items():
@@ -167,7 +167,7 @@ def _data(results: Results) -> Iterator[Figure]:
 
 
 def _use(
-    results: Results, figure: Curves, gaps: Sequence[float], series: dict[str, Callable[[float], Setup]]
+    results: VineSimResults, figure: Curves, gaps: Sequence[float], series: dict[str, Callable[[float], Setup]]
 ) -> Iterator[Figure]:
     """Figures 16 d to f and g to i: use of GPUs and CPUs."""
     letter = figure.name[-1]

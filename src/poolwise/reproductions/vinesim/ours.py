@@ -8,27 +8,27 @@ from typing import Any
 
 from poolwise.reproductions.vinesim.claims import NAMES, SIZES
 from poolwise.reproductions.vinesim.figures import over_gaps
-from poolwise.reproductions.vinesim.results import Results
+from poolwise.reproductions.vinesim.results import VineSimResults
 from poolwise.reproductions.vinesim.setups import KB64, PLACES, POLICIES, Setup
 from poolwise.studies.figure import Axis, Curves, Figure
-from poolwise.studies.table import Table
+from poolwise.studies.table import ShownTable
 
 LABELS = {**NAMES, "earliest_finish": "earliest_finish", "delay": "delay"}
 OWN = ("earliest_finish", "delay")
 _PLACES = {PLACES[0]: "Figure 16", PLACES[1]: "Figure 18 a-c", PLACES[2]: "Figure 18 d-f"}
 
 
-def draw(results: Results) -> list[Figure]:
+def draw(results: VineSimResults) -> list[Figure]:
     """Draw our policies beside the report's, and the energy of each."""
     return [*_latency(results), *_energy(results)]
 
 
-def tables(results: Results) -> list[Table]:
+def tables(results: VineSimResults) -> list[ShownTable]:
     """Where ours win, and where they lose; and the same with shared links."""
     return [_gains(results), *_contention(results)]
 
 
-def explain(results: Results) -> list[str]:
+def explain(results: VineSimResults) -> list[str]:
     """What ours gain, in words."""
     ratios = [ratio for *_, ratio in _all_gains(results)]
     wins = sum(ratio > 1.01 for ratio in ratios)
@@ -41,7 +41,7 @@ def explain(results: Results) -> list[str]:
     ]
 
 
-def _latency(results: Results) -> Iterator[Figure]:
+def _latency(results: VineSimResults) -> Iterator[Figure]:
     def at(base: Setup, policy: str) -> Callable[[float], Setup]:
         return lambda gap: replace(base, gap=gap, policy=policy)
 
@@ -58,7 +58,7 @@ def _latency(results: Results) -> Iterator[Figure]:
             yield over_gaps(results, figure, results.plan.data_gaps, {LABELS[p]: at(base, p) for p in POLICIES})
 
 
-def _energy(results: Results) -> Iterator[Figure]:
+def _energy(results: VineSimResults) -> Iterator[Figure]:
     def at(policy: str) -> Callable[[float], Setup]:
         return lambda gap: Setup(gap, policy=policy)
 
@@ -71,7 +71,7 @@ def _energy(results: Results) -> Iterator[Figure]:
     yield over_gaps(results, figure, results.plan.fine_gaps, series, joules, Axis("energy of a task (mJ)", log=True))
 
 
-def _all_gains(results: Results) -> Iterator[tuple[str, str, float, str, float]]:
+def _all_gains(results: VineSimResults) -> Iterator[tuple[str, str, float, str, float]]:
     """Yield (experiment, size, gap, policy, best of the report's over ours in mean job latency)."""
     for (layout, data), words in _PLACES.items():
         for name, size in SIZES.items():
@@ -83,13 +83,13 @@ def _all_gains(results: Results) -> Iterator[tuple[str, str, float, str, float]]
                     yield words, name, gap, policy, best / mine
 
 
-def _gains(results: Results) -> Table:
+def _gains(results: VineSimResults) -> ShownTable:
     shown = [gap for gap in (0, 50, 200, 1000) if gap in results.plan.data_gaps]
     found: dict[tuple[str, str, str], dict[float, float]] = {}
     for words, name, gap, policy, ratio in _all_gains(results):
         found.setdefault((words, name, policy), {})[gap] = ratio
     rows = [[*key, *[f"{ratios[gap]:.2f}" for gap in shown]] for key, ratios in found.items()]
-    return Table(
+    return ShownTable(
         "Our policies against the best of HIGH, FLAT and CLOSER_TO_DATA",
         ["experiment", "data", "policy", *[f"{gap} us between arrivals" for gap in shown]],
         rows,
@@ -97,14 +97,14 @@ def _gains(results: Results) -> Table:
     )
 
 
-def _contention(results: Results) -> list[Table]:
+def _contention(results: VineSimResults) -> list[ShownTable]:
     rows, gaps = [], results.plan.contended_gaps
     for policy in POLICIES:
         base = Setup(0, layout="alternate", data_size=KB64, policy=policy)
         both = [replace(base, gap=gap, contended=contended) for gap in gaps for contended in (False, True)]
         rows.append([LABELS[policy], *[f"{results.values(setup).mean():,.0f}" for setup in both]])
     heads = [f"{gap} us, {words}" for gap in gaps for words in ("1 Gb/s, not shared", "10 Gb/s, shared")]
-    table = Table(
+    table = ShownTable(
         "Links that are shared (64 KB, Figure 16's deployment), mean job latency in us",
         ["policy", *heads],
         rows,

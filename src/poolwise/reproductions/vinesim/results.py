@@ -11,9 +11,9 @@ import numpy as np
 from poolwise.arrays import FloatArray
 from poolwise.compare.published import Measured
 from poolwise.metrics.intervals import mean_interval
-from poolwise.reproductions.vinesim.setups import Plan, Setup
+from poolwise.reproductions.vinesim.setups import Setup, VineSimPlan
 
-Metric = Callable[[Mapping[str, Any]], float]
+MetricOf = Callable[[Mapping[str, Any]], float]
 
 
 def latency(content: Mapping[str, Any]) -> float:
@@ -26,7 +26,7 @@ def makespan(content: Mapping[str, Any]) -> float:
     return float(content["makespan_us"])
 
 
-def busy(kind: str) -> Metric:
+def busy(kind: str) -> MetricOf:
     """Return the utilisation of a unit type, or "overall", as a metric."""
 
     def share(content: Mapping[str, Any]) -> float:
@@ -37,29 +37,29 @@ def busy(kind: str) -> Metric:
 
 
 @dataclass(frozen=True)
-class Results:
+class VineSimResults:
     """All that was measured."""
 
-    plan: Plan
+    plan: VineSimPlan
     contents: Mapping[Setup, Mapping[str, Any]]
 
-    def values(self, setup: Setup, metric: Metric = latency) -> FloatArray:
+    def values(self, setup: Setup, metric: MetricOf = latency) -> FloatArray:
         """(n_seed,) values of a set-up; empty where it was not run."""
         found = [self.contents[seeded] for seeded in self.plan.seeded(setup) if seeded in self.contents]
         return np.array([metric(content) for content in found], dtype=np.float64)
 
-    def mean(self, setup: Setup, metric: Metric = latency) -> Measured:
+    def mean(self, setup: Setup, metric: MetricOf = latency) -> Measured:
         """Mean over the seeds with its interval."""
-        return interval(self.values(setup, metric))
+        return mean_over_seeds(self.values(setup, metric))
 
-    def ratio(self, over: Setup, under: Setup, metric: Metric = latency) -> Measured:
+    def ratio(self, over: Setup, under: Setup, metric: MetricOf = latency) -> Measured:
         """Mean of the ratios seed by seed; set-ups that draw nothing stand for all seeds."""
         above, below = self.values(over, metric), self.values(under, metric)
         if not len(above) or not len(below):
             return Measured(np.nan)
-        return interval(above / below)
+        return mean_over_seeds(above / below)
 
-    def curve(self, setups: Sequence[Setup], metric: Metric = latency) -> tuple[list[float], tuple[list[float], list[float]]]:
+    def curve(self, setups: Sequence[Setup], metric: MetricOf = latency) -> tuple[list[float], tuple[list[float], list[float]]]:
         """Means of some set-ups and (low, high) of their intervals; where there is none, the mean itself."""
         means = [self.mean(setup, metric) for setup in setups]
         low = [m.value if np.isnan(m.low) else m.low for m in means]
@@ -67,7 +67,7 @@ class Results:
         return [m.value for m in means], (low, high)
 
 
-def interval(values: FloatArray) -> Measured:
+def mean_over_seeds(values: FloatArray) -> Measured:
     """Mean and 95 % interval of independent values; one that is the same for all seeds has no interval."""
     if not len(values):
         return Measured(float("nan"))

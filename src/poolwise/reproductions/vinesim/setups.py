@@ -1,6 +1,6 @@
 """The set-ups of the report: deployments, workloads and affinities, and which of them are run at which load.
 
-What the report prints is taken as it stands; what it leaves open is in `Plan.notes`. Times in microseconds.
+What the report prints is taken as it stands; what it leaves open is in `VineSimPlan.notes`. Times in microseconds.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ KERNELS_MS = {PHI: (0.5, 0.75, 0.1), DFE: (0.3, 0.5, 0.01), GPU: (0.1, 2.4, 0.06
 WATTS = {CPU: (60.0, 150.0), GPU: (40.0, 300.0)}
 """Assumed: unit type -> W idle and busy, of the order of data sheets of the time."""
 
-Layout = Literal["line", "alternate", "split", "near", "far"]
-Jobs = Literal["single", "thirty", "five", "sizes", "kernels"]
+UnitPlaces = Literal["line", "alternate", "split", "near", "far"]
+JobSet = Literal["single", "thirty", "five", "sizes", "kernels"]
 
 
 @dataclass(frozen=True)
@@ -56,9 +56,9 @@ class Setup:
     """
 
     gap: float
-    jobs: Jobs = "five"
+    jobs: JobSet = "five"
     gpus: int = 20
-    layout: Layout = "line"
+    layout: UnitPlaces = "line"
     neurasmus: str = ""
     kind: int = FP_GOOD
     good: float | None = None
@@ -72,13 +72,13 @@ class Setup:
     sample: int = 0
     seed: int = 0
 
-    def case(self) -> vinesim.Case:
+    def case(self) -> vinesim.VineSimCase:
         """Build what the simulator takes."""
         idle, busy = np.full(6, np.nan), np.full((6, 7), np.nan)
         for unit, (standing, working) in WATTS.items():
             idle[unit], busy[unit] = standing, working
         known = not self.neurasmus
-        return vinesim.Case.of(
+        return vinesim.VineSimCase.of(
             self.deployment(),
             self.tasks(),
             self.affinity(),
@@ -87,19 +87,19 @@ class Setup:
             contended=self.contended,
         )
 
-    def deployment(self) -> vinesim.Deployment:
+    def deployment(self) -> vinesim.UnitList:
         """Units and where they stand."""
         if self.neurasmus:
             each = {"gpu": [GPU] * 30, "phi": [PHI] * 30, "dfe": [DFE] * 30, "mixed": [GPU, PHI, DFE] * 10}[self.neurasmus]
-            return vinesim.Deployment.of([(kind, 0, y) for y, kind in enumerate([CPU] * 10 + each)])
+            return vinesim.UnitList.of([(kind, 0, y) for y, kind in enumerate([CPU] * 10 + each)])
         if self.layout in ("near", "far"):
-            return vinesim.Deployment.of([(GPU, 0, 0)])
+            return vinesim.UnitList.of([(GPU, 0, 0)])
         if self.layout == "line":
-            return vinesim.Deployment.of([(CPU if y < UNITS - self.gpus else GPU, 0, y) for y in range(UNITS)])
+            return vinesim.UnitList.of([(CPU if y < UNITS - self.gpus else GPU, 0, y) for y in range(UNITS)])
         half = UNITS // 2
         if self.layout == "split":
-            return vinesim.Deployment.of([(CPU if x == 0 else GPU, x, y) for x in range(2) for y in range(half)])
-        return vinesim.Deployment.of([(CPU if y % 2 == 0 else GPU, x, y) for x in range(2) for y in range(half)])
+            return vinesim.UnitList.of([(CPU if x == 0 else GPU, x, y) for x in range(2) for y in range(half)])
+        return vinesim.UnitList.of([(CPU if y % 2 == 0 else GPU, x, y) for x in range(2) for y in range(half)])
 
     def affinity(self) -> FloatArray:
         """(unit type, task type) operations per microsecond: Table 2, or Table 3 with one operation a kernel."""
@@ -112,7 +112,7 @@ class Setup:
         rates[GPU, :3] = self.gpu_int * np.array([1, 0.01, 1])
         return rates
 
-    def tasks(self) -> vinesim.Tasks:
+    def tasks(self) -> vinesim.TaskList:
         """Draw the jobs."""
         sizes, operations = self._sizes()
         kinds = np.full(len(sizes), self.kind)
@@ -121,17 +121,17 @@ class Setup:
         elif self.good is not None:
             rank = np.argsort(np.argsort(uniform(self.seed, "kind", np.arange(len(sizes)))))
             kinds = np.where(rank < round(self.good * len(sizes)), FP_GOOD, FP_BAD)
-        tasks = vinesim.Tasks.of_jobs(sizes.tolist(), kinds.tolist(), operations, self.preferred, self.data_size)
+        tasks = vinesim.TaskList.of_jobs(sizes.tolist(), kinds.tolist(), operations, self.preferred, self.data_size)
         if not self.data_size:
             return tasks
         table = tasks.table.copy()
         if self.layout in ("near", "far"):
             table[:, 2], table[:, 3] = (0, 1) if self.layout == "near" else (1, 0)
-            return vinesim.Tasks.of(table)
+            return vinesim.TaskList.of(table)
         places = 20 if self.data == "first rack" else UNITS
         node = np.floor(places * uniform(self.seed, "data", table[:, 6], np.arange(len(table)))).astype(np.int64)
         table[:, 2], table[:, 3] = node // 20, node % 20
-        return vinesim.Tasks.of(table)
+        return vinesim.TaskList.of(table)
 
     def _sizes(self) -> tuple[IntArray, int]:
         """(n_job,) tasks of each job, and the operations of one."""
@@ -159,7 +159,7 @@ def mixed_sizes(seed: int) -> IntArray:
     return whole[np.argsort(uniform(seed, "shuffle", np.arange(500)))]
 
 
-def run(setup: Setup) -> dict[str, Any]:
+def run_setup(setup: Setup) -> dict[str, Any]:
     """Simulate one set-up; the outputs of `summarise_dispatch` without those of single units."""
     case = setup.case()
     options = {"tie": setup.tie} if setup.policy in ("high", "closer_to_data") else {}
@@ -172,11 +172,11 @@ def run(setup: Setup) -> dict[str, Any]:
 
 def prepare() -> None:
     """Compile the kernels, in one process before others start."""
-    run(Setup(0.0, jobs="single"))
+    run_setup(Setup(0.0, jobs="single"))
 
 
 @dataclass(frozen=True)
-class Plan:
+class VineSimPlan:
     """What is run: everything, or with `quick` fewer loads and seeds."""
 
     quick: bool = False
@@ -312,8 +312,8 @@ class Plan:
 POLICIES = ("high", "flat", "closer_to_data", "earliest_finish", "delay")
 STRENGTHS = {"1to1": 1e5, "2to1": 2e5, "5to1": 5e5, "10to1": 1e6, "15to1": 1.5e6, "15to1 as printed": 1.5e7}
 """Section 7.4: name -> INT affinity of a GPU; the last is printed as 15,000,000 and called 15 to 1."""
-NEAR_FAR: tuple[Layout, ...] = ("near", "far")
-PLACES: tuple[tuple[Layout, Literal["all", "first rack"]], ...] = (
+NEAR_FAR: tuple[UnitPlaces, ...] = ("near", "far")
+PLACES: tuple[tuple[UnitPlaces, Literal["all", "first rack"]], ...] = (
     ("alternate", "all"),
     ("split", "all"),
     ("split", "first rack"),

@@ -1,18 +1,15 @@
-"""Which waiting jobs a round looks at, and which can never run.
+"""Which waiting jobs a round looks at.
 
 Source: Amaral et al., DRMaestro, Algorithm 1.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
 
 from poolwise.arrays import BoolArray, IntArray
-from poolwise.schedulers.flow.classes import merged
-from poolwise.schedulers.flow.layout import Layout, Shapes, room
 
 Admission = Literal["prefix", "filter"]
 
@@ -43,45 +40,3 @@ def admit(demand: IntArray, free: IntArray, rule: Admission) -> BoolArray:
             admitted[k] = True
             left -= demand[k]
     return admitted
-
-
-@dataclass(frozen=True, eq=False)
-class Idle:
-    """What the idle machine has room for.
-
-    Attributes
-    ----------
-    local : (n_class,) whether all tasks of a job would find their devices on their own nodes
-    why_not : (n_class,) why a job of a class can never start, "" if it can
-    """
-
-    local: BoolArray
-    why_not: tuple[str, ...]
-
-    @classmethod
-    def of(cls, layout: Layout, shapes: Shapes, pooled: bool) -> Idle:
-        """Count how many tasks of each class the idle machine holds; tasks of a job are alike, so counting is exact."""
-        amounts = layout.amounts(layout.machine.capacity)
-        nodes, n = amounts[: len(layout.nodes)], len(layout.columns)
-        of, first = merged(*nodes.T)
-        count, most = np.bincount(of), int(shapes.tasks.max(initial=1))
-        demand = shapes.demand[shapes.first]
-        bare = demand.copy()
-        bare[:, n:] = 0
-        holds, bare_holds = (np.minimum(room(nodes[first], d, most) @ count, most) for d in (demand, bare))
-        for k in np.flatnonzero(shapes.pinned >= 0).tolist():
-            here = nodes[shapes.pinned[k]][None]
-            holds[k], bare_holds[k] = (int(room(here, d[k][None], most)[0, 0]) for d in (demand, bare))
-        devices = amounts[:, n:].sum(axis=0)
-        why = []
-        for k, tasks in enumerate(shapes.tasks.tolist()):
-            short = np.flatnonzero(demand[k, n:] * tasks > devices)
-            if len(short):
-                kind = layout.kinds[int(short[0])]
-                why.append(f"asks for {int(demand[k, n + short[0]]) * tasks} {kind}, the machine has {int(devices[short[0]])}")
-            elif bare_holds[k] < tasks or (not pooled and holds[k] < tasks):
-                what = "" if bare_holds[k] < tasks else " with their devices"
-                why.append(f"its {tasks} tasks do not fit on the nodes of the idle machine{what}")
-            else:
-                why.append("")
-        return cls(holds >= shapes.tasks, tuple(why))

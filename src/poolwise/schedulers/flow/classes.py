@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from poolwise.arrays import IntArray
+from poolwise.draws import mix
 
 
 def merged(*columns: NDArray[np.generic]) -> tuple[IntArray, IntArray]:
@@ -36,11 +37,7 @@ def named(tag: int, *columns: NDArray[np.generic]) -> IntArray:
     """(n,) numbers of rows: the same for the same tag and values in any round, other rows get others (by 63 bits of hash)."""
     state = np.zeros(len(columns[0]), dtype=np.uint64)
     for column in (np.full(len(state), tag), *columns):  # the tag is mixed too: flipping bits of it must not undo a value
-        bits = column.astype(np.float64 if column.dtype.kind == "f" else np.int64).view(np.uint64)
-        state = (state ^ bits) + np.uint64(0x9E3779B97F4A7C15)  # the finaliser of SplitMix64 (Steele, Lea, Flood 2014)
-        state = (state ^ (state >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-        state = (state ^ (state >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-        state ^= state >> np.uint64(31)
+        state = mix(state, column.astype(np.float64 if column.dtype.kind == "f" else np.int64).view(np.uint64))
     return (state >> np.uint64(1)).astype(np.int64)
 
 

@@ -86,8 +86,8 @@ def device_graph(state: Round, kind: str, job: IntArray, node: IntArray) -> Devi
     """Build the graph for sub-tasks (n_sub,) of tasks on nodes; see `place_devices`."""
     free = np.bincount(state.layout.spot[kind][state.free_devices[kind]], minlength=state.layout.n_spot)
     load = state.load if "load" in state.options.cost.looks_at else np.zeros_like(state.load)
-    sub_class, leader = merged(state.shapes.of[state.jobs[job]], load[node])
-    shapes, home_load = state.shapes.of[state.jobs[job[leader]]], load[node[leader]]
+    sub_class, leader = merged(state.of[job], load[node])
+    shapes, home_load = state.of[job[leader]], load[node[leader]]
     home = np.where(free[node] > 0, node, -1)
     spots, columns = np.flatnonzero(free), _columns(state, home, free, load)
     place_of, first = merged(*columns)
@@ -107,7 +107,7 @@ def device_graph(state: Round, kind: str, job: IntArray, node: IntArray) -> Devi
     mine = own[lead[direct]]
     preference = Arcs(direct, mine, np.minimum(supply[direct], capacity[mine]), own_cost[lead[direct]])
     apart = [state.jobs[job[lead]], home[lead], load[node[lead]]]
-    names = state.names(apart, [shapes, home_load], [[values[first] for values in columns]])
+    names = state.names(apart, [*state.shapes.names(shapes), home_load], [[values[first] for values in columns]])
     drain = np.full(len(capacity), -1, dtype=np.int64)
     graph = Graph(supply, sub_class[lead], wait[lead], len(shapes), capacity, drain, preference, through, names)
     return DeviceGraph(graph, shapes, home_load, group, spots, place_of)

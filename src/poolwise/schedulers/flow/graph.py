@@ -14,7 +14,7 @@ import numpy as np
 
 from poolwise.arrays import FloatArray, IntArray
 from poolwise.errors import PolicyError
-from poolwise.optimize.min_cost_flow import Flow, Solver, min_cost_flow, scaled
+from poolwise.optimize.min_cost_flow import Flow, FlowSolver, min_cost_flow, scaled
 
 if TYPE_CHECKING:
     from poolwise.optimize.min_cost_flow.named import NamedFlow
@@ -89,7 +89,7 @@ class Graph:
     through: Arcs
     names: IntArray
 
-    def solve(self, solver: Solver = "ortools", clock: Clock | None = None, kept: NamedFlow | None = None) -> Assignment:
+    def solve(self, solver: FlowSolver = "ortools", clock: Clock | None = None, kept: NamedFlow | None = None) -> ArcFlows:
         """Find the cheapest assignment; with `kept`, starting from the residual graph of the round before.
 
         Raises PolicyError for an answer that is not optimal: it is never used.
@@ -103,9 +103,9 @@ class Graph:
             raise PolicyError(f"the flow network of a phase was not solved: {flow.status} ({solver})")
         n, direct = len(self.supply), len(self.preference)
         _, waiting, preference, through, _ = np.split(flow.flow, np.cumsum([n, n, direct, len(self.through)]))
-        return Assignment(waiting, preference, through)
+        return ArcFlows(waiting, preference, through)
 
-    def _flow(self, solver: Solver, kept: NamedFlow | None) -> Flow:
+    def _flow(self, solver: FlowSolver, kept: NamedFlow | None) -> Flow:
         tail, head, capacity, cost, supply = self.arrays()
         if kept is not None and len(np.unique(tail * len(supply) + head)) == len(tail):
             return kept.solve(self.names, tail, head, capacity, scaled(cost), supply)
@@ -144,7 +144,7 @@ class Graph:
 
 
 @dataclass(frozen=True, eq=False)
-class Assignment:
+class ArcFlows:
     """Tasks on each arc of a solved graph.
 
     Attributes

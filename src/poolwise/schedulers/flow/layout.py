@@ -1,22 +1,21 @@
-"""What a flow scheduler sees of a machine and of what its jobs ask for: nodes, kinds of devices, classes of jobs."""
+"""What a flow scheduler sees of a machine: nodes, and devices by kind."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 
-from poolwise.arrays import BoolArray, FloatArray, IntArray
+from poolwise.arrays import BoolArray, IntArray
 from poolwise.errors import InputError, UnknownNameError
-from poolwise.model import Kind, Machine, Workload
+from poolwise.model import Kind, Machine
 
 DEVICES = "devices"
-ON_LINKS = ("bandwidth",)
-"""Requests that neither nodes nor devices give away: what a task sends over links is looked at, not reserved."""
 
 
 @dataclass(frozen=True, eq=False)
-class Layout:
+class FlowLayout:
     """Nodes that jobs share, and devices by kind.
 
     Attributes
@@ -43,7 +42,8 @@ class Layout:
     device_column: int
 
     @classmethod
-    def of(cls, machine: Machine, kinds: tuple[str, ...] = ()) -> Layout:
+    @lru_cache(maxsize=8)  # a machine is compared by identity
+    def of(cls, machine: Machine, kinds: tuple[str, ...] = ()) -> FlowLayout:
         """Look at a machine; `kinds` are device types, all that it has (by name) where none are given.
 
         Raises InputError for a machine without shared nodes, UnknownNameError for a kind that it does not have.
@@ -132,76 +132,3 @@ def room(free: IntArray, demand: IntArray, most: int) -> IntArray:
         fit = free[None, :, k] // np.maximum(asked, 1)[:, None]
         np.minimum(found, fit, out=found, where=(asked > 0)[:, None])
     return np.maximum(found, 0)
-
-
-@dataclass(frozen=True, eq=False)
-class Shapes:
-    """What jobs ask for, and the classes of jobs that ask for the same.
-
-    Attributes
-    ----------
-    demand : (n_job, n_resource + n_kind) of one task
-    of : (n_job,) class of each job
-    first : (n_class,) a job of each class
-    tasks : (n_class,) tasks of a job
-    kind : n_class names of what the jobs are
-    pinned : (n_class,) position of the node that a class must run on, -1 for any
-    data, data_at : (n_class,) bytes and (n_class, 2) position of input data
-    """
-
-    demand: IntArray
-    of: IntArray
-    first: IntArray
-    tasks: IntArray
-    kind: tuple[str, ...]
-    pinned: IntArray
-    data: FloatArray
-    data_at: IntArray
-
-    @classmethod
-    def read(cls, workload: Workload, layout: Layout) -> Shapes:
-        """Read a workload. Raises InputError where a job asks for what the machine has not."""
-        for name, asked in workload.requests.items():
-            if name not in (*layout.resources, *ON_LINKS) and asked.any():
-                job = int(workload.id[int(np.argmax(asked > 0))])
-                raise InputError(
-                    f"job {job} asks for {name}, of which machine '{layout.machine.name}' has none on shared nodes or devices",
-                    field=name,
-                    remedy=f"it has: {', '.join(layout.resources)}",
-                )
-        demand = np.stack([workload.request(name) for name in layout.resources], axis=1)
-        text = workload.attributes.get("kind")
-        kind = np.zeros(len(workload), dtype=np.int64) if text is None else np.unique(text, return_inverse=True)[1]
-        pinned = _pinned(workload, layout)
-        data = np.stack([_numbers(workload, name) for name in ("data_size", "data_x", "data_y")], axis=1).astype(np.int64)
-        keys = np.column_stack([demand, workload.tasks, kind, pinned, data])
-        _, first, of = np.unique(keys, axis=0, return_index=True, return_inverse=True)
-        names = tuple("" if text is None else str(text[job]) for job in first.tolist())
-        place = pinned[first], data[first, 0].astype(np.float64), data[first, 1:]
-        return cls(demand, of.reshape(-1), first, workload.tasks[first], names, *place)
-
-
-def _pinned(workload: Workload, layout: Layout) -> IntArray:
-    """(n_job,) position of the node that the attribute "pinned" names by its owner's number, -1 without."""
-    column = workload.attributes.get("pinned")
-    if column is None:
-        return np.full(len(workload), -1, dtype=np.int64)
-    owner = column.astype(np.int64)
-    number = np.full(layout.machine.n_owner + 1, -1, dtype=np.int64)
-    number[layout.nodes] = np.arange(len(layout.nodes))
-    wrong = (owner < -1) | (owner >= layout.machine.n_owner)
-    wrong |= (owner >= 0) & (number[np.where(wrong, -1, owner)] < 0)
-    if wrong.any():
-        row = int(np.argmax(wrong))
-        raise InputError(
-            f"job {int(workload.id[row])} is pinned to owner {int(owner[row])}, which is no node",
-            field="pinned",
-            remedy="name a node by its number among the machine's owners, -1 for any",
-        )
-    found: IntArray = number[owner]
-    return found
-
-
-def _numbers(workload: Workload, name: str) -> FloatArray:
-    column = workload.attributes.get(name)
-    return np.zeros(len(workload)) if column is None else column.astype(np.float64)

@@ -18,6 +18,7 @@ from poolwise.schedulers.flow.classes import merged, rank_within
 from poolwise.schedulers.flow.graph import Arcs, Graph
 from poolwise.schedulers.flow.layout import room
 from poolwise.schedulers.flow.round import Round
+from poolwise.schedulers.flow.shapes import ANYWHERE
 
 MOST_ROUNDS = 8
 NODES = "nodes"
@@ -25,7 +26,7 @@ NODES = "nodes"
 
 
 @dataclass(frozen=True, eq=False)
-class Offer:
+class NodeOffer:
     """A way to be on a machine: with devices beside the task, with devices elsewhere, or whatever the devices.
 
     Attributes
@@ -58,7 +59,7 @@ class NodeGraph:
     shapes: IntArray
     group: IntArray
     place_of: IntArray
-    offers: tuple[Offer, ...]
+    offers: tuple[NodeOffer, ...]
     offer: IntArray
     place: IntArray
 
@@ -105,15 +106,15 @@ def _solve(state: Round, job: IntArray, free: IntArray) -> tuple[IntArray, int]:
 
 def node_graph(state: Round, job: IntArray, free: IntArray) -> NodeGraph:
     """Build the graph for tasks (n_task,) of jobs on nodes with (n_node, n_resource + n_kind) free."""
-    shapes, task_class = np.unique(state.shapes.of[state.jobs[job]], return_inverse=True)
+    shapes, task_class = np.unique(state.of[job], return_inverse=True)
     many = np.bincount(task_class, minlength=len(shapes))
-    demand = state.shapes.demand[state.shapes.first[shapes]]
+    demand = state.shapes.demand[shapes]
     offers = _offers(state, demand)
     columns = _columns(state, shapes, demand, free)
     place_of, first = merged(*columns)
     count = np.bincount(place_of, minlength=len(first))
     pinned = state.shapes.pinned[shapes]
-    reach = (pinned[:, None] < 0) | (place_of[pinned][:, None] == np.arange(len(first)))
+    reach = (pinned[:, None] == ANYWHERE) | (place_of[pinned][:, None] == np.arange(len(first)))
     places, arcs, offer = _Places(len(first)), [], []
     for k, way in enumerate(offers):
         fit = np.where(reach & way.allowed[:, None], room(free[first], way.demand, len(job)), 0)
@@ -130,7 +131,7 @@ def node_graph(state: Round, job: IntArray, free: IntArray) -> NodeGraph:
     capacity, drain = places.columns()
     same = [column[first] for column in columns]
     parts = [same] * (len(capacity) // max(len(first), 1))
-    names = state.names([state.jobs[job[leader]]], [shapes], parts)
+    names = state.names([state.jobs[job[leader]]], state.shapes.names(shapes), parts)
     graph = Graph(supply, task_class[leader], wait[leader], len(shapes), capacity, drain, Arcs.none(), through, names)
     return NodeGraph(graph, shapes, group, place_of, offers, np.concatenate(offer), through.place % max(len(first), 1))
 
@@ -179,21 +180,21 @@ def _arcs(fit: IntArray, cost: FloatArray, count: IntArray, many: IntArray, base
     return Arcs(row, base + column, most, cost[row, column, copy])
 
 
-def _offers(state: Round, demand: IntArray) -> tuple[Offer, ...]:
+def _offers(state: Round, demand: IntArray) -> tuple[NodeOffer, ...]:
     """Ways to be on a machine for classes that ask for (n_class, n_resource + n_kind)."""
     n = len(state.layout.columns)
     asks: BoolArray = np.any(demand[:, n:], axis=1)
     everyone = np.ones(len(demand), dtype=np.bool_)
     if not state.options.pooled:
-        return (Offer(demand, everyone, False, False),)
+        return (NodeOffer(demand, everyone, False, False),)
     without = demand.copy()
     without[:, n:] = 0
     if not state.options.local_first:
-        return (Offer(without, everyone, False, False),)
+        return (NodeOffer(without, everyone, False, False),)
     ways = (
-        Offer(demand, asks, True, False),
-        Offer(without, asks, False, True),
-        Offer(without, np.logical_not(asks), False, False),
+        NodeOffer(demand, asks, True, False),
+        NodeOffer(without, asks, False, True),
+        NodeOffer(without, np.logical_not(asks), False, False),
     )
     return tuple(way for way in ways if way.allowed.any())
 
@@ -223,7 +224,7 @@ def _columns(state: Round, shapes: IntArray, demand: IntArray, free: IntArray) -
     return columns
 
 
-def _cost(state: Round, shapes: IntArray, offer: Offer, first: IntArray, free: IntArray, copies: int) -> FloatArray:
+def _cost(state: Round, shapes: IntArray, offer: NodeOffer, first: IntArray, free: IntArray, copies: int) -> FloatArray:
     """(n_class, n_place, 1 or copies) cost of an offer on the machines that stand for their class."""
     layout = state.layout
     capacity = layout.machine.capacity[np.ix_(layout.nodes[first], layout.columns)]

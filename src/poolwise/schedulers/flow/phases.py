@@ -15,7 +15,7 @@ from poolwise.schedulers.flow.round import Round
 
 
 @dataclass(frozen=True, eq=False)
-class Outcome:
+class RoundPlacement:
     """Where everything went.
 
     Attributes
@@ -34,11 +34,11 @@ class Outcome:
     part: BoolArray
 
 
-def solve_phases(state: Round, jobs: IntArray) -> Outcome:
+def solve_phases(state: Round, jobs: IntArray) -> RoundPlacement:
     """Run every phase once for some of the round's jobs, (k,) positions, ascending."""
     job = np.repeat(jobs, state.tasks[jobs])
     node = place_on_nodes(state, job)
-    demand = state.shapes.demand[state.jobs[job]]
+    demand = state.shapes.demand[state.of[job]]
     complete = node >= 0
     sub_task, owner = {}, {}
     for k, kind in enumerate(state.layout.kinds, start=len(state.layout.columns)):
@@ -50,10 +50,10 @@ def solve_phases(state: Round, jobs: IntArray) -> Outcome:
     wanted = np.zeros(n, dtype=np.int64)
     wanted[jobs] = state.tasks[jobs]
     whole = (wanted > 0) & (np.bincount(job[complete], minlength=n) == wanted)
-    return Outcome(job, node, sub_task, owner, whole, placed & ~whole)
+    return RoundPlacement(job, node, sub_task, owner, whole, placed & ~whole)
 
 
-def solve_gangs(state: Round, jobs: IntArray) -> tuple[Outcome, BoolArray]:
+def solve_gangs(state: Round, jobs: IntArray) -> tuple[RoundPlacement, BoolArray]:
     """Solve until no job is placed in part; returns also (n_job,) which were withdrawn.
 
     Withdrawn is only the partly placed job that waited least (ties: highest id), then all phases are solved without it:
@@ -64,17 +64,17 @@ def solve_gangs(state: Round, jobs: IntArray) -> tuple[Outcome, BoolArray]:
     for _ in range(len(jobs) - 1):
         if not outcome.part.any():
             break
-        withdrawn[np.flatnonzero(outcome.part)[-1]] = True  # rows stand in the order (submit, id)
+        withdrawn[np.flatnonzero(outcome.part)[-1]] = True  # jobs stand in the order of the queue
         outcome = solve_phases(state, jobs[~withdrawn[jobs]])
     return outcome, withdrawn | outcome.part
 
 
-def starts(state: Round, outcome: Outcome) -> list[Start]:
+def starts(state: Round, outcome: RoundPlacement) -> list[Start]:
     """Starts of the jobs that were placed whole, in the order of the queue."""
     layout = state.layout
     whole = outcome.whole[outcome.job]
     task = np.flatnonzero(whole)
-    demand = state.shapes.demand[state.jobs[outcome.job[task]], : len(layout.columns)]
+    demand = state.shapes.demand[state.of[outcome.job[task]], : len(layout.columns)]
     row, column = np.nonzero(demand)
     parts = [(task[row], layout.nodes[outcome.node[task[row]]], layout.columns[column], demand[row, column])]
     bare = task[~demand.any(axis=1)]  # a task that asks nothing of its node is there all the same

@@ -10,17 +10,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from poolwise.arrays import BoolArray, FloatArray, IntArray
-from poolwise.optimize.min_cost_flow import Solver
-from poolwise.policies.cost.model import CostModel, Tasks, Waiting
+from poolwise.optimize.min_cost_flow import FlowSolver
+from poolwise.policies.cost.model import CostModel, TaskClasses, Waiting
 from poolwise.schedulers.flow.classes import merged, named
 from poolwise.schedulers.flow.graph import Clock
-from poolwise.schedulers.flow.layout import Layout, Shapes
+from poolwise.schedulers.flow.layout import FlowLayout
+from poolwise.schedulers.flow.shapes import Shapes
 
 if TYPE_CHECKING:
     from poolwise.optimize.min_cost_flow.named import NamedFlow
 
 
-Columns = Sequence[NDArray[np.generic]]
+KeyColumns = Sequence[NDArray[np.generic]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,7 +32,7 @@ class Options:
     pooled: bool = True
     local_first: bool = True
     aggregated: bool = True
-    solver: Solver = "ortools"
+    solver: FlowSolver = "ortools"
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,20 +41,22 @@ class Round:
 
     Attributes
     ----------
-    jobs : (n_job,) rows of the workload, ascending
+    shapes : shapes of the jobs, and `of`: (n_job,) the shape of each
+    jobs : (n_job,) rows of the job table, in the order of the queue
     numbers : numbers of the waiting tasks of each job
     tasks : (n_job,) how many they are; they start together
     passes, waited_s : (n_job,) how long they have been waiting
-    free : (n_spot, n_resource + n_kind) what is free (see `Layout.amounts`)
+    free : (n_spot, n_resource + n_kind) what is free (see `FlowLayout.amounts`)
     free_devices : kind -> (n_device,) which are free
     load : (n_spot,) load in [0, 1] of the link of each spot
     running : (n_spot,) tasks that run on each node
-    local : (n_shape,) whether an idle node could give a task of a shape its devices by itself
+    local : (n_shape,) whether the tasks of a shape would find their devices on their own nodes if nothing ran
     kept : phase -> residual graph of the round before
     """
 
-    layout: Layout
+    layout: FlowLayout
     shapes: Shapes
+    of: IntArray
     options: Options
     clock: Clock
     jobs: IntArray
@@ -72,10 +75,12 @@ class Round:
         """(k,) cost of leaving a task of each of (k,) jobs waiting, given each one's dearest arc."""
         return self.options.cost.waiting(Waiting(self.passes[jobs], self.waited_s[jobs], dearest, tasks))
 
-    def asking(self, shapes: IntArray, resources: tuple[str, ...], demand: IntArray, load: FloatArray | None = None) -> Tasks:
+    def asking(
+        self, shapes: IntArray, resources: tuple[str, ...], demand: IntArray, load: FloatArray | None = None
+    ) -> TaskClasses:
         """Classes of tasks as a cost model sees them: (k,) shapes with their (k, n_resource) demand."""
         known = self.shapes
-        return Tasks(
+        return TaskClasses(
             resources,
             demand,
             tuple(known.kind[k] for k in shapes.tolist()),
@@ -97,7 +102,7 @@ class Round:
         gang = np.where(self.tasks[jobs] > 1, jobs + 1, 0)
         return merged(gang, wait, *columns)
 
-    def names(self, groups: Columns, classes: Columns, places: Sequence[Columns]) -> IntArray:
+    def names(self, groups: KeyColumns, classes: KeyColumns, places: Sequence[KeyColumns]) -> IntArray:
         """(n_node,) names of a graph's nodes (see `Graph`): hashes of what groups, classes, places are."""
         first = named(0, *groups)
         parts = [named(3 + k, *columns) for k, columns in enumerate(places)]

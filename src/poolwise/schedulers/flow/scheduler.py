@@ -8,7 +8,6 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -16,18 +15,19 @@ import numpy as np
 from poolwise import registry
 from poolwise.arrays import BoolArray, FloatArray, IntArray
 from poolwise.interfaces import Dispatcher, Scheduler
-from poolwise.model import Changes, Decision, Machine, Plan, Queue, Refusal, Reject, Snapshot, Start, Wait, Workload
-from poolwise.optimize.min_cost_flow import Solver
-from poolwise.performance.link_load import access_links, load, sites
+from poolwise.model import Changes, Decision, JobTable, Machine, Plan, Queue, Refusal, Reject, Snapshot, Start, Wait
+from poolwise.optimize.min_cost_flow import FlowSolver
+from poolwise.performance.link_load import access_links, link_loads, sites
 from poolwise.policies.cost.model import CostModel
-from poolwise.policies.cost.utility import Utility
 from poolwise.registry import register
-from poolwise.schedulers.flow.admission import Admission, Idle, admit
+from poolwise.schedulers.flow.admission import Admission, admit
 from poolwise.schedulers.flow.graph import Clock
-from poolwise.schedulers.flow.layout import Layout, Shapes
+from poolwise.schedulers.flow.idle import Idle
+from poolwise.schedulers.flow.layout import FlowLayout
 from poolwise.schedulers.flow.node_phase import NODES
 from poolwise.schedulers.flow.phases import solve_gangs, starts
 from poolwise.schedulers.flow.round import Options, Round
+from poolwise.schedulers.flow.shapes import Requests, ShapeTable
 from poolwise.schedulers.rounds import Rounds
 from poolwise.units import SECOND
 
@@ -75,21 +75,34 @@ class FlowScheduler(Scheduler):
     admission: Admission = "prefix"
     patience_s: float = 3600.0
     aggregated: bool = True
-    solver: Solver | Literal["kept"] = "ortools"
+    solver: FlowSolver | Literal["kept"] = "ortools"
 
-    def open(self, machine: Machine, workload: Workload, seed: int) -> Dispatcher:
-        """Begin a run. Raises InputError for a machine without shared nodes, or a workload that asks for what it has not."""
+    @property
+    def remembers(self) -> str:
+        """The residual graphs of the solver "kept"."""
+        return "residual graphs: where optima tie, another may be chosen" if self.solver == "kept" else ""
+
+    def check(self, machine: Machine, jobs: JobTable) -> None:
+        """Raise InputError for jobs that ask for what the machine has not, or are pinned to what is no node."""
+        self.open(machine, 0).shapes.check(jobs)
+
+    def open(self, machine: Machine, seed: int) -> FlowDispatcher:
+        """Begin a run. Raises InputError for a machine without shared nodes."""
+        return self.reading(machine, Requests())
+
+    def reading(self, machine: Machine, requests: Requests) -> FlowDispatcher:
+        """Begin a run that reads other requests of jobs than those of the job table; see `open`."""
         cost: CostModel = registry.make("costs", self.costs, **self.settings)
-        layout = Layout.of(machine, self.kinds)
-        shapes = Shapes.read(workload, layout)
-        idle, kept = Idle.of(layout, shapes, self.pooled), {}
+        layout = FlowLayout.of(machine, self.kinds)
+        shapes = ShapeTable(layout, requests)
+        kept: dict[str, NamedFlow] = {}
         if self.solver == "kept":
             from poolwise.optimize.min_cost_flow.named import NamedFlow  # compiles kernels; the other solvers need none
 
             kept = {phase: NamedFlow() for phase in (NODES, *layout.kinds)}
-        solver: Solver = "ortools" if self.solver == "kept" else self.solver
+        solver: FlowSolver = "ortools" if self.solver == "kept" else self.solver
         options = Options(cost, self.pooled, self.local_first, self.aggregated, solver)
-        return FlowDispatcher(self, options, layout, shapes, idle, kept)
+        return FlowDispatcher(self, options, layout, shapes, Idle(shapes, self.pooled), kept)
 
 
 @register("schedulers", "firmament")
@@ -111,8 +124,8 @@ class FlowDispatcher(Dispatcher):
 
     scheduler: FlowScheduler
     options: Options
-    layout: Layout
-    shapes: Shapes
+    layout: FlowLayout
+    shapes: ShapeTable
     idle: Idle
     kept: Mapping[str, NamedFlow]
     clock: Clock = field(default_factory=Clock)
@@ -124,33 +137,30 @@ class FlowDispatcher(Dispatcher):
             return Plan()
         rounds = Rounds(self.scheduler.every_s)
         wake = rounds.after(snapshot.now)
-        if not (rounds.due(snapshot.now) or changes.ended or changes.capacity):
+        if not (rounds.due(snapshot.now) or snapshot.freed_at == snapshot.now):
             return Plan((), wake)
         begun, solver = time.process_time(), self.clock.solver_s
-        decisions = self._round(queue, snapshot)
+        never = self.idle.refusals(queue, snapshot)
+        if never and not snapshot.may_grow:
+            rejects = tuple(Reject(job, refusal.reason) for job, refusal in never.items())
+            return Plan(rejects, wake if len(never) < len(queue) else None)
+        waits = [Wait(job, refusal) for job, refusal in never.items()]
+        decisions = self._round(queue.only(np.setdiff1d(queue.jobs, list(never))) if never else queue, snapshot)
         self.clock.rounds.append((time.process_time() - begun, self.clock.solver_s - solver))
-        settled = {d.job for d in decisions if isinstance(d, Start | Reject)}
-        return Plan(tuple(decisions), wake if len(settled) < len(queue) else None)
-
-    @cached_property
-    def _possible(self) -> BoolArray:
-        """(n_class,) classes of jobs that the idle machine can hold."""
-        return np.array([not why for why in self.idle.why_not], dtype=np.bool_)
+        started = sum(isinstance(decision, Start) for decision in decisions)
+        return Plan((*waits, *decisions), wake if started < len(queue) else None)
 
     def _round(self, queue: Queue, snapshot: Snapshot) -> list[Decision]:
-        """Reject what can never run, start what the phases place, say why the others that were let in wait."""
-        possible = self._possible[self.shapes.of[queue.jobs]]
-        never, jobs = queue.jobs[~possible].tolist(), queue.jobs[possible]
-        rejects = [Reject(job, self.idle.why_not[int(self.shapes.of[job])]) for job in never]
+        """Start what the phases place, say why the others that were let in wait."""
         free = self.layout.amounts(snapshot.free).sum(axis=0)
-        demand = self.shapes.demand[jobs] * snapshot.table.tasks[jobs][:, None]
+        demand = self.shapes.demand(self.shapes.of(queue.table, queue.jobs)) * queue.waiting()[:, None]
         admitted = admit(demand, free, self.scheduler.admission)
-        patient = snapshot.now - snapshot.table.submit[jobs] >= self.scheduler.patience_s * SECOND
+        patient = snapshot.now - queue.table.submit[queue.jobs] >= self.scheduler.patience_s * SECOND
         admitted &= np.logical_and.accumulate(admitted | ~patient)  # nothing passes a patient job that was not let in
         if not admitted.any():
-            return list(rejects)
-        state = self.state(queue.only(jobs[admitted]), snapshot)
-        return [*rejects, *self._decide(state, int(np.count_nonzero(patient[admitted])))]
+            return []
+        state = self.state(queue.only(queue.jobs[admitted]), snapshot)
+        return self._decide(state, int(np.count_nonzero(patient[admitted])))
 
     def _decide(self, state: Round, patient: int) -> list[Decision]:
         """Start what the phases place; the first `patient` jobs are not overtaken.
@@ -174,30 +184,31 @@ class FlowDispatcher(Dispatcher):
 
     def _hopeless(self, state: Round, jobs: IntArray) -> BoolArray:
         """(k,) which of (k,) jobs would miss their goal on the idle machine too."""
-        cost, shapes = self.options.cost, self.shapes.of[state.jobs[jobs]]
-        if not isinstance(cost, Utility):
-            return np.zeros(len(jobs), dtype=np.bool_)
-        return cost.hopeless(state.asking(shapes, self.layout.resources, self.shapes.demand[self.shapes.first[shapes]]))
+        shapes = state.of[jobs]
+        return self.options.cost.hopeless(state.asking(shapes, self.layout.resources, state.shapes.demand[shapes]))
 
     def state(self, queue: Queue, snapshot: Snapshot) -> Round:
         """Collect what the phases look at, for all jobs of a queue."""
         layout, looks = self.layout, self.options.cost.looks_at
-        numbers = tuple(queue.tasks(job) for job in queue.jobs.tolist())
+        tasks = queue.waiting()
+        shapes, of = self.shapes.live(self.shapes.of(queue.table, queue.jobs), tasks)
+        local = self.idle.local(shapes.number, shapes.tasks, snapshot)
         return Round(
             layout,
-            self.shapes,
+            shapes,
+            of,
             self.options,
             self.clock,
             queue.jobs,
-            numbers,
-            np.array([len(tasks) for tasks in numbers], dtype=np.int64),
+            tuple(queue.tasks(job) for job in queue.jobs.tolist()),
+            tasks,
             queue.passes(),
             queue.waited_s(snapshot.now),
             layout.amounts(snapshot.free),
             {kind: layout.free_devices(snapshot.free, kind) for kind in layout.kinds},
             self._load(snapshot) if "load" in looks else np.zeros(layout.n_spot),
             self._running(snapshot) if "running" in looks else np.zeros(layout.n_spot, dtype=np.int64),
-            self.idle.local & (self.options.local_first or not self.options.pooled),
+            local & (self.options.local_first or not self.options.pooled),
             self.kept,
         )
 
@@ -218,7 +229,7 @@ class FlowDispatcher(Dispatcher):
         self._sent = known
         if "bandwidth" not in machine.resources:
             return np.zeros(self.layout.n_spot)
-        each = load(used, snapshot.capacity[:, machine.resource("bandwidth")].astype(np.float64))
+        each = link_loads(used, snapshot.capacity[:, machine.resource("bandwidth")].astype(np.float64))
         owners = self.layout.spot_owners
         return np.where(access[owners] >= 0, each[access[owners]], 0.0)
 

@@ -31,7 +31,7 @@ class Gavel:
     Parameters
     ----------
     gpus
-        GPUs that a job has: a unit stands for so many.
+        GPUs of a job; a unit stands for as many.
     consolidated
         Whether they are in one server.
     """
@@ -44,14 +44,14 @@ class Gavel:
         source = columns_of_csv(path)
         require(source, _COLUMNS)
         steps, gpus = known_numbers(source, "steps_per_s"), source.wholes("num_gpus")
-        refuse(source, "steps_per_s", ~(steps >= 0), "is no throughput")
+        refuse(source, "steps_per_s", ~(steps >= 0), "is not a throughput")
         together, units, jobs = (source.texts(name).tolist() for name in ("consolidated", "gpu", "job_type"))
         rates: dict[str, dict[str, float]] = {}
         for row, unit in enumerate(units):
             if int(gpus[row]) == self.gpus and together[row] == ("yes" if self.consolidated else "no"):
                 known = rates.setdefault(unit, {})
                 if (task := task_name(jobs[row])) in known:
-                    raise source.error(row, "job_type", f"{task} on {unit} stands twice", "keep one row of each")
+                    raise source.error(row, "job_type", f"{task} on {unit} appears twice", "keep one row of each")
                 known[task] = float(steps[row])
         if not rates:
             sizes = ", ".join(map(str, sorted(set(gpus.tolist()))))

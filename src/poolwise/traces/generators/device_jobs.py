@@ -12,7 +12,7 @@ import numpy as np
 from poolwise.arrays import FloatArray, IntArray
 from poolwise.draws import uniform
 from poolwise.model import Workload
-from poolwise.performance.device_profiles import read_profiles
+from poolwise.performance.device_profiles import read_device_profiles
 from poolwise.registry import register
 from poolwise.traces.generators.generator import Generator, at_least
 from poolwise.traces.generators.variates import exponential, normal
@@ -68,7 +68,7 @@ class DeviceJobs(Generator):
         at_least(1, jobs=self.jobs, machines=self.machines, cores=self.cores)
         at_least(1e-9, rate=self.rate)
         at_least(0, warm_up_s=self.warm_up_s)
-        known = list(read_profiles(self.profiles).values())
+        known = list(read_device_profiles(self.profiles).values())
         job = np.arange(self.jobs)
         pick = np.minimum((uniform(self.seed, "device_jobs.kind", job) * len(known)).astype(np.int64), len(known) - 1)
         gaps = exponential(self.seed, "device_jobs.gap", job) / self.rate

@@ -138,13 +138,7 @@ def cycle_weights() -> FloatArray:
 
 
 def gamma_share(shape: float, x: float) -> float:
-    """Share of a gamma distribution of scale 1 below x >= 0, by its power series (Abramowitz, Stegun 6.5.29)."""
-    if x <= 0.0:
-        return 0.0
-    term = math.exp(shape * math.log(x) - x - math.lgamma(shape + 1.0))
-    total, k = term, 0
-    while term > 1e-17 * total:
-        k += 1
-        term *= x / (shape + k)
-        total += term
-    return min(total, 1.0)
+    """Share of a gamma distribution of scale 1 below x."""
+    from scipy.special import gammainc  # type: ignore[import-untyped]  # no types; imported late, since it takes long
+
+    return float(gammainc(shape, max(x, 0.0)))

@@ -19,7 +19,7 @@ from poolwise.traces.generators.arrivals import poisson
 from poolwise.traces.generators.generator import Generator, at_least
 from poolwise.units import SECOND, parse, to_ns
 
-Scenario = Literal["high_bandwidth", "high_capacity", "high_compute"]
+MixScenario = Literal["high_bandwidth", "high_capacity", "high_compute"]
 DAYS_S = 3 * 86400.0
 
 
@@ -49,7 +49,7 @@ CAPACITY_BOUND = WorkloadKind("capacity_bound", 800, 6, 160, parse("600 GB", "me
 COMPUTE_BOUND = WorkloadKind("compute_bound", 900, 15)
 FIO = WorkloadKind("fio", 900, 2, 2000, 0, 6000)
 
-SHARES: dict[Scenario, tuple[float, float, float]] = {
+SHARES: dict[MixScenario, tuple[float, float, float]] = {
     "high_bandwidth": (0.7, 0.1, 0.2),
     "high_capacity": (0.1, 0.7, 0.2),
     "high_compute": (0.2, 0.1, 0.7),
@@ -57,7 +57,7 @@ SHARES: dict[Scenario, tuple[float, float, float]] = {
 """Scenario -> shares of bandwidth-bound, capacity-bound and compute-bound workloads (Table II)."""
 
 
-def published_kinds(scenario: Scenario, fio: float = 0.0) -> tuple[WorkloadKind, ...]:
+def published_kinds(scenario: MixScenario, fio: float = 0.0) -> tuple[WorkloadKind, ...]:
     """Kinds of a published scenario; `fio` is the part of the bandwidth-bound share that is FIO instead of SMUFIN."""
     bandwidth, capacity, compute = SHARES[scenario]
     kinds = (
@@ -94,7 +94,7 @@ class NvmeMix(Generator):
         Kind and priority from one draw: the first kinds are the urgent ones (what the authors' simulator does).
     """
 
-    scenario: Scenario = "high_bandwidth"
+    scenario: MixScenario = "high_bandwidth"
     kinds: tuple[WorkloadKind, ...] = ()
     fio: float = 0.0
     jobs: int = 1500
@@ -145,7 +145,7 @@ _COLUMNS = ("cores", "bandwidth", "storage", "peak_bandwidth")
 
 
 def _chosen(kinds: tuple[WorkloadKind, ...], pick: FloatArray) -> IntArray:
-    """(n,) kinds by their shares, from uniform numbers; raises InputError for shares that are no weights."""
+    """(n,) kinds by their shares, from uniform numbers; raises InputError for shares that are not weights."""
     shares = np.array([kind.share for kind in kinds])
     if not (np.isfinite(shares).all() and float(shares.min()) >= 0 and float(shares.sum()) > 0):
         raise InputError("shares must be at least 0 and not all 0", field="share", remedy="give each kind its weight")

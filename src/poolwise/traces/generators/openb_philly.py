@@ -200,7 +200,7 @@ def _pods(reference: str) -> Workload:
 
 @lru_cache(maxsize=2)
 def _philly(reference: str) -> dict[int, IntArray]:
-    """GPUs -> durations (ns) of the Philly jobs with so many."""
+    """Number of GPUs -> durations (ns) of the Philly jobs that have as many."""
     jobs = Philly().read(Path(catalog.resolve("traces", reference)), _shared_nodes("gpu"))
     gpus = jobs.request("gpu") * jobs.tasks
     return {int(many): jobs.duration[gpus == many] for many in np.unique(gpus).tolist()}

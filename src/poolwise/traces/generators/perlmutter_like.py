@@ -49,7 +49,7 @@ class PerlmutterLike(MemoryJobs):
     depends on a job's nodes and on its runtime alike.
 
     The paper's Figure 12 (88 % of jobs slowed down by less than 5 %) can only come about when roughly the 28 % that
-    `MEMORY_GB` puts above 64 GB need remote memory, so that figure is no independent check of this generator.
+    `MEMORY_GB` puts above 64 GB need remote memory, so that figure is not an independent check of this generator.
 
     Source: Li et al., sections III-B, III-C, Figures 6 and 11; specs of the memory pools, "Workloads".
 

@@ -5,32 +5,32 @@
 
 from poolwise.traces.vinesim.affinity import read_affinity, write_affinity
 from poolwise.traces.vinesim.arrivals import InterArrival
-from poolwise.traces.vinesim.case import Case, load
+from poolwise.traces.vinesim.case import VineSimCase, load
 from poolwise.traces.vinesim.costs import Power, read_power, read_prices, write_power, write_prices
-from poolwise.traces.vinesim.deployment import Deployment, read_deployment, write_deployment
-from poolwise.traces.vinesim.format import VineSim
-from poolwise.traces.vinesim.machine import Network, machine_of
-from poolwise.traces.vinesim.tasks import Tasks, read_tasks, write_tasks
+from poolwise.traces.vinesim.deployment import UnitList, read_deployment, write_deployment
+from poolwise.traces.vinesim.format import VineSimFormat
+from poolwise.traces.vinesim.machine import Bandwidths, machine_of_units
+from poolwise.traces.vinesim.tasks import TaskList, read_tasks, write_tasks
 from poolwise.traces.vinesim.types import Types
-from poolwise.traces.vinesim.workload import workload_of
+from poolwise.traces.vinesim.workload import workload_of_tasks
 
 __all__ = [
-    "Case",
-    "Deployment",
+    "Bandwidths",
     "InterArrival",
-    "Network",
     "Power",
-    "Tasks",
+    "TaskList",
     "Types",
-    "VineSim",
+    "UnitList",
+    "VineSimCase",
+    "VineSimFormat",
     "load",
-    "machine_of",
+    "machine_of_units",
     "read_affinity",
     "read_deployment",
     "read_power",
     "read_prices",
     "read_tasks",
-    "workload_of",
+    "workload_of_tasks",
     "write_affinity",
     "write_deployment",
     "write_power",

@@ -16,23 +16,23 @@ import numpy as np
 
 from poolwise.arrays import FloatArray
 from poolwise.errors import UnknownNameError
-from poolwise.traces.numbers import write
+from poolwise.traces.numbers import number_text
 from poolwise.traces.text import write_text
-from poolwise.traces.vinesim.rows import ABSENT, Row, cells, rows, typed_rows
+from poolwise.traces.vinesim.rows import ABSENT, Line, cells, read_lines, typed_rows
 from poolwise.traces.vinesim.types import Types
 
-Kind = Literal["absolute", "relative"]
+AffinityKind = Literal["absolute", "relative"]
 INT = 0
 """Task type whose column is absolute in a relative table."""
 
 
 def check_kind(kind: str) -> None:
     """Raise UnknownNameError unless a convention is known."""
-    if kind not in get_args(Kind):
-        raise UnknownNameError.of("convention", kind, get_args(Kind), field="affinity-kind")
+    if kind not in get_args(AffinityKind):
+        raise UnknownNameError.of("convention", kind, get_args(AffinityKind), field="affinity-kind")
 
 
-def read_affinity(path: Path, kind: Kind = "absolute", types: Types | None = None) -> FloatArray:
+def read_affinity(path: Path, kind: AffinityKind = "absolute", types: Types | None = None) -> FloatArray:
     """(n_unit_type, n_task_type) operations per microsecond, 0 where a unit type cannot run a task type.
 
     Parameters
@@ -53,7 +53,7 @@ def read_affinity(path: Path, kind: Kind = "absolute", types: Types | None = Non
     return rates
 
 
-def _products(row: Row, values: FloatArray, types: Types) -> FloatArray:
+def _products(row: Line, values: FloatArray, types: Types) -> FloatArray:
     """Rates from a row of factors: products of the decimal numbers as they are written, rounded once."""
     if values[INT] == 0 and values.any():
         raise row.refuse(types.tasks[INT], "factors of an INT rate that is not there", "write the INT rate of this unit type")
@@ -67,10 +67,12 @@ def _products(row: Row, values: FloatArray, types: Types) -> FloatArray:
 
 def columns(path: Path) -> int:
     """Task types that an affinity table has columns for: a power table has one more."""
-    return max(len(row.words) for row in rows(path))
+    return max(len(row.words) for row in read_lines(path))
 
 
 def write_affinity(rates: FloatArray, path: Path, comments: Sequence[str] = ()) -> None:
     """Write (n_unit_type, n_task_type) operations per microsecond as an absolute table, whole or not at all."""
     heading = "".join(f"# {comment}\n" for comment in comments)
-    write_text(path, heading + "".join(" ".join(write(v) if v > 0 else ABSENT for v in row) + "\n" for row in rates.tolist()))
+    write_text(
+        path, heading + "".join(" ".join(number_text(v) if v > 0 else ABSENT for v in row) + "\n" for row in rates.tolist())
+    )

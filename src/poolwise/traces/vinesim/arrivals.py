@@ -17,7 +17,7 @@ from poolwise.errors import InputError
 from poolwise.traces.numbers import NotANumber, reals, round_up
 from poolwise.units import UNITS, US
 
-Distribution = Literal["fixed", "exponential", "uniform"]
+ArrivalDistribution = Literal["fixed", "exponential", "uniform"]
 _CALL = re.compile(r"\s*(exponential|uniform)\s*\(([^()]*)\)\s*")
 _TIME = re.compile(r"\s*([^a-z\s]*(?:[eE][-+]?[0-9]+)?)\s*([a-z]*)\s*")
 _REMEDY = "write 7, 7us, exponential(7us) or uniform(1us, 13us); a bare number is microseconds"
@@ -35,7 +35,7 @@ class InterArrival:
         ns, fractions allowed: each arrival is rounded up once.
     """
 
-    distribution: Distribution = "fixed"
+    distribution: ArrivalDistribution = "fixed"
     low: float = 0.0
     high: float = 0.0
 

@@ -15,20 +15,20 @@ from poolwise.performance.transfer import Transfer
 from poolwise.traces.vinesim import affinity as tables
 from poolwise.traces.vinesim.arrivals import InterArrival
 from poolwise.traces.vinesim.costs import Power, read_power, read_prices
-from poolwise.traces.vinesim.deployment import Deployment, read_deployment
-from poolwise.traces.vinesim.machine import Network, machine_of
-from poolwise.traces.vinesim.tasks import Tasks, read_tasks
+from poolwise.traces.vinesim.deployment import UnitList, read_deployment
+from poolwise.traces.vinesim.machine import Bandwidths, machine_of_units
+from poolwise.traces.vinesim.tasks import TaskList, read_tasks
 from poolwise.traces.vinesim.types import Types
-from poolwise.traces.vinesim.workload import workload_of
+from poolwise.traces.vinesim.workload import workload_of_tasks
 
 
 @dataclass(frozen=True, eq=False)
-class Case:
+class VineSimCase:
     """What a simulation of tasks on units needs.
 
     Attributes
     ----------
-    machine, workload : see `machine_of` and `workload_of`
+    machine, workload : see `machine_of_units` and `workload_of_tasks`
     model : how long tasks take: affinity and transfers
     estimate : what the scheduler believes: the same, uncontended
     """
@@ -41,20 +41,20 @@ class Case:
     @classmethod
     def of(
         cls,
-        deployment: Deployment,
-        tasks: Tasks,
+        deployment: UnitList,
+        tasks: TaskList,
         affinity: FloatArray,
         inter_arrival: str | float | InterArrival = 0,
         *,
         prices: FloatArray | None = None,
         power: Power | None = None,
-        network: Network | None = None,
+        network: Bandwidths | None = None,
         types: Types | None = None,
         contended: bool = False,
         seed: int = 0,
         name: str = "deployment",
         trace: str = "trace",
-    ) -> Case:
+    ) -> VineSimCase:
         """Put a case together from its parts.
 
         Parameters
@@ -70,12 +70,12 @@ class Case:
 
         Raises InputError.
         """
-        network = network if network is not None else Network(uplink=Network.port) if contended else Network()
+        network = network if network is not None else Bandwidths(uplink=Bandwidths.port) if contended else Bandwidths()
         gaps = inter_arrival if isinstance(inter_arrival, InterArrival) else InterArrival.parse(inter_arrival)
-        machine = machine_of(
+        machine = machine_of_units(
             deployment, affinity, tasks.places, prices=prices, power=power, types=types, network=network, name=name
         )
-        workload = workload_of(tasks, machine, gaps.times(int(tasks.first_of_job.sum()), seed), trace)
+        workload = workload_of_tasks(tasks, machine, gaps.times(int(tasks.first_of_job.sum()), seed), trace)
         alone = Combined((Affinity(), Transfer()))
         shared = Combined((Affinity(), NetworkSharing(), Fetching()))
         return cls(machine, workload, shared if contended else alone, alone)
@@ -87,17 +87,17 @@ def load(
     affinity: Path,
     inter_arrival: str | float = 0,
     *,
-    affinity_kind: tables.Kind = "absolute",
+    affinity_kind: tables.AffinityKind = "absolute",
     prices: Path | None = None,
     power: Path | None = None,
     types: Path | None = None,
-    network: Network | None = None,
+    network: Bandwidths | None = None,
     contended: bool = False,
     seed: int = 0,
-) -> Case:
+) -> VineSimCase:
     """Read a case from its files; raises InputError with file, line and field."""
     names = Types.read(types) if types is not None else Types()
-    return Case.of(
+    return VineSimCase.of(
         read_deployment(deployment, names),
         read_tasks(trace, names),
         tables.read_affinity(affinity, affinity_kind, names),

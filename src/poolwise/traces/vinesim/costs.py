@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 
 from poolwise.arrays import FloatArray
-from poolwise.traces.numbers import write
+from poolwise.traces.numbers import number_text
 from poolwise.traces.text import write_text
 from poolwise.traces.vinesim.rows import ABSENT, cells, typed_rows
 from poolwise.traces.vinesim.types import Types
@@ -44,7 +44,7 @@ def read_prices(path: Path, types: Types | None = None) -> FloatArray:
 
 def write_prices(prices: FloatArray, path: Path) -> None:
     """Write (n_unit_type,) prices, NaN from some type on, whole or not at all."""
-    write_text(path, "".join(f"{write(value)}\n" for value in prices[~np.isnan(prices)].tolist()))
+    write_text(path, "".join(f"{number_text(value)}\n" for value in prices[~np.isnan(prices)].tolist()))
 
 
 def read_power(path: Path, types: Types | None = None, columns: int | None = None) -> Power:
@@ -70,5 +70,5 @@ def write_power(power: Power, path: Path, comments: Sequence[str] = ()) -> None:
     """Write a power table with its column of idle watts, whole or not at all."""
     heading = "".join(f"# {comment}\n" for comment in comments)
     table = np.concatenate([power.busy, power.idle[:, None]], axis=1)[~np.isnan(power.idle)]
-    words = ((ABSENT if math.isnan(value) else write(value) for value in row) for row in table.tolist())
+    words = ((ABSENT if math.isnan(value) else number_text(value) for value in row) for row in table.tolist())
     write_text(path, heading + "".join(" ".join(row) + "\n" for row in words))

@@ -1,4 +1,4 @@
-"""Deployments: which units there are and where they stand. Fields: type x y.
+"""Deployments: the units and their places. Fields: type x y.
 
 Source: VineSim, section 5.2.1, "Deployment description"; specs of the accelerators, "Files".
 """
@@ -12,14 +12,14 @@ import numpy as np
 
 from poolwise.arrays import IntArray, frozen
 from poolwise.traces.text import write_text
-from poolwise.traces.vinesim.rows import rows, whole_column
+from poolwise.traces.vinesim.rows import read_lines, whole_column
 from poolwise.traces.vinesim.types import Types
 
 FIELDS = ("type", "x", "y")
 
 
 @dataclass(frozen=True, eq=False)
-class Deployment:
+class UnitList:
     """Units in the order of the file.
 
     Attributes
@@ -40,21 +40,21 @@ class Deployment:
         return len(self.type)
 
     @classmethod
-    def of(cls, units: list[tuple[int, int, int]]) -> Deployment:
+    def of(cls, units: list[tuple[int, int, int]]) -> UnitList:
         """Build from (type, x, y)."""
         table = np.array(units, dtype=np.int64).reshape(-1, 3)
         return cls(table[:, 0].copy(), table[:, 1].copy(), table[:, 2].copy())
 
 
-def read_deployment(path: Path, types: Types | None = None) -> Deployment:
+def read_deployment(path: Path, types: Types | None = None) -> UnitList:
     """Read a deployment; types may be written by number or name. Raises InputError with file, line and field."""
     types = types if types is not None else Types()
-    table = rows(path, FIELDS)
+    table = read_lines(path, FIELDS)
     codes = np.array([row.code(0, types.units, "type") for row in table], dtype=np.int64)
-    return Deployment(codes, whole_column(table, 1, "x"), whole_column(table, 2, "y"))
+    return UnitList(codes, whole_column(table, 1, "x"), whole_column(table, 2, "y"))
 
 
-def write_deployment(deployment: Deployment, path: Path) -> None:
+def write_deployment(deployment: UnitList, path: Path) -> None:
     """Write a deployment, whole or not at all."""
     columns = (deployment.type.tolist(), deployment.x.tolist(), deployment.y.tolist())
     write_text(path, "".join(f"{kind} {x} {y}\n" for kind, x, y in zip(*columns, strict=True)))

@@ -13,15 +13,15 @@ from poolwise.traces.text import beginning
 from poolwise.traces.vinesim.arrivals import InterArrival
 from poolwise.traces.vinesim.tasks import FIELDS, read_tasks
 from poolwise.traces.vinesim.types import Types
-from poolwise.traces.vinesim.workload import workload_of
+from poolwise.traces.vinesim.workload import workload_of_tasks
 
 
 @register("formats", "vinesim")
 @dataclass(frozen=True)
-class VineSim:
+class VineSimFormat:
     """VineSim trace: a row a task (type, data size and place, operations, preferred unit type, job).
 
-    The machine must come from a deployment with affinities (`traces.vinesim.machine_of`).
+    The machine must come from a deployment with affinities (`traces.vinesim.machine_of_units`).
 
     Parameters
     ----------
@@ -42,7 +42,7 @@ class VineSim:
         types = Types.read(catalog.resolve("affinities", self.types)) if self.types is not None else Types()
         tasks = read_tasks(path, types)
         arrivals = InterArrival.parse(self.inter_arrival).times(int(tasks.first_of_job.sum()), self.seed)
-        return workload_of(tasks, machine, arrivals, path.name.removesuffix(".gz").rpartition(".")[0] or path.name)
+        return workload_of_tasks(tasks, machine, arrivals, path.name.removesuffix(".gz").rpartition(".")[0] or path.name)
 
     def recognises(self, path: Path) -> bool:
         """Whether the first row is seven whole numbers."""

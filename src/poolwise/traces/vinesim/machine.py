@@ -15,14 +15,14 @@ from poolwise.errors import InputError
 from poolwise.model import Fabric, Kind, Machine
 from poolwise.performance.affinity import PREFIX
 from poolwise.traces.vinesim.costs import Power
-from poolwise.traces.vinesim.deployment import Deployment
+from poolwise.traces.vinesim.deployment import UnitList
 from poolwise.traces.vinesim.types import Types
 
-Place = tuple[int, int]
+RackAndShelf = tuple[int, int]
 
 
 @dataclass(frozen=True)
-class Network:
+class Bandwidths:
     """Bandwidths, MB/s: 1250 is 10 Gb/s.
 
     Parameters
@@ -39,7 +39,7 @@ class Network:
     def __post_init__(self) -> None:
         for name in ("port", "uplink"):
             if getattr(self, name) < 1:
-                raise InputError(f"{getattr(self, name)} MB/s is no bandwidth", field=name, remedy="give 1 MB/s or more")
+                raise InputError(f"{getattr(self, name)} MB/s is not a bandwidth", field=name, remedy="give 1 MB/s or more")
 
 
 @dataclass
@@ -47,11 +47,11 @@ class _Owners:
     name: list[str] = field(default_factory=list)
     kind: list[int] = field(default_factory=list)
     type: list[str] = field(default_factory=list)
-    place: list[Place] = field(default_factory=list)
+    place: list[RackAndShelf] = field(default_factory=list)
     amounts: list[tuple[int, int]] = field(default_factory=list)
     vertex: list[int] = field(default_factory=list)
 
-    def add(self, name: str, kind: Kind, type: str, place: Place, amounts: tuple[int, int], vertex: int = -1) -> None:
+    def add(self, name: str, kind: Kind, type: str, place: RackAndShelf, amounts: tuple[int, int], vertex: int = -1) -> None:
         self.name.append(name)
         self.kind.append(kind)
         self.type.append(type)
@@ -60,15 +60,15 @@ class _Owners:
         self.vertex.append(vertex)
 
 
-def machine_of(
-    deployment: Deployment,
+def machine_of_units(
+    deployment: UnitList,
     affinity: FloatArray,
-    data: Sequence[Place] = (),
+    data: Sequence[RackAndShelf] = (),
     *,
     prices: FloatArray | None = None,
     power: Power | None = None,
     types: Types | None = None,
-    network: Network | None = None,
+    network: Bandwidths | None = None,
     name: str = "deployment",
 ) -> Machine:
     """Build the machine: an owner for each unit in the order of the file, then places of data, ports and uplinks.
@@ -88,7 +88,7 @@ def machine_of(
     Raises InputError for a unit type without an affinity, a price or idle watts where these are given.
     """
     types = types if types is not None else Types()
-    network = network if network is not None else Network()
+    network = network if network is not None else Bandwidths()
     units = list(zip(deployment.type.tolist(), deployment.x.tolist(), deployment.y.tolist(), strict=True))
     if not units:
         raise InputError("the deployment has no units", field="type", remedy="write a row for each unit")
@@ -131,7 +131,7 @@ def machine_of(
 def _attributes(
     kinds: IntArray, n: int, affinity: FloatArray, prices: FloatArray | None, power: Power | None, types: Types
 ) -> dict[str, FloatArray]:
-    """Columns (n_owner,) of the units' types, 0 for owners that are no units."""
+    """Columns (n_owner,) of the units' types, 0 for other owners."""
     by_type = {f"{PREFIX}{task}": affinity[:, task] for task in range(affinity.shape[1])}
     if prices is not None:
         by_type["price"] = prices

@@ -1,4 +1,4 @@
-"""Rows of whitespace-separated text, with the line of each: what all files of this family are made of."""
+"""Rows of whitespace-separated text, with the line of each: the form that all files of VineSim have."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ _BLOCK = 20_000
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
-    """Words of one line; comments and blank lines are no rows."""
+class Line:
+    """Words of one line; comments and blank lines do not count."""
 
     path: Path
     line: int
@@ -55,12 +55,12 @@ class Row:
         return int(word)
 
 
-def rows(path: Path, fields: Sequence[str] | None = None) -> list[Row]:
-    """Read the rows of a file; see `blocks`."""
-    return [row for block in blocks(path, fields) for row in block]
+def read_lines(path: Path, fields: Sequence[str] | None = None) -> list[Line]:
+    """Read the rows of a file; see `line_blocks`."""
+    return [row for block in line_blocks(path, fields) for row in block]
 
 
-def blocks(path: Path, fields: Sequence[str] | None = None) -> Iterator[list[Row]]:
+def line_blocks(path: Path, fields: Sequence[str] | None = None) -> Iterator[list[Line]]:
     """Read the rows of a file, some at a time: taken apart they need much more memory than their numbers.
 
     Parameters
@@ -86,14 +86,14 @@ def blocks(path: Path, fields: Sequence[str] | None = None) -> Iterator[list[Row
         raise InputError("the file holds no rows", file=path, remedy="see docs/reference/files.md for its format")
 
 
-def _rows(path: Path) -> Iterator[Row]:
+def _rows(path: Path) -> Iterator[Line]:
     for number, line in enumerate(read_text(path).split("\n"), start=1):
         words = line.partition("#")[0].split()
         if words:
-            yield Row(path, number, tuple(words))
+            yield Line(path, number, tuple(words))
 
 
-def whole_column(table: Sequence[Row], k: int, field: str) -> IntArray:
+def whole_column(table: Sequence[Line], k: int, field: str) -> IntArray:
     """(n_row,) whole numbers, at least 0, from word k of each row; raises InputError for the first that is none."""
     try:
         values = wholes([row.words[k] for row in table])
@@ -106,9 +106,9 @@ def whole_column(table: Sequence[Row], k: int, field: str) -> IntArray:
     return values
 
 
-def typed_rows(path: Path, names: Sequence[str], fields: Sequence[str] | None = None) -> list[Row]:
+def typed_rows(path: Path, names: Sequence[str], fields: Sequence[str] | None = None) -> list[Line]:
     """Read the rows of a table that has at most one a unit type, in the order of their numbers; raises InputError."""
-    table = rows(path, fields)
+    table = read_lines(path, fields)
     if len(table) > len(names):
         raise table[len(names)].refuse(
             "unit types",
@@ -118,7 +118,7 @@ def typed_rows(path: Path, names: Sequence[str], fields: Sequence[str] | None = 
     return table
 
 
-def cells(row: Row, names: Sequence[str], what: str, missing: float = 0.0) -> FloatArray:
+def cells(row: Line, names: Sequence[str], what: str, missing: float = 0.0) -> FloatArray:
     """(n_name,) numbers of a row that may be shorter than the names; `missing` where there is none, or `--`.
 
     Raises InputError for a row that is longer.

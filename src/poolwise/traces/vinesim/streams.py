@@ -14,11 +14,11 @@ from poolwise.arrays import IntArray
 from poolwise.draws import uniform
 from poolwise.model import Machine, Workload
 from poolwise.traces.vinesim.arrivals import InterArrival
-from poolwise.traces.vinesim.tasks import Tasks
+from poolwise.traces.vinesim.tasks import TaskList
 from poolwise.traces.vinesim.types import UNITS
-from poolwise.traces.vinesim.workload import workload_of
+from poolwise.traces.vinesim.workload import workload_of_tasks
 
-NEVER = 2**62
+NO_DEADLINE = 2**62
 """Deadline, ns, of jobs that have none."""
 
 
@@ -35,7 +35,7 @@ class Stream:
     gaps : time between their arrivals
     least, most : tasks of a job, drawn uniformly
     priority : class, 0 the most urgent
-    slack : deadline of a job, in times what a task takes on the fastest unit, after its arrival; None for no deadline
+    slack : deadline of a job after its arrival, as a multiple of the time of a task on the fastest unit; None for no deadline
     """
 
     name: str
@@ -52,8 +52,8 @@ class Stream:
 def streams_workload(streams: Sequence[Stream], machine: Machine, seed: int = 0) -> Workload:
     """Draw the streams and put them together by arrival; each is drawn independently of the others.
 
-    Columns beside those of `workload_of`: "stream" (number), "class", "deadline" (ns; `NEVER` for jobs that have none). A job
-    is a row, and "parent" its number.
+    Columns beside those of `workload_of_tasks`: "stream" (number), "class", "deadline" (ns; `NO_DEADLINE` for jobs that have
+    none). A job is a row, and "parent" its number.
     Raises InputError for tasks that no unit can run.
     """
     parts = [_jobs(stream, seed * len(streams) + k) for k, stream in enumerate(streams)]
@@ -63,7 +63,7 @@ def streams_workload(streams: Sequence[Stream], machine: Machine, seed: int = 0)
     none = np.zeros_like(job)
     kinds, operations = (np.array([getattr(s, name) for s in streams]) for name in ("task_type", "operations"))
     columns = [kinds[stream[job]], none, none, none, operations[stream[job]], none + UNITS.index("unspecified"), job]
-    workload = workload_of(Tasks.of(np.stack(columns, axis=1)), machine, arrivals, "streams")
+    workload = workload_of_tasks(TaskList.of(np.stack(columns, axis=1)), machine, arrivals, "streams")
     of = stream[workload.attributes["parent"].astype(np.int64)]  # a job is one row: its tasks are alike
     slack = np.array([np.nan if s.slack is None else s.slack for s in streams])[of]
     wait = np.ceil(np.nan_to_num(slack) * workload.duration).astype(np.int64)
@@ -71,7 +71,7 @@ def streams_workload(streams: Sequence[Stream], machine: Machine, seed: int = 0)
         "parent": np.arange(len(workload)),
         "stream": of,
         "class": np.array([s.priority for s in streams])[of],
-        "deadline": np.where(np.isnan(slack), NEVER, workload.submit + wait),
+        "deadline": np.where(np.isnan(slack), NO_DEADLINE, workload.submit + wait),
     }
     return replace(workload, attributes={**workload.attributes, **more})
 

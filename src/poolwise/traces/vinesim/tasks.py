@@ -16,7 +16,7 @@ import numpy as np
 from poolwise.arrays import BoolArray, IntArray, frozen
 from poolwise.errors import InputError
 from poolwise.traces.text import write_text
-from poolwise.traces.vinesim.rows import Row, blocks, whole_column
+from poolwise.traces.vinesim.rows import Line, line_blocks, whole_column
 from poolwise.traces.vinesim.types import Types
 
 FIELDS = ("task_type", "data_size", "data_x", "data_y", "operations", "preferred_type", "parent_job_id")
@@ -25,7 +25,7 @@ LARGEST = 2**53
 
 
 @dataclass(frozen=True, eq=False)
-class Tasks:
+class TaskList:
     """Tasks in the order of the file.
 
     Attributes
@@ -44,7 +44,7 @@ class Tasks:
         return len(self.table)
 
     @classmethod
-    def of(cls, tasks: Sequence[Sequence[int]] | IntArray) -> Tasks:
+    def of(cls, tasks: Sequence[Sequence[int]] | IntArray) -> TaskList:
         """Build from rows as in `FIELDS`; raises InputError as reading does, naming the row."""
         table = np.asarray(tasks, dtype=np.int64).reshape(-1, len(FIELDS))
         found = cls(table)
@@ -56,8 +56,8 @@ class Tasks:
     @classmethod
     def of_jobs(
         cls, sizes: Sequence[int], task_type: int | Sequence[int], operations: int, preferred_type: int = 5, data_size: int = 0
-    ) -> Tasks:
-        """Build jobs of so many like tasks each, numbered from 0, their data at (0, 0); `task_type` may differ by job."""
+    ) -> TaskList:
+        """Build jobs from the number of tasks of each, numbered from 0, their data at (0, 0); `task_type` may differ by job."""
         jobs = np.repeat(np.arange(len(sizes)), sizes)
         kinds = np.broadcast_to(np.asarray(task_type, dtype=np.int64), (len(sizes),))[jobs]
         columns = [kinds, np.full(len(jobs), data_size), 0 * jobs, 0 * jobs, np.full(len(jobs), operations)]
@@ -80,30 +80,30 @@ class Tasks:
         return np.concatenate([np.ones(min(1, len(job)), dtype=np.bool_), job[1:] != job[:-1]])
 
 
-def read_tasks(path: Path, types: Types | None = None) -> Tasks:
+def read_tasks(path: Path, types: Types | None = None) -> TaskList:
     """Read a trace; types may be written by number or name.
 
-    Raises InputError with file, line and field: words that are no numbers of 0 or more, jobs whose tasks are apart or of
+    Raises InputError with file, line and field: words that are not numbers of 0 or more, jobs whose tasks are apart or of
     several types, numbers of 2**53 or more.
     """
     types = types if types is not None else Types()
     parts, lines = list[IntArray](), list[int]()
-    for block in blocks(path, FIELDS):
+    for block in line_blocks(path, FIELDS):
         parts.append(np.stack([_column(block, k, field, types) for k, field in enumerate(FIELDS)], axis=1))
         lines.extend(row.line for row in block)
-    tasks = Tasks(np.concatenate(parts))
+    tasks = TaskList(np.concatenate(parts))
     if fault := _fault(tasks):
         row, field, problem, remedy = fault
         raise InputError(problem, file=path, line=lines[row], field=field, remedy=remedy)
     return tasks
 
 
-def write_tasks(tasks: Tasks, path: Path) -> None:
+def write_tasks(tasks: TaskList, path: Path) -> None:
     """Write a trace, whole or not at all, gzip if the name ends in ".gz"."""
     write_text(path, "".join(" ".join(map(str, row)) + "\n" for row in tasks.table.tolist()))
 
 
-def _column(table: Sequence[Row], k: int, field: str, types: Types) -> IntArray:
+def _column(table: Sequence[Line], k: int, field: str, types: Types) -> IntArray:
     """(n_row,) numbers of one field."""
     if not field.endswith("_type"):
         return whole_column(table, k, field)
@@ -113,7 +113,7 @@ def _column(table: Sequence[Row], k: int, field: str, types: Types) -> IntArray:
     return np.array([codes[row.words[k]] for row in table], dtype=np.int64)
 
 
-def _fault(tasks: Tasks) -> tuple[int, str, str, str] | None:
+def _fault(tasks: TaskList) -> tuple[int, str, str, str] | None:
     """(row, field, problem, remedy) of the first thing that no reading allows; None if there is nothing."""
     for name in FIELDS:
         column = tasks.column(name)

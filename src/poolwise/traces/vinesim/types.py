@@ -43,7 +43,7 @@ class Types:
         for section, standard in _SECTIONS.items():
             names[section] = (*standard, *_names(content.get(section, []), path, section))
             if len(set(names[section])) != len(names[section]):
-                raise InputError("a name stands there twice", file=path, field=section, remedy="give each type its own name")
+                raise InputError("a name appears twice", file=path, field=section, remedy="give each type its own name")
         return cls(names["unit_types"], names["task_types"])
 
 

@@ -9,13 +9,13 @@ from poolwise.errors import InputError
 from poolwise.model import Machine, Workload
 from poolwise.performance.affinity import compute_times, rates
 from poolwise.performance.transfer import places
-from poolwise.traces.vinesim.tasks import FIELDS, Tasks
+from poolwise.traces.vinesim.tasks import FIELDS, TaskList
 
 _COLUMNS = tuple(name for name in FIELDS if name != "parent_job_id")
 
 
-def workload_of(tasks: Tasks, machine: Machine, arrivals: IntArray, name: str = "trace") -> Workload:
-    """Build the workload of a trace on a machine that `machine_of` has built.
+def workload_of_tasks(tasks: TaskList, machine: Machine, arrivals: IntArray, name: str = "trace") -> Workload:
+    """Build the workload of a trace on a machine that `machine_of_units` has built.
 
     A row is a stretch of tasks of one job that are alike in every field, so that a job whose tasks have their data at several
     places has several rows. Columns: those of the trace, "parent" (number of the job, from 0, in the order of the file) and
@@ -70,7 +70,7 @@ def _fastest(kinds: IntArray, operations: IntArray, machine: Machine) -> IntArra
     return compute_times(operations.astype(np.float64), best[kinds])
 
 
-def _check_places(tasks: Tasks, machine: Machine) -> None:
+def _check_places(tasks: TaskList, machine: Machine) -> None:
     known = places(machine)
     for x, y in tasks.places:
         if (x, y) not in known:

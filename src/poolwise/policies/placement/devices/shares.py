@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import lru_cache
 
 import numpy as np
 
 from poolwise.arrays import BoolArray, FloatArray, IntArray
 from poolwise.errors import InputError
 from poolwise.interfaces import PlacementPolicy
-from poolwise.model import Job, Machine, Placement, Refusal, Snapshot, Workload
+from poolwise.model import Job, JobTable, Placement, Refusal, Snapshot
+from poolwise.model.job_table import Column, Kinds
 from poolwise.policies.placement.devices.layout import ShareLayout, share_layout
 from poolwise.registry import register
 
@@ -77,14 +77,15 @@ class DeviceShares(PlacementPolicy):
         """(k,) False where no node has what one task asks for and reaches its devices."""
         n = max(len(jobs), len(free)) if len(jobs) else 0
         layout, rows = share_layout(snapshot.machine, self.resource), np.broadcast_to(jobs, (n,))
-        needs = _needs(self, snapshot.table, snapshot.machine)
-        found = np.zeros(n, dtype=np.bool_)
-        for shape in np.unique(needs.shape[rows]).tolist():
-            mine = np.flatnonzero(needs.shape[rows] == shape)
+        table, found = snapshot.table, np.zeros(n, dtype=np.bool_)
+        alike = self._alike(table, layout)
+        kinds = alike.of[rows]
+        for kind in np.unique(kinds).tolist():
+            mine = np.flatnonzero(kinds == kind)
             states = free[mine] if len(free) > 1 else free
-            able = self._reaching(needs.shapes[shape], layout, states)
-            for column, k in enumerate(layout.columns.tolist()):
-                able = able & (states[:, layout.nodes, k] >= needs.node[rows[mine], column, None])
+            able = self._reaching(alike.value[kind], layout, states)
+            for name, k in zip(layout.names, layout.columns.tolist(), strict=True):
+                able = able & (states[:, layout.nodes, k] >= table.request(name)[rows[mine], None])
             found[mine] = able.any(axis=1)
         return found
 
@@ -100,15 +101,26 @@ class DeviceShares(PlacementPolicy):
         return able
 
     def _need(self, job: Job, layout: ShareLayout) -> _Need:
-        attributes = job.table.attributes
-        total = job.request(self.resource) if self.resource not in layout.names else 0
-        count = int(attributes["gpus"][job.index]) if "gpus" in attributes and total else 0
-        if total and count < 1:
-            count = -(-total // max(layout.whole, 1))
-        spec = str(attributes["gpu_spec"][job.index]) if "gpu_spec" in attributes and total else ""
+        alike = self._alike(job.table, layout)
+        count, each, spec = alike.value[int(alike.of[job.index])]
         node = np.array([job.request(name) for name in layout.names], dtype=np.int64)
-        each = -(-total // count) if count else 0
-        return _Need(node, count, each if self.shared or not count else layout.whole, layout.accepted(spec), spec)
+        return _Need(node, count, each, layout.accepted(spec), spec)
+
+    def _alike(self, table: JobTable, layout: ShareLayout) -> Kinds:
+        """Jobs by what they ask of devices: (devices, share of each, accepted types)."""
+        return table.kinds(("device shares", self, layout), lambda table, rows: self._shares(table, rows, layout))
+
+    def _shares(self, table: JobTable, rows: slice, layout: ShareLayout) -> tuple[Column, Column, Column]:
+        """(k,) devices of one task, share of each, and accepted types, of some jobs."""
+        total, whole = table.request(self.resource)[rows], max(layout.whole, 1)
+        if self.resource in layout.names:
+            total = np.zeros_like(total)
+        gpus, spec = (table.attributes.get(name) for name in ("gpus", "gpu_spec"))
+        count = np.zeros_like(total) if gpus is None else gpus[rows].astype(np.int64)
+        count = np.where(total > 0, np.where(count < 1, -(-total // whole), count), 0)
+        each = -(-total // np.maximum(count, 1)) if self.shared else np.where(count > 0, layout.whole, 0)
+        types = np.full(len(total), "") if spec is None else np.where(total > 0, spec[rows].astype(np.str_), "")
+        return count, each, types
 
     def _choose(self, need: _Need, layout: ShareLayout, free: IntArray, left: IntArray) -> tuple[int, IntArray] | Refusal:
         """Position of a node and positions of devices; free amounts of nodes (n_node, n_resource), of devices (n_device,)."""
@@ -148,29 +160,6 @@ class _Need:
     each: int
     accepted: BoolArray
     spec: str
-
-
-@dataclass(frozen=True, eq=False)
-class _Needs:
-    """What all jobs of a workload need.
-
-    Attributes
-    ----------
-    node : (n_job, n_resource) of its node
-    shape : (n_job,) which of the `shapes`, (devices, share of each, accepted types), it asks for
-    """
-
-    node: IntArray
-    shape: IntArray
-    shapes: list[tuple[int, int, str]]
-
-
-@lru_cache(maxsize=8)  # a workload and a machine are compared by identity
-def _needs(policy: DeviceShares, workload: Workload, machine: Machine) -> _Needs:
-    layout, shapes = share_layout(machine, policy.resource), dict[tuple[int, int, str], int]()
-    needs = [policy._need(workload.job(row), layout) for row in range(len(workload))]
-    shape = [shapes.setdefault((need.count, need.each, need.spec), len(shapes)) for need in needs]
-    return _Needs(np.array([need.node for need in needs]), np.array(shape, dtype=np.int64), list(shapes))
 
 
 def _least(score: FloatArray, able: BoolArray) -> int:

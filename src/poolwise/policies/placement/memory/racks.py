@@ -15,7 +15,7 @@ from poolwise.interfaces import PlacementPolicy
 from poolwise.model import Job, Placement, Refusal, Snapshot
 from poolwise.registry import register
 
-Scope = Literal["rack", "system"]
+PoolScope = Literal["rack", "system"]
 
 
 @register("placements", "racks")
@@ -34,7 +34,7 @@ class RackPlacement(PlacementPolicy):
         "rack": a node may use only its rack's pool; "system": any pool.
     """
 
-    scope: Scope = "rack"
+    scope: PoolScope = "rack"
 
     def place(self, job: Job, snapshot: Snapshot) -> Placement | Refusal:
         """Place all nodes of a job, or say whether nodes or pool memory are short."""

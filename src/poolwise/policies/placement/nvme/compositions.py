@@ -18,7 +18,7 @@ from poolwise.model import Placement, Snapshot
 from poolwise.policies.placement.nvme.free_devices import FreeDevices
 from poolwise.policies.placement.nvme.layout import device_layout
 from poolwise.policies.placement.nvme.need import Need, Sharing
-from poolwise.units import stretch
+from poolwise.units import with_slowdown
 
 
 @dataclass(slots=True)
@@ -186,7 +186,7 @@ class Compositions:
         if resident.number >= 0 and not self.sharing.changes:
             return self.snapshot.run(resident.number).expected_end
         left = self.snapshot.work_left(resident.number) if resident.number >= 0 else float(resident.need.requested)
-        return self.now + stretch(left, resident.need.slowdown(size, sharers))
+        return self.now + with_slowdown(left, resident.need.slowdown(size, sharers))
 
     def _compose(self, devices: tuple[int, ...], node: int, residents: list[Resident]) -> None:
         capacity, layout = self.snapshot.capacity, self.layout

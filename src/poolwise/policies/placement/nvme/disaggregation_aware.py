@@ -17,7 +17,7 @@ from poolwise.policies.placement.nvme.minimize_fragmentation import NvmeMinimize
 from poolwise.policies.placement.nvme.need import Need
 from poolwise.registry import register
 
-Choice = Literal["maximize_composition", "minimize_fragmentation"]
+CompositionChoice = Literal["maximize_composition", "minimize_fragmentation"]
 
 
 @register("placements", "nvme_disaggregation_aware")
@@ -56,7 +56,7 @@ class NvmeDisaggregationAware(CompositionPolicy):
         return self.maximize.choose(need, view) if maximize else self.minimize.choose(need, view)
 
 
-def rule(bandwidth_load: float, capacity_load: float) -> Choice:
+def rule(bandwidth_load: float, capacity_load: float) -> CompositionChoice:
     """Equation 4."""
     low = bandwidth_load <= 0.5 and capacity_load <= 0.5
     steep = bandwidth_load >= 0.7 and capacity_load <= 0.7

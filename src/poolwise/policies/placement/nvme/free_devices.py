@@ -10,7 +10,7 @@ from poolwise.model import Snapshot
 from poolwise.policies.placement.nvme.layout import DeviceLayout
 from poolwise.policies.placement.nvme.need import Need
 
-Size = tuple[int, int]
+DeviceSize = tuple[int, int]
 """(bandwidth MB/s, storage MiB) of a device."""
 
 
@@ -26,8 +26,8 @@ class FreeDevices:
         self.layout = layout
         self.attached = [0] * len(layout.home)
         self._limit = [-1] * len(layout.home)
-        self._free: list[dict[Size, list[int]]] = [{} for _ in layout.home]
-        self._size: dict[int, Size] = {}
+        self._free: list[dict[DeviceSize, list[int]]] = [{} for _ in layout.home]
+        self._size: dict[int, DeviceSize] = {}
 
     def add(self, device: int, snapshot: Snapshot) -> None:
         """Put a device on the list."""
@@ -45,7 +45,7 @@ class FreeDevices:
             devices = self._free[self.layout.place[device]][size]
             del devices[bisect_left(devices, device)]
 
-    def size(self, device: int) -> Size:
+    def size(self, device: int) -> DeviceSize:
         """(bandwidth, storage) of a free device."""
         return self._size[device]
 
@@ -80,7 +80,7 @@ class FreeDevices:
             if best is not None:
                 yield best[1]
 
-    def _cover(self, place: int, need: Need, chosen: tuple[Size, ...]) -> tuple[float, tuple[int, ...]] | None:
+    def _cover(self, place: int, need: Need, chosen: tuple[DeviceSize, ...]) -> tuple[float, tuple[int, ...]] | None:
         """(surplus, devices) of a choice of sizes, None where it falls short, is not there or exceeds the fabric."""
         bandwidth, storage = sum(size[0] for size in chosen), sum(size[1] for size in chosen)
         if bandwidth < need.bandwidth or storage < need.storage or not self._attachable(place, bandwidth):

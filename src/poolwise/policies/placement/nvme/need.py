@@ -5,39 +5,36 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 
 from poolwise.errors import InputError
-from poolwise.interfaces import PerformanceModel
-from poolwise.model import Snapshot, Workload
+from poolwise.model import JobTable, Snapshot
+from poolwise.model.snapshot import Estimate
 from poolwise.performance.combined import Combined
 from poolwise.performance.ideal import Ideal
 from poolwise.performance.nvme_sharing import NvmeSharing, kind_of, relative
-from poolwise.performance.sharing_table import SharingTable
-from poolwise.units import stretch
-
-NEVER = 2**63 - 1
-"""Deadline of a workload that has none."""
+from poolwise.performance.sharing_table import OffersTables, SharingTable
+from poolwise.units import NEVER, with_slowdown
 
 
 @dataclass(frozen=True)
 class Sharing:
     """What the scheduler believes of sharing: the tables of its estimate, and whether residents change speed."""
 
-    model: NvmeSharing
+    model: OffersTables
     changes: bool
     tables: dict[str, SharingTable | None] = field(default_factory=dict)  # a cache
 
     @classmethod
-    def of(cls, estimate: PerformanceModel) -> Sharing:
-        """Find the sharing model in an estimate; one that knows no devices means base times everywhere.
+    def of(cls, estimate: Estimate) -> Sharing:
+        """Find the model that offers tables in an estimate; `Ideal` means base times everywhere.
 
-        Raises InputError for a model of shared devices that has no tables to look ahead with.
+        Raises InputError for any other model that has no tables to look ahead with.
         """
         models = estimate.models if isinstance(estimate, Combined) else (estimate,)
         for model in models:
-            if isinstance(model, NvmeSharing):
+            if isinstance(model, OffersTables):
                 return cls(model, not model.fixed_at_start)
         if any(not isinstance(model, Ideal) for model in models):
             raise InputError(
-                f"composition needs the performance model 'nvme_sharing', not {type(estimate).__name__}",
+                f"composition needs a performance model with sharing tables, not {type(estimate).__name__}",
                 field="performance.model",
                 remedy="choose nvme_sharing with a table for each kind, or ideal for base times",
             )
@@ -66,7 +63,7 @@ class Need:
     storage : MiB
     peak : MB/s beyond which more bandwidth is of no use
     requested : ns, base time
-    duration : ns that the table's times are relative to
+    duration : ns of work that the table's times are relative to, as the scheduler knows it
     deadline : ns, `NEVER` without one
     late : whether its deadline has passed, so that nothing constrains it any more
     """
@@ -97,7 +94,7 @@ class Need:
             int(workload.request("storage")[job]),
             _attribute(workload, "peak_bandwidth", job, bandwidth),
             int(workload.requested[job]),
-            int(workload.duration[job]),
+            int(snapshot.work[job]),
             _attribute(workload, "deadline", job, NEVER),
             table,
         )
@@ -117,7 +114,7 @@ class Need:
 
     def time(self, devices: int, sharers: int) -> int:
         """Ns it is expected to take there from beginning to end."""
-        return stretch(float(self.requested), self.slowdown(devices, sharers))
+        return with_slowdown(float(self.requested), self.slowdown(devices, sharers))
 
     def shares_with(self, kinds: frozenset[str], sharing: Sharing) -> bool:
         """Whether it may share with residents of these kinds: its own, partners on both sides, or all unmodelled."""
@@ -132,6 +129,6 @@ class Need:
         )
 
 
-def _attribute(workload: Workload, name: str, job: int, missing: int) -> int:
+def _attribute(workload: JobTable, name: str, job: int, missing: int) -> int:
     column = workload.attributes.get(name)
     return missing if column is None else int(column[job])

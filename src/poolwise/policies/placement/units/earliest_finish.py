@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from poolwise.policies.placement.units.policy import WAIT, UnitPolicy
-from poolwise.policies.placement.units.trees import NEVER
 from poolwise.policies.placement.units.view import Task, Units
 from poolwise.registry import register
+from poolwise.units import NEVER
 
 
 @register("placements", "earliest_finish")

@@ -13,9 +13,9 @@ from poolwise.errors import InputError
 from poolwise.model import Kind, Machine
 from poolwise.performance.affinity import rates
 
-Range = tuple[int, int]
+LeafRange = tuple[int, int]
 """Leaves from the first to the second (excluded)."""
-Tier = tuple[Range, ...]
+Tier = tuple[LeafRange, ...]
 """Units among which nothing but the tie rule chooses; no two ranges overlap."""
 ANY_TYPE = 5
 """Number of the unit type "unspecified"; a task that prefers it prefers none."""
@@ -43,9 +43,9 @@ class UnitLayout:
     column: int
     types: tuple[str, ...]
     code: IntArray
-    of_type: tuple[Range, ...]
-    of_rack: dict[tuple[int, int], Range]
-    of_place: dict[tuple[int, int, int], Range]
+    of_type: tuple[LeafRange, ...]
+    of_rack: dict[tuple[int, int], LeafRange]
+    of_place: dict[tuple[int, int, int], LeafRange]
     rate: FloatArray
 
     @classmethod
@@ -101,7 +101,7 @@ def _codes(machine: Machine, types: tuple[str, ...]) -> IntArray:
     return np.array(found, dtype=np.int64)
 
 
-def _ranges(*columns: IntArray) -> dict[tuple[int, ...], Range]:
+def _ranges(*columns: IntArray) -> dict[tuple[int, ...], LeafRange]:
     """Stretches of equal values of sorted columns."""
     table = np.stack(columns, axis=1)
     begins = np.flatnonzero(np.concatenate([[True], (table[1:] != table[:-1]).any(axis=1)])).tolist()

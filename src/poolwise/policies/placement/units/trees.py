@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-NEVER = 2**63 - 1
+from poolwise.units import NEVER
 
 
 class Marks:

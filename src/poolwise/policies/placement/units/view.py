@@ -11,9 +11,9 @@ from poolwise.arrays import FloatArray
 from poolwise.draws import uniform
 from poolwise.model import Placement, Run, Snapshot
 from poolwise.policies.placement.units.choices import Choices
-from poolwise.policies.placement.units.layout import Range, Tier, UnitLayout
-from poolwise.policies.placement.units.trees import NEVER, Least, Marks
-from poolwise.units import HORIZON
+from poolwise.policies.placement.units.layout import LeafRange, Tier, UnitLayout
+from poolwise.policies.placement.units.trees import Least, Marks
+from poolwise.units import HORIZON, NEVER
 
 
 class Task(NamedTuple):
@@ -23,7 +23,7 @@ class Task(NamedTuple):
     task: int
 
 
-class Offer(NamedTuple):
+class UnitOffer(NamedTuple):
     """Units that serve a task alike: of one type and at one distance from its data.
 
     `response` is transfer + compute there, ns, uncontended, as the scheduler believes.
@@ -52,7 +52,7 @@ class Units(Choices):
         self.idle, self.ends, self.until = Marks(n), Least(n), Least(n)
         self.line: dict[int, deque[tuple[Task, int]]] = {}
         self.ask_at = NEVER
-        self._offers: dict[tuple[int, ...], tuple[Offer, ...]] = {}
+        self._offers: dict[tuple[int, ...], tuple[UnitOffer, ...]] = {}
         self._draws: tuple[int, FloatArray] = (-1, np.zeros(0))
         self.snapshot = snapshot
         for leaf in range(n):
@@ -140,7 +140,7 @@ class Units(Choices):
         """Placement of a task on a unit."""
         return Placement.of([(task, int(self.layout.owner[leaf]), self.layout.column, 1)])
 
-    def offers(self, job: int) -> tuple[Offer, ...]:
+    def offers(self, job: int) -> tuple[UnitOffer, ...]:
         """What the machine can offer to a job's tasks: its types at their distances from the data, least response first.
 
         Units of one type stand for each other within the data's place, within its rack, and beyond.
@@ -151,7 +151,7 @@ class Units(Choices):
             found = []
             for ranges in self._distances(job):
                 placement = self.placement(ranges[0][0], 0)
-                found.append(Offer(min(empty.expected_end(job, placement) - empty.now, LONGEST), ranges))
+                found.append(UnitOffer(min(empty.expected_end(job, placement) - empty.now, LONGEST), ranges))
             self._offers[shape] = tuple(sorted(found))
         return self._offers[shape]
 
@@ -182,5 +182,5 @@ SHAPE = ("task_type", "preferred_type", "data_size", "data_x", "data_y", "operat
 """Columns on which the response of a task depends."""
 
 
-def _without(whole: Range, part: Range) -> Tier:
+def _without(whole: LeafRange, part: LeafRange) -> Tier:
     return (whole[0], part[0]), (part[1], whole[1])

@@ -5,7 +5,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from poolwise.conformance import Check
-from poolwise.model import Changes, Machine, Plan, Queue, Snapshot, Workload
+from poolwise.interfaces import Dispatcher, Scheduler
+from poolwise.model import Changes, Machine, Plan, Queue, Snapshot
 from poolwise.schedulers.list import ListScheduler
 
 
@@ -23,14 +24,14 @@ def only(results: tuple[Check, ...], name: str, says: str) -> None:
 
 
 @dataclass(frozen=True)
-class Bent:
+class Bent(Scheduler, Dispatcher):
     """Delegates to a list scheduler; subclasses bend what it decides."""
 
-    def open(self, machine: Machine, workload: Workload, seed: int) -> "Bent":
+    def open(self, machine: Machine, seed: int) -> "Bent":
         return self
 
     def schedule(self, queue: Queue, snapshot: Snapshot, changes: Changes) -> Plan:
-        return self.bend(ListScheduler().open(snapshot.machine, snapshot.table, 0).schedule(queue, snapshot, changes), snapshot)
+        return self.bend(ListScheduler().open(snapshot.machine, 0).schedule(queue, snapshot, changes), snapshot)
 
     def bend(self, plan: Plan, snapshot: Snapshot) -> Plan:
         return plan

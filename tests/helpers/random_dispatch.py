@@ -9,9 +9,15 @@ from math import ceil
 import numpy as np
 
 from poolwise.draws import uniform
+from poolwise.engines import simulate
 from poolwise.interfaces import PlacementPolicy
+from poolwise.performance.affinity import Affinity
+from poolwise.performance.ideal import Ideal
+from poolwise.performance.transfer import Transfer
 from poolwise.registry import make
+from poolwise.schedulers.dispatch import Dispatch
 from poolwise.traces import vinesim
+from tests.helpers.random_studies import difference
 
 POLICIES: list[tuple[str, dict[str, object]]] = [
     ("flat", {}),
@@ -37,13 +43,13 @@ def policy_of(entry: tuple[str, dict[str, object]]) -> PlacementPolicy:
 class Study:
     """A random study; `rates` as `read_affinity` returns them."""
 
-    deployment: vinesim.Deployment
-    tasks: vinesim.Tasks
+    deployment: vinesim.UnitList
+    tasks: vinesim.TaskList
     rates: np.ndarray
     gap: float
 
-    def case(self, **options: object) -> vinesim.Case:
-        return vinesim.Case.of(self.deployment, self.tasks, self.rates, self.gap, **options)
+    def case(self, **options: object) -> vinesim.VineSimCase:
+        return vinesim.VineSimCase.of(self.deployment, self.tasks, self.rates, self.gap, **options)
 
 
 def study(seed: int, most: int = 60) -> Study:
@@ -63,7 +69,7 @@ def study(seed: int, most: int = 60) -> Study:
             size = int(g.choice([0, 0, 10, 1000, 5000]))
             place = int(g.integers(4)), int(g.integers(3))
             rows.append((kind, size, *place, int(g.choice([1, 10, 30, 100])), int(g.choice([*able, 5])), job))
-    return Study(vinesim.Deployment.of(units), vinesim.Tasks.of(rows), rates, float(g.choice([0, 1, 5, 20, 60])))
+    return Study(vinesim.UnitList.of(units), vinesim.TaskList.of(rows), rates, float(g.choice([0, 1, 5, 20, 60])))
 
 
 @dataclass(frozen=True, eq=False)
@@ -163,3 +169,16 @@ class Naive:
             liked = [u for u in idle if self.units[u][0] == wanted]
             return [liked] if self.policy.reading == "only" else [liked, [u for u in idle if u not in liked]]
         return [idle]
+
+
+def compare(seed: int, most: int = 60) -> None:
+    """Both engines decide alike under all tiered policies, on one random study."""
+    case = study(seed, most).case(network=vinesim.Network(port=1250, uplink=100 + seed % 3))
+    truth = [case.model, case.model, Affinity(), Ideal(), Transfer(local=seed % 5)][seed % 5]
+    for entry in TIERED:
+        scheduler = Dispatch(policy_of(entry))
+        runs = [
+            simulate(case.machine, case.workload, scheduler, truth=truth, seed=seed, engine=engine).schedule
+            for engine in ("reference", "compiled")
+        ]
+        assert difference(*runs) == "", (seed, entry)

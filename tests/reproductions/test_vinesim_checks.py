@@ -24,14 +24,14 @@ RATES[CPU, :3], RATES[GPU, :3] = (100_000, 60_000, 60_000), (1_200_000, 12_000, 
 
 def run(
     units: list[tuple[int, int, int]],
-    tasks: vinesim.Tasks,
+    tasks: vinesim.TaskList,
     gap: float,
     policy: str,
     seed: int = 0,
     rates: np.ndarray = RATES,
     **settings: str,
 ) -> Schedule:
-    case = vinesim.Case.of(vinesim.Deployment.of(units), tasks, rates, gap)
+    case = vinesim.VineSimCase.of(vinesim.UnitList.of(units), tasks, rates, gap)
     scheduler = Dispatch(make("placements", policy, **settings))
     return simulate(case.machine, case.workload, scheduler, truth=case.model, estimate=case.estimate, seed=seed).schedule
 
@@ -49,7 +49,7 @@ def latency(schedule: Schedule) -> float:
     ("kind", "unit", "ns"), [(FP_GOOD, GPU, 2_500), (FP_GOOD, CPU, 50_000), (FP_BAD, GPU, 250_000), (FP_BAD, CPU, 50_000)]
 )
 def test_three_million_operations(kind: int, unit: int, ns: int) -> None:
-    schedule = run([(unit, 0, 0)], vinesim.Tasks.of_jobs([1], kind, 3_000_000), 0, "high")
+    schedule = run([(unit, 0, 0)], vinesim.TaskList.of_jobs([1], kind, 3_000_000), 0, "high")
     assert (int(schedule.start[0]), int(schedule.end[0])) == (0, ns)
 
 
@@ -57,7 +57,7 @@ def test_figure_4_low_load() -> None:
     """30 tasks on 40 units, one job at a time: the slowest unit that a job touches decides."""
 
     def alone(kind: int, gpus: int) -> float:
-        return latency(run(mix(gpus), vinesim.Tasks.of_jobs([30] * 20, kind, 3_000_000), 1000, "high"))
+        return latency(run(mix(gpus), vinesim.TaskList.of_jobs([30] * 20, kind, 3_000_000), 1000, "high"))
 
     assert [alone(FP_GOOD, gpus) for gpus in (0, 26, 32, 40)] == [50, 50, 2.5, 2.5]
     assert [alone(FP_BAD, gpus) for gpus in (0, 8, 13, 40)] == [50, 50, 250, 250]
@@ -66,7 +66,7 @@ def test_figure_4_low_load() -> None:
 @cache
 def twenty_twenty(gap: float, policy: str, preferred: int = GPU, seed: int = 0, jobs: int = 500) -> Schedule:
     """20 CPUs and 20 GPUs, jobs of 5 tasks of 30M FP_GOOD operations without data."""
-    return run(mix(20), vinesim.Tasks.of_jobs([5] * jobs, FP_GOOD, 30_000_000, preferred), gap, policy, seed)
+    return run(mix(20), vinesim.TaskList.of_jobs([5] * jobs, FP_GOOD, 30_000_000, preferred), gap, policy, seed)
 
 
 def test_high_at_low_load_is_exactly_25_us() -> None:
@@ -116,7 +116,7 @@ def test_latency_of_flat_falls_before_it_rises_as_load_grows() -> None:
 
 def test_a_gpu_is_worth_20_cpus() -> None:
     """The paper says 25, its numbers 20: 400 CPUs keep up with as much as 20 GPUs."""
-    tasks = vinesim.Tasks.of_jobs([5] * 300, FP_GOOD, 30_000_000)
+    tasks = vinesim.TaskList.of_jobs([5] * 300, FP_GOOD, 30_000_000)
     for units in ([(GPU, 0, k) for k in range(20)], [(CPU, 0, k) for k in range(400)]):
         own = 25 if units[0][0] == GPU else 500
         assert set(job_latency_us(run(units, tasks, 6.25, "high"))) == {own}
@@ -129,7 +129,7 @@ def test_a_gpu_is_worth_20_cpus() -> None:
 )
 def test_table_4_transfers(size: int, near_us: float, far_us: float) -> None:
     """Payload, + one switch (200 ns) within the rack, + three across; nothing at the same place."""
-    tasks = vinesim.Tasks.of([(FP_GOOD, size, 0, 0, 30_000_000, GPU, job) for job in range(3)])
+    tasks = vinesim.TaskList.of([(FP_GOOD, size, 0, 0, 30_000_000, GPU, job) for job in range(3)])
     schedule = run([(GPU, 0, 0), (GPU, 0, 1), (GPU, 1, 0)], tasks, 0, "high")
     here, near, far = (response_us(schedule) - 25).tolist()
     assert here == 0
@@ -145,7 +145,7 @@ def figure_15(gap: float, size: int, policy: str, seed: int = 0, jobs: int = 500
     place = (uniform(seed, "test.place", np.arange(5 * jobs)) * 40).astype(int)
     job = np.repeat(np.arange(jobs), 5)
     rows = [(FP_GOOD, size, p // 20, p % 20, 30_000_000, GPU, j) for p, j in zip(place.tolist(), job.tolist(), strict=True)]
-    return latency(run(units, vinesim.Tasks.of(rows), gap, policy, seed))
+    return latency(run(units, vinesim.TaskList.of(rows), gap, policy, seed))
 
 
 def test_figure_15_at_low_load() -> None:
@@ -179,8 +179,8 @@ def neurasmus(gap: float, counts: dict[int, int], seed: int = 0) -> float:
     kinds = 7 + (uniform(seed, "test.kernel", np.arange(2500)) * 3).astype(int)
     units = [(kind, 0, k) for kind, count in counts.items() for k in range(count)] + [(CPU, 1, k) for k in range(10)]
     types = vinesim.Types((*vinesim.Types().units, "phi", "dfe", "g"), (*vinesim.Types().tasks, "sgj", "rgj", "ngj"))
-    case = vinesim.Case.of(
-        vinesim.Deployment.of(units), vinesim.Tasks.of_jobs([1] * 2500, kinds.tolist(), 1), NEURASMUS, gap, types=types
+    case = vinesim.VineSimCase.of(
+        vinesim.UnitList.of(units), vinesim.TaskList.of_jobs([1] * 2500, kinds.tolist(), 1), NEURASMUS, gap, types=types
     )
     return latency(simulate(case.machine, case.workload, Dispatch(), truth=case.model).schedule)
 
@@ -201,8 +201,8 @@ def test_neurasmus_dfe_alone_is_best_at_high_load(gap: float) -> None:
 def test_neurasmus_times_are_those_of_table_3() -> None:
     types = vinesim.Types((*vinesim.Types().units, "phi", "dfe", "g"), (*vinesim.Types().tasks, "sgj", "rgj", "ngj"))
     for unit, times in {6: (500, 750, 100), 7: (300, 500, 10), 8: (100, 2400, 60)}.items():
-        tasks = vinesim.Tasks.of_jobs([1, 1, 1], [7, 8, 9], 1)
-        case = vinesim.Case.of(vinesim.Deployment.of([(unit, 0, k) for k in range(3)]), tasks, NEURASMUS, 0, types=types)
+        tasks = vinesim.TaskList.of_jobs([1, 1, 1], [7, 8, 9], 1)
+        case = vinesim.VineSimCase.of(vinesim.UnitList.of([(unit, 0, k) for k in range(3)]), tasks, NEURASMUS, 0, types=types)
         assert response_us(simulate(case.machine, case.workload, Dispatch(), truth=case.model).schedule).tolist() == list(times)
 
 

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
 
-from poolwise.arrays import FloatArray
+from poolwise.arrays import FloatArray, IntArray
 from poolwise.engines import simulate
-from poolwise.interfaces import OrderKind, PerformanceModel, QueuePolicy, Scheduler
+from poolwise.interfaces import AgingOrder, OrderKind, PerformanceModel, QueuePolicy, Scheduler
 from poolwise.model import Machine, Queue, Schedule, Snapshot, Workload
 from poolwise.performance.ideal import Ideal
 from poolwise.performance.remote_memory import RemoteMemory
@@ -32,22 +34,62 @@ class Curious(QueuePolicy):
         return ((queue.jobs * 7919 + queue.passes() * 13 + told + left + int(snapshot.free.sum())) % 17).astype(np.float64)
 
 
-class Wide(QueuePolicy):
-    """A user's order that is linear in the time waited."""
+@dataclass(frozen=True)
+class Wide(AgingOrder):
+    """A user's order that is linear in the time waited: the slope is the number of nodes."""
 
-    kind: ClassVar[OrderKind] = "linear"
+    def weight(self, jobs: IntArray, table: Workload, machine: Machine) -> FloatArray:
+        return table.nodes[jobs].astype(np.float64)
 
-    def priority(self, queue: Queue, snapshot: Snapshot) -> FloatArray:
-        return queue.waited_s(snapshot.now) * queue.table.nodes[queue.jobs]
+
+@dataclass(frozen=True)
+class Signed(AgingOrder):
+    """A user's order whose slopes are negative, zero and positive, many of them equal or nearly so.
+
+    `least` and `most` are the bounds of the weights, `near` how many last bits of the paces differ.
+    """
+
+    least: int = -2
+    most: int = 2
+    near: int = 0
+
+    def pace(self, jobs: IntArray, table: Workload, machine: Machine) -> FloatArray:
+        size = np.array([1.0, 3.0, 7.5, 1e3])[jobs * 31 % 4] * (1 + 2.0**-52 * (jobs % (self.near + 1)))
+        return np.where(jobs % 5 == 0, -size, size)
+
+    def weight(self, jobs: IntArray, table: Workload, machine: Machine) -> FloatArray:
+        weight: FloatArray = self.least + (jobs * 7919 % (self.most - self.least + 1)).astype(np.float64)
+        return weight
+
+
+@dataclass(frozen=True)
+class SignedCubic(Signed):
+    """The same with the third power of the wait."""
+
+    kind: ClassVar[OrderKind] = "cubic"
 
 
 class Coarse(QueuePolicy):
-    """A user's static order with many ties."""
+    """A user's static order with many ties, of both signs."""
 
     kind: ClassVar[OrderKind] = "static"
 
     def priority(self, queue: Queue, snapshot: Snapshot) -> FloatArray:
-        return (queue.table.nodes[queue.jobs] % 3).astype(np.float64)
+        return (queue.table.nodes[queue.jobs] % 3 - 1).astype(np.float64)
+
+
+OWN = (
+    Wide(),
+    Coarse(),
+    Signed(),
+    Signed(-1, -1),
+    Signed(-3, 0, near=2),
+    Signed(0, 0),
+    Signed(-2, 2, near=3),
+    SignedCubic(),
+    SignedCubic(-3, -1, near=2),
+)
+"""Orders of a user's own that the kernels follow without asking."""
 
 
 def machine(g: np.random.Generator) -> Machine:
@@ -94,9 +136,11 @@ def model(g: np.random.Generator) -> PerformanceModel:
     )
 
 
-def scheduler(g: np.random.Generator, jobs: int, backfills: tuple[str, ...]) -> Scheduler:
+def scheduler(
+    g: np.random.Generator, jobs: int, backfills: tuple[str, ...], orders: Sequence[QueuePolicy] | None = None
+) -> Scheduler:
     named = [make("orders", name) for name in ("fcfs", "sjf", "wfp3", "f1", "fair", "fm")]
-    orders = [*named, Curious(), Wide(), Coarse()]
+    orders = [*named, Curious(), *OWN] if orders is None else orders
     listed = ListScheduler(
         orders[int(g.integers(len(orders)))],
         make("backfills", g.choice(backfills).item()),
@@ -105,12 +149,14 @@ def scheduler(g: np.random.Generator, jobs: int, backfills: tuple[str, ...]) -> 
     return WarmUp.before(listed, int(g.integers(0, jobs + 10))) if g.random() < 0.35 else listed
 
 
-def compare(seed: int, backfills: tuple[str, ...] = EASY_FAMILY, most: int = 150) -> None:
+def compare(
+    seed: int, backfills: tuple[str, ...] = EASY_FAMILY, most: int = 150, orders: Sequence[QueuePolicy] | None = None
+) -> None:
     """Run one random study on both engines and insist on the same schedule."""
     g = np.random.default_rng(seed)
     jobs = int(g.integers(1, most))
     on = machine(g)
-    load, how, truth = workload(g, on, jobs), scheduler(g, jobs, backfills), model(g)
+    load, how, truth = workload(g, on, jobs), scheduler(g, jobs, backfills, orders), model(g)
     estimate = None if g.random() < 0.5 else model(g)
     per_event = bool(g.random() < 0.25)
     plain, fast = (

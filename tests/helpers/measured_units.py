@@ -10,5 +10,5 @@ def machine(tables: str, **units: int) -> Machine:
     types = vinesim.Types.read(catalog.find("affinities", f"{tables}-types.toml"))
     rates = vinesim.read_affinity(catalog.find("affinities", f"{tables}-affinity.txt"), types=types)
     kinds = [types.units.index(name.replace("_", "-")) for name, count in units.items() for _ in range(count)]
-    deployment = vinesim.Deployment.of([(kind, 0, shelf) for shelf, kind in enumerate(kinds)])
-    return vinesim.machine_of(deployment, rates, types=types)
+    deployment = vinesim.UnitList.of([(kind, 0, shelf) for shelf, kind in enumerate(kinds)])
+    return vinesim.machine_of_units(deployment, rates, types=types)

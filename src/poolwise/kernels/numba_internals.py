@@ -1,4 +1,6 @@
-"""How the code of a kernel and its steps becomes machine code: the steps with the kernel, all at once.
+"""All that Poolwise uses of Numba's internals, for versions of Numba that it was tested with: see `jit.TESTED`.
+
+It decides how the code of a kernel and its steps becomes machine code: the steps with the kernel, all at once.
 
 Numba optimises each function and translates it to machine code, together with everything below it, before its caller does
 the same again: a function six calls deep goes through LLVM seven times. A step is never run on its own, so nothing is done
@@ -107,3 +109,15 @@ class StepCompiler(KernelCompiler):
     """The same for a step."""
 
     code = StepCode
+
+
+# Options of `numba.njit` for each decorator of `jit`
+KERNEL: dict[str, Any] = {"pipeline_class": KernelCompiler}
+ENTRY: dict[str, Any] = {"pipeline_class": KernelCompiler, "_nrt": False}
+STEP: dict[str, Any] = {
+    "pipeline_class": StepCompiler,
+    "_nrt": False,
+    "no_cpython_wrapper": True,
+    "no_cfunc_wrapper": True,
+}
+INLINED: dict[str, Any] = {**STEP, "forceinline": True}

@@ -2,7 +2,6 @@
 
 import csv
 import re
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -10,15 +9,16 @@ import pytest
 from poolwise import catalog
 from poolwise.compare.published import compare, read_claims
 from poolwise.reproductions.fair_memory import claims, figures, runs
-from poolwise.reproductions.fair_memory.runs import MACHINES, Batch, Results, simulate_batch
+from poolwise.reproductions.fair_memory.runs import MACHINES, FairMemoryResults, RunGroup, simulate_batch
 from poolwise.traces.generators import generate
+from tests.helpers.data import PUBLISHED
 
 CLAIMS = catalog.find("reproductions", "fair-memory.csv")
 
 
-def test_every_published_value_is_a_claim(shared: Path) -> None:
+def test_every_published_value_is_a_claim() -> None:
     ours = read_claims(CLAIMS)
-    with (shared / "published" / "fair_memory_claims.csv").open(newline="", encoding="utf-8") as file:
+    with (PUBLISHED / "fair_memory_claims.csv").open(newline="", encoding="utf-8") as file:
         published = list(csv.DictReader(file))
     assert published
     for row in published:
@@ -33,19 +33,19 @@ def test_every_published_value_is_a_claim(shared: Path) -> None:
 
 
 @pytest.fixture(scope="module")
-def results() -> Results:
+def results() -> FairMemoryResults:
     """A few hundred jobs on both machines, both scopes, the sizes of a quick run."""
     patch = pytest.MonkeyPatch()
     patch.setattr(runs, "WARM_UP", 100)
     patch.setattr(runs, "generate", lambda name, **settings: generate(name, **{**settings, "jobs": 400}))
     try:
-        batches = [Batch(machine, 0, scope, True) for machine in MACHINES for scope in ("rack", "system")]
-        return Results.of([simulate_batch(batch) for batch in batches])
+        batches = [RunGroup(machine, 0, scope, True) for machine in MACHINES for scope in ("rack", "system")]
+        return FairMemoryResults.of([simulate_batch(batch) for batch in batches])
     finally:
         patch.undo()
 
 
-def test_every_measurement_answers_a_claim(results: Results) -> None:
+def test_every_measurement_answers_a_claim(results: FairMemoryResults) -> None:
     rows = compare(read_claims(CLAIMS), claims.measure(results))
     judged = [row for row in rows if row.holds in ("true", "false")]
     assert len(judged) > 60
@@ -53,7 +53,7 @@ def test_every_measurement_answers_a_claim(results: Results) -> None:
     assert claims.explain(results)
 
 
-def test_the_figures_of_the_paper_are_drawn_for_both_machines(results: Results) -> None:
+def test_the_figures_of_the_paper_are_drawn_for_both_machines(results: FairMemoryResults) -> None:
     names = [figure.name for figure in figures.draw(results)]
     assert len(set(names)) == len(names)
     for number in (7, 8, 9, 10, 11, 12):
@@ -61,7 +61,7 @@ def test_the_figures_of_the_paper_are_drawn_for_both_machines(results: Results) 
             assert any(name.startswith(f"figure{number}-{machine}") for name in names)
 
 
-def test_values_of_one_seed_are_those_of_its_runs(results: Results) -> None:
+def test_values_of_one_seed_are_those_of_its_runs(results: FairMemoryResults) -> None:
     row = results.frame.filter(machine="perlmutter", scope="rack", variant="ours", order="fm", size_tb=16)
     assert len(row) == 1
     assert np.array_equal(

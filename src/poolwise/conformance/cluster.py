@@ -1,0 +1,457 @@
+"""A cluster for tests, with all that reality brings: late and refused starts, owners that come and go, news told twice.
+
+It runs jobs as the simulator does, but behind a table of jobs that grows in the order in which arrivals are told, and it
+keeps accounts of its own: `problems` says what is wrong with the state, looked at from outside.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from poolwise.arrays import IntArray
+from poolwise.conformance.cases import Case
+from poolwise.draws import uniform
+from poolwise.interfaces import PerformanceModel, Scheduler
+from poolwise.loop import Loop, run_loop
+from poolwise.model import (
+    Arrival,
+    CommitResult,
+    Continuation,
+    Decision,
+    Ended,
+    Event,
+    EventBatch,
+    JobTable,
+    Joined,
+    Left,
+    Outcome,
+    Placement,
+    Plan,
+    Queue,
+    Reject,
+    Renumbered,
+    Run,
+    Snapshot,
+    Start,
+    Started,
+    Wake,
+    Withdrawn,
+)
+from poolwise.model.membership import joined, left, parts
+from poolwise.platforms.simulated import Simulation
+from poolwise.units import SECOND, UNKNOWN
+
+RETRY = 5 * SECOND
+"""After a refusal the cluster asks for another pass this much later, as a live one does."""
+
+
+@dataclass(frozen=True)
+class Trouble:
+    """How often things go wrong, each a probability where nothing else is said; nothing by default.
+
+    Attributes
+    ----------
+    late : starts that take time to become real, up to `late_s` seconds
+    conflicts : starts that are refused at once, since somebody else was faster
+    refused : starts that are refused late, after some of their tasks were bound
+    twice : instants at which something that was told before is told again
+    withdrawn : jobs that their users take back while they wait
+    unknown : jobs of which nobody says how long they take
+    leaving : times that a part of the machine leaves, to come back later as new owners
+    renumbered : times that the job table is rid of finished jobs
+    shuffled : whether arrivals of one instant are told in another order than that of their ids
+    """
+
+    late: float = 0.0
+    late_s: float = 120.0
+    conflicts: float = 0.0
+    refused: float = 0.0
+    twice: float = 0.0
+    withdrawn: float = 0.0
+    unknown: float = 0.0
+    leaving: int = 0
+    renumbered: int = 0
+    shuffled: bool = False
+
+    @classmethod
+    def of_all_kinds(cls) -> Trouble:
+        """Return a good deal of everything."""
+        return cls(0.5, 120.0, 0.1, 0.1, 0.3, 0.05, 0.1, 3, 3, True)
+
+
+@dataclass(frozen=True, slots=True)
+class _Leave:
+    """A part of the machine leaves."""
+
+    draw: float
+
+
+@dataclass(frozen=True, slots=True)
+class _Return:
+    """What left comes back, as new owners."""
+
+    like: tuple[int, ...]
+    capacity: IntArray
+
+
+@dataclass(frozen=True, slots=True)
+class _Compact:
+    """The job table is rid of finished jobs."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Refuse:
+    """A start turns out to be impossible, after some of its tasks were bound."""
+
+    run: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Real:
+    """A start has become real."""
+
+    run: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Nudge:
+    """The cluster asks for another pass."""
+
+
+class _Binding(PerformanceModel):
+    """A model of how long runs take, with the time that their starts need to become real before it."""
+
+    def __init__(self, model: PerformanceModel) -> None:
+        self.model = model
+        self.late: dict[int, int] = {}  # run -> ns
+
+    def setup(self, run: Run, view: Snapshot) -> int:
+        """Ns until it is real, and then what the model says."""
+        return self.late.get(run.id, 0) + self.model.setup(run, view)
+
+    def slowdown(self, run: Run, view: Snapshot) -> float:
+        """What the model says."""
+        return self.model.slowdown(run, view)
+
+    def touches(self, placement: Placement, view: Snapshot) -> tuple[int, ...]:
+        """What the model says."""
+        return self.model.touches(placement, view)
+
+
+class FakeCluster(Simulation):
+    """A cluster whose jobs nobody knows beforehand.
+
+    Parameters
+    ----------
+    case
+        Machine, jobs and how long they take.
+    trouble
+        What goes wrong, and how often. Without trouble a run comes out as the simulator's.
+    seed
+        Of what goes wrong.
+    """
+
+    def __init__(self, case: Case, trouble: Trouble | None = None, seed: int = 0) -> None:
+        self.trouble, self.seed = trouble if trouble is not None else Trouble(), seed
+        rows = _told(case, self.trouble, seed)
+        jobs = case.workload
+        requested = jobs.requested[rows]
+        if self.trouble.unknown:
+            requested = np.where(uniform(seed, "unknown", rows) < self.trouble.unknown, UNKNOWN, requested)
+        table = JobTable(
+            jobs.id[rows],
+            jobs.submit[rows],
+            requested,
+            jobs.tasks[rows],
+            {name: column[rows] for name, column in jobs.requests.items()},
+            {name: column[rows] for name, column in jobs.attributes.items()},
+            draw=rows.astype(np.int64),
+            name=[f"job-{id:09d}" for id in jobs.id[rows].tolist()],
+        )
+        self._binding = _Binding(case.truth)
+        super().__init__(case.machine, jobs, self._binding, case.truth)
+        self._jobs, self._duration = table, jobs.duration[rows]  # in rows of their own
+        self.table = table.first(0)
+        self.started_ids: list[tuple[int, tuple[int, ...], int, tuple[str, ...]]] = []
+        self.done: set[tuple[int, int]] = set()  # (id, task)
+        self.gone: set[int] = set()  # ids of jobs that were rejected or withdrawn
+        self._count = 0
+        self._told_before: list[Event] = []
+        self._away = 0
+        self._take_over: tuple[Event, ...] | None = None
+        self._plan_trouble(jobs)
+
+    def _plan_trouble(self, jobs: Any) -> None:
+        """Put what will go wrong into the future."""
+        end = int(jobs.submit.max()) + 3600 * SECOND if len(jobs) else SECOND
+        draws = uniform(self.seed, "trouble", np.arange(3 * (self.trouble.leaving + self.trouble.renumbered))).tolist()
+        for k in range(self.trouble.leaving):
+            time = int(draws[3 * k] * end)
+            self._push(time, 2, _Leave(draws[3 * k + 1]))
+            self._away += 1
+        for k in range(self.trouble.renumbered):
+            time = int(draws[3 * (self.trouble.leaving + k)] * end)
+            self._push(time, 2, _Compact())
+        lost = uniform(self.seed, "withdrawn", jobs.id) < self.trouble.withdrawn
+        for row, (id, submit) in enumerate(zip(self._jobs.id.tolist(), self._jobs.submit.tolist(), strict=True)):
+            if lost[int(np.flatnonzero(jobs.id == id)[0])]:
+                self._push(submit + 30 * SECOND, 2, Withdrawn(row))
+
+    # Platform
+
+    def events(self) -> Iterator[EventBatch]:
+        """Yield what happens; a loop that takes over is first told of all that waits."""
+        for batch in super().events():
+            if self._take_over is not None:
+                told, self._take_over = self._take_over, None
+                yield EventBatch(batch.time, (*told, *batch.events))
+                continue
+            events = batch.events
+            self._told_before += [event for event in events if isinstance(event, Arrival | Ended)]
+            if self._chance("twice") < self.trouble.twice and self._told_before:
+                events = (*events, self._told_before[int(self._chance("which") * len(self._told_before))])
+            yield EventBatch(batch.time, events)
+
+    def commit(self, plan: Plan) -> CommitResult:
+        """Carry out a plan, except for starts in which somebody else is faster."""
+        lost: list[tuple[Decision, str]] = []
+        kept: list[Decision] = []
+        for decision in plan.decisions:
+            if isinstance(decision, Start) and self._chance("conflict") < self.trouble.conflicts:
+                lost.append((decision, "somebody else was faster"))
+            else:
+                kept.append(decision)
+        before = len(self.recorder)
+        late = [self._late(before + k) for k in range(sum(isinstance(d, Start) for d in kept))]
+        outcome = super().commit(Plan(tuple(kept), plan.wake_at))
+        table = self._jobs
+        for start, number in outcome.started:
+            owners = tuple(self.machine.owners[o] for o in start.placement.owner.tolist())
+            self.started_ids.append((int(table.id[start.job]), start.tasks, self.now, owners))
+            delay = late[number - before]
+            if delay:
+                bad = self._chance("refuse") < self.trouble.refused
+                self._push(self.now + delay, 2, _Refuse(number) if bad else _Real(number))
+        for decision in outcome.committed:
+            if isinstance(decision, Reject):
+                self.gone.add(int(table.id[decision.job]))
+        if lost or outcome.rejected:
+            self._push(self.now + RETRY, 3, _Nudge())
+        return CommitResult(outcome.committed, (*lost, *outcome.rejected), outcome.started)
+
+    def take_over(self) -> None:
+        """Let another loop go on: it is told first of all that waits."""
+        told = [Arrival(job, tuple(sorted(tasks))) for job, tasks in sorted(self._waiting.items()) if tasks]
+        self._take_over, self._told_before = tuple(told), []
+        self._push(self.now + 1, 3, _Nudge())
+
+    # Trouble
+
+    def _may_grow(self) -> bool:
+        """While parts of the machine are away, or will be, the rest may grow."""
+        return self._away > 0
+
+    def _chance(self, what: str) -> float:
+        """Next random number in [0, 1)."""
+        self._count += 1
+        return float(uniform(self.seed, what, self._count)[0])
+
+    def _late(self, number: int) -> int:
+        """Ns that a start takes to become real."""
+        if self._chance("late") < self.trouble.late:
+            self._binding.late[number] = 1 + int(self._chance("delay") * self.trouble.late_s * SECOND)
+        return self._binding.late.get(number, 0)
+
+    def _happen(self, event: Event) -> Iterable[Event]:
+        """Apply an event to the state; what the loop must hear of it."""
+        match event:
+            case Withdrawn(job):
+                if not self._waiting.get(job) or len(self._waiting[job]) < int(self.table.tasks[job]):
+                    return ()  # it is at work, or partly so
+                del self._waiting[job]
+                self.gone.add(int(self.table.id[job]))
+                return (event,)
+            case _Real(number):
+                return (Started(number, self._runs[number].job),) if number in self._runs else ()
+            case _Refuse(number):
+                return self._refuse(number)
+            case _Leave(draw):
+                return self._leave(draw)
+            case _Return():
+                return self._return(event)
+            case _Compact():
+                return self._compact()
+            case _Nudge():
+                return (Wake(),)
+            case Ended(number, job, tasks, Outcome.FINISHED, _) if number in self._runs:
+                told = list(super()._happen(event))
+                if told:
+                    self.done |= {(int(self.table.id[job]), task) for task in tasks}
+                return told
+        return super()._happen(event)
+
+    def _refuse(self, number: int) -> list[Event]:
+        """Undo a start, all of it."""
+        if number not in self._runs:
+            return []
+        touched: set[int] = set()
+        ended = self._end(number, Outcome.REFUSED, True, touched)
+        self._wait(ended.job, ended.tasks)
+        self._adjust(touched)
+        self._push(self.now + RETRY, 3, _Nudge())
+        return [replace(ended, reason="a task could not be bound")]
+
+    def _leave(self, draw: float) -> list[Event]:
+        """Let a part leave whose like stays, and its runs be lost; it comes back an hour later."""
+        here = [part for part in parts(self.machine) if self._capacity[list(part)].any()]
+        kinds = [self.machine.type[part[0]] for part in here]
+        free_to_go = [part for part, kind in zip(here, kinds, strict=True) if kinds.count(kind) > 1]
+        if not free_to_go:
+            self._away -= 1
+            return []
+        part = free_to_go[int(draw * len(free_to_go))]
+        owners = list(part)
+        had, events, touched = self._capacity[owners].copy(), [], set(part)
+        for number in sorted({n for owner in part for n in self._runs.occupants(owner)}):
+            if set(self._runs[number].placement.owners()) & set(part):
+                lost = self._end(number, Outcome.LOST, True, touched)
+                self._wait(lost.job, lost.tasks)
+                events.append(lost)
+        self._capacity[owners] = 0
+        self._free[owners] = 0
+        self.machine = left(self.machine, part)
+        self._freed_at = self.now
+        self._adjust(touched)
+        self._push(self.now + 3600 * SECOND, 2, _Return(part, had))
+        return [*events, *(Left(owner) for owner in part)]
+
+    def _return(self, what: _Return) -> list[Event]:
+        """Let what left join again, behind the others."""
+        n = self.machine.n_owner
+        self.machine = joined(self.machine, what.like, what.capacity, f"+{n}")
+        self._capacity = np.concatenate([self._capacity, what.capacity])
+        self._free = np.concatenate([self._free, what.capacity])
+        self._runs.widen(self._capacity.size)
+        self._away -= 1
+        self._freed_at = self.now
+        return [Joined(owner) for owner in range(n, self.machine.n_owner)]
+
+    def _compact(self) -> list[Event]:
+        """Number the jobs anew without those that are over."""
+        shown = len(self.table)
+        busy = {run.job for run in self._runs} | {job for job, tasks in self._waiting.items() if tasks}
+        coming = range(shown, len(self._jobs))
+        rows = np.array([*sorted(busy), *coming], dtype=np.int64)
+        number = {old: new for new, old in enumerate(rows.tolist())}
+        whole = self._jobs.taken(rows)
+        self._jobs, self._duration = whole, self._duration[rows]
+        self.table = whole.first(len(busy))
+        self._waiting = {number[job]: tasks for job, tasks in self._waiting.items() if job in number}
+        for run in list(self._runs):
+            self._runs.expect(replace(run, job=number[run.job]))
+        self._heap = [(t, kind, k, _renumbered(event, number)) for t, kind, k, event in self._heap]
+        self._heap = [entry for entry in self._heap if entry[3] is not None]
+        heapq.heapify(self._heap)
+        self._arrivals = iter([(int(whole.submit[row]), row) for row in range(len(busy), len(whole))][1:])
+        self._told_before = []
+        return [Renumbered({old: new for old, new in number.items() if old < shown})]
+
+    # Accounts
+
+    def problems(self, queue: Queue) -> list[str]:
+        """Say what is wrong with the state, looked at from outside: amounts, and where each task is."""
+        found: list[str] = []
+        held = np.zeros_like(self._capacity)
+        at_work: set[tuple[int, int]] = set()
+        table = self.table
+        for run in self._runs:
+            np.add.at(held, (run.placement.owner, run.placement.resource), run.placement.amount)
+            for task in run.tasks:
+                name = int(table.id[run.job]), task
+                if name in at_work or name in self.done:
+                    found.append(f"task {name[1]} of job {name[0]} is at work twice")
+                at_work.add(name)
+        if (held > self._capacity).any():
+            found.append("more is given away than there is")
+        if not np.array_equal(self._capacity - held, self._free):
+            found.append("what is free is not what the runs leave")
+        waiting = {(int(table.id[job]), task) for job in queue.jobs.tolist() for task in queue.tasks(job)}
+        real = {(int(table.id[job]), task) for job, tasks in self._waiting.items() for task in tasks}
+        real = {name for name in real if name[0] not in self.gone}
+        if waiting != real:
+            found.append(f"the queue has {sorted(waiting - real)[:3]} too many and {sorted(real - waiting)[:3]} too few")
+        return found
+
+    def unserved(self) -> list[int]:
+        """Ids of the jobs that arrived and are neither done, nor rejected, nor withdrawn."""
+        table = self._jobs
+        return [
+            int(id)
+            for id, tasks in zip(table.id.tolist(), table.tasks.tolist(), strict=True)
+            if id not in self.gone and any((id, task) not in self.done for task in range(tasks))
+        ]
+
+
+def survive(
+    scheduler: Scheduler, case: Case, trouble: Trouble, seed: int = 0, *, killed: float = 0.05, reopened: float = 0.1
+) -> tuple[int, list[str]]:
+    """Run a scheduler on a cluster in trouble, and look at its accounts after every instant.
+
+    Parameters
+    ----------
+    killed
+        Share of the instants after which the loop is killed and another takes over, with what the first had persisted.
+    reopened
+        Share of the instants after which the dispatcher is thrown away, if the scheduler does not declare that it remembers.
+
+    Returns
+    -------
+    steps
+        Instants that the loop was told of.
+    problems
+        What was wrong the first time that anything was, or at the end; empty if nothing was.
+    """
+    cluster, steps = FakeCluster(case, trouble, seed), 0
+    loop = Loop(cluster, scheduler, seed)
+    for batch in cluster.events():
+        loop.take(batch)
+        steps += 1
+        if problems := cluster.problems(loop.queue):
+            return steps, [f"at {cluster.now} ns: {problem}" for problem in problems]
+        chance = float(uniform(seed, "killed", steps)[0])
+        if chance < killed:
+            kept = Continuation.of(loop.queue, seed).to_json()
+            cluster.take_over()
+            loop = Loop(cluster, scheduler, seed, Continuation.from_json(kept))
+        elif chance < killed + reopened and not scheduler.remembers:
+            loop.open()
+    lost = cluster.unserved()
+    return steps, [f"{len(lost)} jobs were never served: {', '.join(map(str, lost[:5]))}"] if lost else []
+
+
+def calm_starts(scheduler: Scheduler, case: Case, seed: int = 0) -> list[tuple[int, tuple[int, ...], int, tuple[str, ...]]]:
+    """Run a scheduler on a cluster without trouble: (job id, tasks, start in ns, owners' names) of every start, in order."""
+    cluster = FakeCluster(case)
+    run_loop(cluster, scheduler, seed)
+    return cluster.started_ids
+
+
+def _told(case: Case, trouble: Trouble, seed: int) -> IntArray:
+    """(n_job,) rows of the workload in the order in which their arrivals are told."""
+    n = len(case.workload)
+    if not trouble.shuffled:
+        return np.arange(n)
+    return np.lexsort((uniform(seed, "told", np.arange(n)), case.workload.submit))
+
+
+def _renumbered(event: Any, number: dict[int, int]) -> Any:
+    """Return an event with the new number of its job, None where the job is over."""
+    job = getattr(event, "job", None)
+    if job is None:
+        return event
+    return replace(event, job=number[job]) if job in number else None

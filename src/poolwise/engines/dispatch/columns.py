@@ -1,0 +1,186 @@
+"""A study of task dispatch as the arrays that the kernels replay."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from poolwise.arrays import FloatArray, IntArray
+from poolwise.draws import uniform
+from poolwise.engines.dispatch.star import Star
+from poolwise.engines.kernel_arrays import blank, read_only
+from poolwise.interfaces import PerformanceModel
+from poolwise.model import Machine, Workload
+from poolwise.performance.affinity import Affinity, compute_times, rates
+from poolwise.performance.combined import Combined
+from poolwise.performance.transfer import Transfer
+from poolwise.policies.placement.units.choices import Choices
+from poolwise.policies.placement.units.layout import UnitLayout
+from poolwise.policies.placement.units.policy import TieredPolicy
+from poolwise.schedulers.dispatch import LANE, Dispatch
+from poolwise.schedulers.lanes import lanes_of
+
+if TYPE_CHECKING:
+    from poolwise.kernels.dispatch import state
+
+EXACT = 2**51
+"""Times in ns below which a slowdown in float64 gives them exactly."""
+
+
+class Arrays(NamedTuple):
+    """The arguments of the kernel `replay`."""
+
+    jobs: state.Jobs
+    units: state.Units
+    idle: state.Idle
+    ends: state.Ends
+    tiers: state.Tiers
+    lanes: state.Lanes
+    runs: state.Runs
+    now: IntArray
+
+
+def arrays(machine: Machine, workload: Workload, scheduler: Dispatch, truth: PerformanceModel, seed: int) -> Arrays:
+    """Lay out a run at its beginning; a kernel that has replayed it has used it up."""
+    from poolwise.kernels.dispatch import state
+
+    assert isinstance(scheduler.placement, TieredPolicy)
+    shape, tiers = _tiers(scheduler.placement, machine, workload)
+    lane = lanes_of(workload.table, LANE)
+    n, n_lane, layout = len(workload), int(lane.max()) + 1, UnitLayout.of(machine)
+    return Arrays(
+        jobs=_jobs(machine, workload, truth, lane, shape, _draws(scheduler.placement, workload, seed)),
+        units=_units(machine, layout),
+        idle=all_idle(len(layout.owner)),
+        ends=no_ends(len(layout.owner)),
+        tiers=tiers,
+        lanes=state.Lanes(np.full(n_lane, -1), np.full(n_lane, -1), np.full(n, -1), blank(n), blank(n_lane)),
+        runs=state.Runs(*(blank(int(workload.tasks.sum())) for _ in range(4))),
+        now=blank(state.N_NOW),
+    )
+
+
+def _units(machine: Machine, layout: UnitLayout) -> state.Units:
+    """Lay out the units."""
+    from poolwise.kernels.dispatch import state
+
+    kind = np.zeros(len(layout.owner), dtype=np.int64)
+    for k, (low, high) in enumerate(layout.of_type):
+        kind[low:high] = k
+    x, y = machine.position[layout.owner].T
+    return state.Units(read_only(kind), read_only(x), read_only(y), read_only(layout.rank))
+
+
+def all_idle(n: int) -> state.Idle:
+    """Count so many units, all of them idle."""
+    from poolwise.kernels.dispatch.state import RADIX, Idle
+
+    n_block = n // RADIX + 1  # one unit more than there are: counts are asked for before the end of the last range
+    n_region = (n_block - 1) // RADIX + 1
+    regions = np.minimum(np.arange(max(n_region, RADIX)) * RADIX**2, n)
+    blocks = np.minimum(np.arange(n_region * RADIX) * RADIX, n)
+    units = np.minimum(np.arange(n_block * RADIX), n)
+    return Idle(
+        regions=regions.astype(np.int32),
+        blocks=(blocks.reshape(-1, RADIX) - regions[:n_region, None]).astype(np.int16),
+        units=(units.reshape(-1, RADIX) - blocks[:n_block, None]).astype(np.int8),
+        total=np.array([n]),
+    )
+
+
+def no_ends(n: int) -> state.Ends:
+    """Let nothing run on so many units."""
+    from poolwise.kernels.dispatch.state import N_DIGIT, NEVER, RADIX, Ends
+
+    slots = N_DIGIT, RADIX
+    return Ends(blank(n), blank(n), np.full(slots, -1), np.full(slots, NEVER), np.full(N_DIGIT, NEVER), blank(1))
+
+
+def _tiers(policy: TieredPolicy, machine: Machine, workload: Workload) -> tuple[IntArray, state.Tiers]:
+    """(n_job,) shape of each job, and the tiers of each shape, asked of the policy."""
+    from poolwise.kernels.dispatch import state
+
+    choices = Choices(UnitLayout.of(machine), workload.table)
+    shape = lanes_of(workload.table, policy.key)
+    tier, part, low, high = [0], [0], list[int](), list[int]()
+    for job in np.unique(shape, return_index=True)[1].tolist():
+        for ranges in policy.tiers(job, choices):
+            low.extend(first for first, _ in ranges)
+            high.extend(last for _, last in ranges)
+            part.append(len(low))
+        tier.append(len(part) - 1)
+    tiers, parts, lows, highs = (read_only(np.array(column, dtype=np.int64)) for column in (tier, part, low, high))
+    return shape, state.Tiers(tiers, parts, lows, highs, blank(len(low)))
+
+
+def _jobs(
+    machine: Machine, workload: Workload, truth: PerformanceModel, lane: IntArray, shape: IntArray, draws: FloatArray
+) -> state.Jobs:
+    """Lay out the jobs."""
+    from poolwise.kernels.dispatch import state
+
+    parts = truth.models if isinstance(truth, Combined) else (truth,)
+    transfer = next((model for model in parts if isinstance(model, Transfer)), None)
+    compute = _compute(machine, workload) if any(isinstance(model, Affinity) for model in parts) else None
+    if compute is None:
+        compute = np.repeat(workload.duration[:, None], len(UnitLayout.of(machine).types), axis=1)
+    return state.Jobs(
+        submit=read_only(workload.submit),
+        tasks=read_only(workload.tasks),
+        lane=read_only(lane),
+        shape=read_only(shape),
+        compute=read_only(compute),
+        transfer=read_only(_transfers(machine, workload, transfer)),
+        x=read_only(_column(workload, "data_x")),
+        y=read_only(_column(workload, "data_y")),
+        draw=read_only(draws),
+        first=read_only(np.concatenate([[0], np.cumsum(workload.tasks)[:-1]])),
+    )
+
+
+def _compute(machine: Machine, workload: Workload) -> IntArray | None:
+    """(n_job, n_type) ns on each type, 0 where it cannot run; None where units do not differ."""
+    layout = UnitLayout.of(machine)
+    if "operations" not in workload.attributes or not len(rates(machine)):
+        return None
+    rate = layout.rate[_column(workload, "task_type")]
+    operations = workload.attributes["operations"].astype(np.float64)[:, None]
+    times = np.where(rate > 0, compute_times(operations, np.where(rate > 0, rate, 1.0)), 0)
+    work = workload.duration[:, None]
+    far = np.maximum(times, work) >= EXACT
+    if far.any():  # as the reference counts them: work + ceil(work * slowdown)
+        slow = np.ceil(work * np.where(times == work, 0.0, (times - work - 0.5) / work)).astype(np.int64)
+        times = np.where(far & (rate > 0), work + slow, times)
+    return times
+
+
+def _transfers(machine: Machine, workload: Workload, model: Transfer | None) -> IntArray:
+    """(n_job, 3) ns to the place of the data, in their rack, and across."""
+    times = np.zeros((len(workload), 3), dtype=np.int64)
+    size = _column(workload, "data_size")
+    if model is None or not size.any():
+        return times
+    star = Star.of(machine)
+    assert star is not None
+    if model.local:
+        times[:, 0] = -(-size * 1000 // model.local)
+    for distance, (bandwidth, latency, links) in ((1, star.near), (2, star.far)):
+        if bandwidth:
+            times[:, distance] = -(-size * 1000 // bandwidth) + latency + model.switch_ns * (links - 1)
+    times[size == 0] = 0
+    return times
+
+
+def _draws(policy: TieredPolicy, workload: Workload, seed: int) -> FloatArray:
+    """(n_task,) the draw of each task, (0,) where the tie rule draws nothing."""
+    if policy.tie != "random":
+        return np.zeros(0)
+    row = np.repeat(np.arange(len(workload)), workload.tasks)
+    number = np.arange(len(row)) - np.repeat(np.cumsum(workload.tasks) - workload.tasks, workload.tasks)
+    return uniform(seed, "dispatch", row, number)
+
+
+def _column(workload: Workload, name: str) -> IntArray:
+    column = workload.attributes.get(name)
+    return np.zeros(len(workload), dtype=np.int64) if column is None else column.astype(np.int64)

@@ -1,0 +1,72 @@
+"""Machines whose owners come and go: numbers stay, what joins is appended, what left has nothing to give."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from poolwise.arrays import IntArray
+from poolwise.model.machine import Kind, Machine
+
+
+def parts(machine: Machine) -> tuple[tuple[int, ...], ...]:
+    """Owners that come and go together: the nodes of a rack with its pool, a node with its devices, a pooled device.
+
+    Pools of shared nodes, and links, belong to no part: they stay.
+    """
+    found: list[tuple[int, ...]] = []
+    whole = "nodes" in machine.resources
+    pools = machine.of_kind(Kind.POOL)
+    devices = machine.of_kind(Kind.DEVICE)
+    for node in machine.of_kind(Kind.NODE).tolist():
+        with_it = pools[machine.rack[pools] == machine.rack[node]] if whole else devices[machine.home[devices] == node]
+        found.append((node, *with_it.tolist()))
+    found += [(device,) for device in devices[machine.home[devices] < 0].tolist()]
+    return tuple(found)
+
+
+def left(machine: Machine, owners: tuple[int, ...]) -> Machine:
+    """Return the machine without what some owners give."""
+    capacity = machine.capacity.copy()
+    capacity[list(owners)] = 0
+    return machine.with_capacity(capacity)
+
+
+def joined(machine: Machine, like: tuple[int, ...], capacity: IntArray, suffix: str) -> Machine:
+    """Return the machine with more owners behind those it has, each like one of the owners named.
+
+    Parameters
+    ----------
+    like
+        Owners of one part (see `parts`); nodes taken whole, and their pool, get a rack of their own.
+    capacity
+        (len(like), n_resource) what they bring.
+    suffix
+        Ends their names.
+    """
+    copied, n = list(like), machine.n_owner
+    new = {owner: n + k for k, owner in enumerate(copied)}
+
+    def more(column: Any) -> Any:
+        return np.concatenate([column, column[copied]])
+
+    rack, home = more(machine.rack), more(machine.home)
+    home[n:] = [new.get(int(k), int(k)) for k in home[n:]]
+    if "nodes" in machine.resources:
+        rack[n:] = int(machine.rack.max()) + 1
+    fabric = machine.fabric if machine.fabric is None else replace(machine.fabric, vertex=more(machine.fabric.vertex))
+    return replace(
+        machine,
+        owners=(*machine.owners, *(f"{machine.owners[k]}{suffix}" for k in copied)),
+        kind=more(machine.kind),
+        type=(*machine.type, *(machine.type[k] for k in copied)),
+        rack=rack,
+        position=more(machine.position),
+        home=home,
+        capacity=np.concatenate([machine.capacity, capacity]),
+        per_node={name: more(column) for name, column in machine.per_node.items()},
+        attributes={name: more(column) for name, column in machine.attributes.items()},
+        fabric=fabric,
+    )

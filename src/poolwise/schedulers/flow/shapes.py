@@ -1,0 +1,188 @@
+"""What jobs ask for, told apart as they arrive: jobs that ask for the same are of one shape."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from poolwise.arrays import BoolArray, FloatArray, IntArray
+from poolwise.errors import InputError
+from poolwise.model import JobTable
+from poolwise.model.job_table import Column
+from poolwise.schedulers.flow.layout import FlowLayout
+
+ON_LINKS = ("bandwidth",)
+"""Requests that neither nodes nor devices give away: what a task sends over links is looked at, not reserved."""
+Rows = IntArray | slice
+ANYWHERE, NOWHERE = -1, -2
+"""In place of the node that a job is pinned to: it may run on any, or the owner that it names is no node."""
+
+
+@dataclass(frozen=True)
+class Requests:
+    """What a flow reads of jobs: their requests as they stand in the job table."""
+
+    def names(self, table: JobTable) -> Iterable[str]:
+        """Everything that jobs may ask for."""
+        return table.requests
+
+    def amounts(self, table: JobTable, name: str, rows: Rows) -> IntArray:
+        """(k,) what one task of each of (k,) jobs asks of a resource."""
+        return table.request(name)[rows]
+
+
+@dataclass(frozen=True, eq=False)
+class Shapes:
+    """Shapes of the jobs of a round, in the ascending order of what they ask for.
+
+    The order is that of `numpy.unique` over demand, tasks, kind, pinned, data: it follows from the jobs alone, whenever
+    and in whatever sequence they arrived.
+
+    Attributes
+    ----------
+    demand : (n_shape, n_resource + n_kind) of one task
+    tasks : (n_shape,) tasks that wait
+    kind : n_shape names of what the jobs are
+    pinned : (n_shape,) position of the node that a shape must run on, `ANYWHERE` or `NOWHERE`
+    data, data_at : (n_shape,) bytes and (n_shape, 2) position of input data
+    number : (n_shape,) by which `ShapeTable` knows each; shapes that differ in tasks alone have the same
+    """
+
+    demand: IntArray
+    tasks: IntArray
+    kind: tuple[str, ...]
+    pinned: IntArray
+    data: FloatArray
+    data_at: IntArray
+    number: IntArray
+
+    def names(self, shapes: IntArray) -> list[IntArray]:
+        """Columns (k,) that name (k,) shapes in every round of a dispatcher."""
+        return [self.number[shapes], self.tasks[shapes]]
+
+
+class ShapeTable:
+    """Shapes of jobs, numbered in the sequence in which they are first seen; numbers are names, not an order.
+
+    It holds nothing but what the job table says: another one, opened later, answers alike.
+    """
+
+    def __init__(self, layout: FlowLayout, requests: Requests) -> None:
+        self.layout, self.requests = layout, requests
+        self._n = len(layout.resources)
+        self._kind: list[Any] = []  # (n_shape,) value of the attribute "kind", as it stands in the job table
+        self._key = np.zeros((0, self._n + 5), dtype=np.int64)  # (n_shape, ...) demand, pinned, data (3), the unknown request
+
+    def of(self, table: JobTable, rows: IntArray) -> IntArray:
+        """(k,) number of the shape of each of (k,) jobs."""
+        known = table.kinds(("flow shapes", self.layout, self.requests), self._columns)
+        first = len(self._kind)
+        if fresh := known.value[first:]:
+            self._kind += [kind for kind, *_ in fresh]
+            if len(self._kind) > len(self._key):
+                self._key = np.concatenate([self._key, np.empty((len(self._kind), self._key.shape[1]), dtype=np.int64)])
+            self._key[first : len(self._kind)] = [key for _, *key in fresh]
+        found: IntArray = known.of[rows]
+        return found
+
+    def demand(self, number: IntArray) -> IntArray:
+        """(k, n_resource + n_kind) what one task of each of (k,) shapes asks for."""
+        found: IntArray = self._key[number, : self._n]
+        return found
+
+    def pinned(self, number: IntArray) -> IntArray:
+        """(k,) position of the node that each of (k,) shapes must run on, `ANYWHERE` or `NOWHERE`."""
+        found: IntArray = self._key[number, self._n]
+        return found
+
+    def foreign(self, number: IntArray) -> BoolArray:
+        """(k,) which of (k,) shapes ask for what neither nodes nor devices of the machine have."""
+        strange: BoolArray = self._key[number, -1] >= 0
+        return strange
+
+    def live(self, number: IntArray, tasks: IntArray) -> tuple[Shapes, IntArray]:
+        """Return the shapes of (k,) jobs, (k,) tasks of each of which wait, and (k,) the position of each job's shape."""
+        width = int(tasks.max(initial=0)) + 1
+        pair, at = np.unique(number * width + tasks, return_inverse=True)
+        number, tasks = np.divmod(pair, width)
+        key, kind = self._key[number], [self._kind[k] for k in number.tolist()]
+        named = np.unique(np.array(kind), return_inverse=True)[1].reshape(-1) if kind else number
+        columns = (*key[:, : self._n].T, tasks, named, *key[:, self._n :].T)
+        order = np.lexsort(columns[::-1])
+        place = np.empty_like(order)
+        place[order] = np.arange(len(order))
+        key = key[order]
+        shapes = Shapes(
+            key[:, : self._n],
+            tasks[order],
+            tuple(str(kind[k]) for k in order.tolist()),
+            key[:, self._n],
+            key[:, self._n + 1].astype(np.float64),
+            key[:, self._n + 2 : self._n + 4],
+            number[order],
+        )
+        return shapes, place[at.reshape(-1)]
+
+    def problem(self, table: JobTable, rows: IntArray) -> InputError | None:
+        """What is wrong with (k,) jobs: the first of them asks for what the machine has not, or is pinned to no node."""
+        machine = self.layout.machine
+        for name in self._foreign(table):
+            asked = self.requests.amounts(table, name, rows) > 0
+            if asked.any():
+                return InputError(
+                    f"job {int(table.id[rows[np.argmax(asked)]])} asks for {name}, "
+                    f"of which machine '{machine.name}' has none on shared nodes or devices",
+                    field=name,
+                    remedy=f"it has: {', '.join(self.layout.resources)}",
+                )
+        wrong = self._pinned(table, rows) == NOWHERE
+        if wrong.any():
+            row = int(rows[np.argmax(wrong)])
+            return InputError(
+                f"job {int(table.id[row])} is pinned to owner {int(table.attributes['pinned'][row])}, which is no node",
+                field="pinned",
+                remedy="name a node by its number among the machine's owners, -1 for any",
+            )
+        return None
+
+    def check(self, table: JobTable) -> None:
+        """Raise InputError where `problem` finds something in a whole table."""
+        problem = self.problem(table, np.arange(len(table)))
+        if problem is not None:
+            raise problem
+
+    def _foreign(self, table: JobTable) -> list[str]:
+        """Requests that no node, device or link serves."""
+        return [name for name in self.requests.names(table) if name not in (*self.layout.resources, *ON_LINKS)]
+
+    def _columns(self, table: JobTable, rows: slice) -> list[Column]:
+        """Columns of some jobs that make up their shape."""
+        resources = [self.requests.amounts(table, name, rows) for name in self.layout.resources]
+        kind = table.attributes.get("kind")
+        none = np.zeros_like(table.tasks[rows])
+        data = [table.attributes.get(name) for name in ("data_size", "data_x", "data_y")]
+        foreign = none - 1
+        for k, name in enumerate(self._foreign(table)):
+            foreign = np.where(self.requests.amounts(table, name, rows) > 0, k, foreign)
+        return [
+            np.full(len(none), "") if kind is None else kind[rows],
+            *resources,
+            self._pinned(table, rows),
+            *(none if column is None else column[rows].astype(np.float64).astype(np.int64) for column in data),
+            foreign,
+        ]
+
+    def _pinned(self, table: JobTable, rows: Rows) -> IntArray:
+        """(k,) position of the node that the attribute "pinned" names by its owner's number."""
+        column = table.attributes.get("pinned")
+        if column is None:
+            return np.full_like(table.tasks[rows], ANYWHERE)
+        owner, n_owner = column[rows].astype(np.int64), self.layout.machine.n_owner
+        number = np.full(n_owner + 2, NOWHERE, dtype=np.int64)
+        number[self.layout.nodes] = np.arange(len(self.layout.nodes))
+        number[-1] = ANYWHERE  # of owner -1
+        found: IntArray = number[np.where((owner < -1) | (owner >= n_owner), n_owner, owner)]
+        return found

@@ -1,0 +1,41 @@
+"""Figures of the page on performance are those of the files that the benchmarks write."""
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+ROWS = [
+    (name, cells)
+    for line in (ROOT / "docs/explanation/performance.md").read_text(encoding="utf-8").splitlines()
+    for name, cells in re.findall(r"^\| `([\w-]+)` \| [^|]*\| (.*) \|$", line)
+]
+SCALES = (1.0, 1e3, 1e-3)
+"""Figures are printed in their own unit, or seconds as milliseconds and the like."""
+
+
+def _digits(number: str) -> int:
+    """Digits that a printed number claims: those up to the last that is not a zero before the point."""
+    whole, point, _ = number.partition(".")
+    return len((number.replace(".", "") if point else whole.rstrip("0")).lstrip("0"))
+
+
+def _printed_as(figure: float, number: str) -> bool:
+    return any(float(f"{figure * scale:.{max(_digits(number), 1)}g}") * 1.0 == pytest.approx(float(number)) for scale in SCALES)
+
+
+@pytest.mark.parametrize(("name", "cells"), ROWS, ids=[name for name, _ in ROWS])
+def test_each_figure_was_measured(name: str, cells: str) -> None:
+    figures = json.loads((ROOT / f"benchmarks/results/{name}.json").read_text(encoding="utf-8"))["figures"]
+    numbers = [text.replace(",", "") for text in re.findall(r"\d[\d,]*\d(?:\.\d+)?|\d+(?:\.\d+)?", cells)]
+    assert numbers
+    assert [number for number in numbers if not any(_printed_as(figure, number) for figure in figures.values())] == []
+
+
+def test_the_tables_are_read() -> None:
+    assert len(ROWS) == 15
+    assert not _printed_as(0.1374, "0.138")
+    assert _printed_as(0.1374, "0.14")
+    assert _printed_as(880600.0, "881000")
