@@ -19,6 +19,7 @@ from poolwise.model import (
     Changes,
     CommitResult,
     EventBatch,
+    Fetch,
     Job,
     JobTable,
     Machine,
@@ -234,14 +235,28 @@ class PerformanceModel(Estimate, Protocol):
     The quantity is the slowdown, not the rate: runtime = work + ceil(work * slowdown) is exact to the nanosecond where a
     reciprocal would not be. The rate is 1 / (1 + slowdown); models that are combined multiply their rates and add their
     setups (`performance.Combined`).
+
+    A run lasts for its setup, then for what it fetches, if anything, then for its work. The setup is fixed at the start;
+    the pace of the other two follows the surroundings.
     """
 
     def setup(self, run: Run, view: Snapshot) -> int:
-        """Ns before work begins: transfers, attaching."""
+        """Ns before work begins that no neighbour changes: transfers over links of one's own, attaching."""
         ...
 
+    def fetch(self, run: Run, view: Snapshot) -> Fetch | None:
+        """Data that a run which starts now has to bring in over shared links before its work begins; None for none."""
+        return None
+
+    def fetch_slowdown(self, run: Run, view: Snapshot) -> float:
+        """Extra time per unit of fetching at the present occupancy of `view`, in which the run fetches; > -1."""
+        return 0.0
+
     def slowdown(self, run: Run, view: Snapshot) -> float:
-        """Extra time per unit of reference work at the present occupancy of `view`, in which the run is included; > -1."""
+        """Extra time per unit of reference work at the present occupancy of `view`, in which the run is included; > -1.
+
+        A run that still fetches is asked about as well: the answer is what one may believe of its work by then.
+        """
         ...
 
     def touches(self, placement: Placement, view: Snapshot) -> tuple[int, ...]:
