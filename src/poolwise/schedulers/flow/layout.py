@@ -61,10 +61,11 @@ class FlowLayout:
             raise InputError(
                 f"the nodes of machine '{machine.name}' have nothing to give", field="node", remedy="give them cores"
             )
-        counted = [o for o in machine.of_kind(Kind.DEVICE).tolist() if column >= 0 and machine.capacity[o, column] > 0]
+        every = machine.of_kind(Kind.DEVICE).tolist()
+        counted = [o for o in every if column >= 0 and machine.capacity[o, column] > 0]
         known = sorted({machine.type[o] for o in counted})
         for name in kinds:
-            if name not in known:
+            if not any(machine.type[o] == name for o in every):  # those that have left stay known
                 raise UnknownNameError.of("kind of device", name, known, field="kinds")
         number = {node: k for k, node in enumerate(nodes.tolist())}
         outside: dict[tuple[int, int], int] = {}  # (rack, vertex) of a place outside nodes -> a device there

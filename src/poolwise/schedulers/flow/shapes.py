@@ -78,13 +78,14 @@ class ShapeTable:
 
     def of(self, table: JobTable, rows: IntArray) -> IntArray:
         """(k,) number of the shape of each of (k,) jobs."""
-        known = table.kinds(("flow shapes", self.layout, self.requests), self._columns)
+        known = table.kinds(("flow shapes", self.layout.resources, self.requests), self._columns)
         first = len(self._kind)
         if fresh := known.value[first:]:
             self._kind += [kind for kind, *_ in fresh]
             if len(self._kind) > len(self._key):
                 self._key = np.concatenate([self._key, np.empty((len(self._kind), self._key.shape[1]), dtype=np.int64)])
             self._key[first : len(self._kind)] = [key for _, *key in fresh]
+            self._key[first : len(self._kind), self._n] = self._node(self._key[first : len(self._kind), self._n])
         found: IntArray = known.of[rows]
         return found
 
@@ -138,7 +139,7 @@ class ShapeTable:
                     field=name,
                     remedy=f"it has: {', '.join(self.layout.resources)}",
                 )
-        wrong = self._pinned(table, rows) == NOWHERE
+        wrong = self._node(_pinned(table, rows)) == NOWHERE
         if wrong.any():
             row = int(rows[np.argmax(wrong)])
             return InputError(
@@ -159,7 +160,7 @@ class ShapeTable:
         return [name for name in self.requests.names(table) if name not in (*self.layout.resources, *ON_LINKS)]
 
     def _columns(self, table: JobTable, rows: slice) -> list[Column]:
-        """Columns of some jobs that make up their shape."""
+        """Columns of some jobs that make up their shape; of the machine they depend on nothing but its resources."""
         resources = [self.requests.amounts(table, name, rows) for name in self.layout.resources]
         kind = table.attributes.get("kind")
         none = np.zeros_like(table.tasks[rows])
@@ -170,19 +171,22 @@ class ShapeTable:
         return [
             np.full(len(none), "") if kind is None else kind[rows],
             *resources,
-            self._pinned(table, rows),
+            _pinned(table, rows),
             *(none if column is None else column[rows].astype(np.float64).astype(np.int64) for column in data),
             foreign,
         ]
 
-    def _pinned(self, table: JobTable, rows: Rows) -> IntArray:
-        """(k,) position of the node that the attribute "pinned" names by its owner's number."""
-        column = table.attributes.get("pinned")
-        if column is None:
-            return np.full_like(table.tasks[rows], ANYWHERE)
-        owner, n_owner = column[rows].astype(np.int64), self.layout.machine.n_owner
+    def _node(self, owner: IntArray) -> IntArray:
+        """(k,) positions of nodes that jobs name by their (k,) numbers among the machine's owners, -1 for any."""
+        n_owner = self.layout.machine.n_owner
         number = np.full(n_owner + 2, NOWHERE, dtype=np.int64)
         number[self.layout.nodes] = np.arange(len(self.layout.nodes))
         number[-1] = ANYWHERE  # of owner -1
         found: IntArray = number[np.where((owner < -1) | (owner >= n_owner), n_owner, owner)]
         return found
+
+
+def _pinned(table: JobTable, rows: Rows) -> IntArray:
+    """(k,) owners that jobs are pinned to by the attribute "pinned", -1 for any."""
+    column = table.attributes.get("pinned")
+    return np.full_like(table.tasks[rows], -1) if column is None else column[rows].astype(np.int64)

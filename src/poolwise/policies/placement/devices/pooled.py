@@ -212,7 +212,8 @@ def pooled_layout(machine: Machine) -> PooledLayout:
     everywhere = by_rack.get(-1, -1)
     all_devices = machine.of_kind(Kind.DEVICE)
     held = [column[name] for name in _ON_NVME if column[name] >= 0]
-    is_nvme = machine.capacity[all_devices][:, held].any(axis=1)
+    types = {machine.type[o] for o in all_devices[machine.capacity[all_devices][:, held].any(axis=1)].tolist()}
+    is_nvme = np.array([machine.type[o] in types for o in all_devices.tolist()], dtype=np.bool_)  # also those that have left
     counted = all_devices[~is_nvme]
     kinds = {name: counted[[machine.type[o] == name for o in counted.tolist()]] for name in _types(machine, counted)}
     return PooledLayout(

@@ -108,17 +108,18 @@ class DeviceShares(PlacementPolicy):
 
     def _alike(self, table: JobTable, layout: ShareLayout) -> Kinds:
         """Jobs by what they ask of devices: (devices, share of each, accepted types)."""
-        return table.kinds(("device shares", self, layout), lambda table, rows: self._shares(table, rows, layout))
+        whole, of_nodes = layout.whole, self.resource in layout.names
+        return table.kinds(
+            ("device shares", self, whole, of_nodes), lambda table, rows: self._shares(table, rows, whole, of_nodes)
+        )
 
-    def _shares(self, table: JobTable, rows: slice, layout: ShareLayout) -> tuple[Column, Column, Column]:
-        """(k,) devices of one task, share of each, and accepted types, of some jobs."""
-        total, whole = table.request(self.resource)[rows], max(layout.whole, 1)
-        if self.resource in layout.names:
-            total = np.zeros_like(total)
+    def _shares(self, table: JobTable, rows: slice, whole: int, of_nodes: bool) -> tuple[Column, Column, Column]:
+        """(k,) devices of one task, share of each, and accepted types, of some jobs; nothing of a resource that nodes have."""
+        total = table.request(self.resource)[rows] * (not of_nodes)
         gpus, spec = (table.attributes.get(name) for name in ("gpus", "gpu_spec"))
         count = np.zeros_like(total) if gpus is None else gpus[rows].astype(np.int64)
-        count = np.where(total > 0, np.where(count < 1, -(-total // whole), count), 0)
-        each = -(-total // np.maximum(count, 1)) if self.shared else np.where(count > 0, layout.whole, 0)
+        count = np.where(total > 0, np.where(count < 1, -(-total // max(whole, 1)), count), 0)
+        each = -(-total // np.maximum(count, 1)) if self.shared else np.where(count > 0, whole, 0)
         types = np.full(len(total), "") if spec is None else np.where(total > 0, spec[rows].astype(np.str_), "")
         return count, each, types
 
