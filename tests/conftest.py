@@ -6,25 +6,20 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
-from small_study import write
+from poolwise.cli import app
+from tests.helpers.small_study import write
 
 # CI draws the same examples each time: a red run is the change's doing. Runs by hand go on searching.
 settings.register_profile("ci", derandomize=True, deadline=None)
 settings.register_profile("hand", deadline=None)
 settings.load_profile("ci" if os.environ.get("CI") == "true" else "hand")
 
-ROOT = Path(__file__).parents[1]
-
 
 @pytest.fixture(scope="session")
-def shared() -> Path:
-    """The folder of published values, traces and the yardstick, beside the project's root."""
-    folder = ROOT.parent / "shared"
-    if not folder.is_dir():
-        if os.environ.get("CI") == "true":
-            pytest.fail("../shared is missing, and CI=true: tests against published values cannot run")
-        pytest.skip("../shared is not here")
-    return folder
+def commands() -> None:
+    """Every command of the command line is known."""
+    if not app.app.registered_commands:
+        app._discover()
 
 
 @pytest.fixture

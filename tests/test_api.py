@@ -6,6 +6,10 @@ import numpy as np
 import pytest
 
 import poolwise
+from poolwise import api
+from poolwise.performance.ideal import Ideal
+from poolwise.performance.remote_memory import RemoteMemory
+from tests.helpers import nvme_examples
 
 
 @pytest.fixture(scope="module")
@@ -68,3 +72,37 @@ def test_an_order_of_ones_own_is_found_by_its_file(tmp_path: Path, run: poolwise
         run.schedule.workload, run.schedule.machine, order=f"{tmp_path / 'mine.py'}:Longest", engine_name="reference"
     )
     assert int(mine.schedule.done.sum()) == 40
+
+
+MEMORY = poolwise.Workload.of(
+    np.arange(30) * 10**9,
+    np.full(30, 10**11),
+    requests={"nodes": np.ones(30, int), "memory": np.full(30, 4096)},
+)
+
+
+def test_remote_memory_slows_down_unless_something_else_is_said() -> None:
+    """On racks with pools the default is the model of remote memory, drawn with the run's seed."""
+    machine = poolwise.Machine.of_racks(2, 4, local=1024, pool=65536)
+    for engine in ("reference", "compiled"):
+        default = poolwise.simulate(MEMORY, machine, seed=7, engine_name=engine).schedule
+        said = poolwise.simulate(MEMORY, machine, truth=RemoteMemory(seed=7), engine_name=engine).schedule
+        other = poolwise.simulate(MEMORY, machine, seed=8, engine_name=engine).schedule
+        ideal = poolwise.simulate(MEMORY, machine, truth=Ideal(), engine_name=engine).schedule
+        assert default.end.tolist() == said.end.tolist() != other.end.tolist()
+        assert (ideal.job_end - ideal.job_start == 10**11).all()
+        assert ((default.job_end - default.job_start)[default.done] > 10**11).all()
+
+
+@pytest.mark.parametrize(
+    ("machine", "model"),
+    [
+        (poolwise.Machine.of_racks(2, 4, local=1024, pool=65536), RemoteMemory(seed=3)),
+        (poolwise.Machine.of_racks(2, 4, local=1024), Ideal()),
+        (poolwise.Machine.flat(8), Ideal()),
+        (nvme_examples.machine(fabric=100), Ideal()),  # a pool, but nodes that jobs share
+    ],
+    ids=["pools", "no pools", "flat", "shared nodes"],
+)
+def test_the_default_model_is_remote_memory_where_racks_have_pools(machine: poolwise.Machine, model: object) -> None:
+    assert api.default_model(machine, 3) == model

@@ -1,25 +1,35 @@
-"""Every shipped data file has its terms, and nothing of one machine stands in the tree."""
+"""Every data file has its terms, and nothing of one machine stands in the tree."""
 
 import re
 import subprocess
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
-OWN = {".toml", ".py"}  # written for this project
+OWN = {".toml", ".py", ".md"}  # written for this project
 
 
-def shipped() -> list[str]:
-    catalog = ROOT / "src" / "poolwise" / "catalog"
-    files = [p for p in catalog.rglob("*") if p.is_file() and p.suffix not in OWN and "__pycache__" not in p.parts]
-    return [str(p.relative_to(ROOT)) for p in files]
+def data_files() -> list[str]:
+    folders = (ROOT / "src" / "poolwise" / "catalog", ROOT / "tests" / "data")
+    files = [p for folder in folders for p in folder.rglob("*") if p.is_file() and p.suffix not in OWN]
+    return [str(p.relative_to(ROOT)) for p in files if "__pycache__" not in p.parts]
 
 
-def test_each_shipped_data_file_has_its_terms() -> None:
-    notice = (ROOT / "NOTICE").read_text(encoding="utf-8")
-    assert shipped()
-    named = set(notice.split())
-    missing = [path for path in shipped() if not {path, f"{Path(path).parent}/"} & named]
-    assert not missing
+def test_each_data_file_has_its_terms() -> None:
+    named = set((ROOT / "NOTICE").read_text(encoding="utf-8").split())
+    files = data_files()
+    assert {Path(path).parts[0] for path in files} == {"src", "tests"}
+    assert [path for path in files if not {path, f"{Path(path).parent}/"} & named] == []
+
+
+def test_what_the_notice_names_is_there() -> None:
+    lines = (ROOT / "NOTICE").read_text(encoding="utf-8").splitlines()
+    named = [line for line in lines if re.fullmatch(r"(src|tests)/\S+", line)]
+    assert len(named) > 20
+    assert [path for path in named if not (ROOT / path).exists()] == []
+
+
+def test_data_of_the_tests_stays_small() -> None:
+    assert sum(p.stat().st_size for p in (ROOT / "tests" / "data").rglob("*") if p.is_file()) < 3 * 2**20
 
 
 def test_constraints_name_versions_and_no_host() -> None:

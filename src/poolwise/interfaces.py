@@ -19,16 +19,20 @@ from poolwise.model import (
     Changes,
     CommitResult,
     EventBatch,
+    Fetch,
     Job,
     JobTable,
     Machine,
     Placement,
     Plan,
     Queue,
+    Reason,
     Refusal,
+    Rule,
     Run,
     Snapshot,
     Start,
+    Wait,
 )
 from poolwise.model.snapshot import Estimate
 
@@ -70,10 +74,24 @@ class Dispatcher(Protocol):
     def schedule(self, queue: Queue, snapshot: Snapshot, changes: Changes) -> Plan:
         """Decide what to do now. Neither the queue nor the snapshot is changed.
 
-        A job that can never run is rejected, in a plan that does nothing else (the loop asks again at once); while the
-        machine may still grow (`Snapshot.may_grow`), it waits, and holds up nobody.
+        A job that can never run is rejected; a plan that does nothing but reject is followed by another pass, unless
+        nothing else has happened than the arrival of what it rejects. While the machine may still grow
+        (`Snapshot.may_grow`), such a job waits, and holds up nobody.
         """
         ...
+
+    def why(self, job: int, queue: Queue, snapshot: Snapshot, plan: Plan) -> Reason:
+        """Say what held back a job that waits, as facts: what was short, who stood in the way, until when.
+
+        `plan` is what this scheduler decided of this queue and snapshot, and starts not all of the job's tasks. A resource
+        that is named, added to the machine in the amount that was short, starts the job (`conformance`). By default the
+        plan's own `Wait` is quoted.
+        """
+        for decision in plan.decisions:
+            if isinstance(decision, Wait) and decision.job == job:
+                rule = Rule.SHORT if decision.refusal.resource else Rule.UNSAID
+                return Reason.of(rule, decision.refusal.reason, decision.refusal)
+        return Reason(Rule.UNSAID, f"{type(self).__name__.removesuffix('Dispatcher')} gives no reason")
 
 
 class QueuePolicy(Protocol):
@@ -217,14 +235,28 @@ class PerformanceModel(Estimate, Protocol):
     The quantity is the slowdown, not the rate: runtime = work + ceil(work * slowdown) is exact to the nanosecond where a
     reciprocal would not be. The rate is 1 / (1 + slowdown); models that are combined multiply their rates and add their
     setups (`performance.Combined`).
+
+    A run lasts for its setup, then for what it fetches, if anything, then for its work. The setup is fixed at the start;
+    the pace of the other two follows the surroundings.
     """
 
     def setup(self, run: Run, view: Snapshot) -> int:
-        """Ns before work begins: transfers, attaching."""
+        """Ns before work begins that no neighbour changes: transfers over links of one's own, attaching."""
         ...
 
+    def fetch(self, run: Run, view: Snapshot) -> Fetch | None:
+        """Data that a run which starts now has to bring in over shared links before its work begins; None for none."""
+        return None
+
+    def fetch_slowdown(self, run: Run, view: Snapshot) -> float:
+        """Extra time per unit of fetching at the present occupancy of `view`, in which the run fetches; > -1."""
+        return 0.0
+
     def slowdown(self, run: Run, view: Snapshot) -> float:
-        """Extra time per unit of reference work at the present occupancy of `view`, in which the run is included; > -1."""
+        """Extra time per unit of reference work at the present occupancy of `view`, in which the run is included; > -1.
+
+        A run that still fetches is asked about as well: the answer is what one may believe of its work by then.
+        """
         ...
 
     def touches(self, placement: Placement, view: Snapshot) -> tuple[int, ...]:

@@ -12,7 +12,7 @@ import importlib.util
 import pkgutil
 import sys
 from collections.abc import Callable, Mapping
-from importlib.metadata import entry_points
+from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -70,7 +70,7 @@ def find(group: str, name: str) -> Any:
     if name in _registered[group]:
         return _registered[group][name]
     for point in entry_points(group=f"poolwise.{group}", name=name):
-        return point.load()
+        return _load_point(point)
     raise UnknownNameError.of(group.rstrip("s"), name, names(group), field=group.rstrip("s"))
 
 
@@ -122,6 +122,16 @@ def load(reference: str) -> Any:
     if not hasattr(module, attribute):
         raise UnknownNameError.of("name", attribute, [n for n in vars(module) if not n.startswith("_")], file=where)
     return getattr(module, attribute)
+
+
+def _load_point(point: EntryPoint) -> Any:
+    """Load what another distribution registers; raises InputError, which names the distribution, where that fails."""
+    try:
+        return point.load()
+    except (ImportError, AttributeError) as error:
+        whose = point.dist.name if point.dist else "an unnamed distribution"
+        problem = f"'{point.name}' of {whose} cannot be loaded: {error}"
+        raise InputError(problem, field=point.group, remedy=f"update or uninstall {whose}") from error
 
 
 def _load(group: str) -> None:

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 
-from batch.strategies import problems
 from poolwise.batch.methods.place import example
 from poolwise.batch.problem.assignment import Assignment
 from poolwise.batch.problem.check import check_assignment
+from tests.helpers.batch_problems import problems
 
 
 def broken(problem, module, local):

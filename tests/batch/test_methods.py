@@ -4,9 +4,8 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 
-from batch.strategies import CONCAVE, brute_force, problems
 from poolwise import registry
 from poolwise.batch.methods.cfm import Cfm, shrink
 from poolwise.batch.methods.irop import Irop, Rounding
@@ -17,6 +16,7 @@ from poolwise.batch.search.relaxation import Relaxation, linear_bound
 from poolwise.errors import InputError, UnknownNameError
 from poolwise.optimize.linear import LinearProgram, LinearSolution
 from poolwise.performance.profiles import Profile
+from tests.helpers.batch_problems import CONCAVE, brute_force, problems
 
 
 @settings(max_examples=40, deadline=None)
@@ -35,8 +35,7 @@ def test_every_answer_is_checked_and_no_method_breaks_what_it_knows(problem):
 @given(problems(most=4, modules=4))
 def test_rounding_never_beats_its_own_bound_nor_the_optimum(problem):
     found, best = Irop().solve(problem, Limit(5)), brute_force(problem)
-    if found.dropped:
-        return
+    assume(not found.dropped)
     assert found.bound_of == "F-DWLP (linear program)"
     assert found.objective >= found.bound - 1e-6
     assert best is not None
@@ -67,14 +66,10 @@ def test_aggregating_identical_modules_keeps_the_relaxation_exact(problem):
 @given(problems(most=4, modules=4))
 def test_the_program_grown_by_rounding_is_the_one_built_anew(problem):
     """After each fix the incremental program has the value of a fresh one with the same choices."""
-    if not problem.allowed.any(axis=1).all():
-        return
+    assume(problem.allowed.any(axis=1).all())
     grown = Rounding.of(problem)
-    if grown.y is None:
-        return
-    for w in range(len(problem.batch)):
-        if not grown.fix(w):
-            return
+    assume(grown.y is not None)
+    assume(all(grown.fix(w) for w in range(len(problem.batch))))
     fresh = Rounding.of(problem)
     for w in range(len(problem.batch)):
         module = grown.home[w]
@@ -160,15 +155,13 @@ def test_relaxation_of_an_impossible_batch_says_what_is_short():
 @given(problems(most=5, modules=5))
 def test_rounding_on_shared_columns_is_rounding_on_columns_of_each_module(problem):
     """After each choice the literal relaxation, a column for each workload and module, has the same value."""
-    if not problem.allowed.any(axis=1).all():
-        return
+    assume(problem.allowed.any(axis=1).all())
     shared = Rounding.of(problem)
-    if shared.y is None:
-        return
+    assume(shared.y is not None)
     literal = Relaxation.of(one_by_one(problem), fixed=True)
     for w in range(len(problem.batch)):
         if not shared.fix(w, again=w % 2 == 0):
-            return
+            break
         home = shared.home[w]
         literal.program.set_bounds(int(literal.assign[w, home]), 1, 1)
         literal.program.set_bounds(literal.active[home], 1, 1)  # z = 1 is fixed together with y = 1

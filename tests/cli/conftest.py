@@ -2,10 +2,7 @@
 
 import pytest
 
-from poolwise.cli import app as cli
 
-
-@pytest.fixture(autouse=True, scope="session")
-def commands() -> None:
+@pytest.fixture(autouse=True)
+def known(commands: None) -> None:
     """Every command is known."""
-    cli._discover()

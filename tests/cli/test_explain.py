@@ -101,9 +101,9 @@ def test_a_study_is_named_where_the_results_do_not_say(ran, longest, capsys):
 
 def test_results_that_do_not_come_out_again_are_an_error(ran, longest, capsys, monkeypatch):
     from poolwise import api
-    from poolwise.studies import cells
+    from poolwise.files import configured
 
-    monkeypatch.setattr(cells, "scheduler_of", lambda section, warm_up: api.list_scheduler("sjf", "none"))
+    monkeypatch.setattr(configured, "scheduler_of", lambda section, warm_up: api.list_scheduler("sjf", "none"))
     code, _, err = call(capsys, "explain", ran, longest[0], "--cell", "order=fm")
     assert code == 2 and "does not come out as recorded" in err
 

@@ -6,8 +6,8 @@ import polars as pl
 import pytest
 from polars.testing import assert_frame_equal
 
-from cli.test_place import BATCH
 from poolwise.cli import app as cli
+from tests.helpers.batch_file import BATCH
 
 SMALL = ["--set", "workload.jobs=100", "--set", "measure.warm_up=10", "--set", 'vary.scheduler.order=["fcfs"]']
 SMALL += ["--set", 'vary.machine.pool.memory.memory=["1 TiB"]', "--set", "measure.baseline=false", "--jobs", "1"]

@@ -7,8 +7,12 @@ from pathlib import Path
 
 import pytest
 
+from poolwise import api, traces
 from poolwise.cli import app as cli_app
 from poolwise.cli.app import run
+from poolwise.files.machine import load_machine
+from poolwise.performance.ideal import Ideal
+from poolwise.performance.remote_memory import RemoteMemory
 
 ROW = "{id} {submit} -1 {run} {procs} -1 {memory} {procs} {asked} -1 1 1 1 1 1 1 -1 -1"
 
@@ -53,6 +57,23 @@ def test_json_is_one_object_with_the_promised_fields(log: Path, machine: Path, c
     assert content["rejected"] == {"cannot fit on the empty machine: not enough free nodes": 1}
     assert content["engine"] == "reference"
     assert set(content["provenance"]["inputs"]) == {"log.swf", "machine.toml"}
+
+
+def test_remote_memory_slows_jobs_down_as_the_seed_draws(log: Path, machine: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Four jobs have two thirds of their memory in the pool; without options that is what the model of remote memory says."""
+    said = {}
+    for seed in (1, 2):
+        assert run(["simulate", str(log), "--machine", str(machine), "--order", "fcfs", "--seed", str(seed), "--json"]) == 0
+        said[seed] = json.loads(capsys.readouterr().out)["makespan_s"]
+        on = load_machine(machine)
+        jobs = traces.read(log, on)
+        models = {"remote": RemoteMemory(seed=seed), "ideal": Ideal()}
+        spans = {
+            name: float(api.simulate(jobs, on, order="fcfs", truth=model).metrics["makespan_s"])
+            for name, model in models.items()
+        }
+        assert said[seed] == spans["remote"] > spans["ideal"]
+    assert said[1] != said[2]
 
 
 def test_schedule_has_a_row_a_job_with_rack_nodes_and_pool(

@@ -8,14 +8,7 @@ import pytest
 
 from poolwise.cli import app as cli_app
 from poolwise.cli.app import run
-
-FILES = {
-    "deployment.txt": "# two of each\n0 0 0\n0 0 1\ngpu 1 0\n2 1 1\n",
-    "affinity.txt": "100000 0.6 0.6\n--\n1200000 0.01 1\n",
-    "prices.txt": "300\n100\n2000\n",
-    "power.txt": "100 90 90 30\n--\n250 240 240 60\n",
-    "trace.txt": "".join(f"2 0 0 0 3000000 2 {job}\n" for job in range(6) for _ in range(2)),
-}
+from tests.helpers.vinesim_files import FILES, words
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -29,19 +22,6 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         (tmp_path / name).write_text(text, encoding="utf-8")
     monkeypatch.chdir(tmp_path)
     return tmp_path
-
-
-def words(*more: str, without: str = "") -> list[str]:
-    options = {
-        "--format": "vinesim",
-        "--machine": "deployment.txt",
-        "--affinity": "affinity.txt",
-        "--affinity-kind": "relative",
-        "--placement": "high",
-        "--inter-arrival": "7us",
-    }
-    options.pop(without, None)
-    return ["simulate", "trace.txt", *(word for pair in options.items() for word in pair), *more]
 
 
 def test_the_command_of_the_issue(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

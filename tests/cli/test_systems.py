@@ -7,11 +7,11 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from cli.test_simulate_units import FILES, words
 from poolwise.cli import app as cli
 from poolwise.cli.past_run import choose
 from poolwise.errors import InputError
 from poolwise.studies import load, run
+from tests.helpers.vinesim_files import FILES, words
 
 SHARED = """version = 1
 [[node]]

@@ -8,6 +8,7 @@ import pytest
 from poolwise.cli import app as cli
 from poolwise.model import Machine
 from poolwise.traces import read
+from tests.helpers.data import PUBLISHED
 
 ROWS = [
     "1 0 3 100 24 -1 1024 24 200 -1 1 5 -1 -1 -1 -1 -1 -1",
@@ -105,8 +106,8 @@ def test_what_cannot_be_done_is_refused_with_exit_code_2(swf, tmp_path, capsys, 
     assert sorted(tmp_path.iterdir()) == before
 
 
-def test_a_table_is_not_written_as_swf(shared, tmp_path, capsys):
-    code, _, err = call(capsys, "trace", "convert", shared / "published" / "pool_golden_jobs.csv", tmp_path / "out.swf")
+def test_a_table_is_not_written_as_swf(tmp_path, capsys):
+    code, _, err = call(capsys, "trace", "convert", PUBLISHED / "pool_golden_jobs.csv", tmp_path / "out.swf")
     assert code == 2
     assert "only an SWF log" in err
 

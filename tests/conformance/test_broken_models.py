@@ -5,12 +5,12 @@ from dataclasses import dataclass, field
 import numpy as np
 import pytest
 
-from conformance.broken import Bent, draws, failed
 from poolwise.conformance import check_model
 from poolwise.conformance.cases import Case, devices
 from poolwise.interfaces import PerformanceModel
 from poolwise.model import Changes, Kind, Placement, Plan, Queue, Run, Snapshot, Start, Workload
 from poolwise.performance.network_sharing import NetworkSharing
+from tests.helpers.broken import Bent, draws, failed
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,6 @@ from typing import ClassVar
 import numpy as np
 import pytest
 
-from conformance.broken import draws, failed, only
 from poolwise.conformance import check, check_backfill, check_order, check_placement, cost
 from poolwise.conformance.findings import DETERMINISTIC, UNCHANGED
 from poolwise.interfaces import AgingOrder, BackfillRule, PlacementPolicy, QueuePolicy
@@ -14,6 +13,7 @@ from poolwise.model import Job, Machine, Placement, Queue, Refusal, Snapshot, St
 from poolwise.policies.backfill.easy import Easy
 from poolwise.policies.cost.model import CostModel, Places, TaskClasses, Waiting
 from poolwise.policies.placement.memory.racks import RackPlacement
+from tests.helpers.broken import draws, failed, only
 
 # Queue orders
 

@@ -2,12 +2,12 @@
 
 import pytest
 
-from conformance.broken import Bent, draws, failed
 from poolwise.conformance import check, check_scheduler
 from poolwise.errors import InputError
 from poolwise.model import Changes, Machine, Placement, Plan, Queue, Snapshot, Start
 from poolwise.policies.order.priorities import FCFS
 from poolwise.schedulers.list import ListScheduler
+from tests.helpers.broken import Bent, draws, failed
 
 
 class Greedy(Bent):

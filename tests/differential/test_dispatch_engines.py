@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -15,27 +14,10 @@ from poolwise.engines.dispatch.replay import unsupported
 from poolwise.engines.family import Parts
 from poolwise.errors import InputError
 from poolwise.performance.affinity import Affinity
-from poolwise.performance.ideal import Ideal
-from poolwise.performance.transfer import Transfer
 from poolwise.schedulers.dispatch import Dispatch
 from poolwise.traces import vinesim
-from random_dispatch import POLICIES, TIERED, policy_of, study
-
-sys.path.insert(0, str(Path(__file__).parent))  # tests are imported one by one, not as packages
-from random_studies import difference
-
-
-def compare(seed: int, most: int = 60) -> None:
-    """All tiered policies on one random study."""
-    case = study(seed, most).case(network=vinesim.Bandwidths(port=1250, uplink=100 + seed % 3))
-    truth = [case.model, case.model, Affinity(), Ideal(), Transfer(local=seed % 5)][seed % 5]
-    for entry in TIERED:
-        scheduler = Dispatch(policy_of(entry))
-        runs = [
-            simulate(case.machine, case.workload, scheduler, truth=truth, seed=seed, engine=engine).schedule
-            for engine in ("reference", "compiled")
-        ]
-        assert difference(*runs) == "", (seed, entry)
+from tests.helpers.random_dispatch import POLICIES, TIERED, compare, policy_of, study
+from tests.helpers.random_studies import difference
 
 
 @pytest.mark.parametrize("block", range(4))
@@ -46,7 +28,7 @@ def test_random_studies(block: int) -> None:
 
 def test_random_studies_without_compiling() -> None:
     """The kernels are plain Python as well: with the compiler off they do the same."""
-    script = "from test_dispatch_engines import compare\nfor seed in range(100, 108): compare(seed, 40)\n"
+    script = "from tests.helpers.random_dispatch import compare\nfor seed in range(100, 108): compare(seed, 40)\n"
     path = os.pathsep.join(sys.path)  # the package and the helpers of these tests, wherever they were found here
     environment = {**os.environ, "NUMBA_DISABLE_JIT": "1", "PYTHONPATH": path, "PYTHONWARNINGS": "ignore"}
     subprocess.run([sys.executable, "-c", script], check=True, env=environment)

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import csv
 import os
 import subprocess
 import sys
-from collections import defaultdict
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -21,9 +18,8 @@ from poolwise.registry import make
 from poolwise.schedulers.list import ListScheduler
 from poolwise.traces.generators import generate
 from poolwise.units import SECOND
-
-sys.path.insert(0, str(Path(__file__).parent))  # tests are imported one by one, not as packages
-from random_studies import OWN, compare, difference
+from tests.helpers.golden import golden_jobs, golden_times
+from tests.helpers.random_studies import OWN, compare, difference
 
 pytestmark = pytest.mark.filterwarnings("ignore:remote latency")
 
@@ -63,7 +59,7 @@ def test_random_studies_without_compiling() -> None:
     """The kernels are plain Python as well: with the compiler off they do the same, index or not."""
     script = (
         "from poolwise.engines.list_scheduling import columns\n"
-        "from random_studies import compare\n"
+        "from tests.helpers.random_studies import compare\n"
         "for deep in (0, 1000):\n"
         "    columns.DEEP_QUEUE = deep\n"
         "    for seed in range(3000, 3012): compare(seed, ('none', 'easy', 'easy_no_extra', 'conservative'), most=40)\n"
@@ -74,14 +70,9 @@ def test_random_studies_without_compiling() -> None:
 
 
 @pytest.mark.parametrize("backfill", ["none", "easy", "easy_no_extra", "conservative"])
-def test_golden_schedules(shared: Path, backfill: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    workload = _golden_jobs(shared / "published" / "pool_golden_jobs.csv")
-    machine = Machine.of_racks(4, 16, local=65_536, pool=524_288)
-    golden: dict[tuple[str, str], dict[int, tuple[int, int]]] = defaultdict(dict)
-    with (shared / "published" / "pool_golden.csv").open(newline="") as file:
-        for row in csv.DictReader(file):
-            if row["backfill"] == backfill:
-                golden[row["order"], row["scope"]][int(row["id"])] = int(row["start_ns"]), int(row["end_ns"])
+def test_golden_schedules(backfill: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    workload, machine = golden_jobs(), Machine.of_racks(4, 16, local=65_536, pool=524_288)
+    golden = {(order, scope): times for (order, how, scope), times in golden_times().items() if how == backfill}
     assert len(golden) == 12
     for deep in (0, 8, 10_000):
         monkeypatch.setattr(columns, "DEEP_QUEUE", deep)
@@ -91,21 +82,6 @@ def test_golden_schedules(shared: Path, backfill: str, monkeypatch: pytest.Monke
             ids = workload.id[schedule.job].tolist()
             found = dict(zip(ids, zip(schedule.start.tolist(), schedule.end.tolist(), strict=True), strict=True))
             assert found == wanted, (order, scope, deep)
-
-
-def _golden_jobs(path: Path) -> Workload:
-    with path.open(newline="") as file:
-        rows = list(csv.DictReader(file))
-    column = {
-        name: np.array([int(row[name]) for row in rows]) for name in ("id", "submit_ns", "nodes", "duration_ns", "memory_mib")
-    }
-    return Workload.of(
-        column["submit_ns"],
-        column["duration_ns"],
-        id=column["id"],
-        requests={"nodes": column["nodes"], "memory": column["memory_mib"]},
-        attributes={"u": np.array([float(row["u"]) for row in rows])},
-    )
 
 
 @pytest.mark.parametrize(("order", "pool_tib", "load"), [("fm", 28, 2.5), ("f1", 8, 3.0)])

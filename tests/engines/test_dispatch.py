@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
-
 import numpy as np
 import pytest
 
@@ -15,10 +12,8 @@ from poolwise.model import Schedule
 from poolwise.policies.placement.units.layout import UnitLayout
 from poolwise.schedulers.dispatch import Dispatch
 from poolwise.traces import vinesim
-from random_dispatch import TIERED, policy_of
-
-sys.path.insert(0, str(Path(__file__).parents[1] / "differential"))  # tests are imported one by one, not as packages
-from random_studies import difference
+from tests.helpers.random_dispatch import TIERED, policy_of
+from tests.helpers.random_studies import difference
 
 KINDS = (0, 2, 3)
 

@@ -5,7 +5,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nvme_examples import KINDS, SHARING, machine, workload
 from poolwise.engines import simulate
 from poolwise.explain import Rule, explain_wait
 from poolwise.metrics import Outcomes
@@ -14,6 +13,7 @@ from poolwise.policies.placement.nvme.first_fit import NvmeFirstFit
 from poolwise.policies.placement.nvme.maximize_composition import NvmeMaximizeComposition
 from poolwise.policies.placement.nvme.minimize_fragmentation import NvmeMinimizeFragmentation
 from poolwise.schedulers.composition import CompositionScheduler
+from tests.helpers.nvme_examples import KINDS, SHARING, machine, workload
 
 POLICIES = (NvmeFirstFit(), NvmeMaximizeComposition(), NvmeMinimizeFragmentation(), NvmeDisaggregationAware())
 

@@ -11,7 +11,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gpu_nodes import gpu_nodes
 from poolwise.explain import Reason, Rule, explain_wait
 from poolwise.explain.rules import reason
 from poolwise.explain.seen import Pass, started
@@ -31,7 +30,8 @@ from poolwise.schedulers.greedy import LeastAllocated, LocalFirstRandom
 from poolwise.schedulers.list_flow import ListFlow
 from poolwise.schedulers.warm_up import WarmUp
 from poolwise.units import SECOND
-from random_dispatch import POLICIES, policy_of, study
+from tests.helpers.gpu_nodes import gpu_nodes
+from tests.helpers.random_dispatch import POLICIES, policy_of, study
 
 FLOWS = (
     FlowScheduler(),

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import sys
 from dataclasses import dataclass, field
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -31,9 +29,7 @@ from poolwise.policies.order.priorities import FCFS, SJF
 from poolwise.schedulers.list import ListScheduler
 from poolwise.schedulers.warm_up import WarmUp
 from poolwise.units import SECOND
-
-sys.path.insert(0, str(Path(__file__).parents[1] / "differential"))  # tests are imported one by one, not as packages
-import random_studies
+from tests.helpers import random_studies
 
 BACKFILLS = ("none", "easy", "easy_no_extra", "easy_nodes_only", "conservative", "skip")
 

@@ -102,8 +102,8 @@ import sys
 from poolwise.engines import simulate
 from poolwise.engines.dispatch.replay import load
 from poolwise.schedulers.dispatch import Dispatch
-from random_dispatch import TIERED, policy_of, study
-from random_studies import difference
+from tests.helpers.random_dispatch import TIERED, policy_of, study
+from tests.helpers.random_studies import difference
 
 import numba
 numba.__version__ = "VERSION"

@@ -1,7 +1,6 @@
 import numpy as np
 import pytest
 
-from nvme_examples import SHARING, machine, workload
 from poolwise.engines import simulate
 from poolwise.metrics.compositions import composition_faults
 from poolwise.metrics.deadlines import missed, missed_high_priority_pct, missed_pct
@@ -9,6 +8,7 @@ from poolwise.metrics.devices import demand_before, device_use, mean_load, nodes
 from poolwise.metrics.window import Window
 from poolwise.model import Outcome, Schedule
 from poolwise.units import SECOND
+from tests.helpers.nvme_examples import SHARING, machine, workload
 
 
 def record(what, jobs, runs, waiting=()):

@@ -13,7 +13,7 @@ from poolwise.metrics.unit_use import dispatch_window, energy_j, purchase, unit_
 from poolwise.model import Schedule
 from poolwise.schedulers.dispatch import Dispatch
 from poolwise.traces import vinesim
-from random_dispatch import study
+from tests.helpers.random_dispatch import study
 
 
 def run(seed: int, **options: object) -> Schedule:

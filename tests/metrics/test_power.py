@@ -5,11 +5,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from metrics.test_resource_use import MACHINE, schedule_of
 from poolwise.metrics.power import load_of, mean_watts, price
 from poolwise.metrics.window import Window
 from poolwise.model import Machine
 from poolwise.units import SECOND
+from tests.helpers.one_of_each import MACHINE, schedule_of
 
 
 def changed(**given):

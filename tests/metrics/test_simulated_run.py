@@ -1,6 +1,5 @@
 """Metrics of simulated runs, beside formulas written as plain loops over the schedule."""
 
-import csv
 import math
 
 import numpy as np
@@ -19,26 +18,15 @@ from poolwise.policies.order.priorities import FCFS, FM, SJF
 from poolwise.policies.placement.memory.racks import RackPlacement
 from poolwise.schedulers.list import ListScheduler
 from poolwise.schedulers.warm_up import WarmUp
+from tests.helpers.golden import golden_jobs
 
 WARM_UP = 40
 
 
 @pytest.fixture(scope="module")
-def schedules(shared):
+def schedules():
     """FM with EASY after a warm-up, and FCFS without backfilling, on the golden jobs."""
-    with (shared / "published" / "pool_golden_jobs.csv").open() as file:
-        rows = list(csv.DictReader(file))
-
-    def column(name):
-        return np.array([int(row[name]) for row in rows], dtype=np.int64)
-
-    workload = Workload.of(
-        column("submit_ns"),
-        column("duration_ns"),
-        id=column("id"),
-        requests={"nodes": column("nodes"), "memory": column("memory_mib")},
-        attributes={"u": np.array([float(row["u"]) for row in rows])},
-    )
+    workload = golden_jobs()
     machine = Machine.of_racks(4, 16, local=65536, pool=524288)
     fm = WarmUp.before(ListScheduler(FM(), Easy(), RackPlacement()), WARM_UP)
     fcfs = ListScheduler(FCFS(), NoBackfill(), RackPlacement())

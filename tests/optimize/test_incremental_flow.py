@@ -5,11 +5,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from optimize.flow_problems import assert_optimal
 from poolwise.errors import InputError
 from poolwise.optimize.min_cost_flow import min_cost_flow
 from poolwise.optimize.min_cost_flow.incremental import IncrementalFlow
 from poolwise.optimize.min_cost_flow.named import NamedFlow
+from tests.helpers.flow_problems import assert_optimal
 
 capacities, costs = st.integers(0, 6), st.integers(-9, 15)
 

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 
-from optimize.flow_problems import assert_optimal, is_feasible, problems
 from poolwise.errors import InputError, UnknownNameError
 from poolwise.optimize.min_cost_flow import SCALE, FlowSolver, min_cost_flow, scaled
+from tests.helpers.flow_problems import assert_optimal, is_feasible, problems
 
 SOLVERS = get_args(FlowSolver)
 

@@ -5,7 +5,6 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from gpu_nodes import gpu_nodes
 from poolwise.engines import simulate
 from poolwise.errors import InputError
 from poolwise.model import Placement, Workload
@@ -14,6 +13,7 @@ from poolwise.performance.device_profiles import NUMBERS, device_profiles_csv, l
 from poolwise.performance.link_load import sites
 from poolwise.schedulers.flow import FlowScheduler
 from poolwise.units import SECOND
+from tests.helpers.gpu_nodes import gpu_nodes
 
 HEADER = "kind,local_s,spread,remote_s,loaded_s,goal_s,importance,link_mb_s,cpu_sensitivity,device_sensitivity,cores,memory_gib"
 PROFILES = f"""# a comment

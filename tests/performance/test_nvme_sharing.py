@@ -3,7 +3,6 @@ import warnings
 import numpy as np
 import pytest
 
-from nvme_examples import SHARING, SMUFIN, machine, workload
 from poolwise.engines import simulate
 from poolwise.errors import InputError, PolicyError
 from poolwise.performance.nvme_sharing import NvmeSharing
@@ -11,6 +10,7 @@ from poolwise.performance.sharing_table import SharingTable
 from poolwise.policies.placement.nvme.maximize_composition import NvmeMaximizeComposition
 from poolwise.schedulers.composition import CompositionScheduler
 from poolwise.units import SECOND
+from tests.helpers.nvme_examples import SHARING, SMUFIN, machine, workload
 
 
 def test_the_shipped_tables_are_those_of_the_paper():

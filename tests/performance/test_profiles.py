@@ -9,6 +9,7 @@ from poolwise.errors import InputError, UnknownNameError
 from poolwise.performance import fitting
 from poolwise.performance.fitting import CompletionTimes, fit, read_measurements, to_csv
 from poolwise.performance.profiles import Profile, find_profile, read_profiles, shipped_profiles
+from tests.helpers.data import PUBLISHED
 
 SHARES = np.array([0, 0.125, 0.25, 0.375, 0.5, 0.625, 0.75])
 
@@ -32,7 +33,7 @@ def test_the_inverse_is_the_largest_share_within_a_slowdown(profile, slowdown):
     assert np.isnan(profile.largest_remote(-0.1))
 
 
-def test_shipped_profiles_are_those_of_the_papers(shared):
+def test_shipped_profiles_are_those_of_the_papers():
     known = shipped_profiles()
     assert float(known["kmeans"].at(0.75)) == 3.0
     assert float(known["hpcg"].at(0.75)) == 2.5
@@ -40,7 +41,7 @@ def test_shipped_profiles_are_those_of_the_papers(shared):
     assert all("read off the figure" in known[n].source for n in ("kmeans", "hpcg"))
     assert [n for n, p in known.items() if n.startswith("cfm_") and p.is_convex] == ["cfm_kmeans"]
     assert not known["cfm_quicksort"].is_monotone
-    lines = (shared / "published" / "cfm_profiles.csv").read_text().splitlines()
+    lines = (PUBLISHED / "cfm_profiles.csv").read_text().splitlines()
     header = lines[0].split(",")
     for line in lines[1:]:
         row = dict(zip(header, line.split(","), strict=True))

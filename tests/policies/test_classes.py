@@ -14,7 +14,7 @@ from poolwise.errors import InputError
 from poolwise.registry import make
 from poolwise.schedulers.dispatch import Dispatch
 from poolwise.traces import vinesim
-from random_dispatch import POLICIES, Naive, policy_of, study
+from tests.helpers.random_dispatch import POLICIES, Naive, policy_of, study
 
 RATES = np.zeros((6, 7))
 RATES[0, 2] = 1.0

@@ -5,7 +5,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gpu_nodes import gpu_nodes
 from poolwise.conformance.cases import Case
 from poolwise.conformance.policies import check_placement
 from poolwise.errors import InputError
@@ -16,6 +15,7 @@ from poolwise.policies.backfill.skip import Skip
 from poolwise.policies.placement.devices.shares import DeviceShares
 from poolwise.schedulers.list import ListScheduler
 from poolwise.units import SECOND
+from tests.helpers.gpu_nodes import gpu_nodes
 
 WHOLE = 1000
 KINDS = ("T4", "P100", "V100")

@@ -1,7 +1,6 @@
 import numpy as np
 import pytest
 
-from nvme_examples import SHARING, machine, workload
 from poolwise.engines import simulate
 from poolwise.errors import InputError
 from poolwise.model import Changes, Queue, Refusal, Snapshot
@@ -20,6 +19,7 @@ from poolwise.policies.placement.nvme.need import Need
 from poolwise.schedulers.composition import CompositionScheduler
 from poolwise.schedulers.list import ListScheduler
 from poolwise.units import SECOND
+from tests.helpers.nvme_examples import SHARING, machine, workload
 
 
 def empty(what, jobs, now=0):

@@ -3,7 +3,6 @@ from itertools import pairwise
 
 import numpy as np
 
-from nvme_examples import SHARING, machine, workload
 from poolwise.engines import simulate
 from poolwise.loop import LoopResult
 from poolwise.model import Machine, Outcome, Placement, Workload
@@ -12,6 +11,7 @@ from poolwise.platforms.recorder import Recorder
 from poolwise.report.timeline import FINE, trace_events, write_timeline
 from poolwise.schedulers.composition import CompositionScheduler
 from poolwise.schedulers.list import ListScheduler
+from tests.helpers.nvme_examples import SHARING, machine, workload
 
 
 def schedules():

@@ -7,16 +7,17 @@ from poolwise.reproductions.nvme_composition.cells import DEFAULT, NvmeLoad, mea
 from poolwise.reproductions.nvme_composition.claims import claim_rows as measured_rows
 from poolwise.reproductions.nvme_composition.plan import NvmePlan, NvmeResults, base, seeded
 from poolwise.reproductions.nvme_composition.tables import COLUMNS, tables
+from tests.helpers.data import PUBLISHED
 
 
 def claims():
     return read_claims(catalog.find("reproductions", "nvme-composition.csv"))
 
 
-def test_every_published_value_is_a_claim_under_both_physics(shared):
+def test_every_published_value_is_a_claim_under_both_physics():
     stated = {claim.key: claim.published for claim in claims()}
     tables = {"high_bandwidth": "Table III", "high_capacity": "Table IV", "high_compute": "Table V"}
-    with (shared / "published" / "nvme_tables.csv").open(newline="") as file:
+    with (PUBLISHED / "nvme_tables.csv").open(newline="") as file:
         rows = list(csv.DictReader(file))
     assert len(rows) == 60
     for row in rows:
@@ -44,7 +45,7 @@ def test_a_full_run_measures_every_row_and_a_quick_one_some():
     assert not asked <= set(QUICK.cases())
 
 
-def test_tables_stand_as_published_with_ours_under_each_row(shared):
+def test_tables_stand_as_published_with_ours_under_each_row():
     case = base("high_capacity", 0.6, "first_fit", "physically_attached", "parity")
     runs = {seeded(case, seed): dict.fromkeys(COLUMNS, 1.0 + seed) for seed in range(2)}
     third, fourth, _ = tables(NvmeResults(range(2), runs), NvmePlan(2))
@@ -55,7 +56,7 @@ def test_tables_stand_as_published_with_ours_under_each_row(shared):
     above, ours = fourth.rows[where[0] - 1], fourth.rows[where[0]]
     assert ours[:2] == ["", "parity"]
     assert above[:2] == ["0.6 attached, first fit", "published"]
-    with (shared / "published" / "nvme_tables.csv").open(newline="") as file:
+    with (PUBLISHED / "nvme_tables.csv").open(newline="") as file:
         (row,) = [
             row for row in csv.DictReader(file)
             if (row["scenario"], row["target_load"], row["infrastructure"], row["policy"])

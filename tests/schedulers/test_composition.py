@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nvme_examples import KINDS, SHARING, machine, workload
 from poolwise.engines import simulate
 from poolwise.errors import InputError
 from poolwise.interfaces import PerformanceModel
@@ -27,6 +26,7 @@ from poolwise.policies.placement.nvme.minimize_fragmentation import NvmeMinimize
 from poolwise.schedulers.composition import CompositionScheduler
 from poolwise.schedulers.list import ListScheduler
 from poolwise.units import with_slowdown
+from tests.helpers.nvme_examples import KINDS, SHARING, machine, workload
 
 PARTNERS = NvmeSharing(SHARING.tables, {"fio": ("smufin",), "smufin": ("fio",)})
 FROZEN = NvmeSharing(SHARING.tables, fixed_at_start=True)

@@ -15,7 +15,7 @@ from poolwise.model import Schedule
 from poolwise.registry import make
 from poolwise.schedulers.dispatch import Dispatch
 from poolwise.traces import vinesim
-from random_dispatch import POLICIES, TIERED, Naive, policy_of, study
+from tests.helpers.random_dispatch import POLICIES, TIERED, Naive, policy_of, study
 
 named = pytest.mark.parametrize("entry", POLICIES, ids=[f"{name}-{kw}" for name, kw in POLICIES])
 

@@ -2,11 +2,11 @@
 
 import numpy as np
 
-from gpu_nodes import gpu_nodes
 from poolwise.engines import simulate
 from poolwise.model import Workload
 from poolwise.schedulers.greedy import LeastAllocated, LocalFirstRandom
 from poolwise.units import SECOND
+from tests.helpers.gpu_nodes import gpu_nodes
 
 
 def placements(scheduler, machine, seed=0, **requests):

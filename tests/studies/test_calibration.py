@@ -1,9 +1,9 @@
 import numpy as np
 import pytest
 
-from nvme_examples import machine
 from poolwise.studies.calibration import TOLERANCE, calibrate, ideal_load
 from poolwise.traces.generators.nvme_mix import NvmeMix
+from tests.helpers.nvme_examples import machine
 
 WHAT = machine(nodes=(25,) * 5, devices=((2000, 600),) * 10)
 
@@ -36,7 +36,7 @@ def test_a_load_that_cannot_be_reached_is_not_claimed():
 
 def test_the_window_opens_at_an_ideal_load_of_seven_tenths():
     """Six workloads of 15 of 125 cores at 100 s intervals: 0.72 when the sixth arrives."""
-    from nvme_examples import workload
+    from tests.helpers.nvme_examples import workload
 
     jobs = workload([(100 * k, "compute") for k in range(8)])
     found = ideal_load(jobs, WHAT)
@@ -51,7 +51,7 @@ def test_the_window_opens_at_an_ideal_load_of_seven_tenths():
 
 
 def test_all_resources_can_open_the_window():
-    from nvme_examples import workload
+    from tests.helpers.nvme_examples import workload
 
     jobs = workload([(100 * k, "capacity") for k in range(12)])  # 6 cores of 125, one device of ten each
     assert not ideal_load(jobs, WHAT).opened

@@ -13,7 +13,8 @@ from poolwise.report.study import study_page
 from poolwise.report.sweep import Sweep
 from poolwise.studies import load, load_machine, run
 from poolwise.studies.cells import workload_of
-from traces.test_dlrm import CN, HN, TRACE, table
+from poolwise.traces import read
+from tests.helpers.dlrm_rows import CN, HN, REAL, invented, table
 
 NAME = "whole-datacenter-dlrm"
 
@@ -57,12 +58,18 @@ def test_an_excerpt_is_answered(tmp_path, monkeypatch):
     assert "300 rows were left out of the trace: a CPU instance, its work with" in " ".join(result.notes())
 
 
-def test_each_seed_takes_another_tenth_of_the_trace(shared):
-    study = load(NAME, {"workload.trace": str((shared / TRACE).resolve()), "vary.scheduler": ["catalog:share-fm"]})
+@pytest.mark.parametrize("trace", ["invented", *REAL], ids=["invented", *("real" for _ in REAL)])
+def test_each_seed_takes_another_tenth_of_the_trace(trace, tmp_path):
+    path = invented(tmp_path) if trace == "invented" else trace
+    study = load(NAME, {"workload.trace": str(path.resolve()), "vary.scheduler": ["catalog:share-fm"]})
     first = [workload_of(next(cell for cell in study.cells if cell.seed == seed)) for seed in (0, 1, 2)]
     assert all(np.array_equal(one.id % 10, np.full(len(one), seed)) for seed, one in enumerate(first))
-    assert [len(one) for one in first] == [1647, 1679, 1664]
-    assert sum(one.excluded["runtime 0"] for one in first) == 3 * 16
+    all_of_it = read(path, load_machine(catalog.find("machines", "dlrm-roles")))
+    assert [one.excluded["runtime 0"] for one in first] == [all_of_it.excluded["runtime 0"]] * 3
+    rows = len(all_of_it) + sum(all_of_it.excluded.values())
+    assert all(0 < len(one) == rows - sum(one.excluded.values()) for one in first)
+    if trace in REAL:
+        assert [len(one) for one in first] == [1647, 1679, 1664]
 
 
 def test_a_path_of_set_counts_from_here_and_else_from_the_study(tmp_path, monkeypatch):

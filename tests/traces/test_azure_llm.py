@@ -5,7 +5,6 @@ import gzip
 import numpy as np
 import pytest
 
-from measured_units import machine
 from poolwise import catalog
 from poolwise.engines import simulate
 from poolwise.errors import InputError
@@ -16,6 +15,7 @@ from poolwise.schedulers.dispatch import Dispatch
 from poolwise.traces import read
 from poolwise.traces.azure_llm import AzureLLM
 from poolwise.units import SECOND, US
+from tests.helpers.measured_units import machine
 
 HEADER = "TIMESTAMP,ContextTokens,GeneratedTokens\n"
 SHIPPED = catalog.find("traces", "azure-llm-2023-conv.csv.gz")

@@ -21,6 +21,7 @@ from poolwise.traces.swf_rows import (
     read_rows,
     write_swf_rows,
 )
+from tests.helpers.data import LOGS, beside
 
 NOTE = " Note: converted by Poolwise: "
 
@@ -59,8 +60,8 @@ def test_bytes_per_job_become_kilobytes_per_processor(jobs):
     assert changed.get("requested memory set to unknown, since the processors are", 0) == lost
 
 
-def test_without_options_every_row_stays_as_it_stands(shared, tmp_path):
-    source = shared / "data" / "hpc_hpc2n_excerpt_2002" / "hpc2n.swf.gz"
+def test_without_options_every_row_stays_as_it_stands(tmp_path):
+    source = LOGS / "hpc2n-2002.swf.gz"
     rows, changed = to_swf(source, tmp_path / "out.swf")
     before, after = read_rows(source), read_rows(tmp_path / "out.swf")
     assert (rows, changed) == (len(before), {})
@@ -73,13 +74,26 @@ def shipped():
     return catalog.find("traces", "cerit-2013.swf.gz")
 
 
-def test_the_shipped_log_is_the_conversion_of_the_original(shared, shipped, tmp_path):
-    source = shared / "data" / "hpc_cerit_wagap_2013" / "wagap-2013.swf.gz"
+def like_the_original(shipped, path):
+    """Undo the conversion of the shipped log: bytes per job, a constant for the used memory, columns 19 to 21, no header."""
+    lines = []
+    for row in read_rows(shipped).values.astype(np.int64).tolist():
+        row[USED_MEMORY] = 1024
+        if row[REQUESTED_MEMORY] > 0:
+            row[REQUESTED_MEMORY] *= 1024 * max(row[ALLOCATED], row[REQUESTED_PROCESSORS])
+        lines.append(" ".join([*map(str, row), "{1129,1129}", "q_1d", "1:ppn=64:x86_64:cl_zewura#excl"]))
+    path.write_bytes(gzip.compress(("\n".join(lines) + "\n").encode()))
+    return path
+
+
+@pytest.mark.parametrize("original", ["undone", *(path for (path,) in beside(("hpc_cerit_wagap_2013/wagap-2013.swf.gz",)))])
+def test_the_shipped_log_is_the_conversion_of_the_original(original, shipped, tmp_path, commands):
+    """The original may not be passed on: where it is not beside the project, the conversion is undone and done again."""
+    source = like_the_original(shipped, tmp_path / "wagap-2013.swf.gz") if original == "undone" else original
     comments = [comment.strip() for comment in read_rows(shipped).comments if not comment.startswith(NOTE)]
     target = tmp_path / "made.swf.gz"
     options = [word for comment in comments for word in ("--comment", comment)]
     command = ["trace", "convert", str(source), str(target), "--extra-columns", "3", "--memory-bytes-per-job", *options]
-    cli._discover()
     assert cli.run(command) == 0
     made, ours = (gzip.decompress(path.read_bytes()).decode().split("\n") for path in (target, shipped))
     assert len(made) == len(ours)

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from poolwise.errors import InputError
 from poolwise.model import Machine
 from poolwise.traces.demand import Demand, most_on_a_node
-from shared_nodes import shared_nodes
+from tests.helpers.shared_nodes import shared_nodes
 
 jobs = st.lists(
     st.tuples(st.integers(1, 40), st.integers(1, 300_000), st.integers(0, 2**20), st.integers(0, 40_000)),

@@ -19,21 +19,8 @@ from poolwise.schedulers.list import ListScheduler
 from poolwise.traces import read
 from poolwise.traces.dlrm import DLRM
 from poolwise.units import SECOND
-from shared_nodes import shared_nodes
-
-HEADER = (
-    "instance_sn,role,app_name,cpu_request,cpu_limit,gpu_request,gpu_limit,rdma_request,rdma_limit,memory_request,memory_limit,"
-    "disk_request,disk_limit,max_instance_per_node,creation_time,scheduled_time,deletion_time"
-)
-HN = "instance_{},HN,app_{},8,8,1,1,25,25,40.0,40.0,85.0,100.0,4,{}"
-CN = "instance_{},CN,app_{},64,64,0,0,1,1,320.0,320.0,255.5,300.0,-1,{}"
-TRACE = Path("data") / "gpu_disagg_alibaba_dlrm_v2025" / "disaggregated_DLRM_trace.csv.gz"
-
-
-def table(tmp_path: Path, *rows: str) -> Path:
-    path = tmp_path / "dlrm.csv"
-    path.write_text("\n".join([HEADER, *rows]) + "\n")
-    return path
+from tests.helpers.dlrm_rows import CN, HN, REAL, invented, table
+from tests.helpers.shared_nodes import shared_nodes
 
 
 @pytest.fixture(scope="module")
@@ -41,16 +28,27 @@ def machine() -> Machine:
     return load_machine(catalog.find("machines", "dlrm-roles"))
 
 
-def test_every_published_instance_is_read_or_counted(shared, machine):
-    found = read(shared / TRACE, machine)
-    with gzip.open(shared / TRACE, "rt") as file:
-        rows = {int(row["instance_sn"].rpartition("_")[2]): row for row in csv.DictReader(file)}
-    assert len(rows) == 23871 == len(found) + sum(found.excluded.values())
-    assert found.excluded == {"runtime 0": 16}
+@pytest.fixture(scope="module", params=["invented", *REAL], ids=["invented", *("real" for _ in REAL)])
+def trace(request, tmp_path_factory) -> Path:
+    return invented(tmp_path_factory.mktemp("trace")) if request.param == "invented" else request.param
+
+
+def rows_of(trace: Path) -> dict[int, dict[str, str]]:
+    with gzip.open(trace, "rt") if trace.suffix == ".gz" else trace.open() as file:
+        return {int(row["instance_sn"].rpartition("_")[2]): row for row in csv.DictReader(file)}
+
+
+def test_every_instance_is_read_or_counted(trace, machine):
+    found, rows = read(trace, machine), rows_of(trace)
+    counts = [len(rows), found.excluded["runtime 0"], *found.repaired.values()]
+    if trace in REAL:
+        assert counts == [23871, 16, 23855, 7280, 8878]
+    assert len(found) == counts[0] - counts[1] == counts[2] and counts[1] > 0
+    ran = [rows[number] for number in found.id.tolist()]
     assert found.repaired == {
-        "requested time unknown, taken as the runtime": 23855,
-        "there before the trace, taken as submitted at its begin": 7280,
-        "there after the trace, taken as ended with it": 8878,
+        "requested time unknown, taken as the runtime": len(found),
+        "there before the trace, taken as submitted at its begin": sum(not row["creation_time"] for row in ran),
+        "there after the trace, taken as ended with it": sum(not row["deletion_time"] for row in ran),
     }
     last = max(float(row[f"{what}_time"] or 0) for row in rows.values() for what in ("creation", "scheduled", "deletion"))
     for job, row in ((found.job(k), rows[number]) for k, number in enumerate(found.id.tolist())):
@@ -64,8 +62,8 @@ def test_every_published_instance_is_read_or_counted(shared, machine):
         assert 0 <= job.request("storage") - 1024 * float(row["disk_request"]) < 1
 
 
-def test_the_assumed_nodes_hold_every_instance_and_the_busiest_moment(shared, machine):
-    found = read(shared / TRACE, machine)
+def test_the_assumed_nodes_hold_every_instance_and_the_busiest_moment(trace, machine):
+    found = read(trace, machine)
     nodes = machine.of_kind(Kind.NODE)
     for role in ("cn", "hn"):
         mine = nodes[machine.capacity[nodes, machine.resource(role)] > 0]
@@ -76,6 +74,33 @@ def test_the_assumed_nodes_hold_every_instance_and_the_busiest_moment(shared, ma
             change = np.concatenate([found.request(name)[asks], -found.request(name)[asks]])
             times = np.concatenate([found.submit[asks], (found.submit + found.duration)[asks]])
             assert np.cumsum(change[np.lexsort((change, times))]).max() < each.sum()
+
+
+@pytest.mark.parametrize(
+    ("role", "resource", "most", "busiest"),
+    [
+        ("cn", "cores", 192, 393_328),
+        ("cn", "memory", 1_024_000, 2_043_320_320),
+        ("cn", "storage", 1_019_904, 2_312_854_528),
+        ("cn", "rdma", 100, 71_148),
+        ("hn", "cores", 24, 28_978),
+        ("hn", "memory", 409_600, 165_957_632),
+        ("hn", "storage", 696_320, 658_918_400),
+        ("hn", "rdma", 75, 94_723),
+    ],
+)
+def test_the_assumed_nodes_hold_what_was_counted_in_the_real_trace(machine, role, resource, most, busiest):
+    """The largest instance and the busiest moment of the real trace (cores, MiB, percent of a card), counted once."""
+    nodes = machine.of_kind(Kind.NODE)
+    mine = nodes[machine.capacity[nodes, machine.resource(role)] > 0]
+    each = machine.capacity[mine, machine.resource(resource)]
+    assert most <= each.min() and busiest < each.sum()
+    for path in REAL:
+        found = read(path, machine)
+        asks = found.request(role) > 0
+        change = np.concatenate([found.request(resource)[asks], -found.request(resource)[asks]])
+        times = np.concatenate([found.submit[asks], (found.submit + found.duration)[asks]])
+        assert (most, busiest) == (found.request(resource)[asks].max(), np.cumsum(change[np.lexsort((change, times))]).max())
 
 
 def test_times_that_are_not_given_are_those_of_the_trace(tmp_path, machine):
@@ -193,10 +218,10 @@ def test_whole_instances_ask_for_no_role(tmp_path, machine):
     assert found.excluded == {"a CPU instance, its work with the GPU instances of its application": 1}
 
 
-def test_whole_instances_of_the_trace_hold_what_its_instances_held(shared, machine):
-    apart = read(shared / TRACE, machine)
-    found = read(shared / TRACE, machine, format="dlrm", whole=True, most_cores=96)
-    assert len(found) + sum(found.excluded.values()) == 23871
+def test_whole_instances_of_the_trace_hold_what_its_instances_held(trace, machine):
+    apart = read(trace, machine)
+    found = read(trace, machine, format="dlrm", whole=True, most_cores=96)
+    assert len(found) + sum(found.excluded.values()) == len(apart) + sum(apart.excluded.values())
     assert found.request("gpu").sum() == apart.request("gpu").sum()
     for name in ("cores", "memory", "storage"):
         held, holds = ((w.request(name) * (w.duration / SECOND)).sum() for w in (apart, found))

@@ -10,16 +10,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from poolwise import catalog
 from poolwise.errors import InputError
 from poolwise.model import Kind, Machine
 from poolwise.traces import read
 from poolwise.traces.openb import OpenB
 from poolwise.units import SECOND
-from shared_nodes import shared_nodes
+from tests.helpers.data import DATA
+from tests.helpers.shared_nodes import shared_nodes
 
 HEADER = "name,cpu_milli,memory_mib,num_gpu,gpu_milli,gpu_spec,qos,pod_phase,creation_time,deletion_time,scheduled_time"
 SHARED = shared_nodes(cpu_milli=96000, gpu_milli=8000, memory=786432)
-FOLDER = Path("data") / "gpu_alibaba_openb_v2023"
+FOLDER = DATA / "openb"
 
 
 def pods(tmp_path, *rows):
@@ -29,11 +31,15 @@ def pods(tmp_path, *rows):
 
 
 @pytest.mark.parametrize(
-    ("name", "kept", "waiting", "cut"),
-    [("default", 7255, 897, 34), ("gpuspec33", 7255, 897, 34), ("gpushare100", 6943, 1209, 25)],
+    ("path", "kept", "waiting", "cut"),
+    [
+        (FOLDER / "openb_pod_list_default.csv.gz", 7255, 897, 34),
+        (catalog.find("traces", "openb-gpuspec33.csv.gz"), 7255, 897, 34),
+        (FOLDER / "openb_pod_list_gpushare100.csv.gz", 6943, 1209, 25),
+    ],
+    ids=lambda value: getattr(value, "stem", value),
 )
-def test_the_published_pods_are_all_read_or_counted(shared, name, kept, waiting, cut):
-    path = shared / FOLDER / f"openb_pod_list_{name}.csv.gz"
+def test_the_published_pods_are_all_read_or_counted(path, kept, waiting, cut):
     found = read(path, SHARED)
     assert (len(found), found.excluded) == (kept, {"never scheduled": waiting})
     assert found.repaired["requested time unknown, taken as the runtime"] == kept
@@ -129,5 +135,5 @@ def test_a_table_that_lacks_columns_is_named(tmp_path):
     assert (caught.value.line, caught.value.field) == (1, "name")
 
 
-def test_nodes_of_the_same_source_are_not_taken_for_pods(shared):
-    assert not OpenB().recognises(shared / FOLDER / "openb_node_list_all_node.csv.gz")
+def test_nodes_of_the_same_source_are_not_taken_for_pods():
+    assert not OpenB().recognises(FOLDER / "openb_node_list_all_node.csv.gz")

@@ -4,20 +4,20 @@ import math
 from collections import Counter
 from dataclasses import replace
 from datetime import datetime
-from pathlib import Path
 
 import numpy as np
 import pytest
 
+from poolwise import catalog
 from poolwise.errors import InputError
 from poolwise.model import Machine
 from poolwise.traces import read
 from poolwise.traces.philly import Philly
 from poolwise.units import SECOND
-from shared_nodes import shared_nodes
+from tests.helpers.data import beside
+from tests.helpers.shared_nodes import shared_nodes
 
 HEADER = "timestamp,duration,num_gpus,gpu_time,cluster"
-FILE = Path("data") / "gpu_philly_2017" / "philly.csv.gz"
 EIGHT = replace(Machine.of_racks(1, 4, cores=48), per_node={"cores": np.array([48]), "gpu": np.array([8])})
 
 
@@ -27,13 +27,18 @@ def log(tmp_path, *rows):
     return path
 
 
-def test_the_published_jobs_are_all_read(shared):
-    found = read(shared / FILE, EIGHT)
-    with gzip.open(shared / FILE, "rt") as file:
+@pytest.mark.parametrize(
+    ("path", "jobs"),
+    [(catalog.find("traces", "philly-2017-10.csv.gz"), 6055), *beside(("gpu_philly_2017/philly.csv.gz", 82247))],
+    ids=lambda value: getattr(value, "stem", value),
+)
+def test_the_published_jobs_are_all_read(path, jobs):
+    found = read(path, EIGHT)
+    with gzip.open(path, "rt") as file:
         rows = [row for row in csv.DictReader(file) if row["timestamp"]]
-    assert len(found) == len(rows) == 82247
+    assert len(found) == len(rows) == jobs
     assert found.excluded == {}
-    assert found.repaired == {"requested time unknown, taken as the runtime": 82247}
+    assert found.repaired == {"requested time unknown, taken as the runtime": jobs}
     first = min(datetime.fromisoformat(row["timestamp"]) for row in rows)
     for k in range(0, len(rows), 97):
         row, job = rows[int(found.id[k]) - 1], found.job(k)

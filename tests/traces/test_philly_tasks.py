@@ -6,12 +6,12 @@ import gzip
 import numpy as np
 import pytest
 
-from measured_units import machine
 from poolwise import catalog
 from poolwise.errors import InputError, UnknownNameError
 from poolwise.performance.affinity import compute_times, rates
 from poolwise.traces.philly_tasks import PhillyTasks
 from poolwise.units import SECOND
+from tests.helpers.measured_units import machine
 
 HEADER = "timestamp,duration,num_gpus,gpu_time,cluster\n"
 SHIPPED = catalog.find("traces", "philly-2017-10.csv.gz")

@@ -16,8 +16,9 @@ from poolwise.traces import read
 from poolwise.traces.sacct import Sacct
 from poolwise.traces.sacct_rows import REQUIRED, counts, gpus, requested_mib, used_mib
 from poolwise.units import MINUTE, SECOND
-from shared_nodes import shared_nodes
-from traces.make_example_sacct import text
+from tests.helpers.data import PUBLISHED
+from tests.helpers.make_example_sacct import text
+from tests.helpers.shared_nodes import shared_nodes
 
 MACHINE = Machine.of_racks(2, 8, local=65536, cores=12)
 DEFAULT = dict(
@@ -319,11 +320,11 @@ def test_cells_with_more_than_a_number():
     assert gpus(["gres/gpu:a100=2,gres/gpu:h100=1", "gres/gpu=x"]).tolist() == [3, 0]
 
 
-def test_only_exports_are_recognised(tmp_path, shared):
+def test_only_exports_are_recognised(tmp_path):
     assert Sacct().recognises(export(tmp_path, {}))
     assert Sacct().recognises(export(tmp_path, {}, name="jobs.gz", end="|"))
-    for other in ("published/pool_golden_jobs.csv", "data/gpu_philly_2017/philly.csv.gz"):
-        assert not Sacct().recognises(shared / other)
+    for other in (PUBLISHED / "pool_golden_jobs.csv", catalog.find("traces", "philly-2017-10.csv.gz")):
+        assert not Sacct().recognises(other)
     assert not Sacct().recognises(tmp_path / "missing")
 
 

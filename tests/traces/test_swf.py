@@ -15,6 +15,7 @@ from poolwise.schedulers.list import ListScheduler
 from poolwise.traces.swf import SWF
 from poolwise.traces.swf_rows import FIELDS, SwfRows, write_swf_rows
 from poolwise.units import SECOND
+from tests.helpers.data import LOGS, beside
 
 MACHINE = Machine.of_racks(2, 8, local=65536, cores=12)
 SHORT = dict(
@@ -230,15 +231,19 @@ def test_it_recognises_its_files_by_name_or_first_row(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("name", "jobs", "excluded"),
+    ("path", "jobs", "excluded"),
     [
-        ("hpc_unilu_gaia_2014/UniLu-Gaia-2014-2.swf.gz", 51_859, 128),
-        ("hpc_lcg_2005/LCG.swf.gz", 187_520, 521),
-        ("hpc_nasa_ipsc_1993/NASA-iPSC-1993-3.1-cln.swf.gz", 18_066, 173),
-        ("hpc_hpc2n_excerpt_2002/hpc2n.swf.gz", 3_145, 25),
+        (LOGS / "unilu-gaia-2014.swf.gz", 8999, 1),
+        (LOGS / "nasa-ipsc-1993.swf.gz", 18_066, 173),
+        (LOGS / "hpc2n-2002.swf.gz", 3_145, 25),
+        *beside(
+            ("hpc_unilu_gaia_2014/UniLu-Gaia-2014-2.swf.gz", 51_859, 128),
+            ("hpc_lcg_2005/LCG.swf.gz", 187_520, 521),
+        ),
     ],
+    ids=lambda value: getattr(value, "stem", value),
 )
-def test_real_logs_are_read_whole(shared, name, jobs, excluded):
-    workload = SWF().read(shared / "data" / name, Machine.flat(2004))
+def test_real_logs_are_read_whole(path, jobs, excluded):
+    workload = SWF().read(path, Machine.flat(2004))
     assert len(workload) == jobs
     assert workload.excluded == {"runtime unknown or 0": excluded}

@@ -14,6 +14,7 @@ from poolwise.errors import InputError
 from poolwise.model import Machine, Workload
 from poolwise.traces import read, write_table
 from poolwise.traces.table import TableFormat
+from tests.helpers.data import PUBLISHED
 
 MACHINE = Machine.of_racks(4, 16, local=65536, pool=524288)
 HEADER = "id,submit_ns,nodes,duration_ns,memory_mib,u"
@@ -79,8 +80,8 @@ def test_a_workload_that_is_written_reads_back(workload, name):
     assert (dict(back.excluded), dict(back.repaired)) == ((workload.excluded, workload.repaired) if kept else ({}, {}))
 
 
-def test_the_published_jobs_are_read_as_they_stand(shared):
-    path = shared / "published" / "pool_golden_jobs.csv"
+def test_the_published_jobs_are_read_as_they_stand():
+    path = PUBLISHED / "pool_golden_jobs.csv"
     with path.open(newline="") as file:
         rows = sorted(csv.DictReader(file), key=lambda row: (int(row["submit_ns"]), int(row["id"])))
     workload = read(path, MACHINE)

@@ -16,11 +16,12 @@ import numpy as np
 from poolwise.arrays import IntArray
 from poolwise.conformance.cases import Case
 from poolwise.draws import uniform
-from poolwise.interfaces import PerformanceModel
-from poolwise.loop import Loop
+from poolwise.interfaces import PerformanceModel, Scheduler
+from poolwise.loop import Loop, run_loop
 from poolwise.model import (
     Arrival,
     CommitResult,
+    Continuation,
     Decision,
     Ended,
     Event,
@@ -396,11 +397,48 @@ class FakeCluster(Simulation):
         ]
 
 
-def drive(cluster: FakeCluster, loop: Loop) -> Iterator[EventBatch]:
-    """Let a loop take the events of a cluster, one instant at a time; yields each instant when it is over."""
+def survive(
+    scheduler: Scheduler, case: Case, trouble: Trouble, seed: int = 0, *, killed: float = 0.05, reopened: float = 0.1
+) -> tuple[int, list[str]]:
+    """Run a scheduler on a cluster in trouble, and look at its accounts after every instant.
+
+    Parameters
+    ----------
+    killed
+        Share of the instants after which the loop is killed and another takes over, with what the first had persisted.
+    reopened
+        Share of the instants after which the dispatcher is thrown away, if the scheduler does not declare that it remembers.
+
+    Returns
+    -------
+    steps
+        Instants that the loop was told of.
+    problems
+        What was wrong the first time that anything was, or at the end; empty if nothing was.
+    """
+    cluster, steps = FakeCluster(case, trouble, seed), 0
+    loop = Loop(cluster, scheduler, seed)
     for batch in cluster.events():
         loop.take(batch)
-        yield batch
+        steps += 1
+        if problems := cluster.problems(loop.queue):
+            return steps, [f"at {cluster.now} ns: {problem}" for problem in problems]
+        chance = float(uniform(seed, "killed", steps)[0])
+        if chance < killed:
+            kept = Continuation.of(loop.queue, seed).to_json()
+            cluster.take_over()
+            loop = Loop(cluster, scheduler, seed, Continuation.from_json(kept))
+        elif chance < killed + reopened and not scheduler.remembers:
+            loop.open()
+    lost = cluster.unserved()
+    return steps, [f"{len(lost)} jobs were never served: {', '.join(map(str, lost[:5]))}"] if lost else []
+
+
+def calm_starts(scheduler: Scheduler, case: Case, seed: int = 0) -> list[tuple[int, tuple[int, ...], int, tuple[str, ...]]]:
+    """Run a scheduler on a cluster without trouble: (job id, tasks, start in ns, owners' names) of every start, in order."""
+    cluster = FakeCluster(case)
+    run_loop(cluster, scheduler, seed)
+    return cluster.started_ids
 
 
 def _told(case: Case, trouble: Trouble, seed: int) -> IntArray:

@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from poolwise.conformance.cases import Case, devices, modules, on_those_that_suit, racks, state, units, walk
+from poolwise.conformance.cluster import Trouble, survive
 from poolwise.conformance.findings import DETERMINISTIC, PICKLES, RUNS, UNCHANGED, Broken, Check, Findings
 from poolwise.interfaces import Dispatcher, Scheduler
 from poolwise.model import Changes, JobTable, Machine, Plan, Queue, Schedule, Snapshot, Workload
@@ -16,6 +17,7 @@ SUBMITTED = "starts only what waits"
 RETURNED = "gives everything back"
 SERVED = "serves or rejects every job"
 WARM = "decides alike warm and freshly opened"
+CLUSTER = "keeps its accounts on a cluster in trouble"
 BLIND = "knows neither durations nor jobs that have not arrived"
 
 
@@ -28,7 +30,7 @@ def check_scheduler(scheduler: Scheduler, case: Case | None = None, seed: int = 
         Machine and workload of your own. By default racks with memory pools, shared nodes with devices, shared nodes
         beside a memory pool, and processing units, of which a scheduler may decline all but one with an InputError.
     """
-    findings = Findings(RUNS, PICKLES, DETERMINISTIC, UNCHANGED, WARM, BLIND, CAPACITY, SUBMITTED, RETURNED, SERVED)
+    findings = Findings(RUNS, PICKLES, DETERMINISTIC, UNCHANGED, WARM, BLIND, CLUSTER, CAPACITY, SUBMITTED, RETURNED, SERVED)
 
     def run_twice(case: Case) -> None:
         first = _run(scheduler, case, seed, findings)
@@ -36,6 +38,8 @@ def check_scheduler(scheduler: Scheduler, case: Case | None = None, seed: int = 
             again, _, _ = walk(case, lambda queue, snapshot, changes: None, other, seed=seed)
             findings.require(DETERMINISTIC, _same(first, again), f"{where} gave another schedule")
         _look_ahead(scheduler, case, seed, findings)
+        _, problems = survive(scheduler, case, Trouble.of_all_kinds(), seed)
+        findings.require(CLUSTER, not problems, "; ".join(problems))
 
     with findings.running():
         copy = findings.pickled(scheduler)

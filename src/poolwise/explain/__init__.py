@@ -1,7 +1,7 @@
 """Why a job waited: the run is replayed, and at each pass that passes the job over the rule that held it back is named."""
 
 from poolwise.explain.explanation import Episode, Explanation
-from poolwise.explain.reason import Reason, Rule
 from poolwise.explain.wait import explain_wait
+from poolwise.model.reason import Reason, Rule
 
 __all__ = ["Episode", "Explanation", "Reason", "Rule", "explain_wait"]

@@ -6,8 +6,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any
 
-from poolwise.explain.reason import Reason, Rule
 from poolwise.model import Job, Machine, Placement
+from poolwise.model.reason import Reason, Rule
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,10 +13,10 @@ import numpy as np
 from poolwise.arrays import IntArray
 from poolwise.errors import PolicyError
 from poolwise.explain import shared_nodes, units
-from poolwise.explain.reason import Reason, Rule
 from poolwise.explain.seen import Pass, started
 from poolwise.interfaces import PlacementPolicy, QueuePolicy, Scheduler
 from poolwise.model import Refusal, Reject, Snapshot, Start, Wait
+from poolwise.model.reason import Reason, Rule
 from poolwise.policies.backfill.conservative import AvailabilityProfile, Conservative
 from poolwise.policies.backfill.easy import Easy, reservation
 from poolwise.policies.backfill.none import NoBackfill

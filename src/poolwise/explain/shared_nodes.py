@@ -6,9 +6,9 @@ import numpy as np
 
 from poolwise.arrays import BoolArray, IntArray
 from poolwise.errors import PolicyError
-from poolwise.explain.reason import Reason, Rule
 from poolwise.explain.seen import Pass, started
 from poolwise.model import JobTable, Machine, Refusal, Start, Wait
+from poolwise.model.reason import Reason, Rule
 from poolwise.schedulers.batch import BatchDispatcher, BatchScheduler
 from poolwise.schedulers.flow.admission import admit
 from poolwise.schedulers.flow.layout import FlowLayout, room

@@ -5,32 +5,25 @@ from __future__ import annotations
 import numpy as np
 
 from poolwise.errors import PolicyError
-from poolwise.explain.reason import Reason, Rule
 from poolwise.explain.seen import Pass, started
 from poolwise.model import Refusal
-from poolwise.performance.fetching import FETCH, stage
+from poolwise.model.reason import Reason, Rule
 from poolwise.policies.placement.units.policy import TieredPolicy, UnitPolicy
 from poolwise.policies.placement.units.view import Units
 from poolwise.schedulers.dispatch import Dispatch
 
 
 def dispatched(scheduler: Dispatch, job: int, seen: Pass) -> Reason:
-    """Count the idle units that the tasks of a job might have had; the fetching of data waits with those it is for.
+    """Count the idle units that the tasks of a job might have had.
 
     Raises PolicyError if one is idle and the policy is one that takes what is idle.
     """
     state, policy = started(seen.snapshot, seen.starts), scheduler.placement
     assert isinstance(policy, UnitPolicy)  # `Dispatch.open` takes no other
-    if stage(job, state) == FETCH:
-        job -= 1
     begun = {task for start in seen.starts if start.job == job for task in start.tasks}
     waiting = len(set(seen.queue.tasks(job)) - begun)
     units = Units(state)
-    if isinstance(policy, TieredPolicy):
-        ranges = [part for tier in units.tiers(policy, job) for part in tier]
-    else:
-        ranges = [units.layout.of_type[kind] for kind in units.able(job)]
-    idle = sum(units.idle.count(low, high) for low, high in ranges)
+    idle = sum(units.idle.count(low, high) for low, high in policy.allowed(job, units))
     ahead = _ahead(scheduler, job, seen)
     if not idle:
         short = Refusal("no unit that may run its tasks is idle", "slots", waiting, 0)
@@ -48,5 +41,4 @@ def _ahead(scheduler: Dispatch, job: int, seen: Pass) -> int:
     begun: dict[int, int] = {}
     for start in seen.starts:
         begun[start.job] = begun.get(start.job, 0) + len(start.tasks)
-    before = (row for row in rank if rank[row] < rank[job] and stage(row, seen.snapshot) != FETCH)
-    return sum(begun.get(row, 0) < len(seen.queue.tasks(row)) for row in before)
+    return sum(begun.get(row, 0) < len(seen.queue.tasks(row)) for row in rank if rank[row] < rank[job])

@@ -11,7 +11,6 @@ from poolwise.engines.family import Parts
 from poolwise.engines.list_scheduling import replay as list_scheduling
 from poolwise.errors import InputError, PolicyError
 from poolwise.explain.explanation import Explanation
-from poolwise.explain.reason import Reason
 from poolwise.explain.replay import Replay
 from poolwise.explain.rules import reason
 from poolwise.explain.seen import Pass
@@ -20,6 +19,7 @@ from poolwise.loop import run_loop
 from poolwise.metrics import Outcomes
 from poolwise.metrics.outcomes import Status
 from poolwise.model import Changes, EventBatch, Machine, Placement, Plan, Queue, Reject, Snapshot, Start, Workload
+from poolwise.model.reason import Reason
 from poolwise.performance.ideal import Ideal
 from poolwise.platforms.simulated import Simulation
 from poolwise.schedulers.warm_up import WarmUp

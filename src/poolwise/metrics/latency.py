@@ -10,9 +10,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from poolwise.arrays import BoolArray, FloatArray, IntArray
+from poolwise.arrays import FloatArray, IntArray
 from poolwise.model import Schedule, Workload
-from poolwise.performance.fetching import FETCH
 from poolwise.units import US
 
 PERCENTILES = {"p50": 50.0, "p99": 99.0, "p99_9": 99.9}
@@ -44,13 +43,6 @@ def parents(workload: Workload) -> tuple[IntArray, int]:
     return column.astype(np.int64), int(column.max()) + 1
 
 
-def computing(schedule: Schedule) -> BoolArray:
-    """(n_run,) runs that finished and are tasks, not the fetching of their data."""
-    stage = schedule.workload.attributes.get("stage")
-    tasks: BoolArray = schedule.finished if stage is None else schedule.finished & (stage[schedule.job] != FETCH)
-    return tasks
-
-
 def job_latency_us(schedule: Schedule) -> FloatArray:
     """(n_job,) last end - arrival, microseconds; NaN for jobs some of whose tasks did not finish."""
     workload = schedule.workload
@@ -65,13 +57,13 @@ def job_latency_us(schedule: Schedule) -> FloatArray:
 
 def task_latency_us(schedule: Schedule) -> FloatArray:
     """(n_task,) end - arrival of the job, microseconds, of tasks that finished, in the order of starts."""
-    runs = computing(schedule)
+    runs = schedule.finished
     latency: FloatArray = (schedule.end[runs] - schedule.workload.submit[schedule.job[runs]]) / US
     return latency
 
 
 def response_us(schedule: Schedule) -> FloatArray:
     """(n_task,) transfer + compute = end - start, microseconds, of tasks that finished, in the order of starts."""
-    runs = computing(schedule)
+    runs = schedule.finished
     response: FloatArray = (schedule.end[runs] - schedule.start[runs]) / US
     return response

@@ -22,7 +22,8 @@ from poolwise.model.job_table import Job, JobTable
 from poolwise.model.machine import Kind, Machine
 from poolwise.model.placement import Placement, Refusal
 from poolwise.model.queue import Queue
-from poolwise.model.run import Run
+from poolwise.model.reason import Reason, Rule
+from poolwise.model.run import Fetch, Run
 from poolwise.model.schedule import Schedule
 from poolwise.model.snapshot import Snapshot
 from poolwise.model.workload import Workload
@@ -38,6 +39,7 @@ __all__ = [
     "Event",
     "EventBatch",
     "Fabric",
+    "Fetch",
     "Job",
     "JobTable",
     "Joined",
@@ -48,9 +50,11 @@ __all__ = [
     "Placement",
     "Plan",
     "Queue",
+    "Reason",
     "Refusal",
     "Reject",
     "Renumbered",
+    "Rule",
     "Run",
     "Schedule",
     "Snapshot",

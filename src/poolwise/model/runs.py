@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 
 import numpy as np
 
@@ -31,6 +32,7 @@ class RunTable:
         self._occupants: dict[int, dict[int, None]] = {}
         self._sensitive: dict[int, dict[int, None]] = {}
         self._touched: dict[int, tuple[tuple[int, ...], tuple[int, ...]]] = {}
+        self._working: dict[int, tuple[int, ...]] = {}  # what the speed of a run that fetches will depend on
         self._cell = np.zeros((0, 0), dtype=np.int64)
         self._amount = np.zeros((0, 0), dtype=np.int64)
         self._ends = np.zeros(0, dtype=np.int64)  # ascending, the first len(self) count
@@ -85,7 +87,7 @@ class RunTable:
         return out
 
     def add(self, run: Run, cells: IntArray, sensitive: Iterable[int]) -> None:
-        """Insert a run; `cells` (n_row,) are the cells of its placement rows, `sensitive` the owners its speed depends on."""
+        """Insert a run; `cells` (n_row,) are the cells of its placement rows, `sensitive` what its work's speed depends on."""
         if not self._free_slots:
             self._grow()
         width = len(cells)
@@ -96,9 +98,12 @@ class RunTable:
         self._cell[slot, :width], self._amount[slot, :width] = cells, run.placement.amount
         self._cell[slot, width:], self._amount[slot, width:] = 0, 0
         self._insert(slot, run.expected_end, len(self._runs) - 1)
-        depends = tuple(sorted(set(sensitive)))
+        working = set(sensitive)
+        depends = tuple(sorted(working if run.fetch is None else working.union(run.fetch.touches)))
         occupied = tuple(sorted({*run.placement.owners(), *depends}))
         self._touched[run.id] = occupied, depends
+        if run.fetch is not None:
+            self._working[run.id] = tuple(sorted(working))
         for owner in occupied:
             self._occupants.setdefault(owner, {})[run.id] = None
         for owner in depends:
@@ -112,6 +117,7 @@ class RunTable:
         self._withdraw(slot, gone.expected_end)
         del self._runs[run]
         self._free_slots.append(slot)
+        self._working.pop(run, None)
         occupied, depends = self._touched.pop(run)
         for owner in occupied:
             del self._occupants[owner][run]
@@ -120,6 +126,21 @@ class RunTable:
         self.version += 1
         self.arrangement = next(_arrangements)
         return gone
+
+    def fetched(self, run: int) -> Run:
+        """Let the work of a run begin, which no longer occupies what only its fetching touched; returns the run."""
+        now = self._runs[run] = replace(self._runs[run], fetch=None)
+        occupied, depends = self._touched[run]
+        working = self._working.pop(run)
+        staying = {*now.placement.owners(), *working}
+        for owner in set(occupied) - staying:
+            del self._occupants[owner][run]
+        for owner in set(depends) - set(working):
+            del self._sensitive[owner][run]
+        self._touched[run] = tuple(sorted(staying)), working
+        self.version += 1
+        self.arrangement = next(_arrangements)
+        return now
 
     def expect(self, run: Run) -> None:
         """Replace a run by the same run with another expected end."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Protocol
 
 import numpy as np
@@ -11,7 +12,7 @@ from poolwise.arrays import IntArray
 from poolwise.model.job_table import JobTable
 from poolwise.model.machine import Machine
 from poolwise.model.placement import Placement
-from poolwise.model.run import Run
+from poolwise.model.run import Fetch, Run
 from poolwise.model.runs import RunTable
 from poolwise.units import HORIZON, SECOND, with_slowdown
 
@@ -23,7 +24,15 @@ class Estimate(Protocol):
     """What a snapshot asks of a performance model; `interfaces.PerformanceModel` says what the answers mean."""
 
     def setup(self, run: Run, view: Snapshot) -> int:
-        """Ns before work begins."""
+        """Ns before anything else."""
+        ...
+
+    def fetch(self, run: Run, view: Snapshot) -> Fetch | None:
+        """Data that must be there before work begins."""
+        ...
+
+    def fetch_slowdown(self, run: Run, view: Snapshot) -> float:
+        """Extra time per unit of fetching."""
         ...
 
     def slowdown(self, run: Run, view: Snapshot) -> float:
@@ -162,7 +171,8 @@ class Snapshot:
         return end <= self._ended
 
     def _touched(self, run: Run) -> set[int]:
-        return {*run.placement.owners(), *self.estimate.touches(run.placement, self)}
+        fetching = () if run.fetch is None else run.fetch.touches
+        return {*run.placement.owners(), *fetching, *self.estimate.touches(run.placement, self)}
 
     # Questions of backfilling
 
@@ -182,14 +192,17 @@ class Snapshot:
         )
 
     def expected_end(self, job: int, placement: Placement) -> int:
-        """Ns at which a job started now is expected to end: now + setup + work * (1 + expected slowdown), or `HORIZON`."""
-        view = self
-        if self.estimate.touches(placement, self):
-            view = self.with_started(job, placement, end=self.now)
-        number = -len(view._extra) if view is not self else -1
-        run = view.run(number) if view is not self else Run(-1, job, (0,), placement, self.now, self.now)
-        setup = self.estimate.setup(run, view)
-        return min(self.now + setup + with_slowdown(float(self.work[job]), self.estimate.slowdown(run, view)), HORIZON)
+        """Ns at which a job started now is expected to end, at most `HORIZON`.
+
+        It is now + setup + fetching * (1 + its expected slowdown) + work * (1 + its expected slowdown).
+        """
+        view, run = self, self._starting(job, (0,), placement)
+        if run.fetch is not None or self.estimate.touches(placement, self):
+            view = self._with(run)
+        lasts = self.estimate.setup(run, view) + with_slowdown(float(self.work[job]), self.estimate.slowdown(run, view))
+        if run.fetch is not None:
+            lasts += with_slowdown(run.fetch.work, self.estimate.fetch_slowdown(run, view))
+        return min(self.now + lasts, HORIZON)
 
     def with_started(
         self, job: int, placement: Placement, tasks: tuple[int, ...] = (0,), *, end: int | None = None
@@ -200,10 +213,19 @@ class Snapshot:
         """
         if end is None:
             end = self.expected_end(job, placement)
-        free = self.free.copy()
+        return self._with(replace(self._starting(job, tasks, placement), expected_end=end))
+
+    def _starting(self, job: int, tasks: tuple[int, ...], placement: Placement) -> Run:
+        """Imagine a run that starts now; its end is yet to be found."""
+        run = Run(-1 - len(self._extra), job, tasks, placement, self.now, self.now)
+        fetch = self.estimate.fetch(run, self)
+        return run if fetch is None else replace(run, fetch=fetch)
+
+    def _with(self, run: Run) -> Snapshot:
+        """Return the state in which a run has started."""
+        free, placement = self.free.copy(), run.placement
         np.subtract.at(free, (placement.owner, placement.resource), placement.amount)
         other = self._copy(self.now, free)
-        run = Run(-1 - len(self._extra), job, tasks, placement, self.now, end)
         other._extra = (*self._extra, run)
         return other
 
@@ -228,7 +250,7 @@ class Snapshot:
             else:
                 stay.append(run)
         other = self._copy(time, free)
-        other._extra = tuple(Run(-1 - k, r.job, r.tasks, r.placement, r.start, r.expected_end) for k, r in enumerate(stay))
+        other._extra = tuple(replace(run, id=-1 - k) for k, run in enumerate(stay))
         other._ended = time
         return other
 

@@ -29,7 +29,7 @@ class Affinity(PerformanceModel):
 
     Reads the workload's columns "task_type" and "operations" and the machine's attributes "affinity.0", "affinity.1", ...;
     without them, and for a type below 0, every unit is as fast as any. A run on several units is as slow as its slowest.
-    Times up to 2**51 ns (26 days) are exact to the nanosecond, whatever the workload's duration.
+    Times up to 2**51 ns (26 days) are exact to the nanosecond, whatever the work is given as.
     """
 
     def setup(self, run: Run, view: Snapshot) -> int:
@@ -37,7 +37,7 @@ class Affinity(PerformanceModel):
         return 0
 
     def slowdown(self, run: Run, view: Snapshot) -> float:
-        """Time here / duration - 1; raises InputError where a unit cannot run the task."""
+        """Time here / work - 1; raises InputError where a unit cannot run the task."""
         table = rates(view.machine)
         if not len(table) or "operations" not in view.table.attributes:
             return 0.0
@@ -50,7 +50,7 @@ class Affinity(PerformanceModel):
         if rate <= 0:
             names = ", ".join(view.machine.owners[unit] for unit in units)
             raise InputError(f"a task of type {kind} cannot run on {names}", field="task_type", remedy="give it an affinity")
-        return slowdown(compute_ns(job.attribute("operations"), rate), job.duration)
+        return slowdown(compute_ns(job.attribute("operations"), rate), int(view.work[run.job]))
 
     def touches(self, placement: Placement, view: Snapshot) -> tuple[int, ...]:
         """Nothing: a unit has one task at a time."""

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from poolwise.interfaces import PerformanceModel
-from poolwise.model import Placement, Run, Snapshot
+from poolwise.model import Fetch, Placement, Run, Snapshot
 from poolwise.registry import register
 
 
 @register("models", "combined")
 @dataclass(frozen=True)
 class Combined(PerformanceModel):
-    """Models that act on the same run: 1 + slowdown is the product of theirs, setup the sum.
+    """Models that act on the same run: 1 + slowdown is the product of theirs, setup the sum; one of them may fetch.
 
     Parameters
     ----------
@@ -26,14 +27,25 @@ class Combined(PerformanceModel):
         """Ns, the sum."""
         return sum(model.setup(run, view) for model in self.models)
 
+    def fetch(self, run: Run, view: Snapshot) -> Fetch | None:
+        """What the first model says that knows of data."""
+        return next((found for model in self.models if (found := model.fetch(run, view)) is not None), None)
+
+    def fetch_slowdown(self, run: Run, view: Snapshot) -> float:
+        """As `slowdown`."""
+        return _product(model.fetch_slowdown(run, view) for model in self.models)
+
     def slowdown(self, run: Run, view: Snapshot) -> float:
         """Total s of (1 + s1)(1 + s2)...; exactly s1 where the others are 0."""
-        total = 0.0
-        for model in self.models:
-            more = model.slowdown(run, view)
-            total = more + total + more * total
-        return total
+        return _product(model.slowdown(run, view) for model in self.models)
 
     def touches(self, placement: Placement, view: Snapshot) -> tuple[int, ...]:
         """The union."""
         return tuple(sorted({owner for model in self.models for owner in model.touches(placement, view)}))
+
+
+def _product(slowdowns: Iterable[float]) -> float:
+    total = 0.0
+    for more in slowdowns:
+        total = more + total + more * total
+    return total

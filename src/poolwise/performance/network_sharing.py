@@ -1,4 +1,4 @@
-"""Links shared max-min fairly by the runs that hold something elsewhere.
+"""Links shared max-min fairly by the runs that fetch data, or hold something elsewhere.
 
 Source: specs of the accelerators ("max-min fair sharing of links") and of the flow placement (network load).
 """
@@ -24,7 +24,8 @@ class NetworkSharing(PerformanceModel):
     """Each pool or device that a task holds elsewhere puts a flow on every link of the path to it.
 
     A task asks for `bandwidth` (MB/s) at reference speed, split evenly over what it holds elsewhere; a run is as slow as
-    its slowest flow: demand / share - 1. Links carry "bandwidth" (MB/s).
+    its slowest flow: demand / share - 1. Links carry "bandwidth" (MB/s). As long as a run fetches, its flows are those of
+    what it fetches, and no others.
 
     A flow's share may change with any flow of the same connected network (a neighbour that is throttled elsewhere leaves
     more), so a run with flows depends on all links that it could reach.
@@ -34,12 +35,19 @@ class NetworkSharing(PerformanceModel):
         """No time."""
         return 0
 
-    def slowdown(self, run: Run, view: Snapshot) -> float:
-        """Of the slowest flow; 0 for a run without flows.
+    def fetch_slowdown(self, run: Run, view: Snapshot) -> float:
+        """Of the slowest flow.
 
         Raises InputError where a link on the way has no bandwidth.
         """
         return _slowdowns(view).get(run.id, 0.0)
+
+    def slowdown(self, run: Run, view: Snapshot) -> float:
+        """Of the slowest flow; 0 for a run without flows, and for one that still fetches.
+
+        Raises InputError where a link on the way has no bandwidth.
+        """
+        return 0.0 if run.fetch is not None else _slowdowns(view).get(run.id, 0.0)
 
     def touches(self, placement: Placement, view: Snapshot) -> tuple[int, ...]:
         """All links of the connected network, if the placement has any flow."""
@@ -88,17 +96,20 @@ def _share(view: Snapshot, capacity: IntArray, before: _Known) -> tuple[_Known, 
     demand: list[float] = []
     paths: list[tuple[int, ...]] = []
     for run in view.runs():
-        asked = view.table.job(run.job).request("bandwidth")
-        if not asked:
+        if run.fetch is not None:
+            flows = [(float(run.fetch.bandwidth), path) for path in run.fetch.routes]
+        elif asked := view.table.job(run.job).request("bandwidth"):
+            placement, found = before.get(run.id, (None, []))
+            if placement is not run.placement:
+                found = routes(run.placement, view.machine)
+            known[run.id] = run.placement, found
+            flows = [(asked / sum(other.task == route.task for other in found), route.links) for route in found]
+        else:
             continue
-        placement, found = before.get(run.id, (None, []))
-        if placement is not run.placement:
-            found = routes(run.placement, view.machine)
-        known[run.id] = run.placement, found
-        for route in found:
+        for wanted, path in flows:
             runs.append(run.id)
-            demand.append(asked / sum(other.task == route.task for other in found))
-            paths.append(route.links)
+            demand.append(wanted)
+            paths.append(path)
     flow = np.repeat(np.arange(len(paths)), [len(path) for path in paths])
     link = np.array([k for path in paths for k in path], dtype=np.int64)
     share = max_min_shares(np.array(demand), capacity.astype(np.float64), flow, link)

@@ -41,13 +41,8 @@ class Transfer(PerformanceModel):
 
         Raises InputError where data lies at a place that is not on the network.
         """
-        job, machine = view.table.job(run.job), view.machine
-        size = int(job.attribute("data_size")) if "data_size" in view.table.attributes else 0
-        if not size:
-            return 0
-        place = int(job.attribute("data_x")), int(job.attribute("data_y"))
-        units = sorted({unit for units in homes(run.placement, machine).values() for unit in units})
-        return max(self._time(size, place, unit, view) for unit in units)
+        data = Data.of(run, view)
+        return 0 if data is None else max(self._time(data, unit, view) for unit in data.units)
 
     def slowdown(self, run: Run, view: Snapshot) -> float:
         """None."""
@@ -57,24 +52,71 @@ class Transfer(PerformanceModel):
         """Nothing: bandwidth is not shared here."""
         return ()
 
-    def _time(self, size: int, place: tuple[int, int], unit: int, view: Snapshot) -> int:
+    def _time(self, data: Data, unit: int, view: Snapshot) -> int:
         machine = view.machine
-        if tuple(machine.position[unit].tolist()) == place:
-            return -(-size * 1000 // self.local) if self.local else 0
-        fabric = machine.fabric
-        if fabric is None:
+        if data.beside(unit, machine):
+            return -(-data.size * 1000 // self.local) if self.local else 0
+        links = data.way(unit, machine)
+        if not links:
+            return 0
+        assert machine.fabric is not None
+        bandwidth = machine.fabric.bottleneck(links, view.capacity[:, machine.resource("bandwidth")])
+        if bandwidth <= 0:
+            raise InputError(f"no bandwidth on the way from {data.place} to '{machine.owners[unit]}'", field="bandwidth")
+        return -(-data.size * 1000 // bandwidth) + latency(links, machine, self.switch_ns)
+
+
+@dataclass(frozen=True, slots=True)
+class Data:
+    """What has to be brought to where a run computes.
+
+    Attributes
+    ----------
+    size : bytes, at least 1
+    place : (x, y)
+    units : owners that need it, ascending
+    """
+
+    size: int
+    place: tuple[int, int]
+    units: tuple[int, ...]
+
+    @classmethod
+    def of(cls, run: Run, view: Snapshot) -> Data | None:
+        """Data of a run; None where it has none."""
+        job = view.table.job(run.job)
+        size = int(job.attribute("data_size")) if "data_size" in view.table.attributes else 0
+        if not size:
+            return None
+        place = int(job.attribute("data_x")), int(job.attribute("data_y"))
+        return cls(
+            size, place, tuple(sorted({unit for units in homes(run.placement, view.machine).values() for unit in units}))
+        )
+
+    def beside(self, unit: int, machine: Machine) -> bool:
+        """Whether a unit stands at the place of the data."""
+        return tuple(machine.position[unit].tolist()) == self.place
+
+    def way(self, unit: int, machine: Machine) -> tuple[int, ...]:
+        """Links from the data to a unit, none where both stand at one place.
+
+        Raises InputError where there is no network, or none at the place of the data.
+        """
+        if self.beside(unit, machine):
+            return ()
+        if machine.fabric is None:
             raise InputError(
                 "data must travel, but the machine has no network",
                 field="link",
                 remedy="add [[link]] sections, or leave out data_size",
             )
-        links = fabric.path(_at(place, machine), unit)
-        if not links:
-            return 0
-        bandwidth = fabric.bottleneck(links, view.capacity[:, machine.resource("bandwidth")])
-        if bandwidth <= 0:
-            raise InputError(f"no bandwidth on the way from {place} to '{machine.owners[unit]}'", field="bandwidth")
-        return -(-size * 1000 // bandwidth) + fabric.path_latency(links) + self.switch_ns * (len(links) - 1)
+        return machine.fabric.path(_at(self.place, machine), unit)
+
+
+def latency(links: tuple[int, ...], machine: Machine, switch_ns: int) -> int:
+    """Ns of latency of a path, which must not be empty: of its links, and of the switches between them."""
+    assert machine.fabric is not None
+    return machine.fabric.path_latency(links) + switch_ns * (len(links) - 1)
 
 
 def _at(place: tuple[int, int], machine: Machine) -> int:

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import heapq
-import math
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -33,8 +32,9 @@ from poolwise.model import (
     Workload,
 )
 from poolwise.model.runs import RunTable
+from poolwise.platforms.progress import Course, Pace, Progress
 from poolwise.platforms.recorder import Recorder
-from poolwise.units import HORIZON, with_slowdown
+from poolwise.units import HORIZON
 
 _END, _ARRIVAL, _CAPACITY, _WAKE = range(4)  # the order within an instant
 
@@ -49,17 +49,11 @@ class Disturbance:
     amount: int
 
 
-@dataclass(slots=True)
-class _Progress:
-    """How far a run is: `work` reference ns are left at `since` (when work began or last changed pace)."""
+@dataclass(frozen=True, slots=True)
+class _Fetched:
+    """A run has its data, and its work begins; nothing for a scheduler to hear of."""
 
-    work: float
-    since: int
-    slowdown: float
-    end: int  # true end at this pace, ns
-    asked: float  # work left as the scheduler believes, at `believed_since`
-    believed: float  # slowdown by the scheduler's estimate
-    believed_since: int  # as `since`, by the estimate's setup and pace
+    run: int
 
 
 class Simulation:
@@ -102,7 +96,7 @@ class Simulation:
         self.now, self._freed_at = 0, -1
         self._capacity, self._free = machine.capacity.copy(), machine.capacity.copy()
         self._runs = RunTable(machine.capacity.size)
-        self._progress: dict[int, _Progress] = {}
+        self._progress: dict[int, Progress] = {}
         self._waiting: dict[int, set[int]] = {}  # tasks by row; nothing waits before it arrives
         self._sequence = 0
         self._wake_at: int | None = None
@@ -208,9 +202,12 @@ class Simulation:
             self._push(submit, _ARRIVAL, Arrival(job))
             return
 
-    def _happen(self, event: Event) -> Iterable[Event]:
+    def _happen(self, event: Any) -> Iterable[Event]:
         """Apply an event to the state; what the loop must hear of it."""
         match event:
+            case _Fetched(number):
+                self._fetched(number)
+                return ()
             case Ended(number, _, _, Outcome.FINISHED, _):
                 progress = self._progress.get(number)
                 if progress is None or progress.end != self.now:
@@ -291,13 +288,23 @@ class Simulation:
             sensitive = (*sensitive, *self.estimate.touches(placement, seen))
         cells = placement.owner * len(self.machine.resources) + placement.resource
         run = Run(number, start.job, start.tasks, placement, self.now, self.now)
+        run = replace(run, fetch=self.truth.fetch(run, true))
         self._runs.add(run, cells, sensitive)
-        setup = self.truth.setup(run, true)
-        believed = setup if self.estimate is self.truth else self.estimate.setup(run, seen)
-        work, asked = float(self._duration[start.job]), float(self._jobs.requested[start.job])
-        self._progress[number] = _Progress(work, self.now + setup, 0.0, -1, asked, 0.0, self.now + believed)
+        course = Course.begin(self.truth, run, true)
+        self._progress[number] = Progress(course, replace(course) if self._alike else Course.begin(self.estimate, run, seen))
         self._pace(run, true, seen)
         return number
+
+    def _fetched(self, number: int) -> None:
+        """Let the work of a run begin, if its data are there; others have the links from now on."""
+        progress = self._progress.get(number)
+        if progress is None or progress.end != self.now or self._runs[number].fetch is None:
+            return  # superseded: the fetching changed pace, or the run is gone
+        touched = set(self._runs.touched(number))
+        run = self._runs.fetched(number)
+        progress.fetched(self.now)
+        self._pace(run, self._truly(), self.snapshot())
+        self._adjust(touched)
 
     def _end(self, number: int, outcome: Outcome, requeue: bool, touched: set[int]) -> Ended:
         touched.update(self._runs.touched(number))
@@ -324,39 +331,27 @@ class Simulation:
 
         What the scheduler believes of its progress advances at the pace that the estimate believes in, not at the true one.
         """
-        state = self._progress[run.id]
-        if state.end == self.now:
+        progress = self._progress[run.id]
+        if progress.end == self.now:
             return  # it ends in this very instant: dust of a change of pace must not move that
-        slowdown = self.truth.slowdown(run, true)
-        believed = slowdown if self._alike else self.estimate.slowdown(run, seen)
-        if state.end >= 0 and slowdown == state.slowdown and believed == state.believed:
+        pace = Pace.of(self.truth, run, true)
+        believed = pace if self._alike else Pace.of(self.estimate, run, seen)
+        moved = progress.true.go_on(self.now, pace)
+        if not (progress.believed.go_on(self.now, believed) or moved or progress.end < 0):
             return
-        for value in (slowdown, believed):
-            if not -1.0 < value < math.inf:
-                raise PolicyError(f"a performance model returned slowdown {value}; it must be above -1 and finite")
-        if self.now > state.since:
-            worked = (self.now - state.since) / (1.0 + state.slowdown)
-            state.work, state.since = max(state.work - worked, 0.0), self.now
-        if self.now > state.believed_since:
-            worked = (self.now - state.believed_since) / (1.0 + state.believed)
-            state.asked, state.believed_since = max(state.asked - worked, 0.0), self.now
-        state.slowdown, state.believed = slowdown, believed
-        end = state.since + with_slowdown(state.work, slowdown)
-        expected = min(state.believed_since + with_slowdown(state.asked, believed), HORIZON)
+        expected = min(progress.believed.end, HORIZON)
         if expected != run.expected_end:
-            self._runs.expect(Run(run.id, run.job, run.tasks, run.placement, run.start, expected))
-        if end != state.end:
-            state.end = end
-            self._push(end, _END, Ended(run.id, run.job, run.tasks, Outcome.FINISHED))
+            self._runs.expect(replace(run, expected_end=expected))
+        end = progress.true.phase_end
+        if end != progress.end:
+            progress.end = end
+            over = Ended(run.id, run.job, run.tasks, Outcome.FINISHED) if run.fetch is None else _Fetched(run.id)
+            self._push(end, _END, over)
 
     def _work_done(self, number: int, now: int) -> float:
         """Reference ns of work that a run has done by `now`."""
-        state = self._progress[number]
-        before = float(self._duration[self._runs[number].job]) - state.work
-        return before + max(now - state.since, 0) / (1.0 + state.slowdown)
+        return self._progress[number].true.done(int(self._duration[self._runs[number].job]), now)
 
     def _believed_done(self, number: int, now: int) -> float:
         """Reference ns of work that a run is believed to have done by `now`."""
-        state = self._progress[number]
-        before = float(self._jobs.requested[self._runs[number].job]) - state.asked
-        return before + max(now - state.believed_since, 0) / (1.0 + state.believed)
+        return self._progress[number].believed.done(int(self._jobs.requested[self._runs[number].job]), now)

@@ -5,25 +5,22 @@ Source: VineSim, sections 4.5 and 5.1; specs of the accelerators, "Policies".
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from functools import cached_property
 
 import numpy as np
 
-from poolwise.arrays import IntArray
 from poolwise.errors import InputError
 from poolwise.interfaces import Dispatcher, PlacementPolicy, QueuePolicy, Scheduler
-from poolwise.model import Changes, Machine, Plan, Queue, Snapshot, Start, Workload
-from poolwise.performance.fetching import COMPUTE, FETCH, fetching, stage
+from poolwise.model import Changes, JobTable, Machine, Plan, Queue, Refusal, Reject, Run, Snapshot, Start, Wait
 from poolwise.policies.order.priorities import FCFS
 from poolwise.policies.placement.units.choices import Choices
 from poolwise.policies.placement.units.high import High
 from poolwise.policies.placement.units.layout import UnitLayout
-from poolwise.policies.placement.units.policy import WAIT, TieredPolicy, UnitPolicy
+from poolwise.policies.placement.units.policy import WAIT, UnitPolicy
 from poolwise.policies.placement.units.view import Task, Units
 from poolwise.registry import register
-from poolwise.schedulers.lanes import Lanes, lanes_of, ranks_of
+from poolwise.schedulers.fitting import NEVER_FITS
+from poolwise.schedulers.lanes import Lanes, Turn, lanes_of
 from poolwise.units import NEVER
 
 LANE = ("task_type", "preferred_type")
@@ -35,7 +32,8 @@ LANE = ("task_type", "preferred_type")
 class Dispatch(Scheduler):
     """One FIFO for each task type and preferred type; heads are served by age, each task a start of its own.
 
-    A task that finds no allowed idle unit blocks only those behind it in its FIFO, which could take none either.
+    A task that finds no allowed idle unit blocks only those behind it in its FIFO, which could take none either. Tasks that
+    no unit may ever run are rejected.
 
     Parameters
     ----------
@@ -48,8 +46,24 @@ class Dispatch(Scheduler):
     placement: PlacementPolicy = field(default_factory=High)
     order: QueuePolicy = field(default_factory=FCFS)
 
-    def open(self, machine: Machine, workload: Workload, seed: int) -> Dispatcher:
-        """Begin a run. Raises InputError for another kind of placement, and for tasks that no unit may ever run."""
+    def open(self, machine: Machine, seed: int) -> Dispatcher:
+        """Begin a run; raises InputError for another kind of placement or order, and for a machine without units."""
+        UnitLayout.of(machine)
+        return DispatchDispatcher(self._policy(), self.order, seed)
+
+    def check(self, machine: Machine, jobs: JobTable) -> None:
+        """Raise InputError as `open` does, and for tasks that no unit may ever run."""
+        policy, choices = self._policy(), Choices(UnitLayout.of(machine), jobs)
+        for job in np.unique(lanes_of(jobs, LANE), return_index=True)[1].tolist():
+            if not policy.allowed(job, choices):
+                raise InputError(
+                    _nobody(job, choices),
+                    field="task_type",
+                    remedy="deploy a unit of that type, give one an affinity, or choose another placement",
+                )
+
+    def _policy(self) -> UnitPolicy:
+        """The placement, whose settings are checked; raises InputError where it or the order is of another kind."""
         if not isinstance(self.placement, UnitPolicy):
             raise InputError(
                 f"{type(self.placement).__name__} does not place single tasks on units",
@@ -61,9 +75,7 @@ class Dispatch(Scheduler):
                 f"{type(self.order).__name__} changes with time", field="order", remedy="choose a static order, such as edf"
             )
         self.placement.check()
-        _check_possible(self.placement, Choices(UnitLayout.of(machine), workload))
-        lane, rank = lanes_of(workload, (*LANE, *self.placement.looks_at)), ranks_of(self.order, machine, workload)
-        return DispatchDispatcher(self.placement, lane, rank, seed)
+        return self.placement
 
 
 @dataclass
@@ -71,48 +83,89 @@ class DispatchDispatcher(Dispatcher):
     """A run. Everything besides the settings is a cache that is rebuilt from the queue and the snapshot when in doubt."""
 
     policy: UnitPolicy
-    lane: IntArray
-    rank: IntArray
+    order: QueuePolicy
     seed: int
-    _units: Units | None = None
-    _lanes: Lanes | None = None
-    _leaf: dict[int, int] = field(default_factory=dict)  # run -> leaf it is on
-    _started: list[tuple[Task, int]] = field(default_factory=list)  # by the last plan
-    _contended: bool = False  # whether expected ends move with the neighbours
-
-    @cached_property
-    def _overtaken(self) -> bool:
-        """Whether later arrivals may go before tasks that stand in line."""
-        return self.policy.lines and bool((np.diff(self.rank) < 0).any())
+    _cache: _Cache | None = None
 
     def schedule(self, queue: Queue, snapshot: Snapshot, changes: Changes) -> Plan:
         """Start what was in line at units that are free now, then serve the lanes."""
-        if changes.requeued and "stage" in snapshot.table.attributes:
-            raise InputError(
-                "a task whose data are fetched over shared links was lost: it cannot fetch them again",
-                field="stage",
-                remedy="run without loss of capacity, or with uncontended transfers",
-            )
-        starts = self._follow(queue, snapshot, changes)
-        if starts is None:
-            self._rebuild(queue, snapshot)
-            starts = []
-        assert self._units is not None and self._lanes is not None
-        units = self._units
+        starts = None if self._cache is None else self._cache.follow(queue, snapshot, changes)
+        if starts is None or self._cache is None:
+            self._cache, starts = _Cache(self.policy, self.order, self.seed, queue, snapshot), []
+        hopeless = self._cache.lanes.hopeless
+        turned = [(job, hopeless[job]) for job in queue.jobs.tolist() if job in hopeless] if hopeless else []
+        if turned and not snapshot.may_grow:
+            self._cache = None  # the loop asks again, and tells once more what this pass was told
+            return Plan(tuple(Reject(job, f"{NEVER_FITS}: {refusal.reason}") for job, refusal in turned))
+        units = self._cache.units
         units.ask_at = NEVER
-        starts += self._serve(units, self._lanes)
-        self._started = sorted(starts)
-        plan = tuple(start for task, leaf in self._started for start in _starts(task, leaf, units))
-        if plan and self.policy.lines and not self._contended:
-            self._contended = bool(snapshot.estimate.touches(plan[0].placement, snapshot))
-        return Plan(plan, units.ask_at if units.ask_at < NEVER else None)
+        plan = self._cache.plan(starts + self._cache.serve())
+        waits = tuple(Wait(job, refusal) for job, refusal in turned)
+        return Plan((*waits, *plan), units.ask_at if units.ask_at < NEVER else None)
 
-    def _serve(self, units: Units, lanes: Lanes) -> list[tuple[Task, int]]:
+
+class _Cache:
+    """What a queue and a snapshot come to: the units, the tasks in lanes, and where runs are.
+
+    Attributes
+    ----------
+    units, lanes : what is idle, and what waits
+    """
+
+    def __init__(self, policy: UnitPolicy, order: QueuePolicy, seed: int, queue: Queue, snapshot: Snapshot) -> None:
+        self.policy = policy
+        self.units = units = Units(snapshot, seed)
+        alive = snapshot.capacity[units.layout.owner, units.layout.column] > 0
+
+        def judge(job: int) -> Refusal | None:
+            if any(bool(alive[low:high].any()) for low, high in policy.allowed(job, units)):
+                return None
+            return Refusal(_nobody(job, units), "slots", int(units.table.tasks[job]), 0)
+
+        self.lanes = Lanes(order, (*LANE, *policy.looks_at), judge)
+        self.lanes.add(queue, queue.jobs.tolist(), snapshot)
+        runs = [(leaf, run) for leaf in range(len(units.layout.owner)) if (run := units.run_on(leaf)) is not None]
+        self._leaf = {run.id: leaf for leaf, run in runs}
+        self._moving = policy.lines and any(self._moves(run) for _, run in runs)  # whether expected ends may move
+        self._planned: list[tuple[int, tuple[int, ...]]] = []  # jobs and tasks that the last plan starts
+        self._last_in_line: Turn | None = None  # the latest turn of all tasks that were ever in line
+
+    def follow(self, queue: Queue, snapshot: Snapshot, changes: Changes) -> list[tuple[Task, int]] | None:
+        """Bring everything up to date; returns the tasks that were in line at units that are free now.
+
+        None where something went otherwise than expected: everything must be read anew.
+        """
+        if changes.requeued or changes.capacity or self._planned != [(s.job, s.tasks) for s, _ in changes.started]:
+            return None
+        units, lines = self.units, self.policy.lines
+        units.snapshot = snapshot
+        over = frozenset(changes.ended)
+        for start, number in changes.started:
+            leaf = self._leaf[number] = units.layout.leaf[start.placement.owners()[0]]
+            if lines and number not in over:
+                run = snapshot.run(number)
+                if run.expected_end != units.ends[leaf]:
+                    return None
+                self._moving = self._moving or self._moves(run)
+        if self._moving:
+            return None
+        free = [self._leaf.pop(number) for number in changes.ended if number in self._leaf]
+        if lines and any(units.ends[leaf] != snapshot.now for leaf in free):
+            return None
+        starts = [entry for leaf in free if (entry := units.give_back(leaf)) is not None]
+        if lines and units.ends.least <= snapshot.now:
+            return None  # one takes longer than expected
+        first = self.lanes.add(queue, changes.arrived, snapshot)
+        if self._last_in_line is not None and first < self._last_in_line:
+            return None  # it goes before one that stands in line
+        return starts if len(self.lanes.waiting) == len(queue) else None
+
+    def serve(self) -> list[tuple[Task, int]]:
         """Let the policy choose for the first task of each lane, as long as it does; what starts where."""
         starts: list[tuple[Task, int]] = []
-        policy = self.policy
+        policy, units = self.policy, self.units
 
-        def take(task: Task) -> bool:
+        def take(turn: Turn, task: Task) -> bool:
             leaf = policy.choose(task, units) if policy.lines or len(units.idle) else WAIT
             if leaf < 0:
                 return False
@@ -122,78 +175,30 @@ class DispatchDispatcher(Dispatcher):
                 starts.append((task, leaf))
             else:
                 units.stand_in_line(leaf, task, response)
+                if self._last_in_line is None or self._last_in_line < turn:
+                    self._last_in_line = turn
             return True
 
-        lanes.serve(take)
+        self.lanes.serve(take)
         return starts
 
-    def _rebuild(self, queue: Queue, snapshot: Snapshot) -> None:
-        """Read everything anew."""
-        self._units, self._lanes = Units(snapshot, self.seed), Lanes(self.lane, self.rank)
-        self._lanes.add(queue, _tasks(queue.jobs.tolist(), snapshot))
-        on = ((leaf, self._units.run_on(leaf)) for leaf in range(len(self._units.layout.owner)))
-        self._leaf = {run.id: leaf for leaf, run in on if run is not None}
+    def plan(self, starts: list[tuple[Task, int]]) -> list[Start]:
+        """Starts of tasks on leaves, in the order of the queue, which count as carried out until told otherwise."""
+        for task, _ in starts:
+            self.lanes.started(task)
+        units, key = self.units, self.units.table.order_key
+        ordered = sorted(starts, key=lambda entry: (key(entry[0].job), entry[0].task))
+        plan = [Start(task.job, (task.task,), units.placement(leaf, task.task)) for task, leaf in ordered]
+        self._planned = [(start.job, start.tasks) for start in plan]
+        return plan
 
-    def _follow(self, queue: Queue, snapshot: Snapshot, changes: Changes) -> list[tuple[Task, int]] | None:
-        """Bring the caches up to date; returns the tasks that were in line at units that are free now.
-
-        None where something went otherwise than expected: everything must be read anew.
-        """
-        if self._units is None or self._lanes is None or changes.requeued or changes.capacity or self._contended:
-            return None
-        if self._overtaken and changes.arrived:
-            return None
-        units = self._units
-        units.snapshot = snapshot
-        free: list[int] = []
-        for task, leaf in self._started:
-            run = units.run_on(leaf)
-            if run is None:
-                if task.job in queue and task.task in queue.tasks(task.job):
-                    return None  # it was refused
-                free.append(leaf)
-            elif (run.job, run.tasks) != (task.job, (task.task,)):
-                return None  # so was this, and another is there
-            else:
-                if self.policy.lines and run.expected_end != units.ends[leaf]:
-                    return None
-                self._leaf[run.id] = leaf
-        free += [self._leaf.pop(run) for run in changes.ended if run in self._leaf]
-        if self.policy.lines and any(units.ends[leaf] != snapshot.now for leaf in free):
-            return None
-        starts = [start for leaf in free if (start := units.give_back(leaf)) is not None]
-        if self.policy.lines and units.ends.least <= snapshot.now:
-            return None  # one takes longer than expected
-        self._lanes.add(queue, _tasks(changes.arrived, snapshot))
-        return starts
+    def _moves(self, run: Run) -> bool:
+        """Whether the expected end of a run may move with its neighbours."""
+        snapshot = self.units.snapshot
+        return bool(snapshot.estimate.touches(run.placement, snapshot)) or snapshot.estimate.fetch(run, snapshot) is not None
 
 
-def _tasks(jobs: Iterable[int], snapshot: Snapshot) -> Iterator[int]:
-    """Rows that wait for units: not those that fetch data for others."""
-    return (job for job in jobs if stage(job, snapshot) != FETCH)
-
-
-def _starts(task: Task, leaf: int, units: Units) -> Iterator[Start]:
-    """Start a task, and the fetching of its data where that is a run of its own."""
-    yield Start(task.job, (task.task,), units.placement(leaf, task.task))
-    if stage(task.job, units.snapshot) == COMPUTE:
-        owner = int(units.layout.owner[leaf])
-        yield Start(task.job + 1, (task.task,), fetching(task.job, task.task, owner, units.snapshot))
-
-
-def _check_possible(policy: UnitPolicy, choices: Choices) -> None:
-    """Raise InputError if there are tasks that no unit can run, or none that the policy allows."""
-    workload = choices.table
-    stages = workload.attributes.get("stage")
-    for job in np.unique(lanes_of(workload, LANE), return_index=True)[1].tolist():
-        if stages is not None and stages[job] == FETCH:
-            continue
-        able = choices.able(job)
-        if able and (not isinstance(policy, TieredPolicy) or any(choices.tiers(policy, job))):
-            continue
-        prefers = f" that prefer unit type {choices.preferred(job)}" if able else ""
-        raise InputError(
-            f"no unit may run tasks of type {choices.attribute('task_type', job, 0)}{prefers}",
-            field="task_type",
-            remedy="deploy a unit of that type, give one an affinity, or choose another placement",
-        )
+def _nobody(job: int, choices: Choices) -> str:
+    """Say that no unit may run a job's tasks."""
+    prefers = f" that prefer unit type {choices.preferred(job)}" if choices.able(job) else ""
+    return f"no unit may run tasks of type {choices.attribute('task_type', job, 0)}{prefers}"

@@ -3,75 +3,132 @@
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from typing import NamedTuple
 
 import numpy as np
 
 from poolwise.arrays import IntArray
+from poolwise.errors import PolicyError
 from poolwise.interfaces import QueuePolicy
-from poolwise.model import Machine, Queue, Snapshot, Workload
+from poolwise.model import JobTable, Machine, Queue, Refusal, Snapshot
 from poolwise.model.runs import RunTable
 from poolwise.performance.ideal import Ideal
 from poolwise.policies.order.priorities import FCFS
 from poolwise.policies.placement.units.view import Task
 
 
+class Turn(NamedTuple):
+    """When a job is served: by its priority under a static order, negated, then in the order of the queue."""
+
+    priority: float
+    submit: int
+    id: int
+    name: str
+
+
+LAST = Turn(float("inf"), 0, 0, "")
+"""Behind every other."""
+
+_Heap = list[tuple[Turn, Task]]
+
+
 class Lanes:
-    """Tasks in lanes, each in the order of the ranks; FIFOs where the ranks are the rows.
+    """Tasks that wait, each in the lane of those that are alike to it in some columns, in the order of their turns.
 
     Parameters
     ----------
-    lane
-        (n_job,) lane of each job's tasks, as `lanes_of` returns them.
-    rank
-        (n_job,) place of each job in the order, as `ranks_of` returns them.
+    order
+        A static queue order.
+    columns
+        Of the job table; what it has not got does not count.
+    judge
+        Says of a job (row) why no unit may ever run its tasks, None where one may. It answers alike for a whole lane.
+
+    Attributes
+    ----------
+    waiting : row -> tasks that wait: in a lane, or taken from it and not yet started
+    hopeless : row -> why no unit may run its tasks; they are in no lane
     """
 
-    def __init__(self, lane: IntArray, rank: IntArray) -> None:
-        self._lane, self._rank = lane, rank
-        self._tasks: dict[int, list[tuple[int, Task]]] = {}  # heaps
+    def __init__(self, order: QueuePolicy, columns: Sequence[str], judge: Callable[[int], Refusal | None]) -> None:
+        self._order, self._columns, self._judge = order, columns, judge
+        self._lanes: dict[Hashable, _Heap] = {}
+        self.waiting: dict[int, int] = {}
+        self.hopeless: dict[int, Refusal] = {}
 
-    def add(self, queue: Queue, jobs: Iterable[int]) -> None:
-        """Let the waiting tasks of jobs join their lanes."""
-        for job in jobs:
-            lane, rank = self._tasks.setdefault(int(self._lane[job]), []), int(self._rank[job])
-            for number in queue.tasks(job):
-                heapq.heappush(lane, (rank, Task(job, number)))
+    def add(self, queue: Queue, jobs: Sequence[int], snapshot: Snapshot) -> Turn:
+        """Let the waiting tasks of jobs join their lanes; returns the first of their turns."""
+        turns = self._turns(queue.table, jobs, snapshot)
+        known = [queue.table.attributes[name] for name in self._columns if name in queue.table.attributes]
+        for job, turn in zip(jobs, turns, strict=True):
+            tasks = queue.tasks(job)
+            self.waiting[job] = len(tasks)
+            lane = tuple(column[job].item() for column in known)
+            if lane not in self._lanes:
+                refusal = self._judge(job)
+                if refusal is not None:
+                    self.hopeless[job] = refusal
+                    continue
+                self._lanes[lane] = []
+            for number in tasks:
+                heapq.heappush(self._lanes[lane], (turn, Task(job, number)))
+        return min(turns, default=LAST)
 
-    def serve(self, take: Callable[[Task], bool]) -> None:
-        """Ask `take` for the first task of each lane, by rank; where it takes one, the lane goes on."""
-        heads = [(tasks[0], lane) for lane, tasks in self._tasks.items() if tasks]
+    def started(self, task: Task) -> None:
+        """One task waits no longer."""
+        self.waiting[task.job] -= 1
+        if not self.waiting[task.job]:
+            del self.waiting[task.job]
+
+    def serve(self, take: Callable[[Turn, Task], bool]) -> None:
+        """Ask `take` for the first task of each lane, by turn; where it takes one, the lane goes on."""
+        heads = [(*tasks[0], lane) for lane, tasks in self._lanes.items()]
         heapq.heapify(heads)
         while heads:
-            (_, task), lane = heads[0]
-            tasks = self._tasks[lane]
-            taken = take(task)
-            if taken:
+            turn, task, lane = heads[0]
+            tasks = self._lanes[lane]
+            if take(turn, task):
                 heapq.heappop(tasks)
-            if taken and tasks:
-                heapq.heapreplace(heads, (tasks[0], lane))
-            else:
-                heapq.heappop(heads)
+                if tasks:
+                    heapq.heapreplace(heads, (*tasks[0], lane))
+                    continue
+                del self._lanes[lane]
+            heapq.heappop(heads)
+
+    def _turns(self, table: JobTable, jobs: Sequence[int], snapshot: Snapshot) -> list[Turn]:
+        """Turns of jobs: a static priority does not depend on who else waits."""
+        found = dict(zip(*_priorities(self._order, table, jobs, snapshot), strict=True))
+        return [Turn(-found[job], *table.order_key(job)) for job in jobs]
 
 
-def ranks_of(order: QueuePolicy, machine: Machine, workload: Workload) -> IntArray:
-    """(n_job,) place of each job under a static order, ties by row."""
-    n = len(workload)
-    if type(order) is FCFS or not n:
-        return np.arange(n)
-    queue, free = Queue(workload), machine.capacity
-    for job in range(n):
+def _priorities(order: QueuePolicy, table: JobTable, jobs: Iterable[int], snapshot: Snapshot) -> tuple[list[int], list[float]]:
+    """Rows in the order of a queue that has just these, and their priorities; raises PolicyError for what is none."""
+    queue = Queue(table)
+    for job in jobs:
         queue.add(job)
-    priority = order.priority(queue, Snapshot(0, machine, workload, free, free, RunTable(free.size), Ideal()))
-    rank = np.empty(n, dtype=np.int64)
-    rank[np.argsort(-priority, kind="stable")] = np.arange(n)
+    priority = order.priority(queue, snapshot)
+    if priority.shape != queue.jobs.shape or bool(np.isnan(priority).any()):
+        raise PolicyError(f"{type(order).__name__} must return {len(queue)} priorities that are numbers, got {priority!r}")
+    return queue.jobs.tolist(), priority.tolist()
+
+
+def ranks_of(order: QueuePolicy, machine: Machine, table: JobTable) -> IntArray:
+    """(n_job,) place of each job of a workload's table under a static order, ties by row."""
+    if type(order) is FCFS or not len(table):
+        return np.arange(len(table))  # of a million jobs: a queue of them takes longer than the run
+    free = machine.capacity
+    idle = Snapshot(0, machine, table, free, free, RunTable(free.size), Ideal())
+    jobs, priority = _priorities(order, table, range(len(table)), idle)
+    rank = np.empty(len(table), dtype=np.int64)
+    rank[np.array(jobs)[np.argsort(-np.array(priority), kind="stable")]] = np.arange(len(table))
     return rank
 
 
-def lanes_of(workload: Workload, columns: Sequence[str]) -> IntArray:
-    """(n_job,) number of each job's lane: jobs that are alike in the columns share one."""
-    known = [workload.attributes[name] for name in columns if name in workload.attributes]
-    if not known or not len(workload):
-        return np.zeros(len(workload), dtype=np.int64)
+def lanes_of(table: JobTable, columns: Iterable[str]) -> IntArray:
+    """(n_job,) number of each job's lane among the jobs of a table: those that are alike in the columns share one."""
+    known = [table.attributes[name] for name in columns if name in table.attributes]
+    if not known or not len(table):
+        return np.zeros(len(table), dtype=np.int64)
     lanes: IntArray = np.unique(np.stack(known, axis=1), axis=0, return_inverse=True)[1].reshape(-1).astype(np.int64)
     return lanes

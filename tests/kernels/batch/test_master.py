@@ -5,10 +5,9 @@ from itertools import combinations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from batch.strategies import fill, problems, set_cost
 from poolwise import catalog
 from poolwise.batch.search.columns import first_columns, generate_columns
 from poolwise.batch.search.costs import costs_of
@@ -17,6 +16,7 @@ from poolwise.files.batch import read_batch
 from poolwise.kernels.batch import master as kernels
 from poolwise.kernels.batch.master import Master, add, bar, empty_master, larger, levels, optimise
 from poolwise.optimize.linear import LinearProgram
+from tests.helpers.batch_problems import fill, problems, set_cost
 
 
 def all_columns(problem, costs):
@@ -74,8 +74,7 @@ def test_the_same_optimum_as_a_general_solver_whatever_is_added_on_the_way(probl
 def test_a_barred_column_leaves_and_an_inverse_that_went_astray_is_worked_out_anew(problem):
     costs = costs_of(problem)
     columns = list(all_columns(problem, costs))
-    if not columns:
-        return
+    assume(columns)
     m = empty_master(costs, problem.remote, len(columns) + 1, sum(len(items) for _, items in columns) + 1)
     for g, items in columns:
         add(costs, m, g, items)

@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from counted_steps import plain, steps
 from poolwise.engines.dispatch.columns import no_ends
 from poolwise.kernels.dispatch import ends as kernels
 from poolwise.kernels.dispatch.state import BITS, NEVER, Ends
 from poolwise.kernels.jit import entry
+from tests.helpers.counted_steps import plain, steps
 
 
 @entry
@@ -61,7 +61,7 @@ def test_it_is_a_list_for_a_clock_that_goes_on(size: int, data: st.DataObject) -
             assert due(ends) == {unit for unit, end in model.items() if end == now}
             model = {unit: end for unit, end in model.items() if end > now}
             if now > 2**62:
-                return  # the event loop is LATE
+                break  # the event loop is LATE
         assert ends.soonest[_lowest(ends)] == min(model.values(), default=NEVER)
 
 

@@ -4,10 +4,10 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from counted_steps import steps
 from poolwise.engines.dispatch.columns import all_idle
 from poolwise.kernels.dispatch import idle as kernels
 from poolwise.kernels.jit import entry
+from tests.helpers.counted_steps import steps
 
 SIZES = [1, 2, 63, 64, 65, 100, 4095, 4096, 4097, 10_000, 64**3 - 1, 64**3, 64**3 + 70_000]
 

@@ -49,15 +49,20 @@ def _judge(rows, jobs, rules, racks, now, says, truth):
     return True
 
 
+def _one(g: np.random.Generator, *of: int) -> int:
+    """Choose one of a few numbers; ten times as fast as `Generator.choice`."""
+    return of[int(g.integers(len(of)))]
+
+
 def _draw(g: np.random.Generator) -> tuple[np.ndarray, Jobs, Rules, Racks]:
-    n_rack, n_job, loose = int(g.integers(1, 5)), int(g.choice([1, 2, 5])), int(g.choice([1, 3, 6]))
+    n_rack, n_job, loose = int(g.integers(1, 5)), _one(g, 1, 2, 5), _one(g, 1, 3, 6)
     free = g.integers(0, 6, n_rack)
-    pool = g.integers(0, 60, n_rack) * int(g.choice([1, 1, 10]))
+    pool = g.integers(0, 60, n_rack) * _one(g, 1, 1, 10)
     racks = Racks(
         free,
         pool,
         free + g.integers(0, loose, n_rack),
-        pool + g.integers(0, int(g.choice([10, 200])) * loose, n_rack),
+        pool + g.integers(0, _one(g, 10, 200) * loose, n_rack),
         np.zeros(n_rack, dtype=np.int64),
         np.zeros(n_rack, dtype=np.int64),
         g.permutation(n_rack),
@@ -69,7 +74,7 @@ def _draw(g: np.random.Generator) -> tuple[np.ndarray, Jobs, Rules, Racks]:
     wide = int(g.integers(free.max(), max(free.sum(), free.max() + 1))) + 1  # more nodes than a rack has, not than all
     of_all = [wide] * n_job if g.random() < 0.5 else g.integers(1, wide + 1, n_job)
     nodes = np.append(g.integers(1, racks.then_free.sum() + 2), of_all).astype(np.int64)
-    remote = np.append(g.choice([0, 1, 5, 20]), g.integers(0, int(g.choice([2, 12, 40])), n_job)).astype(np.int64)
+    remote = np.append(_one(g, 0, 1, 5, 20), g.integers(0, _one(g, 2, 12, 40), n_job)).astype(np.int64)
     length = g.integers(1, 2 * WINDOW, n_job + 1) if g.random() < 0.5 else np.full(n_job + 1, 2 * WINDOW)
     each = [[RESTING, job, 0, n, m, t, n, m] for job, (n, m, t) in enumerate(zip(nodes, remote, length, strict=True))]
     demands = np.array(each[1:])[:, 3:]

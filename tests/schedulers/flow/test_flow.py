@@ -8,7 +8,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gpu_nodes import gpu_nodes
 from poolwise import conformance, registry
 from poolwise.conformance.cases import Case
 from poolwise.errors import InputError, PolicyError, UnknownNameError
@@ -22,6 +21,7 @@ from poolwise.registry import make
 from poolwise.schedulers.flow import Firmament, FlowScheduler, graph
 from poolwise.schedulers.greedy import LeastAllocated, LocalFirstRandom
 from poolwise.units import SECOND
+from tests.helpers.gpu_nodes import gpu_nodes
 
 KINDS = ("nw", "hotspot", "backprop", "unknown")
 SCHEDULERS = (

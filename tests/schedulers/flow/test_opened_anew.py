@@ -8,7 +8,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gpu_nodes import gpu_nodes
 from poolwise import catalog, registry
 from poolwise.files.machine import load_machine
 from poolwise.interfaces import Dispatcher, Scheduler
@@ -27,7 +26,8 @@ from poolwise.schedulers.greedy import LeastAllocated, LocalFirstRandom
 from poolwise.schedulers.list_flow import ListFlow
 from poolwise.traces.generators import generate
 from poolwise.units import SECOND
-from renumbered import named, renumbered
+from tests.helpers.gpu_nodes import gpu_nodes
+from tests.helpers.renumbered import named, renumbered
 
 KINDS = ("nw", "hotspot", "backprop", "unknown", "")
 SCHEDULERS = (

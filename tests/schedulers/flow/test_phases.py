@@ -7,7 +7,6 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gpu_nodes import gpu_nodes
 from poolwise.model import Queue, Snapshot, Workload
 from poolwise.model.runs import RunTable
 from poolwise.performance.device_profiles import read_device_profiles
@@ -17,6 +16,7 @@ from poolwise.schedulers.flow.classes import merged, named, rank_within
 from poolwise.schedulers.flow.device_phase import device_graph, place_devices
 from poolwise.schedulers.flow.node_phase import node_graph, place_on_nodes
 from poolwise.schedulers.flow.phases import solve_gangs
+from tests.helpers.gpu_nodes import gpu_nodes
 
 PROFILES = read_device_profiles("catalog:rodinia")
 KINDS = tuple(PROFILES)

@@ -1,7 +1,5 @@
 """Gavel's throughputs as an affinity table: values picked by hand, what cannot run, errors."""
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 
@@ -9,8 +7,9 @@ from poolwise import catalog
 from poolwise.errors import InputError
 from poolwise.traces import vinesim
 from poolwise.traces.affinity.gavel import Gavel, task_name
+from tests.helpers.data import DATA
 
-FILE = Path("data") / "affinity_gavel" / "gavel_isolated.csv"
+FILE = DATA / "affinity" / "gavel_isolated.csv"
 HEADER = "gpu,consolidated,job_type,num_gpus,steps_per_s\n"
 
 
@@ -18,8 +17,8 @@ def rate(tables, unit, task):
     return float(tables.rates[tables.types.units.index(unit), tables.types.tasks.index(task)])
 
 
-def test_rates_are_the_steps_per_second_of_the_file(shared):
-    tables = Gavel().read(shared / FILE)
+def test_rates_are_the_steps_per_second_of_the_file():
+    tables = Gavel().read(FILE)
     assert tables.types.units[6:] == ("k80", "p100", "v100")
     assert len(tables.types.tasks) == 7 + 26 and tables.power is None
     for unit, task, steps in (
@@ -35,26 +34,26 @@ def test_rates_are_the_steps_per_second_of_the_file(shared):
     assert (tables.rates[6:, 7:] > 0).all()
 
 
-def test_several_gpus_are_one_unit_and_what_ran_out_of_memory_cannot_run(shared):
-    tables = Gavel(gpus=2).read(shared / FILE)
+def test_several_gpus_are_one_unit_and_what_ran_out_of_memory_cannot_run():
+    tables = Gavel(gpus=2).read(FILE)
     assert rate(tables, "k80", "resnet-18-b16") == 8.758230831811566
     assert rate(tables, "k80", "resnet-50-b128") == 0.0
     with pytest.raises(InputError, match="no rows of 3 GPUs") as caught:
-        Gavel(gpus=3).read(shared / FILE)
+        Gavel(gpus=3).read(FILE)
     assert "1, 2, 4, 8" in caught.value.remedy
 
 
-def test_a_task_takes_as_long_as_its_steps(shared):
+def test_a_task_takes_as_long_as_its_steps():
     """A thousand steps of ResNet-50 (32) at 7.787264918596293 a second: 128.41479296... s on a V100."""
-    tables = Gavel().read(shared / FILE)
+    tables = Gavel().read(FILE)
     kind, unit = tables.types.tasks.index("resnet-50-b32"), tables.types.units.index("v100")
     tasks = vinesim.TaskList.of_jobs([1], kind, 1000 * 10**6)
     case = vinesim.VineSimCase.of(vinesim.UnitList.of([(unit, 0, 0)]), tasks, tables.rates, types=tables.types)
     assert case.workload.duration[0] == pytest.approx(1000 / 7.787264918596293 * 1e9, abs=1)
 
 
-def test_the_shipped_tables_are_its_conversion(shared, tmp_path):
-    for file in Gavel().read(shared / FILE).write(tmp_path, "gavel"):
+def test_the_shipped_tables_are_its_conversion(tmp_path):
+    for file in Gavel().read(FILE).write(tmp_path, "gavel"):
         assert file.read_bytes() == catalog.find("affinities", file.name).read_bytes()
 
 

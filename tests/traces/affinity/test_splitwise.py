@@ -1,7 +1,5 @@
 """Splitwise's profiles as tables of affinity and power: values worked out by hand, what was not measured, errors."""
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 
@@ -9,8 +7,9 @@ from poolwise import catalog
 from poolwise.errors import InputError, UnknownNameError
 from poolwise.traces import vinesim
 from poolwise.traces.affinity.splitwise import Splitwise
+from tests.helpers.data import DATA
 
-FILE = Path("data") / "affinity_splitwise" / "perf_model.csv.gz"
+FILE = DATA / "affinity" / "perf_model.csv.gz"
 HEADER = "model,hardware,prompt_size,batch_size,token_size,peak_power,average_power,prompt_time,token_time,tensor_parallel\n"
 
 
@@ -18,17 +17,17 @@ def cell(tables, table, unit, task):
     return float(table[tables.types.units.index(unit), tables.types.tasks.index(task)])
 
 
-def test_rates_are_tokens_per_second(shared):
+def test_rates_are_tokens_per_second():
     """Two GPUs: the five prompts of 512 tokens took 196.2532, 195.5617, ... ms; a token 54.84 ms."""
-    tables = Splitwise(tensor_parallel=2).read(shared / FILE)
+    tables = Splitwise(tensor_parallel=2).read(FILE)
     prompts = [196.2532191537321, 195.56166394613683, 197.44017580524087, 196.86237908899784]
     assert 1000 * 512 / max(prompts) < cell(tables, tables.rates, "a100-80gb", "prompt-512") < 1000 * 512 / min(prompts)
     assert cell(tables, tables.rates, "a100-80gb", "token") == pytest.approx(1000 / 54.85, rel=1e-3)
     assert tables.types.tasks[7:] == (*[f"prompt-{size}" for size in (128, 256, 512, 1024, 2048, 4096, 8192)], "token")
 
 
-def test_power_is_shares_of_rated_power_and_what_was_not_measured_is_said(shared):
-    tables = Splitwise(tensor_parallel=2).read(shared / FILE)
+def test_power_is_shares_of_rated_power_and_what_was_not_measured_is_said():
+    tables = Splitwise(tensor_parallel=2).read(FILE)
     assert cell(tables, tables.power.busy, "a100-80gb", "prompt-512") == pytest.approx(1.0000125 * 400 * 2, rel=1e-4)
     assert cell(tables, tables.power.busy, "a100-80gb", "token") == pytest.approx(0.73599375 * 400 * 2, rel=1e-4)
     shares = [tables.power.busy[row, 7:] / watts for row, watts in ((6, 800), (7, 1400))]
@@ -37,13 +36,13 @@ def test_power_is_shares_of_rated_power_and_what_was_not_measured_is_said(shared
     assert tables.power.idle[6:].tolist() == [0.15 * 800, 0.15 * 1400]
 
 
-def test_the_shipped_tables_are_its_conversion(shared, tmp_path):
-    for file in Splitwise().read(shared / FILE).write(tmp_path, "splitwise"):
+def test_the_shipped_tables_are_its_conversion(tmp_path):
+    for file in Splitwise().read(FILE).write(tmp_path, "splitwise"):
         assert file.read_bytes() == catalog.find("affinities", file.name).read_bytes()
 
 
-def test_what_is_written_reads_back(shared, tmp_path):
-    tables = Splitwise("bloom-176b").read(shared / FILE)
+def test_what_is_written_reads_back(tmp_path):
+    tables = Splitwise("bloom-176b").read(FILE)
     names, rates, watts = tables.write(tmp_path, "x")
     types = vinesim.Types.read(names)
     assert np.array_equal(vinesim.read_affinity(rates, types=types), tables.rates)
@@ -52,15 +51,15 @@ def test_what_is_written_reads_back(shared, tmp_path):
     assert np.array_equal(power.busy[6:, 7:], tables.power.busy[6:, 7:])
 
 
-def test_what_is_not_there_is_named(shared, tmp_path):
+def test_what_is_not_there_is_named(tmp_path):
     with pytest.raises(UnknownNameError, match="llama2-7b"):
-        Splitwise("llama2-7b").read(shared / FILE)
+        Splitwise("llama2-7b").read(FILE)
     with pytest.raises(InputError, match="no runs of bloom-176b on 2 GPUs"):
-        Splitwise("bloom-176b", 2).read(shared / FILE)
+        Splitwise("bloom-176b", 2).read(FILE)
     with pytest.raises(UnknownNameError, match="b200"):
-        Splitwise(gpu_watts={"b200": 1000.0}).read(shared / FILE)
+        Splitwise(gpu_watts={"b200": 1000.0}).read(FILE)
     with pytest.raises(InputError, match="no power was measured"):
-        Splitwise(gpu_watts={"h100-80gb": 700.0}).read(shared / FILE)
+        Splitwise(gpu_watts={"h100-80gb": 700.0}).read(FILE)
     (tmp_path / "p.csv").write_text(HEADER + "m,h,512,1,128,0.5,0.5,fast,50,8\n")
     with pytest.raises(InputError, match="fast") as caught:
         Splitwise("m").read(tmp_path / "p.csv")

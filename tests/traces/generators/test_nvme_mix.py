@@ -48,7 +48,7 @@ def test_fio_takes_its_part_of_the_bandwidth_bound():
 
 
 def test_a_job_table_keeps_everything(tmp_path):
-    from nvme_examples import machine
+    from tests.helpers.nvme_examples import machine
 
     workload = NvmeMix(jobs=30).generate()
     write_table(workload, tmp_path / "jobs.parquet")

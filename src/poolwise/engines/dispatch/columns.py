@@ -47,7 +47,7 @@ def arrays(machine: Machine, workload: Workload, scheduler: Dispatch, truth: Per
 
     assert isinstance(scheduler.placement, TieredPolicy)
     shape, tiers = _tiers(scheduler.placement, machine, workload)
-    lane = lanes_of(workload, LANE)
+    lane = lanes_of(workload.table, LANE)
     n, n_lane, layout = len(workload), int(lane.max()) + 1, UnitLayout.of(machine)
     return Arrays(
         jobs=_jobs(machine, workload, truth, lane, shape, _draws(scheduler.placement, workload, seed)),
@@ -101,8 +101,8 @@ def _tiers(policy: TieredPolicy, machine: Machine, workload: Workload) -> tuple[
     """(n_job,) shape of each job, and the tiers of each shape, asked of the policy."""
     from poolwise.kernels.dispatch import state
 
-    choices = Choices(UnitLayout.of(machine), workload)
-    shape = lanes_of(workload, policy.key)
+    choices = Choices(UnitLayout.of(machine), workload.table)
+    shape = lanes_of(workload.table, policy.key)
     tier, part, low, high = [0], [0], list[int](), list[int]()
     for job in np.unique(shape, return_index=True)[1].tolist():
         for ranges in policy.tiers(job, choices):

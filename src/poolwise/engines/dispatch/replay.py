@@ -68,8 +68,6 @@ def _unknown(truth: PerformanceModel) -> str:
 
 def _unsuitable(machine: Machine, workload: Workload) -> str:
     """Say what in a study the kernels cannot count with; empty if nothing."""
-    if "stage" in workload.attributes:
-        return "tasks whose data are fetched over shared links"
     if int(machine.capacity[machine.kind == Kind.NODE, UnitLayout.of(machine).column].max()) > 1:
         return "a unit has several slots"
     return ""
@@ -78,7 +76,7 @@ def _unsuitable(machine: Machine, workload: Workload) -> str:
 def _out_of_turn(machine: Machine, workload: Workload, order: QueuePolicy) -> str:
     """Say why an order is not that of arrival, the only one that the kernels know; empty if it is."""
     why = f"order {type(order).__name__} has no kernel: it is not that of arrival"
-    return why if order.kind != "static" or bool((np.diff(ranks_of(order, machine, workload)) < 0).any()) else ""
+    return why if order.kind != "static" or bool((np.diff(ranks_of(order, machine, workload.table)) < 0).any()) else ""
 
 
 def _no_distances(machine: Machine, workload: Workload, truth: PerformanceModel) -> str:
@@ -115,7 +113,7 @@ def _replay(parts: Parts) -> Schedule:
 
     machine, workload, scheduler = parts.machine, parts.workload, parts.scheduler
     assert isinstance(scheduler, Dispatch)
-    scheduler.open(machine, workload, parts.seed)  # refuses what nothing may run
+    scheduler.check(machine, workload.table)  # refuses what nothing may run
     given = arrays(machine, workload, scheduler, parts.truth, parts.seed)
     if go_on(*given) == state.LATE:
         raise InputError("the simulation runs beyond 146 years, which engines cannot count in nanoseconds", field="submit")

@@ -14,7 +14,6 @@ from poolwise.performance.network_sharing import NetworkSharing
 from poolwise.performance.transfer import Transfer
 from poolwise.traces.vinesim import affinity as tables
 from poolwise.traces.vinesim.arrivals import InterArrival
-from poolwise.traces.vinesim.contended import with_fetching
 from poolwise.traces.vinesim.costs import Power, read_power, read_prices
 from poolwise.traces.vinesim.deployment import UnitList, read_deployment
 from poolwise.traces.vinesim.machine import Bandwidths, machine_of_units
@@ -78,10 +77,8 @@ class VineSimCase:
         )
         workload = workload_of_tasks(tasks, machine, gaps.times(int(tasks.first_of_job.sum()), seed), trace)
         alone = Combined((Affinity(), Transfer()))
-        if not contended:
-            return cls(machine, workload, alone, alone)
         shared = Combined((Affinity(), NetworkSharing(), Fetching()))
-        return cls(machine, with_fetching(workload, machine), shared, alone)
+        return cls(machine, workload, shared if contended else alone, alone)
 
 
 def load(

@@ -2,25 +2,22 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Sequence
 
-from poolwise.model import Workload
+from poolwise.model import JobTable
 from poolwise.policies.placement.units.layout import ANY_TYPE, Tier, UnitLayout
-
-if TYPE_CHECKING:
-    from poolwise.policies.placement.units.policy import TieredPolicy
 
 
 class Choices:
-    """The units of a machine and the wishes of the jobs of a workload."""
+    """The units of a machine and the wishes of jobs."""
 
-    def __init__(self, layout: UnitLayout, table: Workload) -> None:
+    def __init__(self, layout: UnitLayout, table: JobTable) -> None:
         self.layout, self.table = layout, table
         self._able: dict[int, tuple[int, ...]] = {}
         self._tiers: dict[tuple[int, ...], tuple[Tier, ...]] = {}
 
     def attribute(self, name: str, job: int, otherwise: int) -> int:
-        """A whole number of a job; `otherwise` where the workload has no such column."""
+        """A whole number of a job; `otherwise` where the table has no such column."""
         column = self.table.attributes.get(name)
         return otherwise if column is None else int(column[job])
 
@@ -36,9 +33,12 @@ class Choices:
         wanted = self.attribute("preferred_type", job, ANY_TYPE)
         return None if wanted == ANY_TYPE or not len(self.layout.code) else wanted
 
-    def tiers(self, policy: TieredPolicy, job: int) -> tuple[Tier, ...]:
-        """Tiers of a job under a policy, found once for jobs that are alike to it."""
-        key = tuple(self.attribute(name, job, 0) for name in policy.key)
+    def tiers(self, job: int, columns: Sequence[str], find: Callable[[int, Choices], tuple[Tier, ...]]) -> tuple[Tier, ...]:
+        """Tiers of a job under a policy: what `find` says, asked once for jobs that are alike in the columns.
+
+        A policy brings its own columns and `find`; one object serves one policy.
+        """
+        key = tuple(self.attribute(name, job, 0) for name in columns)
         if key not in self._tiers:
-            self._tiers[key] = policy.tiers(job, self)
+            self._tiers[key] = find(job, self)
         return self._tiers[key]

@@ -41,6 +41,10 @@ class UnitPolicy(PlacementPolicy, ABC):
         """Raise InputError for settings that mean nothing; whoever asks the policy does so first."""
         return
 
+    def allowed(self, job: int, choices: Choices) -> Tier:
+        """All units that a job's tasks may ever take, busy or not."""
+        return tuple(choices.layout.of_type[kind] for kind in choices.able(job))
+
     def place(self, job: Job, snapshot: Snapshot) -> Placement | Refusal:
         """Find an idle unit for each task; raises InputError on a machine without units."""
         self.check()
@@ -82,9 +86,13 @@ class TieredPolicy(UnitPolicy):
     def tiers(self, job: int, choices: Choices) -> tuple[Tier, ...]:
         """Units that a job's tasks may take, best first; all that ever come into question."""
 
+    def allowed(self, job: int, choices: Choices) -> Tier:
+        """The units of all tiers."""
+        return tuple(part for tier in choices.tiers(job, self.key, self.tiers) for part in tier)
+
     def choose(self, task: Task, units: Units) -> int:
         """Find the first tier with an idle unit; `WAIT` if none is idle."""
-        for tier in units.tiers(self, task.job):
+        for tier in units.tiers(task.job, self.key, self.tiers):
             leaf = units.first(tier) if self.tie == "order" else units.random(tier, units.draw(task))
             if leaf >= 0:
                 return leaf

@@ -13,7 +13,7 @@ from poolwise.model import Placement, Run, Snapshot
 from poolwise.policies.placement.units.choices import Choices
 from poolwise.policies.placement.units.layout import LeafRange, Tier, UnitLayout
 from poolwise.policies.placement.units.trees import Least, Marks
-from poolwise.units import NEVER
+from poolwise.units import HORIZON, NEVER
 
 
 class Task(NamedTuple):
@@ -64,19 +64,20 @@ class Units(Choices):
         return self.snapshot.now
 
     def run_on(self, leaf: int) -> Run | None:
-        """Find the run that a leaf is busy with; others may be there without taking it."""
-        for number in self.snapshot.occupants(int(self.layout.owner[leaf])):
+        """Find the run that a leaf is busy with; others may depend on it without being there."""
+        owner = int(self.layout.owner[leaf])
+        for number in self.snapshot.occupants(owner):
             run = self.snapshot.run(number)
-            if run.placement.amount.any():
+            if run.placement.amount[run.placement.owner == owner].any():
                 return run
         return None
 
     def _look(self, leaf: int) -> None:
-        """Read a leaf from the snapshot."""
-        run = self.run_on(leaf)
-        if self.snapshot.free[self.layout.owner[leaf], self.layout.column] > 0:
+        """Read a leaf from the snapshot: it has one task at a time, however many slots it has."""
+        cell = int(self.layout.owner[leaf]), self.layout.column
+        if 0 < self.snapshot.capacity[cell] == self.snapshot.free[cell]:
             self.idle.put(leaf, True)
-        elif run is not None:
+        elif (run := self.run_on(leaf)) is not None:
             self._busy_until(leaf, max(run.expected_end, self.now + 1))
 
     def _busy_until(self, leaf: int, end: int) -> None:
@@ -108,7 +109,7 @@ class Units(Choices):
         """Random number in [0, 1) of a task: the same whenever it is asked for."""
         if self._draws[0] != task.job or len(self._draws[1]) <= task.task:
             count = max(int(self.table.tasks[task.job]), task.task + 1)
-            self._draws = task.job, uniform(self.seed, "dispatch", task.job, np.arange(count))
+            self._draws = task.job, uniform(self.seed, "dispatch", int(self.table.draw[task.job]), np.arange(count))
         return float(self._draws[1][task.task])
 
     def first(self, tier: Tier) -> int:
@@ -150,7 +151,7 @@ class Units(Choices):
             found = []
             for ranges in self._distances(job):
                 placement = self.placement(ranges[0][0], 0)
-                found.append(UnitOffer(empty.expected_end(job, placement) - empty.now, ranges))
+                found.append(UnitOffer(min(empty.expected_end(job, placement) - empty.now, LONGEST), ranges))
             self._offers[shape] = tuple(sorted(found))
         return self._offers[shape]
 
@@ -175,6 +176,8 @@ class Units(Choices):
         return [tier for tier in filled if tier]
 
 
+LONGEST = HORIZON // 2
+"""The longest response (ns): ends are cut off at the horizon, and what is left until then shrinks as time goes by."""
 SHAPE = ("task_type", "preferred_type", "data_size", "data_x", "data_y", "operations")
 """Columns on which the response of a task depends."""
 

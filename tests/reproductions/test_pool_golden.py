@@ -1,22 +1,18 @@
 """Every published golden schedule of racks with memory pools, and the naive yardstick on random jobs."""
 
-import csv
-import importlib.util
-from functools import lru_cache
-from pathlib import Path
-from types import ModuleType
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from benchmarks import naive_pools
 from poolwise.engines import simulate
 from poolwise.model import Machine, Schedule, Workload
 from poolwise.performance.remote_memory import RemoteMemory
 from poolwise.registry import make
 from poolwise.schedulers.list import ListScheduler
 from poolwise.units import SECOND
+from tests.helpers.golden import golden_jobs, golden_times
 
 ORDERS = ("fcfs", "sjf", "wfp3", "f1", "fair", "fm")
 BACKFILLS = ("none", "easy", "easy_no_extra", "conservative")
@@ -35,57 +31,21 @@ def times(schedule: Schedule) -> dict[int, tuple[int, int]]:
     return {job: (start, end) for job, start, end in zip(*columns, strict=True) if end >= 0}
 
 
-@lru_cache
-def golden_jobs(shared: Path) -> Workload:
-    with (shared / "published" / "pool_golden_jobs.csv").open(newline="") as file:
-        rows = list(csv.DictReader(file))
-
-    def column(name: str) -> np.ndarray:
-        return np.array([int(row[name]) for row in rows], dtype=np.int64)
-
-    return Workload.of(
-        column("submit_ns"),
-        column("duration_ns"),
-        id=column("id"),
-        requests={"nodes": column("nodes"), "memory": column("memory_mib")},
-        attributes={"u": np.array([float(row["u"]) for row in rows])},
-    )
-
-
-@lru_cache
-def golden_times(shared: Path) -> dict[tuple[str, str, str], dict[int, tuple[int, int]]]:
-    found: dict[tuple[str, str, str], dict[int, tuple[int, int]]] = {}
-    with (shared / "published" / "pool_golden.csv").open(newline="") as file:
-        for row in csv.DictReader(file):
-            case = found.setdefault((row["order"], row["backfill"], row["scope"]), {})
-            case[int(row["id"])] = int(row["start_ns"]), int(row["end_ns"])
-    return found
-
-
 @pytest.mark.parametrize("scope", SCOPES)
 @pytest.mark.parametrize("backfill", BACKFILLS)
 @pytest.mark.parametrize("order", ORDERS)
-def test_every_start_and_end_is_the_published_one(shared: Path, order: str, backfill: str, scope: str) -> None:
-    published = golden_times(shared)
+def test_every_start_and_end_is_the_published_one(order: str, backfill: str, scope: str) -> None:
+    published = golden_times()
     assert len(published) == len(ORDERS) * len(BACKFILLS) * len(SCOPES)
     assert all(len(case) == 274 for case in published.values())
 
     machine = Machine.of_racks(4, 16, local=LOCAL, pool=524288)
-    assert times(run(machine, golden_jobs(shared), order, backfill, scope)) == published[order, backfill, scope]
-
-
-@lru_cache
-def yardstick(shared: Path) -> ModuleType:
-    spec = importlib.util.spec_from_file_location("naive_pools", shared / "yardstick" / "naive_pools.py")
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    assert times(run(machine, golden_jobs(), order, backfill, scope)) == published[order, backfill, scope]
 
 
 @settings(max_examples=40, deadline=None, derandomize=True)
 @given(data=st.data())
-def test_random_jobs_run_as_on_the_naive_yardstick(shared: Path, data: st.DataObject) -> None:
+def test_random_jobs_run_as_on_the_naive_yardstick(data: st.DataObject) -> None:
     """Up to 300 jobs in bursts (ties of submit, size and time on purpose), half of them hungry, some too large to fit."""
     rng = np.random.default_rng(data.draw(st.integers(0, 2**32 - 1), label="seed"))
     racks, nodes = data.draw(st.integers(1, 5), label="racks"), data.draw(st.sampled_from((1, 4, 16)), label="nodes")
@@ -105,9 +65,8 @@ def test_random_jobs_run_as_on_the_naive_yardstick(shared: Path, data: st.DataOb
         },
         attributes={"u": rng.random(n)},
     )
-    naive = yardstick(shared)
     jobs = [
-        naive.Job(*row, LOCAL)
+        naive_pools.Job(*row, LOCAL)
         for row in zip(
             workload.id.tolist(),
             workload.submit.tolist(),
@@ -118,7 +77,7 @@ def test_random_jobs_run_as_on_the_naive_yardstick(shared: Path, data: st.DataOb
             strict=True,
         )
     ]
-    expected = naive.simulate(jobs, racks, nodes, pool, order, backfill, scope)
+    expected = naive_pools.simulate(jobs, racks, nodes, pool, order, backfill, scope)
     schedule = run(Machine.of_racks(racks, nodes, local=LOCAL, pool=pool), workload, order, backfill, scope)
     assert times(schedule) == expected
     assert len(schedule.rejected) == n - len(expected)

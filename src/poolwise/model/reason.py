@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
-from poolwise.model import Refusal
+from poolwise.model.placement import Refusal
 
 
 class Rule(StrEnum):

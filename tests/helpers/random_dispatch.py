@@ -9,9 +9,15 @@ from math import ceil
 import numpy as np
 
 from poolwise.draws import uniform
+from poolwise.engines import simulate
 from poolwise.interfaces import PlacementPolicy
+from poolwise.performance.affinity import Affinity
+from poolwise.performance.ideal import Ideal
+from poolwise.performance.transfer import Transfer
 from poolwise.registry import make
+from poolwise.schedulers.dispatch import Dispatch
 from poolwise.traces import vinesim
+from tests.helpers.random_studies import difference
 
 POLICIES: list[tuple[str, dict[str, object]]] = [
     ("flat", {}),
@@ -163,3 +169,16 @@ class Naive:
             liked = [u for u in idle if self.units[u][0] == wanted]
             return [liked] if self.policy.reading == "only" else [liked, [u for u in idle if u not in liked]]
         return [idle]
+
+
+def compare(seed: int, most: int = 60) -> None:
+    """Both engines decide alike under all tiered policies, on one random study."""
+    case = study(seed, most).case(network=vinesim.Bandwidths(port=1250, uplink=100 + seed % 3))
+    truth = [case.model, case.model, Affinity(), Ideal(), Transfer(local=seed % 5)][seed % 5]
+    for entry in TIERED:
+        scheduler = Dispatch(policy_of(entry))
+        runs = [
+            simulate(case.machine, case.workload, scheduler, truth=truth, seed=seed, engine=engine).schedule
+            for engine in ("reference", "compiled")
+        ]
+        assert difference(*runs) == "", (seed, entry)

@@ -2,7 +2,6 @@
 
 import csv
 import re
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -12,13 +11,14 @@ from poolwise.compare.published import compare, read_claims
 from poolwise.reproductions.fair_memory import claims, figures, runs
 from poolwise.reproductions.fair_memory.runs import MACHINES, FairMemoryResults, RunGroup, simulate_batch
 from poolwise.traces.generators import generate
+from tests.helpers.data import PUBLISHED
 
 CLAIMS = catalog.find("reproductions", "fair-memory.csv")
 
 
-def test_every_published_value_is_a_claim(shared: Path) -> None:
+def test_every_published_value_is_a_claim() -> None:
     ours = read_claims(CLAIMS)
-    with (shared / "published" / "fair_memory_claims.csv").open(newline="", encoding="utf-8") as file:
+    with (PUBLISHED / "fair_memory_claims.csv").open(newline="", encoding="utf-8") as file:
         published = list(csv.DictReader(file))
     assert published
     for row in published:

@@ -1,0 +1,121 @@
+"""Rounding step by step: which module a workload is fixed to, in which order, and what is refused."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+from poolwise.batch.methods.irop import Irop, Rounding
+from poolwise.batch.methods.method import Limit
+from poolwise.batch.problem.definition import Batch, Modules, Problem
+from poolwise.performance.profiles import Profile
+from tests.helpers.batch_problems import problems
+
+FLAT = Profile("flat", (0, 0.75), (0, 0.1))
+
+
+def problem_of(memory: list[float]) -> Problem:
+    """Three modules that are alike, and a fourth that is slower; a workload for each amount of memory."""
+    n = len(memory)
+    batch = Batch(
+        tuple(f"w{k}" for k in range(n)),
+        np.full(n, 1),
+        np.full(n, 1.0),
+        np.array(memory),
+        np.full(n, 1.0),
+        np.zeros(n, dtype=np.int64),
+        (FLAT,) * n,
+    )
+    cores = np.full(4, 8)
+    modules = Modules(
+        tuple("abcd"), cores, np.array([2.0, 2, 2, 1.5]), np.full(4, 100.0), np.full(4, 1.5), np.full(4, 0.5), cores.copy(),
+        np.zeros(4, dtype=np.bool_),
+    )  # fmt: skip
+    return Problem(batch, modules, 1000.0)
+
+
+@pytest.mark.parametrize(
+    ("alike", "other", "module"),
+    [
+        (0.6, 0.4, 3),  # 0.2 on each of three, 0.4 on the other
+        (0.9, 0.1, 0),  # 0.3 on each
+        (0.75, 0.25, 0),  # as much on each of the four: the lowest goes first
+        (0.72, 0.28, 3),
+        (0.75, 0.25 + 1e-11, 0),  # equal but for dust
+        (0.75, 0.25 + 1e-7, 3),
+    ],
+)
+def test_y_of_modules_that_are_alike_is_spread_evenly_over_them(alike: float, other: float, module: int) -> None:
+    rounding = Rounding.of(problem_of([10.0, 20.0]))
+    assert rounding.untouched == {0: [0, 1, 2], 1: [3]}
+    rounding.y = np.zeros(len(rounding.y))
+    rounding.y[rounding.relaxation.assign[1]] = [alike, other]
+    assert rounding._favourite(1) == module
+
+
+def test_what_is_open_counts_with_its_own_y_and_what_is_refused_not_at_all() -> None:
+    """Module 0 is taken by the first workload, so that two are left to share."""
+    rounding = Rounding.of(problem_of([10.0, 20.0]))
+    rounding.y = np.zeros(len(rounding.y))
+    rounding.y[rounding.relaxation.assign[0]] = [1.0, 0.0]
+    assert rounding.fix(0) and rounding.home == {0: 0} and rounding.untouched == {0: [1, 2], 1: [3]}
+    own = int(rounding.columns[0][1])
+    for y, module in (((0.3, 0.5, 0.2), 0), ((0.2, 0.5, 0.3), 3), ((0.2, 0.6, 0.2), 1)):  # own, alike, other
+        rounding.y = np.zeros(max(own, rounding.relaxation.assign.max()) + 1)
+        rounding.y[[own, *rounding.relaxation.assign[1]]] = y
+        assert rounding._favourite(1) == module
+    rounding.columns[0][1] = -1
+    rounding.y[own] = 1.0
+    assert rounding._favourite(1) == 1
+    rounding.relaxation.assign[1] = -1
+    assert rounding._favourite(1) is None
+
+
+def order_of(monkeypatch: pytest.MonkeyPatch, method: Irop, problem: Problem) -> tuple[list[int], set[bool]]:
+    """Workloads in the order in which they are fixed, and whether a refusal is to be followed by solving again."""
+    order, again = [], set()
+    fix = Rounding.fix
+
+    def noted(self: Rounding, w: int, solve_again: bool = False) -> bool:
+        order.append(w)
+        again.add(solve_again)
+        return fix(self, w, solve_again)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Rounding, "fix", noted)
+        assert not method.solve(problem, Limit(5)).dropped
+    return order, again
+
+
+def test_workloads_are_rounded_in_input_order_or_the_largest_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    problem = problem_of([20.0, 50.0, 10.0, 50.0])
+    assert order_of(monkeypatch, Irop(), problem) == ([0, 1, 2, 3], {False})
+    assert order_of(monkeypatch, Irop(largest_first=True, solve_again=True), problem) == ([1, 3, 0, 2], {True})
+
+
+@settings(max_examples=40, deadline=None)
+@given(problems(most=5, modules=4), st.booleans(), st.booleans())
+def test_shares_are_the_least_and_the_bound_is_that_of_the_relaxation(problem, largest_first, solve_again):
+    """Equation (6) fixes the shares beforehand; nothing is placed beyond cores and memory of a module."""
+    found = Irop(largest_first, solve_again).solve(problem, Limit(5))
+    assume(not found.dropped)
+    module, local = found.assignment.module, found.assignment.local
+    groups = problem.groups.of_module[module]
+    assert local.tolist() == problem.least[np.arange(len(module)), groups].tolist()
+    assert found.bound == pytest.approx(Rounding.of(problem).value)
+    for m in set(module.tolist()):
+        here = module == m
+        assert problem.batch.cores[here].sum() <= problem.modules.free_cores[m]
+        assert (problem.batch.memory * local)[here].sum() <= problem.modules.memory[m] * (1 + 1e-6)
+
+
+def test_what_a_module_cannot_hold_is_refused_without_asking_the_solver(monkeypatch: pytest.MonkeyPatch) -> None:
+    problem = replace(problem_of([90.0, 90.0]), least_local=1.0)
+    rounding = Rounding.of(problem)
+    assert rounding.fix(0)
+    home = rounding.home[0]
+    monkeypatch.setattr(rounding, "_solve", lambda: pytest.fail("the solver was asked"))
+    assert not rounding._fits(1, home)
+    assert all(rounding._fits(1, module) for module in range(4) if module != home)

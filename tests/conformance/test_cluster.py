@@ -1,0 +1,204 @@
+"""Every scheduler on a cluster that nobody knows beforehand: alike the simulator in peace, and sound in any trouble."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from poolwise import loop as loops
+from poolwise import registry
+from poolwise.conformance.cases import Case, devices, modules, racks, units
+from poolwise.conformance.cluster import FakeCluster, Trouble, calm_starts, survive
+from poolwise.engines import simulate
+from poolwise.errors import InputError, PolicyError
+from poolwise.loop import Loop
+from poolwise.model import Continuation, EventBatch, Queue, Renumbered
+from poolwise.policies.backfill.conservative import Conservative
+from poolwise.policies.order.priorities import FM
+from poolwise.schedulers.list import ListScheduler
+
+CASES = {"racks": racks, "devices": devices, "modules": modules, "units": units}
+
+
+def suited() -> list[tuple[str, str]]:
+    """Registered schedulers, and the cases on which they can work at all."""
+    found = []
+    for name in registry.names("schedulers"):
+        for where, make in CASES.items():
+            case, scheduler = make(), registry.make("schedulers", name)
+            try:
+                scheduler.check(case.machine, case.workload.table)
+                simulate(case.machine, case.workload, scheduler, truth=case.truth, engine="reference")
+            except InputError:
+                continue
+            found.append((name, where))
+    return found
+
+
+SUITED = suited()
+TROUBLE = st.builds(
+    Trouble,
+    late=st.sampled_from((0.0, 0.5, 1.0)),
+    late_s=st.sampled_from((1.0, 120.0)),
+    conflicts=st.sampled_from((0.0, 0.1, 0.5)),
+    refused=st.sampled_from((0.0, 0.1, 0.5)),
+    twice=st.sampled_from((0.0, 0.3)),
+    withdrawn=st.sampled_from((0.0, 0.1)),
+    unknown=st.sampled_from((0.0, 0.2, 1.0)),
+    leaving=st.integers(0, 5),
+    renumbered=st.integers(0, 5),
+    shuffled=st.booleans(),
+)
+
+
+def test_every_scheduler_has_a_case() -> None:
+    assert {name for name, _ in SUITED} == set(registry.names("schedulers"))
+
+
+@pytest.mark.parametrize(("name", "where"), SUITED)
+def test_a_cluster_without_trouble_is_the_simulator(name: str, where: str) -> None:
+    case, scheduler = CASES[where](), registry.make("schedulers", name)
+    schedule = simulate(case.machine, case.workload, scheduler, truth=case.truth, engine="reference").schedule
+    owners, ids = case.machine.owners, case.workload.id
+    expected = [
+        (int(ids[job]), tasks, start, tuple(owners[owner] for owner, _, _ in schedule.placement_of(run)))
+        for run, (job, tasks, start) in enumerate(
+            zip(schedule.job.tolist(), schedule.tasks.tolist(), schedule.start.tolist(), strict=True)
+        )
+    ]
+    got = calm_starts(scheduler, case)
+    assert len(got) > 10
+    assert [(job, len(tasks), start, places) for job, tasks, start, places in got] == expected
+
+
+@settings(max_examples=130, deadline=None)
+@given(st.sampled_from(SUITED), TROUBLE, st.integers(0, 10**6))
+def test_nothing_is_given_twice_and_no_job_is_lost(which: tuple[str, str], trouble: Trouble, seed: int) -> None:
+    """Some eighty instants each, more than ten thousand together."""
+    name, where = which
+    steps, problems = survive(registry.make("schedulers", name), CASES[where](seed=seed % 7), trouble, seed)
+    assert steps > 0 and not problems
+
+
+def test_of_all_kinds_has_all_kinds() -> None:
+    full = Trouble.of_all_kinds()
+    for kind, value in vars(full).items():
+        assert value, kind
+    assert survive(ListScheduler(FM()), racks(), full, 3)[1] == []
+
+
+def broken(monkeypatch: pytest.MonkeyPatch, what: str) -> None:
+    """Break the loop in one place."""
+    take, add = Queue.take, Queue.add
+    if what == "arrivals are counted twice":
+        monkeypatch.setattr(loops.Loop, "_absorb", forgetful(loops.Loop._absorb))
+    elif what == "starts stay in the queue":
+        monkeypatch.setattr(Queue, "take", lambda self, job, tasks=None: None if tasks else take(self, job, tasks))
+    elif what == "refused tasks are not queued again":
+        monkeypatch.setattr(
+            Queue, "add", lambda self, job, tasks=None, passes=0: None if tasks else add(self, job, tasks, passes)
+        )
+
+
+def forgetful(absorb):
+    def forget(self, batch):
+        self._told.clear()
+        return absorb(self, batch)
+
+    return forget
+
+
+@pytest.mark.parametrize(
+    "what", ["arrivals are counted twice", "starts stay in the queue", "refused tasks are not queued again"]
+)
+def test_accounts_find_a_broken_loop(monkeypatch: pytest.MonkeyPatch, what: str) -> None:
+    broken(monkeypatch, what)
+    found = []
+    for seed in range(4):
+        try:
+            found += survive(ListScheduler(), racks(), Trouble.of_all_kinds(), seed)[1]
+        except PolicyError as error:
+            found.append(str(error))
+    assert found
+
+
+def test_what_is_remembered_is_declared() -> None:
+    kept = ListScheduler(backfill=Conservative(keep_reservations=True))
+    assert kept.remembers and not ListScheduler().remembers
+    assert survive(kept, racks(), Trouble.of_all_kinds(), 1)[1] == []
+
+
+def test_nothing_is_rejected_while_the_machine_may_grow() -> None:
+    case = racks()
+    cluster = FakeCluster(case, Trouble(leaving=2), 5)
+    loop = Loop(cluster, ListScheduler())
+    for batch in cluster.events():
+        rejected = len(loop.result.rejected)
+        may_grow = cluster.snapshot().may_grow
+        loop.take(batch)
+        assert not may_grow or len(loop.result.rejected) == rejected
+    assert loop.result.rejected, "the two jobs that no machine holds are turned away in the end"
+    assert loop.result.opened > 4, "each time that an owner left or joined"
+
+
+def test_a_loop_raises_on_an_event_that_it_does_not_know() -> None:
+    class Sunset:
+        """Nobody has heard of it."""
+
+    loop = Loop(FakeCluster(racks()), ListScheduler())
+    with pytest.raises(PolicyError, match="does not know the event"):
+        loop.take(EventBatch(0, (Sunset(),)))
+
+
+def test_renumbered_jobs_keep_their_place() -> None:
+    case = racks()
+    queue = Queue(case.workload.table)
+    for job in (3, 1, 7):
+        queue.add(job)
+    queue.add(5, (0,))
+    queue.renumber({1: 0, 3: 9, 5: 2, 7: 1})
+    assert queue.jobs.tolist() == [0, 9, 2, 1]
+    assert 9 in queue and 7 not in queue
+    assert isinstance(Renumbered({1: 0}), Renumbered)
+
+
+class TestContinuation:
+    """What a run persists."""
+
+    def test_comes_back_as_it_was(self) -> None:
+        queue = Queue(racks().workload.table)
+        queue.add(3)
+        queue.count_pass()
+        queue.add(5)
+        kept = Continuation.of(queue, 7)
+        assert Continuation.from_json(kept.to_json()) == kept
+        assert (kept.seed, kept.passes, kept.next_draw) == (7, {"4": 1, "6": 0}, len(queue.table))
+        assert kept.draw("4") == 3 and kept.draw("x") is None
+
+    def test_what_is_no_record_is_refused(self) -> None:
+        for text in ("", "[]", "{}", '{"version": 99}', '{"version": 1, "surprise": 2}'):
+            with pytest.raises(InputError):
+                Continuation.from_json(text)
+
+    def test_passes_go_on_in_another_loop(self) -> None:
+        case = replace(racks(), workload=racks().workload)
+        cluster = FakeCluster(case)
+        loop = Loop(cluster, ListScheduler())
+        for k, batch in enumerate(cluster.events()):
+            loop.take(batch)
+            if k == 12:
+                break
+        before = dict(zip(loop.queue.jobs.tolist(), loop.queue.passes().tolist(), strict=True))
+        assert max(before.values()) > 1
+        cluster.take_over()
+        other = Loop(cluster, ListScheduler(), continued=Continuation.of(loop.queue, 0))
+        other.take(next(cluster.events()))
+        after = dict(zip(other.queue.jobs.tolist(), other.queue.passes().tolist(), strict=True))
+        assert after == {job: before[job] + 1 for job in after if job in before}
+
+
+def test_a_case_of_your_own() -> None:
+    case = Case(racks().machine, racks(12).workload)
+    assert np.all([start[2] >= 0 for start in calm_starts(ListScheduler(), case)])

@@ -1,0 +1,96 @@
+"""The queue against a plain dictionary, whatever is added, taken and counted."""
+
+import numpy as np
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from poolwise.model import Queue, Workload
+from poolwise.units import SECOND
+
+TASKS = np.array([1, 3, 4, 1])
+N = len(TASKS)
+WORKLOAD = Workload.of(np.array([0, 0, 5, 7]) * SECOND, np.full(N, SECOND), tasks=TASKS)
+
+some = st.sets(st.integers(0, 3), min_size=1)
+moves = st.lists(
+    st.one_of(
+        st.tuples(st.just("add"), st.integers(0, N - 1), st.none() | some),
+        st.tuples(st.just("take"), st.integers(0, N - 1), st.none() | some),
+        st.tuples(st.just("pass"), st.just(0), st.none()),
+    ),
+    max_size=40,
+)
+
+
+class Plain:
+    """Job -> its waiting tasks and the passes that it has seen."""
+
+    def __init__(self) -> None:
+        self.tasks: dict[int, set[int]] = {}
+        self.passes: dict[int, int] = {}
+
+    def add(self, job: int, tasks: set[int]) -> None:
+        self.tasks[job] = self.tasks.get(job, set()) | tasks
+        self.passes.setdefault(job, 0)
+
+    def take(self, job: int, tasks: set[int]) -> None:
+        self.tasks[job] -= tasks
+        if not self.tasks[job]:
+            del self.tasks[job], self.passes[job]
+
+    def count_pass(self) -> None:
+        self.passes = {job: seen + 1 for job, seen in self.passes.items()}
+
+
+def assert_same(queue: Queue, plain: Plain) -> None:
+    rows = sorted(plain.tasks)
+    assert queue.jobs.tolist() == rows
+    assert not queue.jobs.flags.writeable
+    assert len(queue) == len(rows)
+    assert [job for job in range(N) if job in queue] == rows
+    assert [queue.tasks(job) for job in rows] == [tuple(sorted(plain.tasks[job])) for job in rows]
+    assert queue.passes().tolist() == [plain.passes[job] for job in rows]
+    assert queue.waited_s(30 * SECOND).tolist() == [30 - int(WORKLOAD.submit[job]) / SECOND for job in rows]
+
+
+@settings(max_examples=200)
+@given(moves, st.sets(st.integers(0, N - 1)))
+@example([("add", 1, {0}), ("take", 1, {0}), ("add", 1, None)], {1})  # taken whole, task by task, and back again
+def test_it_holds_what_was_added_and_not_taken(moves: list[tuple[str, int, set[int] | None]], part: set[int]) -> None:
+    queue, plain = Queue(WORKLOAD), Plain()
+    for move, job, drawn in moves:
+        every = set(range(int(TASKS[job])))
+        if move == "add" and job in plain.tasks and drawn is None:
+            continue  # a job arrives once
+        tasks = every if drawn is None else (drawn & every or every)
+        given = None if drawn is None else tuple(sorted(tasks))
+        if move == "pass":
+            queue.count_pass()
+            plain.count_pass()
+        elif move == "take" and job in plain.tasks:
+            queue.take(job, given)
+            plain.take(job, tasks)
+        elif move == "add":
+            queue.add(job, given)
+            plain.add(job, tasks)
+        assert_same(queue, plain)
+    kept = Plain()
+    kept.tasks = {job: tasks for job, tasks in plain.tasks.items() if job in part}
+    kept.passes = {job: plain.passes[job] for job in kept.tasks}
+    only = queue.only(np.array(sorted(part), dtype=np.int64))
+    assert_same(only, kept)
+    only.count_pass()
+    assert_same(queue, plain)  # the part is a queue of its own
+
+
+def test_a_job_that_comes_back_stands_where_it_stood_and_waits_anew() -> None:
+    queue = Queue(WORKLOAD)
+    for job in (3, 0, 2):
+        queue.add(job)
+    queue.count_pass()
+    queue.take(2)
+    queue.count_pass()
+    queue.add(2)
+    queue.count_pass()
+    assert queue.jobs.tolist() == [0, 2, 3]
+    assert queue.passes().tolist() == [3, 1, 3]

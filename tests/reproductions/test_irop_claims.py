@@ -1,0 +1,126 @@
+"""What the reproduction of IRoP makes of measurements, worked out by hand from numbers that are put in their place."""
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+
+from poolwise.reproductions import irop
+from poolwise.reproductions.irop import SMALL
+from poolwise.reproductions.irop_runs import IropCase
+
+SEEDS = 4
+GRID = irop.Grid(seeds=SEEDS, small_seeds=SEEDS)
+CONSTANT = {
+    "irop": {"completion": 3.0, "objective": 10.0, "theta": 1.0, "violations": 0, "cpu_s": 2.0},
+    "place": {"completion": 2.5, "objective": 8.0, "theta": 1.0, "violations": 0, "cpu_s": 0.1},
+    "heep": {"completion": 5.0, "objective": 11.0, "theta": 1.0, "violations": 0, "cpu_s": 0.1},
+    "cfm": {"completion": 4.0, "objective": 13.0, "theta": 1.0, "violations": 30, "cpu_s": 0.1},
+    "first-fit": {"completion": 4.5, "objective": 12.0, "theta": 1.0, "violations": 45, "cpu_s": 0.1},
+    "opt": {"completion": 2.0, "objective": 9.0, "theta": 1.0, "violations": 0, "cpu_s": 1.0},
+}
+
+
+def pretended(case: IropCase) -> dict[str, Any]:
+    """Constants of a method; energy falls with Delta, theta of IRoP rises with eta and HEEP's with the seed, time with size."""
+    found = {**CONSTANT[case.method], "status": "optimal", "bound": 7.0, "energy": 8.0}
+    if case.method == "irop":
+        found["energy"] = {0.05: 5.0, 0.25: 2.0}.get(case.tolerance or 0.0, 4.0)
+        found["theta"] = 1 + 6 * case.eta
+    if case.method == "place":
+        found["energy"] = 3.2
+    if case.method == "heep":
+        found["theta"] = 150.0 * (1 + case.seed)
+    if case.method == "opt":
+        found["cpu_s"] = (case.workloads / 15) ** 3 * (case.modules / 15) ** 2
+    if case.method == "irop" and case.workloads < 150:
+        found["cpu_s"] = case.workloads / 15 + 0.0 * case.modules
+    return found
+
+
+@pytest.fixture
+def measured(tmp_path, monkeypatch):
+    monkeypatch.setattr(irop, "measure", lambda cases, folder, jobs: {case: pretended(case) for case in cases})
+    monkeypatch.setattr(irop, "QUICK", GRID)
+    found = irop.Irop().run(tmp_path, quick=True, jobs=1)
+    return {key: (one.value, one.low, one.high) for key, one in found.measured.items()}, found
+
+
+def values(measured, metric: str) -> set[float]:
+    found = {round(value, 9) for (_, _, name), (value, _, _) in measured[0].items() if name == metric}
+    assert found, metric
+    return found
+
+
+@pytest.mark.parametrize(
+    ("metric", "value"),
+    [
+        ("mean reduction of the completion ratio against CFM", 25.0),  # 3 instead of 4
+        ("least reduction of the completion ratio against CFM", 25.0),
+        ("greatest reduction of the completion ratio against CFM", 25.0),
+        ("completion ratio of IRoP less that of CFM", -1.0),
+        ("sum theta at eta 1 less at eta 0", 6.0),
+        ("energy at Delta 0.05 less at Delta 0.25", 3.0),
+        ("mean reduction of energy against HEEP", 75.0),  # 2 instead of 8
+        ("least reduction of energy against HEEP", 75.0),
+        ("greatest reduction of energy against HEEP", 75.0),
+        ("mean theta of HEEP", 2.5),  # 1, 2, 3, 4
+        ("least margin of IRoP's objective to first fit and CFM", 2.0),
+        ("objective of IRoP less that of HEEP", -1.0),
+        ("share of eta and Delta where IRoP's objective is below HEEP's, less one half", 0.5),
+        ("slowdown of IRoP above OPT", 20.0),  # 3 instead of 2.5, for place has the lower objective
+        ("energy of IRoP above OPT", 25.0),  # 4 instead of 3.2
+        ("30 s less the longest run of IRoP", 28.0),
+        ("least margin of place to IRoP", 2.0),
+        ("least margin of place to HEEP", 3.0),
+        ("least margin of place to CFM", 5.0),
+        ("least margin of place to first fit", 4.0),
+        ("workloads beyond their accepted slowdown under CFM", 20.0),  # 30 of 150
+        ("workloads beyond their accepted slowdown under first fit", 30.0),
+    ],
+)
+def test_a_claim_by_hand(measured, metric: str, value: float) -> None:
+    assert values(measured, metric) == {value}
+
+
+def test_growth_is_how_much_faster_opts_time_grows(measured) -> None:
+    """Twice the workloads: 8 times for OPT, 2 for IRoP; twice the modules: 4 times and 1."""
+    assert values(measured, "growth of OPT's time over growth of IRoP's") == {4.0}
+    by_condition = {key[1]: value for key, (value, _, _) in measured[0].items() if "growth" in key[2]}
+    assert by_condition == {"workloads 15 to 30 on 30 modules": 4.0, "modules 15 to 30 with 30 workloads": 4.0}
+
+
+def test_an_interval_is_1_96_standard_errors_to_each_side(measured) -> None:
+    """Mean theta of HEEP over the seeds is 1, 2, 3 and 4: s = sqrt(5 / 3)."""
+    half = 1.96 * math.sqrt(5 / 3) / math.sqrt(4)
+    found = [one for key, one in measured[0].items() if key[2] == "mean theta of HEEP"]
+    assert found == [pytest.approx((2.5, 2.5 - half, 2.5 + half))] * 2
+    for figure in measured[1].figures:
+        for name, (low, high) in getattr(figure, "interval", {}).items():
+            assert all(a <= mean <= b for a, mean, b in zip(low, figure.series[name], high, strict=True))
+
+
+def test_one_value_has_no_interval_and_what_is_not_finite_is_left_out() -> None:
+    assert math.isnan(irop._mean(np.array([math.nan])).value)
+    alone = irop._mean(np.array([3.0, math.inf, math.nan]), "why")
+    assert (alone.value, alone.note) == (3.0, "why") and math.isnan(alone.low) and math.isnan(alone.high)
+
+
+def test_how_far_the_best_is_proven_is_said(measured) -> None:
+    """Objective 8 over a bound of 7: 14.3 %."""
+    notes = {one.note for key, one in measured[1].measured.items() if "above OPT" in key[2]}
+    assert notes == {"the optimum is the better of OPT and place, proven within 14 %"}
+
+
+def test_an_opt_that_ran_into_its_limit_says_nothing_of_growth(tmp_path, monkeypatch) -> None:
+    def ended(cases, folder, jobs):
+        limit = {"status": "limit"}
+        return {case: pretended(case) | (limit if case.method == "opt" and case.workloads < SMALL else {}) for case in cases}
+
+    monkeypatch.setattr(irop, "measure", ended)
+    monkeypatch.setattr(irop, "QUICK", GRID)
+    found = irop.Irop().run(tmp_path, quick=True, jobs=1).measured
+    growth = {key[1]: one.value for key, one in found.items() if "growth" in key[2]}
+    assert math.isnan(growth["workloads 15 to 30 on 30 modules"])
+    assert growth["modules 15 to 30 with 30 workloads"] == 4.0

@@ -1,0 +1,92 @@
+"""Real logs on flat machines against published means (an independent simulator agrees with them)."""
+
+import csv
+from functools import cache
+from itertools import product
+
+import numpy as np
+import pytest
+
+from poolwise.engines import simulate
+from poolwise.engines.simulate import Engine
+from poolwise.model import Machine, Schedule, Workload
+from poolwise.registry import make
+from poolwise.schedulers.list import ListScheduler
+from poolwise.traces import read
+from poolwise.units import SECOND
+from tests.helpers.data import LOGS, PUBLISHED, beside
+
+TAU_S = 10.0
+ORDERS = ("fcfs", "sjf", "wfp3", "f1")
+BACKFILLS = ("none", "easy")
+UNILU = "hpc_unilu_gaia_2014/UniLu-Gaia-2014-2.swf.gz"
+HERE = {
+    "hpc_hpc2n_excerpt_2002/hpc2n.swf.gz": LOGS / "hpc2n-2002.swf.gz",
+    "hpc_nasa_ipsc_1993/NASA-iPSC-1993-3.1-cln.swf.gz": LOGS / "nasa-ipsc-1993.swf.gz",
+    **{name: path for path, name in beside((UNILU, UNILU))},
+}
+LARGEST = 2**62
+KERNELS_COUNT_TO = 2**53
+"""Ns, 104 days. Two jobs of UniLu-Gaia ask for 375; cut to this they are still the longest, and the rows are the same."""
+RELATIVE = 1e-9
+
+
+def measure(schedule: Schedule, processors: int) -> dict[str, float]:
+    """The published columns, over the jobs that ran."""
+    workload, done = schedule.workload, schedule.done
+    wait = (schedule.job_start - workload.submit)[done] / SECOND
+    runtime = (schedule.job_end - schedule.job_start)[done] / SECOND
+    makespan = int(schedule.job_end.max() - workload.submit[done].min()) / SECOND
+    work = int((workload.nodes * workload.duration // SECOND)[done].sum())
+    return {
+        "jobs": int(done.sum()),
+        "mean_wait_s": float(wait.mean()),
+        "mean_bounded_slowdown": float(np.maximum((wait + runtime) / np.maximum(runtime, TAU_S), 1.0).mean()),
+        "makespan_s": makespan,
+        "utilization": work / (processors * makespan),
+    }
+
+
+@cache
+def published() -> dict[tuple[str, str, str], dict[str, str]]:
+    with (PUBLISHED / "queue_golden.csv").open(newline="") as file:
+        return {(row["log"], row["order"], row["backfill"]): row for row in csv.DictReader(file)}
+
+
+@cache
+def log_of(name: str, most: int = LARGEST) -> tuple[Machine, Workload]:
+    """Return the flat machine of a log and its jobs, none of which asks for more than `most` ns."""
+    machine = Machine.flat(int(published()[name, "fcfs", "none"]["processors"]))
+    jobs = read(HERE[name], machine)
+    asked = np.maximum(np.minimum(jobs.requested, most), jobs.duration)
+    return machine, Workload.of(jobs.submit, jobs.duration, id=jobs.id, requested=asked, requests=dict(jobs.requests))
+
+
+def assert_published(name: str, order: str, backfill: str, engine: Engine) -> None:
+    want = published()[name, order, backfill]
+    machine, workload = log_of(name, KERNELS_COUNT_TO if engine == "compiled" else LARGEST)
+    scheduler = ListScheduler(make("orders", order), make("backfills", backfill))
+    schedule = simulate(machine, workload, scheduler, engine=engine).schedule
+    got = measure(schedule, int(want["processors"]))
+    assert got["jobs"] == int(want["jobs"]) == len(workload) - len(schedule.rejected)
+    for column in ("mean_wait_s", "mean_bounded_slowdown", "makespan_s", "utilization"):
+        assert got[column] == pytest.approx(float(want[column]), rel=RELATIVE, abs=0), column
+
+
+def test_every_published_row_is_one_of_ours() -> None:
+    names = [*dict.fromkeys((*HERE, UNILU))]
+    assert [*published()] == [*product(names, ORDERS, BACKFILLS)]
+
+
+@pytest.mark.parametrize(("log", "order", "backfill"), [*product(HERE, ORDERS, BACKFILLS)])
+def test_published_row(log: str, order: str, backfill: str) -> None:
+    assert_published(log, order, backfill, "compiled")
+
+
+@pytest.mark.parametrize(
+    ("log", "order", "backfill"),
+    [*product([*HERE][:1], ORDERS, BACKFILLS), *((log, "wfp3", "easy") for log in [*HERE][1:])],
+)
+def test_published_row_without_kernels(log: str, order: str, backfill: str) -> None:
+    """All rows of the smallest log, one of each other."""
+    assert_published(log, order, backfill, "reference")

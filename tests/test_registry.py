@@ -1,0 +1,123 @@
+"""Names of other distributions: entry points are found wherever a name of the package is."""
+
+import importlib
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import poolwise
+from poolwise import registry
+from poolwise.cli.app import run
+from poolwise.errors import InputError, UnknownNameError
+
+MODULE = """
+from dataclasses import dataclass
+from typing import ClassVar
+
+
+@dataclass(frozen=True)
+class Shortest:
+    power: float = 1.0
+    kind: ClassVar[str] = "static"
+
+    def priority(self, queue, snapshot):
+        return -queue.table.requested_s[queue.jobs] ** self.power
+
+
+class FCFS:
+    pass
+
+
+ready = Shortest(2.0)
+"""
+POINTS = """[poolwise.orders]
+elsewhere-shortest = poolwise_elsewhere:Shortest
+elsewhere-ready = poolwise_elsewhere:ready
+fcfs = poolwise_elsewhere:FCFS
+
+[poolwise.plans]
+elsewhere-gone = poolwise_elsewhere:Gone
+
+[poolwise.backfills]
+elsewhere-backfill = poolwise_elsewhere:Shortest
+"""
+
+
+@pytest.fixture(autouse=True)
+def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """An installed distribution, as its installer leaves it: a module and a folder of metadata."""
+    (tmp_path / "poolwise_elsewhere.py").write_text(MODULE)
+    info = tmp_path / "poolwise_elsewhere-1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: poolwise-elsewhere\nVersion: 1.0\n")
+    (info / "entry_points.txt").write_text(POINTS)
+    monkeypatch.syspath_prepend(tmp_path)
+    importlib.invalidate_caches()
+    yield
+    sys.modules.pop("poolwise_elsewhere", None)
+
+
+def test_another_distributions_names_stand_among_ours_each_in_its_group() -> None:
+    orders, backfills = registry.names("orders"), registry.names("backfills")
+    assert {"elsewhere-shortest", "elsewhere-ready", "fcfs", "fm"} <= set(orders)
+    assert {"elsewhere-backfill", "easy"} <= set(backfills)
+    assert "elsewhere-backfill" not in orders and "elsewhere-shortest" not in backfills
+    assert orders == sorted(set(orders))
+    with pytest.raises(UnknownNameError):
+        registry.find("orders", "elsewhere-backfill")
+
+
+def test_it_is_found_made_and_runs_like_ours() -> None:
+    found = registry.find("orders", "elsewhere-shortest")
+    assert (found.__module__, found.__name__) == ("poolwise_elsewhere", "Shortest")
+    assert registry.make("orders", "elsewhere-shortest", power=3.0) == found(3.0)
+    with pytest.raises(InputError, match="unexpected keyword") as caught:
+        registry.make("orders", "elsewhere-shortest", powr=3.0)
+    assert caught.value.remedy == "its settings: power, kind"
+    workload = poolwise.Workload.of(np.zeros(4, dtype=np.int64), np.array([4, 1, 3, 2]) * 10**9)
+    machine = poolwise.Machine.flat(1)
+    starts = [
+        poolwise.simulate(workload, machine, order=order).schedule.job_start.tolist() for order in ("elsewhere-shortest", "sjf")
+    ]
+    assert starts[0] == starts[1] == [6 * 10**9, 0, 3 * 10**9, 10**9]
+
+
+def test_what_is_configured_already_takes_no_settings() -> None:
+    assert registry.make("orders", "elsewhere-ready").power == 2.0
+    with pytest.raises(InputError, match="configured already") as caught:
+        registry.make("orders", "elsewhere-ready", power=1.0)
+    assert caught.value.field == "power"
+
+
+def test_our_own_names_are_not_taken_over() -> None:
+    assert registry.find("orders", "fcfs").__module__.startswith("poolwise.")
+
+
+def test_an_entry_point_to_nothing_is_an_error_that_names_its_distribution() -> None:
+    with pytest.raises(InputError, match=r"'elsewhere-gone' of poolwise-elsewhere cannot be loaded: .*Gone") as caught:
+        registry.find("plans", "elsewhere-gone")
+    assert (caught.value.field, caught.value.remedy) == ("poolwise.plans", "update or uninstall poolwise-elsewhere")
+
+
+def test_a_name_that_nobody_has_is_answered_with_the_nearest_of_all() -> None:
+    with pytest.raises(UnknownNameError, match="did you mean 'elsewhere-shortest'"):
+        registry.find("orders", "elsewhere-shortes")
+    with pytest.raises(UnknownNameError, match="group"):
+        registry.names("ordres")
+
+
+def test_commands_list_it(commands: None, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["list", "orders"]) == 0
+    assert "elsewhere-shortest" in capsys.readouterr().out
+
+
+def test_a_name_is_registered_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(registry._registered, "orders", {})
+    keep = registry.register("orders", "mine")
+    assert keep(Path) is Path and keep(Path) is Path
+    with pytest.raises(ValueError, match="'mine' is registered twice in orders"):
+        keep(str)
+    assert registry._registered["orders"] == {"mine": Path}
