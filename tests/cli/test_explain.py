@@ -26,7 +26,7 @@ def longest(ran):
     import polars as pl
 
     facts = [json.loads(file.read_text()) for file in (ran / "cells").glob("*.json")]
-    (key,) = [fact["key"] for fact in facts if fact["inputs"]["scheduler"]["order"]["name"] == "fm"]
+    (key,) = [fact["key"] for fact in facts if fact["result"]["inputs"]["scheduler"]["order"]["name"] == "fm"]
     frame = pl.read_parquet(ran / "cells" / f"{key}.parquet").filter(pl.col("status") == "finished")
     frame = frame.with_columns(wait=pl.col("start") - pl.col("submit")).sort("wait", "id")
     return frame["id"][-1], frame["wait"][-1]
@@ -101,9 +101,9 @@ def test_a_study_is_named_where_the_results_do_not_say(ran, longest, capsys):
 
 def test_results_that_do_not_come_out_again_are_an_error(ran, longest, capsys, monkeypatch):
     from poolwise import api
-    from poolwise.studies import cells
+    from poolwise.studies import simulation
 
-    monkeypatch.setattr(cells, "scheduler_of", lambda section, warm_up: api.list_scheduler("sjf", "none"))
+    monkeypatch.setattr(simulation, "scheduler_of", lambda section, warm_up: api.list_scheduler("sjf", "none"))
     code, _, err = call(capsys, "explain", ran, longest[0], "--cell", "order=fm")
     assert code == 2 and "does not come out as recorded" in err
 

@@ -10,7 +10,7 @@ import pytest
 from poolwise import catalog
 from poolwise.compare.published import compare, read_claims
 from poolwise.reproductions.fair_memory import claims, figures, runs
-from poolwise.reproductions.fair_memory.runs import MACHINES, Batch, Results, simulate_batch
+from poolwise.reproductions.fair_memory.runs import MACHINES, Batch, Done, Results, simulate_batch
 from poolwise.traces.generators import generate
 
 CLAIMS = catalog.find("reproductions", "fair-memory.csv")
@@ -40,7 +40,7 @@ def results() -> Results:
     patch.setattr(runs, "generate", lambda name, **settings: generate(name, **{**settings, "jobs": 400}))
     try:
         batches = [Batch(machine, 0, scope, True) for machine in MACHINES for scope in ("rack", "system")]
-        return Results.of([simulate_batch(batch) for batch in batches])
+        return Results.of([Done.of(simulate_batch(batch)) for batch in batches])
     finally:
         patch.undo()
 

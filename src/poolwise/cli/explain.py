@@ -66,14 +66,14 @@ def _in_study(folder: Path, job: int, selection: list[str], study: str | None, s
     from poolwise.explain import explain_wait
     from poolwise.files.configured import models_of, scheduler_of
     from poolwise.studies.cells import workload_of
-    from poolwise.studies.store import Store
+    from poolwise.studies.simulation import CellStore
 
     loaded = study_of(folder, study, settings)
     cell = choose(loaded, folder, selection)
     if cell.scheduler.pass_per_event:
         remedy = "leave scheduler.pass_per_event out and run the study again"
         raise InputError("only runs with one pass an instant can be explained", field="--cell", remedy=remedy)
-    outcomes = Store(folder).outcomes(cell)
+    outcomes = CellStore(folder).outcomes(cell)
     truth, estimate = models_of(cell.performance, cell.seed)
     found = explain_wait(
         cell.machine,

@@ -160,6 +160,6 @@ def options_of(words: Sequence[str], command: Callable[..., None]) -> dict[str, 
 
 def _has_cells(folder: Path, study: Study) -> bool:
     """Whether all runs of a study stand in a folder that several studies share."""
-    from poolwise.studies.store import Store
+    from poolwise.studies.simulation import CellStore
 
-    return all(Store(folder).facts(cell) is not None for cell in study.runs)
+    return all(CellStore(folder).facts(cell) is not None for cell in study.runs)

@@ -18,9 +18,9 @@ from poolwise.atomic import write_whole
 from poolwise.errors import InputError
 from poolwise.files.document import SET, Document, Origin
 from poolwise.files.fields import Section, check_version
-from poolwise.identity import Json, canonical, digest, sources
+from poolwise.identity import Json, canonical, digest, pretty, sources
 from poolwise.studies.figure import Figure
-from poolwise.studies.store import text
+from poolwise.trials import checked_jobs
 
 Status = Literal["decided", "undecided", "infeasible"]
 Tell = Callable[[str], None]
@@ -159,8 +159,8 @@ class PlanResult:
         frame.write_parquet(buffer, compression="zstd")
         write_whole(self.folder / "candidates.parquet", buffer.getvalue())
         write_whole(self.folder / "candidates.csv", frame.write_csv().encode())
-        write_whole(self.folder / "plan.json", text(self.to_dict()))
-        write_whole(self.folder / "provenance.json", text(self.provenance()))
+        write_whole(self.folder / "plan.json", pretty(self.to_dict()))
+        write_whole(self.folder / "provenance.json", pretty(self.provenance()))
 
 
 def load(path: str | Path, set: Mapping[str, Any] | None = None) -> Plan:
@@ -197,8 +197,7 @@ def run(plan: Plan, out: str | Path, jobs: int | None = None, tell: Tell = lambd
 
     Raises InputError, also where another process writes to the same folder.
     """
-    if jobs is not None and jobs < 1 and jobs != -1:
-        raise InputError(f"{jobs} processes cannot run anything", field="--jobs", remedy="give 1 or more, or -1 for all cores")
+    checked_jobs(jobs)
     result = PlanResult(plan, Path(out), plan.question.answer(Path(out), jobs, tell))
     result.write()
     return result

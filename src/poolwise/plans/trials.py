@@ -19,9 +19,9 @@ from poolwise.plans.plan import Tell
 from poolwise.plans.sizes import Size
 from poolwise.plans.targets import MISSED, Target, job_margins, needs_fcfs
 from poolwise.studies.cells import Cell, workload_of
-from poolwise.studies.runner import fill
-from poolwise.studies.store import Store
+from poolwise.studies.simulation import Cells, CellStore
 from poolwise.studies.study import resolve
+from poolwise.trials import fill
 
 State = Literal["keeps", "breaks", "undecided"]
 Over = Literal["seeds", "jobs", "nothing"]
@@ -96,7 +96,7 @@ class Trials:
     targets: tuple[Target, ...]
     certainty: CertaintySection
     reference: Mapping[str, Any]
-    store: Store
+    store: CellStore
     jobs: int | None
     tell: Tell
     tau_s: float
@@ -179,7 +179,8 @@ class Trials:
             for cell in self.cells(which)[:seeds]:
                 for one in (cell, cell.baseline()) if needs_fcfs(self.targets) else (cell,):
                     wanted[one.key] = one
-        fill([cell for key, cell in wanted.items() if key not in self.simulated], self.store, self.jobs)
+        missing = [cell for key, cell in wanted.items() if key not in self.simulated]
+        fill(Cells(), missing, self.store, self.jobs)
         self.simulated |= wanted
 
     def _verdict(self, element: Element, targets: Sequence[Target], seeds: int) -> Verdict:

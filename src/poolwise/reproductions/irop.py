@@ -17,6 +17,7 @@ from poolwise.registry import register
 from poolwise.reproductions.irop_runs import Case, measure
 from poolwise.reproductions.reproduction import Findings, Reproduction
 from poolwise.studies.figure import Axis, Curves, Figure
+from poolwise.trials import Progress
 
 Z95 = 1.96
 THETAS: tuple[Theta, ...] = get_args(Theta)
@@ -47,10 +48,10 @@ class Irop(Reproduction):
     title: ClassVar[str] = "Workload placement with bounded slowdown (IRoP)"
     paper: ClassVar[str] = "Sefati, Dolati, Ghaderi: Workload Placement with Bounded Slowdown in Disaggregated Datacenters"
 
-    def run(self, out: Path, *, quick: bool, jobs: int) -> Findings:
+    def run(self, out: Path, *, quick: bool, jobs: int, progress: Progress | None = None) -> Findings:
         """Measure everything; see `Reproduction`."""
         grid = QUICK if quick else Grid()
-        runs = measure([*_main(grid), *_small(grid), *_growth(grid)], out, jobs)
+        runs = measure([*_main(grid), *_small(grid), *_growth(grid)], out, jobs, progress)
         measured: dict[Key, Measured] = {}
         for theta in THETAS:
             view = View(grid, runs, theta)

@@ -1,27 +1,20 @@
-"""A cell of a study: one machine, workload, scheduler, set of parameters and seed; one simulation."""
+"""A cell of a study: one machine, workload, scheduler, set of parameters and seed; all that one simulation depends on."""
 
 from __future__ import annotations
 
-import io
 import json
-import time
-import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 from pathlib import Path
 
-from poolwise.engines import simulate
 from poolwise.errors import InputError
 from poolwise.files.choice import Choice
-from poolwise.files.configured import models_of, scheduler_content, scheduler_of
+from poolwise.files.configured import scheduler_content
 from poolwise.files.costs import Costs
 from poolwise.files.study import PerformanceSection, SchedulerSection
-from poolwise.identity import Json, canonical, digest, sources
-from poolwise.metrics import Outcomes, Window
+from poolwise.identity import Json, canonical, digest
 from poolwise.model import Machine, Workload
-from poolwise.schedulers.warm_up import warm_up_end
-from poolwise.studies.resources import resources_of
 from poolwise.traces import read, stretch
 from poolwise.traces.generators import generate
 
@@ -168,22 +161,6 @@ class Cell:
 
 
 @dataclass(frozen=True)
-class CellRun:
-    """What a simulation leaves behind.
-
-    Attributes
-    ----------
-    outcomes : the Parquet file of the per-job outcomes, as bytes
-    facts : counts, engine, warm-up end, versions; the same for the same inputs
-    seconds : wall time of the cell, kept apart from results
-    """
-
-    outcomes: bytes
-    facts: Json = field(repr=False)
-    seconds: float
-
-
-@dataclass(frozen=True)
 class _Nodes:
     """What reading a trace depends on: the nodes, and which resources there are at all. How large pools are does not count."""
 
@@ -204,60 +181,3 @@ def _workload(trace: Trace | Generated, nodes: _Nodes) -> Workload:
 def workload_of(cell: Cell) -> Workload:
     """Read the workload of a cell; kept in the process for the next cell on the same nodes."""
     return _workload(cell.trace, _Nodes.of(cell))
-
-
-def simulate_cell(cell: Cell) -> CellRun:
-    """Run one cell. Raises InputError where the workload does not fit the study, or the program is another one by now."""
-    begun = time.perf_counter()
-    if sources() != cell.sources:
-        raise InputError("Poolwise itself changed while the study ran", remedy="run the study again")
-    workload = workload_of(cell)
-    if cell.warm_up >= len(workload):
-        raise InputError(
-            f"the warm-up of {cell.warm_up} jobs leaves none of {len(workload)} to measure",
-            field="measure.warm_up",
-            remedy="shorten the warm-up or take more jobs",
-        )
-    truth, estimate = models_of(cell.performance, cell.seed)
-    with warnings.catch_warnings(record=True) as heard:
-        warnings.simplefilter("always")
-        result = simulate(
-            cell.machine,
-            workload,
-            scheduler_of(cell.scheduler, cell.warm_up),
-            truth=truth,
-            estimate=estimate,
-            seed=cell.seed,
-            pass_per_event=cell.scheduler.pass_per_event,
-        )
-    if replace(cell).inputs != cell.inputs:
-        raise InputError("a file that the study names changed while it ran", remedy="run the study again")
-    schedule = result.schedule
-    outcomes = Outcomes.of(schedule)
-    content = parquet(outcomes)
-    facts = {
-        "key": cell.key,
-        "inputs": cell.inputs,
-        "sources": cell.sources,
-        "outcomes_sha256": digest(content),
-        "machine": outcomes.facts,
-        "resources": resources_of(schedule, Window.of(outcomes, cell.warm_up)),
-        "jobs": len(workload),
-        "excluded": dict(sorted(workload.excluded.items())),
-        "repaired": dict(sorted(workload.repaired.items())),
-        "rejected": schedule.rejections(),
-        "waiting": len(schedule.waiting),
-        "refused": dict(sorted(schedule.refused.items())),
-        "engine": result.engine,
-        "passes": schedule.passes,
-        "warm_up_end_ns": warm_up_end(cell.warm_up, schedule.job_start),
-        "warnings": sorted({str(warning.message) for warning in heard}),
-    }
-    return CellRun(content, facts, time.perf_counter() - begun)
-
-
-def parquet(outcomes: Outcomes) -> bytes:
-    """Write outcomes as the bytes of a Parquet file."""
-    buffer = io.BytesIO()
-    outcomes.to_frame().write_parquet(buffer, compression="zstd")
-    return buffer.getvalue()

@@ -13,6 +13,7 @@ from poolwise.reproductions.nvme_composition.figures import figures
 from poolwise.reproductions.nvme_composition.plan import POLICIES, STEP_LOADS, STEPS, Plan, Results
 from poolwise.reproductions.nvme_composition.tables import tables
 from poolwise.reproductions.reproduction import Findings, Reproduction
+from poolwise.trials import Progress
 
 QUICK = Plan(2, (0.7, 0.8), (1.0, 1.2), (2, 10))
 
@@ -26,10 +27,10 @@ class NvmeComposition(Reproduction):
     title: ClassVar[str] = "Placing workloads on pooled, shared and composed NVMe"
     paper: ClassVar[str] = "Call et al., Disaggregation-aware workload placement on pooled NVMe"
 
-    def run(self, out: Path, *, quick: bool, jobs: int) -> Findings:
+    def run(self, out: Path, *, quick: bool, jobs: int, progress: Progress | None = None) -> Findings:
         """Measure everything; with `quick` two seeds and the middle of each range."""
         plan = QUICK if quick else Plan(self.seeds)
-        results = Results(range(plan.seeds), measure(plan.cases(), out, jobs))
+        results = Results(range(plan.seeds), measure(plan.cases(), out, jobs, progress))
         measured = {key: value for key, value in rows(results) if value is not None}
         return Findings(measured, figures(results, plan), _notes(plan, results), _explanation(results), tables(results, plan))
 

@@ -33,6 +33,7 @@ from poolwise.reproductions import kept
 from poolwise.schedulers.composition import CompositionScheduler
 from poolwise.studies.calibration import calibrate
 from poolwise.traces.generators.nvme_mix import NvmeMix, Scenario
+from poolwise.trials import Progress
 
 Infrastructure = Literal["disaggregated", "physically_attached"]
 Policy = Literal["first_fit", "disaggregation_aware"]
@@ -108,11 +109,11 @@ class Case:
     devices: int = 10
 
 
-def measure(cases: Iterable[Case], folder: Path, jobs: int) -> dict[Case, dict[str, Any]]:
+def measure(cases: Iterable[Case], folder: Path, jobs: int, progress: Progress | None = None) -> dict[Case, dict[str, Any]]:
     """Measure cases, each once, in parallel, after the calibrations that they need; what is kept is not run again."""
     wanted = list(cases)
-    clocks = kept.measure([case.load.clock for case in wanted], _calibrated, folder, jobs)
-    return kept.measure(wanted, partial(_measured, clocks=clocks), folder, jobs)
+    clocks = kept.measure([case.load.clock for case in wanted], _calibrated, folder, jobs, progress=progress)
+    return kept.measure(wanted, partial(_measured, clocks=clocks), folder, jobs, progress=progress)
 
 
 def _calibrated(load: Load) -> dict[str, Any]:

@@ -16,6 +16,7 @@ from poolwise.reproductions.reproduction import Findings, Reproduction
 from poolwise.reproductions.vinesim import claims, figures, ours
 from poolwise.reproductions.vinesim.results import Results
 from poolwise.reproductions.vinesim.setups import Plan, prepare, run
+from poolwise.trials import Progress
 
 
 @register("reproductions", "vinesim")
@@ -29,10 +30,10 @@ class VineSim(Reproduction):
         "(FORTH, report of the Vineyard project)"
     )
 
-    def run(self, out: Path, *, quick: bool, jobs: int) -> Findings:
+    def run(self, out: Path, *, quick: bool, jobs: int, progress: Progress | None = None) -> Findings:
         """Simulate every set-up at every time between arrivals (fewer times and seeds with `quick`)."""
         plan = Plan(quick)
-        results = Results(plan, measure(plan.setups(), run, out, jobs, prepare))
+        results = Results(plan, measure(plan.setups(), run, out, jobs, prepare, progress))
         return Findings(
             measured=claims.measure(results),
             figures=[*figures.draw(results), *ours.draw(results)],
