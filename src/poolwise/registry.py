@@ -29,6 +29,7 @@ GROUPS: Mapping[str, tuple[str, ...]] = {
     "schedulers": ("poolwise.schedulers",),
     "formats": ("poolwise.traces",),
     "generators": ("poolwise.traces.generators",),
+    "machine_formats": ("poolwise.files.machine_formats",),
     "affinities": ("poolwise.traces.affinity",),
     "methods": ("poolwise.batch.methods",),
     "reproductions": ("poolwise.reproductions",),

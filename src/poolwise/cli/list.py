@@ -18,6 +18,7 @@ class What(StrEnum):
     SCHEDULERS = "schedulers"
     FORMATS = "formats"
     GENERATORS = "generators"
+    MACHINE_FORMATS = "machine_formats"
     AFFINITIES = "affinities"
     METHODS = "methods"
     REPRODUCTIONS = "reproductions"

@@ -12,6 +12,7 @@ from poolwise.errors import InputError
 from poolwise.files.choice import Choice
 from poolwise.files.configured import scheduler_content
 from poolwise.files.costs import Costs
+from poolwise.files.machine import Described
 from poolwise.files.study import PerformanceSection, SchedulerSection
 from poolwise.identity import Json, canonical, digest
 from poolwise.model import Machine, Workload
@@ -31,15 +32,17 @@ class Trace:
     options: str  # canonical JSON, so that a trace is hashable
     first: int
     jobs: int | None
+    clock: str = "first job"  # or "trace", see the study file
 
     def content(self) -> Json:
         """What a result depends on."""
         return {
             "sha256": self.sha256,
-            "format": self.format,
-            "options": json.loads(self.options),
+            "format": "auto" if self.format == "auto" else Choice(name=self.format).identity("formats"),
+            "options": Choice(name=self.format, **json.loads(self.options)).hashed_settings,
             "first": self.first,
             "jobs": self.jobs,
+            "clock": self.clock,
         }
 
     def read(self, machine: Machine) -> Workload:
@@ -56,7 +59,12 @@ class Trace:
                 field="workload.jobs" if self.jobs else "workload.first",
                 remedy="take fewer, or start earlier",
             )
-        return stretch(whole, self.first, self.jobs or left)
+        if self.clock == "trace" and not self.first and self.jobs is None:
+            return whole
+        taken = stretch(whole, self.first, self.jobs or left)
+        if self.clock == "trace":
+            return replace(taken, submit=taken.submit + whole.submit[self.first])
+        return taken
 
 
 @dataclass(frozen=True)
@@ -82,7 +90,7 @@ class Generated:
         """What a result depends on."""
         return {
             "generator": Choice(name=self.generator).identity("generators"),
-            "settings": json.loads(self.settings),
+            "settings": Choice(name=self.generator, **json.loads(self.settings)).hashed_settings,
             "first": self.first,
             "jobs": self.jobs,
         }
@@ -103,7 +111,7 @@ class Cell:
     ----------
     parameters : dotted path -> value as written, of what the study varies; empty for a baseline
     seed : draws sensitivities and whatever a scheduler draws
-    machine, machine_content : the machine, and what its file says in base units
+    machine, machine_content, machine_tables : the machine, what a result depends on in it, and what a file says of it
     trace, scheduler, performance, warm_up : see the study file
     sources : SHA-256 of the package's files, see `sources`
     costs : where watts and dollars come from; no input of the simulation, so that cells which differ in it alone share one run
@@ -113,6 +121,7 @@ class Cell:
     seed: int
     machine: Machine
     machine_content: Json
+    machine_tables: Json
     trace: Trace | Generated
     scheduler: SchedulerSection
     performance: PerformanceSection
@@ -127,10 +136,16 @@ class Cell:
             "machine": self.machine_content,
             "workload": self.trace.content(),
             "scheduler": scheduler_content(self.scheduler),
-            "performance": {"model": self.performance.model.identity("models"), "estimate": self.performance.estimate},
+            "performance": self._performance,
             "warm_up": self.warm_up,
             "seed": self.seed,
         }
+
+    @property
+    def _performance(self) -> Json:
+        section, believed = self.performance, self.performance.estimate_model
+        estimate = section.estimate if believed is None else believed.identity("models")
+        return {"model": section.model.identity("models"), "estimate": estimate}
 
     @cached_property
     def key(self) -> str:
@@ -154,10 +169,13 @@ class Cell:
         }
         return replace(self, scheduler=first, parameters={"baseline": "fcfs without backfilling", **names})
 
-    def on(self, machine: Machine, content: Json) -> Cell:
+    def on(self, there: Described) -> Cell:
         """Return the same jobs under the same scheduler on another machine: the measure of what memory dollars gain."""
         names = {k: v for k, v in self.parameters.items() if k.partition(".")[0] != "machine"}
-        return replace(self, machine=machine, machine_content=content, parameters={"memory baseline": machine.name, **names})
+        named = {"memory baseline": there.machine.name, **names}
+        return replace(
+            self, machine=there.machine, machine_content=there.content, machine_tables=there.tables, parameters=named
+        )
 
 
 @dataclass(frozen=True)
@@ -170,7 +188,9 @@ class _Nodes:
     @classmethod
     def of(cls, cell: Cell) -> _Nodes:
         present = [name for k, name in enumerate(cell.machine.resources) if cell.machine.capacity[:, k].any()]
-        return cls(canonical([cell.machine_content["node"], cell.machine_content["rack"], present]), cell.machine)
+        content = cell.machine_content
+        nodes = [content["node"], content["rack"]] if "node" in content else [content]
+        return cls(canonical([*nodes, present]), cell.machine)
 
 
 @lru_cache(maxsize=2)

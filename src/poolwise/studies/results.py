@@ -20,6 +20,7 @@ from poolwise.files import costs
 from poolwise.identity import Json, canonical, pretty
 from poolwise.metrics import METRICS, Window, summarise
 from poolwise.studies.cells import Cell
+from poolwise.studies.description import describe
 from poolwise.studies.distributions import distributions, memory_over_time, varied
 from poolwise.studies.measured import CellResult, MeasuredStudy, Runs
 from poolwise.studies.notes import description, notes
@@ -71,6 +72,12 @@ class StudyResult(MeasuredStudy):
             "polars": pl.__version__,
         }
 
+    def runs(self) -> list[Json]:
+        """Describe each cell for a file in the folder of the results: key, what is varied, and `describe`."""
+        return [
+            {"key": cell.key, "parameters": dict(cell.parameters), **describe(cell, self.folder)} for cell in self.study.cells
+        ]
+
     def write(self) -> None:
         """Write the tables and provenance.json, each whole or not at all."""
         frame, buffer = self.frame(), io.BytesIO()
@@ -81,7 +88,7 @@ class StudyResult(MeasuredStudy):
         write_whole(self.folder / "memory_over_time.csv", memory_over_time(self).write_csv().encode())
         if (used := resource_frame(self)) is not None:
             write_whole(self.folder / "resources.csv", used.write_csv().encode())
-        write_whole(self.folder / "provenance.json", pretty(self.provenance()))
+        write_whole(self.folder / "provenance.json", pretty({**self.provenance(), "runs": self.runs()}))
 
     def _repr_html_(self) -> str:
         shown = [name for name in ("mean_bounded_slowdown", "mean_wait_s", "utilization") if name in METRICS]

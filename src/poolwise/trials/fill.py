@@ -104,7 +104,7 @@ def _finished(bench: Bench[Trial], trials: dict[str, Trial], processes: int) -> 
         delayed(_in_worker)(bench, key, trial, os.getpid()) for key, trial in trials.items()
     )
     try:
-        yield from outputs
+        yield from (done for done in outputs)  # not `outputs` itself: closing this must not close it before the warning is off
     finally:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # joblib warns of trials given up, which is what stopping early means
