@@ -21,9 +21,9 @@ def digest(content: bytes | str) -> str:
     return hashlib.sha256(content.encode() if isinstance(content, str) else content).hexdigest()
 
 
-def pretty(content: Json) -> bytes:
-    """Write JSON for people and programs: keys in order, one line a value."""
-    return (json.dumps(content, indent=1, sort_keys=True, default=str) + "\n").encode()
+def pretty(content: Json, *, sort: bool = True) -> bytes:
+    """Write JSON for people and programs: one line a value, keys sorted unless their order says something."""
+    return (json.dumps(content, indent=1, sort_keys=sort, default=str) + "\n").encode()
 
 
 @lru_cache(maxsize=1)

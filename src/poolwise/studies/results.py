@@ -88,7 +88,8 @@ class StudyResult(MeasuredStudy):
         write_whole(self.folder / "memory_over_time.csv", memory_over_time(self).write_csv().encode())
         if (used := resource_frame(self)) is not None:
             write_whole(self.folder / "resources.csv", used.write_csv().encode())
-        write_whole(self.folder / "provenance.json", pretty({**self.provenance(), "runs": self.runs()}))
+        source = {**dict(sorted(self.provenance().items())), "runs": self.runs()}  # order says something in a machine's racks
+        write_whole(self.folder / "provenance.json", pretty(source, sort=False))
 
     def _repr_html_(self) -> str:
         shown = [name for name in ("mean_bounded_slowdown", "mean_wait_s", "utilization") if name in METRICS]
