@@ -31,6 +31,7 @@ GROUPS: Mapping[str, tuple[str, ...]] = {
     "generators": ("poolwise.traces.generators",),
     "machine_formats": ("poolwise.files.machine_formats",),
     "affinities": ("poolwise.traces.affinity",),
+    "metrics": ("poolwise.metrics.measures",),
     "methods": ("poolwise.batch.methods",),
     "reproductions": ("poolwise.reproductions",),
     "plans": ("poolwise.plans",),

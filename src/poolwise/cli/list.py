@@ -21,6 +21,7 @@ class What(StrEnum):
     MACHINE_FORMATS = "machine_formats"
     AFFINITIES = "affinities"
     METHODS = "methods"
+    METRICS = "metrics"
     REPRODUCTIONS = "reproductions"
     STUDIES = "studies"
     MACHINES = "machines"

@@ -98,6 +98,9 @@ class MeasureSection(Section):
     memory_baseline: str | None = Field(
         default=None, description="a machine file to run on too, for what memory dollars gain; its path, or catalog:NAME"
     )
+    metrics: list[Choice] = Field(
+        default=[], description='metrics beside the standard ones: names, or "file.py:Name" relative to the study file'
+    )
     dollars_per_gb: float = Field(default=DOLLARS_PER_GB, gt=0, description="price of memory, $ for 1024 MiB")
 
 

@@ -13,7 +13,7 @@ from poolwise.arrays import BoolArray, FloatArray
 from poolwise.files.document import Document
 from poolwise.files.fields import Positive, Section
 from poolwise.metrics import Interval, Outcomes, Window, common_population, mean_interval, paired_block_bootstrap, summarise
-from poolwise.metrics.deadlines import late
+from poolwise.metrics.measures.deadlines import Deadlines
 from poolwise.optimize.monotone import Element
 from poolwise.plans.plan import Tell
 from poolwise.plans.sizes import Size
@@ -227,10 +227,10 @@ class Trials:
                 window=Window.of(outcomes, cell.warm_up),
                 baseline=self.store.outcomes(cell.baseline()) if needs_fcfs(self.targets) else None,
                 tau_s=self.tau_s,
+                measures=(Deadlines(),) if any(target.metric == MISSED for target in self.targets) else (),
+                workload=lambda: workload_of(cell),
             )
             found["unfinished"] = float((population & ~outcomes.finished).sum())
-            if any(target.metric == MISSED for target in self.targets):
-                found[MISSED] = 100 * float(late(workload_of(cell), outcomes.end, outcomes.finished)[population].mean())
             self._metrics[cell.key] = found
         return self._metrics[cell.key]
 

@@ -23,7 +23,7 @@ class CellResult:
     parameters : dotted path -> value as written, of what the study varies
     seed : of this run
     key : names the cell's files
-    metrics : name -> value, the names of `poolwise.metrics.METRICS`
+    metrics : name -> value, the names of `poolwise.metrics.METRICS` and of further measures that the study asks for
     jobs : jobs of the workload
     excluded, repaired : reason -> rows of the trace that were left out or changed
     rejected : reason -> jobs that can never run on this machine

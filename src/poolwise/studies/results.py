@@ -18,8 +18,9 @@ from poolwise import __version__
 from poolwise.atomic import write_whole
 from poolwise.files import costs
 from poolwise.identity import Json, canonical, pretty
-from poolwise.metrics import METRICS, Window, summarise
-from poolwise.studies.cells import Cell
+from poolwise.metrics import METRICS, Window, metrics_of, summarise
+from poolwise.metrics.summary import STANDARD
+from poolwise.studies.cells import Cell, workload_of
 from poolwise.studies.description import describe
 from poolwise.studies.distributions import distributions, memory_over_time, varied
 from poolwise.studies.measured import CellResult, MeasuredStudy, Runs
@@ -42,7 +43,7 @@ class StudyResult(MeasuredStudy):
             columns[name] = [sum(getattr(c, name).values()) for c in self.cells]
         columns["waiting"] = [c.waiting for c in self.cells]
         columns["rejected_reasons"] = [canonical(dict(c.rejected)) for c in self.cells]
-        for name in METRICS:
+        for name in metrics_of((*STANDARD, *self.study.measures)):
             columns[name] = [float(c.metrics[name]) for c in self.cells]
         return pl.DataFrame(columns)
 
@@ -127,6 +128,8 @@ def _measured(study: Study, cell: Cell, runs: Runs) -> Mapping[str, float]:
         memory_baseline=None if there is None else runs.outcomes(there),
         tau_s=study.measure.tau / SECOND,
         dollars_per_gb=study.measure.dollars_per_gb,
+        measures=study.measures,
+        workload=lambda: workload_of(cell),
     )
 
 

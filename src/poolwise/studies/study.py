@@ -22,6 +22,8 @@ from poolwise.files.fields import check_version
 from poolwise.files.machine import Described, described
 from poolwise.files.study import CATALOG, MeasureSection, PerformanceSection, SchedulerSection, StudyFile
 from poolwise.identity import canonical, digest, sources
+from poolwise.metrics.measure import Measure
+from poolwise.metrics.summary import STANDARD, metrics_of
 from poolwise.model import Kind, Machine
 from poolwise.studies.cells import Cell, Generated, Parameter, Trace
 from poolwise.traces.generators import configure
@@ -43,6 +45,7 @@ class Study:
     measure : what is measured
     cells : the runs that are compared, in the order of the file (the last thing varied changes fastest, then the seed)
     memory_machine : machine of `measure.memory_baseline`, None if there is none
+    measures : what `measure.metrics` asks for beside the standard metrics
     """
 
     name: str
@@ -53,6 +56,7 @@ class Study:
     measure: MeasureSection
     cells: tuple[Cell, ...]
     memory_machine: Described | None = None
+    measures: tuple[Measure, ...] = ()
 
     def memory_baseline(self, cell: Cell) -> Cell | None:
         """Run that a cell's throughput per memory dollar is measured against; None if not asked for."""
@@ -122,8 +126,11 @@ def resolve(document: Document, set: Mapping[str, Any] | None = None) -> Study:
             seen[same] = cell.label
             cells.append(cell)
     shown = {path: tuple(_written(value) for value in values) for path, values in vary.items()}
+    measures = _measures(document, base)
     machine = _memory_machine(document, base, {_cores(cell.machine) for cell in cells})
-    return Study(file.stem, base.title or file.stem, file, document.tables, shown, base.measure, tuple(cells), machine)
+    return Study(
+        file.stem, base.title or file.stem, file, document.tables, shown, base.measure, tuple(cells), machine, measures
+    )
 
 
 def find(path: str | Path) -> Path:
@@ -221,6 +228,15 @@ def _file_of(document: Document, section: str, reference: str, place: tuple[str,
         remedy = f'give a {section} file, or "{CATALOG}NAME"'
         raise document.error(place or (section,), f"no such file: {reference}", remedy)
     return file
+
+
+def _measures(document: Document, base: StudyFile) -> tuple[Measure, ...]:
+    """What `measure.metrics` names, configured."""
+    with document.placing("measure", "metrics"):
+        chosen = [choice.beside(document.file.parent) for choice in base.measure.metrics]
+        measures = tuple(choice.make("metrics") for choice in chosen)
+        metrics_of((*STANDARD, *measures))
+    return measures
 
 
 def _memory_machine(document: Document, base: StudyFile, cores: set[tuple[int, ...]]) -> Described | None:
