@@ -210,7 +210,8 @@ def _open(document: Document, *sections: str) -> None:
             part = Document.read(_file_of(document, section, reference))
             if section == "machine":
                 document.tables[section] = part.tables
-                part.tables.setdefault("name", part.file.stem)
+                if "format" not in part.tables:  # other forms have names of their own
+                    part.tables.setdefault("name", part.file.stem)
             else:
                 check_version(part)
                 document.tables[section] = {k: v for k, v in part.tables.items() if k not in ("version", "title")}
