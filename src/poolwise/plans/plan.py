@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import platform
 from collections.abc import Callable, Mapping, Sequence
+from copy import deepcopy
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, Protocol, Self
@@ -109,13 +110,14 @@ class Plan:
     name, title : the file's name without ending, and its title
     kind : name of the kind
     question : what is asked
-    sha256 : of the content, with what --set replaced
+    content, sha256 : the resolved content of the file, with what --set replaced, and its hash
     """
 
     name: str
     title: str
     kind: str
     question: Question
+    content: Json
     sha256: str
 
 
@@ -160,7 +162,7 @@ class PlanResult:
         write_whole(self.folder / "candidates.parquet", buffer.getvalue())
         write_whole(self.folder / "candidates.csv", frame.write_csv().encode())
         write_whole(self.folder / "plan.json", pretty(self.to_dict()))
-        write_whole(self.folder / "provenance.json", pretty(self.provenance()))
+        write_whole(self.folder / "provenance.json", pretty({**self.provenance(), "content": self.plan.content}))
 
 
 def load(path: str | Path, set: Mapping[str, Any] | None = None) -> Plan:
@@ -172,7 +174,7 @@ def load(path: str | Path, set: Mapping[str, Any] | None = None) -> Plan:
     check_version(document)
     for key, value in (set or {}).items():
         document.set(key, value, Origin(SET))
-    tables = canonical(document.tables)
+    content = deepcopy(document.tables)
     section = document.tables.get("plan")
     if not isinstance(section, dict):
         raise InputError("this file has no [plan]", file=document.file, field="plan", remedy='write [plan] with a kind = "..."')
@@ -181,7 +183,7 @@ def load(path: str | Path, set: Mapping[str, Any] | None = None) -> Plan:
         raise document.unknown(("plan", "kind"), "kind of plan", str(kind), registry.names("plans"))
     question: Question = registry.find("plans", kind).read(document)
     title = str(document.tables.get("title") or document.file.stem)
-    return Plan(document.file.stem, title, kind, question, digest(tables))
+    return Plan(document.file.stem, title, kind, question, content, digest(canonical(content)))
 
 
 def find(path: str | Path) -> Path:
