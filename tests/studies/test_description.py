@@ -92,3 +92,18 @@ def test_a_recorded_run_is_run_again(tmp_path, monkeypatch, capsys):
     Path("old.json").write_text(json.dumps({"poolwise": "0.1.0", "command": ["poolwise", "simulate"]}))
     code, _, err = call(capsys, "simulate", "--run", "old.json")
     assert code == 2 and "run it again" in err
+
+
+def test_machines_that_differ_in_the_order_of_their_nodes_alone_are_two(kept_folder, tmp_path):
+    """Orders by place differ on them, so they must not share results."""
+    folder = tmp_path / "study"
+    shutil.copytree(kept_folder, folder, ignore=shutil.ignore_patterns("out"))
+    text = (folder / "machine.toml").read_text() + '\n[[node]]\nname = "fat"\ncores = 4\nmemory = "32 GiB"\n'
+    found = []
+    for nodes in ("{ thin = 4, fat = 1 }", "{ fat = 1, thin = 4 }"):
+        (folder / "machine.toml").write_text(text.replace("{ thin = 4 }", nodes))
+        cell = load(folder / "study.toml").cells[0]
+        kept = again(cell, tmp_path).cell()
+        assert (kept.key, kept.machine.owners) == (cell.key, cell.machine.owners)
+        found.append(cell)
+    assert found[0].machine.owners != found[1].machine.owners and found[0].key != found[1].key

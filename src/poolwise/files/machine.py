@@ -56,7 +56,8 @@ def described(document: Document, path: tuple[str | int, ...] = (), default: str
         return _in_format(document, table, tuple(str(part) for part in path))
     file = check(document, path)
     content, machine = file.content(), machine_of(file, default, document, path)
-    return Described(machine, content, {**written(content), "name": machine.name})
+    order = [list(rack.nodes) for rack in file.rack]  # canonical JSON sorts keys, and it says which nodes stand first
+    return Described(machine, {**content, "order": order}, {**written(content), "name": machine.name})
 
 
 def _in_format(document: Document, table: Mapping[str, Any], path: tuple[str, ...]) -> Described:

@@ -29,6 +29,7 @@ from poolwise.policies.placement.units.policy import UnitPolicy
 from poolwise.traces import vinesim
 from poolwise.traces.vinesim.affinity import columns
 from poolwise.trials import Store, records
+from poolwise.trials.progress import LineProgress
 
 RUNGS = 3
 """Of the halving: a ninth of the jobs, a third, all of them."""
@@ -110,7 +111,7 @@ class _Search:
         jobs = None if whole else max(1, self._jobs() // 3 ** (RUNGS - 1 - rung))
         trials = [Trial(counts_of(section, e), e[-1], seed, jobs) for e in elements for seed in range(seeds)]
         self._tell(f"rung {rung + 1} of {RUNGS}: {len(elements):,} candidates, {len(trials):,} runs")
-        found = records(self._plan.bench, trials, self._store, self._processes, worth=WORTH)
+        found = records(self._plan.bench, trials, self._store, self._processes, LineProgress(self._tell), WORTH)
         self.trials += len(trials)
         each = [found[k : k + seeds] for k in range(0, len(found), seeds)]
         if whole:

@@ -27,6 +27,7 @@ from poolwise.policies.placement.units.policy import UnitPolicy
 from poolwise.traces import vinesim
 from poolwise.traces.vinesim.affinity import columns
 from poolwise.trials import Store, records
+from poolwise.trials.progress import LineProgress
 
 FOLDERS = {
     "deployment": "deployments",
@@ -79,7 +80,7 @@ class DispatchPlan:
         trials = [Trial(*pair, seed) for pair in pairs for seed in range(section.seeds)]
         tell(f"{len(pairs):,} candidates, {len(trials):,} runs")
         with store.writing():
-            found = records(self.bench, trials, store, jobs, worth=2)
+            found = records(self.bench, trials, store, jobs, LineProgress(tell), worth=2)
         each = [found[k : k + section.seeds] for k in range(0, len(found), section.seeds)]
         return answer_of(self.bench, dict(zip(pairs, each, strict=True)))
 

@@ -24,6 +24,7 @@ from poolwise.plans.plan import Answer, Tell
 from poolwise.studies.cells import Cell, workload_of
 from poolwise.studies.study import resolve
 from poolwise.trials import Bench, Record, Store, records
+from poolwise.trials.progress import LineProgress
 
 
 class PackingSection(Section):
@@ -85,7 +86,9 @@ class Packing:
         store = Store(out)
         with store.writing():
             tell(f"{len(self.cells)} packings")
-            found = records(_Bench(self.section.resource, self.section.load), self.cells, store, jobs, worth=2)
+            found = records(
+                _Bench(self.section.resource, self.section.load), self.cells, store, jobs, LineProgress(tell), worth=2
+            )
             return answer_of(self.cells, found, self.section.device)
 
 

@@ -22,6 +22,7 @@ from poolwise.studies.cells import Cell, workload_of
 from poolwise.studies.simulation import Cells, CellStore
 from poolwise.studies.study import resolve
 from poolwise.trials import fill
+from poolwise.trials.progress import LineProgress
 
 State = Literal["keeps", "breaks", "undecided"]
 Over = Literal["seeds", "jobs", "nothing"]
@@ -180,7 +181,7 @@ class Trials:
                 for one in (cell, cell.baseline()) if needs_fcfs(self.targets) else (cell,):
                     wanted[one.key] = one
         missing = [cell for key, cell in wanted.items() if key not in self.simulated]
-        fill(Cells(), missing, self.store, self.jobs)
+        fill(Cells(), missing, self.store, self.jobs, LineProgress(self.tell))
         self.simulated |= wanted
 
     def _verdict(self, element: Element, targets: Sequence[Target], seeds: int) -> Verdict:

@@ -189,7 +189,7 @@ class _Nodes:
     def of(cls, cell: Cell) -> _Nodes:
         present = [name for k, name in enumerate(cell.machine.resources) if cell.machine.capacity[:, k].any()]
         content = cell.machine_content
-        nodes = [content["node"], content["rack"]] if "node" in content else [content]
+        nodes = [content["node"], content["rack"], content["order"]] if "node" in content else [content]
         return cls(canonical([*nodes, present]), cell.machine)
 
 
