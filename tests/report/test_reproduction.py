@@ -7,12 +7,12 @@ from pathlib import Path
 import pytest
 
 from poolwise.compare.published import Claim, Measured, Row
+from poolwise.exhibits.figure import Bars
+from poolwise.exhibits.table import Table
 from poolwise.report import write_reproduction
 from poolwise.report.page import render
 from poolwise.report.reproduction import reproduction_page
 from poolwise.reproductions.reproduction import Findings, Reproduced
-from poolwise.studies.figure import Bars
-from poolwise.studies.table import Table
 
 
 def claim(metric: str, published: float, reason: str = "") -> Claim:

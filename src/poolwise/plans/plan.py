@@ -17,10 +17,10 @@ from pydantic import Field
 from poolwise import __version__, catalog, registry
 from poolwise.atomic import write_whole
 from poolwise.errors import InputError
+from poolwise.exhibits.figure import Figure
 from poolwise.files.document import SET, Document, Origin
 from poolwise.files.fields import Section, check_version
 from poolwise.identity import Json, canonical, digest, pretty, sources
-from poolwise.studies.figure import Figure
 from poolwise.trials import checked_jobs
 
 Status = Literal["decided", "undecided", "infeasible"]

@@ -13,10 +13,10 @@ import numpy as np
 
 from poolwise.batch.problem.definition import Theta
 from poolwise.compare.published import Key, Measured
+from poolwise.exhibits.figure import Axis, Curves, Figure
 from poolwise.registry import register
 from poolwise.reproductions.irop_runs import Case, measure
 from poolwise.reproductions.reproduction import Findings, Reproduction
-from poolwise.studies.figure import Axis, Curves, Figure
 from poolwise.trials import Progress
 
 Z95 = 1.96

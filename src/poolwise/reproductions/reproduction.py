@@ -9,8 +9,8 @@ from typing import ClassVar, Protocol
 
 from poolwise import catalog
 from poolwise.compare.published import Key, Measured, Row, compare, read_claims
-from poolwise.studies.figure import Figure
-from poolwise.studies.table import Table
+from poolwise.exhibits.figure import Figure
+from poolwise.exhibits.table import Table
 from poolwise.trials import Progress, checked_jobs
 
 

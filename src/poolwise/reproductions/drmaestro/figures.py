@@ -6,11 +6,11 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from poolwise.exhibits.figure import Axis, Curves, Distribution, Figure
+from poolwise.exhibits.table import Table
 from poolwise.reproductions.drmaestro.cells import POLICIES, Scenario
 from poolwise.reproductions.drmaestro.changes import CHANGES
 from poolwise.reproductions.drmaestro.claims import NAMES, Results
-from poolwise.studies.figure import Axis, Curves, Distribution, Figure
-from poolwise.studies.table import Table
 
 SHOWN = 200
 

@@ -11,6 +11,7 @@ from typing import Any, Literal
 import numpy as np
 
 from poolwise import catalog
+from poolwise.calibration import calibrate
 from poolwise.engines import simulate
 from poolwise.errors import PolicyError
 from poolwise.files.document import Document, Origin
@@ -31,7 +32,6 @@ from poolwise.policies.placement.nvme.maximize_composition import NvmeMaximizeCo
 from poolwise.policies.placement.nvme.minimize_fragmentation import NvmeMinimizeFragmentation
 from poolwise.reproductions import kept
 from poolwise.schedulers.composition import CompositionScheduler
-from poolwise.studies.calibration import calibrate
 from poolwise.traces.generators.nvme_mix import NvmeMix, Scenario
 from poolwise.trials import Progress
 

@@ -6,9 +6,9 @@ from collections.abc import Iterator, Mapping
 
 from poolwise import catalog
 from poolwise.compare.published import Key, read_claims
+from poolwise.exhibits.table import Table
 from poolwise.metrics.intervals import mean_interval
 from poolwise.reproductions.nvme_composition.plan import INFRASTRUCTURES, POLICIES, SOURCES, TABLES, Plan, Results, base
-from poolwise.studies.table import Table
 from poolwise.traces.generators.nvme_mix import Scenario
 
 COLUMNS: Mapping[str, tuple[str, int]] = {

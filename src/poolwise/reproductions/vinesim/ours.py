@@ -6,12 +6,12 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
+from poolwise.exhibits.figure import Axis, Curves, Figure
+from poolwise.exhibits.table import Table
 from poolwise.reproductions.vinesim.claims import NAMES, SIZES
 from poolwise.reproductions.vinesim.figures import over_gaps
 from poolwise.reproductions.vinesim.results import Results
 from poolwise.reproductions.vinesim.setups import KB64, PLACES, POLICIES, Setup
-from poolwise.studies.figure import Axis, Curves, Figure
-from poolwise.studies.table import Table
 
 LABELS = {**NAMES, "earliest_finish": "earliest_finish", "delay": "delay"}
 OWN = ("earliest_finish", "delay")

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from nvme_examples import machine
-from poolwise.studies.calibration import TOLERANCE, calibrate, ideal_load
+from poolwise.calibration import TOLERANCE, calibrate, ideal_load
 from poolwise.traces.generators.nvme_mix import NvmeMix
 
 WHAT = machine(nodes=(25,) * 5, devices=((2000, 600),) * 10)
