@@ -21,6 +21,12 @@ def digest(content: bytes | str) -> str:
     return hashlib.sha256(content.encode() if isinstance(content, str) else content).hexdigest()
 
 
+def plain(content: Json) -> Json:
+    """Content as it is read from canonical JSON: keys sorted, tuples as lists."""
+    found: Json = json.loads(canonical(content))
+    return found
+
+
 def pretty(content: Json, *, sort: bool = True) -> bytes:
     """Write JSON for people and programs: one line a value, keys sorted unless their order says something."""
     return (json.dumps(content, indent=1, sort_keys=sort, default=str) + "\n").encode()

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 from poolwise.errors import InputError
-from poolwise.identity import Json, canonical, digest, sources
+from poolwise.identity import Json, canonical, digest, plain, sources
 from poolwise.trials import Bench, Progress, Record, Store, records
 
 Case = TypeVar("Case")
@@ -67,7 +67,7 @@ class _Bench(Bench[Any], Generic[Case]):
         """Measure one."""
         if sources() != self.program:  # a worker that started later
             raise InputError("Poolwise itself changed while the reproduction ran", remedy="run it again")
-        return Record(self.measure(trial))
+        return Record(plain(self.measure(trial)))
 
     def prepare(self, trials: Sequence[Any]) -> None:
         """Compile."""

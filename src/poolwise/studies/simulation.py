@@ -15,7 +15,7 @@ from poolwise.engines.list_scheduling import replay as compiled
 from poolwise.errors import InputError
 from poolwise.files import costs
 from poolwise.files.configured import models_of, scheduler_of
-from poolwise.identity import Json, sources
+from poolwise.identity import Json, plain, sources
 from poolwise.metrics import Outcomes, Window
 from poolwise.metrics.power import load_of, mean_watts, price
 from poolwise.metrics.resource_use import resource_use
@@ -112,7 +112,7 @@ def simulate_cell(cell: Cell) -> Record:
         "warm_up_end_ns": warm_up_end(cell.warm_up, schedule.job_start),
         "warnings": sorted({str(warning.message) for warning in heard}),
     }
-    return Record(facts, {"parquet": parquet(outcomes)})
+    return Record(plain(facts), {"parquet": parquet(outcomes)})
 
 
 def parquet(outcomes: Outcomes) -> bytes:

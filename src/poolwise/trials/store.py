@@ -64,9 +64,9 @@ class Store:
         for ending, content in record.files.items():
             write_whole(self.path(key, ending), content)
         files = {ending: digest(content) for ending, content in record.files.items()}
-        content = json.loads(canonical(record.content))  # as it will be read again
+        content = json.loads(json.dumps(record.content, default=str))  # as it will be read again, in its own order
         whole = {"key": key, "files": files, "sha256": _sum(content), "result": content}
-        write_whole(self.path(key), pretty(whole))
+        write_whole(self.path(key), pretty(whole, sort=False))
 
     def path(self, key: str, ending: str = "json") -> Path:
         """Path of a record, or of a file beside it."""

@@ -87,12 +87,16 @@ class Done:
 
     def content(self) -> Json:
         """Plain data, as it is kept."""
-        return {"rows": list(self.rows), "samples": [[list(name), values.tolist()] for name, values in self.samples.items()]}
+        rows = [[[name, value] for name, value in row.items()] for row in self.rows]  # the order of columns is kept
+        return {"rows": rows, "samples": [[list(name), values.tolist()] for name, values in self.samples.items()]}
 
     @classmethod
     def of(cls, content: Json) -> Done:
         """Read what `content` wrote."""
-        return cls(content["rows"], {tuple(name): np.array(values, dtype=np.float64) for name, values in content["samples"]})
+        return cls(
+            [dict(row) for row in content["rows"]],
+            {tuple(name): np.array(values, dtype=np.float64) for name, values in content["samples"]},
+        )
 
 
 @dataclass(frozen=True)
