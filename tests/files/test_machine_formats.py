@@ -4,13 +4,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from cli.test_simulate_units import FILES
 
 from poolwise.errors import InputError
 from poolwise.files.machine import load_machine
 from poolwise.model import Machine
 from poolwise.studies import load, run
 from poolwise.traces import vinesim
+from tests.helpers.vinesim_files import FILES
 
 UNITS = """version = 1
 format = "vinesim"

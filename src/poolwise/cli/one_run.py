@@ -98,8 +98,7 @@ class RunOptions:
         other = ("order", "backfill", "scope", "scheduler", "processors", "table")
         _refuse({name: getattr(self, name) for name in other}, "does not apply to --format vinesim")
         machine = self._deployment()
-        options: dict[str, Any] = {"contended": self.contended}
-        options |= {} if self.inter_arrival is None else {"inter_arrival": self.inter_arrival}
+        options: dict[str, Any] = {} if self.inter_arrival is None else {"inter_arrival": self.inter_arrival}
         options |= {} if self.types is None else {"types": str(self.types)}
         alone = {"name": "combined", "models": ["affinity", "transfer"]}
         shared = {"name": "combined", "models": ["affinity", "network_sharing", "fetching"]}

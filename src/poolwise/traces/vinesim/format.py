@@ -11,7 +11,6 @@ from poolwise.registry import register
 from poolwise.traces.numbers import are_whole
 from poolwise.traces.text import beginning
 from poolwise.traces.vinesim.arrivals import InterArrival
-from poolwise.traces.vinesim.contended import with_fetching
 from poolwise.traces.vinesim.tasks import FIELDS, read_tasks
 from poolwise.traces.vinesim.types import Types
 from poolwise.traces.vinesim.workload import workload_of_tasks
@@ -32,14 +31,11 @@ class VineSimFormat:
         Of a distribution.
     types
         TOML table with further names of types, or "catalog:NAME".
-    contended
-        Whether transfers share the links: each row of tasks with data is then followed by one for their fetching.
     """
 
     inter_arrival: str | float = 0
     seed: int = 0
     types: str | None = None
-    contended: bool = False
 
     def read(self, path: Path, machine: Machine) -> Workload:
         """Read a trace as a workload; raises InputError with file, line and field."""
@@ -47,8 +43,7 @@ class VineSimFormat:
         tasks = read_tasks(path, types)
         arrivals = InterArrival.parse(self.inter_arrival).times(int(tasks.first_of_job.sum()), self.seed)
         name = path.name.removesuffix(".gz").rpartition(".")[0] or path.name
-        workload = workload_of_tasks(tasks, machine, arrivals, name)
-        return with_fetching(workload, machine) if self.contended else workload
+        return workload_of_tasks(tasks, machine, arrivals, name)
 
     def recognises(self, path: Path) -> bool:
         """Whether the first row is seven whole numbers."""
