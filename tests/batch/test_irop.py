@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from poolwise.batch.methods.irop import Irop, Rounding
 from poolwise.batch.methods.method import Limit
+from poolwise.batch.problem.assignment import Solution
 from poolwise.batch.problem.definition import Batch, Modules, Problem
 from poolwise.performance.profiles import Profile
 from tests.helpers.batch_problems import problems
@@ -119,3 +120,39 @@ def test_what_a_module_cannot_hold_is_refused_without_asking_the_solver(monkeypa
     monkeypatch.setattr(rounding, "_solve", lambda: pytest.fail("the solver was asked"))
     assert not rounding._fits(1, home)
     assert all(rounding._fits(1, module) for module in range(4) if module != home)
+
+
+def test_a_module_holds_what_just_fits_and_no_more_cores_or_memory() -> None:
+    problem = replace(problem_of([50.0, 50.0, 50.1, 1.0]), least_local=1.0)
+    rounding = Rounding.of(replace(problem, batch=replace(problem.batch, cores=np.array([4, 4, 4, 5]))))
+    assert rounding.fix(0)
+    assert [rounding._fits(w, rounding.home[0]) for w in (1, 2, 3)] == [True, False, False]
+
+
+def test_a_module_that_was_opened_in_vain_is_untouched_again_and_its_group_refused() -> None:
+    """Remote memory is short: on the fast modules, where half may be remote, the solver finds no room for it."""
+    problem = replace(problem_of([90.0, 20.0]), remote=10.0)
+    problem.__dict__["least"] = np.array([[0.5, 1.0], [1.0, 1.0]])  # what equation (6) would say, which is cached there
+    rounding = Rounding.of(problem)
+    rounding.y = np.zeros(len(rounding.y))
+    rounding.y[rounding.relaxation.assign[0]] = [3.0, 0.5]  # as a solver might say that has not seen the limit
+    assert rounding.fix(0)
+    assert (rounding.home, rounding.untouched) == ({0: 3}, {0: [0, 1, 2], 1: []})
+    assert rounding.relaxation.assign[0].tolist() == [-1, -1]
+    assert rounding.fix(1) and rounding.home[1] == 0
+
+
+def test_on_failure_the_workload_of_lowest_priority_goes_and_it_begins_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+    problem = problem_of([10.0] * 6)
+    problem = replace(problem, batch=replace(problem.batch, priority=np.array([3, 1, 2, 6, 5, 4])))
+    tried = []
+    attempt = Irop._attempt
+
+    def at_most_two(self: Irop, some: Problem) -> Solution | None:
+        tried.append(len(some.batch))
+        return attempt(self, some) if len(some.batch) <= 2 else None
+
+    monkeypatch.setattr(Irop, "_attempt", at_most_two)
+    found = Irop().solve(problem, Limit(5))
+    assert tried == [6, 5, 4, 3, 2]
+    assert found.dropped == (1, 2, 0, 5) and found.unmet

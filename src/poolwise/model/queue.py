@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Mapping
+from itertools import compress
 
 import numpy as np
 
@@ -73,12 +74,11 @@ class Queue:
 
     def only(self, jobs: IntArray) -> Queue:
         """Return a queue restricted to some of its jobs, (k,) rows of the job table; order and counters are kept."""
-        wanted = set(jobs.tolist())
+        stay = np.isin(self.jobs, jobs)
         part = Queue(self.table)
-        stay = [k for k, job in enumerate(self._rows) if job in wanted]
-        part._rows, part._keys = [self._rows[k] for k in stay], [self._keys[k] for k in stay]
-        part._tasks = {job: tasks for job, tasks in self._tasks.items() if job in wanted}
+        part._rows, part._keys = self.jobs[stay].tolist(), list(compress(self._keys, stay.tolist()))
         part._passes = {job: self._passes[job] for job in part._rows}
+        part._tasks = {job: tasks for job, tasks in self._tasks.items() if job in part._passes}
         part._pass = self._pass
         return part
 

@@ -206,12 +206,11 @@ class Columns:
         """(n_job,) pace, weight and rate of some jobs; 1 of the others, which never wait."""
         if not isinstance(order, AgingOrder):
             raise PolicyError(f"{type(order).__name__} is {order.kind}, but no AgingOrder: it gives neither pace nor weight")
-        pace, weight, rate = (np.ones(len(self.workload)) for _ in range(3))
+        pace, weight = np.ones(len(self.workload)), np.ones(len(self.workload))
         for rows in blocks(len(jobs)):
             some = jobs[rows]
             pace[some], weight[some] = order.aging(some, self.workload.table, self.machine)
-            rate[some] = (weight[some] if order.kind == "linear" else np.cbrt(weight[some])) / pace[some]
-        return pace, weight, rate
+        return pace, weight, (weight if order.kind == "linear" else np.cbrt(weight)) / pace
 
     def _rules(self, warm_up: int, per_event: bool) -> Rules:
         from poolwise.kernels.list_scheduling import state

@@ -31,11 +31,9 @@ def comes_before(a: int, b: int, time: int, order: Order) -> bool:
     """
     if order.kind == LINEAR or order.kind == CUBIC:
         value_a, value_b = (time - order.submit[a]) * order.rate[a], (time - order.submit[b]) * order.rate[b]
-        lead, least = value_a - value_b, MARGIN * (abs(value_a) + abs(value_b))
-        if lead > least:
-            return True
-        if -lead > least:
-            return False
+        lead = value_a - value_b
+        if abs(lead) > MARGIN * (abs(value_a) + abs(value_b)):
+            return bool(lead > 0)
     key_a, key_b = key(a, time, order), key(b, time, order)
     return key_a < key_b or (key_a == key_b and a < b)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from poolwise.arrays import BoolArray, IntArray
-from poolwise.model import Queue, Refusal, Snapshot
+from poolwise.model import JobTable, Queue, Refusal, Snapshot
 from poolwise.schedulers.flow.classes import merged
 from poolwise.schedulers.flow.layout import room
 from poolwise.schedulers.flow.shapes import NOWHERE, ShapeTable
@@ -26,38 +26,49 @@ class Idle:
         self._nodes = self._distinct = self._count = np.zeros(0, dtype=np.int64)
         self._devices = np.zeros(0, dtype=np.int64)  # (n_kind,) in the whole machine
         self._holds = np.zeros((0, 2), dtype=np.int64)  # (n_shape, 2) tasks with their devices, and without; -1 if not asked
+        self._judged = np.zeros(0, dtype=np.int64)  # by row: waiting tasks for which a job was judged, 0 for none
+        self._never: dict[int, Refusal] = {}  # by row: what was said to those that could not start
 
     def refusals(self, queue: Queue, snapshot: Snapshot) -> dict[int, Refusal]:
         """Waiting jobs that could not start even if nothing ran, in the order of the queue, and why."""
-        number, tasks = self.shapes.of(queue.table, queue.jobs), queue.waiting()
+        self._look(snapshot)
+        jobs, tasks = queue.jobs, queue.waiting()
+        if len(self._judged) < len(queue.table):
+            self._judged = np.concatenate([self._judged, np.zeros(len(queue.table), dtype=np.int64)])
+        fresh = self._judged[jobs] != tasks
+        if fresh.any():
+            self._judge(queue, jobs[fresh], tasks[fresh], snapshot)
+        return {job: self._never[job] for job in jobs.tolist() if job in self._never} if self._never else {}
+
+    def _judge(self, queue: Queue, jobs: IntArray, tasks: IntArray, snapshot: Snapshot) -> None:
+        """Find out which of (k,) jobs could not start even if nothing ran, (k,) tasks of each at once."""
+        number = self.shapes.of(queue.table, jobs)
         holds, demand = self._asked(number, snapshot), self.shapes.demand(number)
-        n = len(self.layout.columns)
-        never = (demand[:, n:] * tasks[:, None] > self._devices).any(axis=1) | (holds[:, 1] < tasks)
+        never = (demand[:, len(self.layout.columns) :] * tasks[:, None] > self._devices).any(axis=1) | (holds[:, 1] < tasks)
         never |= self.shapes.foreign(number) | (self.shapes.pinned(number) == NOWHERE)
         if not self.pooled:
             never |= holds[:, 0] < tasks
-        return {
-            int(queue.jobs[k]): self._why(queue, k, int(tasks[k]), demand[k], holds[k]) for k in np.flatnonzero(never).tolist()
-        }
+        self._judged[jobs] = tasks
+        for job in jobs.tolist() if self._never else ():
+            self._never.pop(job, None)
+        for k in np.flatnonzero(never).tolist():
+            self._never[int(jobs[k])] = self._why(queue.table, jobs[k : k + 1], int(tasks[k]), demand[k], holds[k])
 
     def local(self, number: IntArray, tasks: IntArray, snapshot: Snapshot) -> BoolArray:
         """(k,) whether so many tasks of each of (k,) shapes would find their devices on their own nodes."""
         found: BoolArray = self._asked(number, snapshot)[:, 0] >= tasks
         return found
 
-    def _why(self, queue: Queue, k: int, tasks: int, demand: IntArray, holds: IntArray) -> Refusal:
-        """Why the k-th job of the queue, of which so many tasks wait, can never start."""
-        problem = self.shapes.problem(queue.table, queue.jobs[k : k + 1])
+    def _why(self, table: JobTable, job: IntArray, tasks: int, demand: IntArray, holds: IntArray) -> Refusal:
+        """Why so many tasks of a job, (1,), can never start, given what one asks for and how many the machine holds."""
+        problem = self.shapes.problem(table, job)
         if problem is not None:
             return Refusal(problem.message)
         n = len(self.layout.columns)
-        short = np.flatnonzero(demand[n:] * tasks > self._devices)
-        if len(short):
-            kind, asked, there = (
-                self.layout.kinds[int(short[0])],
-                int(demand[n + short[0]]) * tasks,
-                int(self._devices[short[0]]),
-            )
+        asks = demand[n:] * tasks
+        if (asks > self._devices).any():
+            k = int(np.argmax(asks > self._devices))
+            kind, asked, there = self.layout.kinds[k], int(asks[k]), int(self._devices[k])
             return Refusal(f"asks for {asked} {kind}, the machine has {there}", kind, asked, there)
         what = "" if holds[1] < tasks else " with their devices"
         return Refusal(f"its {tasks} tasks do not fit on the nodes of the idle machine{what}")
@@ -83,15 +94,15 @@ class Idle:
         of, first = merged(*self._nodes.T)
         self._distinct, self._count = self._nodes[first], np.bincount(of)
         self._holds = np.zeros((0, 2), dtype=np.int64)
+        self._judged, self._never = np.zeros(0, dtype=np.int64), {}
 
     def _ask(self, number: IntArray) -> IntArray:
         """Work out `_asked` for (k,) shapes."""
         demand, pinned = self.shapes.demand(number), self.shapes.pinned(number)
-        kinds, of = np.unique(demand, axis=0, return_inverse=True)
-        bare = kinds.copy()
+        bare = demand.copy()
         bare[:, len(self.layout.columns) :] = 0
-        found = np.stack([room(self._distinct, asked, _MANY) @ self._count for asked in (kinds, bare)], axis=1)[of.reshape(-1)]
+        kinds, of = np.unique(np.concatenate([demand, bare]), axis=0, return_inverse=True)
+        found = (room(self._distinct, kinds, _MANY) @ self._count)[of.reshape(2, -1)].T
         for k in np.flatnonzero(pinned >= 0).tolist():
-            here, row = self._nodes[pinned[k]][None], of.reshape(-1)[k]
-            found[k] = [int(room(here, asked[row][None], _MANY)[0, 0]) for asked in (kinds, bare)]
+            found[k] = room(self._nodes[pinned[k]][None], np.stack([demand[k], bare[k]]), _MANY)[:, 0]
         return found
