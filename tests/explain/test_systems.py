@@ -20,7 +20,6 @@ from poolwise.metrics import Outcomes
 from poolwise.model import Changes, Kind, Machine, Plan, Queue, Reject, Snapshot, Start, Workload
 from poolwise.performance.cpu_frequency import CpuFrequency
 from poolwise.performance.device_network import DeviceNetwork
-from poolwise.performance.fetching import FETCH, stage
 from poolwise.performance.ideal import Ideal
 from poolwise.platforms.simulated import Simulation
 from poolwise.schedulers.batch import BatchScheduler
@@ -239,9 +238,8 @@ def test_tasks_wait_for_units(entry: tuple[str, dict[str, object]], contended: b
         after = started(what.snapshot, what.starts)
         idle = int((after.free[:, after.machine.resource("slots")] > 0).sum())
         if why.rule is Rule.SHORT:
-            fetching = stage(job, after) == FETCH  # waits with the row before it
-            begun = sum(start.job == job - fetching for start in what.starts)
-            assert why.needed == len(what.queue.tasks(job - fetching)) - begun and why.free == 0
+            begun = sum(start.job == job for start in what.starts)
+            assert why.needed == len(what.queue.tasks(job)) - begun and why.free == 0
         else:
             assert why.rule is Rule.POSTPONED and idle and entry[0] in ("earliest_finish", "delay")
 
