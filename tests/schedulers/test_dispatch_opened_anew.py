@@ -11,7 +11,7 @@ from poolwise.conformance.cases import units
 from poolwise.conformance.cluster import Trouble, survive
 from poolwise.interfaces import PerformanceModel
 from poolwise.loop import Loop, run_loop
-from poolwise.model import Machine, Start, Wait
+from poolwise.model import Machine, Start, Wait, Withdrawn
 from poolwise.performance.affinity import Affinity
 from poolwise.performance.combined import Combined
 from poolwise.performance.fetching import Fetching
@@ -112,11 +112,11 @@ def test_in_any_trouble_each_task_is_done_once_and_decided_alike(
     assert steps and not problems
 
 
-def only_on_the_gpu() -> vinesim.VineSimCase:
-    """A GPU and a CPU; jobs 0 and 2 run on the GPU alone, 1 and 3 on the CPU alone."""
+def only_on_the_gpu(kinds: tuple[int, ...] = (2, 1, 2, 1)) -> vinesim.VineSimCase:
+    """A GPU and a CPU; tasks of type 2 run on the GPU alone, of type 1 on the CPU alone; a job each microsecond."""
     rates = np.zeros((6, 7))
     rates[2, 2], rates[0, 1] = 1.0, 1.0
-    rows = [(kind, 0, 0, 0, 10, 5, k) for k, kind in enumerate((2, 1, 2, 1))]
+    rows = [(kind, 0, 0, 0, 10, 5, k) for k, kind in enumerate(kinds)]
     return vinesim.VineSimCase.of(vinesim.UnitList.of([(2, 0, 0), (0, 0, 1)]), vinesim.TaskList.of(rows), rates, 1)
 
 
@@ -125,7 +125,7 @@ def only_on_the_gpu() -> vinesim.VineSimCase:
 def test_what_no_unit_may_run_waits_while_the_machine_may_grow_and_is_rejected_then(
     entry: tuple[str, dict[str, object]], back: bool
 ) -> None:
-    """The GPU is lost at 500 ns, under job 0, and may come back at 50 us. Nobody waits for what waits for it."""
+    """The GPU is lost at 500 ns, under job 0, and may come back at 50 us. Nobody waits for who waits for it."""
     case = only_on_the_gpu()
     slots = case.machine.resource("slots")
     changes = [Disturbance(500, 0, slots, -1), *([Disturbance(50_000, 0, slots, 1)] if back else [])]
@@ -145,3 +145,38 @@ def test_what_no_unit_may_run_waits_while_the_machine_may_grow_and_is_rejected_t
         assert not waits
         assert loop.result.rejected == dict.fromkeys((0, 2), f"cannot fit on the empty machine: {reason}")
         assert schedule.job_end[[1, 3]].tolist() == [11_000, 21_000]
+
+
+def kept(scheduler: Dispatch) -> Reopened:
+    """Fresh ones are asked at each pass, but the first one goes on throughout."""
+    watched = Reopened(scheduler, seed=1)
+    watched.random.random = lambda: 1.0
+    return watched
+
+
+@named
+def test_who_arrives_later_with_an_earlier_deadline_goes_before_those_in_line(entry: tuple[str, dict[str, object]]) -> None:
+    """Four jobs for one GPU, 10 us each: 1 and 2 wait while 0 runs, then 3 arrives, whose deadline lies between theirs."""
+    case = only_on_the_gpu((2, 2, 2, 2))
+    columns = {**case.workload.attributes, "deadline": np.array([1, 2, 4, 3]) * 10**6}
+    workload = replace(case.workload, attributes=columns)
+    simulation = Simulation(case.machine, workload, case.model)
+    loop = run_loop(simulation, kept(Dispatch(policy_of(entry), make("orders", "edf"))))
+    assert simulation.recorder.schedule(case.machine, workload, loop).job.tolist() == [0, 1, 3, 2]
+
+
+@named
+def test_a_job_that_is_taken_back_while_it_waits_or_stands_in_line_leaves_no_trace(
+    entry: tuple[str, dict[str, object]],
+) -> None:
+    """Nobody tells a dispatcher of it: jobs 0 to 3 want the GPU at once, for 10 us each, and job 1 is taken back after 2 us."""
+    case = only_on_the_gpu((2, 2, 2, 2))
+    simulation = Simulation(case.machine, case.workload, case.model)
+    loop = Loop(simulation, kept(Dispatch(policy_of(entry))))
+    for batch in simulation.events():
+        if batch.time == 2000:
+            batch = replace(batch, events=(*batch.events, Withdrawn(1)))
+        loop.take(batch)
+    schedule = simulation.recorder.schedule(case.machine, case.workload, loop.result)
+    assert not loop.result.refused
+    assert schedule.job.tolist() == [0, 2, 3] and schedule.start.tolist() == [0, 10_000, 20_000]
