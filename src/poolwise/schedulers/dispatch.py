@@ -175,8 +175,7 @@ class _Cache:
                 starts.append((task, leaf))
             else:
                 units.stand_in_line(leaf, task, response)
-                if self._last_in_line is None or self._last_in_line < turn:
-                    self._last_in_line = turn
+                self._last_in_line = turn  # the latest so far: an earlier one makes all be read anew
             return True
 
         self.lanes.serve(take)
