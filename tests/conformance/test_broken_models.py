@@ -1,6 +1,6 @@
 """Performance models that each break one promise."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import pytest
@@ -8,8 +8,9 @@ import pytest
 from poolwise.conformance import check_model
 from poolwise.conformance.cases import Case, devices
 from poolwise.interfaces import PerformanceModel
-from poolwise.model import Changes, Kind, Placement, Plan, Queue, Run, Snapshot, Start, Workload
+from poolwise.model import Changes, Fetch, Kind, Placement, Plan, Queue, Run, Snapshot, Start, Workload
 from poolwise.performance.network_sharing import NetworkSharing
+from poolwise.units import SECOND
 from tests.helpers.broken import Bent, draws, failed
 
 
@@ -56,6 +57,26 @@ class Moody(Halfway):
         return float(draws.random())
 
 
+LONG = Fetch(100 * SECOND, 1, ((0,),), ())
+
+
+@dataclass(frozen=True)
+class Brings(Halfway):
+    """Fetches, and is the slower the more runs there are anywhere."""
+
+    what: Fetch = field(default=LONG)
+    crowd: float = 0.0
+
+    def fetch(self, run: Run, view: Snapshot) -> Fetch | None:
+        return self.what if view.machine.fabric is not None else None
+
+    def fetch_slowdown(self, run: Run, view: Snapshot) -> float:
+        return self.slow + self.crowd * sum(1 for _ in view.runs())
+
+
+OVER_LINKS = "fetches for whole nanoseconds over links of the machine"
+
+
 @pytest.mark.parametrize(
     ("model", "name", "says"),
     [
@@ -63,8 +84,13 @@ class Moody(Halfway):
         (Halfway(wait=0.5), "gives a setup of whole nanoseconds, at least 0", "setup 0.5"),
         (Halfway(owners=(99,)), "names owners of the machine in touches", "(99,)"),
         (Crowd(), "names in touches all that its slowdown depends on", "while nothing changed"),
+        (Brings(crowd=0.1), "names in touches all that its slowdown depends on", "the pace of fetching of run"),
+        (Brings(what=Fetch(1, 1, ((99,),), ())), OVER_LINKS, "routes=((99,),)"),
+        (Brings(what=Fetch(1, 1, ((),), ())), OVER_LINKS, "routes=((),)"),
+        (Brings(what=Fetch(1, 0, ((0,),), ())), OVER_LINKS, "bandwidth=0"),
+        (Brings(what=replace(LONG, touches=(99,))), "names owners of the machine in touches", "(99,)"),
     ],
-    ids=["negative", "fraction", "stranger", "crowd"],
+    ids=["negative", "fraction", "stranger", "crowd", "crowd-fetching", "no-link", "no-way", "no-bandwidth", "far-touches"],
 )
 def test_a_broken_model_is_found_out(model: PerformanceModel, name: str, says: str) -> None:
     problems = failed(check_model(model))

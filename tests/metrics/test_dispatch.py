@@ -11,6 +11,7 @@ from poolwise.metrics.dispatch import summarise_dispatch
 from poolwise.metrics.latency import Spread, job_latency_us, response_us, task_latency_us
 from poolwise.metrics.unit_use import dispatch_window, energy_j, purchase, unit_series, unit_use
 from poolwise.model import Schedule
+from poolwise.performance.affinity import compute_times, rates
 from poolwise.schedulers.dispatch import Dispatch
 from poolwise.traces import vinesim
 from tests.helpers.random_dispatch import study
@@ -106,10 +107,18 @@ def test_a_job_is_all_rows_of_one_parent() -> None:
     assert job_latency_us(schedule).tolist() == [30, 5]
 
 
-def test_fetching_does_not_count_as_a_task() -> None:
-    alone, shared = run(3), run(3, contended=True)
-    assert len(response_us(shared)) == len(response_us(alone)) < shared.n_run
-    assert len(job_latency_us(shared)) == len(job_latency_us(alone))
+@pytest.mark.parametrize("seed", range(2, 6))
+def test_what_a_task_fetches_over_shared_links_is_part_of_its_response(seed: int) -> None:
+    """Each task is one run; what is left of its response beside computing is what it fetches, nothing without data."""
+    schedule = run(seed, contended=True)
+    columns = {name: column[schedule.job] for name, column in schedule.workload.attributes.items()}
+    rate = rates(schedule.machine)[columns["task_type"], schedule.owner]
+    fetching = response_us(schedule) - compute_times(columns["operations"].astype(float), rate) / 1000
+    place = np.stack([columns["data_x"], columns["data_y"]], axis=1)
+    travels = (columns["data_size"] > 0) & (place != schedule.machine.position[schedule.owner]).any(axis=1)
+    assert len(fetching) == schedule.n_run == int(schedule.workload.tasks.sum())
+    assert (fetching[travels] >= 0.2 + columns["data_size"][travels] / 1250 - 1e-9).all() and travels.any()
+    assert fetching[~travels] == pytest.approx(0.0, abs=1e-9)
 
 
 def test_spread_of_nothing() -> None:

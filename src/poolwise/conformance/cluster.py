@@ -26,6 +26,7 @@ from poolwise.model import (
     Ended,
     Event,
     EventBatch,
+    Fetch,
     JobTable,
     Joined,
     Left,
@@ -133,6 +134,14 @@ class _Binding(PerformanceModel):
     def setup(self, run: Run, view: Snapshot) -> int:
         """Ns until it is real, and then what the model says."""
         return self.late.get(run.id, 0) + self.model.setup(run, view)
+
+    def fetch(self, run: Run, view: Snapshot) -> Fetch | None:
+        """What the model says."""
+        return self.model.fetch(run, view)
+
+    def fetch_slowdown(self, run: Run, view: Snapshot) -> float:
+        """What the model says."""
+        return self.model.fetch_slowdown(run, view)
 
     def slowdown(self, run: Run, view: Snapshot) -> float:
         """What the model says."""

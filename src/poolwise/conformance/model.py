@@ -7,9 +7,10 @@ import math
 from poolwise.conformance.cases import Case, devices, on_those_that_suit, racks, state, units, walk
 from poolwise.conformance.findings import DETERMINISTIC, PICKLES, RUNS, UNCHANGED, Broken, Check, Findings
 from poolwise.interfaces import PerformanceModel
-from poolwise.model import Changes, Queue, Run, Snapshot
+from poolwise.model import Changes, Fetch, Queue, Run, Snapshot
 
 SETUP = "gives a setup of whole nanoseconds, at least 0"
+FETCH = "fetches for whole nanoseconds over links of the machine"
 SLOWDOWN = "gives a finite slowdown above -1"
 TOUCHES = "names owners of the machine in touches"
 HONEST = "names in touches all that its slowdown depends on"
@@ -23,7 +24,7 @@ def check_model(model: PerformanceModel, case: Case | None = None) -> tuple[Chec
     case
         One case of your own instead. Of the default ones a model may decline one with an InputError.
     """
-    findings = Findings(RUNS, PICKLES, DETERMINISTIC, UNCHANGED, SETUP, SLOWDOWN, TOUCHES, HONEST)
+    findings = Findings(RUNS, PICKLES, DETERMINISTIC, UNCHANGED, SETUP, FETCH, SLOWDOWN, TOUCHES, HONEST)
 
     def ask(case: Case) -> None:
         walk(case, _Look(model, copy, findings).visit, truth=model)
@@ -39,7 +40,7 @@ class _Look:
 
     def __init__(self, model: PerformanceModel, copy: PerformanceModel, findings: Findings) -> None:
         self.model, self.copy, self.findings = model, copy, findings
-        self.seen: dict[int, tuple[object, float]] = {}
+        self.seen: dict[tuple[int, str, bool], tuple[object, float]] = {}
 
     def visit(self, queue: Queue, snapshot: Snapshot, changes: Changes) -> None:
         """Ask about every run."""
@@ -49,24 +50,52 @@ class _Look:
         self.findings.require(UNCHANGED, state(queue, snapshot) == before, "asking it changed the queue or the snapshot")
 
     def _ask(self, run: Run, view: Snapshot) -> None:
+        """Ask about a run, about its work and about its fetching."""
         model, require = self.model, self.findings.require
-        setup, slowdown = model.setup(run, view), model.slowdown(run, view)
-        touches = model.touches(run.placement, view)
+        setup, fetch, touches = model.setup(run, view), model.fetch(run, view), model.touches(run.placement, view)
         require(SETUP, isinstance(setup, int) and setup >= 0, f"setup {setup!r} for run {run.id}")
+        links = 0 if view.machine.fabric is None else len(view.machine.fabric.link)
+        require(FETCH, fetch is None or _sound(fetch, links), f"{fetch!r} for run {run.id}")
+        self._look(run, view, "slowdown", model.slowdown(run, view), touches)
+        if run.fetch is not None:
+            self._look(run, view, "pace of fetching", model.fetch_slowdown(run, view), run.fetch.touches)
+        first = _answers(model, run, view)
+        for other in (model, self.copy):
+            require(DETERMINISTIC, _answers(other, run, view) == first, f"two answers about run {run.id} in one state")
+
+    def _look(self, run: Run, view: Snapshot, what: str, slowdown: float, touches: tuple[int, ...]) -> None:
+        """Compare a slowdown with the last one of the same phase, and what is on the owners that it may depend on."""
         if not (isinstance(slowdown, float | int) and -1.0 < slowdown < math.inf):
-            self.findings.blame(SLOWDOWN, f"slowdown {slowdown!r} for run {run.id}")
+            self.findings.blame(SLOWDOWN, f"{what} {slowdown!r} for run {run.id}")
             raise Broken
         if not all(isinstance(owner, int) and 0 <= owner < view.machine.n_owner for owner in touches):
             self.findings.blame(TOUCHES, f"touches {touches!r} for run {run.id}, of {view.machine.n_owner} owners")
             raise Broken
-        for other in (model, self.copy):
-            again = (other.setup(run, view), other.slowdown(run, view), other.touches(run.placement, view))
-            require(DETERMINISTIC, again == (setup, slowdown, touches), f"two answers about run {run.id} in one state")
         around = [(owner, view.occupants(owner), view.capacity[owner].tolist()) for owner in touches]
-        known = self.seen.setdefault(run.id, (around, slowdown))
-        require(
+        phase = run.id, what, run.fetch is None
+        known = self.seen.setdefault(phase, (around, slowdown))
+        self.findings.require(
             HONEST,
             known[0] != around or known[1] == slowdown,
-            f"the slowdown of run {run.id} went from {known[1]} to {slowdown} while nothing changed on the owners {touches}",
+            f"the {what} of run {run.id} went from {known[1]} to {slowdown} while nothing changed on the owners {touches}",
         )
-        self.seen[run.id] = (around, slowdown)
+        self.seen[phase] = (around, slowdown)
+
+
+def _answers(model: PerformanceModel, run: Run, view: Snapshot) -> tuple[object, ...]:
+    """All that a model says of a run."""
+    pace = 0.0 if run.fetch is None else model.fetch_slowdown(run, view)
+    return (
+        model.setup(run, view),
+        model.fetch(run, view),
+        pace,
+        model.slowdown(run, view),
+        model.touches(run.placement, view),
+    )
+
+
+def _sound(fetch: Fetch, links: int) -> bool:
+    """Whether something can be fetched: whole numbers, and ways over links that there are."""
+    whole = isinstance(fetch.work, int) and isinstance(fetch.bandwidth, int) and fetch.work >= 0 < fetch.bandwidth
+    ways = bool(fetch.routes) and all(fetch.routes)
+    return whole and ways and all(0 <= link < links for route in fetch.routes for link in route)

@@ -57,7 +57,7 @@ class Dispatch(Scheduler):
         for job in np.unique(lanes_of(jobs, LANE), return_index=True)[1].tolist():
             if not policy.allowed(job, choices):
                 raise InputError(
-                    _nobody(job, choices),
+                    _nobody(job, policy, choices),
                     field="task_type",
                     remedy="deploy a unit of that type, give one an affinity, or choose another placement",
                 )
@@ -120,7 +120,7 @@ class _Cache:
         def judge(job: int) -> Refusal | None:
             if any(bool(alive[low:high].any()) for low, high in policy.allowed(job, units)):
                 return None
-            return Refusal(_nobody(job, units), "slots", int(units.table.tasks[job]), 0)
+            return Refusal(_nobody(job, policy, units), "slots", int(units.table.tasks[job]), 0)
 
         self.lanes = Lanes(order, (*LANE, *policy.looks_at), judge)
         self.lanes.add(queue, queue.jobs.tolist(), snapshot)
@@ -175,8 +175,7 @@ class _Cache:
                 starts.append((task, leaf))
             else:
                 units.stand_in_line(leaf, task, response)
-                if self._last_in_line is None or self._last_in_line < turn:
-                    self._last_in_line = turn
+                self._last_in_line = turn  # the latest so far: an earlier one makes all be read anew
             return True
 
         self.lanes.serve(take)
@@ -198,7 +197,8 @@ class _Cache:
         return bool(snapshot.estimate.touches(run.placement, snapshot)) or snapshot.estimate.fetch(run, snapshot) is not None
 
 
-def _nobody(job: int, choices: Choices) -> str:
-    """Say that no unit may run a job's tasks."""
-    prefers = f" that prefer unit type {choices.preferred(job)}" if choices.able(job) else ""
+def _nobody(job: int, policy: UnitPolicy, choices: Choices) -> str:
+    """Say that no unit may run a job's tasks, and whether that is for the type which they prefer."""
+    wanted = choices.able(job) and not policy.allowed(job, choices)
+    prefers = f" that prefer unit type {choices.preferred(job)}" if wanted else ""
     return f"no unit may run tasks of type {choices.attribute('task_type', job, 0)}{prefers}"

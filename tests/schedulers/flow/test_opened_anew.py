@@ -1,6 +1,5 @@
 """What flow and greedy scheduling decide follows from queue and snapshot: opened anew at any pass, they decide alike."""
 
-import random
 from dataclasses import replace
 
 import numpy as np
@@ -10,9 +9,8 @@ from hypothesis import strategies as st
 
 from poolwise import catalog, registry
 from poolwise.files.machine import load_machine
-from poolwise.interfaces import Dispatcher, Scheduler
 from poolwise.loop import Loop, run_loop
-from poolwise.model import Changes, Plan, Queue, Refusal, Reject, Snapshot, Start, Wait, Workload
+from poolwise.model import Changes, Queue, Refusal, Reject, Snapshot, Start, Wait, Workload
 from poolwise.model.runs import RunTable
 from poolwise.performance.combined import Combined
 from poolwise.performance.cpu_frequency import CpuFrequency
@@ -27,7 +25,7 @@ from poolwise.schedulers.list_flow import ListFlow
 from poolwise.traces.generators import generate
 from poolwise.units import SECOND
 from tests.helpers.gpu_nodes import gpu_nodes
-from tests.helpers.renumbered import named, renumbered
+from tests.helpers.reopened import Reopened
 
 KINDS = ("nw", "hotspot", "backprop", "unknown", "")
 SCHEDULERS = (
@@ -40,29 +38,6 @@ SCHEDULERS = (
     LeastAllocated(),
     LocalFirstRandom(),
 )
-
-
-class Reopened(Scheduler, Dispatcher):
-    """A scheduler that is asked at each pass along with fresh ones, and at random passes goes on with one of them."""
-
-    def __init__(self, scheduler: Scheduler, seed: int) -> None:
-        self.scheduler, self.random, self.passes = scheduler, random.Random(seed), 0
-
-    def open(self, machine, seed):
-        self.machine, self.seed = machine, seed
-        self.warm = self.scheduler.open(machine, seed)
-        return self
-
-    def schedule(self, queue: Queue, snapshot: Snapshot, changes: Changes) -> Plan:
-        self.passes += 1
-        plan, fresh = self.warm.schedule(queue, snapshot, changes), self.scheduler.open(self.machine, self.seed)
-        assert fresh.schedule(queue, snapshot, Changes()) == plan
-        rows = np.array(self.random.sample(range(len(queue.table)), len(queue.table)), dtype=np.int64)
-        other = self.scheduler.open(self.machine, self.seed).schedule(*renumbered(queue, snapshot, rows), changes)
-        assert named(other, rows) == plan
-        if self.random.random() < 0.3:
-            self.warm = fresh
-        return plan
 
 
 @st.composite
