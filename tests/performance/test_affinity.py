@@ -11,11 +11,13 @@ from hypothesis import strategies as st
 
 from poolwise.engines import simulate
 from poolwise.errors import InputError
-from poolwise.model import Machine, Placement, Run, Snapshot, Workload
+from poolwise.loop import run_loop
+from poolwise.model import CommitResult, EventBatch, Machine, Placement, Queue, Run, Snapshot, Workload
 from poolwise.model.runs import RunTable
 from poolwise.performance.affinity import Affinity, compute_ns, compute_times, slowdown
 from poolwise.performance.combined import Combined
 from poolwise.performance.transfer import Transfer
+from poolwise.platforms.simulated import Simulation
 from poolwise.policies.placement.units.high import High
 from poolwise.schedulers.dispatch import Dispatch
 from poolwise.schedulers.list import ListScheduler
@@ -49,6 +51,21 @@ def test_nothing_takes_no_less_than_a_nanosecond() -> None:
 def test_without_affinities_every_unit_is_alike() -> None:
     workload = Workload.of(np.array([0]), np.array([7]), requests={"nodes": np.array([1])})
     assert simulate(Machine.flat(1), workload, ListScheduler(), truth=Affinity()).schedule.end.tolist() == [7]
+
+
+def test_a_task_takes_as_long_as_its_operations_say_whatever_was_requested_and_is_expected_to() -> None:
+    rates = np.zeros((6, 7))
+    rates[0, 2] = 4.0
+    case = vinesim.VineSimCase.of(vinesim.UnitList.of([(0, 0, 0)]), vinesim.TaskList.of_jobs([2], 2, 100), rates)
+    workload = replace(case.workload, requested=np.array([70_000]))
+    simulation = Simulation(case.machine, workload, case.model)
+    expected = []
+
+    def look(batch: EventBatch, outcome: CommitResult, queue: Queue) -> None:
+        expected.extend(run.expected_end for run in simulation.snapshot().runs())
+
+    loop = run_loop(simulation, Dispatch(), observer=look)
+    assert simulation.recorder.schedule(case.machine, workload, loop).end.tolist() == expected == [25_000, 50_000]
 
 
 def test_a_gang_is_as_slow_as_its_slowest_unit() -> None:

@@ -159,6 +159,26 @@ def test_who_fetches_touches_all_links_and_leaves_them_when_its_work_begins() ->
     assert at.seen[12 * MS] == [(0, 28 * MS + 400, False, ())]
 
 
+def test_no_work_is_done_while_data_are_on_their_way() -> None:
+    """Fetching takes 8 ms and 400 ns of 28: at 4 ms all work is left, at 12 ms 4 ms less 400 ns are done."""
+    workload = jobs([0, 4 * MS, 12 * MS], [20 * MS, 1, 1], [10 * MB, 0, 0], [1] * 3)
+    left = {}
+
+    class Looking(At):
+        def schedule(self, queue: Queue, snapshot: Snapshot, changes: Changes) -> Plan:
+            left.update({(snapshot.now, run.job): snapshot.work_left(run.id) for run in snapshot.runs()})
+            return super().schedule(queue, snapshot, changes)
+
+    simulate(MACHINE, workload, Looking([0, 3, 3]), truth=SHARED)
+    assert left[4 * MS, 0] == 20 * MS
+    assert left[12 * MS, 0] == 16 * MS + 400
+
+
+def test_an_end_of_fetching_that_did_not_come_true_is_not_taken_for_one() -> None:
+    """A fetches 10 MB beside B's 2.5, and would be through at 16 ms; but B is at 4, so A is at 10. A works for 6 ms: to 16."""
+    assert ends([0, 0], jobs([0, 0], [6 * MS, MS], [10 * MB, MB * 5 // 2], [1, 1])) == [16 * MS + 400, 5 * MS + 400]
+
+
 def test_a_link_that_fails_in_mid_transfer_is_named() -> None:
     with pytest.raises(InputError, match="link9"):
         ends([0], jobs([0], [MS], [10 * MB], [1]), disturbances=[Disturbance(MS, 9, 1, -1250)])

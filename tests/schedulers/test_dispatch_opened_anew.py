@@ -8,10 +8,12 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from poolwise.conformance.cases import units
-from poolwise.conformance.cluster import Trouble, survive
+from poolwise.conformance.cluster import Trouble, calm_starts, survive
+from poolwise.engines import simulate
 from poolwise.interfaces import PerformanceModel
-from poolwise.loop import Loop, run_loop
-from poolwise.model import Machine, Start, Wait, Withdrawn
+from poolwise.loop import Loop, LoopResult, run_loop
+from poolwise.model import CommitResult, Kind, Machine, Outcome, Placement, Plan, Run, Snapshot, Start, Wait, Withdrawn
+from poolwise.model.runs import RunTable
 from poolwise.performance.affinity import Affinity
 from poolwise.performance.combined import Combined
 from poolwise.performance.fetching import Fetching
@@ -19,10 +21,13 @@ from poolwise.performance.ideal import Ideal
 from poolwise.performance.network_sharing import NetworkSharing
 from poolwise.performance.transfer import Transfer
 from poolwise.platforms.simulated import Disturbance, Simulation
+from poolwise.policies.placement.units.view import Units
 from poolwise.registry import make
 from poolwise.schedulers.dispatch import Dispatch
 from poolwise.traces import vinesim
+from poolwise.units import UNKNOWN
 from tests.helpers.random_dispatch import POLICIES, policy_of, study
+from tests.helpers.random_studies import difference
 from tests.helpers.reopened import Reopened
 
 named = pytest.mark.parametrize("entry", POLICIES, ids=[f"{name}-{kw}" for name, kw in POLICIES])
@@ -47,36 +52,76 @@ def asked(case: vinesim.VineSimCase, seed: int) -> vinesim.VineSimCase:
     return replace(case, machine=with_slots(case.machine, g), workload=workload)
 
 
+def kept(scheduler: Dispatch) -> Reopened:
+    """Fresh ones are asked at each pass, but the first one goes on throughout."""
+    watched = Reopened(scheduler, seed=1)
+    watched.random.random = lambda: 1.0
+    return watched
+
+
+def watched(
+    case: vinesim.VineSimCase,
+    scheduler: Dispatch,
+    seed: int,
+    estimate: PerformanceModel | None = None,
+    lost: list[tuple[int, int, int]] | None = None,
+    reopened: bool = True,
+) -> LoopResult:
+    """Run a scheduler under watch; `lost` has (ns, unit, ns until one slot is back, 0 for never)."""
+    slots = case.machine.resource("slots")
+    gone = {unit: (time, back) for time, unit, back in lost or []}.items()
+    disturbances = [Disturbance(time, unit, slots, -2) for unit, (time, _) in gone]
+    disturbances += [Disturbance(time + back, unit, slots, 1) for unit, (time, back) in gone if back]
+    simulation = Simulation(case.machine, case.workload, case.model, estimate, disturbances=disturbances)
+    loop = run_loop(simulation, Reopened(scheduler, seed) if reopened else kept(scheduler), seed)
+    assert not loop.refused and not loop.waiting
+    assert disturbances or not loop.rejected
+    schedule = simulation.recorder.schedule(case.machine, case.workload, loop)
+    assert (schedule.done | np.isin(np.arange(len(case.workload)), list(loop.rejected))).all()
+    return loop
+
+
+LOST = st.lists(st.tuples(st.integers(0, 100_000), st.integers(0, 3), st.sampled_from((0, 30_000))), max_size=3)
+
+
 @named
 @settings(max_examples=8, deadline=None)
 @given(
     seed=st.integers(0, 10**6),
     contended=st.booleans(),
     order=st.sampled_from(("fcfs", "edf", "sjf", "classes")),
-    believes=st.sampled_from(("estimate", "truth", "ideal")),
-    lost=st.lists(st.tuples(st.integers(0, 100_000), st.integers(0, 3), st.sampled_from((0, 30_000))), max_size=3),
+    lost=LOST,
 )
 def test_opened_anew_at_any_pass_and_whatever_the_rows_it_decides_alike(
-    entry: tuple[str, dict[str, object]],
-    seed: int,
-    contended: bool,
-    order: str,
-    believes: str,
-    lost: list[tuple[int, int, int]],
+    entry: tuple[str, dict[str, object]], seed: int, contended: bool, order: str, lost: list[tuple[int, int, int]]
 ) -> None:
     case = asked(study(seed, 25).case(contended=contended), seed)
-    estimate = {"estimate": case.estimate, "truth": case.model, "ideal": Ideal()}[believes]
-    slots = case.machine.resource("slots")
-    gone = {unit: (time, back) for time, unit, back in lost}.items()
-    disturbances = [Disturbance(time, unit, slots, -2) for unit, (time, _) in gone]
-    disturbances += [Disturbance(time + back, unit, slots, 1) for unit, (time, back) in gone if back]
-    simulation = Simulation(case.machine, case.workload, case.model, estimate, disturbances=disturbances)
-    watched = Reopened(Dispatch(policy_of(entry), make("orders", order)), seed)
-    loop = run_loop(simulation, watched, seed)
-    assert watched.passes and not loop.refused and not loop.waiting
-    assert disturbances or not loop.rejected
-    schedule = simulation.recorder.schedule(case.machine, case.workload, loop)
-    assert (schedule.done | np.isin(np.arange(len(case.workload)), list(loop.rejected))).all()
+    watched(case, Dispatch(policy_of(entry), make("orders", order)), seed, case.estimate, lost)
+
+
+class Crowded(Ideal):
+    """Believes that the more runs there are the longer a start takes, so that none takes what the empty machine offered."""
+
+    def setup(self, run: Run, view: Snapshot) -> int:
+        return 1000 * sum(1 for _ in view.runs())
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    seed=st.integers(0, 10**6),
+    contended=st.booleans(),
+    order=st.sampled_from(("fcfs", "edf")),
+    believes=st.sampled_from(("estimate", "truth", "ideal", "crowded")),
+    lost=st.just([]) | LOST,
+    reopened=st.booleans(),
+)
+def test_lines_are_what_they_would_be_made_anew(
+    seed: int, contended: bool, order: str, believes: str, lost: list[tuple[int, int, int]], reopened: bool
+) -> None:
+    """Earliest finish keeps tasks in line from pass to pass as long as all goes as expected, with good estimates and bad."""
+    case = asked(study(seed, 25).case(contended=contended), seed)
+    estimate = {"estimate": case.estimate, "truth": case.model, "ideal": Ideal(), "crowded": Crowded()}[believes]
+    watched(case, Dispatch(make("placements", "earliest_finish"), make("orders", order)), seed, estimate, lost, reopened)
 
 
 SHARED = Combined((Affinity(), NetworkSharing(), Fetching()))
@@ -112,11 +157,18 @@ def test_in_any_trouble_each_task_is_done_once_and_decided_alike(
     assert steps and not problems
 
 
-def only_on_the_gpu(kinds: tuple[int, ...] = (2, 1, 2, 1)) -> vinesim.VineSimCase:
+def test_a_cluster_without_trouble_fetches_as_the_simulator() -> None:
+    case, scheduler = replace(units(), truth=SHARED), Dispatch(make("placements", "earliest_finish"))
+    schedule = simulate(case.machine, case.workload, scheduler, truth=SHARED).schedule
+    starts = [(job, start) for job, _, start, _ in calm_starts(scheduler, case)]
+    assert starts == list(zip(case.workload.id[schedule.job].tolist(), schedule.start.tolist(), strict=True))
+
+
+def only_on_the_gpu(kinds: tuple[int, ...] = (2, 1, 2, 1), tasks: int = 1) -> vinesim.VineSimCase:
     """A GPU and a CPU; tasks of type 2 run on the GPU alone, of type 1 on the CPU alone; a job each microsecond."""
     rates = np.zeros((6, 7))
     rates[2, 2], rates[0, 1] = 1.0, 1.0
-    rows = [(kind, 0, 0, 0, 10, 5, k) for k, kind in enumerate(kinds)]
+    rows = [(kind, 0, 0, 0, 10, 5, job) for job, kind in enumerate(kinds) for _ in range(tasks)]
     return vinesim.VineSimCase.of(vinesim.UnitList.of([(2, 0, 0), (0, 0, 1)]), vinesim.TaskList.of(rows), rates, 1)
 
 
@@ -147,13 +199,6 @@ def test_what_no_unit_may_run_waits_while_the_machine_may_grow_and_is_rejected_t
         assert schedule.job_end[[1, 3]].tolist() == [11_000, 21_000]
 
 
-def kept(scheduler: Dispatch) -> Reopened:
-    """Fresh ones are asked at each pass, but the first one goes on throughout."""
-    watched = Reopened(scheduler, seed=1)
-    watched.random.random = lambda: 1.0
-    return watched
-
-
 @named
 def test_who_arrives_later_with_an_earlier_deadline_goes_before_those_in_line(entry: tuple[str, dict[str, object]]) -> None:
     """Four jobs for one GPU, 10 us each: 1 and 2 wait while 0 runs, then 3 arrives, whose deadline lies between theirs."""
@@ -180,3 +225,80 @@ def test_a_job_that_is_taken_back_while_it_waits_or_stands_in_line_leaves_no_tra
     schedule = simulation.recorder.schedule(case.machine, case.workload, loop.result)
     assert not loop.result.refused
     assert schedule.job.tolist() == [0, 2, 3] and schedule.start.tolist() == [0, 10_000, 20_000]
+
+
+@named
+def test_a_start_that_somebody_else_was_faster_with_is_made_again(entry: tuple[str, dict[str, object]]) -> None:
+    """The first start is refused. Nothing happens until job 1 arrives: then both are decided as if nobody had tried."""
+
+    class Faster(Simulation):
+        refused = 0
+
+        def commit(self, plan: Plan) -> CommitResult:
+            if self.refused or not plan.decisions:
+                return super().commit(plan)
+            self.refused += 1
+            return CommitResult((), tuple((decision, "somebody else was faster") for decision in plan.decisions))
+
+    case = only_on_the_gpu((2, 2, 1))
+    simulation = Faster(case.machine, case.workload, case.model)
+    loop = run_loop(simulation, kept(Dispatch(policy_of(entry))))
+    schedule = simulation.recorder.schedule(case.machine, case.workload, loop)
+    assert len(loop.refused) == 1
+    assert schedule.job.tolist() == [0, 2, 1] and schedule.start.tolist() == [1000, 2000, 11_000]
+
+
+@named
+def test_a_task_that_comes_back_to_its_job_is_served_again(entry: tuple[str, dict[str, object]]) -> None:
+    """Three tasks of one job for one GPU; the first is refused after 5 us, while the others wait, and starts again at once."""
+    case = only_on_the_gpu((2,), tasks=3)
+    simulation = Simulation(case.machine, case.workload, case.model)
+    loop, said = Loop(simulation, kept(Dispatch(policy_of(entry)))), []
+    for batch in simulation.events():
+        said += [(simulation.now, decision.tasks) for decision in loop.take(batch).committed]
+        if simulation.now == 0:
+            simulation._push(5000, 0, simulation._end(0, Outcome.REFUSED, True, set()))
+            simulation._progress.clear()
+    assert said == [(0, (0,)), (5000, (0,)), (15_000, (1,)), (25_000, (2,))]
+
+
+@named
+def test_who_is_turned_away_does_not_make_others_count_twice(entry: tuple[str, dict[str, object]]) -> None:
+    """The GPU is lost before jobs 1 and 2 arrive together: 1 is rejected, the pass is made again, 2 starts after 0, once."""
+    case = only_on_the_gpu((1, 2, 1))
+    workload = replace(case.workload, submit=np.array([0, 1000, 1000]))
+    lost = [Disturbance(500, 0, case.machine.resource("slots"), -1)]
+    simulation = Simulation(case.machine, workload, case.model, disturbances=lost)
+    loop = run_loop(simulation, kept(Dispatch(policy_of(entry))))
+    schedule = simulation.recorder.schedule(case.machine, workload, loop)
+    assert list(loop.rejected) == [1] and not loop.refused
+    assert schedule.job.tolist() == [0, 2] and schedule.start.tolist() == [0, 10_000]
+
+
+def test_a_run_that_only_depends_on_a_unit_does_not_take_it() -> None:
+    """Under a model in which the units slow each other, though by nothing, earliest finish does what it does otherwise."""
+
+    class Neighbourly(Affinity):
+        def touches(self, placement: Placement, view: Snapshot) -> tuple[int, ...]:
+            return tuple(np.flatnonzero(view.machine.kind == Kind.NODE).tolist())
+
+    for seed in range(4):
+        case, scheduler = study(seed, 40).case(), Dispatch(make("placements", "earliest_finish"))
+        one, other = (
+            simulate(case.machine, case.workload, scheduler, truth=case.model, estimate=estimate).schedule
+            for estimate in (Affinity(), Neighbourly())
+        )
+        assert difference(one, other) == ""
+
+
+def test_what_a_unit_offers_is_the_same_at_any_time_even_if_nobody_knows_how_long_it_takes() -> None:
+    class Slow(Ideal):
+        def slowdown(self, run: Run, view: Snapshot) -> float:
+            return 7.0
+
+    case = only_on_the_gpu()
+    table, free = replace(case.workload, requested=np.full(4, UNKNOWN)).table, case.machine.capacity
+    one, other = (
+        Units(Snapshot(now, case.machine, table, free, free, RunTable(free.size), Slow())).offers(0) for now in (0, 10**15)
+    )
+    assert one == other and one
