@@ -43,7 +43,7 @@ from poolwise.model import (
     Wake,
     Withdrawn,
 )
-from poolwise.model.membership import joined, left, parts
+from poolwise.model.membership import joined, left, parts_of
 from poolwise.platforms.simulated import Simulation
 from poolwise.units import SECOND, UNKNOWN
 
@@ -317,7 +317,7 @@ class FakeCluster(Simulation):
 
     def _leave(self, draw: float) -> list[Event]:
         """Let a part leave whose like stays, and its runs be lost; it comes back an hour later."""
-        here = [part for part in parts(self.machine) if self._capacity[list(part)].any()]
+        here = [part for part in parts_of(self.machine) if self._capacity[list(part)].any()]
         kinds = [self.machine.type[part[0]] for part in here]
         free_to_go = [part for part, kind in zip(here, kinds, strict=True) if kinds.count(kind) > 1]
         if not free_to_go:

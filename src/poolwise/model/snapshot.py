@@ -14,10 +14,7 @@ from poolwise.model.machine import Machine
 from poolwise.model.placement import Placement
 from poolwise.model.run import Fetch, Run
 from poolwise.model.runs import RunTable
-from poolwise.units import HORIZON, SECOND, with_slowdown
-
-OVERDUE = SECOND
-"""A run past its expected end is expected to end this many ns from now (specs, backfilling)."""
+from poolwise.units import HORIZON, OVERDUE, with_slowdown
 
 
 class Estimate(Protocol):
