@@ -13,9 +13,7 @@ from poolwise.engines import simulate
 from poolwise.engines.list_scheduling import replay as compiled
 from poolwise.errors import InputError, PolicyError
 from poolwise.explain import Explanation, Reason, Rule, explain_wait
-from poolwise.explain.rules import reason
-from poolwise.explain.seen import Pass
-from poolwise.interfaces import Dispatcher, Scheduler
+from poolwise.interfaces import Dispatcher, Scheduler, reason_of
 from poolwise.loop import run_loop
 from poolwise.metrics import Outcomes
 from poolwise.model import Changes, Machine, Plan, Queue, Refusal, Reject, Snapshot, Start, Wait, Workload
@@ -55,10 +53,9 @@ class Checker(Scheduler, Dispatcher):
         settled = {d.job for d in plan.decisions if isinstance(d, Start | Reject)}
         self.rejected |= {d.job: snapshot.now for d in plan.decisions if isinstance(d, Reject)}
         for job in sorted(set(queue.jobs.tolist()) - settled):
-            why = reason(self.scheduler, job, Pass(queue, snapshot, changes, plan))
             turned_away = bool(plan.decisions) and all(isinstance(d, Reject) for d in plan.decisions)
-            assert (why is None) == turned_away
-            if why is not None:
+            if not turned_away:
+                why = reason_of(self.inner, job, queue, snapshot, plan)
                 self.said.setdefault(job, []).append((snapshot.now, why))
                 self.checked[why.rule] = self.checked.get(why.rule, 0) + 1
                 self.inspect(job, why, queue, snapshot, plan)
@@ -290,10 +287,9 @@ def test_a_job_that_should_have_started_is_a_contradiction() -> None:
     queue.add(0)
     simulation = Simulation(machine, load, random_studies.model(np.random.default_rng(0)))
     simulation.table.show(1)
-    seen = Pass(queue, simulation.snapshot(), Changes(), Plan())
     for backfill in (Easy(), NoBackfill(), Conservative(), Skip()):
         with pytest.raises(PolicyError, match="job 1 was left waiting"):
-            reason(ListScheduler(FCFS(), backfill), 0, seen)
+            ListScheduler(FCFS(), backfill).open(machine, 0).why(0, queue, simulation.snapshot(), Plan())
 
 
 class Slow(Scheduler):
