@@ -6,7 +6,7 @@ import numpy as np
 
 from poolwise.arrays import IntArray
 from poolwise.model import Refusal
-from poolwise.schedulers.flow.layout import FlowLayout, room
+from poolwise.schedulers.flow.layout import room
 from poolwise.schedulers.flow.shapes import ShapeTable
 
 
@@ -16,10 +16,6 @@ def shortage(shapes: ShapeTable, shape: IntArray, tasks: int, amounts: IntArray,
     A resource in total, then a resource of nodes that is there but in pieces too small, then several on one node.
     """
     layout, demand, pinned = shapes.layout, shapes.demand(shape)[0], int(shapes.pinned(shape)[0])
-    return _lacking(demand, pinned, tasks, amounts, layout, pooled)
-
-
-def _lacking(demand: IntArray, pinned: int, tasks: int, amounts: IntArray, layout: FlowLayout, pooled: bool) -> Refusal | None:
     n = len(layout.columns)
     nodes = amounts[: len(layout.nodes)] if pinned < 0 else amounts[[pinned]]
     for k in np.flatnonzero(demand).tolist():
