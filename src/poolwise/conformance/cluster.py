@@ -426,10 +426,13 @@ def survive(
         What was wrong the first time that anything was, or at the end; empty if nothing was.
     """
     cluster, steps = FakeCluster(case, trouble, seed), 0
+    limit = 1000 + 100 * int(case.workload.tasks.sum())
     loop = Loop(cluster, scheduler, seed)
     for batch in cluster.events():
         loop.take(batch)
         steps += 1
+        if steps > limit:
+            return steps, [f"it asked for more than {limit} passes, so the run would never end"]
         if problems := cluster.problems(loop.queue):
             return steps, [f"at {cluster.now} ns: {problem}" for problem in problems]
         chance = float(uniform(seed, "killed", steps)[0])

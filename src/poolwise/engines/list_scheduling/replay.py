@@ -63,6 +63,11 @@ def _listed(scheduler: Scheduler) -> ListScheduler | None:
     return then if type(then) is ListScheduler else None
 
 
+def warm_up_of(scheduler: Scheduler) -> int:
+    """Jobs that fill the machine before a list scheduler takes over; 0 without a warm-up."""
+    return scheduler.jobs if isinstance(scheduler, WarmUp) else 0
+
+
 def _unknown(model: PerformanceModel) -> str:
     """Say why the kernels cannot count with a performance model; empty if they can."""
     if type(model) not in MODELS:
@@ -112,8 +117,13 @@ def _replay(parts: Parts) -> Schedule:
 
     then = _listed(parts.scheduler)
     assert then is not None
+<<<<<<< HEAD
     warm_up = parts.scheduler.jobs if isinstance(parts.scheduler, WarmUp) else 0
     columns = RunColumns(parts.machine, parts.workload, then, parts.truth, parts.estimate)
+=======
+    warm_up = warm_up_of(parts.scheduler)
+    columns = Columns(parts.machine, parts.workload, then, parts.truth, parts.estimate)
+>>>>>>> why
     arrays = columns.arrays(warm_up, parts.pass_per_event)
     asker = Asker(columns)
     while (wanted := go_on(*arrays)) != state.DONE:
