@@ -117,13 +117,8 @@ def _replay(parts: Parts) -> Schedule:
 
     then = _listed(parts.scheduler)
     assert then is not None
-<<<<<<< HEAD
-    warm_up = parts.scheduler.jobs if isinstance(parts.scheduler, WarmUp) else 0
-    columns = RunColumns(parts.machine, parts.workload, then, parts.truth, parts.estimate)
-=======
     warm_up = warm_up_of(parts.scheduler)
-    columns = Columns(parts.machine, parts.workload, then, parts.truth, parts.estimate)
->>>>>>> why
+    columns = RunColumns(parts.machine, parts.workload, then, parts.truth, parts.estimate)
     arrays = columns.arrays(warm_up, parts.pass_per_event)
     asker = Asker(columns)
     while (wanted := go_on(*arrays)) != state.DONE:
