@@ -8,13 +8,14 @@ import pytest
 
 from poolwise.engines import simulate
 from poolwise.errors import PolicyError
+from poolwise.interfaces import Dispatcher, Scheduler
 from poolwise.model import Changes, Machine, Plan, Queue, Reject, Snapshot, Workload
 from poolwise.schedulers.list import ListScheduler
 
 LATER = Workload.of(np.array([0, 5, 50]) * 10**9, np.full(3, 10**10))
 
 
-class Deciding:
+class Deciding(Scheduler, Dispatcher):
     """A list scheduler that also rejects what a function says, given (pass, queue, snapshot)."""
 
     def __init__(self, reject: Callable[[int, Queue, Snapshot], list[int]], first: bool = False) -> None:

@@ -154,10 +154,15 @@ class Loop:
         return outcome
 
     def _check(self, plan: Plan) -> None:
-        """Raise PolicyError where a plan rejects what does not wait."""
+        """Raise PolicyError where a plan rejects what does not wait, or no longer would by then."""
+        settled: set[int] = set()
         for decision in plan.decisions:
-            if isinstance(decision, Reject) and decision.job not in self.queue:
+            if isinstance(decision, Reject) and (decision.job not in self.queue or decision.job in settled):
                 raise PolicyError(f"rejected job in row {decision.job}, which is not waiting")
+            if isinstance(decision, Reject) or (
+                isinstance(decision, Start) and set(decision.tasks) >= set(self.queue.tasks(decision.job))
+            ):
+                settled.add(decision.job)
 
     def _absorb(self, batch: EventBatch) -> Changes:
         """Let the events of a batch change the queue, and sum them up for the dispatcher."""

@@ -86,7 +86,7 @@ def test_convert_to_swf_keeps_every_row_and_says_what_changed(tmp_path, capsys):
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["out.swf", "--memory-scale", 2], "as they stand"),
+        (["out.swf", "--memory-scale", 2], "rows as they are"),
         (["out.csv", "--memory-bytes-per-job"], "only for SWF to SWF"),
         (["out.csv", "--comment", "x"], "only for SWF to SWF"),
         (["out.xlsx"], "CSV or Parquet"),

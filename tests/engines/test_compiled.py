@@ -172,7 +172,9 @@ def test_kernels_are_loaded_for_what_may_need_them(monkeypatch: pytest.MonkeyPat
     loaded: list[str] = []
     watched = tuple(replace(family, load=lambda name=family.name: loaded.append(name)) for family in families.FAMILIES)
     monkeypatch.setattr(families, "FAMILIES", watched)
-    case = vinesim.VineSimCase.of(vinesim.Deployment.of([(0, 0, 0)]), vinesim.Tasks.of_jobs([1], 2, 10), np.ones((6, 7)), "1us")
+    case = vinesim.VineSimCase.of(
+        vinesim.UnitList.of([(0, 0, 0)]), vinesim.TaskList.of_jobs([1], 2, 10), np.ones((6, 7)), "1us"
+    )
     lists, dispatches = (MACHINE, ListScheduler()), (case.machine, Dispatch())
     load_kernels([(MACHINE, ListScheduler(backfill=Skip())), (MACHINE, CompositionScheduler()), (MACHINE, Dispatch())])
     assert loaded == []

@@ -57,7 +57,7 @@ def assert_same(queue: Queue, plain: Plain) -> None:
 @given(moves, st.sets(st.integers(0, N - 1)))
 @example([("add", 1, {0}), ("take", 1, {0}), ("add", 1, None)], {1})  # taken whole, task by task, and back again
 def test_it_holds_what_was_added_and_not_taken(moves: list[tuple[str, int, set[int] | None]], part: set[int]) -> None:
-    queue, plain = Queue(WORKLOAD), Plain()
+    queue, plain = Queue(WORKLOAD.table), Plain()
     for move, job, drawn in moves:
         every = set(range(int(TASKS[job])))
         if move == "add" and job in plain.tasks and drawn is None:
@@ -84,7 +84,7 @@ def test_it_holds_what_was_added_and_not_taken(moves: list[tuple[str, int, set[i
 
 
 def test_a_job_that_comes_back_stands_where_it_stood_and_waits_anew() -> None:
-    queue = Queue(WORKLOAD)
+    queue = Queue(WORKLOAD.table)
     for job in (3, 0, 2):
         queue.add(job)
     queue.count_pass()

@@ -225,7 +225,7 @@ def test_bad_changes_are_refused_and_change_nothing():
     network.remove_nodes([a])
     network.set_supply([b], [0])
     assert network.solve().cost == 0
-    with pytest.raises(InputError, match="no arc"):
+    with pytest.raises(InputError, match="not an arc"):
         network.set_cost([arc], [1])
 
 

@@ -239,7 +239,7 @@ def test_throughput_from_below_and_fairness_can_be_targets(folder):
         ({"plan.target": [{"metric": "mean_wait_s"}]}, "either at_most or at_least"),
         ({"plan.target": []}, "nothing is to be kept"),
         ({"plan.size.0.key": "machine.pool.memry.memory"}, "did you mean 'machine.pool.memory.memory'"),
-        ({"plan.size.0.key": "machine.node.thin.allocation"}, "no value"),
+        ({"plan.size.0.key": "machine.node.thin.allocation"}, "not a value"),
         ({"plan.size.0.price": "5 €"}, "is not a price"),
         ({"plan.size.0.price": "5 $/GiG"}, "did you mean 'GiB'"),
         ({"plan.size.0.step": "16 W"}, "units of memory"),

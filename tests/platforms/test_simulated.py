@@ -268,7 +268,7 @@ def digest(schedule: Schedule) -> str:
 
 PROGRAM = """
 import hashlib
-from poolwise.conformance.cases import Spread, devices, racks
+from poolwise.conformance.cases import RoundRobin, devices, racks
 from poolwise.engines import simulate
 from poolwise.performance.network_sharing import NetworkSharing
 from poolwise.performance.remote_memory import RemoteMemory
@@ -280,7 +280,7 @@ case = racks()
 for backfill in ("easy", "conservative"):
     scheduler = ListScheduler(make("orders", "fm"), make("backfills", backfill))
     runs = [simulate(case.machine, case.workload, scheduler, truth=RemoteMemory(seed=3), engine="reference")]
-    runs.append(simulate(devices().machine, devices().workload, Spread(), truth=NetworkSharing(), engine="reference"))
+    runs.append(simulate(devices().machine, devices().workload, RoundRobin(), truth=NetworkSharing(), engine="reference"))
     for run in runs:
         s = run.schedule
         for column in (s.job, s.start, s.end, s.owner, s.resource, s.amount):

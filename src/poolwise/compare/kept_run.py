@@ -75,7 +75,9 @@ def _read_folder(folder: Path, selection: list[str]) -> list[KeptRun]:
     try:
         frame = pl.read_parquet(BytesIO(file.read_bytes()))
     except FileNotFoundError as error:
-        raise InputError("these are no results of a study", file=file, remedy="give what `poolwise run --out` named") from error
+        raise InputError(
+            "these are not the results of a study", file=file, remedy="give what `poolwise run --out` named"
+        ) from error
     except pl.exceptions.PolarsError as error:
         raise InputError(f"cannot be read: {error}", file=file, remedy="run the study again") from error
     varied = frame.columns[: frame.columns.index("seed")]  # they come first

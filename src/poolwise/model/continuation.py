@@ -53,7 +53,7 @@ class Continuation:
         try:
             content = json.loads(text)
             version = content.pop("version")
-        except (ValueError, KeyError, AttributeError) as error:
+        except (ValueError, KeyError, AttributeError, TypeError) as error:
             raise InputError("this is not the record of a run", field="continuation", remedy="start without it") from error
         if version != VERSION:
             raise InputError(

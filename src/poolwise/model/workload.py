@@ -15,6 +15,18 @@ from poolwise.model.job_table import Job, JobTable
 from poolwise.units import SECOND
 
 
+@dataclass(frozen=True, slots=True)
+class TraceJob(Job):
+    """One row of a workload: what a job table tells of it, and how long it runs.
+
+    Attributes
+    ----------
+    duration : ns of work of one task at reference speed
+    """
+
+    duration: int = 0
+
+
 @dataclass(frozen=True, eq=False)
 class Workload:
     """Jobs in the order (submit, id), one row each.
@@ -115,9 +127,9 @@ class Workload:
         """All jobs as a scheduler would see them once the last has arrived: everything but their durations."""
         return JobTable(self.id, self.submit, self.requested, self.tasks, self.requests, self.attributes)
 
-    def job(self, index: int) -> Job:
-        """View row `index`, as a scheduler sees it."""
-        return Job(self.table, index)
+    def job(self, index: int) -> TraceJob:
+        """View row `index`, its duration included."""
+        return TraceJob(self.table, index, duration=int(self.duration[index]))
 
     def request(self, resource: str) -> IntArray:
         """(n_job,) amounts asked of a resource, zeros where nothing asks for it."""

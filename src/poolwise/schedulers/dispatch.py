@@ -21,7 +21,7 @@ from poolwise.policies.placement.units.policy import WAIT, UnitPolicy
 from poolwise.policies.placement.units.view import Task, Units
 from poolwise.registry import register
 from poolwise.schedulers.fitting import NEVER_FITS
-from poolwise.schedulers.lanes import Lanes, Turn, lanes_of
+from poolwise.schedulers.lanes import Lanes, LaneTurn, lanes_of
 from poolwise.units import NEVER
 
 LANE = ("task_type", "preferred_type")
@@ -151,7 +151,7 @@ class _Cache:
         self._leaf = {run.id: leaf for leaf, run in runs}
         self._moving = policy.lines and any(self._moves(run) for _, run in runs)  # whether expected ends may move
         self._planned: list[tuple[int, tuple[int, ...]]] = []  # jobs and tasks that the last plan starts
-        self._last_in_line: Turn | None = None  # the latest turn of all tasks that were ever in line
+        self._last_in_line: LaneTurn | None = None  # the latest turn of all tasks that were ever in line
 
     def follow(self, queue: Queue, snapshot: Snapshot, changes: Changes) -> list[tuple[Task, int]] | None:
         """Bring everything up to date; returns the tasks that were in line at units that are free now.
@@ -188,7 +188,7 @@ class _Cache:
         starts: list[tuple[Task, int]] = []
         policy, units = self.policy, self.units
 
-        def take(turn: Turn, task: Task) -> bool:
+        def take(turn: LaneTurn, task: Task) -> bool:
             leaf = policy.choose(task, units) if policy.lines or len(units.idle) else WAIT
             if leaf < 0:
                 return False

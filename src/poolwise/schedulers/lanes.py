@@ -18,7 +18,7 @@ from poolwise.policies.order.priorities import FCFS
 from poolwise.policies.placement.units.view import Task
 
 
-class Turn(NamedTuple):
+class LaneTurn(NamedTuple):
     """When a job is served: by its priority under a static order, negated, then in the order of the queue."""
 
     priority: float
@@ -27,10 +27,10 @@ class Turn(NamedTuple):
     name: str
 
 
-LAST = Turn(float("inf"), 0, 0, "")
+LAST = LaneTurn(float("inf"), 0, 0, "")
 """Behind every other."""
 
-_Heap = list[tuple[Turn, Task]]
+_Heap = list[tuple[LaneTurn, Task]]
 
 
 class Lanes:
@@ -57,7 +57,7 @@ class Lanes:
         self.waiting: dict[int, int] = {}
         self.hopeless: dict[int, Refusal] = {}
 
-    def add(self, queue: Queue, jobs: Sequence[int], snapshot: Snapshot) -> Turn:
+    def add(self, queue: Queue, jobs: Sequence[int], snapshot: Snapshot) -> LaneTurn:
         """Let the waiting tasks of jobs join their lanes; returns the first of their turns."""
         turns = self._turns(queue.table, jobs, snapshot)
         known = [queue.table.attributes[name] for name in self._columns if name in queue.table.attributes]
@@ -81,7 +81,7 @@ class Lanes:
         if not self.waiting[task.job]:
             del self.waiting[task.job]
 
-    def serve(self, take: Callable[[Turn, Task], bool]) -> None:
+    def serve(self, take: Callable[[LaneTurn, Task], bool]) -> None:
         """Ask `take` for the first task of each lane, by turn; where it takes one, the lane goes on."""
         heads = [(*tasks[0], lane) for lane, tasks in self._lanes.items()]
         heapq.heapify(heads)
@@ -96,10 +96,10 @@ class Lanes:
                 del self._lanes[lane]
             heapq.heappop(heads)
 
-    def _turns(self, table: JobTable, jobs: Sequence[int], snapshot: Snapshot) -> list[Turn]:
+    def _turns(self, table: JobTable, jobs: Sequence[int], snapshot: Snapshot) -> list[LaneTurn]:
         """Turns of jobs: a static priority does not depend on who else waits."""
         found = dict(zip(*_priorities(self._order, table, jobs, snapshot), strict=True))
-        return [Turn(-found[job], *table.order_key(job)) for job in jobs]
+        return [LaneTurn(-found[job], *table.order_key(job)) for job in jobs]
 
 
 def _priorities(order: QueuePolicy, table: JobTable, jobs: Iterable[int], snapshot: Snapshot) -> tuple[list[int], list[float]]:
