@@ -211,6 +211,18 @@ def test_a_list_whose_places_a_flow_chooses(machine: Machine, workload: Workload
     assert {rule for rule, _ in met} <= {Rule.SHORT, Rule.RESERVATION}
 
 
+def test_where_the_flow_put_the_starts_does_not_matter() -> None:
+    """Beside the starts as the flow moved them some of these jobs would fit: they waited for where the list had put them."""
+    g, n = np.random.default_rng(3), 25
+    workload = Workload.of(
+        np.sort(g.integers(0, 60, n)) * SECOND,
+        g.integers(5, 40, n) * SECOND,
+        requests={name: g.integers(low, high, n) for name, low, high in (("cores", 1, 6), ("memory", 0, 40), ("gpu", 0, 3))},
+    )
+    met = asked(gpu_nodes((2, 2, 1, 1)), workload, ListFlow(), Ideal()).met
+    assert {rule for rule, _ in met} <= {Rule.SHORT, Rule.RESERVATION}
+
+
 def modules() -> Machine:
     numbers = {"frequency": np.array([2.0, 1.5, 1.0, np.nan]), "static": np.array([1.6, 1.2, 0.7, np.nan])}
     return Machine(
