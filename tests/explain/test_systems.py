@@ -219,7 +219,7 @@ def test_where_the_flow_put_the_starts_does_not_matter() -> None:
         g.integers(5, 40, n) * SECOND,
         requests={name: g.integers(low, high, n) for name, low, high in (("cores", 1, 6), ("memory", 0, 40), ("gpu", 0, 3))},
     )
-    met = asked(gpu_nodes((2, 2, 1, 1)), workload, ListFlow(), Ideal()).met
+    met = asked(gpu_nodes((2, 2, 1, 1)), workload, ListFlow(costs="best_fit"), Ideal()).met
     assert {rule for rule, _ in met} <= {Rule.SHORT, Rule.RESERVATION}
 
 
