@@ -24,11 +24,13 @@ from poolwise.schedulers.batch import BatchScheduler
 from poolwise.schedulers.dispatch import Dispatch
 from poolwise.schedulers.flow import Firmament, FlowScheduler
 from poolwise.schedulers.greedy import LeastAllocated, LocalFirstRandom
+from poolwise.schedulers.list import ListScheduler
 from poolwise.schedulers.list_flow import ListFlow
 from poolwise.schedulers.warm_up import WarmUp
 from poolwise.units import SECOND
 from tests.helpers.gpu_nodes import gpu_nodes
 from tests.helpers.random_dispatch import POLICIES, policy_of, study
+from tests.helpers.shared_nodes import shared_nodes
 
 FLOWS = (
     FlowScheduler(),
@@ -196,7 +198,28 @@ def test_every_rule_of_flow_scheduling_is_met() -> None:
 @given(machine=machines(), workload=gangs(most=1))
 @settings(max_examples=15, deadline=None, derandomize=True)
 def test_a_list_whose_places_a_flow_chooses(machine: Machine, workload: Workload) -> None:
-    met = asked(machine, workload, ListFlow(), Ideal()).met
+    how = ListFlow()
+    listed = ListScheduler(how.order, how.backfill, how.placement)
+
+    def check(what: Pass, job: int, why: Reason) -> None:
+        """The reason is that of the list before the flow moves its starts."""
+        alone = listed.open(machine, 1)
+        plan = alone.schedule(what.queue, what.snapshot, Changes())
+        assert why == alone.why(job, what.queue, what.snapshot, plan)
+
+    met = asked(machine, workload, how, Ideal(), check).met
+    assert {rule for rule, _ in met} <= {Rule.SHORT, Rule.RESERVATION}
+
+
+def test_where_the_flow_put_the_starts_does_not_matter() -> None:
+    """Beside the starts as the flow moved them some of these jobs would fit: they waited for where the list had put them."""
+    g, n = np.random.default_rng(3), 25
+    workload = Workload.of(
+        np.sort(g.integers(0, 60, n)) * SECOND,
+        g.integers(5, 40, n) * SECOND,
+        requests={name: g.integers(low, high, n) for name, low, high in (("cores", 1, 6), ("memory", 0, 40), ("gpu", 0, 3))},
+    )
+    met = asked(gpu_nodes((2, 2, 1, 1)), workload, ListFlow(costs="best_fit"), Ideal()).met
     assert {rule for rule, _ in met} <= {Rule.SHORT, Rule.RESERVATION}
 
 
@@ -252,3 +275,18 @@ def test_tasks_wait_for_units(entry: tuple[str, dict[str, object]], contended: b
         case = study(seed, 40).case(contended=contended)
         met |= asked(case.machine, case.workload, Dispatch(policy_of(entry)), case.model, check, case.estimate).met
     assert (Rule.SHORT, "slots") in met
+
+
+def test_as_many_units_are_short_as_tasks_are_left() -> None:
+    zeros, one = np.zeros(2, dtype=np.int64), np.full(2, SECOND)
+    workload = Workload.of(zeros, one, tasks=np.array([5, 1]))
+    simulation, dispatcher = Simulation(shared_nodes(slots=1), workload, Ideal()), Dispatch().open(shared_nodes(slots=1), 0)
+    simulation.table.show(2)
+    queue, snapshot = Queue(simulation.table), simulation.snapshot()
+    for job in (0, 1):
+        queue.add(job)
+    plan = dispatcher.schedule(queue, snapshot, Changes())
+    assert [start.tasks for start in plan.starts] == [(0,), (1,)]
+    first, second = (dispatcher.why(job, queue, snapshot, plan) for job in (0, 1))
+    assert (first.resource, first.needed, first.free, first.ahead) == ("slots", 3, 0, 0)
+    assert (second.resource, second.needed, second.free, second.ahead) == ("slots", 1, 0, 1)

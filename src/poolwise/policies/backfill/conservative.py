@@ -16,7 +16,7 @@ from poolwise.arrays import FloatArray, IntArray
 from poolwise.errors import PolicyError
 from poolwise.interfaces import BackfillPolicy, BackfillRule, PlacementPolicy
 from poolwise.model import Job, Placement, Queue, Reason, Refusal, Rule, Snapshot, Start
-from poolwise.policies.backfill.turn import Turn
+from poolwise.policies.backfill.passed_over import PassedOver
 from poolwise.registry import register
 from poolwise.units import HORIZON, NEVER
 
@@ -75,11 +75,11 @@ class Conservative(BackfillPolicy):
         """Name the first reservation in the order of priority with which a job that fits now no longer fits throughout."""
         if self.keep_reservations:
             return super().why(job, queue, priority, snapshot, placement, starts)
-        turn = Turn.of(job, queue, priority, snapshot, placement, starts)
-        if (short := turn.short()) is not None:
+        passed = PassedOver.of(job, queue, priority, snapshot, placement, starts)
+        if (short := passed.short()) is not None:
             return short
         profile = AvailabilityProfile(snapshot)
-        for row in turn.ranked[: turn.rank[job]]:
+        for row in passed.ranked[: passed.rank[job]]:
             reserved = profile.reserve(queue.job(row), placement)
             if profile.fit(queue.job(job), 0, placement)[0] is None:
                 begins = None if reserved is None else reserved.start
@@ -89,7 +89,7 @@ class Conservative(BackfillPolicy):
                 return Reason.of(
                     Rule.RESERVATION, text, profile.first_lack(queue.job(job), placement), blocker=row, reserved=begins
                 )
-        raise turn.contradiction()
+        raise passed.contradiction()
 
     def rule(self) -> BackfillRule | None:
         """Everyone has a reservation, made anew at each pass; there is no word for those that are kept."""

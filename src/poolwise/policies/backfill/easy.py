@@ -14,7 +14,7 @@ from poolwise.arrays import FloatArray, IntArray
 from poolwise.interfaces import BackfillPolicy, BackfillRule, PlacementPolicy
 from poolwise.model import Job, Queue, Reason, Refusal, Rule, Snapshot, Start
 from poolwise.policies.backfill.none import start_in_order
-from poolwise.policies.backfill.turn import Turn
+from poolwise.policies.backfill.passed_over import PassedOver
 from poolwise.registry import register
 
 
@@ -83,16 +83,16 @@ class Easy(BackfillPolicy):
         starts: Sequence[Start],
     ) -> Reason:
         """Say which of the two conditions a job that fits does not meet."""
-        turn = Turn.of(job, queue, priority, snapshot, placement, starts)
-        if (short := turn.short()) is not None:
+        passed = PassedOver.of(job, queue, priority, snapshot, placement, starts)
+        if (short := passed.short()) is not None:
             return short
-        if not turn.ahead:
-            raise turn.contradiction()
-        head = turn.ahead[0]
-        state = snapshot.with_starts(turn.between(0, turn.rank[head]))
+        if not passed.ahead:
+            raise passed.contradiction()
+        head = passed.ahead[0]
+        state = snapshot.with_starts(passed.between(0, passed.rank[head]))
         then = reservation(queue.job(head), self.reserving(state), placement)
         shadow = then.now
-        for start in turn.between(turn.rank[head], turn.rank[job]):
+        for start in passed.between(passed.rank[head], passed.rank[job]):
             end = state.expected_end(start.job, start.placement)
             if end > shadow:
                 then = then.with_started(start.job, start.placement, end=end)
@@ -102,13 +102,13 @@ class Easy(BackfillPolicy):
             return Reason.of(Rule.SHORT, found.reason, found)
         end = state.expected_end(job, found)
         if end <= shadow:
-            raise turn.contradiction()
+            raise passed.contradiction()
         if not self.extra:
             text = "it fits, but would end after the head's reservation begins"
             return Reason.of(Rule.RESERVATION, text, blocker=head, reserved=shadow)
-        lack = turn.lack(head, then.with_started(job, found, end=end))
+        lack = passed.lack(head, then.with_started(job, found, end=end))
         if lack is None:
-            raise turn.contradiction()
+            raise passed.contradiction()
         text = f"it fits, but beside it the head would have {lack.reason} when its reservation begins"
         return Reason.of(Rule.RESERVATION, text, lack, blocker=head, reserved=shadow)
 

@@ -10,7 +10,7 @@ import numpy as np
 from poolwise.arrays import FloatArray
 from poolwise.interfaces import BackfillPolicy, BackfillRule, PlacementPolicy
 from poolwise.model import Queue, Reason, Refusal, Rule, Snapshot, Start
-from poolwise.policies.backfill.turn import Turn
+from poolwise.policies.backfill.passed_over import PassedOver
 from poolwise.registry import register
 
 
@@ -34,14 +34,14 @@ class NoBackfill(BackfillPolicy):
         starts: Sequence[Start],
     ) -> Reason:
         """Name the head of the queue, where the job itself would fit."""
-        turn = Turn.of(job, queue, priority, snapshot, placement, starts)
-        if (short := turn.short()) is not None:
+        passed = PassedOver.of(job, queue, priority, snapshot, placement, starts)
+        if (short := passed.short()) is not None:
             return short
-        lack = turn.lack(turn.ahead[0], snapshot.with_starts(starts)) if turn.ahead else None
+        lack = passed.lack(passed.ahead[0], snapshot.with_starts(starts)) if passed.ahead else None
         if lack is None:
-            raise turn.contradiction()
+            raise passed.contradiction()
         text = f"it fits, but nothing is backfilled, and the head of the queue has {lack.reason}"
-        return Reason.of(Rule.ORDER, text, lack, blocker=turn.ahead[0])
+        return Reason.of(Rule.ORDER, text, lack, blocker=passed.ahead[0])
 
     def rule(self) -> BackfillRule:
         """Nobody has a reservation."""

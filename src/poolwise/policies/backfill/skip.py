@@ -10,7 +10,7 @@ import numpy as np
 from poolwise.arrays import FloatArray
 from poolwise.interfaces import BackfillPolicy, PlacementPolicy
 from poolwise.model import Queue, Reason, Refusal, Snapshot, Start
-from poolwise.policies.backfill.turn import Turn
+from poolwise.policies.backfill.passed_over import PassedOver
 from poolwise.registry import register
 
 
@@ -43,8 +43,8 @@ class Skip(BackfillPolicy):
         starts: Sequence[Start],
     ) -> Reason:
         """Say what it lacks beside the starts of higher priority: nothing else holds a job back."""
-        turn = Turn.of(job, queue, priority, snapshot, placement, starts)
-        short = turn.short()
+        passed = PassedOver.of(job, queue, priority, snapshot, placement, starts)
+        short = passed.short()
         if short is None:
-            raise turn.contradiction()
+            raise passed.contradiction()
         return short

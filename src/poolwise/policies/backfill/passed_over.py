@@ -1,4 +1,4 @@
-"""The turn of a job in a pass whose starts are known: what the state was, and who stood before it."""
+"""A waiting job that a pass left where it was: in which state it was considered, and who stood before it."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from poolwise.model import Queue, Reason, Refusal, Rule, Snapshot, Start
 
 
 @dataclass(frozen=True)
-class Turn:
-    """The turn of a waiting job in a pass that did not start it. Nothing is decided anew.
+class PassedOver:
+    """A waiting job in a pass that did not start it. Nothing is decided anew.
 
     The state in which a job was considered is the snapshot with the starts that came before it.
 
@@ -48,7 +48,7 @@ class Turn:
         snapshot: Snapshot,
         placement: PlacementPolicy,
         starts: Sequence[Start],
-    ) -> Turn:
+    ) -> PassedOver:
         """Find it, given what `BackfillPolicy.why` is given."""
         ranked: list[int] = queue.jobs[np.argsort(-priority, kind="stable")].tolist()
         rank = {row: k for k, row in enumerate(ranked)}
