@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import multiprocessing
 import resource
 import sys
@@ -27,7 +28,7 @@ class Case:
         """Measure in a process of its own, so that its peak memory is its own."""
         context = multiprocessing.get_context("spawn")
         with context.Pool(1) as pool:
-            return pool.apply(_measured, (self.name,))
+            return pool.apply(_measured, (self.name, self.measure.__module__))
 
     def reached(self, figures: Figures) -> dict[str, bool]:
         """Say which targets were reached."""
@@ -66,11 +67,6 @@ def peak_mb() -> float:
     return peak / 1e6 if sys.platform == "darwin" else peak * 1024 / 1e6
 
 
-def _measured(name: str) -> Figures:
-    import benchmarks.dispatch  # registers its cases in this process
-    import benchmarks.flow  # registers its cases in this process
-    import benchmarks.flow_scheduler  # registers its cases in this process
-    import benchmarks.nvme_scale  # registers its case in this process
-    import benchmarks.pools  # noqa: F401
-
+def _measured(name: str, module: str) -> Figures:
+    importlib.import_module(module)  # registers its cases in this process
     return {**cases[name].measure(), "peak_mb": peak_mb()}

@@ -24,6 +24,7 @@ GROUP_TITLES = {
     "schedulers": "Schedulers",
     "formats": "Trace formats",
     "generators": "Workload generators",
+    "machine_formats": "Forms of machines",
     "affinities": "Affinities from measurements",
     "reproductions": "Reproductions",
 }
@@ -46,9 +47,9 @@ def pages() -> Iterator[tuple[str, str]]:
     yield "model", _page("Model", [f"::: {path}" for path in sorted({_path(thing) for thing in homes.pop("model")} - {""})])
     for group, things in homes.items():
         blocks = [_named(name, thing) for name, thing in zip(registry.names(group), things, strict=True)]
-        yield group, _page(GROUP_TITLES.get(group, group.capitalize()), blocks)
+        first = [_metrics()] if group == "metrics" else []
+        yield group, _page(GROUP_TITLES.get(group, group.capitalize()), [*first, *blocks])
     yield "interfaces", _page("Interfaces", ["::: poolwise.interfaces"])
-    yield "metrics", _page("Metrics", [_metrics()])
     public = {name: _path(getattr(poolwise, name)) for name in poolwise.__all__}
     elsewhere = [f"- [`poolwise.{name}`][{path}]" for name, path in public.items() if path and path in known]
     elsewhere.append("- `poolwise.METRICS`: [every metric](metrics.md)")
@@ -57,7 +58,10 @@ def pages() -> Iterator[tuple[str, str]]:
 
 
 def _metrics() -> str:
-    rows = [f"| `{name}` | {m.description} | {m.unit} | {m.better} |" for name, m in poolwise.METRICS.items()]
+    """Every metric of every measure; the standard ones first, as tables have them."""
+    measures = [registry.find("metrics", name) for name in registry.names("metrics")]
+    known = {name: m for metrics in (poolwise.METRICS, *(one.metrics for one in measures)) for name, m in metrics.items()}
+    rows = [f"| `{name}` | {m.description} | {m.unit} | {m.better} |" for name, m in known.items()]
     return "\n".join(["| metric | what it says | unit | better |", "|---|---|---|---|", *rows])
 
 

@@ -8,8 +8,6 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-import poolwise
-
 Json = dict[str, Any]
 
 
@@ -23,10 +21,21 @@ def digest(content: bytes | str) -> str:
     return hashlib.sha256(content.encode() if isinstance(content, str) else content).hexdigest()
 
 
+def plain(content: Json) -> Json:
+    """Content as it is read from canonical JSON: keys sorted, tuples as lists."""
+    found: Json = json.loads(canonical(content))
+    return found
+
+
+def pretty(content: Json, *, sort: bool = True) -> bytes:
+    """Write JSON for people and programs: one line a value, keys sorted unless their order says something."""
+    return (json.dumps(content, indent=1, sort_keys=sort, default=str) + "\n").encode()
+
+
 @lru_cache(maxsize=1)
 def sources() -> str:
     """SHA-256 over all Python files of the package: results of other code are other results."""
-    root = Path(poolwise.__file__).parent
+    root = Path(__file__).parent
     total = hashlib.sha256()
     for file in sorted(root.rglob("*.py"), key=lambda file: file.relative_to(root).as_posix()):
         total.update(f"{file.relative_to(root).as_posix()}\0{digest(file.read_bytes())}\n".encode())

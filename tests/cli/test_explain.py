@@ -26,7 +26,7 @@ def longest(ran):
     import polars as pl
 
     facts = [json.loads(file.read_text()) for file in (ran / "cells").glob("*.json")]
-    (key,) = [fact["key"] for fact in facts if fact["inputs"]["scheduler"]["order"]["name"] == "fm"]
+    (key,) = [fact["key"] for fact in facts if fact["result"]["inputs"]["scheduler"]["order"]["name"] == "fm"]
     frame = pl.read_parquet(ran / "cells" / f"{key}.parquet").filter(pl.col("status") == "finished")
     frame = frame.with_columns(wait=pl.col("start") - pl.col("submit")).sort("wait", "id")
     return frame["id"][-1], frame["wait"][-1]
@@ -81,17 +81,20 @@ def test_errors_name_the_cells_the_nearest_jobs_and_what_to_give(ran, tmp_path, 
     assert code == 2 and "is not a folder of results" in err
 
 
-def test_a_study_is_named_where_the_results_do_not_say(ran, longest, capsys):
+def test_results_say_how_they_came_about_or_that_they_do_not(ran, longest, capsys):
     file = ran / "provenance.json"
     kept = file.read_text()
     try:
-        file.write_text(json.dumps({**json.loads(kept), "command": ["poolwise.studies.run"]}))
-        code, _, err = call(capsys, "explain", ran, longest[0], "--cell", "order=fm")
-        assert code == 2 and "--study" in err
-        code, _, err = call(capsys, "explain", ran, longest[0], "--cell", "order=fm", "--study", "cerit-pools")
-        assert code == 2 and "other settings" in err
-        words = ("--cell", "order=fm", "--study", "cerit-pools", *SETTINGS)
-        assert call(capsys, "explain", ran, longest[0], *words)[0] == 0
+        file.write_text(json.dumps({**json.loads(kept), "command": ["something else"]}))
+        words = ("--cell", "order=fm", "--json")
+        code, told, _ = call(capsys, "explain", ran, longest[0], *words)
+        assert code == 0, "no command is read"
+        file.write_text(json.dumps({name: value for name, value in json.loads(kept).items() if name != "runs"}))
+        code, _, err = call(capsys, "explain", ran, longest[0], *words)
+        assert code == 2 and "do not describe their run" in err and "run it again" in err
+        code, _, err = call(capsys, "explain", ran, longest[0], *words, "--study", "cerit-pools")
+        assert code == 2 and "--cell" in err, "with other settings it has other cells"
+        assert call(capsys, "explain", ran, longest[0], *words, "--study", "cerit-pools", *SETTINGS)[:2] == (0, told)
         file.write_text(json.dumps({**json.loads(kept), "sources_sha256": "of another version"}))
         code, _, err = call(capsys, "explain", ran, longest[0], "--cell", "order=fm")
         assert code == 2 and "another version" in err
@@ -101,9 +104,9 @@ def test_a_study_is_named_where_the_results_do_not_say(ran, longest, capsys):
 
 def test_results_that_do_not_come_out_again_are_an_error(ran, longest, capsys, monkeypatch):
     from poolwise import api
-    from poolwise.files import configured
+    from poolwise.studies import description
 
-    monkeypatch.setattr(configured, "scheduler_of", lambda section, warm_up: api.list_scheduler("sjf", "none"))
+    monkeypatch.setattr(description, "scheduler_of", lambda section, warm_up: api.list_scheduler("sjf", "none"))
     code, _, err = call(capsys, "explain", ran, longest[0], "--cell", "order=fm")
     assert code == 2 and "does not come out as recorded" in err
 

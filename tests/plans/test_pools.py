@@ -14,7 +14,7 @@ from poolwise.plans import plan
 from poolwise.plans.search import search
 from poolwise.plans.sizes import costs
 from poolwise.studies.cells import workload_of
-from poolwise.studies.store import Store
+from poolwise.studies.simulation import CellStore
 
 PLAN = """\
 version = 1
@@ -72,7 +72,7 @@ def write(folder: Path, text: str) -> Path:
     return folder / "plan.toml"
 
 
-def grid(question, store: Store):
+def grid(question, store: CellStore):
     """The slow obvious reference: every candidate, and the cheapest that keeps the targets."""
     with store.writing():
         trials = question._trials(store, 1, lambda line: None)
@@ -83,7 +83,7 @@ def grid(question, store: Store):
     return cost, verdicts, min(keeping, key=lambda e: (cost[e], e), default=None)
 
 
-def found(question, store: Store):
+def found(question, store: CellStore):
     with store.writing():
         trials = question._trials(store, 1, lambda line: None)
         return search(trials, costs(question.sizes, question.document), 0.1, question.section.checks)
@@ -94,8 +94,8 @@ def found(question, store: Store):
 def test_the_search_finds_what_the_full_grid_finds(folder, text, bound):
     target = {"metric": "mean_bounded_slowdown", "at_most": bound, "of": "reference"}
     question = plan.load(write(folder, text), {"plan.target": [target]}).question
-    cost, verdicts, expected = grid(question, Store(folder / "grid"))
-    result = found(question, Store(folder / "search"))
+    cost, verdicts, expected = grid(question, CellStore(folder / "grid"))
+    result = found(question, CellStore(folder / "search"))
     assert expected is not None and result.best == expected
     assert all(result.verdicts[element] == verdicts[element] for element in result.verdicts)
     assert len({verdict.state for verdict in verdicts.values()}) == 2, "the target divides the candidates"
@@ -108,9 +108,9 @@ def test_where_more_is_worse_it_is_noticed_said_and_made_good(folder):
     """Scheduling anomalies: 56 GiB of pool serve these jobs a little worse than 48 GiB."""
     settings = {"plan.target": [{"metric": "mean_bounded_slowdown", "at_most": 1.01, "of": "reference"}], "plan.checks": 3}
     question = plan.load(write(folder, PLAN), settings).question
-    _, verdicts, expected = grid(question, Store(folder / "grid"))
+    _, verdicts, expected = grid(question, CellStore(folder / "grid"))
     assert verdicts[(3,)].state == "keeps" and verdicts[(4,)].state == "breaks" and verdicts[(5,)].state == "keeps"
-    assert found(question, Store(folder / "search")).best == expected == (3,)
+    assert found(question, CellStore(folder / "search")).best == expected == (3,)
     answer = question.answer(folder / "out", 1, lambda line: None)
     assert answer.content["assumption"]["contradictions"]
     assert any("contradict" in line for line in answer.sections["How certain that is"])
@@ -164,7 +164,7 @@ def test_a_plan_that_was_stopped_goes_on_where_it_was(folder):
 def test_all_candidates_run_on_the_same_seeds_and_near_the_target_on_more(folder):
     settings = {"plan.certainty": {"over": "seeds", "least": 2, "most": 6}, "measure.warm_up": 5}
     question = plan.load(write(folder, PLAN), settings).question
-    store = Store(folder / "out")
+    store = CellStore(folder / "out")
     with store.writing():
         trials = question._trials(store, 1, lambda line: None)
         verdicts = [trials.judge((k,)) for k in range(10)]
@@ -191,7 +191,7 @@ def test_an_undecided_candidate_leaves_the_plan_undecided(folder):
 
 def test_intervals_over_jobs_are_paired(folder):
     question = plan.load(write(folder, PLAN), {"plan.certainty": {"over": "jobs"}}).question
-    store = Store(folder / "out")
+    store = CellStore(folder / "out")
     with store.writing():
         trials = question._trials(store, 1, lambda line: None)
         verdict = trials.judge((4,))
@@ -214,7 +214,7 @@ def test_a_candidate_that_can_never_run_a_job_breaks_the_target(folder):
     question = plan.load(
         write(folder, PLAN), {"plan.target": [{"metric": "mean_bounded_slowdown", "at_most": 1000.0}]}
     ).question
-    result = found(question, Store(folder / "out"))
+    result = found(question, CellStore(folder / "out"))
     assert result.best == (2,)
     assert result.verdicts[(1,)].unfinished > 0 and result.verdicts[(1,)].state == "breaks"
 
@@ -306,11 +306,11 @@ least = 1
 
 def test_devices_are_counted_and_deadlines_are_kept(tmp_path):
     question = plan.load(write(tmp_path, DEVICES)).question
-    cost, verdicts, expected = grid(question, Store(tmp_path / "grid"))
+    cost, verdicts, expected = grid(question, CellStore(tmp_path / "grid"))
     assert cost.tolist() == [2400.0, 4800.0, 7200.0]
-    result = found(question, Store(tmp_path / "search"))
+    result = found(question, CellStore(tmp_path / "search"))
     assert expected is not None and result.best == expected
-    with (store := Store(tmp_path / "grid")).writing():
+    with (store := CellStore(tmp_path / "grid")).writing():
         trials = question._trials(store, 1, lambda line: None)
         outcomes, workload = store.outcomes(trials.cells((0,))[0]), workload_of(trials.cells((0,))[0])
     deadline = workload.attributes["deadline"].astype(np.int64)

@@ -5,9 +5,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from poolwise.exhibits.figure import Axis, Bars, Curves, Distribution, Figure, Scatter
 from poolwise.report.figures import save, svg
 from poolwise.report.theme import DASHES, MARKERS, SERIES
-from poolwise.studies.figure import Axis, Bars, Curves, Distribution, Figure, Scatter
 
 KINDS: list[Figure] = [
     Curves(

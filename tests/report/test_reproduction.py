@@ -7,12 +7,12 @@ from pathlib import Path
 import pytest
 
 from poolwise.compare.published import Claim, ClaimRow, Measured
+from poolwise.exhibits.figure import Bars
+from poolwise.exhibits.table import Table
 from poolwise.report import write_reproduction
 from poolwise.report.page import render
 from poolwise.report.reproduction import reproduction_page
 from poolwise.reproductions.reproduction import Reproduced, ReproductionResult
-from poolwise.studies.figure import Bars
-from poolwise.studies.table import ShownTable
 
 
 def claim(metric: str, published: float, reason: str = "") -> Claim:
@@ -35,7 +35,7 @@ DONE = Reproduced(
         figures=[Bars("bars", "Bars", groups=["x"], series={"a": [1.0]})],
         notes=["one seed"],
         explanation=["it teaches"],
-        tables=[ShownTable("Table I", ["load", "ours"], [["0.5", "7.25 ± 0.5"]], "as printed")],
+        tables=[Table("Table I", ["load", "ours"], [["0.5", "7.25 ± 0.5"]], "as printed")],
     ),
     {"poolwise": "0"},
 )
@@ -70,4 +70,4 @@ def test_files_are_written_whole(tmp_path: Path) -> None:
 
 def test_a_table_with_a_ragged_row_is_refused() -> None:
     with pytest.raises(ValueError, match="row 1 of 'Table I' has 1 cells for 2 columns"):
-        ShownTable("Table I", ["load", "ours"], [["0.5", "7"], ["0.6"]])
+        Table("Table I", ["load", "ours"], [["0.5", "7"], ["0.6"]])

@@ -67,7 +67,7 @@ def test_changes_leave_what_was_published():
 
 @pytest.mark.parametrize("name", ["FULL", "QUICK"])
 def test_every_claim_is_answered_and_nothing_else(tmp_path, monkeypatch, name):
-    def pretend(cases, run, folder, jobs):
+    def pretend(cases, run, folder, jobs, progress):
         """Metrics that differ from case to case; what they are does not matter here."""
         names = ("makespan_s", "violations", "violations_queueing", "execution_s", "most_used_before")
         times = {"total_s": [0.1, 0.2], "solver_s": [0.01, 0.02], "solved": 3}

@@ -9,7 +9,7 @@ import pytest
 from poolwise import catalog
 from poolwise.compare.published import compare, read_claims
 from poolwise.reproductions.fair_memory import claims, figures, runs
-from poolwise.reproductions.fair_memory.runs import MACHINES, FairMemoryResults, RunGroup, simulate_batch
+from poolwise.reproductions.fair_memory.runs import MACHINES, Done, FairMemoryResults, RunGroup, simulate_batch
 from poolwise.traces.generators import generate
 from tests.helpers.data import PUBLISHED
 
@@ -40,7 +40,7 @@ def results() -> FairMemoryResults:
     patch.setattr(runs, "generate", lambda name, **settings: generate(name, **{**settings, "jobs": 400}))
     try:
         batches = [RunGroup(machine, 0, scope, True) for machine in MACHINES for scope in ("rack", "system")]
-        return FairMemoryResults.of([simulate_batch(batch) for batch in batches])
+        return FairMemoryResults.of([Done.of(simulate_batch(batch)) for batch in batches])
     finally:
         patch.undo()
 

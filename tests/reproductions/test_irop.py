@@ -30,7 +30,7 @@ def test_a_small_problem_is_a_part_of_the_papers():
 
 @pytest.mark.parametrize("grid", [irop.QUICK, irop.Grid(seeds=3, small_seeds=2)])
 def test_every_claim_is_answered_and_nothing_else(tmp_path, monkeypatch, grid):
-    def pretend(cases, folder, jobs):
+    def pretend(cases, folder, jobs, progress):
         """Metrics that differ from case to case; what they are does not matter here."""
         return {
             case: {

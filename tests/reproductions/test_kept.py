@@ -2,10 +2,12 @@
 
 from dataclasses import dataclass
 
+import numpy as np
 import pytest
 
 from poolwise.errors import InputError
 from poolwise.reproductions import irop_runs, kept
+from poolwise.reproductions.fair_memory.runs import Done, FairMemoryResults, RunGroup
 
 
 @dataclass(frozen=True)
@@ -46,3 +48,19 @@ def test_a_change_of_the_program_ends_it_and_what_was_done_stays(tmp_path, monke
     with pytest.raises(InputError, match="changed while the reproduction ran"):
         kept.measure_all([Case(k) for k in range(5)], measured, tmp_path, 1)
     assert len(list((tmp_path / "cells").iterdir())) == 3
+
+
+def test_a_batch_of_fair_memory_is_kept_digit_by_digit(tmp_path):
+    """It is the unit that a stopped run goes on from: rows and samples come back as they were, undefined values too."""
+    rows = [
+        {"machine": "juwels", "seed": 0, "size_tb": 6, "mean_wait_s": 0.1 + 0.2, "benefit_s": float("nan"), "rejected": 3.0}
+    ]
+    samples = {("juwels", "slowdown", "rack", "6"): np.array([1.0, 1 / 3, np.nan]), ("juwels", "degradation"): np.zeros(0)}
+    done = Done(rows, samples)
+    batch = RunGroup("juwels", 0, "rack", True)
+    for _ in range(2):  # as it was run, and as it is read
+        content = kept.measure_all([batch], lambda batch: done.content(), tmp_path, 1)[batch]
+        found = Done.of(content)
+        assert FairMemoryResults.of([found]).frame.equals(FairMemoryResults.of([done]).frame, null_equal=True)
+        assert list(found.samples) == list(samples)
+        assert all(np.array_equal(found.samples[name], values, equal_nan=True) for name, values in samples.items())

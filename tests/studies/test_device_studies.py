@@ -9,7 +9,7 @@ from poolwise.policies.order.priorities import FCFS
 from poolwise.policies.placement.nvme.disaggregation_aware import NvmeDisaggregationAware
 from poolwise.policies.placement.nvme.maximize_composition import NvmeMaximizeComposition
 from poolwise.schedulers.composition import CompositionScheduler
-from poolwise.studies.cells import simulate_cell
+from poolwise.studies.simulation import simulate_cell
 from poolwise.studies.study import load
 
 STUDY = """
@@ -45,7 +45,7 @@ def test_a_composition_scheduler_is_put_together_by_names(study):
     assert scheduler_of(cell.scheduler) == CompositionScheduler(FCFS(), NvmeMaximizeComposition(max_extension=0.5))
     (cell,) = load(study()).cells
     assert scheduler_of(cell.scheduler) == CompositionScheduler(EDF(), NvmeDisaggregationAware())
-    assert simulate_cell(cell).facts["jobs"] == 30
+    assert simulate_cell(cell).content["jobs"] == 30
 
 
 def test_keys_tell_parts_apart(study):

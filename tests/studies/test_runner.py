@@ -35,8 +35,8 @@ class Counting:
     def begin(self, total, done, damaged):
         self.total, self.done, self.damaged = total, done, damaged
 
-    def advance(self, cell, seconds):
-        self.ran.append(cell.label)
+    def advance(self, label, seconds):
+        self.ran.append(label)
         if self.then is not None and len(self.ran) == self.after:
             self.then()
 
@@ -185,10 +185,11 @@ def test_workers_do_not_outlive_the_process_that_started_them(folder):
     code = f"""
 import os, signal, sys, joblib
 from poolwise.studies import load, run
-from poolwise.studies.runner import _in_worker
+from poolwise.studies.simulation import Cells
+from poolwise.trials.fill import _in_worker
 cell = load({str(folder / "study.toml")!r}).cells[0]
 def worker(cell, parent):
-    _in_worker(cell, parent)
+    _in_worker(Cells(), cell.key, cell, parent)
     return os.getpid()
 if __name__ == "__main__":
     from joblib import Parallel, delayed

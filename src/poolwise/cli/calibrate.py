@@ -20,12 +20,12 @@ def calibrate(
     """
     from poolwise import catalog, traces
     from poolwise.atomic import check_writable
+    from poolwise.calibration import TOLERANCE
+    from poolwise.calibration import calibrate as search
     from poolwise.cli.console import out as stdout
     from poolwise.errors import InfeasibleError, InputError
     from poolwise.files.machine import load_machine
     from poolwise.files.mix import load_mix
-    from poolwise.studies.calibration import TOLERANCE
-    from poolwise.studies.calibration import calibrate as search
 
     if not 0 < load < 1:
         raise InputError(f"a load of {load:g} cannot be reached", field="load", remedy="give a number between 0 and 1")

@@ -39,9 +39,9 @@ def compare(
 ) -> None:
     """Compare runs of the same jobs: metrics, paired differences from the first run, and the jobs that changed most."""
     from poolwise.cli.output import check_exports, export, print_json, provenance
+    from poolwise.compare.kept_run import read_runs
     from poolwise.compare.runs import Comparison
     from poolwise.report.compare import write_comparison
-    from poolwise.studies.kept_run import read_runs
 
     check_exports(csv, parquet, report)
     kept = [run for reference in runs for run in read_runs(reference)]

@@ -3,19 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import typer
 
-from poolwise.cli.one_run import ScopeChoice, chosen_machine
+from poolwise.cli.one_run import RunOptions, ScopeChoice
 
 if TYPE_CHECKING:
     from poolwise.explain import Episode, Explanation, Rule
-    from poolwise.model import Machine
+    from poolwise.metrics import Outcomes
+    from poolwise.studies.cells import Cell
 
 LINES = 40
 """Episodes that the table shows without --all."""
+
+
+@dataclass(frozen=True)
+class StudyOptions:
+    """Which run of a study: a selection of its cells; a study file and its settings where the folder holds several."""
+
+    cell: tuple[str, ...]
+    study: str | None
+    settings: tuple[str, ...]
 
 
 def explain(
@@ -24,8 +35,8 @@ def explain(
     ),
     job: int = typer.Argument(metavar="JOB", help="Id of the job, as in the trace."),
     cell: list[str] = typer.Option([], metavar="PATH=VALUE", help="Which run of the study: what it varies, seed=N, or a key."),
-    study: str | None = typer.Option(None, help="Study file of the results, if it is not where it was when they were made."),
-    set_: list[str] = typer.Option([], "--set", metavar="KEY=VALUE", help="Settings that --study was run with."),
+    study: str | None = typer.Option(None, help="Study file of the results, if another study wrote to the folder since."),
+    set_: list[str] = typer.Option([], "--set", metavar="KEY=VALUE", help="What --study was run with."),
     machine: Path | None = typer.Option(None, help="With a trace: MACHINE.toml, or the name of a shipped machine."),
     processors: int | None = typer.Option(None, min=1, help="With a trace: N processors without memory."),
     order: str | None = typer.Option(None, help="With a trace: queue order, as in `poolwise simulate`."),
@@ -44,7 +55,7 @@ def explain(
     if run.is_dir():
         if machine is not None or processors is not None or order is not None:
             raise InputError("results of a study have their machine and order", field="--machine", remedy="select with --cell")
-        what, found = _in_study(run, job, cell, study, set_)
+        what, found = _in_study(run, job, StudyOptions(tuple(cell), study, tuple(set_)))
     else:
         if cell or study is not None or set_:
             raise InputError(
@@ -53,70 +64,63 @@ def explain(
         if order is None:
             what, found = _simulated(run, job)
         else:
-            on = chosen_machine(machine, processors)
-            what = f"{order} {backfill} {scope.value}"
-            found = _alone(run, job, on, (order, backfill, placement), scope, format, seed)
+            options = RunOptions(run, machine, processors, order, backfill, placement, scope, format=format, seed=seed)
+            what, found = f"{order} {backfill} {scope.value}", _explain(options.cell(), job)
     if json:
         print_json({"run": what, **found.to_dict()})
     else:
         _print(what, found, all_)
 
 
-def _in_study(folder: Path, job: int, selection: list[str], study: str | None, settings: list[str]) -> tuple[str, Explanation]:
-    from poolwise.cli.past_run import choose, study_of
+def _in_study(folder: Path, job: int, options: StudyOptions) -> tuple[str, Explanation]:
+    from poolwise.cli.past_run import in_folder, of_study
     from poolwise.errors import InputError
-    from poolwise.explain import explain_wait
-    from poolwise.files.configured import models_of, scheduler_of
-    from poolwise.studies.cells import workload_of
-    from poolwise.studies.store import Store
+    from poolwise.studies.simulation import CellStore
 
-    loaded = study_of(folder, study, settings)
-    cell = choose(loaded, folder, selection)
+    if options.study is None:
+        name, cell = in_folder(folder, options.cell)
+    else:
+        name, cell = of_study(folder, options.study, options.settings, options.cell)
     if cell.scheduler.pass_per_event:
         remedy = "leave scheduler.pass_per_event out and run the study again"
         raise InputError("only runs with one pass an instant can be explained", field="--cell", remedy=remedy)
-    outcomes = Store(folder).outcomes(cell)
-    truth, estimate = models_of(cell.performance, cell.seed)
-    found = explain_wait(
-        cell.machine,
-        workload_of(cell),
-        scheduler_of(cell.scheduler, cell.warm_up),
-        job,
-        truth=truth,
-        estimate=estimate,
-        seed=cell.seed,
-        outcomes=outcomes,
-    )
-    return f"{loaded.name} {cell.label}", found
+    return f"{name} {cell.label}", _explain(cell, job, CellStore(folder).outcomes(cell))
 
 
 def _simulated(file: Path, job: int) -> tuple[str, Explanation]:
     from poolwise.cli.past_run import check_recorded, simulated
     from poolwise.errors import InputError
-    from poolwise.explain import explain_wait
+    from poolwise.studies.cells import workload_of
 
     run = simulated(file)
     if run is None:
         remedy = "give a file of `poolwise simulate --schedule FILE`, or a trace with --order as in `poolwise simulate`"
         raise InputError("no file says how this was run", file=file, field="--order", remedy=remedy)
-    if run.pass_per_event:
+    cell = run.cell()
+    if cell.scheduler.pass_per_event:
         remedy = "leave pass_per_event out of the scheduler file and simulate again"
         raise InputError("only runs with one pass an instant can be explained", file=file, field="RUN", remedy=remedy)
-    found = explain_wait(run.machine, run.workload, run.scheduler, job, truth=run.truth, estimate=run.estimate, seed=run.seed)
+    found = _explain(cell, job)
     check_recorded(file, job, found.until, found.placement is not None)
-    return f"{run.workload.name} on {run.machine.name}", found
+    return f"{workload_of(cell).name} on {cell.machine.name}", found
 
 
-def _alone(
-    trace: Path, job: int, machine: Machine, policies: tuple[str, str, str], scope: ScopeChoice, format: str, seed: int
-) -> Explanation:
-    from poolwise import api, catalog, traces
+def _explain(cell: Cell, job: int, outcomes: Outcomes | None = None) -> Explanation:
     from poolwise.explain import explain_wait
+    from poolwise.studies.cells import workload_of
+    from poolwise.studies.description import Configured
 
-    order, backfill, placement = policies
-    scheduler = api.list_scheduler(order, backfill, placement, scope.value if placement == "racks" else None)
-    workload = traces.read(catalog.resolve("traces", trace), machine, format=format)
-    return explain_wait(machine, workload, scheduler, job, truth=api.default_model(machine, seed), seed=seed)
+    what = Configured.of(cell)
+    return explain_wait(
+        cell.machine,
+        workload_of(cell),
+        what.scheduler,
+        job,
+        truth=what.truth,
+        estimate=what.estimate,
+        seed=cell.seed,
+        outcomes=outcomes,
+    )
 
 
 def _print(what: str, found: Explanation, everything: bool) -> None:

@@ -1,77 +1,98 @@
-"""Results of `poolwise run`: the study that they come from, and the cell that the user chose."""
+"""Runs whose results stand in files: which one is meant, and how it came about, as their provenance describes it."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
-from functools import wraps
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from poolwise.errors import InputError
 
 if TYPE_CHECKING:
-    from poolwise.cli.one_run import OneRun
-    from poolwise.studies import Study
     from poolwise.studies.cells import Cell
+    from poolwise.studies.description import RecordedRun
 
 SHOWN = 12
-"""Cells that an error lists."""
+"""Runs that an error lists."""
 
 
-def study_of(folder: Path, study: str | None, settings: Sequence[str]) -> Study:
-    """Load the study whose results are in a folder.
+class Chosen(Protocol):
+    """What runs are chosen by."""
 
-    It is found by the command that the folder's provenance.json names, or is given with the settings it was run with.
-    Raises InputError where it is not known, and where the study has changed since.
+    @property
+    def key(self) -> str:
+        """Name of the cell's files."""
+        ...
+
+    @property
+    def parameters(self) -> Mapping[str, Any]:
+        """Dotted path -> value, of what the study varied."""
+        ...
+
+    @property
+    def seed(self) -> int:
+        """The seed."""
+        ...
+
+    @property
+    def label(self) -> str:
+        """What messages call it."""
+        ...
+
+
+C = TypeVar("C", bound=Chosen)
+
+
+def in_folder(folder: Path, selection: Sequence[str]) -> tuple[str, Cell]:
+    """Name of the study whose results stand in a folder, and the run of it that a selection means, set up again.
+
+    Raises InputError where the results were made by another version, or from files that have changed since.
     """
-    from poolwise import studies
     from poolwise.identity import sources
-    from poolwise.studies.study import find, parse_setting
+    from poolwise.studies.description import read_runs
 
     known = _provenance(folder)
-    if study is None:
-        study, settings = _asked(known, folder)
-        if not find(study).is_file():
-            remedy = "name it with --study, and what it was run with by --set"
-            raise InputError(f"the study that these results came from is not at {study}", file=folder, remedy=remedy)
-    loaded = studies.load(study, dict(parse_setting(text) for text in settings))
+    runs = read_runs(folder / "provenance.json")
     if known.get("sources_sha256") != sources():
         remedy = "run the study again with this one"
         raise InputError("the results were made by another version of Poolwise", file=folder, remedy=remedy)
-    if loaded.sha256 != known.get("study_sha256") and not _has_cells(folder, loaded):
-        raise InputError(
-            f"the study '{study}' is not what these results came from: it has changed, or was run with other settings",
-            file=folder,
-            remedy="run it again, or name the study with --study and its settings with --set",
-        )
-    return loaded
+    return str(known.get("study")), _kept(choose(runs, folder, selection).cell(), folder)
 
 
-def simulated(file: Path) -> OneRun | None:
-    """Set up again the run of which `poolwise simulate` wrote a file; None for a file of another origin.
+def of_study(folder: Path, study: str, settings: Sequence[str], selection: Sequence[str]) -> tuple[str, Cell]:
+    """Name of a study whose results stand in a folder that other studies have written to as well, and one of its runs.
 
-    Raises InputError where an input of that run has changed since, and where it cannot be explained.
+    Raises InputError where the folder does not hold that run.
     """
-    from poolwise.cli.one_run import set_up
-    from poolwise.cli.output import provenance
-    from poolwise.cli.simulate import simulate
+    from poolwise import studies
+    from poolwise.studies.study import parse_setting
+
+    _provenance(folder)
+    loaded = studies.load(study, dict(parse_setting(text) for text in settings))
+    return loaded.name, _kept(choose(loaded.cells, folder, selection), folder)
+
+
+def simulated(file: Path) -> RecordedRun | None:
+    """Find the description of the run of which `poolwise simulate` wrote a file; None for a file of another origin."""
+    from poolwise.studies.description import read_runs
 
     record = file.with_name(f"{file.name}.provenance.json")
-    try:
-        known = json.loads(record.read_bytes())
-        called = [str(word) for word in known["command"]]
-    except (FileNotFoundError, ValueError, KeyError, TypeError):
-        return None
-    if called[:2] != ["poolwise", "simulate"]:
-        return None
-    given = options_of(called[2:], simulate)
-    found = set_up(given)
-    now = provenance(found.seed, found.files)["inputs"]
-    if changed := [name for name in now if known.get("inputs", {}).get(name) != now[name]]:
-        problem = f"{', '.join(changed)} changed since the run was simulated"
-        raise InputError(problem, file=record, field="inputs", remedy="simulate it again")
-    return found
+    return read_runs(record)[0] if record.is_file() else None
+
+
+def recorded(file: Path, settings: Sequence[str]) -> Cell:
+    """Set up the run that a provenance file describes, with some values replaced; raises InputError as `RecordedRun.cell`."""
+    from poolwise.studies.description import read_runs
+    from poolwise.studies.study import parse_setting
+
+    if not file.is_file():
+        raise InputError("no such file", file=file, field="--run", remedy="give FILE.provenance.json of an earlier run")
+    runs = read_runs(file)
+    if len(runs) > 1:
+        problem = f"the file describes {len(runs)} runs"
+        raise InputError(problem, file=file, field="--run", remedy="give the provenance of one run")
+    return runs[0].cell(dict(parse_setting(text) for text in settings))
 
 
 def check_recorded(file: Path, job: int, until: int, started: bool) -> None:
@@ -87,31 +108,41 @@ def check_recorded(file: Path, job: int, until: int, started: bool) -> None:
         raise InputError(problem, file=file, remedy="simulate it again with this version of Poolwise")
 
 
-def choose(study: Study, folder: Path, selection: Sequence[str]) -> Cell:
-    """Find the one run of a study that is meant.
+def choose(runs: Sequence[C], folder: Path, selection: Sequence[str]) -> C:
+    """Find the one run that is meant.
 
     `selection` holds beginnings of keys, or PATH=VALUE of what the study varies (the path's end will do), or seed=N. All
-    must hold. Raises InputError that lists the cells where none or several fit.
+    must hold. Raises InputError that lists the runs where none or several fit.
     """
-    cells = [cell for cell in study.cells if all(_fits(cell, text) for text in selection)]
-    if len({cell.key for cell in cells}) == 1:  # rows that differ in watts and prices alone are one run
-        return cells[0]
-    listed = [f"  {cell.key[:8]}  {cell.label}" for cell in (cells or study.cells)[:SHOWN]]
-    more = len(cells or study.cells) - len(listed)
+    fitting = [run for run in runs if all(_fits(run, text) for text in selection)]
+    if len({run.key for run in fitting}) == 1:  # rows that differ in watts and prices alone are one run
+        return fitting[0]
+    listed = [f"  {run.key[:8]}  {run.label}" for run in (fitting or runs)[:SHOWN]]
+    more = len(fitting or runs) - len(listed)
     raise InputError(
-        f"{len(cells) or 'no'} cells fit {' and '.join(selection)}" if selection else f"the results hold {len(cells)} cells",
+        f"{len(fitting) or 'no'} cells fit {' and '.join(selection)}" if selection else f"the results hold {len(runs)} cells",
         file=folder,
         field="--cell",
         remedy="\n".join(["name one by PATH=VALUE or by its key:", *listed, *([f"  and {more} more"] if more > 0 else [])]),
     )
 
 
-def _fits(cell: Cell, text: str) -> bool:
+def _fits(run: Chosen, text: str) -> bool:
     path, equals, value = text.partition("=")
     if not equals:
-        return cell.key.startswith(text)
-    known: Mapping[str, object] = {**cell.parameters, "seed": cell.seed}
+        return run.key.startswith(text)
+    known: Mapping[str, object] = {**run.parameters, "seed": run.seed}
     return any((name == path or name.endswith(f".{path}")) and str(known[name]) == value for name in known)
+
+
+def _kept(cell: Cell, folder: Path) -> Cell:
+    """Return the cell if the folder holds its results."""
+    from poolwise.studies.simulation import CellStore
+
+    if CellStore(folder).facts(cell) is None:
+        problem = f"there are no results of this run ({cell.label}): it was made by another version, or from other inputs"
+        raise InputError(problem, file=folder, remedy="run the study again")
+    return cell
 
 
 def _provenance(folder: Path) -> dict[str, Any]:
@@ -124,42 +155,3 @@ def _provenance(folder: Path) -> dict[str, Any]:
     except ValueError as error:
         raise InputError(f"not JSON: {error}", file=file, remedy="run the study again") from error
     return content if isinstance(content, dict) else {}
-
-
-def _asked(known: Mapping[str, Any], folder: Path) -> tuple[str, list[str]]:
-    """Study and settings of the command that made the results, read by that command's own definition."""
-    from poolwise.cli.run import run_study
-
-    called = [str(word) for word in known.get("command", [])]
-    if called[:2] != ["poolwise", "run"]:
-        raise InputError(
-            "the results do not say which study file they came from",
-            file=folder / "provenance.json",
-            field="command",
-            remedy="name it with --study, and what it was run with by --set",
-        )
-    given = options_of(called[2:], run_study)
-    return str(given["study"]), list(given["set_"])
-
-
-def options_of(words: Sequence[str], command: Callable[..., None]) -> dict[str, Any]:
-    """Read the words of a recorded command by the command's own definition, without running it."""
-    import typer
-
-    found: dict[str, Any] = {}
-
-    @wraps(command)
-    def note(**given: Any) -> None:
-        found.update(given)
-
-    reader = typer.Typer(add_completion=False)
-    reader.command()(note)
-    typer.main.get_command(reader).main(list(words), standalone_mode=False)
-    return found
-
-
-def _has_cells(folder: Path, study: Study) -> bool:
-    """Whether a folder that several studies share has all runs of a study."""
-    from poolwise.studies.store import Store
-
-    return all(Store(folder).facts(cell) is not None for cell in study.runs)

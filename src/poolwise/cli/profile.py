@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import typer
 
 if TYPE_CHECKING:
+    from poolwise.exhibits.figure import Figure
     from poolwise.performance.fitting import Errors, Fit
-    from poolwise.studies.figure import Figure
 
 commands = typer.Typer(help="How workloads slow down as their memory moves out of the node.", no_args_is_help=True)
 
@@ -72,7 +72,7 @@ def _errors(errors: Errors | None) -> dict[str, float] | None:
 def _figure(fits: list[Fit], name: str) -> Figure:
     import numpy as np
 
-    from poolwise.studies.figure import Axis, Curves
+    from poolwise.exhibits.figure import Axis, Curves
 
     shares = np.linspace(0, max(found.profile.remote[-1] for found in fits), 61)
     series = {}

@@ -24,11 +24,13 @@ def reproduce(
     from poolwise.cli.output import provenance, write_provenance
     from poolwise.report import write_reproduction
     from poolwise.reproductions.reproduction import reproduce as run
+    from poolwise.trials.progress import ConsoleProgress
 
     reproduction = registry.make("reproductions", name)
     folder = out if out is not None else Path("results") / name
     folder.mkdir(parents=True, exist_ok=True)
-    done = run(name, reproduction, folder, quick=quick, jobs=jobs)
+    with ConsoleProgress(err) as progress:
+        done = run(name, reproduction, folder, quick=quick, jobs=jobs, progress=progress)
     source = {key: str(value) for key, value in provenance(0, []).items()}
     write_reproduction(replace(done, provenance=source), folder)
     write_provenance(folder / "comparison.csv", source)

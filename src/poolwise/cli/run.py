@@ -36,8 +36,8 @@ def run_study(
     from poolwise.cli.console import err, warn
     from poolwise.cli.console import out as stdout
     from poolwise.cli.output import print_json
-    from poolwise.studies.progress import ConsoleProgress
     from poolwise.studies.study import parse_setting
+    from poolwise.trials.progress import ConsoleProgress
 
     loaded = studies.load(study, dict(parse_setting(text) for text in set_))
     folder = out if out is not None else Path("results") / loaded.name

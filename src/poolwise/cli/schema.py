@@ -68,7 +68,14 @@ def _open_machine(file: dict[str, Any], sections: dict[str, Any]) -> None:
         machine = MachineFile.model_json_schema(by_alias=True, ref_template="#/$defs/{model}")
         sections.update(machine.pop("$defs"))
         sections["MachineFile"] = machine
-        file["properties"]["machine"]["anyOf"] = [{"type": "string"}, {"$ref": "#/$defs/MachineFile"}]
+        sections["MachineForm"] = {
+            "description": "a machine in another form (`poolwise list machine_formats`), its settings beside the name",
+            "type": "object",
+            "properties": {"version": {"const": 1}, "format": {"type": "string"}, "name": {"type": "string"}},
+            "required": ["version", "format"],
+        }
+        forms = [{"$ref": "#/$defs/MachineFile"}, {"$ref": "#/$defs/MachineForm"}]
+        file["properties"]["machine"]["anyOf"] = [{"type": "string"}, *forms]
 
 
 def register(app: typer.Typer) -> None:

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import typer
 
-from poolwise.cli.one_run import ScopeChoice
+from poolwise.cli.one_run import RunOptions, ScopeChoice
 from poolwise.cli.units import interval, print_summary
 
 if TYPE_CHECKING:
-    from poolwise.cli.one_run import OneRun
-    from poolwise.engines.simulate import Engine
+    from poolwise.engines.simulate import Result
     from poolwise.model import Schedule
+    from poolwise.studies.cells import Cell
 
 
 class EngineName(StrEnum):
@@ -25,8 +26,27 @@ class EngineName(StrEnum):
     COMPILED = "compiled"
 
 
+@dataclass(frozen=True)
+class OutputOptions:
+    """What becomes of a run.
+
+    Attributes
+    ----------
+    engine : which engine runs
+    json : print one JSON object instead of a table
+    schedule, timeline : files to write
+    sample : sampling interval of the utilisation of processing units, ns
+    """
+
+    engine: EngineName
+    json: bool
+    schedule: Path | None
+    timeline: Path | None
+    sample: int | None
+
+
 def simulate(
-    trace: Path = typer.Argument(help="SWF (plain or .gz), a table (CSV, Parquet), or catalog:NAME."),
+    trace: Path | None = typer.Argument(None, help="SWF (plain or .gz), a table (CSV, Parquet), or catalog:NAME."),
     machine: Path | None = typer.Option(None, help="MACHINE.toml, or the name of a shipped machine."),
     processors: int | None = typer.Option(None, min=1, help="Instead of a machine: N processors without memory."),
     order: str | None = typer.Option(
@@ -63,87 +83,128 @@ def simulate(
     ),
     contended: bool = typer.Option(False, "--contended", help="vinesim: transfers share the links, max-min fairly."),
     sample: str | None = typer.Option(None, help="vinesim: interval of the utilisation's time series, such as 10us; -1: none."),
-    set_: list[str] = typer.Option([], "--set", metavar="KEY=VALUE", help="vinesim: a setting of the placement."),
+    set_: list[str] = typer.Option(
+        [],
+        "--set",
+        metavar="KEY=VALUE",
+        help="Replace a value of the run, such as workload.jobs=100; a bare KEY is a setting of the placement.",
+    ),
+    run: Path | None = typer.Option(
+        None, help="Instead of a trace and what runs on it: a recorded run, FILE.provenance.json of an earlier one."
+    ),
 ) -> None:
     """Run a trace once under one scheduler and print its metrics."""
-    given = dict(locals())  # `explain` reads the same from a recorded command
-    from poolwise import api
-    from poolwise.atomic import check_writable
-    from poolwise.cli.console import warn
-    from poolwise.cli.one_run import set_up
-    from poolwise.cli.output import print_json, print_run, provenance, write_provenance
-    from poolwise.report.timeline import write_timeline
+    output = OutputOptions(engine, json, schedule, timeline, interval(sample))
+    options = RunOptions(
+        trace=trace,
+        machine=machine,
+        processors=processors,
+        order=order,
+        backfill=backfill,
+        placement=placement,
+        scope=scope,
+        scheduler=scheduler,
+        format=format,
+        seed=seed,
+        table=tuple(table),
+        affinity=affinity,
+        affinity_kind=affinity_kind,
+        prices=prices,
+        power=power,
+        types=types,
+        inter_arrival=inter_arrival,
+        contended=contended,
+        set_=tuple(set_),
+    )
+    if run is None:
+        _simulate(options.cell(), options.files(), output)
+    else:
+        _simulate(_recorded(run, options), [run], output)
 
-    for path in (schedule, timeline):
+
+def _recorded(reference: Path, options: RunOptions) -> Cell:
+    """Set a recorded run up again, changed by --set and nothing else."""
+    from poolwise.cli.past_run import recorded
+    from poolwise.errors import InputError
+
+    if options != RunOptions(None, set_=options.set_):
+        raise InputError("a recorded run says what runs on what", field="--run", remedy="change it with --set KEY=VALUE")
+    return recorded(reference, options.set_)
+
+
+def _simulate(cell: Cell, files: list[Path], output: OutputOptions) -> None:
+    """Run a cell that was read from files; write and print what is asked for."""
+    from poolwise.atomic import check_writable
+    from poolwise.cli.output import print_json, write_provenance
+    from poolwise.engines import simulate
+    from poolwise.report.timeline import write_timeline
+    from poolwise.studies.cells import workload_of
+    from poolwise.studies.description import Configured
+
+    for path in (output.schedule, output.timeline):
         if path is not None:
             check_writable(path)
-    what = set_up(given)
-    if format == "vinesim":
-        return _dispatch(what, interval(sample), engine.value, json, schedule, timeline)
-    run = api.simulate(
-        what.workload,
-        what.machine,
-        scheduler=what.scheduler,
+    what = Configured.of(cell)
+    result = simulate(
+        cell.machine,
+        workload_of(cell),
+        what.scheduler,
         truth=what.truth,
-        seed=seed,
-        engine_name=engine.value,
-        pass_per_event=what.pass_per_event,
+        estimate=what.estimate,
+        seed=cell.seed,
+        engine=output.engine.value,
+        pass_per_event=cell.scheduler.pass_per_event,
     )
-    for note in run.notes:
-        warn(note)
-    source = provenance(seed, what.files)
-    if schedule is not None:
-        _write_schedule(run.schedule, schedule)
-        write_provenance(schedule, source)
-    if timeline is not None:
-        write_timeline(run.schedule, timeline)
-        write_provenance(timeline, source)
-    if json:
-        print_json({**run.to_dict(), "provenance": source})
-    else:
-        print_run(run)
+    content = _measured(result, cell, output)
+    if output.schedule is not None:
+        _write_schedule(result.schedule, output.schedule)
+        write_provenance(output.schedule, _source(cell, files, output.schedule.parent, output.engine))
+    if output.timeline is not None:
+        write_timeline(result.schedule, output.timeline)
+        write_provenance(output.timeline, _source(cell, files, output.timeline.parent, output.engine))
+    if content is not None:
+        print_json({**content, "provenance": _source(cell, files, Path(), output.engine)})
 
 
-def _dispatch(
-    what: OneRun,
-    sample: int | None,
-    engine: Engine,
-    json: bool,
-    schedule: Path | None,
-    timeline: Path | None,
-) -> None:
-    """Run tasks on processing units."""
+def _measured(result: Result, cell: Cell, output: OutputOptions) -> dict[str, Any] | None:
+    """Print what a run came to, or return it if it is to be printed as JSON."""
+    from poolwise import api
     from poolwise.cli.console import warn
-    from poolwise.cli.output import print_json, provenance, write_provenance
-    from poolwise.engines import simulate as simulate_engine
+    from poolwise.cli.output import print_run
     from poolwise.metrics.dispatch import summarise_dispatch
-    from poolwise.report.timeline import write_timeline
 
-    result = simulate_engine(
-        what.machine, what.workload, what.scheduler, truth=what.truth, estimate=what.estimate, seed=what.seed, engine=engine
-    )
-    record, source = result.schedule, provenance(what.seed, what.files)
+    schedule = result.schedule
+    if cell.scheduler.kind != "dispatch":
+        run = api.measured(schedule, result.engine, result.wall_s)
+        for note in run.notes:
+            warn(note)
+        if output.json:
+            return run.to_dict()
+        print_run(run)
+        return None
     content = {
-        **summarise_dispatch(record, sample),
-        "excluded": dict(record.workload.excluded),
-        "repaired": dict(record.workload.repaired),
-        "waiting": len(record.waiting),
-        "passes": record.passes,
+        **summarise_dispatch(schedule, output.sample),
+        "excluded": dict(schedule.workload.excluded),
+        "repaired": dict(schedule.workload.repaired),
+        "waiting": len(schedule.waiting),
+        "passes": schedule.passes,
         "engine": result.engine,
         "wall_s": result.wall_s,
     }
-    for reason, count in record.workload.repaired.items():
+    for reason, count in schedule.workload.repaired.items():
         warn(f"{count} tasks: {reason}")
-    if schedule is not None:
-        _write_schedule(record, schedule)
-        write_provenance(schedule, source)
-    if timeline is not None:
-        write_timeline(record, timeline)
-        write_provenance(timeline, source)
-    if json:
-        print_json({**content, "provenance": source})
-    else:
-        print_summary(content, f"{record.workload.name} on {record.machine.name}")
+    if output.json:
+        return content
+    print_summary(content, f"{schedule.workload.name} on {schedule.machine.name}")
+    return None
+
+
+def _source(cell: Cell, files: list[Path], folder: Path, engine: EngineName) -> dict[str, Any]:
+    """Where a result in a folder comes from: version, command, and the whole run."""
+    from poolwise.cli.output import provenance
+    from poolwise.studies.description import describe
+
+    return {**provenance(cell.seed, files), **describe(cell, folder), "engine": engine.value}
 
 
 def _write_schedule(record: Schedule, path: Path) -> None:

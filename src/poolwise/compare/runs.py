@@ -12,13 +12,13 @@ import numpy as np
 import polars as pl
 
 from poolwise.arrays import BoolArray, FloatArray, IntArray
+from poolwise.compare.kept_run import KeptRun
 from poolwise.errors import InputError
 from poolwise.identity import Json
 from poolwise.metrics import METRICS, Interval, Outcomes, Window, mean_interval, paired_block_bootstrap, summarise
 from poolwise.metrics.memory import degradation
 from poolwise.metrics.slowdown import bounded_slowdown, bounded_slowdown_local, wait_s
 from poolwise.metrics.window import after_warm_up
-from poolwise.studies.kept_run import KeptRun
 from poolwise.units import SECOND
 
 MOST_RUNS = 16

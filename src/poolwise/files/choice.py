@@ -49,6 +49,12 @@ class Choice(Section):
         """Settings beside the name."""
         return dict(self.model_extra or {})
 
+    @property
+    def hashed_settings(self) -> dict[str, Any]:
+        """Settings, with the hash of each file that they name in its place."""
+        found: dict[str, Any] = _replaced(self.settings, _digest)
+        return found
+
     def beside(self, folder: Path) -> Choice:
         """Resolve "file.py:Name", and settings that are the name of a file such as "profiles.csv", relative to a folder."""
         where, colon, attribute = self.name.rpartition(":")
@@ -71,7 +77,7 @@ class Choice(Section):
     def identity(self, group: str) -> dict[str, Any]:
         """What a result depends on: name, settings, the bytes of files named there and of code not Poolwise's."""
         found = registry.find(group, self.name)
-        content: dict[str, Any] = {"name": self.name, "settings": _replaced(self.settings, _digest)}
+        content: dict[str, Any] = {"name": self.name, "settings": self.hashed_settings}
         module = inspect.getmodule(found if isinstance(found, type) else type(found))
         if module is not None and module.__name__.partition(".")[0] != "poolwise" and module.__file__ is not None:
             digest = hashlib.sha256(Path(module.__file__).read_bytes()).hexdigest()

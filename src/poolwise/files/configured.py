@@ -96,6 +96,8 @@ def check_parts(section: SchedulerSection) -> None:
 def models_of(section: PerformanceSection, seed: int) -> tuple[PerformanceModel, PerformanceModel | None]:
     """Configure the truth and the scheduler's estimate (None: the truth). A model with a `seed` gets the cell's."""
     truth = _seeded(section.model.make("models"), section.model, seed)
+    if section.estimate_model is not None:
+        return truth, _seeded(section.estimate_model.make("models"), section.estimate_model, seed)
     fields = getattr(truth, "__dataclass_fields__", {})
     if section.estimate == "own":
         return truth, None

@@ -36,6 +36,8 @@ def kind_of_file(document: Document) -> FileKind:
     keys = document.tables.keys() - {"version", "title", "name"}
     if "plan" in keys:
         return "plan"
+    if "format" in keys:
+        return "machine"
     for kind, section in _BY_KEYS.items():
         if section.model_fields.keys() & keys:
             return kind

@@ -2,19 +2,87 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
+from typing import Any, NamedTuple, Protocol
 
+from poolwise import registry
+from poolwise.errors import InputError
+from poolwise.files.choice import Choice
 from poolwise.files.document import Document
 from poolwise.files.fields import check_version, validate
 from poolwise.files.machine_build import machine_of
-from poolwise.files.machine_sections import MachineFile
+from poolwise.files.machine_sections import MachineFile, written
+from poolwise.identity import Json
 from poolwise.model import Machine
+
+
+class MachineFormat(Protocol):
+    """Another form in which machines are described. Register with `@register("machine_formats", NAME)`."""
+
+    def build(self) -> Machine:
+        """Build the machine that the settings describe; raises InputError."""
+        ...
+
+
+class Described(NamedTuple):
+    """A machine, and what describes it.
+
+    Attributes
+    ----------
+    machine : the machine
+    content : everything that a result depends on
+    tables : what a machine file says of it, with whole paths
+    """
+
+    machine: Machine
+    content: Json
+    tables: Json
 
 
 def load_machine(file: Path) -> Machine:
     """Read a machine file; raises InputError naming file, line, field and remedy."""
     document = Document.read(file)
-    return machine_of(check_machine(document), file.stem, document)
+    return described(document, default=file.stem).machine
+
+
+def described(document: Document, path: tuple[str | int, ...] = (), default: str = "machine") -> Described:
+    """Read the machine at `path` of a document, in whatever form it is described; `default` is its name if none is given."""
+    table: Any = document.tables
+    for part in path:
+        table = table[part]
+    if "format" in table:
+        return _in_format(document, table, tuple(str(part) for part in path))
+    file = check_machine(document, path)
+    content, machine = file.content(), machine_of(file, default, document, path)
+    order = [list(rack.nodes) for rack in file.rack]  # canonical JSON sorts keys, and it says which nodes stand first
+    return Described(machine, {**content, "order": order}, {**written(content), "name": machine.name})
+
+
+def _in_format(document: Document, table: Mapping[str, Any], path: tuple[str, ...]) -> Described:
+    check_version(document, path)
+    settings = {key: value for key, value in table.items() if key not in ("format", "version", "title", "name")}
+    choice = Choice(name=str(table["format"]), **settings).beside(document.place((*path, "format"))[0].parent)
+    with document.placing(*path, "format"):
+        registry.find("machine_formats", choice.name)
+    with document.placing(*path):
+        form: MachineFormat = choice.make("machine_formats")
+    built = _built(form, document, path)
+    machine = replace(built, name=str(table["name"])) if "name" in table else built
+    tables = {"version": 1, "format": choice.name, "name": machine.name, **choice.settings}
+    return Described(machine, {"format": choice.identity("machine_formats")}, tables)
+
+
+def _built(form: MachineFormat, document: Document, path: tuple[str, ...]) -> Machine:
+    """Build; an error that stands in one of the form's own files keeps its place."""
+    try:
+        return form.build()
+    except InputError as error:
+        if error.file is not None:
+            raise
+        where = path if error.field is None else (*path, error.field)
+        raise document.error(where, error.message, error.remedy) from error
 
 
 def check_machine(document: Document, path: tuple[str | int, ...] = ()) -> MachineFile:

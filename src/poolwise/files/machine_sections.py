@@ -81,3 +81,20 @@ class MachineFile(Section):
     def content(self) -> dict[str, Any]:
         """Everything that a result depends on, in base units; names and titles of the whole are left out."""
         return self.model_dump(mode="json", by_alias=True, exclude={"title", "name"})
+
+
+_UNITS = {"memory": "MiB", "storage": "MiB", "bandwidth": "MB/s", "latency": "ns"}
+
+
+def written(content: dict[str, Any]) -> dict[str, Any]:
+    """Write the content of a machine file as such a file says it: quantities with their units, nothing that is not given."""
+    return {
+        section: [_entry(entry) for entry in entries] if isinstance(entries, list) else entries
+        for section, entries in content.items()
+        if entries != []
+    }
+
+
+def _entry(entry: dict[str, Any]) -> dict[str, Any]:
+    given = {key: value for key, value in entry.items() if value is not None and value != {}}
+    return {key: f"{value} {_UNITS[key]}" if key in _UNITS else value for key, value in given.items()}

@@ -30,6 +30,9 @@ class WorkloadSection(Section):
     options: dict[str, Any] = Field(default={}, description="options of the format")
     first: Count = Field(default=0, description="rows to leave out before the first job that is taken")
     jobs: Positive | None = Field(default=None, description="number of jobs; all if not given")
+    clock: Literal["first job", "trace"] = Field(
+        default="first job", description="where time begins: at the first job that is taken, or where the trace's own does"
+    )
 
     @model_validator(mode="after")
     def _one_source(self) -> WorkloadSection:
@@ -73,6 +76,13 @@ class PerformanceSection(Section):
 
     model: Choice = Field(default_factory=lambda: Choice(name="remote_memory"), description="a performance model")
     estimate: Literal["own", "mean", "none"] = Field(default="own", description="slowdown that the scheduler expects")
+    estimate_model: Choice | None = Field(default=None, description="instead: a performance model that the scheduler believes")
+
+    @model_validator(mode="after")
+    def _one_estimate(self) -> PerformanceSection:
+        if self.estimate_model is not None and self.estimate != "own":
+            raise ValueError("give either estimate or estimate_model")
+        return self
 
 
 class MeasureSection(Section):
@@ -87,6 +97,9 @@ class MeasureSection(Section):
     baseline: bool = Field(default=True, description="run FCFS without backfilling too, for fairness")
     memory_baseline: str | None = Field(
         default=None, description="a machine file to run on too, for what memory dollars gain; its path, or catalog:NAME"
+    )
+    metrics: list[Choice] = Field(
+        default=[], description='metrics beside the standard ones: names, or "file.py:Name" relative to the study file'
     )
     dollars_per_gb: float = Field(default=DOLLARS_PER_GB, gt=0, description="price of memory, $ for 1024 MiB")
 

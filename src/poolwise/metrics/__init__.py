@@ -4,19 +4,23 @@ Everything starts from `Outcomes`, one row a job; `summarise` computes all metri
 """
 
 from poolwise.metrics.intervals import Interval, mean_interval, paired_block_bootstrap
+from poolwise.metrics.measure import Measure, MeasuredRun, Metric
 from poolwise.metrics.outcomes import Outcomes, Status
-from poolwise.metrics.summary import METRICS, Metric, summarise
+from poolwise.metrics.summary import METRICS, metrics_of, summarise
 from poolwise.metrics.window import Window, common_population, paper_population
 
 __all__ = [
     "METRICS",
     "Interval",
+    "Measure",
+    "MeasuredRun",
     "Metric",
     "Outcomes",
     "Status",
     "Window",
     "common_population",
     "mean_interval",
+    "metrics_of",
     "paired_block_bootstrap",
     "paper_population",
     "summarise",

@@ -25,15 +25,17 @@ from poolwise.optimize.monotone import Element
 from poolwise.plans.deployment_answer import ASKED, deployment_answer
 from poolwise.plans.deployment_file import OBJECTIVES, DeploymentSection, counts_of
 from poolwise.plans.deployment_trials import DeploymentBench, DeploymentTrial, Tables
-from poolwise.plans.kept import KeptTrials
 from poolwise.plans.plan import Answer, PlanFile, Tell
 from poolwise.policies.placement.units.policy import UnitPolicy
-from poolwise.studies.store import Store
 from poolwise.traces import vinesim
 from poolwise.traces.vinesim.affinity import columns
+from poolwise.trials import Store, records
+from poolwise.trials.progress import LineProgress
 
 RUNGS = 3
 """Of the halving: a ninth of the jobs, a third, all of them."""
+WORTH = 20
+"""Runs that another process must have to do before it pays to start it: they are short."""
 
 
 class DeploymentFile(PlanFile):
@@ -84,8 +86,7 @@ class Deployment:
         """Simulate all candidates, or search a large set of them, and choose."""
         store = Store(out)
         with store.writing():
-            results = KeptTrials(self.bench, out, jobs)
-            search = _Search(self, results, tell)
+            search = _Search(self, store, jobs, tell)
             section = self.bench.section
             if len(self.elements) <= section.search.exhaustive:
                 measured = list(self.elements)
@@ -99,8 +100,8 @@ class Deployment:
 class _Search:
     """Measures candidates rung by rung, and keeps what the last rung said."""
 
-    def __init__(self, plan: Deployment, results: KeptTrials[DeploymentTrial], tell: Tell) -> None:
-        self._plan, self._results, self._tell = plan, results, tell
+    def __init__(self, plan: Deployment, store: Store, jobs: int | None, tell: Tell) -> None:
+        self._plan, self._store, self._processes, self._tell = plan, store, jobs, tell
         self.runs: dict[Element, list[Json]] = {}
         self.trials = 0
 
@@ -111,7 +112,7 @@ class _Search:
         jobs = None if whole else max(1, self._jobs() // 3 ** (RUNGS - 1 - rung))
         trials = [DeploymentTrial(counts_of(section, e), e[-1], seed, jobs) for e in elements for seed in range(seeds)]
         self._tell(f"rung {rung + 1} of {RUNGS}: {len(elements):,} candidates, {len(trials):,} runs")
-        found = self._results.of(trials)
+        found = records(self._plan.bench, trials, self._store, self._processes, LineProgress(self._tell), WORTH)
         self.trials += len(trials)
         each = [found[k : k + seeds] for k in range(0, len(found), seeds)]
         if whole:

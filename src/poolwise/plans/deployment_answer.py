@@ -9,6 +9,7 @@ import numpy as np
 import polars as pl
 
 from poolwise.arrays import BoolArray, FloatArray
+from poolwise.exhibits.figure import Axis, Curves, Figure, Scatter
 from poolwise.identity import Json
 from poolwise.metrics import Interval, mean_interval
 from poolwise.optimize.front import front
@@ -16,7 +17,6 @@ from poolwise.optimize.monotone import Element
 from poolwise.plans.deployment_file import OBJECTIVES, counts_of
 from poolwise.plans.deployment_trials import MEASURED, DeploymentBench
 from poolwise.plans.plan import Answer, PlanStatus
-from poolwise.studies.figure import Axis, Curves, Figure, Scatter
 
 EIGHTY, TWENTY = 0.8, 0.2
 ASKED = "another number of units than asked for"

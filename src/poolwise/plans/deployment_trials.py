@@ -7,10 +7,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from poolwise import trials
 from poolwise.arrays import FloatArray, IntArray
 from poolwise.draws import uniform
 from poolwise.engines import simulate
-from poolwise.identity import Json, canonical, digest, sources
+from poolwise.engines.dispatch import replay as compiled
+from poolwise.identity import canonical, digest, sources
 from poolwise.metrics.latency import Spread, job_latency_us
 from poolwise.metrics.unit_use import dispatch_window, energy_j, purchase, unit_use
 from poolwise.plans.deployment_file import DeploymentSection, JobsSection
@@ -53,7 +55,7 @@ class DeploymentTrial:
 
 
 @dataclass(frozen=True, eq=False)
-class DeploymentBench:
+class DeploymentBench(trials.Bench[DeploymentTrial]):
     """Where trials are run: the plan and its tables."""
 
     section: DeploymentSection
@@ -68,7 +70,18 @@ class DeploymentBench:
         inputs = [kept, types, chosen, self.tables.sha256, trial.counts, trial.seed, trial.jobs]
         return digest(canonical({"inputs": inputs, "sources": sources()}))
 
-    def run(self, trial: DeploymentTrial) -> Json:
+    def label(self, trial: DeploymentTrial) -> str:
+        """Units, placement, seed and number of jobs."""
+        counts = zip(self.section.unit, trial.counts, strict=True)
+        units = " ".join(f"{unit.type}={count}" for unit, count in counts)
+        first = "" if trial.jobs is None else f" jobs={trial.jobs}"
+        return f"{units} placement={self.section.placement[trial.placement]} seed={trial.seed}{first}"
+
+    def prepare(self, trials: Sequence[DeploymentTrial]) -> None:
+        """Compile the kernels of task dispatch."""
+        compiled.load()
+
+    def run(self, trial: DeploymentTrial) -> trials.Record:
         """Simulate one trial."""
         tables, section = self.tables, self.section
         tasks = _first(self.tasks(trial.seed), trial.jobs)
@@ -89,13 +102,14 @@ class DeploymentBench:
         schedule = result.schedule
         window, latency = dispatch_window(schedule), job_latency_us(schedule)
         finished = latency[~np.isnan(latency)]
-        return {
+        content = {
             "latency_us": float(getattr(Spread.of(finished), section.latency)),
             "purchase_cost": float(purchase(case.machine)),
             "energy_j": float(energy_j(schedule, window)),
             "utilization": float(unit_use(schedule, window).overall),
             "jobs": len(finished),
         }
+        return trials.Record(content)
 
     def deployment(self, counts: Sequence[int]) -> vinesim.UnitList:
         """Units dealt out to the racks in turn, type by type."""

@@ -22,12 +22,12 @@ from poolwise.model import Machine
 from poolwise.plans.dispatch_answer import dispatch_answer
 from poolwise.plans.dispatch_file import DispatchSection
 from poolwise.plans.dispatch_trials import DispatchBench, DispatchTrial
-from poolwise.plans.kept import KeptTrials
 from poolwise.plans.plan import Answer, PlanFile, Tell
 from poolwise.policies.placement.units.policy import UnitPolicy
-from poolwise.studies.store import Store
 from poolwise.traces import vinesim
 from poolwise.traces.vinesim.affinity import columns
+from poolwise.trials import Store, records
+from poolwise.trials.progress import LineProgress
 
 FOLDERS = {
     "deployment": "deployments",
@@ -80,7 +80,7 @@ class DispatchPlan:
         trials = [DispatchTrial(*pair, seed) for pair in pairs for seed in range(section.seeds)]
         tell(f"{len(pairs):,} candidates, {len(trials):,} runs")
         with store.writing():
-            found = KeptTrials(self.bench, out, jobs, worth=2).of(trials)
+            found = records(self.bench, trials, store, jobs, LineProgress(tell), worth=2)
         each = [found[k : k + section.seeds] for k in range(0, len(found), section.seeds)]
         return dispatch_answer(self.bench, dict(zip(pairs, each, strict=True)))
 

@@ -9,11 +9,11 @@ import numpy as np
 import polars as pl
 
 from poolwise.arrays import FloatArray
+from poolwise.exhibits.figure import Axis, Bars, Figure
 from poolwise.identity import Json
 from poolwise.metrics import Interval, mean_interval
 from poolwise.plans.dispatch_trials import DispatchBench
 from poolwise.plans.plan import Answer
-from poolwise.studies.figure import Axis, Bars, Figure
 from poolwise.units import format_time
 
 Pair = tuple[int, int]

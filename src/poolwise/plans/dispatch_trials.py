@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from poolwise import registry
+from poolwise import registry, trials
 from poolwise.arrays import FloatArray
 from poolwise.engines import simulate
+from poolwise.engines.dispatch import replay as compiled
 from poolwise.files.choice import Choice
 from poolwise.identity import Json, canonical, digest, sources
 from poolwise.interfaces import QueuePolicy
@@ -39,7 +40,7 @@ class DispatchTrial:
 
 
 @dataclass(frozen=True, eq=False)
-class DispatchBench:
+class DispatchBench(trials.Bench[DispatchTrial]):
     """Where trials are run: the plan and what its files say.
 
     Attributes
@@ -68,13 +69,21 @@ class DispatchBench:
         ]
         return digest(canonical({"inputs": [kept, chosen, dict(self.sha256), trial.seed], "sources": sources()}))
 
-    def run(self, trial: DispatchTrial) -> Json:
+    def label(self, trial: DispatchTrial) -> str:
+        """Order, placement and seed."""
+        return f"order={self.section.order[trial.order]} placement={self.section.placement[trial.placement]} seed={trial.seed}"
+
+    def prepare(self, trials: Sequence[DispatchTrial]) -> None:
+        """Compile the kernels of task dispatch."""
+        compiled.load()
+
+    def run(self, trial: DispatchTrial) -> trials.Record:
         """Simulate one trial; raises InputError where the order needs a column that the workload lacks."""
         order: QueuePolicy = self.section.order[trial.order].make("orders")
         scheduler = Dispatch(self.section.placement[trial.placement].make("placements"), order)
         model, workload = Combined((Affinity(), Transfer())), self.workload(trial.seed)
         result = simulate(self.machine, workload, scheduler, truth=model, seed=trial.seed)
-        return {**self._measured(result.schedule), "engine": result.engine, "read": _counts(workload)}
+        return trials.Record({**self._measured(result.schedule), "engine": result.engine, "read": _counts(workload)})
 
     def workload(self, seed: int) -> Workload:
         """Draw the streams, or read the trace; a format with a seed gets the run's unless the plan gives one."""

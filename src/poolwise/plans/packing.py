@@ -16,15 +16,15 @@ from poolwise import registry
 from poolwise.files.document import Document
 from poolwise.files.fields import Name, Section, validate
 from poolwise.files.study import StudyFile
-from poolwise.identity import Json, canonical, digest
+from poolwise.identity import canonical, digest
 from poolwise.model import Kind
-from poolwise.plans.kept import KeptTrials
 from poolwise.plans.packing_answer import packing_answer
 from poolwise.plans.packing_trial import pack
 from poolwise.plans.plan import Answer, Tell
 from poolwise.studies.cells import Cell, workload_of
-from poolwise.studies.store import Store
 from poolwise.studies.study import resolve
+from poolwise.trials import Bench, Record, Store, records
+from poolwise.trials.progress import LineProgress
 
 
 class PackingSection(Section):
@@ -86,13 +86,15 @@ class Packing:
         store = Store(out)
         with store.writing():
             tell(f"{len(self.cells)} packings")
-            results = KeptTrials(_Bench(self.section.resource, self.section.load), out, jobs, worth=2)
-            return packing_answer(self.cells, results.of(self.cells), self.section.device)
+            found = records(
+                _Bench(self.section.resource, self.section.load), self.cells, store, jobs, LineProgress(tell), worth=2
+            )
+            return packing_answer(self.cells, found, self.section.device)
 
 
 @dataclass(frozen=True)
-class _Bench:
-    """Packs cells; see `kept.Bench`."""
+class _Bench(Bench[Cell]):
+    """Packs cells."""
 
     resource: str
     load: float
@@ -101,6 +103,10 @@ class _Bench:
         """SHA-256 of everything that a packing depends on."""
         return digest(canonical({"cell": trial.key, "resource": self.resource, "load": self.load}))
 
-    def run(self, trial: Cell) -> Json:
+    def label(self, trial: Cell) -> str:
+        """What is varied, and the seed."""
+        return trial.label
+
+    def run(self, trial: Cell) -> Record:
         """Pack one cell."""
-        return pack(trial, self.resource, self.load)
+        return Record(pack(trial, self.resource, self.load))

@@ -9,10 +9,10 @@ from typing import Any
 
 import polars as pl
 
+from poolwise.exhibits.figure import Axis, Bars, Curves, Figure
 from poolwise.identity import Json
 from poolwise.plans.plan import Answer
 from poolwise.studies.cells import Cell
-from poolwise.studies.figure import Axis, Bars, Curves, Figure
 
 
 def packing_answer(cells: Sequence[Cell], results: Sequence[Json], device: str) -> Answer:

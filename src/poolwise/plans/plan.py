@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import platform
 from collections.abc import Callable, Mapping, Sequence
+from copy import deepcopy
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, Protocol, Self
@@ -16,11 +17,11 @@ from pydantic import Field
 from poolwise import __version__, catalog, registry
 from poolwise.atomic import write_whole
 from poolwise.errors import InputError
+from poolwise.exhibits.figure import Figure
 from poolwise.files.document import SET, Document, Origin
 from poolwise.files.fields import Section, check_version
-from poolwise.identity import Json, canonical, digest, sources
-from poolwise.studies.figure import Figure
-from poolwise.studies.store import text
+from poolwise.identity import Json, canonical, digest, pretty, sources
+from poolwise.trials import checked_jobs
 
 PlanStatus = Literal["decided", "undecided", "infeasible"]
 Tell = Callable[[str], None]
@@ -109,13 +110,14 @@ class ResolvedPlan:
     name, title : the file's name without ending, and its title
     kind : name of the kind
     question : what is asked
-    sha256 : of the content, with what --set replaced
+    content, sha256 : the resolved content of the file, with what --set replaced, and its hash
     """
 
     name: str
     title: str
     kind: str
     question: Question
+    content: Json
     sha256: str
 
 
@@ -159,8 +161,8 @@ class PlanResult:
         frame.write_parquet(buffer, compression="zstd")
         write_whole(self.folder / "candidates.parquet", buffer.getvalue())
         write_whole(self.folder / "candidates.csv", frame.write_csv().encode())
-        write_whole(self.folder / "plan.json", text(self.to_dict()))
-        write_whole(self.folder / "provenance.json", text(self.provenance()))
+        write_whole(self.folder / "plan.json", pretty(self.to_dict()))
+        write_whole(self.folder / "provenance.json", pretty({**self.provenance(), "content": self.plan.content}))
 
 
 def load(path: str | Path, set: Mapping[str, Any] | None = None) -> ResolvedPlan:
@@ -172,7 +174,7 @@ def load(path: str | Path, set: Mapping[str, Any] | None = None) -> ResolvedPlan
     check_version(document)
     for key, value in (set or {}).items():
         document.set(key, value, Origin(SET))
-    tables = canonical(document.tables)
+    content = deepcopy(document.tables)
     section = document.tables.get("plan")
     if not isinstance(section, dict):
         raise InputError("this file has no [plan]", file=document.file, field="plan", remedy='write [plan] with a kind = "..."')
@@ -181,7 +183,7 @@ def load(path: str | Path, set: Mapping[str, Any] | None = None) -> ResolvedPlan
         raise document.unknown(("plan", "kind"), "kind of plan", str(kind), registry.names("plans"))
     question: Question = registry.find("plans", kind).read(document)
     title = str(document.tables.get("title") or document.file.stem)
-    return ResolvedPlan(document.file.stem, title, kind, question, digest(tables))
+    return ResolvedPlan(document.file.stem, title, kind, question, content, digest(canonical(content)))
 
 
 def find(path: str | Path) -> Path:
@@ -197,8 +199,7 @@ def run_plan(plan: ResolvedPlan, out: str | Path, jobs: int | None = None, tell:
 
     Raises InputError, also where another process writes to the same folder.
     """
-    if jobs is not None and jobs < 1 and jobs != -1:
-        raise InputError(f"{jobs} processes cannot run anything", field="--jobs", remedy="give 1 or more, or -1 for all cores")
+    checked_jobs(jobs)
     result = PlanResult(plan, Path(out), plan.question.answer(Path(out), jobs, tell))
     result.write()
     return result

@@ -10,13 +10,13 @@ import numpy as np
 import polars as pl
 
 from poolwise.arrays import FloatArray
+from poolwise.exhibits.figure import Axis, Curves, Figure, Scatter
 from poolwise.identity import Json
 from poolwise.optimize.monotone import Element, below
 from poolwise.plans.plan import Answer, PlanStatus
 from poolwise.plans.search import Search, neighbours
 from poolwise.plans.targets import KNOWN, Target
 from poolwise.plans.trials import Trials, Verdict
-from poolwise.studies.figure import Axis, Curves, Figure, Scatter
 
 ASSUMED = "more of a size never makes a target harder to keep"
 

@@ -12,12 +12,14 @@ from pydantic import Field, model_validator
 from poolwise.arrays import BoolArray, FloatArray
 from poolwise.files.document import Document
 from poolwise.files.fields import Section
-from poolwise.metrics import METRICS, Metric, Outcomes
+from poolwise.metrics import Metric, Outcomes, metrics_of
+from poolwise.metrics.measures.deadlines import Deadlines
 from poolwise.metrics.memory import degradation
 from poolwise.metrics.slowdown import bounded_slowdown, bounded_slowdown_local, wait_s
+from poolwise.metrics.summary import STANDARD
 
 MISSED = "missed_deadlines_pct"
-KNOWN: Mapping[str, Metric] = {**METRICS, MISSED: Metric("missed deadlines", "%", "lower")}
+KNOWN: Mapping[str, Metric] = metrics_of((*STANDARD, Deadlines()))
 """Metrics that a target may name."""
 FAIRNESS = ("benefit_s", "discrimination_s", "pct_s")
 """Endings of the metrics that need a run under FCFS without backfilling."""

@@ -13,15 +13,16 @@ from poolwise.arrays import BoolArray, FloatArray
 from poolwise.files.document import Document
 from poolwise.files.fields import Positive, Section
 from poolwise.metrics import Interval, Outcomes, Window, common_population, mean_interval, paired_block_bootstrap, summarise
-from poolwise.metrics.deadlines import late
+from poolwise.metrics.measures.deadlines import Deadlines
 from poolwise.optimize.monotone import Element
 from poolwise.plans.plan import Tell
 from poolwise.plans.sizes import Size
 from poolwise.plans.targets import MISSED, Target, job_margins, needs_fcfs
 from poolwise.studies.cells import Cell, workload_of
-from poolwise.studies.runner import fill
-from poolwise.studies.store import Store
+from poolwise.studies.simulation import Cells, CellStore
 from poolwise.studies.study import resolve
+from poolwise.trials import fill
+from poolwise.trials.progress import LineProgress
 
 State = Literal["keeps", "breaks", "undecided"]
 Over = Literal["seeds", "jobs", "nothing"]
@@ -96,7 +97,7 @@ class Trials:
     targets: tuple[Target, ...]
     certainty: CertaintySection
     reference: Mapping[str, Any]
-    store: Store
+    store: CellStore
     jobs: int | None
     tell: Tell
     tau_s: float
@@ -179,7 +180,8 @@ class Trials:
             for cell in self.cells(which)[:seeds]:
                 for one in (cell, cell.baseline()) if needs_fcfs(self.targets) else (cell,):
                     wanted[one.key] = one
-        fill([cell for key, cell in wanted.items() if key not in self.simulated], self.store, self.jobs)
+        missing = [cell for key, cell in wanted.items() if key not in self.simulated]
+        fill(Cells(), missing, self.store, self.jobs, LineProgress(self.tell))
         self.simulated |= wanted
 
     def _verdict(self, element: Element, targets: Sequence[Target], seeds: int) -> Verdict:
@@ -226,10 +228,10 @@ class Trials:
                 window=Window.of(outcomes, cell.warm_up),
                 baseline=self.store.outcomes(cell.baseline()) if needs_fcfs(self.targets) else None,
                 tau_s=self.tau_s,
+                measures=(Deadlines(),) if any(target.metric == MISSED for target in self.targets) else (),
+                workload=lambda: workload_of(cell),
             )
             found["unfinished"] = float((population & ~outcomes.finished).sum())
-            if any(target.metric == MISSED for target in self.targets):
-                found[MISSED] = 100 * float(late(workload_of(cell), outcomes.end, outcomes.finished)[population].mean())
             self._metrics[cell.key] = found
         return self._metrics[cell.key]
 

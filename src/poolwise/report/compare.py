@@ -8,12 +8,12 @@ from pathlib import Path
 import numpy as np
 
 from poolwise.compare.runs import Comparison, Difference
+from poolwise.exhibits.figure import Axis, Distribution, Figure
 from poolwise.metrics import METRICS
 from poolwise.metrics.slowdown import bounded_slowdown, wait_s
 from poolwise.report.page import Page, PageSection, PageTable, TableRow
 from poolwise.report.page import write_page as write_page
 from poolwise.report.study import cell_text
-from poolwise.studies.figure import Axis, Distribution, Figure
 from poolwise.units import format_time
 
 GOAL = "mean_bounded_slowdown"

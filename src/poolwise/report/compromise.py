@@ -7,13 +7,13 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from poolwise.arrays import FloatArray
+from poolwise.exhibits.figure import Axis, Scatter
 from poolwise.metrics.fairness import waiting_benefit_s
 from poolwise.metrics.intervals import paired_block_bootstrap
 from poolwise.metrics.slowdown import bounded_slowdown
 from poolwise.optimize.front import front
 from poolwise.report.sweep import Sweep
 from poolwise.studies import CellResult, StudyResult
-from poolwise.studies.figure import Axis, Scatter
 
 
 def compromise(result: StudyResult, sweep: Sweep, at: int, where: str) -> Scatter | None:

@@ -13,8 +13,8 @@ from matplotlib.figure import Figure as Canvas
 from matplotlib.ticker import FuncFormatter, LogFormatter, NullFormatter, ScalarFormatter
 
 from poolwise.arrays import IntArray
+from poolwise.exhibits.figure import Axis, Bars, Curves, Distribution, Figure, Scatter
 from poolwise.report.theme import DASHES, INK, figure, marker, series_colour, to_svg
-from poolwise.studies.figure import Axis, Bars, Curves, Distribution, Figure, Scatter
 
 ROOM = 40
 """Characters that stand side by side under bars; more are set at a slant."""

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from poolwise.exhibits.figure import Axis, Bars, Curves, Figure
 from poolwise.metrics.memory import Histogram
 from poolwise.report.answer import Recommendation
 from poolwise.report.sweep import Sweep
 from poolwise.studies import StudyResult
 from poolwise.studies.distributions import histograms, memory_in_use
-from poolwise.studies.figure import Axis, Bars, Curves, Figure
 from poolwise.units import SECOND
 
 LABELS = 6

@@ -9,9 +9,9 @@ from pathlib import Path
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from poolwise.atomic import write_whole
+from poolwise.exhibits.figure import Figure
 from poolwise.report.figures import svg
 from poolwise.report.theme import style_sheet
-from poolwise.studies.figure import Figure
 
 
 @dataclass(frozen=True)

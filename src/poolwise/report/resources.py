@@ -9,11 +9,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from poolwise.catalog import PREFIX
+from poolwise.exhibits.figure import Axis, Bars, Figure, Scatter
 from poolwise.metrics.intervals import Interval, mean_interval
 from poolwise.report.page import PageSection, PageTable, TableRow
 from poolwise.report.sweep import Sweep
 from poolwise.studies import CellResult, StudyResult
-from poolwise.studies.figure import Axis, Bars, Figure, Scatter
 from poolwise.studies.resources import Resources, resources
 
 GOAL = "mean_bounded_slowdown_local"

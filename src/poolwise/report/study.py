@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from poolwise.catalog import PREFIX
+from poolwise.exhibits.figure import Axis, Curves, Distribution, Figure
 from poolwise.metrics import METRICS
 from poolwise.metrics.slowdown import bounded_slowdown
 from poolwise.report import resources, words
@@ -18,7 +19,6 @@ from poolwise.report.page import Page, PageSection, PageTable, TableRow
 from poolwise.report.page import write_page as write_page
 from poolwise.report.sweep import Sweep
 from poolwise.studies import CellResult, StudyResult
-from poolwise.studies.figure import Axis, Curves, Distribution, Figure
 from poolwise.units import format_memory
 
 

@@ -13,10 +13,11 @@ import numpy as np
 
 from poolwise.batch.problem.definition import Theta
 from poolwise.compare.published import Key, Measured
+from poolwise.exhibits.figure import Axis, Curves, Figure
 from poolwise.registry import register
 from poolwise.reproductions.irop_runs import IropCase, measure_placement
 from poolwise.reproductions.reproduction import Reproduction, ReproductionResult
-from poolwise.studies.figure import Axis, Curves, Figure
+from poolwise.trials import Progress
 
 Z95 = 1.96
 THETAS: tuple[Theta, ...] = get_args(Theta)
@@ -47,10 +48,10 @@ class IropReproduction(Reproduction):
     title: ClassVar[str] = "Workload placement with bounded slowdown (IRoP)"
     paper: ClassVar[str] = "Sefati, Dolati, Ghaderi: Workload Placement with Bounded Slowdown in Disaggregated Datacenters"
 
-    def run(self, out: Path, *, quick: bool, jobs: int) -> ReproductionResult:
+    def run(self, out: Path, *, quick: bool, jobs: int, progress: Progress | None = None) -> ReproductionResult:
         """Measure everything; see `Reproduction`."""
         grid = QUICK if quick else Grid()
-        runs = measure_placement([*_main(grid), *_small(grid), *_growth(grid)], out, jobs)
+        runs = measure_placement([*_main(grid), *_small(grid), *_growth(grid)], out, jobs, progress)
         measured: dict[Key, Measured] = {}
         for theta in THETAS:
             view = View(grid, runs, theta)

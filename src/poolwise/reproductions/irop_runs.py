@@ -18,6 +18,7 @@ from poolwise.batch.problem.definition import Problem, Theta
 from poolwise.errors import PolicyError, PoolwiseError
 from poolwise.files.batch import read_batch
 from poolwise.reproductions import kept
+from poolwise.trials import Progress
 
 IGNORE_TOLERANCE = ("cfm", "first-fit")
 """Methods that know no accepted slowdown: that they break it is counted, not an error."""
@@ -82,6 +83,8 @@ class IropCase:
         return Place(guard=self.seconds > 1) if self.method == "place" else find_method(self.method)
 
 
-def measure_placement(cases: Iterable[IropCase], folder: Path, jobs: int) -> dict[IropCase, dict[str, Any]]:
+def measure_placement(
+    cases: Iterable[IropCase], folder: Path, jobs: int, progress: Progress | None = None
+) -> dict[IropCase, dict[str, Any]]:
     """Measure cases, each once, in parallel; what is kept in the folder is not run again."""
-    return kept.measure_all(cases, IropCase.run, folder, jobs, Place().prepare)
+    return kept.measure_all(cases, IropCase.run, folder, jobs, Place().prepare, progress)

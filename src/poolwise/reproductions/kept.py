@@ -1,18 +1,21 @@
-"""Measurements that are kept, a file each, so that a reproduction can be stopped at any point and go on."""
+"""Measurements of a reproduction as trials that are kept, so that it can be stopped at any point and go on."""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 from poolwise.errors import InputError
-from poolwise.identity import Json, canonical, digest, sources
-from poolwise.plans.kept import KeptTrials
+from poolwise.identity import Json, canonical, digest, plain, sources
+from poolwise.trials import Bench, Progress, Record, Store, records
 
 Case = TypeVar("Case")
+
+
+def _nothing() -> None:
+    pass
 
 
 def measure_all(
@@ -20,7 +23,8 @@ def measure_all(
     run: Callable[[Case], Json],
     folder: Path,
     jobs: int,
-    prepare: Callable[[], object] = lambda: None,
+    prepare: Callable[[], object] = _nothing,
+    progress: Progress | None = None,
 ) -> dict[Case, Json]:
     """Measure cases, each once, in parallel; what `folder`/cells holds of the same code is not run again.
 
@@ -33,31 +37,38 @@ def measure_all(
     run
         Measures one; returns plain data.
     prepare
-        Called once before the workers start, if anything is missing (compiles kernels).
+        Called once before the first case, if anything is missing (compiles kernels).
+    progress
+        Is told how far the measurements are.
     """
-    (folder / "cells").mkdir(parents=True, exist_ok=True)
     wanted = list(dict.fromkeys(cases))
-    bench = _Bench(run, sources())
-    results: KeptTrials[Case] = KeptTrials(bench, folder, jobs, worth=1)
-    if not all((folder / "cells" / f"{bench.key(case)}.json").exists() for case in wanted):
-        prepare()
-    return dict(zip(wanted, results.of(wanted), strict=True))
+    bench, store = _Bench(run, prepare, sources()), Store(folder)
+    with store.writing():
+        return dict(zip(wanted, records(bench, wanted, store, jobs, progress), strict=True))
 
 
 @dataclass(frozen=True)
-class _Bench(Generic[Case]):
+class _Bench(Bench[Any], Generic[Case]):
     """Where cases are measured: `program` is what `sources` said when the reproduction began."""
 
     measure: Callable[[Case], Json]
+    compile: Callable[[], object]
     program: str
 
-    def key(self, case: Any) -> str:
+    def key(self, trial: Any) -> str:
         """SHA-256 of a case and of the code."""
-        return digest(canonical({"case": asdict(case), "sources": self.program}))
+        return digest(canonical({"case": asdict(trial), "sources": self.program}))
 
-    def run(self, case: Case) -> Json:
-        """Measure one, as it will be read again."""
+    def label(self, trial: Any) -> str:
+        """Fields of the case."""
+        return str(trial)
+
+    def run(self, trial: Any) -> Record:
+        """Measure one."""
         if sources() != self.program:  # a worker that started later
             raise InputError("Poolwise itself changed while the reproduction ran", remedy="run it again")
-        found: Json = json.loads(canonical(self.measure(case)))
-        return found
+        return Record(plain(self.measure(trial)))
+
+    def prepare(self, trials: Sequence[Any]) -> None:
+        """Compile."""
+        self.compile()

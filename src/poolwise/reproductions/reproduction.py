@@ -9,8 +9,9 @@ from typing import ClassVar, Protocol
 
 from poolwise import catalog
 from poolwise.compare.published import ClaimRow, Key, Measured, compare, read_claims
-from poolwise.studies.figure import Figure
-from poolwise.studies.table import ShownTable
+from poolwise.exhibits.figure import Figure
+from poolwise.exhibits.table import Table
+from poolwise.trials import Progress, checked_jobs
 
 
 @dataclass(frozen=True)
@@ -30,7 +31,7 @@ class ReproductionResult:
     figures: Sequence[Figure] = ()
     notes: Sequence[str] = ()
     explanation: Sequence[str] = ()
-    tables: Sequence[ShownTable] = ()
+    tables: Sequence[Table] = ()
 
 
 class Reproduction(Protocol):
@@ -39,7 +40,7 @@ class Reproduction(Protocol):
     title: ClassVar[str]
     paper: ClassVar[str]
 
-    def run(self, out: Path, *, quick: bool, jobs: int) -> ReproductionResult:
+    def run(self, out: Path, *, quick: bool, jobs: int, progress: Progress | None = None) -> ReproductionResult:
         """Measure everything.
 
         Parameters
@@ -50,6 +51,8 @@ class Reproduction(Protocol):
             Fewer seeds and sizes; rows that are then not measured are left out.
         jobs
             Worker processes, -1 for all cores.
+        progress
+            Is told how far the measurements are.
         """
         ...
 
@@ -73,8 +76,17 @@ class Reproduced:
         return counts
 
 
-def reproduce(name: str, reproduction: Reproduction, out: Path, *, quick: bool = False, jobs: int = -1) -> Reproduced:
-    """Run a reproduction and judge each of its claims."""
+def reproduce(
+    name: str,
+    reproduction: Reproduction,
+    out: Path,
+    *,
+    quick: bool = False,
+    jobs: int = -1,
+    progress: Progress | None = None,
+) -> Reproduced:
+    """Run a reproduction and judge each of its claims; what its folder holds from before is not measured again."""
+    checked_jobs(jobs)
     claims = read_claims(catalog.find("reproductions", f"{name}.csv"))
-    findings = reproduction.run(out, quick=quick, jobs=jobs)
+    findings = reproduction.run(out, quick=quick, jobs=jobs, progress=progress)
     return Reproduced(name, reproduction.title, reproduction.paper, compare(claims, findings.measured), findings)

@@ -29,6 +29,7 @@ from poolwise.model import (
     Start,
     Wait,
 )
+from poolwise.model.shared_nodes import SharedNodes, shared_nodes
 from poolwise.performance.cpu_frequency import profile_of
 from poolwise.registry import register
 from poolwise.schedulers.rounds import Rounds
@@ -84,10 +85,16 @@ class BatchScheduler(Scheduler):
 
 
 @dataclass(frozen=True, eq=False)
-class ModuleLayout:
-    """What a batch sees of a machine: owners of its modules and of the one pool, columns of cores and memory."""
+class ModuleLayout(SharedNodes):
+    """What a batch sees of a machine: its modules are the shared nodes, beside them stands at most one memory pool.
 
-    nodes: IntArray
+    Attributes
+    ----------
+    pool : owner of the one pool, -1 without
+    cores, memory : columns
+    frequency, static, dynamic : (n_node,) attributes of the modules
+    """
+
     pool: int
     cores: int
     memory: int
@@ -98,16 +105,10 @@ class ModuleLayout:
     @classmethod
     def of(cls, machine: Machine) -> ModuleLayout:
         """Find shared nodes with cores and memory; raises InputError where there are none, or several pools."""
-        if not {"cores", "memory"} <= set(machine.resources):
-            raise InputError(
-                f"machine '{machine.name}' has no shared nodes with cores and memory",
-                field="node",
-                remedy='write allocation = "shared", cores and memory in a [[node]]',
-            )
-        cores, memory = machine.resource("cores"), machine.resource("memory")
-        nodes = np.array([n for n in machine.of_kind(Kind.NODE).tolist() if machine.capacity[n, cores] > 0], dtype=np.int64)
+        shared = shared_nodes(machine, "cores", "memory")
+        nodes, memory = shared.nodes, shared.column("memory")
         pools = [p for p in machine.of_kind(Kind.POOL).tolist() if machine.capacity[p, memory] > 0]
-        if not len(nodes) or len(pools) > 1:
+        if len(pools) > 1:
             raise InputError(
                 f"machine '{machine.name}' needs shared nodes and at most one memory pool, it has {len(pools)} pools",
                 field="pool",
@@ -120,13 +121,13 @@ class ModuleLayout:
             return np.where(np.isnan(known), default, known)
 
         return cls(
-            nodes,
-            pools[0] if pools else -1,
-            cores,
-            memory,
-            attribute("frequency", 1.0),
-            attribute("static", 0.0),
-            attribute("dynamic", 1.0),
+            **vars(shared),
+            pool=pools[0] if pools else -1,
+            cores=shared.column("cores"),
+            memory=memory,
+            frequency=attribute("frequency", 1.0),
+            static=attribute("static", 0.0),
+            dynamic=attribute("dynamic", 1.0),
         )
 
 

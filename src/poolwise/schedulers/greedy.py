@@ -16,7 +16,7 @@ from poolwise.draws import uniform
 from poolwise.interfaces import Dispatcher, Scheduler
 from poolwise.model import Changes, Decision, JobTable, Machine, Placement, Plan, Queue, Reject, Snapshot, Start, Wait
 from poolwise.registry import register
-from poolwise.schedulers.flow.idle import Idle
+from poolwise.schedulers.flow.idle import IdleMachine
 from poolwise.schedulers.flow.layout import FlowLayout, room
 from poolwise.schedulers.flow.shapes import ANYWHERE, Requests, ShapeTable
 
@@ -31,7 +31,7 @@ class Greedy(Scheduler):
     def open(self, machine: Machine, seed: int) -> GreedyDispatcher:
         """Begin a run. Raises InputError as `FlowScheduler` does."""
         shapes = ShapeTable(FlowLayout.of(machine), Requests())
-        return GreedyDispatcher(shapes.layout, shapes, Idle(shapes, self.pooled), self.pooled, seed)
+        return GreedyDispatcher(shapes.layout, shapes, IdleMachine(shapes, self.pooled), self.pooled, seed)
 
     def check(self, machine: Machine, jobs: JobTable) -> None:
         """Raise InputError as `FlowScheduler` does."""
@@ -64,7 +64,7 @@ class GreedyDispatcher(Dispatcher):
 
     layout: FlowLayout
     shapes: ShapeTable
-    idle: Idle
+    idle: IdleMachine
     pooled: bool
     seed: int
 
@@ -110,7 +110,7 @@ class GreedyDispatcher(Dispatcher):
                 for position in self._devices(draw * 65536 + task, kind, int(demand[k]), node, devices[kind]):
                     devices[kind][position] = False
                     left[self.layout.spot[kind][position], k] -= 1
-                    rows.append((task, int(self.layout.devices[kind][position]), self.layout.device_column, 1))
+                    rows.append((task, int(self.layout.owners[kind][position]), self.layout.device_column, 1))
         free[:] = left
         stock.update(devices)
         return Placement.of(rows)

@@ -1,7 +1,8 @@
 """Studies: what to vary, run in parallel, resumable."""
 
 from poolwise.files.machine import load_machine
-from poolwise.studies.results import CellResult, StudyResult
+from poolwise.studies.measured import CellResult
+from poolwise.studies.results import StudyResult
 from poolwise.studies.runner import run
 from poolwise.studies.study import Study, load
 

@@ -1,27 +1,21 @@
-"""A cell of a study: one machine, workload, scheduler, set of parameters and seed; one simulation."""
+"""A cell of a study: one machine, workload, scheduler, set of parameters and seed; all that one simulation depends on."""
 
 from __future__ import annotations
 
-import io
 import json
-import time
-import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 from pathlib import Path
 
-from poolwise.engines import simulate
 from poolwise.errors import InputError
 from poolwise.files.choice import Choice
-from poolwise.files.configured import models_of, scheduler_content, scheduler_of
+from poolwise.files.configured import scheduler_content
 from poolwise.files.costs import Costs
+from poolwise.files.machine import Described
 from poolwise.files.study import PerformanceSection, SchedulerSection
-from poolwise.identity import Json, canonical, digest, sources
-from poolwise.metrics import Outcomes, Window
+from poolwise.identity import Json, canonical, digest
 from poolwise.model import Machine, Workload
-from poolwise.schedulers.warm_up import warm_up_end
-from poolwise.studies.resources import resources_of
 from poolwise.traces import read, stretch
 from poolwise.traces.generators import generate
 
@@ -38,15 +32,17 @@ class Trace:
     options: str  # canonical JSON, so that a trace is hashable
     first: int
     jobs: int | None
+    clock: str = "first job"  # or "trace", see the study file
 
     def content(self) -> Json:
         """What a result depends on."""
         return {
             "sha256": self.sha256,
-            "format": self.format,
-            "options": json.loads(self.options),
+            "format": "auto" if self.format == "auto" else Choice(name=self.format).identity("formats"),
+            "options": Choice(name=self.format, **json.loads(self.options)).hashed_settings,
             "first": self.first,
             "jobs": self.jobs,
+            "clock": self.clock,
         }
 
     def read(self, machine: Machine) -> Workload:
@@ -63,7 +59,12 @@ class Trace:
                 field="workload.jobs" if self.jobs else "workload.first",
                 remedy="take fewer, or start earlier",
             )
-        return stretch(whole, self.first, self.jobs or left)
+        if self.clock == "trace" and not self.first and self.jobs is None:
+            return whole
+        taken = stretch(whole, self.first, self.jobs or left)
+        if self.clock == "trace":
+            return replace(taken, submit=taken.submit + whole.submit[self.first])
+        return taken
 
 
 @dataclass(frozen=True)
@@ -89,7 +90,7 @@ class Generated:
         """What a result depends on."""
         return {
             "generator": Choice(name=self.generator).identity("generators"),
-            "settings": json.loads(self.settings),
+            "settings": Choice(name=self.generator, **json.loads(self.settings)).hashed_settings,
             "first": self.first,
             "jobs": self.jobs,
         }
@@ -110,7 +111,7 @@ class Cell:
     ----------
     parameters : dotted path -> value as written, of what the study varies; empty for a baseline
     seed : draws sensitivities and whatever a scheduler draws
-    machine, machine_content : the machine, and what its file says in base units
+    machine, machine_content, machine_tables : the machine, what a result depends on in it, and what a file says of it
     trace, scheduler, performance, warm_up : see the study file
     sources : SHA-256 of the package's files, see `sources`
     costs : where watts and dollars come from; no input of the simulation, so that cells which differ in it alone share one run
@@ -120,6 +121,7 @@ class Cell:
     seed: int
     machine: Machine
     machine_content: Json
+    machine_tables: Json
     trace: Trace | Generated
     scheduler: SchedulerSection
     performance: PerformanceSection
@@ -134,10 +136,16 @@ class Cell:
             "machine": self.machine_content,
             "workload": self.trace.content(),
             "scheduler": scheduler_content(self.scheduler),
-            "performance": {"model": self.performance.model.identity("models"), "estimate": self.performance.estimate},
+            "performance": self._performance,
             "warm_up": self.warm_up,
             "seed": self.seed,
         }
+
+    @property
+    def _performance(self) -> Json:
+        section, believed = self.performance, self.performance.estimate_model
+        estimate = section.estimate if believed is None else believed.identity("models")
+        return {"model": section.model.identity("models"), "estimate": estimate}
 
     @cached_property
     def key(self) -> str:
@@ -161,26 +169,13 @@ class Cell:
         }
         return replace(self, scheduler=first, parameters={"baseline": "fcfs without backfilling", **names})
 
-    def on(self, machine: Machine, content: Json) -> Cell:
+    def on(self, there: Described) -> Cell:
         """Return the same jobs under the same scheduler on another machine: the measure of what memory dollars gain."""
         names = {k: v for k, v in self.parameters.items() if k.partition(".")[0] != "machine"}
-        return replace(self, machine=machine, machine_content=content, parameters={"memory baseline": machine.name, **names})
-
-
-@dataclass(frozen=True)
-class CellRun:
-    """What a simulation leaves behind.
-
-    Attributes
-    ----------
-    outcomes : the Parquet file of the per-job outcomes, as bytes
-    facts : counts, engine, warm-up end, versions; the same for the same inputs
-    seconds : wall time of the cell, kept apart from results
-    """
-
-    outcomes: bytes
-    facts: Json = field(repr=False)
-    seconds: float
+        named = {"memory baseline": there.machine.name, **names}
+        return replace(
+            self, machine=there.machine, machine_content=there.content, machine_tables=there.tables, parameters=named
+        )
 
 
 @dataclass(frozen=True)
@@ -193,7 +188,9 @@ class _Nodes:
     @classmethod
     def of(cls, cell: Cell) -> _Nodes:
         present = [name for k, name in enumerate(cell.machine.resources) if cell.machine.capacity[:, k].any()]
-        return cls(canonical([cell.machine_content["node"], cell.machine_content["rack"], present]), cell.machine)
+        content = cell.machine_content
+        nodes = [content["node"], content["rack"], content["order"]] if "node" in content else [content]
+        return cls(canonical([*nodes, present]), cell.machine)
 
 
 @lru_cache(maxsize=2)
@@ -204,60 +201,3 @@ def _workload(trace: Trace | Generated, nodes: _Nodes) -> Workload:
 def workload_of(cell: Cell) -> Workload:
     """Read the workload of a cell; kept in the process for the next cell on the same nodes."""
     return _workload(cell.trace, _Nodes.of(cell))
-
-
-def simulate_cell(cell: Cell) -> CellRun:
-    """Run one cell. Raises InputError where the workload does not fit the study, or the program is another one by now."""
-    begun = time.perf_counter()
-    if sources() != cell.sources:
-        raise InputError("Poolwise itself changed while the study ran", remedy="run the study again")
-    workload = workload_of(cell)
-    if cell.warm_up >= len(workload):
-        raise InputError(
-            f"the warm-up of {cell.warm_up} jobs leaves none of {len(workload)} to measure",
-            field="measure.warm_up",
-            remedy="shorten the warm-up or take more jobs",
-        )
-    truth, estimate = models_of(cell.performance, cell.seed)
-    with warnings.catch_warnings(record=True) as heard:
-        warnings.simplefilter("always")
-        result = simulate(
-            cell.machine,
-            workload,
-            scheduler_of(cell.scheduler, cell.warm_up),
-            truth=truth,
-            estimate=estimate,
-            seed=cell.seed,
-            pass_per_event=cell.scheduler.pass_per_event,
-        )
-    if replace(cell).inputs != cell.inputs:
-        raise InputError("a file that the study names changed while it ran", remedy="run the study again")
-    schedule = result.schedule
-    outcomes = Outcomes.of(schedule)
-    content = parquet(outcomes)
-    facts = {
-        "key": cell.key,
-        "inputs": cell.inputs,
-        "sources": cell.sources,
-        "outcomes_sha256": digest(content),
-        "machine": outcomes.facts,
-        "resources": resources_of(schedule, Window.of(outcomes, cell.warm_up)),
-        "jobs": len(workload),
-        "excluded": dict(sorted(workload.excluded.items())),
-        "repaired": dict(sorted(workload.repaired.items())),
-        "rejected": schedule.rejections(),
-        "waiting": len(schedule.waiting),
-        "refused": dict(sorted(schedule.refused.items())),
-        "engine": result.engine,
-        "passes": schedule.passes,
-        "warm_up_end_ns": warm_up_end(cell.warm_up, schedule.job_start),
-        "warnings": sorted({str(warning.message) for warning in heard}),
-    }
-    return CellRun(content, facts, time.perf_counter() - begun)
-
-
-def parquet(outcomes: Outcomes) -> bytes:
-    """Write outcomes as the bytes of a Parquet file."""
-    buffer = io.BytesIO()
-    outcomes.to_frame().write_parquet(buffer, compression="zstd")
-    return buffer.getvalue()

@@ -6,7 +6,7 @@ Source: specs of the memory pools, "Measurement" (bins of 10 % and 5 %); Li et a
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import polars as pl
 
@@ -17,17 +17,15 @@ from poolwise.metrics.memory import (
     memory_utilization,
     utilization_histogram,
 )
+from poolwise.studies.measured import CellResult, MeasuredStudy
+from poolwise.studies.study import Study
 from poolwise.units import SECOND
-
-if TYPE_CHECKING:
-    from poolwise.studies.results import CellResult, StudyResult
-    from poolwise.studies.study import Study
 
 PARTS = 96
 """Parts into which the measured time is cut for a curve."""
 
 
-def histograms(result: StudyResult, cell: CellResult) -> Mapping[str, Histogram]:
+def histograms(result: MeasuredStudy, cell: CellResult) -> Mapping[str, Histogram]:
     """Name -> histogram: memory utilisation by time in bins of 10 %, degradation by jobs in bins of 5 %."""
     outcomes = result.outcomes(cell)
     return {
@@ -36,12 +34,12 @@ def histograms(result: StudyResult, cell: CellResult) -> Mapping[str, Histogram]
     }
 
 
-def memory_in_use(result: StudyResult, cell: CellResult) -> Steps:
+def memory_in_use(result: MeasuredStudy, cell: CellResult) -> Steps:
     """Memory utilisation over the measured time, means of `PARTS` equal parts."""
     return memory_utilization(result.outcomes(cell), result.window(cell)).means(PARTS)
 
 
-def distributions(result: StudyResult) -> pl.DataFrame:
+def distributions(result: MeasuredStudy) -> pl.DataFrame:
     """One row a cell, quantity and bin: the share of the time or of the jobs with a value from `low` to below `high`."""
     cells: list[CellResult] = []
     rows: list[tuple[Any, ...]] = []
@@ -53,7 +51,7 @@ def distributions(result: StudyResult) -> pl.DataFrame:
     return _table(result, cells, rows, ("quantity", "low", "high", "share"))
 
 
-def memory_over_time(result: StudyResult) -> pl.DataFrame:
+def memory_over_time(result: MeasuredStudy) -> pl.DataFrame:
     """One row a cell and part of the measured time: the mean memory utilisation in it."""
     cells: list[CellResult] = []
     rows: list[tuple[Any, ...]] = []
@@ -75,7 +73,7 @@ def varied(study: Study, cells: Sequence[CellResult]) -> dict[str, list[Any]]:
 
 
 def _table(
-    result: StudyResult, cells: Sequence[CellResult], rows: Sequence[tuple[Any, ...]], names: Sequence[str]
+    result: MeasuredStudy, cells: Sequence[CellResult], rows: Sequence[tuple[Any, ...]], names: Sequence[str]
 ) -> pl.DataFrame:
     """Rows with their cells: what was varied, seed and key first."""
     whose = {**varied(result.study, cells), "seed": [cell.seed for cell in cells], "key": [cell.key for cell in cells]}

@@ -4,19 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from poolwise.api import SPARSE_SHARE
 from poolwise.files.configured import scheduler_of
 from poolwise.schedulers.warm_up import WarmUp
+from poolwise.studies.measured import CellResult, MeasuredStudy
+from poolwise.studies.study import Study
 from poolwise.units import format_memory
 
-if TYPE_CHECKING:
-    from poolwise.studies import Study
-    from poolwise.studies.results import CellResult, StudyResult
 
-
-def notes(result: StudyResult) -> list[str]:
+def notes(result: MeasuredStudy) -> list[str]:
     """Sentences on rejected, waiting and left-out jobs, refused decisions, sparse use of pools, and warnings."""
     said: list[str] = []
     for machine, cells in _by_machine(result):
@@ -45,7 +42,7 @@ def notes(result: StudyResult) -> list[str]:
     return said + sorted({warning for facts in result.facts.values() for warning in facts.get("warnings", ())})
 
 
-def description(result: StudyResult) -> list[tuple[str, str]]:
+def description(result: MeasuredStudy) -> list[tuple[str, str]]:
     """Workload, machine, schedulers and measurement of a study."""
     study, first = result.study, result.study.cells[0]
     outcomes = result.outcomes(result.cells[0])
@@ -69,7 +66,7 @@ def _but(study: Study) -> str:
     return f"; {', '.join(sorted(others))} as it is" if others else ""
 
 
-def _left_out(result: StudyResult) -> list[str]:
+def _left_out(result: MeasuredStudy) -> list[str]:
     """How many jobs after the warm-up the comparison leaves out, since some run did not finish them."""
     measured = min(int(result.population(cell).sum()) for cell in result.cells)
     most = max(cell.jobs for cell in result.cells) - result.study.measure.warm_up
@@ -78,7 +75,7 @@ def _left_out(result: StudyResult) -> list[str]:
     return [f"{_jobs(most - measured)} that some run could not finish are left out of the measures of every run."]
 
 
-def _by_machine(result: StudyResult) -> list[tuple[str, Sequence[CellResult]]]:
+def _by_machine(result: MeasuredStudy) -> list[tuple[str, Sequence[CellResult]]]:
     """Cells by what was varied of the machine."""
     groups: dict[str, list[CellResult]] = {}
     for cell in result.cells:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import io
+import math
 import platform
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from html import escape
 from pathlib import Path
 from typing import Any
@@ -15,89 +15,24 @@ import numpy as np
 import polars as pl
 
 from poolwise import __version__
-from poolwise.arrays import BoolArray
 from poolwise.atomic import write_whole
-from poolwise.identity import Json, canonical
-from poolwise.metrics import METRICS, Outcomes, Window, common_population, paper_population, summarise
-from poolwise.studies.cells import Cell, Parameter
+from poolwise.files import costs
+from poolwise.identity import Json, canonical, pretty
+from poolwise.metrics import METRICS, Window, metrics_of, summarise
+from poolwise.metrics.summary import STANDARD
+from poolwise.studies.cells import Cell, workload_of
+from poolwise.studies.description import describe
 from poolwise.studies.distributions import distributions, memory_over_time, varied
+from poolwise.studies.measured import CellResult, MeasuredStudy, Runs
 from poolwise.studies.notes import description, notes
-from poolwise.studies.resources import resource_frame, watts_and_dollars
-from poolwise.studies.store import Store, text
+from poolwise.studies.resources import resource_frame
+from poolwise.studies.simulation import CellStore
 from poolwise.studies.study import Study
 from poolwise.units import SECOND
 
 
-@dataclass(frozen=True)
-class CellResult:
-    """One run of a study, measured.
-
-    Attributes
-    ----------
-    parameters : dotted path -> value as written, of what the study varies
-    seed : of this run
-    key : names the cell's files
-    metrics : name -> value, the names of `poolwise.metrics.METRICS`
-    jobs : jobs of the workload
-    excluded, repaired : reason -> rows of the trace that were left out or changed
-    rejected : reason -> jobs that can never run on this machine
-    waiting : jobs that never started
-    engine : which engine ran it
-    watts, dollars : mean power and purchase price of the machine, NaN where nothing says
-    """
-
-    parameters: Mapping[str, Parameter]
-    seed: int
-    key: str
-    metrics: Mapping[str, float]
-    jobs: int
-    excluded: Mapping[str, int]
-    repaired: Mapping[str, int]
-    rejected: Mapping[str, int]
-    waiting: int
-    engine: str
-    watts: float
-    dollars: float
-
-
-@dataclass(frozen=True, eq=False)
-class StudyResult:
-    """All cells of a study, measured on the same jobs.
-
-    Attributes
-    ----------
-    study : what was asked
-    folder : where the cells and results stand
-    cells : one a cell of the study, in its order
-    facts : cell key -> what its simulation left behind beside the outcomes, baselines included
-    """
-
-    study: Study
-    folder: Path
-    cells: tuple[CellResult, ...]
-    facts: Mapping[str, Json] = field(repr=False)
-    _runs: _Runs = field(repr=False)
-
-    def outcomes(self, cell: CellResult) -> Outcomes:
-        """What became of every job in a cell."""
-        return self._runs.outcomes(self._cell(cell))
-
-    def baseline(self, cell: CellResult) -> Outcomes:
-        """What became of every job under FCFS without backfilling on the same machine; needs `measure.baseline`."""
-        return self._runs.outcomes(self._cell(cell).baseline())
-
-    def memory_baseline(self, cell: CellResult) -> Outcomes | None:
-        """What became of every job on the machine of `measure.memory_baseline`; None if there is none."""
-        there = self.study.memory_baseline(self._cell(cell))
-        return None if there is None else self._runs.outcomes(there)
-
-    def window(self, cell: CellResult) -> Window:
-        """Time in which throughput and utilisation of a cell were measured."""
-        return Window.of(self.outcomes(cell), self._cell(cell).warm_up)
-
-    def population(self, cell: CellResult) -> BoolArray:
-        """(n_job,) jobs on which a cell was measured."""
-        return self._runs.population(self._cell(cell))
+class StudyResult(MeasuredStudy):
+    """What a study came to, with the tables, sentences and files that are made of it."""
 
     def frame(self) -> pl.DataFrame:
         """One row a cell: what was varied, seed, counts, metrics."""
@@ -108,7 +43,7 @@ class StudyResult:
             columns[name] = [sum(getattr(c, name).values()) for c in self.cells]
         columns["waiting"] = [c.waiting for c in self.cells]
         columns["rejected_reasons"] = [canonical(dict(c.rejected)) for c in self.cells]
-        for name in METRICS:
+        for name in metrics_of((*STANDARD, *self.study.measures)):
             columns[name] = [float(c.metrics[name]) for c in self.cells]
         return pl.DataFrame(columns)
 
@@ -138,6 +73,12 @@ class StudyResult:
             "polars": pl.__version__,
         }
 
+    def runs(self) -> list[Json]:
+        """Describe each cell for a file in the folder of the results: key, what is varied, and `describe`."""
+        return [
+            {"key": cell.key, "parameters": dict(cell.parameters), **describe(cell, self.folder)} for cell in self.study.cells
+        ]
+
     def write(self) -> None:
         """Write the tables and provenance.json, each whole or not at all."""
         frame, buffer = self.frame(), io.BytesIO()
@@ -148,10 +89,8 @@ class StudyResult:
         write_whole(self.folder / "memory_over_time.csv", memory_over_time(self).write_csv().encode())
         if (used := resource_frame(self)) is not None:
             write_whole(self.folder / "resources.csv", used.write_csv().encode())
-        write_whole(self.folder / "provenance.json", text(self.provenance()))
-
-    def _cell(self, result: CellResult) -> Cell:
-        return next(cell for cell in self.study.cells if cell.key == result.key)
+        source = {**dict(sorted(self.provenance().items())), "runs": self.runs()}  # order says something in a machine's racks
+        write_whole(self.folder / "provenance.json", pretty(source, sort=False))
 
     def _repr_html_(self) -> str:
         shown = [name for name in ("mean_bounded_slowdown", "mean_wait_s", "utilization") if name in METRICS]
@@ -168,40 +107,16 @@ class StudyResult:
         return f"<table><caption>{escape(self.study.title)}</caption><tr>{head}</tr>{body}</table>"
 
 
-class _Runs:
-    """Outcomes of the cells, read once, and the jobs that are compared."""
-
-    def __init__(self, study: Study, store: Store) -> None:
-        self._study, self._store = study, store
-        self._outcomes: dict[str, Outcomes] = {}
-        self._common: dict[str, BoolArray] = {}
-
-    def outcomes(self, cell: Cell) -> Outcomes:
-        if cell.key not in self._outcomes:
-            self._outcomes[cell.key] = self._store.outcomes(cell)
-        return self._outcomes[cell.key]
-
-    def population(self, cell: Cell) -> BoolArray:
-        """(n_job,) jobs that every cell on the same workload ran, or the paper's rule for one cell."""
-        if self._study.measure.population == "paper":
-            return paper_population(self.outcomes(cell), cell.warm_up)
-        workload = canonical(cell.trace.content())
-        if workload not in self._common:
-            together = [c for c in self._study.cells if canonical(c.trace.content()) == workload]
-            self._common[workload] = common_population([self.outcomes(c) for c in together], cell.warm_up)
-        return self._common[workload]
-
-
-def measure(study: Study, store: Store) -> StudyResult:
+def measure(study: Study, store: CellStore) -> StudyResult:
     """Measure all cells of a study that has run; raises InputError if a cell is missing."""
-    runs = _Runs(study, store)
+    runs = Runs(study, store)
     facts = {cell.key: store.facts(cell) or {} for cell in study.runs}
     metrics = {cell.key: _measured(study, cell, runs) for cell in {cell.key: cell for cell in study.cells}.values()}
     cells = tuple(_told(cell, metrics[cell.key], facts[cell.key]) for cell in study.cells)
     return StudyResult(study, store.folder, cells, facts, runs)
 
 
-def _measured(study: Study, cell: Cell, runs: _Runs) -> Mapping[str, float]:
+def _measured(study: Study, cell: Cell, runs: Runs) -> Mapping[str, float]:
     outcomes = runs.outcomes(cell)
     there = study.memory_baseline(cell)
     return summarise(
@@ -213,6 +128,8 @@ def _measured(study: Study, cell: Cell, runs: _Runs) -> Mapping[str, float]:
         memory_baseline=None if there is None else runs.outcomes(there),
         tau_s=study.measure.tau / SECOND,
         dollars_per_gb=study.measure.dollars_per_gb,
+        measures=study.measures,
+        workload=lambda: workload_of(cell),
     )
 
 
@@ -220,3 +137,15 @@ def _told(cell: Cell, metrics: Mapping[str, float], facts: Json) -> CellResult:
     counts = {name: facts[name] for name in ("jobs", "excluded", "repaired", "rejected", "waiting", "engine")}
     watts, dollars = watts_and_dollars(facts, cell)
     return CellResult(cell.parameters, cell.seed, cell.key, metrics, **counts, watts=watts, dollars=dollars)
+
+
+def watts_and_dollars(facts: Json, cell: Cell) -> tuple[float, float]:
+    """Mean power and purchase price of a run, by the tables of a cell or else by its machine; NaN where nothing says."""
+    kept: Json = facts.get("resources", {})
+    watts, dollars = (math.nan if kept.get(name) is None else float(kept[name]) for name in ("watts", "dollars"))
+    measured = {name: [math.nan if v is None else v for v in values] for name, values in kept.get("things", {}).items()}
+    if cell.costs.power is not None:
+        watts = costs.watts(cell.costs.power, measured)
+    if cell.costs.prices is not None:
+        dollars = costs.dollars(cell.costs.prices, cell.machine)
+    return watts, dollars

@@ -12,7 +12,6 @@ from typing import Any
 
 from poolwise import catalog, registry
 from poolwise.errors import InputError
-from poolwise.files import machine as machine_file
 from poolwise.files import scheduler as scheduler_file
 from poolwise.files import study as study_file
 from poolwise.files.choice import Choice
@@ -20,9 +19,11 @@ from poolwise.files.configured import models_of
 from poolwise.files.costs import Costs
 from poolwise.files.document import SET, Document, Origin
 from poolwise.files.fields import check_version
-from poolwise.files.machine_build import machine_of
+from poolwise.files.machine import Described, described
 from poolwise.files.study import CATALOG, MeasureSection, PerformanceSection, SchedulerSection, StudyFile
-from poolwise.identity import Json, canonical, digest, sources
+from poolwise.identity import canonical, digest, sources
+from poolwise.metrics.measure import Measure
+from poolwise.metrics.summary import STANDARD, metrics_of
 from poolwise.model import Kind, Machine
 from poolwise.studies.cells import Cell, Generated, Parameter, Trace
 from poolwise.traces.generators import configure
@@ -43,7 +44,8 @@ class Study:
     vary : dotted path -> values as written
     measure : what is measured
     cells : the runs that are compared, in the order of the file (the last thing varied changes fastest, then the seed)
-    memory_machine : machine of `measure.memory_baseline` and what its file says, None if there is none
+    memory_machine : machine of `measure.memory_baseline`, None if there is none
+    measures : what `measure.metrics` asks for beside the standard metrics
     """
 
     name: str
@@ -53,11 +55,12 @@ class Study:
     vary: Mapping[str, tuple[Parameter, ...]]
     measure: MeasureSection
     cells: tuple[Cell, ...]
-    memory_machine: tuple[Machine, Json] | None = None
+    memory_machine: Described | None = None
+    measures: tuple[Measure, ...] = ()
 
     def memory_baseline(self, cell: Cell) -> Cell | None:
         """Run that a cell's throughput per memory dollar is measured against; None if not asked for."""
-        return None if self.memory_machine is None else cell.on(*self.memory_machine)
+        return None if self.memory_machine is None else cell.on(self.memory_machine)
 
     @cached_property
     def memory_baselines(self) -> tuple[Cell, ...]:
@@ -123,8 +126,11 @@ def resolve(document: Document, set: Mapping[str, Any] | None = None) -> Study:
             seen[same] = cell.label
             cells.append(cell)
     shown = {path: tuple(_written(value) for value in values) for path, values in vary.items()}
+    measures = _measures(document, base)
     machine = _memory_machine(document, base, {_cores(cell.machine) for cell in cells})
-    return Study(file.stem, base.title or file.stem, file, document.tables, shown, base.measure, tuple(cells), machine)
+    return Study(
+        file.stem, base.title or file.stem, file, document.tables, shown, base.measure, tuple(cells), machine, measures
+    )
 
 
 def find(path: str | Path) -> Path:
@@ -204,7 +210,8 @@ def _open(document: Document, *sections: str) -> None:
             part = Document.read(_file_of(document, section, reference))
             if section == "machine":
                 document.tables[section] = part.tables
-                part.tables.setdefault("name", part.file.stem)
+                if "format" not in part.tables:  # other forms have names of their own
+                    part.tables.setdefault("name", part.file.stem)
             else:
                 check_version(part)
                 document.tables[section] = {k: v for k, v in part.tables.items() if k not in ("version", "title")}
@@ -224,18 +231,26 @@ def _file_of(document: Document, section: str, reference: str, place: tuple[str,
     return file
 
 
-def _memory_machine(document: Document, base: StudyFile, cores: set[tuple[int, ...]]) -> tuple[Machine, Json] | None:
-    """Machine that `measure.memory_baseline` names, and what its file says; `cores` are those that the other machines have."""
+def _measures(document: Document, base: StudyFile) -> tuple[Measure, ...]:
+    """What `measure.metrics` names, configured."""
+    with document.placing("measure", "metrics"):
+        chosen = [choice.beside(document.file.parent) for choice in base.measure.metrics]
+        measures = tuple(choice.make("metrics") for choice in chosen)
+        metrics_of((*STANDARD, *measures))
+    return measures
+
+
+def _memory_machine(document: Document, base: StudyFile, cores: set[tuple[int, ...]]) -> Described | None:
+    """Machine that `measure.memory_baseline` names; `cores` are those that the other machines have."""
     reference, place = base.measure.memory_baseline, ("measure", "memory_baseline")
     if reference is None:
         return None
     part = Document.read(_file_of(document, "machine", reference, place))
     part.tables.setdefault("name", part.file.stem)
-    content = machine_file.check_machine(part)
-    machine = machine_of(content, "machine", part)
-    if cores != {_cores(machine)}:  # the same log would be other jobs there
+    found = described(part)
+    if cores != {_cores(found.machine)}:  # the same log would be other jobs there
         raise document.error(place, "its nodes have other numbers of cores", "compare machines with equal nodes but for memory")
-    return machine, content.content()
+    return found
 
 
 def _cores(machine: Machine) -> tuple[int, ...]:
@@ -248,24 +263,21 @@ class _Resolver:
     """Builds cells; machines and traces that occur again are taken from a cache."""
 
     def __init__(self) -> None:
-        self._machines: dict[str, Any] = {}
+        self._machines: dict[str, Described] = {}
         self._digests: dict[Path, str] = {}
 
     def cell(self, file: StudyFile, document: Document, parameters: dict[str, Parameter], seed: int) -> Cell:
         scheduler, performance = self.names(file, document)
-        machine = machine_file.check_machine(document, ("machine",)) if isinstance(file.machine, dict) else None
-        assert machine is not None  # _open has replaced every text
-        text = canonical([machine.content(), machine.name])
+        text = canonical([document.tables["machine"], str(document.place(("machine", "version"))[0].parent)])
         if text not in self._machines:
-            built = machine_of(machine, "machine", document, ("machine",))
-            self._machines[text] = built
+            self._machines[text] = described(document, ("machine",))
+        machine = self._machines[text]
         costs = Costs(file.power, file.prices)
-        costs.check(self._machines[text], document)
+        costs.check(machine.machine, document)
         return Cell(
             parameters,
             seed,
-            self._machines[text],
-            machine.content(),
+            *machine,
             self._workload(file, document, seed),
             scheduler,
             performance,
@@ -276,9 +288,12 @@ class _Resolver:
 
     def names(self, file: StudyFile, document: Document) -> tuple[SchedulerSection, PerformanceSection]:
         scheduler = scheduler_file.resolve(file.scheduler, document, ("scheduler",))
-        performance = file.performance.model_copy(update={"model": file.performance.model.beside(document.file.parent)})
-        with document.placing("performance", "model"):
-            performance.model.make("models")
+        named = {"model": file.performance.model, "estimate_model": file.performance.estimate_model}
+        found = {key: choice.beside(document.file.parent) for key, choice in named.items() if choice is not None}
+        performance = file.performance.model_copy(update=found)
+        for key, choice in found.items():
+            with document.placing("performance", key):
+                choice.make("models")
         with document.placing("performance"):
             models_of(performance, 0)
         return scheduler, performance
@@ -287,8 +302,8 @@ class _Resolver:
         workload = file.workload
         if workload.generator is None:
             return self._trace(file, document, seed)
-        settings = {"seed": seed, **workload.settings}
-        name = Choice(name=workload.generator).beside(document.file.parent).name
+        choice = Choice(name=workload.generator, **workload.settings).beside(document.file.parent)
+        name, settings = choice.name, {"seed": seed, **choice.settings}
         with document.placing("workload", "generator"):
             registry.find("generators", name)
         with document.placing("workload", "settings"):
@@ -313,14 +328,16 @@ class _Resolver:
         if path not in self._digests:
             self._digests[path] = digest(path.read_bytes())
         known: Mapping[str, Any] = {}
+        given, name = workload.options, workload.format
         if workload.format != "auto":
-            choice = Choice(name=workload.format, **workload.options)
+            choice = Choice(name=workload.format, **workload.options).beside(document.file.parent)
             with document.placing("workload", "format"):
                 known = getattr(registry.find("formats", choice.name), "__dataclass_fields__", {})
             with document.placing("workload", "options"):
                 choice.make("formats")
-        options = canonical({"seed": seed, **workload.options} if "seed" in known else workload.options)
-        return Trace(str(path), self._digests[path], workload.format, options, workload.first, workload.jobs)
+            given, name = choice.settings, choice.name
+        options = canonical({"seed": seed, **given} if "seed" in known else given)
+        return Trace(str(path), self._digests[path], name, options, workload.first, workload.jobs, workload.clock)
 
 
 def _flat(table: Mapping[str, Any], before: str = "") -> dict[str, Any]:

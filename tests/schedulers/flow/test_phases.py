@@ -79,7 +79,7 @@ def test_devices_are_given_out_at_least_cost(data):
     state = replace(state, load=np.array(load[: len(state.load)]))
     owner = place_devices(state, "gpu", np.arange(len(kinds)), home)
     slots, waits = [], []
-    spot = dict(zip(state.layout.devices["gpu"].tolist(), state.layout.spot["gpu"].tolist(), strict=True))
+    spot = dict(zip(state.layout.owners["gpu"].tolist(), state.layout.spot["gpu"].tolist(), strict=True))
     for job, (kind, node) in enumerate(zip(kinds, home.tolist(), strict=True)):
         far = {
             d: cost(kind, remote=True, preferred=False, load=max(load[node], load[at]), aware=aware) for d, at in spot.items()
@@ -170,7 +170,7 @@ def test_with_max_placed_no_task_waits_that_another_could_make_room_for():
     machine = gpu_nodes((1, 1), cores=4)
     state = round_of(machine, workload_of(["hotspot", "nw"]), settings={"max_placed": True})
     owner = place_devices(state, "gpu", np.arange(2), np.array([0, 0]))
-    assert sorted(owner.tolist()) == sorted(state.layout.devices["gpu"].tolist())
+    assert sorted(owner.tolist()) == sorted(state.layout.owners["gpu"].tolist())
 
 
 def test_a_gang_that_only_part_of_would_start_is_withdrawn_for_one_that_can():

@@ -13,6 +13,7 @@ from poolwise.reproductions.drmaestro.cells import measure_case as measure_case
 from poolwise.reproductions.drmaestro.changes import CHANGES
 from poolwise.reproductions.kept import measure_all
 from poolwise.reproductions.reproduction import Reproduction, ReproductionResult
+from poolwise.trials import Progress
 
 
 @dataclass(frozen=True)
@@ -62,11 +63,11 @@ class DRMaestro(Reproduction):
         "Computing 10:22, 2021"
     )
 
-    def run(self, out: Path, *, quick: bool, jobs: int) -> ReproductionResult:
+    def run(self, out: Path, *, quick: bool, jobs: int, progress: Progress | None = None) -> ReproductionResult:
         """Measure everything; see `Reproduction`."""
         plan = QUICK if quick else FULL
-        cases = measure_all(plan.cases(), measure_case, out, jobs)
-        rounds = measure_all(plan.timings(), measure_rounds, out / "times", 1)  # one after the other: they are timed
+        cases = measure_all(plan.cases(), measure_case, out, jobs, progress=progress)
+        rounds = measure_all(plan.timings(), measure_rounds, out / "times", 1, progress=progress)  # one by one: they are timed
         results = claims.DrMaestroResults(cases, rounds)
         return ReproductionResult(
             claims.measure(results), figures.draw(results), NOTES, claims.explain(results), figures.tables(results)

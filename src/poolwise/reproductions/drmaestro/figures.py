@@ -6,11 +6,11 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from poolwise.exhibits.figure import Axis, Curves, Distribution, Figure
+from poolwise.exhibits.table import Table
 from poolwise.reproductions.drmaestro.cells import POLICIES, DrMaestroScenario
 from poolwise.reproductions.drmaestro.changes import CHANGES
 from poolwise.reproductions.drmaestro.claims import NAMES, DrMaestroResults
-from poolwise.studies.figure import Axis, Curves, Distribution, Figure
-from poolwise.studies.table import ShownTable
 
 SHOWN = 200
 
@@ -80,10 +80,10 @@ def _rounds(results: DrMaestroResults) -> Iterator[Figure]:
         )
 
 
-def tables(results: DrMaestroResults) -> list[ShownTable]:
+def tables(results: DrMaestroResults) -> list[Table]:
     """What changes with each assumption."""
     return [
-        ShownTable(
+        Table(
             f"Sensitivity: {scenario}",
             (
                 "what is assumed otherwise",

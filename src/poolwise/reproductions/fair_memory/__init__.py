@@ -11,13 +11,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
 
-from joblib import Parallel, delayed  # type: ignore[import-untyped]  # joblib ships no types
-
-from poolwise.engines.list_scheduling import replay as list_scheduling
+from poolwise.engines.list_scheduling import replay as compiled
 from poolwise.registry import register
 from poolwise.reproductions.fair_memory import claims, figures
-from poolwise.reproductions.fair_memory.runs import MACHINES, FairMemoryResults, RunGroup, simulate_batch
+from poolwise.reproductions.fair_memory.runs import MACHINES, Done, FairMemoryResults, RunGroup, simulate_batch
+from poolwise.reproductions.kept import measure_all
 from poolwise.reproductions.reproduction import Reproduction, ReproductionResult
+from poolwise.trials import Progress
 
 SEEDS, QUICK_SEEDS = 3, 1
 
@@ -33,13 +33,12 @@ class FairMemory(Reproduction):
         "Computing Systems with Disaggregated Memory Resources"
     )
 
-    def run(self, out: Path, *, quick: bool, jobs: int) -> ReproductionResult:
+    def run(self, out: Path, *, quick: bool, jobs: int, progress: Progress | None = None) -> ReproductionResult:
         """Simulate both machines over all seeds (one with `quick`, and every third pool size) and judge the claims."""
         seeds = range(QUICK_SEEDS if quick else SEEDS)
         batches = [RunGroup(name, seed, scope, quick) for seed in seeds for name in MACHINES for scope in ("rack", "system")]
-        list_scheduling.load()  # in one process, before the workers start
-        done = Parallel(n_jobs=jobs, backend="loky")(delayed(simulate_batch)(batch) for batch in batches)
-        results = FairMemoryResults.of(done)
+        done = measure_all(batches, simulate_batch, out, jobs, compiled.load, progress)
+        results = FairMemoryResults.of([Done.of(done[batch]) for batch in batches])
         results.frame.write_parquet(out / "runs.parquet")
         return ReproductionResult(
             measured=claims.measure(results),

@@ -6,10 +6,10 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from poolwise.exhibits.figure import Axis, Bars, Curves, Distribution, Figure
 from poolwise.metrics.intervals import mean_interval
 from poolwise.reproductions.fair_memory.claims import FAIRNESS
 from poolwise.reproductions.fair_memory.runs import MACHINES, ORDERS, FairMemoryResults
-from poolwise.studies.figure import Axis, Bars, Curves, Distribution, Figure
 
 _NAMES = {"perlmutter": "Perlmutter-like", "juwels": "JUWELS-like"}
 _PANELS = (

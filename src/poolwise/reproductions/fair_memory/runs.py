@@ -11,6 +11,7 @@ import polars as pl
 
 from poolwise.arrays import FloatArray
 from poolwise.engines import simulate
+from poolwise.identity import Json
 from poolwise.metrics import Outcomes, Window, paper_population, summarise
 from poolwise.metrics.memory import degradation, memory_utilization, utilization_histogram
 from poolwise.metrics.slowdown import bounded_slowdown
@@ -84,6 +85,19 @@ class Done:
     rows: Sequence[Mapping[str, Any]]
     samples: Mapping[tuple[str, ...], FloatArray]
 
+    def content(self) -> Json:
+        """Plain data, as it is kept."""
+        rows = [[[name, value] for name, value in row.items()] for row in self.rows]  # the order of columns is kept
+        return {"rows": rows, "samples": [[list(name), values.tolist()] for name, values in self.samples.items()]}
+
+    @classmethod
+    def of(cls, content: Json) -> Done:
+        """Read what `content` wrote."""
+        return cls(
+            [dict(row) for row in content["rows"]],
+            {tuple(name): np.array(values, dtype=np.float64) for name, values in content["samples"]},
+        )
+
 
 @dataclass(frozen=True)
 class FairMemoryResults:
@@ -121,8 +135,8 @@ class FairMemoryResults:
         return {size: self.mean("rejected", size_tb=size, **where) for size in self.sizes(machine)}
 
 
-def simulate_batch(batch: RunGroup) -> Done:
-    """Run a batch."""
+def simulate_batch(batch: RunGroup) -> Json:
+    """Run a batch; returns the content of a `Done`."""
     paper = MACHINES[batch.machine]
     workload = generate(paper.generator, seed=batch.seed)
     rows: list[dict[str, Any]] = []
@@ -143,7 +157,7 @@ def simulate_batch(batch: RunGroup) -> Done:
                 samples[batch.machine, "memory", "512 GB per node"] = _memory_bins(outcomes)
         if batch.seed == 0 and not batch.quick:
             rows.extend(_nodes_only(batch))
-    return Done(rows, samples)
+    return Done(rows, samples).content()
 
 
 def _runs(batch: RunGroup, size: int, workload: Workload) -> Iterator[tuple[str, str, Outcomes]]:

@@ -13,6 +13,7 @@ from poolwise.reproductions.nvme_composition.figures import figures
 from poolwise.reproductions.nvme_composition.plan import POLICIES, STEP_LOADS, STEPS, NvmePlan, NvmeResults
 from poolwise.reproductions.nvme_composition.tables import tables
 from poolwise.reproductions.reproduction import Reproduction, ReproductionResult
+from poolwise.trials import Progress
 
 QUICK = NvmePlan(2, (0.7, 0.8), (1.0, 1.2), (2, 10))
 
@@ -26,10 +27,10 @@ class NvmeComposition(Reproduction):
     title: ClassVar[str] = "Placing workloads on pooled, shared and composed NVMe"
     paper: ClassVar[str] = "Call et al., Disaggregation-aware workload placement on pooled NVMe"
 
-    def run(self, out: Path, *, quick: bool, jobs: int) -> ReproductionResult:
+    def run(self, out: Path, *, quick: bool, jobs: int, progress: Progress | None = None) -> ReproductionResult:
         """Measure everything; with `quick` two seeds and the middle of each range."""
         plan = QUICK if quick else NvmePlan(self.seeds)
-        results = NvmeResults(range(plan.seeds), measure_nvme_case(plan.cases(), out, jobs))
+        results = NvmeResults(range(plan.seeds), measure_nvme_case(plan.cases(), out, jobs, progress))
         measured = {key: value for key, value in claim_rows(results) if value is not None}
         return ReproductionResult(
             measured, figures(results, plan), _notes(plan, results), _explanation(results), tables(results, plan)

@@ -11,6 +11,7 @@ from typing import Any, Literal
 import numpy as np
 
 from poolwise import catalog
+from poolwise.calibration import calibrate
 from poolwise.engines import simulate
 from poolwise.errors import PolicyError
 from poolwise.files.document import Document, Origin
@@ -31,8 +32,8 @@ from poolwise.policies.placement.nvme.maximize_composition import NvmeMaximizeCo
 from poolwise.policies.placement.nvme.minimize_fragmentation import NvmeMinimizeFragmentation
 from poolwise.reproductions import kept
 from poolwise.schedulers.composition import CompositionScheduler
-from poolwise.studies.calibration import calibrate
 from poolwise.traces.generators.nvme_mix import MixScenario, NvmeMix
+from poolwise.trials import Progress
 
 Infrastructure = Literal["disaggregated", "physically_attached"]
 NvmePolicy = Literal["first_fit", "disaggregation_aware"]
@@ -108,11 +109,13 @@ class NvmeCase:
     devices: int = 10
 
 
-def measure_nvme_case(cases: Iterable[NvmeCase], folder: Path, jobs: int) -> dict[NvmeCase, dict[str, Any]]:
+def measure_nvme_case(
+    cases: Iterable[NvmeCase], folder: Path, jobs: int, progress: Progress | None = None
+) -> dict[NvmeCase, dict[str, Any]]:
     """Measure cases, each once, in parallel, after the calibrations that they need; what is kept is not run again."""
     wanted = list(cases)
-    clocks = kept.measure_all([case.load.clock for case in wanted], _calibrated, folder, jobs)
-    return kept.measure_all(wanted, partial(_measured, clocks=clocks), folder, jobs)
+    clocks = kept.measure_all([case.load.clock for case in wanted], _calibrated, folder, jobs, progress=progress)
+    return kept.measure_all(wanted, partial(_measured, clocks=clocks), folder, jobs, progress=progress)
 
 
 def _calibrated(load: NvmeLoad) -> dict[str, Any]:

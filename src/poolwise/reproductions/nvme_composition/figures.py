@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+from poolwise.exhibits.figure import Axis, Bars, Curves, Figure
 from poolwise.metrics.intervals import mean_interval
 from poolwise.reproductions.nvme_composition.cells import Infrastructure, NvmeCase, NvmeLoad
 from poolwise.reproductions.nvme_composition.claims import maximized_pct
@@ -23,7 +24,6 @@ from poolwise.reproductions.nvme_composition.plan import (
     mixed,
 )
 from poolwise.reproductions.nvme_composition.tables import published_values
-from poolwise.studies.figure import Axis, Bars, Curves, Figure
 from poolwise.traces.generators.nvme_mix import SHARES, MixScenario
 
 _LABELS = {

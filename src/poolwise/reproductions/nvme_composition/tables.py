@@ -6,9 +6,9 @@ from collections.abc import Iterator, Mapping
 
 from poolwise import catalog
 from poolwise.compare.published import Key, read_claims
+from poolwise.exhibits.table import Table
 from poolwise.metrics.intervals import mean_interval
 from poolwise.reproductions.nvme_composition.plan import INFRASTRUCTURES, POLICIES, SOURCES, TABLES, NvmePlan, NvmeResults, base
-from poolwise.studies.table import ShownTable
 from poolwise.traces.generators.nvme_mix import MixScenario
 
 COLUMNS: Mapping[str, tuple[str, int]] = {
@@ -39,12 +39,12 @@ INFERRED_NOTE = (
 )
 
 
-def tables(results: NvmeResults, plan: NvmePlan) -> list[ShownTable]:
+def tables(results: NvmeResults, plan: NvmePlan) -> list[Table]:
     """One for each scenario: load by load a published row, and ours under it."""
     published = published_values()
     columns = ["load, NVMe, policy", "values", *(heading for heading, _ in COLUMNS.values())]
     return [
-        ShownTable(
+        Table(
             f"{name}: {scenario.replace('_', ' ')}",
             columns,
             list(_rows(results, plan, scenario, published)),

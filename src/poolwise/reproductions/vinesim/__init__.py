@@ -16,6 +16,7 @@ from poolwise.reproductions.reproduction import Reproduction, ReproductionResult
 from poolwise.reproductions.vinesim import claims, figures, ours
 from poolwise.reproductions.vinesim.results import VineSimResults
 from poolwise.reproductions.vinesim.setups import VineSimPlan, prepare, run_setup
+from poolwise.trials import Progress
 
 
 @register("reproductions", "vinesim")
@@ -29,10 +30,10 @@ class VineSimReproduction(Reproduction):
         "(FORTH, report of the Vineyard project)"
     )
 
-    def run(self, out: Path, *, quick: bool, jobs: int) -> ReproductionResult:
+    def run(self, out: Path, *, quick: bool, jobs: int, progress: Progress | None = None) -> ReproductionResult:
         """Simulate every set-up at every time between arrivals (fewer times and seeds with `quick`)."""
         plan = VineSimPlan(quick)
-        results = VineSimResults(plan, measure_all(plan.setups(), run_setup, out, jobs, prepare))
+        results = VineSimResults(plan, measure_all(plan.setups(), run_setup, out, jobs, prepare, progress))
         return ReproductionResult(
             measured=claims.measure(results),
             figures=[*figures.draw(results), *ours.draw(results)],

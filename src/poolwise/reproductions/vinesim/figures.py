@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
+from poolwise.exhibits.figure import Axis, Curves, Figure
 from poolwise.reproductions.vinesim.claims import KINDS, NAMES, SIZES
 from poolwise.reproductions.vinesim.results import MetricOf, VineSimResults, busy, latency
 from poolwise.reproductions.vinesim.setups import CPU, GPU, GPU_SHARES, PLACES, STRENGTHS, Setup
-from poolwise.studies.figure import Axis, Curves, Figure
 
 LATENCY = Axis("mean job latency (us)", log=True)
 PERCENT = {gpus: share for share, gpus in GPU_SHARES.items()}

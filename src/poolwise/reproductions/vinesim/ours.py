@@ -6,12 +6,12 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
+from poolwise.exhibits.figure import Axis, Curves, Figure
+from poolwise.exhibits.table import Table
 from poolwise.reproductions.vinesim.claims import NAMES, SIZES
 from poolwise.reproductions.vinesim.figures import over_gaps
 from poolwise.reproductions.vinesim.results import VineSimResults
 from poolwise.reproductions.vinesim.setups import KB64, PLACES, POLICIES, Setup
-from poolwise.studies.figure import Axis, Curves, Figure
-from poolwise.studies.table import ShownTable
 
 LABELS = {**NAMES, "earliest_finish": "earliest_finish", "delay": "delay"}
 OWN = ("earliest_finish", "delay")
@@ -23,7 +23,7 @@ def draw(results: VineSimResults) -> list[Figure]:
     return [*_latency(results), *_energy(results)]
 
 
-def tables(results: VineSimResults) -> list[ShownTable]:
+def tables(results: VineSimResults) -> list[Table]:
     """Where ours win, and where they lose; and the same with shared links."""
     return [_gains(results), *_contention(results)]
 
@@ -83,13 +83,13 @@ def _all_gains(results: VineSimResults) -> Iterator[tuple[str, str, float, str, 
                     yield words, name, gap, policy, best / mine
 
 
-def _gains(results: VineSimResults) -> ShownTable:
+def _gains(results: VineSimResults) -> Table:
     shown = [gap for gap in (0, 50, 200, 1000) if gap in results.plan.data_gaps]
     found: dict[tuple[str, str, str], dict[float, float]] = {}
     for words, name, gap, policy, ratio in _all_gains(results):
         found.setdefault((words, name, policy), {})[gap] = ratio
     rows = [[*key, *[f"{ratios[gap]:.2f}" for gap in shown]] for key, ratios in found.items()]
-    return ShownTable(
+    return Table(
         "Our policies against the best of HIGH, FLAT and CLOSER_TO_DATA",
         ["experiment", "data", "policy", *[f"{gap} us between arrivals" for gap in shown]],
         rows,
@@ -97,14 +97,14 @@ def _gains(results: VineSimResults) -> ShownTable:
     )
 
 
-def _contention(results: VineSimResults) -> list[ShownTable]:
+def _contention(results: VineSimResults) -> list[Table]:
     rows, gaps = [], results.plan.contended_gaps
     for policy in POLICIES:
         base = Setup(0, layout="alternate", data_size=KB64, policy=policy)
         both = [replace(base, gap=gap, contended=contended) for gap in gaps for contended in (False, True)]
         rows.append([LABELS[policy], *[f"{results.values(setup).mean():,.0f}" for setup in both]])
     heads = [f"{gap} us, {words}" for gap in gaps for words in ("1 Gb/s, not shared", "10 Gb/s, shared")]
-    table = ShownTable(
+    table = Table(
         "Links that are shared (64 KB, Figure 16's deployment), mean job latency in us",
         ["policy", *heads],
         rows,

@@ -170,7 +170,7 @@ def _positions(state: Round) -> IntArray:
 def _stock(state: Round, kind: str, built: DeviceGraph) -> list[IntArray]:
     """Free devices of each place in the order in which they are given out: from each spot one, then from each another."""
     free: BoolArray = state.free_devices[kind]
-    owners, spot = state.layout.devices[kind][free], state.layout.spot[kind][free]
+    owners, spot = state.layout.owners[kind][free], state.layout.spot[kind][free]
     place_at = np.zeros(state.layout.n_spot, dtype=np.int64)
     place_at[built.spots] = built.place_of
     order = np.lexsort((spot, rank_within(spot), place_at[spot]))
@@ -181,7 +181,7 @@ def _stock(state: Round, kind: str, built: DeviceGraph) -> list[IntArray]:
 def _at_home(state: Round, kind: str, node: IntArray) -> IntArray:
     """(n_sub,) devices of the tasks' own nodes, -1 where a node has no more."""
     free = state.free_devices[kind]
-    owners, spot = state.layout.devices[kind][free], state.layout.spot[kind][free]
+    owners, spot = state.layout.owners[kind][free], state.layout.spot[kind][free]
     order = np.argsort(spot, kind="stable")
     begin = np.searchsorted(spot[order], np.arange(state.layout.n_spot + 1))
     at = begin[node] + rank_within(node)

@@ -14,7 +14,7 @@ _MANY = 1 << 31
 """More tasks than any job has, and few enough to be summed over nodes in 64 bits."""
 
 
-class Idle:
+class IdleMachine:
     """The idle machine, asked once about each shape for as long as its capacities stay the same.
 
     Tasks of a job are alike, so that counting how many of them it holds is exact. What was asked before is a cache.

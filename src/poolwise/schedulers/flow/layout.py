@@ -8,22 +8,21 @@ from functools import lru_cache
 import numpy as np
 
 from poolwise.arrays import BoolArray, IntArray
-from poolwise.errors import InputError, UnknownNameError
-from poolwise.model import Kind, Machine
+from poolwise.errors import UnknownNameError
+from poolwise.model import Machine
+from poolwise.model.shared_nodes import SharedNodes, shared_nodes
 
 DEVICES = "devices"
 
 
 @dataclass(frozen=True, eq=False)
-class FlowLayout:
+class FlowLayout(SharedNodes):
     """Nodes that jobs share, and devices by kind.
 
     Attributes
     ----------
-    nodes : (n_node,) owners
-    columns : n_resource columns of the machine that nodes have, and `names` what they are called
     kinds : kinds of devices, one phase each, in this order
-    devices : kind -> (n_device,) owners, ascending
+    owners : kind -> (n_device,) owners, ascending
     spot : kind -> (n_device,) where each stands: the position of its node in `nodes`, or n_node + k for the k-th place
         outside nodes
     n_spot : nodes and places outside them
@@ -31,12 +30,8 @@ class FlowLayout:
     device_column : column of the machine that says whether a device is free, -1 without devices
     """
 
-    machine: Machine
-    nodes: IntArray
-    columns: IntArray
-    names: tuple[str, ...]
     kinds: tuple[str, ...]
-    devices: dict[str, IntArray]
+    owners: dict[str, IntArray]
     spot: dict[str, IntArray]
     spot_owners: IntArray
     device_column: int
@@ -48,42 +43,29 @@ class FlowLayout:
 
         Raises InputError for a machine without shared nodes, UnknownNameError for a kind that it does not have.
         """
-        nodes = machine.of_kind(Kind.NODE)
-        if not len(nodes) or "nodes" in machine.resources:
-            raise InputError(
-                f"machine '{machine.name}' has no shared nodes, or nodes that are taken whole",
-                field="node",
-                remedy='write allocation = "shared" and cores in every [[node]]',
-            )
-        column = machine.resource(DEVICES) if DEVICES in machine.resources else -1
-        columns = np.flatnonzero(machine.capacity[nodes].any(axis=0))
-        if not len(columns):
-            raise InputError(
-                f"the nodes of machine '{machine.name}' have nothing to give", field="node", remedy="give them cores"
-            )
-        every = machine.of_kind(Kind.DEVICE).tolist()
-        counted = [o for o in every if column >= 0 and machine.capacity[o, column] > 0]
-        known = sorted({machine.type[o] for o in counted})
+        every = shared_nodes(machine)
+        shared = every.only(every.having(DEVICES))
+        known = shared.by_type()
         for name in kinds:
-            if not any(machine.type[o] == name for o in every):  # those that have left stay known
+            if name not in every.type:  # devices that have left the machine are still known by their type
                 raise UnknownNameError.of("kind of device", name, known, field="kinds")
-        number = {node: k for k, node in enumerate(nodes.tolist())}
+        owners, spot = {}, {}
         outside: dict[tuple[int, int], int] = {}  # (rack, vertex) of a place outside nodes -> a device there
-        devices, spot = {}, {}
         for kind in kinds or known:
-            mine = [o for o in counted if machine.type[o] == kind]
-            devices[kind] = np.array(mine, dtype=np.int64)
-            spot[kind] = np.array([_spot(machine, o, number, outside) for o in mine], dtype=np.int64)
+            mine = shared.type == kind
+            owners[kind] = shared.devices[mine]
+            places = zip(owners[kind].tolist(), shared.home[mine].tolist(), strict=True)
+            spot[kind] = np.array(
+                [home if home >= 0 else len(shared.nodes) + _outside(machine, device, outside) for device, home in places],
+                dtype=np.int64,
+            )
         return cls(
-            machine,
-            nodes,
-            columns,
-            tuple(machine.resources[c] for c in columns.tolist()),
-            tuple(kinds or known),
-            devices,
-            spot,
-            np.concatenate([nodes, np.array(list(outside.values()), dtype=np.int64)]),
-            column,
+            **vars(shared),
+            kinds=tuple(owners),
+            owners=owners,
+            spot=spot,
+            spot_owners=np.concatenate([shared.nodes, np.array(list(outside.values()), dtype=np.int64)]),
+            device_column=shared.column(DEVICES),
         )
 
     @property
@@ -98,7 +80,7 @@ class FlowLayout:
 
     def free_devices(self, free: IntArray, kind: str) -> BoolArray:
         """(n_device,) which devices of a kind are free in (n_owner, n_resource) amounts."""
-        there: BoolArray = free[self.devices[kind], self.device_column] > 0
+        there: BoolArray = free[self.owners[kind], self.device_column] > 0
         return there
 
     def amounts(self, free: IntArray) -> IntArray:
@@ -115,14 +97,11 @@ class FlowLayout:
         return self.machine.position[self.nodes]
 
 
-def _spot(machine: Machine, device: int, number: dict[int, int], outside: dict[tuple[int, int], int]) -> int:
-    """Position of a device's node, or a number beyond those of the nodes for each place on the network outside them."""
-    home = int(machine.home[device])
-    if home in number:
-        return number[home]
+def _outside(machine: Machine, device: int, outside: dict[tuple[int, int], int]) -> int:
+    """Number of the place on the network, outside nodes, where a device stands; a new place is added to `outside`."""
     place = int(machine.rack[device]), -1 if machine.fabric is None else int(machine.fabric.vertex[device])
     outside.setdefault(place, device)
-    return len(number) + list(outside).index(place)
+    return list(outside).index(place)
 
 
 def room(free: IntArray, demand: IntArray, most: int) -> IntArray:

@@ -22,7 +22,7 @@ from poolwise.policies.cost.model import CostModel
 from poolwise.registry import register
 from poolwise.schedulers.flow.admission import Admission, admit
 from poolwise.schedulers.flow.graph import Clock
-from poolwise.schedulers.flow.idle import Idle
+from poolwise.schedulers.flow.idle import IdleMachine
 from poolwise.schedulers.flow.layout import FlowLayout
 from poolwise.schedulers.flow.node_phase import NODES
 from poolwise.schedulers.flow.phases import solve_gangs, starts
@@ -102,7 +102,7 @@ class FlowScheduler(Scheduler):
             kept = {phase: NamedFlow() for phase in (NODES, *layout.kinds)}
         solver: FlowSolver = "ortools" if self.solver == "kept" else self.solver
         options = Options(cost, self.pooled, self.local_first, self.aggregated, solver)
-        return FlowDispatcher(self, options, layout, shapes, Idle(shapes, self.pooled), kept)
+        return FlowDispatcher(self, options, layout, shapes, IdleMachine(shapes, self.pooled), kept)
 
 
 @register("schedulers", "firmament")
@@ -126,7 +126,7 @@ class FlowDispatcher(Dispatcher):
     options: Options
     layout: FlowLayout
     shapes: ShapeTable
-    idle: Idle
+    idle: IdleMachine
     kept: Mapping[str, NamedFlow]
     clock: Clock = field(default_factory=Clock)
     _sent: dict[int, tuple[tuple[int, float], ...]] = field(default_factory=dict)  # run -> (link, MB/s) that it sends

@@ -42,7 +42,8 @@ class VineSimFormat:
         types = Types.read(catalog.resolve("affinities", self.types)) if self.types is not None else Types()
         tasks = read_tasks(path, types)
         arrivals = InterArrival.parse(self.inter_arrival).times(int(tasks.first_of_job.sum()), self.seed)
-        return workload_of_tasks(tasks, machine, arrivals, path.name.removesuffix(".gz").rpartition(".")[0] or path.name)
+        name = path.name.removesuffix(".gz").rpartition(".")[0] or path.name
+        return workload_of_tasks(tasks, machine, arrivals, name)
 
     def recognises(self, path: Path) -> bool:
         """Whether the first row is seven whole numbers."""

@@ -11,6 +11,7 @@ from poolwise.arrays import BoolArray, IntArray
 from poolwise.errors import InputError
 from poolwise.interfaces import PlacementPolicy
 from poolwise.model import Job, Kind, Machine, Placement, Refusal, Snapshot
+from poolwise.model.shared_nodes import SharedNodes, shared_nodes
 from poolwise.policies.placement.nvme.composition import CompositionPolicy, refused
 from poolwise.policies.placement.nvme.compositions import Compositions
 from poolwise.policies.placement.nvme.minimize_fragmentation import NvmeMinimizeFragmentation
@@ -52,7 +53,7 @@ class Pooled(PlacementPolicy):
         """Place a job on a node with devices that somebody else has chosen, with what else it needs."""
         layout = pooled_layout(snapshot.machine)
         able = self._able(job, snapshot.free, layout) & (layout.nodes == node)
-        free = snapshot.free[list(devices), layout.devices] if devices else np.ones(0)
+        free = snapshot.free[list(devices), layout.device_column] if devices else np.ones(0)
         if any(not layout.reaches(snapshot.machine, node, device) for device in devices) or (free < 1).any():
             return Refusal("the devices are taken, or cannot be reached from the node")
         return self._place(job, snapshot, able, devices)
@@ -63,7 +64,7 @@ class Pooled(PlacementPolicy):
         cores = free[:, layout.nodes, layout.cores] >= workload.request("cores")[jobs][:, None]
         fits: BoolArray = np.any(cores & (_memory(free, layout) >= workload.memory[jobs][:, None]), axis=1)
         for kind, owners in layout.kinds.items():
-            fits &= free[:, owners, layout.devices].sum(axis=1) >= workload.request(kind)[jobs]
+            fits &= free[:, owners, layout.device_column].sum(axis=1) >= workload.request(kind)[jobs]
         if layout.storage >= 0:
             fits &= free[:, layout.nvme, layout.storage].sum(axis=1) >= workload.request("storage")[jobs]
         return fits
@@ -89,7 +90,7 @@ class Pooled(PlacementPolicy):
         able &= (local >= self.least(np.array([job.memory]))[0]) & (_memory(free[None], layout)[0] >= job.memory)
         for kind, owners in layout.kinds.items():
             if wanted := job.request(kind):
-                there = free[owners, layout.devices] > 0
+                there = free[owners, layout.device_column] > 0
                 able &= (layout.reach[kind] & there).sum(axis=1) >= wanted
         return able
 
@@ -110,7 +111,7 @@ class Pooled(PlacementPolicy):
         """What is short in the whole machine, or else that no node has all of it."""
         layout, free = pooled_layout(snapshot.machine), snapshot.free
         for kind, owners in layout.kinds.items():
-            if job.request(kind) > (there := int(free[owners, layout.devices].sum())):
+            if job.request(kind) > (there := int(free[owners, layout.device_column].sum())):
                 return Refusal(f"not enough free {kind}", kind, job.request(kind), there)
         if job.request("cores") > (most := int(free[layout.nodes, layout.cores].max())):
             return Refusal("no node has enough free cores", "cores", job.request("cores"), most)
@@ -134,12 +135,12 @@ class Pooled(PlacementPolicy):
         local = min(job.memory, int(free[node, layout.memory]))
         rows.append((0, node, layout.memory, local))
         if job.memory > local:
-            pool = int(layout.pools[np.searchsorted(layout.nodes, node)])
+            pool = int(layout.pool[np.searchsorted(layout.nodes, node)])
             rows.append((0, pool, layout.memory, job.memory - local))
         for kind in layout.kinds:
             chosen = devices or layout.nearest(machine, node, kind, free)
             mine = [device for device in chosen if machine.type[device] == kind][: job.request(kind)]
-            rows += [(0, device, layout.devices, 1) for device in mine]
+            rows += [(0, device, layout.device_column, 1) for device in mine]
         return Placement.of(rows)
 
 
@@ -157,33 +158,31 @@ def _check_known(job: Job, layout: PooledLayout) -> None:
 
 def _memory(free: IntArray, layout: PooledLayout) -> IntArray:
     """(k, n_node) MiB that a job can have on each node, from it and its pool, in (k, n_owner, n_resource) free amounts."""
-    pool = np.where(layout.pools >= 0, free[:, layout.pools, layout.memory], 0)
+    pool = np.where(layout.pool >= 0, free[:, layout.pool, layout.memory], 0)
     total: IntArray = free[:, layout.nodes, layout.memory] + pool
     return total
 
 
 @dataclass(frozen=True, eq=False)
-class PooledLayout:
+class PooledLayout(SharedNodes):
     """Shared nodes and what they reach.
 
     Attributes
     ----------
-    nodes : (n_node,) owners, ascending
-    pools : (n_node,) memory pool of each node: its rack's, else the machine's, -1 without
+    pool : (n_node,) memory pool of each node: its rack's, else the machine's, -1 without
     kinds : type of device -> (n_device,) owners, of the types that are taken whole (those without bandwidth and storage)
     reach : type -> (n_node, n_device) which devices serve which node
     nvme : (n_nvme,) the other devices
-    cores, memory, devices, storage : columns, -1 where the machine has none
+    cores, memory, device_column, storage : columns, -1 where the machine has none
     """
 
-    nodes: IntArray
-    pools: IntArray
+    pool: IntArray
     kinds: dict[str, IntArray]
     reach: dict[str, BoolArray]
     nvme: IntArray
     cores: int
     memory: int
-    devices: int
+    device_column: int
     storage: int
 
     def reaches(self, machine: Machine, node: int, device: int) -> bool:
@@ -192,43 +191,27 @@ class PooledLayout:
 
     def nearest(self, machine: Machine, node: int, kind: str, free: IntArray) -> list[int]:
         """Free devices of a type that serve a node: its own, those of its rack, others."""
-        owners = [o for o in self.kinds[kind].tolist() if free[o, self.devices] > 0 and self.reaches(machine, node, o)]
+        owners = [o for o in self.kinds[kind].tolist() if free[o, self.device_column] > 0 and self.reaches(machine, node, o)]
         return sorted(owners, key=lambda o: (machine.home[o] != node, machine.rack[o] != machine.rack[node], o))
 
 
 @lru_cache(maxsize=8)  # a machine is compared by identity
 def pooled_layout(machine: Machine) -> PooledLayout:
     """Read a machine; raises InputError for one without shared nodes that have cores and memory."""
-    column = {name: machine.resources.index(name) if name in machine.resources else -1 for name in _COLUMNS}
-    nodes = machine.of_kind(Kind.NODE)
-    if not len(nodes) or "nodes" in machine.resources or min(column["cores"], column["memory"]) < 0:
-        raise InputError(
-            f"machine '{machine.name}' has no shared nodes with cores and memory",
-            field="node",
-            remedy='write allocation = "shared", cores and memory in every [[node]]',
-        )
-    pools = [o for o in machine.of_kind(Kind.POOL).tolist() if machine.capacity[o, column["memory"]] > 0]
-    by_rack = {int(machine.rack[o]): o for o in reversed(pools)}
-    everywhere = by_rack.get(-1, -1)
-    all_devices = machine.of_kind(Kind.DEVICE)
-    held = [column[name] for name in _ON_NVME if column[name] >= 0]
-    types = {machine.type[o] for o in all_devices[machine.capacity[all_devices][:, held].any(axis=1)].tolist()}
-    is_nvme = np.array([machine.type[o] in types for o in all_devices.tolist()], dtype=np.bool_)  # also those that have left
-    counted = all_devices[~is_nvme]
-    kinds = {name: counted[[machine.type[o] == name for o in counted.tolist()]] for name in _types(machine, counted)}
+    shared = shared_nodes(machine, *_ON_NODES)
+    is_nvme = np.isin(shared.type, shared.type[shared.having(*_ON_NVME)])  # also those that have left
+    kinds, home = shared.only(~is_nvme).by_type(), machine.home
     return PooledLayout(
-        nodes,
-        np.array([by_rack.get(int(machine.rack[node]), everywhere) for node in nodes.tolist()], dtype=np.int64),
-        kinds,
-        {k: (machine.home[own] == -1)[None, :] | (machine.home[own][None, :] == nodes[:, None]) for k, own in kinds.items()},
-        all_devices[is_nvme],
-        *(column[name] for name in ("cores", "memory", DEVICES, "storage")),
+        **vars(shared),
+        pool=shared.pools("memory"),
+        kinds=kinds,
+        reach={k: (home[own] == -1)[None, :] | (home[own][None, :] == shared.nodes[:, None]) for k, own in kinds.items()},
+        nvme=shared.devices[is_nvme],
+        cores=shared.column("cores"),
+        memory=shared.column("memory"),
+        device_column=shared.column(DEVICES),
+        storage=shared.column("storage"),
     )
 
 
 _ON_NODES, _ON_NVME = ("cores", "memory"), ("bandwidth", "storage")
-_COLUMNS = (*_ON_NODES, DEVICES, *_ON_NVME)
-
-
-def _types(machine: Machine, owners: IntArray) -> list[str]:
-    return sorted({machine.type[owner] for owner in owners.tolist()})

@@ -40,7 +40,7 @@ class NvmeFirstFit(Composer):
     def _free(self, need: Need, view: Compositions, first: int) -> list[tuple[int, int]]:
         """(device, node) first in each place."""
         found = []
-        for place, home in enumerate(view.layout.home):
+        for place, home in enumerate(view.layout.inside):
             node = first if home < 0 else home
             device = view.free.first(place, need) if view.free_cores(node) >= need.cores else -1
             if device >= 0:

@@ -24,9 +24,9 @@ class FreeDevices:
 
     def __init__(self, layout: DeviceLayout) -> None:
         self.layout = layout
-        self.attached = [0] * len(layout.home)
-        self._limit = [-1] * len(layout.home)
-        self._free: list[dict[DeviceSize, list[int]]] = [{} for _ in layout.home]
+        self.attached = [0] * len(layout.inside)
+        self._limit = [-1] * len(layout.inside)
+        self._free: list[dict[DeviceSize, list[int]]] = [{} for _ in layout.inside]
         self._size: dict[int, DeviceSize] = {}
 
     def add(self, device: int, snapshot: Snapshot) -> None:

@@ -58,7 +58,7 @@ class NvmeMaximizeComposition(Composer):
     def _new(self, need: Need, view: Compositions, first: int) -> tuple[int, tuple[int, ...]] | None:
         """(node, devices) of the place that serves best: deadline met, then least time, then fewest devices, lowest place."""
         best: tuple[tuple[bool, int, int, int], int, tuple[int, ...]] | None = None
-        for place, home in enumerate(view.layout.home):
+        for place, home in enumerate(view.layout.inside):
             node = first if home < 0 else home
             if view.free_cores(node) < need.cores:
                 continue

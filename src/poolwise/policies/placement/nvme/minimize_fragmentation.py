@@ -55,7 +55,7 @@ class NvmeMinimizeFragmentation(Composer):
     def _new(self, need: Need, view: Compositions, emptiest: int) -> tuple[int, tuple[int, ...]] | None:
         """(node, devices) of the place that needs fewest devices, then has the emptiest node, then is lowest."""
         best: tuple[tuple[int, float, int], int, tuple[int, ...]] | None = None
-        for place, home in enumerate(view.layout.home):
+        for place, home in enumerate(view.layout.inside):
             node = emptiest if home < 0 else home
             devices = next(view.free.covers(place, need), None) if view.free_cores(node) >= need.cores else None
             if devices is not None:

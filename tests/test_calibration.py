@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from poolwise.studies.calibration import TOLERANCE, calibrate, ideal_load
+from poolwise.calibration import TOLERANCE, calibrate, ideal_load
 from poolwise.traces.generators.nvme_mix import NvmeMix
 from tests.helpers.nvme_examples import machine
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
-class ShownTable:
+class Table:
     """A table to be read.
 
     Attributes

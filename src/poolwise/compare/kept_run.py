@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from io import BytesIO
@@ -16,6 +15,7 @@ from poolwise.errors import InputError
 from poolwise.identity import digest
 from poolwise.metrics import Outcomes, Status
 from poolwise.studies.cells import Parameter
+from poolwise.studies.simulation import CellStore
 
 SHOWN = 12
 """Runs that an error lists."""
@@ -114,19 +114,11 @@ def _label(row: Mapping[str, Parameter], varied: list[str]) -> str:
 
 def _read_cells(folder: Path, parameters: dict[str, str], rows: list[dict[str, Any]]) -> KeptRun:
     outcomes: dict[int, Outcomes] = {}
-    warm_up, inputs = 0, {}
+    store, warm_up, inputs = CellStore(folder), 0, {}
     for row in rows:
-        file = folder / "cells" / f"{row['key']}.parquet"
-        try:
-            content, facts = file.read_bytes(), json.loads(file.with_suffix(".json").read_bytes())
-            whole = digest(content) == facts["outcomes_sha256"]
-        except (FileNotFoundError, ValueError, KeyError, TypeError):
-            whole = False
-        if not whole:
-            raise InputError("the outcomes of this run are missing or damaged", file=file, remedy="run the study again")
-        outcomes[int(row["seed"])] = Outcomes.from_frame(pl.read_parquet(BytesIO(content)), facts["machine"])
+        facts, outcomes[int(row["seed"])] = store.kept(row["key"])
         warm_up = int(facts["inputs"]["warm_up"])
-        inputs[f"{row['key']}.parquet"] = digest(content)
+        inputs[f"{row['key']}.parquet"] = digest(store.path(row["key"], "parquet").read_bytes())
     return KeptRun(parameters, folder, outcomes, warm_up, False, inputs)
 
 

@@ -1,0 +1,56 @@
+"""Benefit and discrimination against FCFS without backfilling."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from poolwise.metrics import fairness
+from poolwise.metrics.measure import Measure, MeasuredRun, Metric
+from poolwise.registry import register
+
+_EXTREMES = (10, 20)
+
+
+def _extreme() -> Iterator[tuple[str, Metric]]:
+    for x in _EXTREMES:
+        yield f"discrimination_{x}pct_s", Metric(f"discrimination of the {x} % most discriminated jobs", "s", "lower")
+        yield (
+            f"marginal_discrimination_{x}pct_s",
+            Metric(f"that less the benefit of the {x} % most benefited", "s", "lower"),
+        )
+
+
+@register("metrics", "fairness")
+@dataclass(frozen=True)
+class Fairness(Measure):
+    """Who waits less and who waits more than under FCFS without backfilling; jobs that did not finish there are left out."""
+
+    metrics: ClassVar[Mapping[str, Metric]] = {
+        "compared_jobs": Metric("jobs compared with FCFS without backfilling", "jobs", "neither"),
+        "benefit_s": Metric("benefit: wait saved, sum over the jobs that gain", "s", "higher"),
+        "discrimination_s": Metric("discrimination: wait added, sum over the jobs that lose", "s", "lower"),
+        "marginal_discrimination_s": Metric("discrimination less benefit", "s", "lower"),
+        **dict(_extreme()),
+    }
+
+    def of(self, run: MeasuredRun) -> Mapping[str, float]:
+        """Compute them; NaN without a baseline."""
+        baseline = run.baseline
+        if baseline is None or not (compared := run.counted & baseline.finished).any():
+            none = dict.fromkeys(self.metrics, np.nan)
+            return none if baseline is None else {**none, "compared_jobs": 0.0}
+        b = fairness.waiting_benefit_s(run.outcomes, baseline)[compared]
+        found = {
+            "compared_jobs": float(len(b)),
+            "benefit_s": fairness.benefit(b),
+            "discrimination_s": fairness.discrimination(b),
+            "marginal_discrimination_s": fairness.marginal_discrimination(b),
+        }
+        for x in _EXTREMES:
+            found[f"discrimination_{x}pct_s"] = fairness.extreme_discrimination(b, x)
+            found[f"marginal_discrimination_{x}pct_s"] = fairness.extreme_marginal_discrimination(b, x)
+        return found

@@ -1,0 +1,94 @@
+"""Nodes that jobs share and the devices that these can use: what every scheduler and placement on such nodes starts from."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from poolwise.arrays import BoolArray, IntArray
+from poolwise.errors import InputError
+from poolwise.model.machine import Kind, Machine
+
+
+@dataclass(frozen=True, eq=False)
+class SharedNodes:
+    """A machine seen as shared nodes with devices. Views for a purpose add to it what they alone need.
+
+    Nodes that have nothing to give are left out: they have left the machine, or are taken whole.
+
+    Attributes
+    ----------
+    machine : that which was looked at
+    nodes : (n_node,) owners, ascending
+    columns : (n_resource,) columns of the machine that nodes have, and `names` what they are called
+    devices : (n_device,) owners, ascending
+    home : (n_device,) position in `nodes` of the node that each device is inside of, -1 where it is in none
+    type : (n_device,) names
+    """
+
+    machine: Machine
+    nodes: IntArray
+    columns: IntArray
+    names: tuple[str, ...]
+    devices: IntArray
+    home: IntArray
+    type: NDArray[np.str_]
+
+    def column(self, name: str) -> int:
+        """Column of a resource of the machine, -1 where it has none."""
+        return self.machine.resources.index(name) if name in self.machine.resources else -1
+
+    def having(self, *names: str) -> BoolArray:
+        """(n_device,) devices that have any of some resources."""
+        held = [column for name in names if (column := self.column(name)) >= 0]
+        found: BoolArray = np.any(self.machine.capacity[self.devices][:, held] > 0, axis=1)
+        return found
+
+    def only(self, keep: BoolArray) -> SharedNodes:
+        """Return the view with some of the devices alone, (n_device,)."""
+        return replace(self, devices=self.devices[keep], home=self.home[keep], type=self.type[keep])
+
+    def by_type(self) -> dict[str, IntArray]:
+        """Type of device, by name -> (n,) owners, ascending."""
+        return {str(name): self.devices[self.type == name] for name in np.unique(self.type)}
+
+    def pools(self, resource: str) -> IntArray:
+        """(n_node,) pool of a resource that serves each node: that of its rack, else that of the machine, -1 without."""
+        machine, column = self.machine, self.column(resource)
+        owners = [o for o in machine.of_kind(Kind.POOL).tolist() if column >= 0 and machine.capacity[o, column] > 0]
+        by_rack = {int(machine.rack[o]): o for o in reversed(owners)}
+        everywhere = by_rack.get(-1, -1)
+        return np.array([by_rack.get(rack, everywhere) for rack in machine.rack[self.nodes].tolist()], dtype=np.int64)
+
+
+@lru_cache(maxsize=8)  # a machine is compared by identity
+def shared_nodes(machine: Machine, *needed: str) -> SharedNodes:
+    """Look at a machine. Raises InputError where it has no shared nodes, or lacks resources that are needed."""
+    owners = machine.of_kind(Kind.NODE)
+    there = machine.capacity[owners].any(axis=1)
+    if "nodes" in machine.resources:
+        there &= machine.capacity[owners, machine.resource("nodes")] == 0
+    nodes = owners[there]
+    if not len(nodes) or not set(needed) <= set(machine.resources):
+        what = f" with {' and '.join(needed)}" if needed else ""
+        wanted = ", ".join(['allocation = "shared"', *needed[:-1]])
+        raise InputError(
+            f"machine '{machine.name}' has no shared nodes{what}",
+            field="node",
+            remedy=f"write {wanted} and {needed[-1] if needed else 'cores'} in every [[node]]",
+        )
+    columns, devices = np.flatnonzero(machine.capacity[nodes].any(axis=0)), machine.of_kind(Kind.DEVICE)
+    position = np.full(machine.n_owner + 1, -1, dtype=np.int64)
+    position[nodes] = np.arange(len(nodes))
+    return SharedNodes(
+        machine,
+        nodes,
+        columns,
+        tuple(machine.resources[column] for column in columns.tolist()),
+        devices,
+        position[machine.home[devices]],
+        np.array([machine.type[device] for device in devices.tolist()], dtype=np.str_),
+    )

@@ -1,0 +1,136 @@
+"""The simulation of a cell: what it leaves behind for every measure that a study may take of it."""
+
+from __future__ import annotations
+
+import io
+import math
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import polars as pl
+
+from poolwise.engines import load_kernels, simulate
+from poolwise.errors import InputError
+from poolwise.files import costs
+from poolwise.files.configured import models_of, scheduler_of
+from poolwise.identity import Json, plain, sources
+from poolwise.metrics import Outcomes, Window
+from poolwise.metrics.power import load_of, mean_watts, price
+from poolwise.metrics.resource_use import resource_use
+from poolwise.model import Schedule
+from poolwise.schedulers.warm_up import warm_up_end
+from poolwise.studies.cells import Cell, workload_of
+from poolwise.trials import Bench, Record, Store
+
+
+@dataclass(frozen=True)
+class Cells(Bench[Cell]):
+    """Where cells are simulated."""
+
+    def key(self, trial: Cell) -> str:
+        """SHA-256 of the inputs of a cell and of the package's sources."""
+        return trial.key
+
+    def label(self, trial: Cell) -> str:
+        """What is varied, and the seed."""
+        return trial.label
+
+    def run(self, trial: Cell) -> Record:
+        """Simulate a cell; see `simulate_cell`."""
+        return simulate_cell(trial)
+
+    def prepare(self, trials: Sequence[Cell]) -> None:
+        """Load the kernels that any cell may run in."""
+        load_kernels((cell.machine, scheduler_of(cell.scheduler, cell.warm_up)) for cell in trials)
+
+
+class CellStore(Store):
+    """The folder that cells are kept in: `cells/KEY.parquet` (per-job outcomes) and `cells/KEY.json` (facts)."""
+
+    def facts(self, cell: Cell) -> Json | None:
+        """Facts of a cell that is there whole, else None."""
+        return self.content(cell.key)
+
+    def outcomes(self, cell: Cell) -> Outcomes:
+        """Read the outcomes of a cell; raises InputError if they are not there whole."""
+        return self.kept(cell.key)[1]
+
+    def kept(self, key: str) -> tuple[Json, Outcomes]:
+        """Facts and outcomes of the cell with a key; raises InputError if they are not there whole."""
+        facts, path = self.content(key), self.path(key, "parquet")
+        if facts is None:
+            raise InputError("the outcomes of this run are missing or damaged", file=path, remedy="run the study again")
+        return facts, Outcomes.from_frame(pl.read_parquet(io.BytesIO(path.read_bytes())), facts["machine"])
+
+
+def simulate_cell(cell: Cell) -> Record:
+    """Run one cell: its facts, and the per-job outcomes as Parquet.
+
+    Raises InputError where the workload does not fit the study, or the program is another one by now.
+    """
+    if sources() != cell.sources:
+        raise InputError("Poolwise itself changed while the study ran", remedy="run the study again")
+    workload = workload_of(cell)
+    if cell.warm_up >= len(workload):
+        raise InputError(
+            f"the warm-up of {cell.warm_up} jobs leaves none of {len(workload)} to measure",
+            field="measure.warm_up",
+            remedy="shorten the warm-up or take more jobs",
+        )
+    truth, estimate = models_of(cell.performance, cell.seed)
+    with warnings.catch_warnings(record=True) as heard:
+        warnings.simplefilter("always")
+        result = simulate(
+            cell.machine,
+            workload,
+            scheduler_of(cell.scheduler, cell.warm_up),
+            truth=truth,
+            estimate=estimate,
+            seed=cell.seed,
+            pass_per_event=cell.scheduler.pass_per_event,
+        )
+    if replace(cell).inputs != cell.inputs:
+        raise InputError("a file that the study names changed while it ran", remedy="run the study again")
+    schedule = result.schedule
+    outcomes = Outcomes.of(schedule)
+    facts = {
+        "inputs": cell.inputs,
+        "sources": cell.sources,
+        "machine": outcomes.facts,
+        "resources": resources_of(schedule, Window.of(outcomes, cell.warm_up)),
+        "jobs": len(workload),
+        "excluded": dict(sorted(workload.excluded.items())),
+        "repaired": dict(sorted(workload.repaired.items())),
+        "rejected": schedule.rejections(),
+        "waiting": len(schedule.waiting),
+        "refused": dict(sorted(schedule.refused.items())),
+        "engine": result.engine,
+        "passes": schedule.passes,
+        "warm_up_end_ns": warm_up_end(cell.warm_up, schedule.job_start),
+        "warnings": sorted({str(warning.message) for warning in heard}),
+    }
+    return Record(plain(facts), {"parquet": parquet(outcomes)})
+
+
+def parquet(outcomes: Outcomes) -> bytes:
+    """Write outcomes as the bytes of a Parquet file."""
+    buffer = io.BytesIO()
+    outcomes.to_frame().write_parquet(buffer, compression="zstd")
+    return buffer.getvalue()
+
+
+def resources_of(schedule: Schedule, window: Window) -> Json:
+    """Measure a schedule whose jobs share nodes, as plain data; empty for whole nodes, which have their own measures."""
+    machine = schedule.machine
+    if "nodes" in machine.resources:
+        return {}
+    rows = [[use.resource, use.installed, use.used, use.stranded] for use in resource_use(schedule, window)]
+    load = load_of(schedule, window)
+    things = {name: [_known(value) for value in values] for name, values in costs.things(machine, load).items()}
+    return {"use": rows, "watts": _known(mean_watts(machine, load)), "dollars": _known(price(machine)), "things": things}
+
+
+def _known(value: float) -> float | None:
+    """A number as JSON has it."""
+    return value if math.isfinite(value) else None

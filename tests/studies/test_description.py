@@ -1,0 +1,109 @@
+"""Descriptions of runs: what stands in a provenance file is the whole run, and comes out as the same run again."""
+
+import json
+import shutil
+import sys
+from pathlib import Path
+
+import pytest
+
+from poolwise import catalog
+from poolwise.cli import app as cli
+from poolwise.errors import InputError
+from poolwise.identity import pretty
+from poolwise.studies import load, run
+from poolwise.studies.description import RecordedRun, describe, read_runs
+
+SHIPPED = [name for name, _ in catalog.shipped("studies") if name != "whole-datacenter-dlrm"]  # whose trace is not shipped
+
+
+def again(cell, folder: Path) -> RecordedRun:
+    """The run as a file in a folder describes it."""
+    file = folder / "provenance.json"
+    file.write_bytes(pretty(describe(cell, folder), sort=False))
+    return read_runs(file)[0]
+
+
+@pytest.mark.parametrize("name", SHIPPED)
+def test_each_run_of_each_shipped_study_comes_out_again(name, tmp_path):
+    cells = load(name, {"seeds": {"values": [2]}}).cells
+    for cell in {c.key: c for c in [cells[0], cells[len(cells) // 2], cells[-1], cells[0].baseline()]}.values():
+        found = again(cell, tmp_path).cell()
+        assert (found.key, found.machine.name) == (cell.key, cell.machine.name)
+        assert found.machine.owners == cell.machine.owners, "the order of node types in a rack says where they stand"
+        assert str(Path(catalog.__file__).parent) not in (tmp_path / "provenance.json").read_text(), "it holds elsewhere too"
+
+
+def test_files_are_found_from_where_the_description_stands(kept_folder, tmp_path, monkeypatch):
+    folder = tmp_path / "study"
+    shutil.copytree(kept_folder, folder, ignore=shutil.ignore_patterns("out"))
+    source = "from poolwise.policies.order.priorities import SJF\n\n\nclass Mine(SJF):\n    pass\n"
+    (folder / "mine.py").write_text(source)
+    cell = load(folder / "study.toml", {"vary.scheduler.order": ["mine.py:Mine"]}).cells[0]
+    (folder / "results").mkdir()
+    kept = again(cell, folder / "results")
+    assert set(kept.files) == {"../jobs.csv", "../mine.py"} and str(folder) not in json.dumps(kept.run)
+    monkeypatch.chdir("/")
+    moved = tmp_path / "moved"
+    folder.rename(moved)
+    assert read_runs(moved / "results" / "provenance.json")[0].cell().key == cell.key
+    (moved / "mine.py").write_text(source + "# another\n")
+    with pytest.raises(InputError, match=r"mine\.py changed since"):
+        read_runs(moved / "results" / "provenance.json")[0].cell()
+    (moved / "mine.py").unlink()
+    with pytest.raises(InputError, match="is gone"):
+        read_runs(moved / "results" / "provenance.json")[0].cell()
+
+
+def test_a_study_describes_each_of_its_cells(kept_folder, tmp_path):
+    study = load(kept_folder / "study.toml")
+    run(study, tmp_path / "out", jobs=1)
+    kept = read_runs(tmp_path / "out" / "provenance.json")
+    assert [(r.key, dict(r.parameters), r.seed) for r in kept] == [(c.key, c.parameters, c.seed) for c in study.cells]
+    assert [r.cell().key for r in kept] == [c.key for c in study.cells]
+
+
+def call(capsys, *given):
+    said = [*map(str, given)]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sys, "argv", ["poolwise", *said])
+        code = cli.run(said)
+    captured = capsys.readouterr()
+    return code, captured.out, captured.err
+
+
+def test_a_recorded_run_is_run_again(tmp_path, monkeypatch, capsys):
+    cli._discover()
+    monkeypatch.chdir(tmp_path)
+    lines = ["id,submit_ns,duration_ns,nodes", *(f"{k},{5 + k}000000000,{90 - k}000000000,{1 + k % 3}" for k in range(9))]
+    Path("jobs.csv").write_text("\n".join(lines) + "\n")
+    Path("out").mkdir()
+    first = ("simulate", "jobs.csv", "--processors", 4, "--order", "sjf", "--backfill", "none")
+    assert call(capsys, *first, "--schedule", "out/runs.csv")[0] == 0
+    record = "out/runs.csv.provenance.json"
+    monkeypatch.chdir("out")
+    record = Path(record).name
+    assert call(capsys, "simulate", "--run", record, "--schedule", "again.csv")[0] == 0
+    assert Path("again.csv").read_text() == Path("runs.csv").read_text(), "times count from where the trace's do"
+    assert call(capsys, "simulate", "--run", record, "--set", "scheduler.order=fcfs", "--schedule", "fcfs.csv")[0] == 0
+    assert Path("fcfs.csv").read_text() != Path("runs.csv").read_text()
+    code, _, err = call(capsys, "simulate", "--run", record, "--order", "fm")
+    assert code == 2 and "--set" in err
+    Path("old.json").write_text(json.dumps({"poolwise": "0.1.0", "command": ["poolwise", "simulate"]}))
+    code, _, err = call(capsys, "simulate", "--run", "old.json")
+    assert code == 2 and "run it again" in err
+
+
+def test_machines_that_differ_in_the_order_of_their_nodes_alone_are_two(kept_folder, tmp_path):
+    """Orders by place differ on them, so they must not share results."""
+    folder = tmp_path / "study"
+    shutil.copytree(kept_folder, folder, ignore=shutil.ignore_patterns("out"))
+    text = (folder / "machine.toml").read_text() + '\n[[node]]\nname = "fat"\ncores = 4\nmemory = "32 GiB"\n'
+    found = []
+    for nodes in ("{ thin = 4, fat = 1 }", "{ fat = 1, thin = 4 }"):
+        (folder / "machine.toml").write_text(text.replace("{ thin = 4 }", nodes))
+        cell = load(folder / "study.toml").cells[0]
+        kept = again(cell, tmp_path).cell()
+        assert (kept.key, kept.machine.owners) == (cell.key, cell.machine.owners)
+        found.append(cell)
+    assert found[0].machine.owners != found[1].machine.owners and found[0].key != found[1].key
