@@ -8,7 +8,7 @@ compared, pickled, swept and named in a study file.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import ClassVar, Literal, NamedTuple, Protocol, final
 
 import numpy as np
@@ -32,7 +32,6 @@ from poolwise.model import (
     Run,
     Snapshot,
     Start,
-    Wait,
 )
 from poolwise.model.snapshot import Estimate
 
@@ -85,13 +84,27 @@ class Dispatcher(Protocol):
 
         `plan` is what this scheduler decided of this queue and snapshot, and starts not all of the job's tasks. A resource
         that is named, added to the machine in the amount that was short, starts the job (`conformance`). By default the
-        plan's own `Wait` is quoted.
+        plan's own `Wait` is quoted. Ask by `reason_of`: a `why` speaks for the `schedule` that it stands beside.
         """
-        for decision in plan.decisions:
-            if isinstance(decision, Wait) and decision.job == job:
-                rule = Rule.SHORT if decision.refusal.resource else Rule.UNSAID
-                return Reason.of(rule, decision.refusal.reason, decision.refusal)
+        said = plan.waits.get(job)
+        if said is not None:
+            return Reason.of(Rule.SHORT if said.resource else Rule.UNSAID, said.reason, said)
         return Reason(Rule.UNSAID, f"{type(self).__name__.removesuffix('Dispatcher')} gives no reason")
+
+
+def reason_of(dispatcher: Dispatcher, job: int, queue: Queue, snapshot: Snapshot, plan: Plan) -> Reason:
+    """Ask a dispatcher why a job waits (`Dispatcher.why`).
+
+    A class that decides in another way than the one which its `why` is from gives no reason but its `Wait`.
+    """
+    ask = type(dispatcher).why if _speaks_for(type(dispatcher), "schedule") else Dispatcher.why
+    return ask(dispatcher, job, queue, snapshot, plan)
+
+
+def _speaks_for(kind: type, decides: str) -> bool:
+    """Whether the `why` of a class stands in the class of the method that decides, or in one derived from it."""
+    deciding, saying = (next(c for c in kind.__mro__ if name in vars(c)) for name in (decides, "why"))
+    return issubclass(saying, deciding)
 
 
 class QueuePolicy(Protocol):
@@ -213,6 +226,27 @@ class BackfillPolicy(Protocol):
         """Choose starts from the waiting tasks of (n_queued,) jobs, given their (n_queued,) priorities."""
         ...
 
+    def why(
+        self,
+        job: int,
+        queue: Queue,
+        priority: FloatArray,
+        snapshot: Snapshot,
+        placement: PlacementPolicy,
+        starts: Sequence[Start],
+    ) -> Reason:
+        """Say what held back a job that waits, given the `starts` that `select` chose from the rest; see `Dispatcher.why`.
+
+        How many jobs went before it need not be said. By default it is said what the job lacks beside all starts. Ask by
+        `backfill_reason`: a `why` speaks for the `select` that it stands beside.
+
+        Raises PolicyError if by the policy's own rule the job should have started.
+        """
+        found = placement.place(queue.job(job), snapshot.with_starts(starts))
+        if isinstance(found, Refusal):
+            return Reason.of(Rule.SHORT, found.reason, found)
+        return Reason(Rule.UNSAID, f"it fits, and {type(self).__name__} gives no reason")
+
     def rule(self) -> BackfillRule | None:
         """Say in a word what `select` does, so that fast engines can do it; None if there is no such word.
 
@@ -224,6 +258,20 @@ class BackfillPolicy(Protocol):
 def rule_of(backfill: BackfillPolicy) -> BackfillRule | None:
     """Rule of a backfill, None where its own class states none, whatever the classes say that it is derived from."""
     return backfill.rule() if "rule" in vars(type(backfill)) else None
+
+
+def backfill_reason(
+    backfill: BackfillPolicy,
+    job: int,
+    queue: Queue,
+    priority: FloatArray,
+    snapshot: Snapshot,
+    placement: PlacementPolicy,
+    starts: Sequence[Start],
+) -> Reason:
+    """Ask a backfill why a job waits (`BackfillPolicy.why`); one whose `select` is not that of its `why` gives no reason."""
+    ask = type(backfill).why if _speaks_for(type(backfill), "select") else BackfillPolicy.why
+    return ask(backfill, job, queue, priority, snapshot, placement, starts)
 
 
 class PerformanceModel(Estimate, Protocol):

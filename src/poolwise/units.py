@@ -18,14 +18,15 @@ SECOND = 1_000_000_000
 MINUTE = 60 * SECOND
 HOUR = 3600 * SECOND
 DAY = 86400 * SECOND
-NEVER = 2**63 - 1
-"""The time of what does not happen: later than any other."""
 
 NEVER = 2**63 - 1
 """The instant (ns) that does not come: a deadline of what has none, an end that nobody expects."""
 
 UNKNOWN = 2**60
 """A requested time (ns) that nobody gave: longer than any real one, 36 years, and yet sums of a few fit 64 bits."""
+
+OVERDUE = SECOND
+"""A run past its expected end is expected to end this many ns from now (specs of the memory pools, backfilling)."""
 
 HORIZON = 2**62
 """The latest instant (ns) that a plan reckons with; what would end later ends then."""

@@ -12,9 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from poolwise.explain import Reason, Rule, explain_wait
-from poolwise.explain.rules import reason
-from poolwise.explain.seen import Pass, started
-from poolwise.interfaces import Dispatcher, PerformanceModel, Scheduler
+from poolwise.interfaces import Dispatcher, PerformanceModel, Scheduler, reason_of
 from poolwise.loop import run_loop
 from poolwise.metrics import Outcomes
 from poolwise.model import Changes, Kind, Machine, Plan, Queue, Reject, Snapshot, Start, Workload
@@ -43,6 +41,15 @@ FLOWS = (
 )
 
 
+@dataclass(frozen=True)
+class Pass:
+    """What a scheduler saw, and what it decided."""
+
+    queue: Queue
+    snapshot: Snapshot
+    plan: Plan
+
+
 @dataclass
 class Asked(Scheduler, Dispatcher):
     """Decides as a scheduler does, and asks of every job that a pass leaves waiting why."""
@@ -62,12 +69,10 @@ class Asked(Scheduler, Dispatcher):
         over = {d.job for d in plan.decisions if isinstance(d, Reject)}
         for job in queue.jobs.tolist():
             if job not in over and begun[job] < len(queue.tasks(job)):
-                what = Pass(queue, snapshot, changes, plan)
-                why = reason(self.scheduler, job, what)
                 if over and not begun:
-                    assert why is None or why.text
                     continue  # a plan that only rejects is asked again
-                assert why is not None
+                what = Pass(queue, snapshot, plan)
+                why = reason_of(self.inner, job, queue, snapshot, plan)
                 self.said.setdefault(job, []).append((snapshot.now, why))
                 self.look(what, job, why)
         return plan
@@ -80,7 +85,7 @@ class Asked(Scheduler, Dispatcher):
         if why.blocker is not None:
             jobs = what.queue.jobs.tolist()
             assert jobs.index(why.blocker) < jobs.index(job)
-            assert why.blocker not in {start.job for start in what.starts} and why.ahead >= 1
+            assert why.blocker not in {start.job for start in what.plan.starts} and why.ahead >= 1
         self.look_at(what, job, why)
 
     @property
@@ -159,7 +164,7 @@ def test_gangs_on_shared_nodes(scheduler: Scheduler, machine: Machine, workload:
     pooled = getattr(scheduler, "pooled", isinstance(scheduler, LocalFirstRandom))
 
     def check(what: Pass, job: int, why: Reason) -> None:
-        after = started(what.snapshot, what.starts)
+        after = what.snapshot.with_starts(what.plan.starts)
         if why.rule is Rule.POSTPONED:
             assert fits(job, after, pooled)
         elif why.rule is Rule.SHORT and "let in" not in why.text:
@@ -218,7 +223,7 @@ def test_batches_name_cores_memory_and_rounds(every_s: float) -> None:
         scheduler = BatchScheduler("first-fit", every_s=every_s)
 
         def check(what: Pass, job: int, why: Reason, requests: Mapping[str, np.ndarray] = workload.requests) -> None:
-            after = started(what.snapshot, what.starts)
+            after = what.snapshot.with_starts(what.plan.starts)
             if why.resource == "cores":
                 assert why.needed == requests["cores"][job] and why.free <= after.free[:3, 0].max()
             elif why.resource == "memory":
@@ -235,10 +240,10 @@ def test_tasks_wait_for_units(entry: tuple[str, dict[str, object]], contended: b
     met: set[tuple[Rule, str]] = set()
 
     def check(what: Pass, job: int, why: Reason) -> None:
-        after = started(what.snapshot, what.starts)
+        after = what.snapshot.with_starts(what.plan.starts)
         idle = int((after.free[:, after.machine.resource("slots")] > 0).sum())
         if why.rule is Rule.SHORT:
-            begun = sum(start.job == job for start in what.starts)
+            begun = sum(start.job == job for start in what.plan.starts)
             assert why.needed == len(what.queue.tasks(job)) - begun and why.free == 0
         else:
             assert why.rule is Rule.POSTPONED and idle and entry[0] in ("earliest_finish", "delay")

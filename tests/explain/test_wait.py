@@ -13,12 +13,11 @@ from poolwise.engines import simulate
 from poolwise.engines.list_scheduling import replay as compiled
 from poolwise.errors import InputError, PolicyError
 from poolwise.explain import Explanation, Reason, Rule, explain_wait
-from poolwise.explain.rules import reason
-from poolwise.explain.seen import Pass
-from poolwise.interfaces import Dispatcher, Scheduler
+from poolwise.interfaces import Dispatcher, Scheduler, reason_of
 from poolwise.loop import run_loop
 from poolwise.metrics import Outcomes
-from poolwise.model import Changes, Machine, Plan, Queue, Refusal, Reject, Snapshot, Start, Wait, Workload
+from poolwise.model import Changes, Machine, Plan, Queue, Refusal, Reject, Snapshot, Start, Workload
+from poolwise.performance.ideal import Ideal
 from poolwise.platforms.simulated import Simulation
 from poolwise.policies.backfill.conservative import Conservative
 from poolwise.policies.backfill.easy import Easy, reservation
@@ -26,10 +25,13 @@ from poolwise.policies.backfill.easy_nodes_only import EasyNodesOnly
 from poolwise.policies.backfill.none import NoBackfill, start_in_order
 from poolwise.policies.backfill.skip import Skip
 from poolwise.policies.order.priorities import FCFS, SJF
+from poolwise.schedulers.flow import FlowScheduler
+from poolwise.schedulers.greedy import LeastAllocated
 from poolwise.schedulers.list import ListScheduler
 from poolwise.schedulers.warm_up import WarmUp
 from poolwise.units import SECOND
 from tests.helpers import random_studies
+from tests.helpers.gpu_nodes import gpu_nodes
 
 BACKFILLS = ("none", "easy", "easy_no_extra", "easy_nodes_only", "conservative", "skip")
 
@@ -55,10 +57,9 @@ class Checker(Scheduler, Dispatcher):
         settled = {d.job for d in plan.decisions if isinstance(d, Start | Reject)}
         self.rejected |= {d.job: snapshot.now for d in plan.decisions if isinstance(d, Reject)}
         for job in sorted(set(queue.jobs.tolist()) - settled):
-            why = reason(self.scheduler, job, Pass(queue, snapshot, changes, plan))
             turned_away = bool(plan.decisions) and all(isinstance(d, Reject) for d in plan.decisions)
-            assert (why is None) == turned_away
-            if why is not None:
+            if not turned_away:
+                why = reason_of(self.inner, job, queue, snapshot, plan)
                 self.said.setdefault(job, []).append((snapshot.now, why))
                 self.checked[why.rule] = self.checked.get(why.rule, 0) + 1
                 self.inspect(job, why, queue, snapshot, plan)
@@ -290,35 +291,50 @@ def test_a_job_that_should_have_started_is_a_contradiction() -> None:
     queue.add(0)
     simulation = Simulation(machine, load, random_studies.model(np.random.default_rng(0)))
     simulation.table.show(1)
-    seen = Pass(queue, simulation.snapshot(), Changes(), Plan())
     for backfill in (Easy(), NoBackfill(), Conservative(), Skip()):
         with pytest.raises(PolicyError, match="job 1 was left waiting"):
-            reason(ListScheduler(FCFS(), backfill), 0, seen)
+            ListScheduler(FCFS(), backfill).open(machine, 0).why(0, queue, simulation.snapshot(), Plan())
 
 
-class Slow(Scheduler):
-    """Starts one job a pass, and says so if asked."""
-
-    def __init__(self, says: bool) -> None:
-        self.says = says
-
-    def open(self, machine: Machine, seed: int) -> Dispatcher:
-        return SlowDispatcher(self.says)
-
-
-class SlowDispatcher(Dispatcher):
-    def __init__(self, says: bool) -> None:
-        self.says = says
-
-    def schedule(self, queue: Queue, snapshot: Snapshot, changes: Changes) -> Plan:
-        inner = ListScheduler().open(snapshot.machine, 0).schedule(queue, snapshot, changes)
-        waits = [Wait(job, Refusal("one at a time")) for job in queue.jobs[1:].tolist()] if self.says else []
-        return Plan((*inner.decisions[:1], *waits))
+def test_a_job_of_the_warm_up_that_waits_again_holds_up_nobody() -> None:
+    load, machine = flat([4, 4], [10, 10]), Machine.flat(4)
+    simulation = Simulation(machine, load, Ideal())
+    simulation.table.show(2)
+    queue, snapshot = Queue(simulation.table), simulation.snapshot()
+    for job in (0, 1):
+        queue.add(job)
+    dispatcher = WarmUp.before(ListScheduler(order=SJF()), 1).open(machine, 0)
+    plan = dispatcher.schedule(queue, snapshot, Changes())
+    assert [start.job for start in plan.starts] == [0]
+    assert dispatcher.why(1, queue, snapshot, plan).rule is Rule.SHORT, "in the pass in which `then` takes over"
+    taken = snapshot.imagined(5 * SECOND, np.zeros_like(snapshot.free))
+    again = dispatcher.schedule(queue, taken, Changes())
+    assert again.decisions == () and dispatcher.why(1, queue, taken, again).ahead == 1
+    assert dispatcher.why(1, queue, taken, again).rule is Rule.SHORT
 
 
-def test_a_scheduler_of_your_own_is_quoted_or_said_to_give_no_reason() -> None:
-    load = flat([1, 1, 1], [10, 10, 10], [0, 0, 1])
-    for says, text in ((True, "one at a time"), (False, "Slow gives no reason")):
-        found = explain_wait(Machine.flat(4), load, Slow(says), 2)
-        assert [(why.rule, why.text) for _, why in found.passes] == [(Rule.UNSAID, text)]
-        assert found.until == SECOND
+@pytest.mark.parametrize(
+    ("how", "machine", "requests", "short"),
+    [
+        (ListScheduler(), Machine.flat(4), {"nodes": [9, 1, 4]}, ("nodes", 9, 4)),
+        (LeastAllocated(), gpu_nodes((2,)), {"cores": [1, 1, 8], "gpu": [3, 0, 0]}, ("gpu", 3, 2)),
+        (FlowScheduler(), gpu_nodes((2,)), {"cores": [1, 1, 8], "gpu": [3, 0, 0]}, ("gpu", 3, 2)),
+    ],
+    ids=["list", "greedy", "flow"],
+)
+def test_while_the_machine_may_grow_what_fits_nowhere_is_quoted_and_ahead_of_nobody(
+    how: Scheduler, machine: Machine, requests: dict[str, list[int]], short: tuple[str, int, int]
+) -> None:
+    load = Workload.of(np.zeros(3, dtype=np.int64), np.full(3, SECOND), requests={k: np.array(v) for k, v in requests.items()})
+    simulation = Simulation(machine, load, Ideal())
+    simulation.table.show(3)
+    queue, snapshot = Queue(simulation.table), simulation.snapshot()
+    for job in range(3):
+        queue.add(job)
+    snapshot.may_grow = True
+    dispatcher = how.open(machine, 0)
+    plan = dispatcher.schedule(queue, snapshot, Changes())
+    assert [start.job for start in plan.starts] == [1]
+    first, last = (dispatcher.why(job, queue, snapshot, plan) for job in (0, 2))
+    assert (first.rule, first.resource, first.needed, first.free) == (Rule.SHORT, *short)
+    assert (last.rule, last.ahead) == (Rule.SHORT, 0)

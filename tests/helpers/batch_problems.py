@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from poolwise.batch.problem.assignment import Assignment, Solution
 from poolwise.batch.problem.definition import Batch, Modules, Problem
-from poolwise.kernels.batch.fill import Costs
+from poolwise.kernels.batch.fill import FillCosts
 from poolwise.performance.profiles import Profile
 
 CONVEX = (
@@ -102,7 +102,7 @@ def fill(problem: Problem, c: int, rows: list[int]) -> np.ndarray | None:
     return np.minimum(share, 1.0)
 
 
-def set_cost(costs: Costs, g: int, items: np.ndarray) -> tuple[float, float]:
+def set_cost(costs: FillCosts, g: int, items: np.ndarray) -> tuple[float, float]:
     """Cost of a set on one bin of kind g with its best shares, and MiB that find no room there."""
     pieces = sorted(int(k) for w in items for k in costs.rank[g, w])  # by falling gain
     left = float(costs.room[g] - costs.need[g, items].sum())

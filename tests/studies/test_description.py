@@ -12,7 +12,7 @@ from poolwise.cli import app as cli
 from poolwise.errors import InputError
 from poolwise.identity import pretty
 from poolwise.studies import load, run
-from poolwise.studies.description import RecordedRun, describe, read_runs
+from poolwise.studies.description import RecordedRun, describe, read_descriptions
 
 SHIPPED = [name for name, _ in catalog.shipped("studies") if name != "whole-datacenter-dlrm"]  # whose trace is not shipped
 
@@ -21,7 +21,7 @@ def again(cell, folder: Path) -> RecordedRun:
     """The run as a file in a folder describes it."""
     file = folder / "provenance.json"
     file.write_bytes(pretty(describe(cell, folder), sort=False))
-    return read_runs(file)[0]
+    return read_descriptions(file)[0]
 
 
 @pytest.mark.parametrize("name", SHIPPED)
@@ -46,19 +46,19 @@ def test_files_are_found_from_where_the_description_stands(kept_folder, tmp_path
     monkeypatch.chdir("/")
     moved = tmp_path / "moved"
     folder.rename(moved)
-    assert read_runs(moved / "results" / "provenance.json")[0].cell().key == cell.key
+    assert read_descriptions(moved / "results" / "provenance.json")[0].cell().key == cell.key
     (moved / "mine.py").write_text(source + "# another\n")
     with pytest.raises(InputError, match=r"mine\.py changed since"):
-        read_runs(moved / "results" / "provenance.json")[0].cell()
+        read_descriptions(moved / "results" / "provenance.json")[0].cell()
     (moved / "mine.py").unlink()
     with pytest.raises(InputError, match="is gone"):
-        read_runs(moved / "results" / "provenance.json")[0].cell()
+        read_descriptions(moved / "results" / "provenance.json")[0].cell()
 
 
 def test_a_study_describes_each_of_its_cells(kept_folder, tmp_path):
     study = load(kept_folder / "study.toml")
     run(study, tmp_path / "out", jobs=1)
-    kept = read_runs(tmp_path / "out" / "provenance.json")
+    kept = read_descriptions(tmp_path / "out" / "provenance.json")
     assert [(r.key, dict(r.parameters), r.seed) for r in kept] == [(c.key, c.parameters, c.seed) for c in study.cells]
     assert [r.cell().key for r in kept] == [c.key for c in study.cells]
 

@@ -50,10 +50,10 @@ def in_folder(folder: Path, selection: Sequence[str]) -> tuple[str, Cell]:
     Raises InputError where the results were made by another version, or from files that have changed since.
     """
     from poolwise.identity import sources
-    from poolwise.studies.description import read_runs
+    from poolwise.studies.description import read_descriptions
 
     known = _provenance(folder)
-    runs = read_runs(folder / "provenance.json")
+    runs = read_descriptions(folder / "provenance.json")
     if known.get("sources_sha256") != sources():
         remedy = "run the study again with this one"
         raise InputError("the results were made by another version of Poolwise", file=folder, remedy=remedy)
@@ -75,20 +75,20 @@ def of_study(folder: Path, study: str, settings: Sequence[str], selection: Seque
 
 def simulated(file: Path) -> RecordedRun | None:
     """Find the description of the run of which `poolwise simulate` wrote a file; None for a file of another origin."""
-    from poolwise.studies.description import read_runs
+    from poolwise.studies.description import read_descriptions
 
     record = file.with_name(f"{file.name}.provenance.json")
-    return read_runs(record)[0] if record.is_file() else None
+    return read_descriptions(record)[0] if record.is_file() else None
 
 
 def recorded(file: Path, settings: Sequence[str]) -> Cell:
     """Set up the run that a provenance file describes, with some values replaced; raises InputError as `RecordedRun.cell`."""
-    from poolwise.studies.description import read_runs
+    from poolwise.studies.description import read_descriptions
     from poolwise.studies.study import parse_setting
 
     if not file.is_file():
         raise InputError("no such file", file=file, field="--run", remedy="give FILE.provenance.json of an earlier run")
-    runs = read_runs(file)
+    runs = read_descriptions(file)
     if len(runs) > 1:
         problem = f"the file describes {len(runs)} runs"
         raise InputError(problem, file=file, field="--run", remedy="give the provenance of one run")

@@ -43,7 +43,7 @@ from poolwise.model import (
     Wake,
     Withdrawn,
 )
-from poolwise.model.membership import joined, left, parts
+from poolwise.model.membership import joined, left, parts_of
 from poolwise.platforms.simulated import Simulation
 from poolwise.units import SECOND, UNKNOWN
 
@@ -317,7 +317,7 @@ class FakeCluster(Simulation):
 
     def _leave(self, draw: float) -> list[Event]:
         """Let a part leave whose like stays, and its runs be lost; it comes back an hour later."""
-        here = [part for part in parts(self.machine) if self._capacity[list(part)].any()]
+        here = [part for part in parts_of(self.machine) if self._capacity[list(part)].any()]
         kinds = [self.machine.type[part[0]] for part in here]
         free_to_go = [part for part, kind in zip(here, kinds, strict=True) if kinds.count(kind) > 1]
         if not free_to_go:
@@ -426,10 +426,13 @@ def survive(
         What was wrong the first time that anything was, or at the end; empty if nothing was.
     """
     cluster, steps = FakeCluster(case, trouble, seed), 0
+    limit = 1000 + 100 * int(case.workload.tasks.sum())
     loop = Loop(cluster, scheduler, seed)
     for batch in cluster.events():
         loop.take(batch)
         steps += 1
+        if steps > limit:
+            return steps, [f"it asked for more than {limit} passes, so the run would never end"]
         if problems := cluster.problems(loop.queue):
             return steps, [f"at {cluster.now} ns: {problem}" for problem in problems]
         chance = float(uniform(seed, "killed", steps)[0])

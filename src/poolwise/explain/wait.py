@@ -12,17 +12,13 @@ from poolwise.engines.list_scheduling import replay as list_scheduling
 from poolwise.errors import InputError, PolicyError
 from poolwise.explain.explanation import Explanation
 from poolwise.explain.replay import Replay
-from poolwise.explain.rules import reason
-from poolwise.explain.seen import Pass
-from poolwise.interfaces import Dispatcher, PerformanceModel, Scheduler
+from poolwise.interfaces import Dispatcher, PerformanceModel, Scheduler, reason_of
 from poolwise.loop import run_loop
 from poolwise.metrics import Outcomes
 from poolwise.metrics.outcomes import Status
-from poolwise.model import Changes, EventBatch, Machine, Placement, Plan, Queue, Reject, Snapshot, Start, Workload
-from poolwise.model.reason import Reason
+from poolwise.model import Changes, EventBatch, Machine, Placement, Plan, Queue, Reason, Snapshot, Start, Workload
 from poolwise.performance.ideal import Ideal
 from poolwise.platforms.simulated import Simulation
-from poolwise.schedulers.warm_up import WarmUp
 
 NEAREST = 5
 """Ids that the error for an unknown job names."""
@@ -63,7 +59,7 @@ def explain_wait(
         schedule, _ = list_scheduling.replay(parts)
         if outcomes is not None:
             _check_starts(Outcomes.of(schedule), outcomes)
-        decided = Replay(schedule, scheduler.jobs if isinstance(scheduler, WarmUp) else 0)
+        decided = Replay(schedule, list_scheduling.warm_up_of(scheduler))
     for part in (scheduler, truth, estimate):
         if part is not None:
             part.check(machine, workload.table)
@@ -99,7 +95,7 @@ def find_job(workload: Workload, job: int) -> int:
 
 @dataclass
 class _Witness(Scheduler, Dispatcher):
-    """Lets another scheduler decide, and asks of each pass why it left the job waiting."""
+    """Lets a scheduler or the record of its decisions decide, and asks the scheduler's dispatcher why the job waits."""
 
     decided: Scheduler
     scheduler: Scheduler
@@ -109,33 +105,35 @@ class _Witness(Scheduler, Dispatcher):
     began: int = -1  # ns of the first start of any of its tasks
     placement: Placement | None = None
     settled: bool = False
-    inner: Dispatcher | None = None
+    deciding: Dispatcher | None = None
+    asked: Dispatcher | None = None  # the same one, or where a record decides one of the scheduler that it came from
 
     def open(self, machine: Machine, seed: int) -> Dispatcher:
-        """Open the scheduler that decides."""
-        self.inner = self.decided.open(machine, seed)
+        """Open the scheduler that decides, and the one that is asked."""
+        self.deciding = self.decided.open(machine, seed)
+        self.asked = self.deciding if self.decided is self.scheduler else self.scheduler.open(machine, seed)
         return self
 
     def schedule(self, queue: Queue, snapshot: Snapshot, changes: Changes) -> Plan:
         """Pass on what the other decides."""
-        assert self.inner is not None
-        plan = self.inner.schedule(queue, snapshot, changes)
+        assert self.deciding is not None
+        plan = self.deciding.schedule(queue, snapshot, changes)
         if self.job in queue:
             self.until = snapshot.now
-            self._look(Pass(queue, snapshot, changes, plan))
+            self._look(queue, snapshot, plan)
         return plan
 
-    def _look(self, seen: Pass) -> None:
-        mine = [
-            decision for decision in seen.plan.decisions if isinstance(decision, Start | Reject) and decision.job == self.job
-        ]
-        starts = [decision for decision in mine if isinstance(decision, Start)]
+    def _look(self, queue: Queue, snapshot: Snapshot, plan: Plan) -> None:
+        starts = [start for start in plan.starts if start.job == self.job]
         if starts and self.placement is None:
-            self.began, self.placement = seen.snapshot.now, starts[0].placement
+            self.began, self.placement = snapshot.now, starts[0].placement
         begun = {task for start in starts for task in start.tasks}
-        self.settled = len(starts) < len(mine) or begun >= set(seen.queue.tasks(self.job))
-        if not self.settled and (why := reason(self.scheduler, self.job, seen)) is not None:
-            self.passes.append((seen.snapshot.now, why))
+        self.settled = self.job in plan.rejected or begun >= set(queue.tasks(self.job))
+        if plan.rejected and len(plan.rejected) == len(plan.decisions):
+            return  # a plan that only rejects is asked again, or was no pass at all
+        if not self.settled:
+            assert self.asked is not None
+            self.passes.append((snapshot.now, reason_of(self.asked, self.job, queue, snapshot, plan)))
 
 
 class _Excerpt(Simulation):

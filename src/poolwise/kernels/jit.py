@@ -136,7 +136,8 @@ def _cache_root() -> Path:
 def _fingerprint(family: str) -> str:
     digest = hashlib.sha256()
     here = Path(__file__).parent
-    for source in (*sorted(here.glob("*.py")), *sorted((here / family).glob("*.py"))):
+    constants = here.parent / "units.py"
+    for source in (constants, *sorted(here.glob("*.py")), *sorted((here / family).glob("*.py"))):
         digest.update(source.name.encode() + b"\0" + source.read_bytes() + b"\0")
     cpu = f"{llvmlite.binding.get_host_cpu_name()} {llvmlite.binding.get_host_cpu_features().flatten()}"
     way = "plain" if is_plain(numba.__version__) else "internals"

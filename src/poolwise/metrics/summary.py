@@ -8,7 +8,7 @@ from poolwise.arrays import BoolArray
 from poolwise.errors import InputError
 from poolwise.metrics.measure import Measure, MeasuredRun, Metric
 from poolwise.metrics.measures.fairness import Fairness
-from poolwise.metrics.measures.memory import Memory, MemoryDollars
+from poolwise.metrics.measures.memory import MemoryDollars, MemoryMeasure
 from poolwise.metrics.measures.throughput import Throughput
 from poolwise.metrics.measures.waits import Waits
 from poolwise.metrics.memory import DOLLARS_PER_GB
@@ -17,7 +17,7 @@ from poolwise.metrics.slowdown import TAU_S
 from poolwise.metrics.window import Window, after_warm_up
 from poolwise.model import Workload
 
-STANDARD: Sequence[Measure] = (Waits(), Throughput(), Fairness(), Memory(), MemoryDollars())
+STANDARD: Sequence[Measure] = (Waits(), Throughput(), Fairness(), MemoryMeasure(), MemoryDollars())
 """What every run is measured by."""
 
 

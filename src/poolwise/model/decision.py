@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from poolwise.arrays import IntArray
 from poolwise.model.placement import Placement, Refusal
 
 
@@ -56,6 +57,26 @@ class Plan:
 
     decisions: tuple[Decision, ...] = ()
     wake_at: int | None = None
+
+    @property
+    def starts(self) -> tuple[Start, ...]:
+        """Starts, in their order."""
+        return tuple(decision for decision in self.decisions if isinstance(decision, Start))
+
+    @property
+    def rejected(self) -> tuple[int, ...]:
+        """Rows of the jobs that are rejected, in their order."""
+        return tuple(decision.job for decision in self.decisions if isinstance(decision, Reject))
+
+    @property
+    def waits(self) -> dict[int, Refusal]:
+        """Row -> what is said of a job that is left waiting."""
+        return {decision.job: decision.refusal for decision in self.decisions if isinstance(decision, Wait)}
+
+    def only(self, jobs: IntArray) -> Plan:
+        """Return the decisions about some waiting jobs, (k,) rows of the job table."""
+        rows = frozenset(jobs.tolist())
+        return replace(self, decisions=tuple(d for d in self.decisions if not isinstance(d, Stop) and d.job in rows))
 
 
 @dataclass(frozen=True, slots=True)

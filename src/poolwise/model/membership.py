@@ -11,7 +11,7 @@ from poolwise.arrays import IntArray
 from poolwise.model.machine import Kind, Machine
 
 
-def parts(machine: Machine) -> tuple[tuple[int, ...], ...]:
+def parts_of(machine: Machine) -> tuple[tuple[int, ...], ...]:
     """Owners that come and go together: the nodes of a rack with its pool, a node with its devices, a pooled device.
 
     Pools of shared nodes, and links, belong to no part: they stay.

@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from typing import Protocol
 
 import numpy as np
 
 from poolwise.arrays import IntArray
+from poolwise.model.decision import Start
 from poolwise.model.job_table import JobTable
 from poolwise.model.machine import Machine
 from poolwise.model.placement import Placement
 from poolwise.model.run import Fetch, Run
 from poolwise.model.runs import RunTable
-from poolwise.units import HORIZON, SECOND, with_slowdown
-
-OVERDUE = SECOND
-"""A run past its expected end is expected to end this many ns from now (specs, backfilling)."""
+from poolwise.units import HORIZON, OVERDUE, with_slowdown
 
 
 class Estimate(Protocol):
@@ -214,6 +212,13 @@ class Snapshot:
         if end is None:
             end = self.expected_end(job, placement)
         return self._with(replace(self._starting(job, tasks, placement), expected_end=end))
+
+    def with_starts(self, starts: Iterable[Start]) -> Snapshot:
+        """Imagine that all of some starts are carried out, one after the other."""
+        view = self
+        for start in starts:
+            view = view.with_started(start.job, start.placement, start.tasks)
+        return view
 
     def _starting(self, job: int, tasks: tuple[int, ...], placement: Placement) -> Run:
         """Imagine a run that starts now; its end is yet to be found."""

@@ -38,11 +38,11 @@ def layers(points: FloatArray) -> IntArray:
     return layer
 
 
-Measure = Callable[[Sequence[Element], int], FloatArray]
+FrontMeasure = Callable[[Sequence[Element], int], FloatArray]
 """(elements, rung) -> (n, d) points; a lower rung is cheaper to measure and less exact, the last one is the truth."""
 
 
-def search_front(elements: Sequence[Element], measure: Measure, rungs: int, sample: int, seed: int) -> list[Element]:
+def search_front(elements: Sequence[Element], measure: FrontMeasure, rungs: int, sample: int, seed: int) -> list[Element]:
     """Look for the front of a large set: successive halving of a random sample, then local moves from what is left.
 
     Parameters

@@ -12,14 +12,14 @@ from poolwise.model import Run, Snapshot
 from poolwise.units import with_slowdown
 
 
-class Pace(NamedTuple):
+class RunPace(NamedTuple):
     """Slowdowns of a run's two phases."""
 
     fetching: float
     working: float
 
     @classmethod
-    def of(cls, model: PerformanceModel, run: Run, view: Snapshot) -> Pace:
+    def of(cls, model: PerformanceModel, run: Run, view: Snapshot) -> RunPace:
         """Ask a model; raises PolicyError for an answer that no run can go on at."""
         pace = cls(0.0 if run.fetch is None else model.fetch_slowdown(run, view), model.slowdown(run, view))
         for value in pace:
@@ -28,7 +28,7 @@ class Pace(NamedTuple):
         return pace
 
 
-FULL = Pace(0.0, 0.0)
+FULL = RunPace(0.0, 0.0)
 """Nothing is slowed down."""
 
 
@@ -47,7 +47,7 @@ class Course:
     fetch: float | None
     work: float
     since: int
-    pace: Pace = FULL
+    pace: RunPace = FULL
 
     @classmethod
     def begin(cls, model: PerformanceModel, run: Run, view: Snapshot) -> Course:
@@ -69,7 +69,7 @@ class Course:
         """Ns at which everything is done."""
         return self.phase_end if self.fetch is None else self.phase_end + with_slowdown(self.work, self.pace.working)
 
-    def go_on(self, now: int, pace: Pace) -> bool:
+    def go_on(self, now: int, pace: RunPace) -> bool:
         """Go on at a pace from now on; returns whether it is another one than before."""
         if pace == self.pace:
             return False
@@ -97,7 +97,7 @@ class Course:
 
 
 @dataclass(slots=True)
-class Progress:
+class RunProgress:
     """A run's course in truth and as the scheduler believes; `end` (ns) is that of its phase in truth, -1 while unknown."""
 
     true: Course

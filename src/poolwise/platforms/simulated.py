@@ -32,7 +32,7 @@ from poolwise.model import (
     Workload,
 )
 from poolwise.model.runs import RunTable
-from poolwise.platforms.progress import Course, Pace, Progress
+from poolwise.platforms.progress import Course, RunPace, RunProgress
 from poolwise.platforms.recorder import Recorder
 from poolwise.units import HORIZON
 
@@ -96,7 +96,7 @@ class Simulation:
         self.now, self._freed_at = 0, -1
         self._capacity, self._free = machine.capacity.copy(), machine.capacity.copy()
         self._runs = RunTable(machine.capacity.size)
-        self._progress: dict[int, Progress] = {}
+        self._progress: dict[int, RunProgress] = {}
         self._waiting: dict[int, set[int]] = {}  # tasks by row; nothing waits before it arrives
         self._sequence = 0
         self._wake_at: int | None = None
@@ -291,7 +291,7 @@ class Simulation:
         run = replace(run, fetch=self.truth.fetch(run, true))
         self._runs.add(run, cells, sensitive)
         course = Course.begin(self.truth, run, true)
-        self._progress[number] = Progress(course, replace(course) if self._alike else Course.begin(self.estimate, run, seen))
+        self._progress[number] = RunProgress(course, replace(course) if self._alike else Course.begin(self.estimate, run, seen))
         self._pace(run, true, seen)
         return number
 
@@ -334,8 +334,8 @@ class Simulation:
         progress = self._progress[run.id]
         if progress.end == self.now:
             return  # it ends in this very instant: dust of a change of pace must not move that
-        pace = Pace.of(self.truth, run, true)
-        believed = pace if self._alike else Pace.of(self.estimate, run, seen)
+        pace = RunPace.of(self.truth, run, true)
+        believed = pace if self._alike else RunPace.of(self.estimate, run, seen)
         moved = progress.true.go_on(self.now, pace)
         if not (progress.believed.go_on(self.now, believed) or moved or progress.end < 0):
             return

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from poolwise.arrays import FloatArray, IntArray
+from poolwise.arrays import BoolArray, FloatArray, IntArray
 from poolwise.batch.methods.method import Limit, Method, find_method, impossible
 from poolwise.batch.problem.assignment import Solution
 from poolwise.batch.problem.definition import Batch, Modules, Problem, Theta
@@ -23,8 +23,10 @@ from poolwise.model import (
     Placement,
     Plan,
     Queue,
+    Reason,
     Refusal,
     Reject,
+    Rule,
     Snapshot,
     Start,
     Wait,
@@ -32,7 +34,7 @@ from poolwise.model import (
 from poolwise.model.shared_nodes import SharedNodes, shared_nodes
 from poolwise.performance.cpu_frequency import profile_of
 from poolwise.registry import register
-from poolwise.schedulers.rounds import Rounds
+from poolwise.schedulers.rounds import BETWEEN, Rounds
 
 
 @register("schedulers", "batch")
@@ -159,6 +161,16 @@ class BatchDispatcher(Dispatcher):
         waiting = len(starts) < len(jobs)
         return Plan((*rejects, *starts), wake if waiting else None)
 
+    def why(self, job: int, queue: Queue, snapshot: Snapshot, plan: Plan) -> Reason:
+        """Say what a job lacks on what a plan has left; a plan that leaves room may still have left it out."""
+        if not Rounds(self.scheduler.every_s).due(snapshot.now):
+            return BETWEEN
+        state = snapshot.with_starts(plan.starts)
+        short = _shortage(self.problem(np.array([job], dtype=np.int64), state, state.free))
+        if short is not None:
+            return Reason.of(Rule.SHORT, short.reason, short)
+        return Reason(Rule.POSTPONED, "there is room for it alone, but the plan left it out")
+
     def problem(self, jobs: IntArray, snapshot: Snapshot, free: IntArray) -> Problem:
         """Problem of some jobs on what is free, (n_owner, n_resource)."""
         layout, scheduler, workload = self.layout, self.scheduler, snapshot.table
@@ -224,6 +236,26 @@ class BatchDispatcher(Dispatcher):
                 job = int(jobs[k])
                 starts.append(Start(job, queue.tasks(job), Placement.of(taken)))
         return sorted(starts, key=lambda start: start.job)
+
+
+def _shortage(problem: Problem) -> Refusal | None:
+    """What the only job of a problem lacks, None where there is room for it."""
+    groups, cores, memory = problem.groups, int(problem.batch.cores[0]), float(problem.batch.memory[0])
+    fast: BoolArray = ~np.isnan(problem.least[0])
+    where = " that is fast enough" if not fast.all() else ""
+    most = int(groups.free_cores[fast].max(initial=0))
+    if cores > most:
+        return Refusal(f"no node{where} has enough free cores", "cores", cores, most)
+    wide = fast & (groups.free_cores >= cores)
+    least = np.ceil(problem.least[0, wide] * memory).astype(np.int64)
+    if not problem.allowed[0].any():
+        near = int(np.argmin(least - groups.memory[wide]))
+        text = "too little free memory in the nodes to keep its slowdown within what it accepts"
+        return Refusal(text, "memory", int(least[near]), int(groups.memory[wide][near]))
+    reach = int(groups.memory[problem.allowed[0]].max() + problem.remote)
+    if memory > reach:
+        return Refusal("not enough free memory in a node and the pool together", "memory", int(memory), reach)
+    return None
 
 
 def whole_mib(solution: Solution, rows: IntArray, module: int, free: int) -> dict[int, int]:

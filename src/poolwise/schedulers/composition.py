@@ -18,18 +18,21 @@ from poolwise.model import (
     Machine,
     Plan,
     Queue,
+    Reason,
     Refusal,
     Reject,
     Snapshot,
     Start,
     Wait,
 )
+from poolwise.policies.backfill.skip import Skip
 from poolwise.policies.order.edf import EDF
 from poolwise.policies.placement.nvme.composition import CompositionPolicy, refused
 from poolwise.policies.placement.nvme.compositions import Compositions
 from poolwise.policies.placement.nvme.disaggregation_aware import NvmeDisaggregationAware
 from poolwise.registry import register
 from poolwise.schedulers.fitting import NEVER_FITS
+from poolwise.schedulers.list import ListDispatcher, ListScheduler
 from poolwise.units import NEVER
 
 
@@ -94,6 +97,10 @@ class CompositionDispatcher(Dispatcher):
                 if waiting <= self._blocked:
                     break
         return Plan(tuple(decisions))
+
+    def why(self, job: int, queue: Queue, snapshot: Snapshot, plan: Plan) -> Reason:
+        """Ask list scheduling, which decides alike."""
+        return ListDispatcher(ListScheduler(self.order, Skip(), self.placement)).why(job, queue, snapshot, plan)
 
     def _refreshed(self, snapshot: Snapshot, changes: Changes) -> Compositions:
         """Bring the view up to date: only what starts, ends and changes of capacity have touched is read again.

@@ -5,13 +5,14 @@ Source: VineSim, sections 4.5 and 5.1; specs of the accelerators, "Policies".
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, field
 
 import numpy as np
 
-from poolwise.errors import InputError
+from poolwise.errors import InputError, PolicyError
 from poolwise.interfaces import Dispatcher, PlacementPolicy, QueuePolicy, Scheduler
-from poolwise.model import Changes, JobTable, Machine, Plan, Queue, Refusal, Reject, Run, Snapshot, Start, Wait
+from poolwise.model import Changes, JobTable, Machine, Plan, Queue, Reason, Refusal, Reject, Rule, Run, Snapshot, Start, Wait
 from poolwise.policies.order.priorities import FCFS
 from poolwise.policies.placement.units.choices import Choices
 from poolwise.policies.placement.units.high import High
@@ -102,6 +103,28 @@ class DispatchDispatcher(Dispatcher):
         plan = self._cache.plan(starts + self._cache.serve())
         waits = tuple(Wait(job, refusal) for job, refusal in turned)
         return Plan((*waits, *plan), units.ask_at if units.ask_at < NEVER else None)
+
+    def why(self, job: int, queue: Queue, snapshot: Snapshot, plan: Plan) -> Reason:
+        """Count the idle units that the tasks of a job might have had.
+
+        Raises PolicyError if one is idle and the policy is one that takes what is idle.
+        """
+        state, starts = snapshot.with_starts(plan.starts), Counter[int]()
+        for start in plan.starts:
+            starts[start.job] += len(start.tasks)
+        units = Units(state)
+        idle = sum(units.idle.count(low, high) for low, high in self.policy.allowed(job, units))
+        order = queue.jobs[np.argsort(-self.order.priority(queue, snapshot), kind="stable")].tolist()
+        ahead = sum(starts[row] < len(queue.tasks(row)) for row in order[: order.index(job)])
+        if not idle:
+            short = Refusal("no unit that may run its tasks is idle", "slots", len(queue.tasks(job)) - starts[job], 0)
+            return Reason.of(Rule.SHORT, short.reason, short, ahead=ahead)
+        if not self.policy.may_wait:
+            name = int(state.table.id[job])
+            raise PolicyError(
+                f"tasks of job {name} were left waiting at {state.now} ns, although a unit is idle that may run them"
+            )
+        return Reason(Rule.POSTPONED, "units that could run its tasks are idle, but they wait for better ones", ahead=ahead)
 
 
 class _Cache:

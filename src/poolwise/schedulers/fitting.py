@@ -12,7 +12,7 @@ from poolwise.model import Queue, Refusal, Snapshot
 NEVER_FITS = "cannot fit on the empty machine"
 """How the reason of such a rejection begins."""
 
-Judge = Callable[[int, Snapshot], Refusal | None]
+FitJudge = Callable[[int, Snapshot], Refusal | None]
 """Says of a job (row) whether the empty machine refuses it."""
 
 
@@ -28,7 +28,7 @@ class Fitting:
         self._asked = np.zeros(0, dtype=np.bool_)  # by row
         self._refusals: dict[int, Refusal] = {}
 
-    def refusals(self, queue: Queue, snapshot: Snapshot, judge: Judge) -> dict[int, Refusal]:
+    def refusals(self, queue: Queue, snapshot: Snapshot, judge: FitJudge) -> dict[int, Refusal]:
         """Waiting jobs that do not fit the empty machine, in the order of the queue, and why."""
         if (
             self._capacity is None

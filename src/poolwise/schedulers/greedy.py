@@ -13,12 +13,28 @@ import numpy as np
 
 from poolwise.arrays import BoolArray, IntArray
 from poolwise.draws import uniform
+from poolwise.errors import PolicyError
 from poolwise.interfaces import Dispatcher, Scheduler
-from poolwise.model import Changes, Decision, JobTable, Machine, Placement, Plan, Queue, Reject, Snapshot, Start, Wait
+from poolwise.model import (
+    Changes,
+    Decision,
+    JobTable,
+    Machine,
+    Placement,
+    Plan,
+    Queue,
+    Reason,
+    Reject,
+    Rule,
+    Snapshot,
+    Start,
+    Wait,
+)
 from poolwise.registry import register
 from poolwise.schedulers.flow.idle import IdleMachine
 from poolwise.schedulers.flow.layout import FlowLayout, room
 from poolwise.schedulers.flow.shapes import ANYWHERE, Requests, ShapeTable
+from poolwise.schedulers.flow.shortage import shortage
 
 
 @dataclass(frozen=True)
@@ -88,6 +104,25 @@ class GreedyDispatcher(Dispatcher):
             else:
                 decisions.append(Start(job, tasks, found))
         return Plan(tuple(decisions))
+
+    def why(self, job: int, queue: Queue, snapshot: Snapshot, plan: Plan) -> Reason:
+        """Say what was short when the turn of a job came, oldest first.
+
+        Raises PolicyError if nothing was.
+        """
+        never = self.idle.refusals(queue, snapshot)
+        if job in never:
+            return super().why(job, queue, snapshot, plan)
+        jobs: list[int] = queue.jobs.tolist()
+        older = set(jobs[: jobs.index(job)])
+        before = [start for start in plan.starts if start.job in older]
+        amounts = self.layout.amounts(snapshot.with_starts(before).free)
+        shape = self.shapes.of(queue.table, np.array([job]))
+        found = shortage(self.shapes, shape, len(queue.tasks(job)), amounts, pooled=self.pooled)
+        if found is None:
+            name = int(queue.table.id[job])
+            raise PolicyError(f"job {name} was left waiting at {snapshot.now} ns, although there was room for it")
+        return Reason.of(Rule.SHORT, found.reason, found, ahead=len(older.difference(never, (s.job for s in before))))
 
     def _place(
         self, shape: int, draw: int, tasks: tuple[int, ...], free: IntArray, stock: dict[str, BoolArray]

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from poolwise.errors import PolicyError
-from poolwise.interfaces import BackfillPolicy, Dispatcher, PlacementPolicy, QueuePolicy, Scheduler
-from poolwise.model import Changes, Decision, Machine, Plan, Queue, Refusal, Reject, Snapshot, Wait
+from poolwise.interfaces import BackfillPolicy, Dispatcher, PlacementPolicy, QueuePolicy, Scheduler, backfill_reason
+from poolwise.model import Changes, Decision, Machine, Plan, Queue, Reason, Refusal, Reject, Snapshot, Wait
 from poolwise.policies.backfill.easy import Easy
 from poolwise.policies.order.priorities import FCFS
 from poolwise.policies.placement.memory.racks import RackPlacement
@@ -61,6 +61,22 @@ class ListDispatcher(Dispatcher):
             raise PolicyError(f"{type(order).__name__} must return {len(jobs)} priorities that are numbers, got {priority!r}")
         starts = backfill.select(queue, priority, snapshot, placement)
         return Plan((*decisions, *starts))
+
+    def why(self, job: int, queue: Queue, snapshot: Snapshot, plan: Plan) -> Reason:
+        """Ask the backfill, whose pass left out what does not fit the empty machine."""
+        aside = plan.waits
+        if job in aside:
+            return super().why(job, queue, snapshot, plan)
+        if aside or plan.rejected:
+            queue = queue.only(np.setdiff1d(queue.jobs, [*aside, *plan.rejected]))
+        backfill, placement, starts = self.scheduler.backfill, self.scheduler.placement, plan.starts
+        priority = self.scheduler.order.priority(queue, snapshot)
+        reason = backfill_reason(backfill, job, queue, priority, snapshot, placement, starts)
+        mine = int(np.flatnonzero(queue.jobs == job)[0])
+        before = priority > priority[mine]
+        before[:mine] |= priority[:mine] == priority[mine]
+        ahead = before & ~np.isin(queue.jobs, [start.job for start in starts])
+        return replace(reason, ahead=int(np.count_nonzero(ahead)))
 
     def _refusal(self, job: int, empty: Snapshot) -> Refusal | None:
         found = self.scheduler.placement.place(empty.table.job(job), empty)

@@ -10,8 +10,8 @@ import numpy as np
 
 from poolwise.arrays import IntArray
 from poolwise.errors import InputError
-from poolwise.interfaces import BackfillPolicy, Dispatcher, PlacementPolicy, QueuePolicy, Scheduler
-from poolwise.model import Changes, Decision, JobTable, Machine, Plan, Queue, Refusal, Snapshot, Start
+from poolwise.interfaces import BackfillPolicy, Dispatcher, PlacementPolicy, QueuePolicy, Scheduler, reason_of
+from poolwise.model import Changes, Decision, JobTable, Machine, Plan, Queue, Reason, Refusal, Snapshot, Start
 from poolwise.policies.backfill.easy import Easy
 from poolwise.policies.order.priorities import FCFS
 from poolwise.policies.placement.devices.pooled import Pooled, pooled_layout
@@ -60,8 +60,8 @@ class ListFlow(Scheduler):
         shared = any((machine.home[owners] < 0).any() for owners in layout.kinds.values())
         flow = FlowScheduler(self.costs, self.settings, pooled=shared, kinds=tuple(layout.kinds))
         requests = _InNode(self.placement, ("cores", "memory", *ON_LINKS, *layout.kinds))
-        whole = ListScheduler(self.order, self.backfill, self.placement)
-        return ListFlowDispatcher(whole.open(machine, seed), self.placement, flow.reading(machine, requests))
+        listed = ListScheduler(self.order, self.backfill, self.placement)
+        return ListFlowDispatcher(listed, listed.open(machine, seed), self.placement, flow.reading(machine, requests))
 
     def check(self, machine: Machine, jobs: JobTable) -> None:
         """Raise InputError as list and flow scheduling do."""
@@ -91,6 +91,7 @@ class _InNode(Requests):
 class ListFlowDispatcher(Dispatcher):
     """A run; what the parts hold can be rebuilt."""
 
+    listed: ListScheduler
     whole: Dispatcher
     placement: Pooled
     flow: FlowDispatcher
@@ -104,6 +105,11 @@ class ListFlowDispatcher(Dispatcher):
             return plan
         others: list[Decision] = [decision for decision in plan.decisions if not isinstance(decision, Start)]
         return Plan((*others, *moved), plan.wake_at)
+
+    def why(self, job: int, queue: Queue, snapshot: Snapshot, plan: Plan) -> Reason:
+        """Ask list scheduling about the starts as they were before the flow moved them: those decided who else may start."""
+        listed = self.listed.open(snapshot.machine, 0)
+        return reason_of(listed, job, queue, snapshot, listed.schedule(queue, snapshot, Changes()))
 
     def _moved(self, starts: list[Start], queue: Queue, snapshot: Snapshot) -> list[Start] | None:
         """Starts of the same jobs where the flow puts them, None where it cannot place them all."""

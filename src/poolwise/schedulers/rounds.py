@@ -5,7 +5,11 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+from poolwise.model import Reason, Rule
 from poolwise.units import SECOND
+
+BETWEEN = Reason(Rule.ROUND, "the scheduler plans at the next round")
+"""Why jobs wait in a pass that is no round."""
 
 
 @dataclass(frozen=True)

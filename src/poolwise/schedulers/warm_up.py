@@ -7,11 +7,12 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from poolwise.arrays import BoolArray
-from poolwise.interfaces import Dispatcher, Scheduler
-from poolwise.model import Changes, JobTable, Machine, Plan, Queue, Reject, Snapshot, Start
+from poolwise.interfaces import Dispatcher, Scheduler, reason_of
+from poolwise.model import Changes, JobTable, Machine, Plan, Queue, Reason, Reject, Rule, Snapshot, Start
 from poolwise.policies.backfill.none import NoBackfill
 from poolwise.policies.order.priorities import FCFS
 from poolwise.schedulers.list import ListScheduler
+from poolwise.units import NEVER
 
 
 @dataclass(frozen=True)
@@ -51,6 +52,7 @@ class _WarmUpDispatcher(Dispatcher):
     first: Dispatcher
     then: Dispatcher
     _over: int = -1  # edition of the job table in which the warm-up was seen to be over: a cache
+    _since: int = NEVER  # ns of the pass in which it was
 
     def schedule(self, queue: Queue, snapshot: Snapshot, changes: Changes) -> Plan:
         """Delegate; in the pass in which the last warm-up job starts, `then` goes on from there."""
@@ -58,15 +60,13 @@ class _WarmUpDispatcher(Dispatcher):
         if self._over == table.edition:
             return self.then.schedule(queue, snapshot, changes)
         early = _first(table, self.jobs)
-        warm, later = queue.only(queue.jobs[early[queue.jobs]]), queue.only(queue.jobs[~early[queue.jobs]])
+        warm, later = _parts(queue, early)
         plan = self.first.schedule(warm, snapshot, _of(changes, early))
         settled = {d.job for d in plan.decisions if isinstance(d, Start | Reject)}
         if len(table) < self.jobs or settled < set(warm.jobs.tolist()):
             return plan
-        self._over = table.edition
-        for decision in plan.decisions:
-            if isinstance(decision, Start):
-                snapshot = snapshot.with_started(decision.job, decision.placement, decision.tasks)
+        self._over, self._since = table.edition, snapshot.now
+        snapshot = snapshot.with_starts(plan.starts)
         late = _of(changes, ~early)
         rest = self.then.schedule(later, snapshot, late)
         rejects = [decision for decision in rest.decisions if isinstance(decision, Reject)]
@@ -74,6 +74,26 @@ class _WarmUpDispatcher(Dispatcher):
             stay = np.setdiff1d(later.jobs, [decision.job for decision in rejects])
             rest = self.then.schedule(later.only(stay), snapshot, late)
         return Plan((*plan.decisions, *rejects, *rest.decisions), rest.wake_at)
+
+    def why(self, job: int, queue: Queue, snapshot: Snapshot, plan: Plan) -> Reason:
+        """Ask the scheduler whose turn it is; later jobs wait for those of the warm-up."""
+        if self._over == queue.table.edition and self._since < snapshot.now:
+            return reason_of(self.then, job, queue, snapshot, plan)
+        early = _first(queue.table, self.jobs)
+        warm, later = _parts(queue, early)
+        first = plan.only(warm.jobs)
+        if early[job]:
+            return reason_of(self.first, job, warm, snapshot, first)
+        rest = len(set(warm.jobs.tolist()).difference((start.job for start in first.starts), first.rejected))
+        if rest:
+            return Reason(Rule.WARM_UP, "jobs of the warm-up have yet to start", ahead=rest)
+        return reason_of(self.then, job, later, snapshot.with_starts(first.starts), plan.only(later.jobs))
+
+
+def _parts(queue: Queue, early: BoolArray) -> tuple[Queue, Queue]:
+    """Queue of the jobs that are `early`, (n_job,), and of the others."""
+    which = early[queue.jobs]
+    return queue.only(queue.jobs[which]), queue.only(queue.jobs[~which])
 
 
 def _first(table: JobTable, jobs: int) -> BoolArray:

@@ -116,7 +116,7 @@ def describe(cell: Cell, folder: Path) -> Json:
     return {"run": _each_text(run, portable), "files": dict(sorted(files.items()))}
 
 
-def read_runs(file: Path) -> list[RecordedRun]:
+def read_descriptions(file: Path) -> list[RecordedRun]:
     """Read the runs that a provenance file describes: those of a study, or the one beside a schedule or a timeline.
 
     Raises InputError where there is no such file, and where it describes no run.

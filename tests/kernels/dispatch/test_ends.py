@@ -9,8 +9,9 @@ from hypothesis import strategies as st
 
 from poolwise.engines.dispatch.columns import no_ends
 from poolwise.kernels.dispatch import ends as kernels
-from poolwise.kernels.dispatch.state import BITS, NEVER, Ends
+from poolwise.kernels.dispatch.state import BITS, Ends
 from poolwise.kernels.jit import entry
+from poolwise.units import NEVER
 from tests.helpers.counted_steps import plain, steps
 
 

@@ -18,8 +18,8 @@ from poolwise.kernels.list_scheduling.state import (
     SHADOW,
     WELCOME,
     WORST,
-    Jobs,
-    Racks,
+    JobArrays,
+    RackArrays,
     Rules,
 )
 from poolwise.kernels.list_scheduling.verdict import weigh
@@ -54,11 +54,11 @@ def _one(g: np.random.Generator, *of: int) -> int:
     return of[int(g.integers(len(of)))]
 
 
-def _draw(g: np.random.Generator) -> tuple[np.ndarray, Jobs, Rules, Racks]:
+def _draw(g: np.random.Generator) -> tuple[np.ndarray, JobArrays, Rules, RackArrays]:
     n_rack, n_job, loose = int(g.integers(1, 5)), _one(g, 1, 2, 5), _one(g, 1, 3, 6)
     free = g.integers(0, 6, n_rack)
     pool = g.integers(0, 60, n_rack) * _one(g, 1, 1, 10)
-    racks = Racks(
+    racks = RackArrays(
         free,
         pool,
         free + g.integers(0, loose, n_rack),
@@ -85,7 +85,7 @@ def _draw(g: np.random.Generator) -> tuple[np.ndarray, Jobs, Rules, Racks]:
         column.setflags(write=False)
     backfill = EASY if g.random() < 0.9 else EASY_NO_EXTRA
     rules = Rules(bool(g.random() < 0.2), backfill, WORST, WORST, False, 0, False)
-    return np.array([*each[1:], both]), Jobs(*columns), rules, racks
+    return np.array([*each[1:], both]), JobArrays(*columns), rules, racks
 
 
 def test_what_is_said_without_placing_is_what_placing_says() -> None:

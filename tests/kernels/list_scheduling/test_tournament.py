@@ -20,18 +20,18 @@ from poolwise.kernels.list_scheduling.state import (
     LINEAR,
     MOST_NODES,
     MOST_REMOTE,
-    NEVER,
     NODES,
     REMOTE,
     RESTING,
     STATIC,
     USED,
     WINNER,
-    Jobs,
+    JobArrays,
     Order,
     Tree,
 )
 from poolwise.kernels.list_scheduling.tournament import clear, decide, put, take
+from poolwise.units import NEVER
 
 SECOND = 1_000_000_000
 
@@ -90,7 +90,7 @@ def _order(kind: int, g: np.random.Generator, n: int) -> Order:
     return Order(kind, given_key, *columns)
 
 
-def _jobs(order: Order, g: np.random.Generator) -> Jobs:
+def _jobs(order: Order, g: np.random.Generator) -> JobArrays:
     n = len(order.key)
     nodes, remote, length = g.integers(1, 6, n), g.choice([0, 0, 5, 9, 100], n), g.integers(1, 50, n)
     able, blank = np.ones(n, dtype=np.bool_), np.zeros(n)
@@ -98,7 +98,7 @@ def _jobs(order: Order, g: np.random.Generator) -> Jobs:
     columns = [order.submit, nodes, remote, able, zero, zero, zero, length, *[blank] * 5]
     for column in columns:
         column.setflags(write=False)
-    return Jobs(*columns)
+    return JobArrays(*columns)
 
 
 def _below(node: int, tree: Tree) -> list[int]:
@@ -111,7 +111,7 @@ def _below(node: int, tree: Tree) -> list[int]:
     return [*_below(2 * fork, tree), *_below(2 * fork + 1, tree)]
 
 
-def _check(node: int, time: int, jobs: Jobs, order: Order, tree: Tree) -> None:
+def _check(node: int, time: int, jobs: JobArrays, order: Order, tree: Tree) -> None:
     """Every node in use says of the jobs below it what looking at all of them says."""
     if tree.node[node, FORK] == EMPTY:
         return

@@ -31,7 +31,7 @@ from poolwise.batch.search.packing import (
     squeeze,
 )
 from poolwise.batch.search.refine import FULL, better, is_proven, outside, refine, refine_parts
-from poolwise.kernels.batch.fill import Costs
+from poolwise.kernels.batch.fill import FillCosts
 from poolwise.kernels.batch.search import total
 from poolwise.registry import register
 
@@ -100,7 +100,7 @@ class Place(Method):
         return Solution(problem, assignment_of(problem, costs, packing), status, bound, of, notes=notes)
 
 
-def _start(problem: Problem, costs: Costs, effort: Effort) -> tuple[BinPacking, Guide] | None:
+def _start(problem: Problem, costs: FillCosts, effort: Effort) -> tuple[BinPacking, Guide] | None:
     """Place everything within the remote memory, no dearer than HEEP or first fit does; None where no way is found."""
     greedy, remote = greedy_packings(problem, effort.limit), problem.remote
     found = _search(costs, greedy, effort)
@@ -118,7 +118,7 @@ def _start(problem: Problem, costs: Costs, effort: Effort) -> tuple[BinPacking, 
     return None if best.left else (best, prices)
 
 
-def _search(costs: Costs, greedy: list[BinPacking], effort: Effort) -> tuple[BinPacking, Guide] | None:
+def _search(costs: FillCosts, greedy: list[BinPacking], effort: Effort) -> tuple[BinPacking, Guide] | None:
     """Place everything, or None; the result is never worse than any of `greedy`."""
     prices = Guide.of(costs)
     start, bins = fit(costs, prices)
@@ -152,7 +152,7 @@ def greedy_packings(problem: Problem, limit: Limit) -> list[BinPacking]:
     return found
 
 
-def _first_price(costs: Costs) -> float:
+def _first_price(costs: FillCosts) -> float:
     """A price of remote memory that is felt but changes little: a hundredth of the largest saving per MiB."""
     saving = float(costs.gain.max()) if costs.gain.size else 0.0
     return max(saving, float(costs.opening.max()) / float(costs.room.max()), 1e-9) / 100

@@ -17,7 +17,7 @@ import numpy as np
 from poolwise.arrays import FloatArray, IntArray
 from poolwise.batch.search.packing import BinPacking, Guide, Late, most_items
 from poolwise.draws import uniform
-from poolwise.kernels.batch.fill import Costs
+from poolwise.kernels.batch.fill import FillCosts
 from poolwise.kernels.batch.master import Master, add, bar, empty_master, generate, larger, levels, lonely, optimise
 
 STEP = 0.5
@@ -64,7 +64,7 @@ class GeneratedColumns:
         Whether no column is missing.
     """
 
-    costs: Costs
+    costs: FillCosts
     master: Master
     bound: float
     duals: FloatArray
@@ -78,7 +78,7 @@ class GeneratedColumns:
         return int(self.master.spent[0])
 
 
-def first_columns(costs: Costs, remote: float, prices: Guide, packing: BinPacking) -> GeneratedColumns:
+def first_columns(costs: FillCosts, remote: float, prices: Guide, packing: BinPacking) -> GeneratedColumns:
     """Begin with the bins of a packing, and with duals near the guiding prices.
 
     Those prices sum up to a bound, and good duals to no more than the packing costs: what lies between is their reach.
@@ -183,7 +183,7 @@ def _scratch(n: int) -> tuple[IntArray, IntArray, FloatArray]:
     return np.empty((KEEP, n), dtype=np.int64), np.empty(KEEP, dtype=np.int64), np.empty(KEEP)
 
 
-def _has_room(master: Master, costs: Costs) -> bool:
+def _has_room(master: Master, costs: FillCosts) -> bool:
     """Whether a master has room for what one pricing may find."""
     columns, entries = len(costs.available) * KEEP + 1, (len(costs.available) * KEEP + 1) * most_items(costs)
     count = int(master.used[0])

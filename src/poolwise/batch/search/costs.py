@@ -7,10 +7,10 @@ import numpy as np
 from poolwise.arrays import FloatArray, IntArray
 from poolwise.batch.problem.definition import Problem
 from poolwise.errors import InputError
-from poolwise.kernels.batch.fill import Costs
+from poolwise.kernels.batch.fill import FillCosts
 
 
-def costs_of(problem: Problem, outside: float = 0.0) -> Costs:
+def costs_of(problem: Problem, outside: float = 0.0) -> FillCosts:
     """Build the arrays; groups are kinds of bins, pieces of P^m are steps from the farthest inwards.
 
     `outside` is the price of a MiB of remote memory. Raises InputError where P^m is not convex: filling local memory by
@@ -40,7 +40,7 @@ def costs_of(problem: Problem, outside: float = 0.0) -> Costs:
             density[rows, :, step] = slope * problem.pace[rows] / batch.memory[rows, None]
     rank, order = _ranks(density)  # by theta alone: where only energy counts, memory still goes where it helps
     flat = np.arange(g)[:, None]
-    return Costs(
+    return FillCosts(
         load=batch.cores.copy(),
         size=batch.memory.copy(),
         need=np.ascontiguousarray((least * batch.memory[:, None]).T),
@@ -58,7 +58,7 @@ def costs_of(problem: Problem, outside: float = 0.0) -> Costs:
     )
 
 
-def part_of(costs: Costs, rows: IntArray, available: IntArray) -> Costs:
+def part_of(costs: FillCosts, rows: IntArray, available: IntArray) -> FillCosts:
     """Costs of some of the workloads, (k,) rows, on (g,) modules of each group."""
     kinds, _, pieces = costs.rank.shape
     old = costs.rank[:, rows].reshape(kinds, -1)

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from poolwise.batch.search.packing import BinPacking
-from poolwise.kernels.batch.fill import Costs
+from poolwise.kernels.batch.fill import FillCosts
 from poolwise.kernels.batch.master import add, empty_master
 
 FEW = 6
@@ -26,7 +26,7 @@ class Content(NamedTuple):
     outside: float
 
 
-def pack_few(costs: Costs, remote: float) -> BinPacking | None:
+def pack_few(costs: FillCosts, remote: float) -> BinPacking | None:
     """Pack all items at least cost; None where nothing keeps within `remote` MiB of remote memory.
 
     `costs` must not charge for remote memory. Branch and bound: the next bin holds the first item that is left; an item costs
@@ -68,7 +68,7 @@ def pack_few(costs: Costs, remote: float) -> BinPacking | None:
     return BinPacking(slot, kind, best, 0)
 
 
-def _contents(costs: Costs) -> list[Content]:
+def _contents(costs: FillCosts) -> list[Content]:
     """Every set of items on every kind of bin that holds it."""
     n = len(costs.load)
     master = empty_master(costs, 0.0, len(costs.available) << n, n * len(costs.available) << n)

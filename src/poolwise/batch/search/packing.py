@@ -12,7 +12,7 @@ from poolwise.arrays import FloatArray, IntArray
 from poolwise.batch.problem.assignment import Assignment
 from poolwise.batch.problem.definition import Problem
 from poolwise.kernels.batch.exchange import exchange
-from poolwise.kernels.batch.fill import Costs
+from poolwise.kernels.batch.fill import FillCosts
 from poolwise.kernels.batch.guide import guide, priced
 from poolwise.kernels.batch.search import Bins, anneal, best_fit, empty_bins, put_all, split, total
 
@@ -66,14 +66,14 @@ class Guide:
     item: FloatArray
 
     @classmethod
-    def of(cls, costs: Costs, rounds: int = 400) -> Guide:
+    def of(cls, costs: FillCosts, rounds: int = 400) -> Guide:
         """Climb to good prices."""
         price, rent, item = np.zeros(len(costs.available)), np.zeros(len(costs.available)), np.zeros(len(costs.load))
         bound = guide(costs, rounds, price, rent, item)
         return cls(bound, price, rent, item)
 
 
-def most_items(costs: Costs) -> int:
+def most_items(costs: FillCosts) -> int:
     """Largest number of items that any bin could hold."""
     most = 1
     loads = np.cumsum(np.sort(costs.load))
@@ -85,7 +85,7 @@ def most_items(costs: Costs) -> int:
     return min(most, len(costs.load)) + 1
 
 
-def fit(costs: Costs, prices: Guide) -> tuple[BinPacking, Bins]:
+def fit(costs: FillCosts, prices: Guide) -> tuple[BinPacking, Bins]:
     """Best fit by marginal cost, heaviest first, at a few shares of the guiding prices; the best of them."""
     least = np.where(costs.allowed, costs.need / np.maximum(costs.room[:, None], 1e-9), np.inf).min(axis=0)
     load, least = costs.load / max(1, int(costs.capacity.max())), np.where(np.isfinite(least), least, 0.0)
@@ -103,7 +103,7 @@ def fit(costs: Costs, prices: Guide) -> tuple[BinPacking, Bins]:
 
 
 def improve(
-    costs: Costs, start: BinPacking, bins: Bins, moves: int, seed: int, late: Late, hot: float = HOT
+    costs: FillCosts, start: BinPacking, bins: Bins, moves: int, seed: int, late: Late, hot: float = HOT
 ) -> tuple[BinPacking, bool]:
     """Anneal from a packing; also whether all moves were made before it was `late`."""
     slot, kind = start.slot.copy(), start.kind.copy()
@@ -121,7 +121,7 @@ def improve(
     return BinPacking(slot, kind, best, 0), True
 
 
-def exchange_all(costs: Costs, start: BinPacking, rounds: int, seed: int, late: Late) -> BinPacking:
+def exchange_all(costs: FillCosts, start: BinPacking, rounds: int, seed: int, late: Late) -> BinPacking:
     """Exchange an item of every bin at once, a number of rounds; never for the worse."""
     bins, state, best, idle = rebuild(costs, start, most_items(costs)), _random(seed), start.cost, 0
     for _ in range(rounds):
@@ -140,7 +140,7 @@ def _random(seed: int) -> NDArray[np.uint64]:
     return np.array([(seed * 0x9E3779B97F4A7C15 + 0x2545F4914F6CDD1D) & (2**64 - 1) or 1], dtype=np.uint64)
 
 
-def squeeze(costs: Costs, seed: int, late: Late) -> tuple[BinPacking, Bins]:
+def squeeze(costs: FillCosts, seed: int, late: Late) -> tuple[BinPacking, Bins]:
     """Look for any packing of all items: those without a place wait in bins of a further kind, which annealing empties.
 
     `left` of the packing says how many were still waiting in the end.
@@ -168,7 +168,7 @@ def squeeze(costs: Costs, seed: int, late: Late) -> tuple[BinPacking, Bins]:
     return replace(found, left=left, cost=np.inf if left else found.cost), rebuild(costs, found, most_items(costs))
 
 
-def rebuild(costs: Costs, packing: BinPacking, most: int) -> Bins:
+def rebuild(costs: FillCosts, packing: BinPacking, most: int) -> Bins:
     """Bins of a packing, of those of its items that are in bins of known kinds."""
     bins = empty_bins(costs, most)
     known = packing.kind < len(costs.available)
@@ -177,7 +177,7 @@ def rebuild(costs: Costs, packing: BinPacking, most: int) -> Bins:
     return bins
 
 
-def assignment_of(problem: Problem, costs: Costs, packing: BinPacking) -> Assignment:
+def assignment_of(problem: Problem, costs: FillCosts, packing: BinPacking) -> Assignment:
     """Name the modules of a packing (lowest free index of each group first) and fill their local memory."""
     bins, module, amount = rebuild(costs, packing, most_items(costs)), np.full(len(costs.load), -1), np.zeros(len(costs.load))
     split(costs, bins, amount)

@@ -15,7 +15,7 @@ from poolwise.batch.search.costs import part_of
 from poolwise.batch.search.effort import DIVES, EXCHANGE, Effort
 from poolwise.batch.search.packing import WARM, BinPacking, Guide, exchange_all, improve, most_items, rebuild
 from poolwise.draws import uniform
-from poolwise.kernels.batch.fill import Costs
+from poolwise.kernels.batch.fill import FillCosts
 from poolwise.kernels.batch.search import best_fit
 
 MASTER_SHARE, DIVE_SHARE = 0.75, 0.92
@@ -32,7 +32,7 @@ PARTS_SHARE = 0.8
 """Share of the time limit that goes to parts."""
 
 
-def refine(costs: Costs, remote: float, packing: BinPacking, prices: Guide, effort: Effort) -> tuple[BinPacking, float]:
+def refine(costs: FillCosts, remote: float, packing: BinPacking, prices: Guide, effort: Effort) -> tuple[BinPacking, float]:
     """Improve a packing, and prove a bound. `costs` must not charge for remote memory, of which there are `remote` MiB."""
     late = lambda: effort.late(MASTER_SHARE)  # noqa: E731  # a name for what two calls take
     found = generate_columns(first_columns(costs, remote, prices, packing), effort.arithmetic, late, LOOKS)
@@ -52,7 +52,7 @@ def refine(costs: Costs, remote: float, packing: BinPacking, prices: Guide, effo
     return packing, found.bound
 
 
-def refine_parts(costs: Costs, remote: float, packing: BinPacking, effort: Effort) -> BinPacking:
+def refine_parts(costs: FillCosts, remote: float, packing: BinPacking, effort: Effort) -> BinPacking:
     """Improve a packing part by part; new parts are drawn until the effort is spent."""
     slot, kind = packing.slot.copy(), packing.kind.copy()
     spare, turn, left = remote - outside(costs, packing), 0, max(1, int(effort.seconds / PART_SECONDS * PARTS_SHARE))
@@ -70,7 +70,7 @@ def refine_parts(costs: Costs, remote: float, packing: BinPacking, effort: Effor
     return BinPacking.of(rebuild(costs, BinPacking(slot, kind, math.inf, 0), most_items(costs)))
 
 
-def _repack(costs: Costs, slot: IntArray, kind: IntArray, slots: IntArray, spare: float, effort: Effort) -> float:
+def _repack(costs: FillCosts, slot: IntArray, kind: IntArray, slots: IntArray, spare: float, effort: Effort) -> float:
     """Empty some slots and pack what was in them again, in place; returns the remote memory that is then spare."""
     rows = np.flatnonzero(np.isin(slot, slots))
     others = np.setdiff1d(slot, slots)
@@ -95,7 +95,7 @@ def is_proven(packing: BinPacking, bound: float) -> bool:
     return packing.cost - bound <= PROVEN * max(1.0, abs(bound))
 
 
-def outside(costs: Costs, packing: BinPacking) -> float:
+def outside(costs: FillCosts, packing: BinPacking) -> float:
     """MiB that a packing leaves to remote memory: what exceeds each module's room, however it is shared."""
     inside = packing.slot >= 0
     held = np.bincount(packing.slot[inside], costs.size[inside], minlength=len(packing.kind))
@@ -117,7 +117,7 @@ def _polish(found: GeneratedColumns, dived: BinPacking, effort: Effort, *, annea
     return packing
 
 
-def better(costs: Costs, remote: float, one: BinPacking, other: BinPacking | None) -> BinPacking:
+def better(costs: FillCosts, remote: float, one: BinPacking, other: BinPacking | None) -> BinPacking:
     """Return the cheaper packing, the other only if it is complete and keeps within the remote memory."""
     if other is None or other.left or other.cost >= one.cost:
         return one

@@ -28,20 +28,20 @@ EXACT = 2**51
 """Times in ns below which a slowdown in float64 gives them exactly."""
 
 
-class Arrays(NamedTuple):
+class DispatchArrays(NamedTuple):
     """The arguments of the kernel `replay`."""
 
-    jobs: state.Jobs
-    units: state.Units
-    idle: state.Idle
+    jobs: state.TaskArrays
+    units: state.UnitArrays
+    idle: state.IdleArrays
     ends: state.Ends
     tiers: state.Tiers
-    lanes: state.Lanes
-    runs: state.Runs
+    lanes: state.LaneArrays
+    runs: state.TaskRunArrays
     now: IntArray
 
 
-def arrays(machine: Machine, workload: Workload, scheduler: Dispatch, truth: PerformanceModel, seed: int) -> Arrays:
+def arrays(machine: Machine, workload: Workload, scheduler: Dispatch, truth: PerformanceModel, seed: int) -> DispatchArrays:
     """Lay out a run at its beginning; a kernel that has replayed it has used it up."""
     from poolwise.kernels.dispatch import state
 
@@ -49,19 +49,19 @@ def arrays(machine: Machine, workload: Workload, scheduler: Dispatch, truth: Per
     shape, tiers = _tiers(scheduler.placement, machine, workload)
     lane = lanes_of(workload.table, LANE)
     n, n_lane, layout = len(workload), int(lane.max()) + 1, UnitLayout.of(machine)
-    return Arrays(
+    return DispatchArrays(
         jobs=_jobs(machine, workload, truth, lane, shape, _draws(scheduler.placement, workload, seed)),
         units=_units(machine, layout),
         idle=all_idle(len(layout.owner)),
         ends=no_ends(len(layout.owner)),
         tiers=tiers,
-        lanes=state.Lanes(np.full(n_lane, -1), np.full(n_lane, -1), np.full(n, -1), blank(n), blank(n_lane)),
-        runs=state.Runs(*(blank(int(workload.tasks.sum())) for _ in range(4))),
+        lanes=state.LaneArrays(np.full(n_lane, -1), np.full(n_lane, -1), np.full(n, -1), blank(n), blank(n_lane)),
+        runs=state.TaskRunArrays(*(blank(int(workload.tasks.sum())) for _ in range(4))),
         now=blank(state.N_NOW),
     )
 
 
-def _units(machine: Machine, layout: UnitLayout) -> state.Units:
+def _units(machine: Machine, layout: UnitLayout) -> state.UnitArrays:
     """Lay out the units."""
     from poolwise.kernels.dispatch import state
 
@@ -69,19 +69,19 @@ def _units(machine: Machine, layout: UnitLayout) -> state.Units:
     for k, (low, high) in enumerate(layout.of_type):
         kind[low:high] = k
     x, y = machine.position[layout.owner].T
-    return state.Units(read_only(kind), read_only(x), read_only(y), read_only(layout.rank))
+    return state.UnitArrays(read_only(kind), read_only(x), read_only(y), read_only(layout.rank))
 
 
-def all_idle(n: int) -> state.Idle:
+def all_idle(n: int) -> state.IdleArrays:
     """Count so many units, all of them idle."""
-    from poolwise.kernels.dispatch.state import RADIX, Idle
+    from poolwise.kernels.dispatch.state import RADIX, IdleArrays
 
     n_block = n // RADIX + 1  # one unit more than there are: counts are asked for before the end of the last range
     n_region = (n_block - 1) // RADIX + 1
     regions = np.minimum(np.arange(max(n_region, RADIX)) * RADIX**2, n)
     blocks = np.minimum(np.arange(n_region * RADIX) * RADIX, n)
     units = np.minimum(np.arange(n_block * RADIX), n)
-    return Idle(
+    return IdleArrays(
         regions=regions.astype(np.int32),
         blocks=(blocks.reshape(-1, RADIX) - regions[:n_region, None]).astype(np.int16),
         units=(units.reshape(-1, RADIX) - blocks[:n_block, None]).astype(np.int8),
@@ -91,7 +91,8 @@ def all_idle(n: int) -> state.Idle:
 
 def no_ends(n: int) -> state.Ends:
     """Let nothing run on so many units."""
-    from poolwise.kernels.dispatch.state import N_DIGIT, NEVER, RADIX, Ends
+    from poolwise.kernels.dispatch.state import N_DIGIT, RADIX, Ends
+    from poolwise.units import NEVER
 
     slots = N_DIGIT, RADIX
     return Ends(blank(n), blank(n), np.full(slots, -1), np.full(slots, NEVER), np.full(N_DIGIT, NEVER), blank(1))
@@ -116,7 +117,7 @@ def _tiers(policy: TieredPolicy, machine: Machine, workload: Workload) -> tuple[
 
 def _jobs(
     machine: Machine, workload: Workload, truth: PerformanceModel, lane: IntArray, shape: IntArray, draws: FloatArray
-) -> state.Jobs:
+) -> state.TaskArrays:
     """Lay out the jobs."""
     from poolwise.kernels.dispatch import state
 
@@ -125,7 +126,7 @@ def _jobs(
     compute = _compute(machine, workload) if any(isinstance(model, Affinity) for model in parts) else None
     if compute is None:
         compute = np.repeat(workload.duration[:, None], len(UnitLayout.of(machine).types), axis=1)
-    return state.Jobs(
+    return state.TaskArrays(
         submit=read_only(workload.submit),
         tasks=read_only(workload.tasks),
         lane=read_only(lane),

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from poolwise.arrays import FloatArray, IntArray
-from poolwise.engines.list_scheduling.columns import Columns
+from poolwise.engines.list_scheduling.columns import RunColumns
 from poolwise.model import Placement, Queue, Run, Snapshot
 from poolwise.model.runs import RunTable
 
 if TYPE_CHECKING:
-    from poolwise.kernels.list_scheduling.state import Queue as Waiting
-    from poolwise.kernels.list_scheduling.state import Racks, Runs
+    from poolwise.kernels.list_scheduling.state import QueueArrays as Waiting
+    from poolwise.kernels.list_scheduling.state import RackArrays, RunArrays
 
 
 class Asker:
@@ -25,14 +25,14 @@ class Asker:
         The study.
     """
 
-    def __init__(self, columns: Columns) -> None:
+    def __init__(self, columns: RunColumns) -> None:
         self.columns = columns
         self.jobs = columns.workload.table.first(0)
         self.queue = Queue(self.jobs)
         self.table = RunTable(columns.machine.capacity.size)
         self._pass, self._next, self._started = 0, 0, 0
 
-    def answer(self, key: FloatArray, waiting: Waiting, racks: Racks, runs: Runs, now: IntArray) -> None:
+    def answer(self, key: FloatArray, waiting: Waiting, racks: RackArrays, runs: RunArrays, now: IntArray) -> None:
         """Write the keys of the waiting jobs for the pass that is about to be made."""
         from poolwise.kernels.list_scheduling import state
 
@@ -43,7 +43,7 @@ class Asker:
         priority = self.columns.scheduler.order.priority(self.queue, self._snapshot(racks, int(now[state.TIME])))
         key[jobs] = self.columns.check(priority, jobs)
 
-    def _follow_queue(self, waiting: Waiting, runs: Runs, next_: int, started: int, passes: int) -> None:
+    def _follow_queue(self, waiting: Waiting, runs: RunArrays, next_: int, started: int, passes: int) -> None:
         for job in runs.job[self._started : started].tolist():
             if job in self.queue:
                 self.queue.take(job)
@@ -60,7 +60,7 @@ class Asker:
             self.queue.count_pass()
             self._pass += 1
 
-    def _follow_runs(self, runs: Runs, started: int, at_work: IntArray) -> None:
+    def _follow_runs(self, runs: RunArrays, started: int, at_work: IntArray) -> None:
         alive = set(at_work.tolist())
         for number in [run.id for run in self.table if run.id not in alive]:
             self.table.remove(number)
@@ -71,12 +71,12 @@ class Asker:
                 start, end = int(runs.start[number]), int(runs.expected[number])
                 self.table.add(Run(number, int(runs.job[number]), (0,), placement, start, end), cells, ())
 
-    def _placement(self, runs: Runs, number: int) -> Placement:
+    def _placement(self, runs: RunArrays, number: int) -> Placement:
         part = slice(int(runs.offset[number]), int(runs.offset[number + 1]))
         columns = (column[part].tolist() for column in (runs.owner, runs.resource, runs.amount))
         return Placement.of([(0, *row) for row in zip(*columns, strict=True)])
 
-    def _snapshot(self, racks: Racks, time: int) -> Snapshot:
+    def _snapshot(self, racks: RackArrays, time: int) -> Snapshot:
         machine, layout = self.columns.machine, self.columns.machine.racks
         free = machine.capacity.copy()
         free[layout.nodes, layout.node_column] = racks.free

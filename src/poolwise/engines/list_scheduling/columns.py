@@ -18,28 +18,28 @@ from poolwise.policies.placement.memory.racks import RackPlacement
 from poolwise.schedulers.list import ListScheduler
 
 if TYPE_CHECKING:
-    from poolwise.kernels.list_scheduling.state import Jobs, Order, Profile, Racks, Rules, Runs, Tree
-    from poolwise.kernels.list_scheduling.state import Queue as Waiting
+    from poolwise.kernels.list_scheduling.state import JobArrays, Order, ProfileArrays, RackArrays, Rules, RunArrays, Tree
+    from poolwise.kernels.list_scheduling.state import QueueArrays as Waiting
 
 DEEP_QUEUE = 128
 """Waiting jobs beyond which a tree over them pays; below, scanning them is cheaper than keeping one up to date."""
 
 
-class Arrays(NamedTuple):
+class ListArrays(NamedTuple):
     """The arguments of the kernel `replay`."""
 
-    jobs: Jobs
+    jobs: JobArrays
     order: Order
     rules: Rules
-    racks: Racks
+    racks: RackArrays
     queue: Waiting
     tree: Tree
-    profile: Profile
-    runs: Runs
+    profile: ProfileArrays
+    runs: RunArrays
     now: IntArray
 
 
-class Columns:
+class RunColumns:
     """The parts of a run, and what the kernels need of them.
 
     Parameters
@@ -66,7 +66,7 @@ class Columns:
             0, machine, workload.table, machine.capacity, machine.capacity, RunTable(machine.capacity.size), estimate
         )
 
-    def arrays(self, warm_up: int, per_event: bool) -> Arrays:
+    def arrays(self, warm_up: int, per_event: bool) -> ListArrays:
         """Lay out everything that a replay starts from."""
         from poolwise.kernels.list_scheduling import state
         from poolwise.kernels.list_scheduling.index import plant
@@ -78,7 +78,7 @@ class Columns:
         order = self._order(able)
         now = blank(state.N_NOW)
         now[state.HEAD], now[state.FIRST], now[state.WARM], now[state.DEPTH] = -1, -1, int(warm_up > 0), DEEP_QUEUE
-        queue = state.Queue(
+        queue = state.QueueArrays(
             job=blank(n),
             nodes=blank(n),
             remote=blank(n),
@@ -88,7 +88,7 @@ class Columns:
             chosen=blank(n),
             warm=blank(min(warm_up, n)),
         )
-        runs = state.Runs(
+        runs = state.RunArrays(
             job=blank(n),
             start=blank(n),
             end=blank(n),
@@ -102,15 +102,15 @@ class Columns:
             rejected=blank(n),
         )
         rules = self._rules(warm_up, per_event)
-        return Arrays(self._jobs(remote, able), order, rules, racks, queue, plant(0), self.profile(0), runs, now)
+        return ListArrays(self._jobs(remote, able), order, rules, racks, queue, plant(0), self.profile(0), runs, now)
 
-    def profile(self, size: int) -> Profile:
+    def profile(self, size: int) -> ProfileArrays:
         """Return a profile with room for so many instants."""
-        from poolwise.kernels.list_scheduling.state import Profile
+        from poolwise.kernels.list_scheduling.state import ProfileArrays
 
         n_rack = len(self.machine.racks.nodes)
         free, pool = np.zeros((size, n_rack), dtype=np.int64), np.zeros((size, n_rack), dtype=np.int64)
-        return Profile(blank(size), free, pool, blank(1), blank(n_rack), blank(n_rack))
+        return ProfileArrays(blank(size), free, pool, blank(1), blank(n_rack), blank(n_rack))
 
     def refusals(self, jobs: IntArray) -> dict[int, str]:
         """Reasons why jobs (k,) do not fit the empty machine, found once for each size of job."""
@@ -132,7 +132,7 @@ class Columns:
             raise PolicyError(f"{name} must return {len(jobs)} priorities that are numbers, got {priority!r}")
         return -priority
 
-    def _able(self, remote: IntArray, racks: Racks) -> BoolArray:
+    def _able(self, remote: IntArray, racks: RackArrays) -> BoolArray:
         """(n_job,) which jobs fit the empty machine."""
         from poolwise.kernels.list_scheduling.racks import screen
 
@@ -141,8 +141,8 @@ class Columns:
         screen(read_only(self.workload.nodes), read_only(remote), anywhere, racks.free, racks.pool, able)
         return able
 
-    def _jobs(self, remote: IntArray, able: BoolArray) -> Jobs:
-        from poolwise.kernels.list_scheduling.state import Jobs
+    def _jobs(self, remote: IntArray, able: BoolArray) -> JobArrays:
+        from poolwise.kernels.list_scheduling.state import JobArrays
 
         workload, same, mixes = self.workload, self.estimate == self.truth, self.placement.scope == "system"
         runtime, length = np.empty(len(workload), dtype=np.int64), np.empty(len(workload), dtype=np.int64)
@@ -163,7 +163,7 @@ class Columns:
             length[rows] = stretched(workload.requested[rows], slow)
         whole = workload.submit, workload.nodes, remote, able, workload.duration, workload.requested, runtime, length
         columns: Any = (read_only(column) for column in (*whole, *mixed))
-        return Jobs(*columns)
+        return JobArrays(*columns)
 
     def _factor(self, model: PerformanceModel, latency: str, remote: IntArray, rows: slice) -> FloatArray:
         """(n,) slowdown of some jobs with all their memory at a latency of the model; 0 for jobs without remote memory."""
@@ -226,8 +226,8 @@ class Columns:
             self.placement.scope == "system", code[rule.reserves], spread, believed, not rule.counts_pools, warm_up, per_event
         )
 
-    def _racks(self) -> Racks:
-        from poolwise.kernels.list_scheduling.state import Racks
+    def _racks(self) -> RackArrays:
+        from poolwise.kernels.list_scheduling.state import RackArrays
 
         layout, capacity = self.machine.racks, self.machine.capacity
         free = capacity[layout.nodes, layout.node_column].copy()
@@ -237,7 +237,7 @@ class Columns:
         of_owner = blank(len(capacity))
         for owner in (layout.nodes, layout.pools):
             of_owner[owner[owner >= 0]] = np.flatnonzero(owner >= 0)
-        return Racks(
+        return RackArrays(
             free,
             pool,
             then_free,

@@ -17,7 +17,7 @@ from poolwise.engines import family
 from poolwise.engines.family import Parts, foreign, interrupted
 from poolwise.engines.kernel_arrays import blank
 from poolwise.engines.list_scheduling.asking import Asker
-from poolwise.engines.list_scheduling.columns import Columns
+from poolwise.engines.list_scheduling.columns import RunColumns
 from poolwise.errors import InputError
 from poolwise.interfaces import PerformanceModel, Scheduler, rule_of
 from poolwise.model import Machine, Outcome, Schedule, Workload
@@ -29,7 +29,7 @@ from poolwise.schedulers.warm_up import WarmUp
 from poolwise.units import SECOND
 
 if TYPE_CHECKING:
-    from poolwise.kernels.list_scheduling.state import Runs
+    from poolwise.kernels.list_scheduling.state import RunArrays
 
 MODELS = (Ideal, RemoteMemory)
 FOLDER = "list_scheduling"
@@ -61,6 +61,11 @@ def _listed(scheduler: Scheduler) -> ListScheduler | None:
     """The list scheduler of a run, by itself or after a warm-up; None if it has none."""
     then = scheduler.then if type(scheduler) is WarmUp else scheduler
     return then if type(then) is ListScheduler else None
+
+
+def warm_up_of(scheduler: Scheduler) -> int:
+    """Jobs that fill the machine before a list scheduler takes over; 0 without a warm-up."""
+    return scheduler.jobs if isinstance(scheduler, WarmUp) else 0
 
 
 def _unknown(model: PerformanceModel) -> str:
@@ -112,8 +117,8 @@ def _replay(parts: Parts) -> Schedule:
 
     then = _listed(parts.scheduler)
     assert then is not None
-    warm_up = parts.scheduler.jobs if isinstance(parts.scheduler, WarmUp) else 0
-    columns = Columns(parts.machine, parts.workload, then, parts.truth, parts.estimate)
+    warm_up = warm_up_of(parts.scheduler)
+    columns = RunColumns(parts.machine, parts.workload, then, parts.truth, parts.estimate)
     arrays = columns.arrays(warm_up, parts.pass_per_event)
     asker = Asker(columns)
     while (wanted := go_on(*arrays)) != state.DONE:
@@ -139,7 +144,7 @@ def load() -> None:
     family.load(FOLDER, "list scheduling", "about half a minute", lambda: _replay(two))
 
 
-def _enlarged(runs: Runs, now: IntArray) -> Runs:
+def _enlarged(runs: RunArrays, now: IntArray) -> RunArrays:
     """Return the record with room for the rows that it needs, and as many again as it had."""
     from poolwise.kernels.list_scheduling import state
 
@@ -150,7 +155,7 @@ def _enlarged(runs: Runs, now: IntArray) -> Runs:
     return runs._replace(**larger)
 
 
-def _schedule(columns: Columns, runs: Runs, where: IntArray, now: IntArray) -> Schedule:
+def _schedule(columns: RunColumns, runs: RunArrays, where: IntArray, now: IntArray) -> Schedule:
     """Say whose the record is and what was left over."""
     from poolwise.kernels.list_scheduling import state
 

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from poolwise.arrays import FloatArray, IntArray
-from poolwise.kernels.batch.fill import Costs
+from poolwise.kernels.batch.fill import FillCosts
 from poolwise.kernels.batch.search import Bins, alone, changed, draw, fits, put, take, vacant
 from poolwise.kernels.jit import kernel
 
@@ -71,7 +71,7 @@ def assign(cost: FloatArray, n: int, m: int, column: IntArray) -> None:
 
 
 @kernel
-def cheapest_new(c: Costs, b: Bins, w: int, more: int) -> tuple[int, float]:
+def cheapest_new(c: FillCosts, b: Bins, w: int, more: int) -> tuple[int, float]:
     """(kind, cost) of the cheapest new bin for an item among kinds of which `more` are left; -1 where there is none."""
     kind, best = -1, BARRED
     for g in range(len(c.available)):
@@ -83,7 +83,7 @@ def cheapest_new(c: Costs, b: Bins, w: int, more: int) -> tuple[int, float]:
 
 
 @kernel
-def exchange(c: Costs, b: Bins, state: NDArray[np.uint64]) -> None:
+def exchange(c: FillCosts, b: Bins, state: NDArray[np.uint64]) -> None:
     """Take one random item out of each of up to PART random bins, and put all of them where they cost least together."""
     n_slot = len(b.place)
     bins = min(PART, b.open[n_slot])

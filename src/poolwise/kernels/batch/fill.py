@@ -13,7 +13,7 @@ from poolwise.arrays import BoolArray, FloatArray, IntArray
 from poolwise.kernels.jit import entry, step
 
 
-class Costs(NamedTuple):
+class FillCosts(NamedTuple):
     """Items on kinds of bins, g kinds, n items, p steps an item.
 
     Attributes
@@ -50,7 +50,7 @@ class Costs(NamedTuple):
 
 
 @step
-def saved(c: Costs, g: int, steps: IntArray, n_step: int, room: float, without: int, extra: int) -> float:
+def saved(c: FillCosts, g: int, steps: IntArray, n_step: int, room: float, without: int, extra: int) -> float:
     """Cost saved by filling `room` with a bin's sorted steps, less those of item `without`, plus those of item `extra`."""
     total, k, e = 0.0, 0, 0
     n_extra = c.rank.shape[2] if extra >= 0 else 0
@@ -74,7 +74,7 @@ def saved(c: Costs, g: int, steps: IntArray, n_step: int, room: float, without: 
 
 @entry
 def cost(
-    c: Costs, g: int, n_item: int, need: float, base: float, size: float,
+    c: FillCosts, g: int, n_item: int, need: float, base: float, size: float,
     steps: IntArray, n_step: int, without: int, extra: int,
 ) -> float:  # fmt: skip
     """Cost of a bin whose totals already count the change that `without` and `extra` make; 0 where it is empty."""
@@ -87,7 +87,7 @@ def cost(
 
 
 @step
-def shares(c: Costs, g: int, steps: IntArray, n_step: int, room: float, out: FloatArray) -> float:
+def shares(c: FillCosts, g: int, steps: IntArray, n_step: int, room: float, out: FloatArray) -> float:
     """Add to `out` (n,) the room that each item gets by filling; returns what is left."""
     for k in range(n_step):
         if room <= 0.0:

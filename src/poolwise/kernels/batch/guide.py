@@ -10,12 +10,12 @@ from __future__ import annotations
 import numpy as np
 
 from poolwise.arrays import FloatArray
-from poolwise.kernels.batch.fill import Costs
+from poolwise.kernels.batch.fill import FillCosts
 from poolwise.kernels.jit import kernel
 
 
 @kernel
-def relaxed(c: Costs, price: FloatArray, rent: FloatArray, slope: FloatArray, use: FloatArray, item: FloatArray) -> float:
+def relaxed(c: FillCosts, price: FloatArray, rent: FloatArray, slope: FloatArray, use: FloatArray, item: FloatArray) -> float:
     """Bound at prices of room (g,) and rents (g,) of bins that are scarce.
 
     `slope` (g,) and `use` (g,) receive the directions in which prices and rents would rise, `item` (n,) what each item
@@ -50,7 +50,7 @@ def relaxed(c: Costs, price: FloatArray, rent: FloatArray, slope: FloatArray, us
 
 
 @kernel
-def guide(c: Costs, rounds: int, best_price: FloatArray, best_rent: FloatArray, best_item: FloatArray) -> float:
+def guide(c: FillCosts, rounds: int, best_price: FloatArray, best_rent: FloatArray, best_item: FloatArray) -> float:
     """Climb to good prices; returns the bound they prove and leaves them in `best_*` ((g,), (g,), (n,))."""
     kinds = len(c.available)
     dearest = np.empty(kinds)
@@ -84,7 +84,7 @@ def guide(c: Costs, rounds: int, best_price: FloatArray, best_rent: FloatArray, 
     return best
 
 
-def priced(c: Costs, price: FloatArray, rent: FloatArray, share: float) -> Costs:
+def priced(c: FillCosts, price: FloatArray, rent: FloatArray, share: float) -> FillCosts:
     """Return costs that charge an item for load and room at a share of their prices, and a bin so much less for itself."""
     per_load = share * np.maximum(c.opening + rent - price * c.room, 0.0) / np.maximum(c.capacity, 1)
     per_room = share * price

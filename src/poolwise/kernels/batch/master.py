@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from poolwise.arrays import BoolArray, FloatArray, IntArray
-from poolwise.kernels.batch.fill import Costs, cost
+from poolwise.kernels.batch.fill import FillCosts, cost
 from poolwise.kernels.batch.price import price_out
 from poolwise.kernels.batch.search import alone
 from poolwise.kernels.jit import entry, kernel, step
@@ -79,7 +79,7 @@ class Master(NamedTuple):
     wanted: IntArray
 
 
-def empty_master(c: Costs, outside: float, columns: int, entries: int) -> Master:
+def empty_master(c: FillCosts, outside: float, columns: int, entries: int) -> Master:
     """Build a master without columns, with room for some; all items uncovered. `outside` is what may find no room."""
     n, kinds = len(c.load), len(c.available)
     m = n + kinds + 1
@@ -100,7 +100,7 @@ def _whole(size: int) -> IntArray:
 
 
 @entry
-def lonely(c: Costs, dear: FloatArray) -> None:
+def lonely(c: FillCosts, dear: FloatArray) -> None:
     """Write into `dear`, from its beginning, what leaving each item uncovered costs."""
     for w in range(len(c.load)):
         least = np.inf
@@ -118,7 +118,7 @@ def larger(m: Master) -> Master:
 
 
 @entry
-def add(c: Costs, m: Master, g: int, items: IntArray) -> int:
+def add(c: FillCosts, m: Master, g: int, items: IntArray) -> int:
     """Add a column, its items with their best shares of the room; returns its number."""
     n, p, k = len(items), c.rank.shape[2], m.used[0]
     steps, n_step = m.steps, 0
@@ -301,7 +301,7 @@ def levels(m: Master, out: FloatArray) -> tuple[float, float]:
 
 @kernel
 def generate(
-    c: Costs, charged: Costs, m: Master, looks: int, rounds: int, price: FloatArray,
+    c: FillCosts, charged: FillCosts, m: Master, looks: int, rounds: int, price: FloatArray,
     sets: IntArray, sizes: IntArray, values: FloatArray,
 ) -> tuple[float, int]:  # fmt: skip
     """Price at the duals of the program as it stands, and add the columns that better it.

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from poolwise.arrays import FloatArray, IntArray
-from poolwise.kernels.batch.fill import Costs
+from poolwise.kernels.batch.fill import FillCosts
 from poolwise.kernels.jit import kernel, step
 
 STRIDE = 0.1
@@ -19,7 +19,7 @@ TAKEN = 20
 
 
 @step
-def worth(c: Costs, g: int, prize: FloatArray, price: float, out: FloatArray) -> None:
+def worth(c: FillCosts, g: int, prize: FloatArray, price: float, out: FloatArray) -> None:
     """(n,) prize of each item less its cost when room has a price; -inf where it may not be on the bin."""
     for w in range(len(prize)):
         if not c.allowed[g, w]:
@@ -56,7 +56,7 @@ def knapsack(value: FloatArray, load: IntArray, capacity: int, table: FloatArray
 
 
 @step
-def tightest(c: Costs, g: int, prize: FloatArray, value: FloatArray, table: FloatArray, near: float, rounds: int) -> float:
+def tightest(c: FillCosts, g: int, prize: FloatArray, value: FloatArray, table: FloatArray, near: float, rounds: int) -> float:
     """Price of room at which the relaxed set is worth less than at the one `near` by: a descent on a convex function."""
     capacity, room = c.capacity[g], c.room[g]
     worth(c, g, prize, near, value)
@@ -78,7 +78,7 @@ def tightest(c: Costs, g: int, prize: FloatArray, value: FloatArray, table: Floa
 
 @kernel
 def price_out(
-    c: Costs, g: int, prize: FloatArray, least: float, looks: int, rounds: int, price: FloatArray,
+    c: FillCosts, g: int, prize: FloatArray, least: float, looks: int, rounds: int, price: FloatArray,
     sets: IntArray, sizes: IntArray, values: FloatArray,
 ) -> tuple[float, int, int]:  # fmt: skip
     """Find the sets worth most on a bin of kind g.
@@ -165,7 +165,7 @@ def price_out(
 
 
 @step
-def _merge(c: Costs, g: int, w: int, steps: IntArray, depth: int, n_step: int) -> None:
+def _merge(c: FillCosts, g: int, w: int, steps: IntArray, depth: int, n_step: int) -> None:
     """Row depth + 1 of `steps` becomes row depth with the steps of item w, sorted."""
     p = c.rank.shape[2]
     k, e = 0, 0
@@ -179,7 +179,7 @@ def _merge(c: Costs, g: int, w: int, steps: IntArray, depth: int, n_step: int) -
 
 
 @step
-def _filled(c: Costs, g: int, steps: IntArray, n_step: int, room: float) -> float:
+def _filled(c: FillCosts, g: int, steps: IntArray, n_step: int, room: float) -> float:
     total = 0.0
     for k in range(n_step):
         if room <= 0.0:

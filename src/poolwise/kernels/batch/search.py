@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from poolwise.arrays import FloatArray, IntArray
-from poolwise.kernels.batch.fill import Costs, cost, shares
+from poolwise.kernels.batch.fill import FillCosts, cost, shares
 from poolwise.kernels.jit import entry, step
 
 FREE = 1e-9
@@ -50,7 +50,7 @@ class Bins(NamedTuple):
     place: IntArray
 
 
-def empty_bins(c: Costs, most: int) -> Bins:
+def empty_bins(c: FillCosts, most: int) -> Bins:
     """Build bins without items; no bin ever holds more than `most`."""
     n, kinds, p = len(c.load), len(c.available), c.rank.shape[2]
     items, steps = np.zeros((n, most), dtype=np.int64), np.zeros((n, most * p), dtype=np.int64)
@@ -62,7 +62,7 @@ def empty_bins(c: Costs, most: int) -> Bins:
 
 
 @step
-def fits(c: Costs, b: Bins, s: int, without: int, extra: int) -> bool:
+def fits(c: FillCosts, b: Bins, s: int, without: int, extra: int) -> bool:
     """Whether slot s holds item `extra` once item `without` is gone (either may be -1)."""
     g = b.kind[s]
     if not c.allowed[g, extra]:
@@ -76,7 +76,7 @@ def fits(c: Costs, b: Bins, s: int, without: int, extra: int) -> bool:
 
 
 @step
-def changed(c: Costs, b: Bins, s: int, without: int, extra: int) -> float:
+def changed(c: FillCosts, b: Bins, s: int, without: int, extra: int) -> float:
     """Cost of slot s without one item and with another (-1 for none)."""
     g, n, need, base, size = b.kind[s], b.n_item[s], b.need[s], b.base[s], b.size[s]
     if without >= 0:
@@ -88,13 +88,13 @@ def changed(c: Costs, b: Bins, s: int, without: int, extra: int) -> float:
 
 
 @step
-def alone(c: Costs, g: int, w: int) -> float:
+def alone(c: FillCosts, g: int, w: int) -> float:
     """Cost of a new bin of kind g with one item."""
     return cost(c, g, 1, c.need[g, w], c.base[g, w], c.size[w], c.rank[g, w], 0, -1, w)
 
 
 @step
-def refresh(c: Costs, b: Bins, s: int) -> None:
+def refresh(c: FillCosts, b: Bins, s: int) -> None:
     """Work out the totals, sorted steps and cost of slot s from its items: sums never drift."""
     g, p = b.kind[s], c.rank.shape[2]
     load, need, base, size, n_step = 0, 0.0, 0.0, 0.0, 0
@@ -114,7 +114,7 @@ def refresh(c: Costs, b: Bins, s: int) -> None:
 
 
 @step
-def put(c: Costs, b: Bins, s: int, w: int) -> None:
+def put(c: FillCosts, b: Bins, s: int, w: int) -> None:
     """Add an item to slot s."""
     if b.n_item[s] == 0:
         n_slot = len(b.place)
@@ -129,7 +129,7 @@ def put(c: Costs, b: Bins, s: int, w: int) -> None:
 
 
 @entry
-def put_all(c: Costs, b: Bins, slot: IntArray) -> None:
+def put_all(c: FillCosts, b: Bins, slot: IntArray) -> None:
     """Add each item to the slot that is its own, (n,); those with -1 stay outside."""
     for w in range(len(slot)):
         if slot[w] >= 0:
@@ -137,7 +137,7 @@ def put_all(c: Costs, b: Bins, slot: IntArray) -> None:
 
 
 @entry
-def split(c: Costs, b: Bins, out: FloatArray) -> None:
+def split(c: FillCosts, b: Bins, out: FloatArray) -> None:
     """(n,) room that each item gets: what it needs, then where it saves most, then whoever lacks some.
 
     Room that saves nothing still spares what is outside.
@@ -157,7 +157,7 @@ def split(c: Costs, b: Bins, out: FloatArray) -> None:
 
 
 @step
-def take(c: Costs, b: Bins, w: int) -> None:
+def take(c: FillCosts, b: Bins, w: int) -> None:
     """Remove an item from its slot."""
     s = b.where[w]
     k = 0
@@ -187,7 +187,7 @@ def vacant(b: Bins) -> int:
 
 
 @step
-def cheapest(c: Costs, b: Bins, w: int, barred: int, per_load: bool) -> tuple[int, int, float]:
+def cheapest(c: FillCosts, b: Bins, w: int, barred: int, per_load: bool) -> tuple[int, int, float]:
     """(slot or -1, kind of a new bin or -1, added cost) of the best place for an item outside.
 
     `per_load` charges a new bin only the item's share of it, as if it would be filled; slot `barred` is passed over.
@@ -211,7 +211,7 @@ def cheapest(c: Costs, b: Bins, w: int, barred: int, per_load: bool) -> tuple[in
 
 
 @step
-def insert(c: Costs, b: Bins, w: int, barred: int, per_load: bool) -> bool:
+def insert(c: FillCosts, b: Bins, w: int, barred: int, per_load: bool) -> bool:
     """Put an item where it costs least; False if nowhere."""
     slot, kind, _ = cheapest(c, b, w, barred, per_load)
     if slot < 0:
@@ -224,7 +224,7 @@ def insert(c: Costs, b: Bins, w: int, barred: int, per_load: bool) -> bool:
 
 
 @entry
-def best_fit(c: Costs, b: Bins, order: IntArray, per_load: bool) -> int:
+def best_fit(c: FillCosts, b: Bins, order: IntArray, per_load: bool) -> int:
     """Place items one after another where each costs least; returns how many found no place."""
     left = 0
     for w in order:
@@ -260,7 +260,7 @@ def accept(rise: float, heat: float, state: NDArray[np.uint64]) -> bool:
 
 
 @step
-def move(c: Costs, b: Bins, heat: float, state: NDArray[np.uint64]) -> float:
+def move(c: FillCosts, b: Bins, heat: float, state: NDArray[np.uint64]) -> float:
     """Try to move a random item to a random bin in use, or to a new one; returns the change of cost."""
     n_slot = len(b.place)
     w = int(draw(state) * len(b.where))
@@ -290,7 +290,7 @@ def move(c: Costs, b: Bins, heat: float, state: NDArray[np.uint64]) -> float:
 
 
 @step
-def swap(c: Costs, b: Bins, heat: float, state: NDArray[np.uint64]) -> float:
+def swap(c: FillCosts, b: Bins, heat: float, state: NDArray[np.uint64]) -> float:
     """Try to exchange two random items of different bins."""
     v, w = int(draw(state) * len(b.where)), int(draw(state) * len(b.where))
     here, there = b.where[v], b.where[w]
@@ -313,7 +313,7 @@ def swap(c: Costs, b: Bins, heat: float, state: NDArray[np.uint64]) -> float:
 
 
 @step
-def exchange_kind(c: Costs, b: Bins, heat: float, state: NDArray[np.uint64]) -> float:
+def exchange_kind(c: FillCosts, b: Bins, heat: float, state: NDArray[np.uint64]) -> float:
     """Try to replace a random bin by one of another kind, with the same items."""
     s = b.open[int(draw(state) * b.open[len(b.place)])]
     old, g = b.kind[s], int(draw(state) * len(c.available))
@@ -339,7 +339,7 @@ def exchange_kind(c: Costs, b: Bins, heat: float, state: NDArray[np.uint64]) -> 
 
 
 @step
-def dissolve(c: Costs, b: Bins, heat: float, state: NDArray[np.uint64], hand: IntArray) -> float:
+def dissolve(c: FillCosts, b: Bins, heat: float, state: NDArray[np.uint64], hand: IntArray) -> float:
     """Try to empty a random bin into the others, item by item where each costs least; undone where not accepted."""
     s = b.open[int(draw(state) * b.open[len(b.place)])]
     before, kind, n = total(b), b.kind[s], b.n_item[s]
@@ -370,7 +370,7 @@ def dissolve(c: Costs, b: Bins, heat: float, state: NDArray[np.uint64], hand: In
 
 @entry
 def anneal(
-    c: Costs, b: Bins, state: NDArray[np.uint64], moves: int, hot: float, cold: float,
+    c: FillCosts, b: Bins, state: NDArray[np.uint64], moves: int, hot: float, cold: float,
     best_where: IntArray, best_kind: IntArray, best: float, hand: IntArray,
 ) -> float:  # fmt: skip
     """Anneal for a number of moves from temperature `hot` to `cold`; the best assignment seen is left in `best_*`.

@@ -9,8 +9,9 @@ one more where a higher digit changes meanwhile, however many others there are. 
 
 from __future__ import annotations
 
-from poolwise.kernels.dispatch.state import BITS, MASK, NEVER, RADIX, Ends
+from poolwise.kernels.dispatch.state import BITS, MASK, RADIX, Ends
 from poolwise.kernels.jit import step
+from poolwise.units import NEVER
 
 
 @step

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from poolwise.kernels.dispatch.state import BITS, MASK, RADIX, Idle
+from poolwise.kernels.dispatch.state import BITS, MASK, RADIX, IdleArrays
 from poolwise.kernels.jit import step
 
 
 @step
-def mark(idle: Idle, unit: int, change: int) -> None:
+def mark(idle: IdleArrays, unit: int, change: int) -> None:
     """Add 1 or -1 to the counts of all behind a unit."""
     region, block = unit >> 2 * BITS, unit >> BITS
     for k in range(idle.regions.size):
@@ -27,14 +27,14 @@ def mark(idle: Idle, unit: int, change: int) -> None:
 
 
 @step
-def before(idle: Idle, unit: int) -> int:
+def before(idle: IdleArrays, unit: int) -> int:
     """Idle units below `unit`."""
     region, block = unit >> 2 * BITS, unit >> BITS
     return int(idle.regions[region]) + int(idle.blocks[region, block & MASK]) + int(idle.units[block, unit & MASK])
 
 
 @step
-def at(idle: Idle, number: int) -> int:
+def at(idle: IdleArrays, number: int) -> int:
     """Idle unit with so many idle ones below it, of which there are more: the last with no more before it, digit by digit.
 
     What is left of the number has the width of the counts that it is compared with: more of them fit a vector.
@@ -52,7 +52,7 @@ def at(idle: Idle, number: int) -> int:
 
 
 @step
-def first(idle: Idle, low: int, high: int) -> int:
+def first(idle: IdleArrays, low: int, high: int) -> int:
     """First idle unit from low to high (excluded), -1 if there is none."""
     below = before(idle, low)
     return at(idle, below) if below < before(idle, high) else -1

@@ -7,34 +7,42 @@ from poolwise.kernels.dispatch.ends import lowest, pop, push
 from poolwise.kernels.dispatch.idle import at, before, first, mark
 from poolwise.kernels.dispatch.state import (
     DONE,
-    LAST_TIME,
     LATE,
-    NEVER,
     NEXT,
     PASSES,
     STARTED,
     TIME,
     Ends,
-    Idle,
-    Jobs,
-    Lanes,
-    Runs,
+    IdleArrays,
+    LaneArrays,
+    TaskArrays,
+    TaskRunArrays,
     Tiers,
-    Units,
+    UnitArrays,
 )
 from poolwise.kernels.jit import entry, step
+from poolwise.units import HORIZON, NEVER
 
 
 @entry
-def replay(jobs: Jobs, units: Units, idle: Idle, ends: Ends, tiers: Tiers, lanes: Lanes, runs: Runs, now: IntArray) -> int:
-    """Go on until nothing is left to happen (DONE) or the clock is beyond `LAST_TIME` (LATE)."""
+def replay(
+    jobs: TaskArrays,
+    units: UnitArrays,
+    idle: IdleArrays,
+    ends: Ends,
+    tiers: Tiers,
+    lanes: LaneArrays,
+    runs: TaskRunArrays,
+    now: IntArray,
+) -> int:
+    """Go on until nothing is left to happen (DONE) or the clock is beyond `HORIZON` (LATE)."""
     while True:
         arrival = jobs.submit[now[NEXT]] if now[NEXT] < jobs.submit.size else NEVER
         row = lowest(ends)
         time = min(arrival, ends.soonest[row])
         if time == NEVER:
             return DONE
-        if time > LAST_TIME:
+        if time > HORIZON:
             return LATE
         now[TIME] = time
         if ends.soonest[row] == time:
@@ -47,7 +55,7 @@ def replay(jobs: Jobs, units: Units, idle: Idle, ends: Ends, tiers: Tiers, lanes
 
 
 @step
-def _end(unit: int, time: int, idle: Idle, ends: Ends) -> None:
+def _end(unit: int, time: int, idle: IdleArrays, ends: Ends) -> None:
     """Give back the units of a slot whose tasks end now; the others wait in lower rows."""
     while unit >= 0:
         follower = ends.next[unit]
@@ -59,7 +67,7 @@ def _end(unit: int, time: int, idle: Idle, ends: Ends) -> None:
 
 
 @step
-def _join(job: int, jobs: Jobs, lanes: Lanes) -> None:
+def _join(job: int, jobs: TaskArrays, lanes: LaneArrays) -> None:
     """Let a row stand at the end of its lane."""
     lane = jobs.lane[job]
     if lanes.head[lane] < 0:
@@ -70,7 +78,16 @@ def _join(job: int, jobs: Jobs, lanes: Lanes) -> None:
 
 
 @step
-def _pass(jobs: Jobs, units: Units, idle: Idle, ends: Ends, tiers: Tiers, lanes: Lanes, runs: Runs, now: IntArray) -> None:
+def _pass(
+    jobs: TaskArrays,
+    units: UnitArrays,
+    idle: IdleArrays,
+    ends: Ends,
+    tiers: Tiers,
+    lanes: LaneArrays,
+    runs: TaskRunArrays,
+    now: IntArray,
+) -> None:
     """Serve the oldest head of a lane that has not failed yet, until none is left or no unit idle."""
     while idle.total[0] > 0:
         job, lane = -1, -1
@@ -91,7 +108,7 @@ def _pass(jobs: Jobs, units: Units, idle: Idle, ends: Ends, tiers: Tiers, lanes:
 
 
 @step
-def _choose(job: int, jobs: Jobs, units: Units, idle: Idle, tiers: Tiers, lanes: Lanes) -> int:
+def _choose(job: int, jobs: TaskArrays, units: UnitArrays, idle: IdleArrays, tiers: Tiers, lanes: LaneArrays) -> int:
     """Idle unit of the first tier that has one, -1 if none has."""
     for tier in range(tiers.tier[jobs.shape[job]], tiers.tier[jobs.shape[job] + 1]):
         low, high = tiers.part[tier], tiers.part[tier + 1]
@@ -105,7 +122,7 @@ def _choose(job: int, jobs: Jobs, units: Units, idle: Idle, tiers: Tiers, lanes:
 
 
 @step
-def _first(low: int, high: int, units: Units, idle: Idle, tiers: Tiers) -> int:
+def _first(low: int, high: int, units: UnitArrays, idle: IdleArrays, tiers: Tiers) -> int:
     """Idle unit of some ranges that stands first in the tie rule."""
     best = -1
     for part in range(low, high):
@@ -116,7 +133,7 @@ def _first(low: int, high: int, units: Units, idle: Idle, tiers: Tiers) -> int:
 
 
 @step
-def _random(draw: float, low: int, high: int, idle: Idle, tiers: Tiers) -> int:
+def _random(draw: float, low: int, high: int, idle: IdleArrays, tiers: Tiers) -> int:
     """Idle unit of some ranges, each as likely as the others."""
     total = 0
     for part in range(low, high):
@@ -131,7 +148,9 @@ def _random(draw: float, low: int, high: int, idle: Idle, tiers: Tiers) -> int:
 
 
 @step
-def _start(job: int, unit: int, jobs: Jobs, units: Units, idle: Idle, ends: Ends, runs: Runs, now: IntArray) -> None:
+def _start(
+    job: int, unit: int, jobs: TaskArrays, units: UnitArrays, idle: IdleArrays, ends: Ends, runs: TaskRunArrays, now: IntArray
+) -> None:
     """Start the next task of a row on a unit."""
     distance = 2
     if units.x[unit] == jobs.x[job]:

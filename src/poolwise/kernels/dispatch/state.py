@@ -9,9 +9,6 @@ from numpy.typing import NDArray
 
 from poolwise.arrays import FloatArray, IntArray
 
-LAST_TIME = 2**62
-"""A replay stops when the clock passes this, while sums of times still fit 64 bits."""
-NEVER = 2**63 - 1
 BITS = 6
 """Of a digit of a unit's number, and of a time."""
 RADIX, MASK = 2**BITS, 2**BITS - 1
@@ -21,7 +18,7 @@ N_DIGIT = -(-63 // BITS)
 DONE, LATE = range(2)
 
 
-class Jobs(NamedTuple):
+class TaskArrays(NamedTuple):
     """(n_job,) rows of tasks that are alike, in the order of their arrivals.
 
     Attributes
@@ -49,7 +46,7 @@ class Jobs(NamedTuple):
     first: IntArray
 
 
-class Units(NamedTuple):
+class UnitArrays(NamedTuple):
     """(n_unit,) each, the units of one type, of a rack and of a place standing together.
 
     Attributes
@@ -65,7 +62,7 @@ class Units(NamedTuple):
     rank: IntArray
 
 
-class Idle(NamedTuple):
+class IdleArrays(NamedTuple):
     """Which units are idle, in running counts, see `idle`; one unit more than there are.
 
     Attributes
@@ -121,7 +118,7 @@ class Tiers(NamedTuple):
     idle: IntArray
 
 
-class Lanes(NamedTuple):
+class LaneArrays(NamedTuple):
     """FIFOs of rows.
 
     Attributes
@@ -139,7 +136,7 @@ class Lanes(NamedTuple):
     closed: IntArray
 
 
-class Runs(NamedTuple):
+class TaskRunArrays(NamedTuple):
     """(n_task,) runs in the order of their starts: the record.
 
     Attributes

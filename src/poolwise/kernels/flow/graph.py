@@ -20,7 +20,7 @@ FAR = 1 << 62
 LEAVING, ENTERING = range(2)
 
 
-class Graph(NamedTuple):
+class ResidualGraph(NamedTuple):
     """A residual graph and the state of its flow, n nodes, m arcs.
 
     Attributes
@@ -45,7 +45,7 @@ class Graph(NamedTuple):
 
 
 @entry
-def link(g: Graph) -> None:
+def link(g: ResidualGraph) -> None:
     """Build the lists from what room there is."""
     for v in range(len(g.price)):
         g.first[LEAVING, v] = g.first[ENTERING, v] = -1
@@ -55,7 +55,7 @@ def link(g: Graph) -> None:
 
 
 @step
-def insert(g: Graph, a: int) -> None:
+def insert(g: ResidualGraph, a: int) -> None:
     """Put an arc that has got room into its two lists."""
     for side in (LEAVING, ENTERING):
         v = g.head[a ^ 1 ^ side]
@@ -67,7 +67,7 @@ def insert(g: Graph, a: int) -> None:
 
 
 @step
-def remove(g: Graph, a: int) -> None:
+def remove(g: ResidualGraph, a: int) -> None:
     """Take an arc that has no room left out of its two lists."""
     for side in (LEAVING, ENTERING):
         after, before = g.next[side, a], g.before[side, a]
@@ -80,7 +80,7 @@ def remove(g: Graph, a: int) -> None:
 
 
 @step
-def lead(g: Graph, a: int, side: int) -> None:
+def lead(g: ResidualGraph, a: int, side: int) -> None:
     """Put an arc that is not the first in its list on one side there."""
     v = g.head[a ^ 1 ^ side]
     after, before, other = g.next[side, a], g.before[side, a], g.first[side, v]
@@ -93,7 +93,7 @@ def lead(g: Graph, a: int, side: int) -> None:
 
 
 @step
-def pass_on(g: Graph, a: int, amount: int) -> None:
+def pass_on(g: ResidualGraph, a: int, amount: int) -> None:
     """Send an amount, more than zero, along a residual arc; the nodes' excess is the caller's."""
     if g.room[a ^ 1] == 0:
         insert(g, a ^ 1)
@@ -104,7 +104,7 @@ def pass_on(g: Graph, a: int, amount: int) -> None:
 
 
 @step
-def send(g: Graph, a: int, amount: int) -> None:
+def send(g: ResidualGraph, a: int, amount: int) -> None:
     """Send an amount, more than zero, from one node's excess to the other's."""
     pass_on(g, a, amount)
     g.excess[g.head[a ^ 1]] -= amount
@@ -112,7 +112,7 @@ def send(g: Graph, a: int, amount: int) -> None:
 
 
 @entry
-def mend(g: Graph) -> None:
+def mend(g: ResidualGraph) -> None:
     """Make every arc keep the law: full where its reduced cost is below zero, empty where it is above."""
     for a in range(len(g.head)):
         if g.room[a] > 0 and g.cost[a] + g.price[g.head[a ^ 1]] - g.price[g.head[a]] < 0:
@@ -120,7 +120,7 @@ def mend(g: Graph) -> None:
 
 
 @entry
-def widen(g: Graph, arcs: IntArray, amount: IntArray) -> None:
+def widen(g: ResidualGraph, arcs: IntArray, amount: IntArray) -> None:
     """Give arcs (k,) of the problem more room, (k,) more than zero, and make them keep the law."""
     for k in range(len(arcs)):
         a = 2 * arcs[k]
@@ -132,7 +132,7 @@ def widen(g: Graph, arcs: IntArray, amount: IntArray) -> None:
 
 
 @entry
-def appraise(g: Graph, nodes: IntArray, fresh: BoolArray) -> None:
+def appraise(g: ResidualGraph, nodes: IntArray, fresh: BoolArray) -> None:
     """Give new nodes, one after the other, prices under which their arcs keep the law as far as their neighbours' let them.
 
     The least such price; where there is none, the side that could move more flow is kept to. `fresh` (n,) tells nodes

@@ -8,12 +8,12 @@ Source: Klein 1967; Cherkassky, Goldberg 1999 (cycles found among the arcs by wh
 from __future__ import annotations
 
 from poolwise.arrays import IntArray
-from poolwise.kernels.flow.graph import Graph
+from poolwise.kernels.flow.graph import ResidualGraph
 from poolwise.kernels.jit import entry, step
 
 
 @entry
-def cancel_all(g: Graph, distance: IntArray, via: IntArray, mark: IntArray) -> None:
+def cancel_all(g: ResidualGraph, distance: IntArray, via: IntArray, mark: IntArray) -> None:
     """Fill negative cycles until none is left; the arrays (n,) are scratch, and `distance` ends as prices that prove it."""
     _forget(distance, via)
     while True:
@@ -38,7 +38,7 @@ def _forget(distance: IntArray, via: IntArray) -> None:
 
 
 @step
-def _cancel(g: Graph, via: IntArray, mark: IntArray) -> bool:
+def _cancel(g: ResidualGraph, via: IntArray, mark: IntArray) -> bool:
     """Fill the cycles among the arcs by which nodes were reached; whether there was any. They share no node."""
     for v in range(len(via)):
         mark[v] = -1
@@ -57,7 +57,7 @@ def _cancel(g: Graph, via: IntArray, mark: IntArray) -> bool:
 
 
 @step
-def _fill(g: Graph, via: IntArray, v: int) -> None:
+def _fill(g: ResidualGraph, via: IntArray, v: int) -> None:
     """Send around the cycle through v as much as its narrowest arc takes."""
     amount = g.room[via[v]]
     u = g.head[via[v] ^ 1]

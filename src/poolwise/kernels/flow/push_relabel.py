@@ -7,7 +7,7 @@ Source: Goldberg, Tarjan 1990; Goldberg 1997 (price refinement).
 from __future__ import annotations
 
 from poolwise.arrays import IntArray
-from poolwise.kernels.flow.graph import FAR, LEAVING, Graph, mend, send
+from poolwise.kernels.flow.graph import FAR, LEAVING, ResidualGraph, mend, send
 from poolwise.kernels.jit import entry, step
 
 FACTOR = 8  # by which epsilon falls from scale to scale
@@ -16,7 +16,7 @@ LOWEST = -(1 << 60)
 
 
 @entry
-def scale(g: Graph, largest: int, distance: IntArray, queue: IntArray, queued: IntArray, arc: IntArray) -> bool:
+def scale(g: ResidualGraph, largest: int, distance: IntArray, queue: IntArray, queued: IntArray, arc: IntArray) -> bool:
     """Make a feasible flow optimal; False if prices left their range. `largest` is the largest cost, the rest (n,) scratch."""
     epsilon = largest
     while epsilon > 1:
@@ -27,7 +27,7 @@ def scale(g: Graph, largest: int, distance: IntArray, queue: IntArray, queued: I
 
 
 @step
-def _refine_prices(g: Graph, epsilon: int, distance: IntArray) -> bool:
+def _refine_prices(g: ResidualGraph, epsilon: int, distance: IntArray) -> bool:
     """Look for prices under which no residual arc costs less than -epsilon, the flow as it is; whether some were found."""
     for v in range(len(distance)):
         distance[v] = 0
@@ -50,7 +50,7 @@ def _refine_prices(g: Graph, epsilon: int, distance: IntArray) -> bool:
 
 
 @step
-def _refine(g: Graph, epsilon: int, queue: IntArray, queued: IntArray, arc: IntArray) -> bool:
+def _refine(g: ResidualGraph, epsilon: int, queue: IntArray, queued: IntArray, arc: IntArray) -> bool:
     """Fill what costs less than zero, then push and relabel, first in, first out; False if a price left its range."""
     n = len(queue)
     mend(g)
@@ -87,7 +87,7 @@ def _refine(g: Graph, epsilon: int, queue: IntArray, queued: IntArray, arc: IntA
 
 
 @step
-def _relabel(g: Graph, u: int, epsilon: int) -> bool:
+def _relabel(g: ResidualGraph, u: int, epsilon: int) -> bool:
     """Lower a price until one arc with room costs -epsilon; a feasible problem always has one."""
     price = -FAR
     a = g.first[LEAVING, u]

@@ -14,7 +14,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from poolwise.arrays import IntArray
-from poolwise.kernels.flow.graph import FAR, Graph, lead, pass_on
+from poolwise.kernels.flow.graph import FAR, ResidualGraph, lead, pass_on
 from poolwise.kernels.flow.heap import pop, rise
 from poolwise.kernels.jit import entry, step
 
@@ -51,7 +51,7 @@ class Scratch(NamedTuple):
 
 
 @entry
-def settle(g: Graph, w: Scratch, sources: IntArray, flip: int) -> int:
+def settle(g: ResidualGraph, w: Scratch, sources: IntArray, flip: int) -> int:
     """Send from each source until it has nothing left or no way out; returns how much is left.
 
     What is left can reach no node that is short: the problem is infeasible as it stands.
@@ -71,7 +71,7 @@ def settle(g: Graph, w: Scratch, sources: IntArray, flip: int) -> int:
 
 
 @step
-def _mark_near(g: Graph, w: Scratch, flip: int) -> None:
+def _mark_near(g: ResidualGraph, w: Scratch, flip: int) -> None:
     """Mark the nodes that can take, and all from which a way of reduced cost zero leads to one."""
     sign, side = 1 - 2 * flip, 1 - flip
     n_stack = 0
@@ -95,7 +95,7 @@ def _mark_near(g: Graph, w: Scratch, flip: int) -> None:
 
 
 @step
-def _approach(g: Graph, w: Scratch, source: int, flip: int) -> int:
+def _approach(g: ResidualGraph, w: Scratch, source: int, flip: int) -> int:
     """Move prices until a way of reduced cost zero leads from the source to a node marked as near; that node, -1 for none.
 
     Dijkstra's search; nodes at the distance of the last one wait on a stack instead of in the heap.
@@ -146,7 +146,7 @@ def _approach(g: Graph, w: Scratch, source: int, flip: int) -> int:
 
 
 @step
-def _augment(g: Graph, w: Scratch, source: int, target: int, flip: int) -> None:
+def _augment(g: ResidualGraph, w: Scratch, source: int, target: int, flip: int) -> None:
     """Send along the way of the search to its target, and on from there along ways of reduced cost zero, depth first.
 
     It ends when the source has nothing left, the way to the target is full, or none leads on; a node that led nowhere is
@@ -192,7 +192,7 @@ def _augment(g: Graph, w: Scratch, source: int, target: int, flip: int) -> None:
 
 
 @step
-def _retrace(g: Graph, w: Scratch, source: int, target: int, mark: int, flip: int) -> int:
+def _retrace(g: ResidualGraph, w: Scratch, source: int, target: int, mark: int, flip: int) -> int:
     """Lay the path from the source to the target as the search found it; returns its length."""
     depth, v = 0, target
     while v != source:
@@ -207,7 +207,7 @@ def _retrace(g: Graph, w: Scratch, source: int, target: int, mark: int, flip: in
 
 
 @step
-def _deliver(g: Graph, w: Scratch, source: int, target: int, depth: int, flip: int) -> int:
+def _deliver(g: ResidualGraph, w: Scratch, source: int, target: int, depth: int, flip: int) -> int:
     """Send what fits along the path; returns how far the path leads on from the source, its nodes beyond open again.
 
     Arcs that took it come first in their lists: the next search begins with what was cheapest (a third faster).

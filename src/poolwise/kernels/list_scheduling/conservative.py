@@ -12,25 +12,32 @@ from poolwise.kernels.list_scheduling.order import key
 from poolwise.kernels.list_scheduling.racks import copy, expected, fits, place
 from poolwise.kernels.list_scheduling.runs import release, start
 from poolwise.kernels.list_scheduling.state import (
-    OVERDUE,
     ROWS,
     RUNNING,
     TIME,
     WAITING,
-    Jobs,
+    JobArrays,
     Order,
-    Profile,
-    Queue,
-    Racks,
+    ProfileArrays,
+    QueueArrays,
+    RackArrays,
     Rules,
-    Runs,
+    RunArrays,
 )
 from poolwise.kernels.list_scheduling.waiting import leave
+from poolwise.units import OVERDUE
 
 
 @step
 def conserve(
-    jobs: Jobs, order: Order, rules: Rules, racks: Racks, queue: Queue, profile: Profile, runs: Runs, now: IntArray
+    jobs: JobArrays,
+    order: Order,
+    rules: Rules,
+    racks: RackArrays,
+    queue: QueueArrays,
+    profile: ProfileArrays,
+    runs: RunArrays,
+    now: IntArray,
 ) -> None:
     """Reserve in priority order, each job the earliest interval that is free; start those whose interval begins now.
 
@@ -55,14 +62,14 @@ def conserve(
 
 
 @step
-def has_instants(profile: Profile, now: IntArray) -> bool:
+def has_instants(profile: ProfileArrays, now: IntArray) -> bool:
     """Whether the profile has room for all ends and reservations; else `now[ROWS]` says how many instants it needs."""
     now[ROWS] = now[RUNNING] + now[WAITING] + 2
     return bool(now[ROWS] <= profile.time.size)
 
 
 @step
-def _foresee(racks: Racks, profile: Profile, runs: Runs, now: IntArray) -> None:
+def _foresee(racks: RackArrays, profile: ProfileArrays, runs: RunArrays, now: IntArray) -> None:
     """Fill the profile with the runs at work."""
     time, free, pool = profile.time, profile.free, profile.pool
     time[0] = now[TIME]
@@ -91,7 +98,7 @@ def _foresee(racks: Racks, profile: Profile, runs: Runs, now: IntArray) -> None:
 
 
 @step
-def _hopeful(waiting: int, jobs: Jobs, rules: Rules, queue: Queue, profile: Profile) -> int:
+def _hopeful(waiting: int, jobs: JobArrays, rules: Rules, queue: QueueArrays, profile: ProfileArrays) -> int:
     """How many of the first `waiting` chosen jobs fit what is free now."""
     count = 0
     for k in range(waiting):
@@ -102,7 +109,7 @@ def _hopeful(waiting: int, jobs: Jobs, rules: Rules, queue: Queue, profile: Prof
 
 
 @step
-def _reserve(job: int, jobs: Jobs, rules: Rules, racks: Racks, profile: Profile) -> bool:
+def _reserve(job: int, jobs: JobArrays, rules: Rules, racks: RackArrays, profile: ProfileArrays) -> bool:
     """Take the earliest interval in which a job fits throughout; whether it begins now."""
     n, remote, anywhere = jobs.nodes[job], jobs.remote[job], rules.anywhere
     asked = int(jobs.asked[job])
@@ -126,7 +133,7 @@ def _reserve(job: int, jobs: Jobs, rules: Rules, racks: Racks, profile: Profile)
 
 
 @step
-def _length(job: int, k: int, jobs: Jobs, rules: Rules, racks: Racks, profile: Profile) -> int:
+def _length(job: int, k: int, jobs: JobArrays, rules: Rules, racks: RackArrays, profile: ProfileArrays) -> int:
     """Length of the interval from instant k that a job needs, 0 if it does not fit.
 
     The runtime depends on the placement, which depends on what is free throughout the interval.
@@ -152,7 +159,7 @@ def _length(job: int, k: int, jobs: Jobs, rules: Rules, racks: Racks, profile: P
 
 
 @step
-def _occupy(k: int, end: int, racks: Racks, profile: Profile) -> None:
+def _occupy(k: int, end: int, racks: RackArrays, profile: ProfileArrays) -> None:
     """Take the placement in `racks` off the instants from k until the end, which becomes an instant."""
     count = profile.size[0]
     at = k + 1

@@ -17,7 +17,6 @@ from poolwise.kernels.list_scheduling.state import (
     FIRST,
     FIRST_UNTIL,
     HEAD,
-    NEVER,
     NONE,
     PASSES,
     PERHAPS,
@@ -30,19 +29,20 @@ from poolwise.kernels.list_scheduling.state import (
     TIME,
     WAITING,
     WELCOME,
-    Jobs,
+    JobArrays,
     Order,
-    Queue,
-    Racks,
+    QueueArrays,
+    RackArrays,
     Rules,
-    Runs,
+    RunArrays,
 )
 from poolwise.kernels.list_scheduling.verdict import verdict, weigh
 from poolwise.kernels.list_scheduling.waiting import leave
+from poolwise.units import NEVER
 
 
 @step
-def any_fits(rules: Rules, racks: Racks, queue: Queue, now: IntArray) -> bool:
+def any_fits(rules: Rules, racks: RackArrays, queue: QueueArrays, now: IntArray) -> bool:
     """Whether some waiting job finds room now; if none does, no order can start anything."""
     likely = _likely(rules, racks, queue, now)
     for k in range(likely):
@@ -53,7 +53,7 @@ def any_fits(rules: Rules, racks: Racks, queue: Queue, now: IntArray) -> bool:
 
 
 @step
-def _likely(rules: Rules, racks: Racks, queue: Queue, now: IntArray) -> int:
+def _likely(rules: Rules, racks: RackArrays, queue: QueueArrays, now: IntArray) -> int:
     """Choose the positions of the waiting jobs that may find room now, by bounds; returns how many.
 
     One loop without branches: a processor would guess wrong too often.
@@ -74,7 +74,9 @@ def _likely(rules: Rules, racks: Racks, queue: Queue, now: IntArray) -> int:
 
 
 @step
-def scan(jobs: Jobs, order: Order, rules: Rules, racks: Racks, queue: Queue, runs: Runs, now: IntArray) -> None:
+def scan(
+    jobs: JobArrays, order: Order, rules: Rules, racks: RackArrays, queue: QueueArrays, runs: RunArrays, now: IntArray
+) -> None:
     """Start jobs in order until one does not fit, the head; backfill behind it."""
     if now[SETTLED] and is_settled(_first(order, queue, now), jobs, rules, racks, queue, runs, now):
         return
@@ -91,7 +93,7 @@ def scan(jobs: Jobs, order: Order, rules: Rules, racks: Racks, queue: Queue, run
 
 
 @inlined
-def _first(order: Order, queue: Queue, now: IntArray) -> int:
+def _first(order: Order, queue: QueueArrays, now: IntArray) -> int:
     """First waiting job by priority, and until when it surely stays the first."""
     time = now[TIME]
     if now[FIRST] < 0 or now[FIRST_UNTIL] < time:
@@ -115,7 +117,16 @@ def challenge(job: int, order: Order, now: IntArray) -> None:
 
 
 @inlined
-def _backfill(head: int, jobs: Jobs, order: Order, rules: Rules, racks: Racks, queue: Queue, runs: Runs, now: IntArray) -> None:
+def _backfill(
+    head: int,
+    jobs: JobArrays,
+    order: Order,
+    rules: Rules,
+    racks: RackArrays,
+    queue: QueueArrays,
+    runs: RunArrays,
+    now: IntArray,
+) -> None:
     """Start what does not delay the head, each job asked once, at its turn."""
     count = _likely(rules, racks, queue, now)
     if count > 0:
@@ -137,7 +148,15 @@ def _backfill(head: int, jobs: Jobs, order: Order, rules: Rules, racks: Racks, q
 
 @inlined
 def _next(
-    head: int, last: int, count: int, jobs: Jobs, order: Order, rules: Rules, racks: Racks, queue: Queue, now: IntArray
+    head: int,
+    last: int,
+    count: int,
+    jobs: JobArrays,
+    order: Order,
+    rules: Rules,
+    racks: RackArrays,
+    queue: QueueArrays,
+    now: IntArray,
 ) -> int:
     """Which of the chosen positions holds the first by priority of the jobs after `last` (-1: of all) that may start; or -1."""
     best, first = -1, -1
@@ -161,7 +180,9 @@ def _next(
 
 
 @inlined
-def is_settled(head: int, jobs: Jobs, rules: Rules, racks: Racks, queue: Queue, runs: Runs, now: IntArray) -> bool:
+def is_settled(
+    head: int, jobs: JobArrays, rules: Rules, racks: RackArrays, queue: QueueArrays, runs: RunArrays, now: IntArray
+) -> bool:
     """Whether nothing can be backfilled since nothing could at the end of the last pass.
 
     The same head waits, the machine is the same now and at the shadow time, and time alone lets nobody in: less is left
@@ -182,7 +203,7 @@ def is_settled(head: int, jobs: Jobs, rules: Rules, racks: Racks, queue: Queue, 
 
 
 @inlined
-def _harmless(count: int, queue: Queue, now: IntArray) -> int:
+def _harmless(count: int, queue: QueueArrays, now: IntArray) -> int:
     """Keep of the first `count` chosen positions those whose jobs might not delay the head; returns how many."""
     window, nodes, memory, most = now[SHADOW] - now[TIME], now[SPARE_NODES], now[SPARE_MEMORY], now[SPARE_MOST]
     kept = 0

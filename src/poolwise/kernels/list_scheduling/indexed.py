@@ -35,12 +35,12 @@ from poolwise.kernels.list_scheduling.state import (
     WAITING,
     WELCOME,
     WINNER,
-    Jobs,
+    JobArrays,
     Order,
-    Queue,
-    Racks,
+    QueueArrays,
+    RackArrays,
     Rules,
-    Runs,
+    RunArrays,
     Tree,
 )
 from poolwise.kernels.list_scheduling.tournament import decide, take
@@ -49,7 +49,16 @@ from poolwise.kernels.list_scheduling.waiting import leave
 
 
 @step
-def search(jobs: Jobs, order: Order, rules: Rules, racks: Racks, queue: Queue, tree: Tree, runs: Runs, now: IntArray) -> None:
+def search(
+    jobs: JobArrays,
+    order: Order,
+    rules: Rules,
+    racks: RackArrays,
+    queue: QueueArrays,
+    tree: Tree,
+    runs: RunArrays,
+    now: IntArray,
+) -> None:
     """Start jobs in order until one does not fit, the head; backfill behind it."""
     head = decide(now[TIME], order, tree)
     if is_settled(head, jobs, rules, racks, queue, runs, now):
@@ -79,20 +88,22 @@ def search(jobs: Jobs, order: Order, rules: Rules, racks: Racks, queue: Queue, t
 
 
 @inlined
-def _remove(job: int, order: Order, queue: Queue, tree: Tree, now: IntArray) -> None:
+def _remove(job: int, order: Order, queue: QueueArrays, tree: Tree, now: IntArray) -> None:
     take(job, now[TIME], order, tree)
     leave(job, queue, now)
 
 
 @inlined
-def _any_fits(rules: Rules, racks: Racks, tree: Tree) -> bool:
+def _any_fits(rules: Rules, racks: RackArrays, tree: Tree) -> bool:
     """Whether some waiting job might find room now; if none does, no order can start anything."""
     root = tree.node[1]
     return fits(root[NODES], root[REMOTE], rules.anywhere, racks.free, racks.pool)
 
 
 @inlined
-def _next(head: int, last: int, jobs: Jobs, order: Order, rules: Rules, racks: Racks, tree: Tree, now: IntArray) -> int:
+def _next(
+    head: int, last: int, jobs: JobArrays, order: Order, rules: Rules, racks: RackArrays, tree: Tree, now: IntArray
+) -> int:
     """First by priority of the jobs after `last` (-1: of all) that may be backfilled now; -1 if there is none."""
     best = -1
     tree.stack[0] = 1
@@ -120,7 +131,7 @@ def _next(head: int, last: int, jobs: Jobs, order: Order, rules: Rules, racks: R
 
 
 @inlined
-def _ask(head: int, row: IntArray, jobs: Jobs, rules: Rules, racks: Racks, now: IntArray) -> int:
+def _ask(head: int, row: IntArray, jobs: JobArrays, rules: Rules, racks: RackArrays, now: IntArray) -> int:
     """REFUSED if none of the jobs at and below a node may start, WELCOME if it is a single one and may, else PERHAPS."""
     n, remote = row[NODES], row[REMOTE]
     ends = row[LENGTH] <= now[SHADOW] - now[TIME]

@@ -6,7 +6,8 @@ The float64 operations stand in the order in which the caller counts priorities;
 from __future__ import annotations
 
 from poolwise.kernels.jit import step
-from poolwise.kernels.list_scheduling.state import CUBIC, LINEAR, NEVER, Order
+from poolwise.kernels.list_scheduling.state import CUBIC, LINEAR, Order
+from poolwise.units import NEVER
 
 MARGIN = 1e-12
 """Lead, as a part of the sizes that are compared, under which rounding (some 1e-15 of them) might decide."""

@@ -10,7 +10,7 @@ import math
 
 from poolwise.arrays import BoolArray, IntArray
 from poolwise.kernels.jit import entry, inlined, step
-from poolwise.kernels.list_scheduling.state import MEAN, PAPER, Jobs
+from poolwise.kernels.list_scheduling.state import MEAN, PAPER, JobArrays
 
 
 @step
@@ -152,7 +152,7 @@ def stretch(work: int, slow: float) -> int:
 
 
 @step
-def runtime(job: int, jobs: Jobs, take: IntArray, borrow: IntArray, anywhere: bool, spread: int) -> int:
+def runtime(job: int, jobs: JobArrays, take: IntArray, borrow: IntArray, anywhere: bool, spread: int) -> int:
     """True runtime (ns) of a job where it was just placed."""
     if not anywhere or jobs.remote[job] == 0:
         return int(jobs.runtime[job])
@@ -161,7 +161,7 @@ def runtime(job: int, jobs: Jobs, take: IntArray, borrow: IntArray, anywhere: bo
 
 
 @step
-def expected(job: int, jobs: Jobs, take: IntArray, borrow: IntArray, anywhere: bool, spread: int) -> int:
+def expected(job: int, jobs: JobArrays, take: IntArray, borrow: IntArray, anywhere: bool, spread: int) -> int:
     """Runtime (ns) that the scheduler expects of a job where it was just placed."""
     if not anywhere or jobs.remote[job] == 0:
         return int(jobs.length[job])

@@ -25,10 +25,8 @@ from poolwise.kernels.list_scheduling.state import (
     HEAD,
     INDEXED,
     INSTANTS,
-    LAST_TIME,
     LATE,
     MAKE_PASS,
-    NEVER,
     NEXT,
     PASSES,
     PHASE,
@@ -42,42 +40,43 @@ from poolwise.kernels.list_scheduling.state import (
     WARM,
     WARM_FIRST,
     WARM_LAST,
-    Jobs,
+    JobArrays,
     Order,
-    Profile,
-    Queue,
-    Racks,
+    ProfileArrays,
+    QueueArrays,
+    RackArrays,
     Rules,
-    Runs,
+    RunArrays,
     Tree,
 )
 from poolwise.kernels.list_scheduling.tournament import clear, put
 from poolwise.kernels.list_scheduling.waiting import join, line_up
+from poolwise.units import HORIZON, NEVER
 
 
 @entry
 def replay(
-    jobs: Jobs,
+    jobs: JobArrays,
     order: Order,
     rules: Rules,
-    racks: Racks,
-    queue: Queue,
+    racks: RackArrays,
+    queue: QueueArrays,
     tree: Tree,
-    profile: Profile,
-    runs: Runs,
+    profile: ProfileArrays,
+    runs: RunArrays,
     now: IntArray,
 ) -> int:
     """Go on until the events end (DONE) or the caller has to help.
 
     ASK: write the keys of the waiting jobs. ROOM: give `runs.owner`, `.resource` and `.amount` at least `now[ROWS]` rows.
     INSTANTS: give the profile at least `now[ROWS]` instants.
-    DEEP: the queue is so long that a tree pays; lay one out (`index.lay_out`). LATE: the clock is beyond `LAST_TIME`.
+    DEEP: the queue is so long that a tree pays; lay one out (`index.lay_out`). LATE: the clock is beyond `HORIZON`.
     """
     while True:
         if now[PHASE] == TAKE_EVENTS:
             if not _take_events(jobs, order, rules, racks, queue, tree, runs, now):
                 return DONE
-            if now[TIME] > LAST_TIME:
+            if now[TIME] > HORIZON:
                 return LATE
             now[PHASE] = MAKE_PASS
         if now[PHASE] == MAKE_PASS:
@@ -94,14 +93,14 @@ def replay(
 
 @inlined
 def _pass(
-    jobs: Jobs,
+    jobs: JobArrays,
     order: Order,
     rules: Rules,
-    racks: Racks,
-    queue: Queue,
+    racks: RackArrays,
+    queue: QueueArrays,
     tree: Tree,
-    profile: Profile,
-    runs: Runs,
+    profile: ProfileArrays,
+    runs: RunArrays,
     now: IntArray,
 ) -> int:
     """Make a pass in the way that suits the rules and the queue; what the caller has to do first, or DONE."""
@@ -134,7 +133,14 @@ def _pass(
 
 @inlined
 def _take_events(
-    jobs: Jobs, order: Order, rules: Rules, racks: Racks, queue: Queue, tree: Tree, runs: Runs, now: IntArray
+    jobs: JobArrays,
+    order: Order,
+    rules: Rules,
+    racks: RackArrays,
+    queue: QueueArrays,
+    tree: Tree,
+    runs: RunArrays,
+    now: IntArray,
 ) -> bool:
     """Let everything happen that happens at the next instant (or one event of it); False if nothing is left."""
     submit = jobs.submit[now[NEXT]] if now[NEXT] < jobs.submit.size else NEVER
@@ -157,7 +163,9 @@ def _take_events(
 
 
 @inlined
-def _arrive(job: int, jobs: Jobs, order: Order, rules: Rules, queue: Queue, tree: Tree, runs: Runs, now: IntArray) -> None:
+def _arrive(
+    job: int, jobs: JobArrays, order: Order, rules: Rules, queue: QueueArrays, tree: Tree, runs: RunArrays, now: IntArray
+) -> None:
     """Let a job wait or turn it away; while the warm-up lasts, a later job waits for its end to be told."""
     if now[WARM] and job >= rules.warm_up:
         join(job, jobs, queue, now)
@@ -177,13 +185,13 @@ def _arrive(job: int, jobs: Jobs, order: Order, rules: Rules, queue: Queue, tree
 
 
 @step
-def _reject(job: int, runs: Runs, now: IntArray) -> None:
+def _reject(job: int, runs: RunArrays, now: IntArray) -> None:
     runs.rejected[now[REJECTED]] = job
     now[REJECTED] += 1
 
 
 @step
-def _warm_up(jobs: Jobs, rules: Rules, racks: Racks, queue: Queue, runs: Runs, now: IntArray) -> None:
+def _warm_up(jobs: JobArrays, rules: Rules, racks: RackArrays, queue: QueueArrays, runs: RunArrays, now: IntArray) -> None:
     """Start warm-up jobs first come, first served; hand over when the last has been submitted and none waits."""
     while now[WARM_FIRST] < now[WARM_LAST]:
         job = queue.warm[now[WARM_FIRST]]

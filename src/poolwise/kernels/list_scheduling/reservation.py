@@ -12,8 +12,6 @@ from poolwise.kernels.list_scheduling.runs import release, start
 from poolwise.kernels.list_scheduling.state import (
     EASY,
     HEAD,
-    NEVER,
-    OVERDUE,
     RUNNING,
     SHADOW,
     SPARE_MEMORY,
@@ -21,15 +19,16 @@ from poolwise.kernels.list_scheduling.state import (
     SPARE_NODES,
     SURPLUS,
     TIME,
-    Jobs,
-    Racks,
+    JobArrays,
+    RackArrays,
     Rules,
-    Runs,
+    RunArrays,
 )
+from poolwise.units import NEVER, OVERDUE
 
 
 @step
-def reserve(job: int, jobs: Jobs, rules: Rules, racks: Racks, runs: Runs, now: IntArray) -> None:
+def reserve(job: int, jobs: JobArrays, rules: Rules, racks: RackArrays, runs: RunArrays, now: IntArray) -> None:
     """Find the head's shadow time and the machine as it will be then: `now[SHADOW]`, `racks.then_free`, `racks.then_pool`.
 
     It is kept while the same job is the head, and that is exact. A job backfilled since ends by the shadow time, or was
@@ -48,7 +47,7 @@ def reserve(job: int, jobs: Jobs, rules: Rules, racks: Racks, runs: Runs, now: I
 
 
 @inlined
-def _foresee(job: int, jobs: Jobs, rules: Rules, racks: Racks, runs: Runs, now: IntArray) -> None:
+def _foresee(job: int, jobs: JobArrays, rules: Rules, racks: RackArrays, runs: RunArrays, now: IntArray) -> None:
     """Let the runs end as expected until a job finds room."""
     n, remote = jobs.nodes[job], jobs.remote[job]
     free, pool = racks.then_free, racks.then_pool
@@ -75,7 +74,7 @@ def _foresee(job: int, jobs: Jobs, rules: Rules, racks: Racks, runs: Runs, now: 
 
 
 @step
-def spare(head: int, jobs: Jobs, rules: Rules, racks: Racks, now: IntArray) -> None:
+def spare(head: int, jobs: JobArrays, rules: Rules, racks: RackArrays, now: IntArray) -> None:
     """Find what the head leaves over at its shadow time: nodes and MiB of all racks together, most MiB for one more node.
 
     A job that runs beyond the shadow time and asks for more than `now[SPARE_NODES]`, `[SPARE_MEMORY]` or `[SPARE_MOST]`
@@ -103,7 +102,7 @@ def spare(head: int, jobs: Jobs, rules: Rules, racks: Racks, now: IntArray) -> N
 
 
 @inlined
-def try_start(job: int, head: int, jobs: Jobs, rules: Rules, racks: Racks, runs: Runs, now: IntArray) -> bool:
+def try_start(job: int, head: int, jobs: JobArrays, rules: Rules, racks: RackArrays, runs: RunArrays, now: IntArray) -> bool:
     """Start a job if it may start now."""
     if not may_start(job, head, True, jobs, rules, racks, now):
         return False
@@ -112,7 +111,7 @@ def try_start(job: int, head: int, jobs: Jobs, rules: Rules, racks: Racks, runs:
 
 
 @inlined
-def may_start(job: int, head: int, keep: bool, jobs: Jobs, rules: Rules, racks: Racks, now: IntArray) -> bool:
+def may_start(job: int, head: int, keep: bool, jobs: JobArrays, rules: Rules, racks: RackArrays, now: IntArray) -> bool:
     """Whether a job fits now and ends by the shadow time, or leaves the head room at that time (see `leaves_room`)."""
     anywhere = rules.anywhere
     if not place(jobs.nodes[job], jobs.remote[job], anywhere, racks.free, racks.pool, racks.take, racks.borrow):
@@ -122,7 +121,7 @@ def may_start(job: int, head: int, keep: bool, jobs: Jobs, rules: Rules, racks: 
 
 
 @inlined
-def leaves_room(head: int, keep: bool, jobs: Jobs, rules: Rules, racks: Racks, now: IntArray) -> bool:
+def leaves_room(head: int, keep: bool, jobs: JobArrays, rules: Rules, racks: RackArrays, now: IntArray) -> bool:
     """Whether the placement just found leaves the head room at its shadow time; `keep` takes it off that time's machine."""
     n, remote, anywhere = jobs.nodes[head], jobs.remote[head], rules.anywhere
     then_free, then_pool = racks.then_free, racks.then_pool

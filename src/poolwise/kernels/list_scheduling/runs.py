@@ -14,15 +14,15 @@ from poolwise.kernels.list_scheduling.state import (
     SETTLED,
     STARTED,
     TIME,
-    Jobs,
-    Racks,
+    JobArrays,
+    RackArrays,
     Rules,
-    Runs,
+    RunArrays,
 )
 
 
 @step
-def start(job: int, jobs: Jobs, rules: Rules, racks: Racks, runs: Runs, now: IntArray) -> None:
+def start(job: int, jobs: JobArrays, rules: Rules, racks: RackArrays, runs: RunArrays, now: IntArray) -> None:
     """Start a job at the placement in `racks.take` and `racks.borrow`."""
     now[SETTLED] = 0
     k = now[STARTED]
@@ -39,7 +39,7 @@ def start(job: int, jobs: Jobs, rules: Rules, racks: Racks, runs: Runs, now: Int
 
 
 @inlined
-def _record(k: int, borrows: bool, racks: Racks, runs: Runs) -> None:
+def _record(k: int, borrows: bool, racks: RackArrays, runs: RunArrays) -> None:
     """Write the placement of run k and take it off the machine."""
     row = runs.offset[k]
     for r in range(racks.free.size):
@@ -61,7 +61,7 @@ def _record(k: int, borrows: bool, racks: Racks, runs: Runs) -> None:
 
 
 @inlined
-def end_first(rules: Rules, racks: Racks, runs: Runs, now: IntArray) -> None:
+def end_first(rules: Rules, racks: RackArrays, runs: RunArrays, now: IntArray) -> None:
     """End the run at the top of the heap."""
     now[SETTLED] = 0
     k = heap.pop(runs.ending, now[RUNNING], runs.end)
@@ -74,7 +74,7 @@ def end_first(rules: Rules, racks: Racks, runs: Runs, now: IntArray) -> None:
 
 
 @inlined
-def release(k: int, racks: Racks, runs: Runs, free: IntArray, pool: IntArray) -> int:
+def release(k: int, racks: RackArrays, runs: RunArrays, free: IntArray, pool: IntArray) -> int:
     """Give back what run k holds; returns how many nodes."""
     nodes = 0
     for row in range(runs.offset[k], runs.offset[k + 1]):
@@ -88,7 +88,7 @@ def release(k: int, racks: Racks, runs: Runs, free: IntArray, pool: IntArray) ->
 
 
 @inlined
-def _expect(k: int, count: int, runs: Runs) -> None:
+def _expect(k: int, count: int, runs: RunArrays) -> None:
     """Insert run k into `due`, latest first: the earliest, which go first, stand at the end."""
     low, high = 0, count
     while low < high:
@@ -103,7 +103,7 @@ def _expect(k: int, count: int, runs: Runs) -> None:
 
 
 @inlined
-def _forget(k: int, count: int, runs: Runs) -> None:
+def _forget(k: int, count: int, runs: RunArrays) -> None:
     """Take run k out of `due`; where ends come as expected it is the last."""
     at = count - 1
     while runs.due[at] != k:
@@ -113,7 +113,7 @@ def _forget(k: int, count: int, runs: Runs) -> None:
 
 
 @inlined
-def has_room(starts: int, racks: Racks, runs: Runs, now: IntArray) -> bool:
+def has_room(starts: int, racks: RackArrays, runs: RunArrays, now: IntArray) -> bool:
     """Whether the record can take the placements of so many starts; else `now[ROWS]` says how many rows it needs."""
     now[ROWS] = runs.offset[now[STARTED]] + min(starts, total(racks.free)) * 2 * racks.free.size
     return bool(now[ROWS] <= runs.owner.size)

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-import numpy as np
-
 from poolwise.arrays import BoolArray, FloatArray, IntArray
 
 # Order.kind
@@ -17,14 +15,8 @@ WORST, MEAN, PAPER = range(3)
 # What `replay` returns
 DONE, ASK, ROOM, INSTANTS, DEEP, LATE = range(6)
 
-OVERDUE = 1_000_000_000
-"""A run past its expected end is expected to end this many ns from now."""
-LAST_TIME = 2**62
-"""A replay stops when the clock passes this, while sums of times still fit 64 bits."""
-NEVER = np.iinfo(np.int64).max
 
-
-class Jobs(NamedTuple):
+class JobArrays(NamedTuple):
     """(n_job,) each, in the order (submit, id), which is the tie rule.
 
     Attributes
@@ -98,7 +90,7 @@ class Rules(NamedTuple):
     per_event: bool
 
 
-class Racks(NamedTuple):
+class RackArrays(NamedTuple):
     """(n_rack,) each, but for the last three.
 
     Attributes
@@ -139,7 +131,7 @@ NODES_NOW, MEMORY_NOW, LASTING_NODES, LASTING_MEMORY = range(4)
 WELCOME, PERHAPS, REFUSED = range(3)
 
 
-class Queue(NamedTuple):
+class QueueArrays(NamedTuple):
     """The waiting jobs, in no order.
 
     Attributes
@@ -197,7 +189,7 @@ FORK, WINNER, UNTIL, NODES, REMOTE, LENGTH, MOST_NODES, MOST_REMOTE = range(8)
 EMPTY, RESTING = 0, -1
 
 
-class Profile(NamedTuple):
+class ProfileArrays(NamedTuple):
     """What is free from each of a list of instants on: what conservative backfilling plans with.
 
     Attributes
@@ -216,7 +208,7 @@ class Profile(NamedTuple):
     least_pool: IntArray
 
 
-class Runs(NamedTuple):
+class RunArrays(NamedTuple):
     """Runs in the order of their starts: the record, and those at work.
 
     Attributes

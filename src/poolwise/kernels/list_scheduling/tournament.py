@@ -22,7 +22,6 @@ from poolwise.kernels.list_scheduling.state import (
     LENGTH,
     MOST_NODES,
     MOST_REMOTE,
-    NEVER,
     NODES,
     REMOTE,
     RESTING,
@@ -30,14 +29,15 @@ from poolwise.kernels.list_scheduling.state import (
     UNUSED,
     USED,
     WINNER,
-    Jobs,
+    JobArrays,
     Order,
     Tree,
 )
+from poolwise.units import NEVER
 
 
 @inlined
-def put(job: int, time: int, jobs: Jobs, order: Order, tree: Tree) -> None:
+def put(job: int, time: int, jobs: JobArrays, order: Order, tree: Tree) -> None:
     """Put a waiting job into the tree."""
     if tree.node[1, FORK] == EMPTY:
         _rest(job, 1, jobs, tree)
@@ -110,7 +110,7 @@ def _new_fork(tree: Tree) -> int:
 
 
 @step
-def _rest(job: int, node: int, jobs: Jobs, tree: Tree) -> None:
+def _rest(job: int, node: int, jobs: JobArrays, tree: Tree) -> None:
     """Let a job rest at a node."""
     row = tree.node[node]
     row[FORK], row[WINNER], row[UNTIL] = RESTING, job, NEVER

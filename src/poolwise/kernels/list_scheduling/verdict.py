@@ -27,8 +27,8 @@ from poolwise.kernels.list_scheduling.state import (
     REFUSED,
     SURPLUS,
     WELCOME,
-    Jobs,
-    Racks,
+    JobArrays,
+    RackArrays,
     Rules,
 )
 
@@ -37,7 +37,7 @@ ENDLESS = 2**32
 
 
 @step
-def weigh(head: int, jobs: Jobs, rules: Rules, racks: Racks, now: IntArray) -> None:
+def weigh(head: int, jobs: JobArrays, rules: Rules, racks: RackArrays, now: IntArray) -> None:
     """Write down what verdicts need, given what the head leaves over (`reservation.spare`).
 
     That is `racks.rank`, `racks.whole`, and of `now` FREE, the free nodes; AMPLE, the MiB a node that each pool lends to all
@@ -79,7 +79,7 @@ def _sort(rank: IntArray, free: IntArray) -> None:
 
 
 @inlined
-def verdict(n: int, remote: int, ends: bool, head: int, jobs: Jobs, racks: Racks, now: IntArray) -> int:
+def verdict(n: int, remote: int, ends: bool, head: int, jobs: JobArrays, racks: RackArrays, now: IntArray) -> int:
     """WELCOME, REFUSED or PERHAPS, for a job of n nodes that take `remote` MiB each; `ends`: by the shadow time."""
     if remote <= now[AMPLE]:
         if n <= racks.whole[0, NODES_NOW]:
@@ -96,7 +96,7 @@ def verdict(n: int, remote: int, ends: bool, head: int, jobs: Jobs, racks: Racks
 
 
 @step
-def _leaves_room(n: int, remote: int, head: int, jobs: Jobs, racks: Racks) -> bool:
+def _leaves_room(n: int, remote: int, head: int, jobs: JobArrays, racks: RackArrays) -> bool:
     """Whether a job that fills racks, most free nodes first, leaves the head room beyond its shadow time.
 
     No rack has less then than now: what lasts so long is taken off both, what ends before off now alone.
@@ -111,7 +111,7 @@ def _leaves_room(n: int, remote: int, head: int, jobs: Jobs, racks: Racks) -> bo
 
 
 @inlined
-def verdict_of_all(n: int, remote: int, most_nodes: int, most_remote: int, ends: bool, racks: Racks, now: IntArray) -> int:
+def verdict_of_all(n: int, remote: int, most_nodes: int, most_remote: int, ends: bool, racks: RackArrays, now: IntArray) -> int:
     """REFUSED or PERHAPS, for jobs of n to `most_nodes` nodes that take `remote` to `most_remote` MiB each.
 
     `ends`: some by the shadow time. A rack that holds the most demanding whole holds each of them, or one asked before does.
@@ -135,6 +135,6 @@ def verdict_of_all(n: int, remote: int, most_nodes: int, most_remote: int, ends:
 
 
 @inlined
-def _lasts(i: int, n: int, memory: int, racks: Racks) -> bool:
+def _lasts(i: int, n: int, memory: int, racks: RackArrays) -> bool:
     """Whether a job that stands whole in the i-th rack leaves the head room beyond its shadow time."""
     return bool(n <= racks.whole[i, LASTING_NODES] and memory <= racks.whole[i, LASTING_MEMORY])

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from poolwise.arrays import IntArray
 from poolwise.kernels.jit import inlined
-from poolwise.kernels.list_scheduling.state import PASSES, WAITING, Jobs, Queue
+from poolwise.kernels.list_scheduling.state import PASSES, WAITING, JobArrays, QueueArrays
 
 
 @inlined
-def join(job: int, jobs: Jobs, queue: Queue, now: IntArray) -> None:
+def join(job: int, jobs: JobArrays, queue: QueueArrays, now: IntArray) -> None:
     """Let a job wait."""
     line_up(job, now[WAITING], jobs, queue)
     queue.since[now[WAITING]] = now[PASSES] - 1
@@ -16,14 +16,14 @@ def join(job: int, jobs: Jobs, queue: Queue, now: IntArray) -> None:
 
 
 @inlined
-def line_up(job: int, at: int, jobs: Jobs, queue: Queue) -> None:
+def line_up(job: int, at: int, jobs: JobArrays, queue: QueueArrays) -> None:
     """Put a job at a position."""
     queue.job[at], queue.where[job] = job, at
     queue.nodes[at], queue.remote[at], queue.length[at] = jobs.nodes[job], jobs.remote[job], jobs.length[job]
 
 
 @inlined
-def leave(job: int, queue: Queue, now: IntArray) -> None:
+def leave(job: int, queue: QueueArrays, now: IntArray) -> None:
     """Take a job out of the queue."""
     now[WAITING] -= 1
     last, at = now[WAITING], queue.where[job]

@@ -18,7 +18,7 @@ _WORDS = {"mean": "mean", "p50": "median", "p99": "99th percentile of the", "p99
 
 @register("metrics", "latency")
 @dataclass(frozen=True)
-class Latency(Measure):
+class LatencyMeasure(Measure):
     """From the arrival of a job to the end of its last task, over the jobs all of whose tasks are measured."""
 
     metrics: ClassVar[Mapping[str, Metric]] = {

@@ -16,7 +16,7 @@ from poolwise.registry import register
 
 @register("metrics", "memory")
 @dataclass(frozen=True)
-class Memory(Measure):
+class MemoryMeasure(Measure):
     """Degradation by remote memory, and how much of all memory is in use."""
 
     metrics: ClassVar[Mapping[str, Metric]] = {

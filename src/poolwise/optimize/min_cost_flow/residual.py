@@ -5,18 +5,18 @@ from __future__ import annotations
 import numpy as np
 
 from poolwise.arrays import IntArray
-from poolwise.kernels.flow.graph import Graph, link, mend
+from poolwise.kernels.flow.graph import ResidualGraph, link, mend
 from poolwise.kernels.flow.shortest_path import Scratch, settle
 from poolwise.optimize.min_cost_flow.network import Network
 
 
-def empty_graph(n_node: int, n_arc: int) -> Graph:
+def empty_graph(n_node: int, n_arc: int) -> ResidualGraph:
     """Graph none of whose arcs is in use."""
     n, m = n_node, 2 * n_arc
     head, first = np.full(m, -1, dtype=np.int64), np.full((2, n), -1, dtype=np.int64)
     cost, room, excess, prices = (np.zeros(k, dtype=np.int64) for k in (m, m, n, n))
     following, before = np.zeros((2, 2, m), dtype=np.int64)
-    return Graph(head, cost, room, first, following, before, excess, prices)
+    return ResidualGraph(head, cost, room, first, following, before, excess, prices)
 
 
 def scratch(n_node: int) -> Scratch:
@@ -24,7 +24,7 @@ def scratch(n_node: int) -> Scratch:
     return Scratch(np.zeros(1, dtype=np.int64), *np.zeros((len(Scratch._fields) - 1, n_node), dtype=np.int64))
 
 
-def feasible(network: Network, cost: IntArray) -> Graph | None:
+def feasible(network: Network, cost: IntArray) -> ResidualGraph | None:
     """Graph that holds a flow cheapest under the given costs (n_arc,), None where nothing carries the supplies.
 
     With costs of zero: some flow.
@@ -40,11 +40,11 @@ def feasible(network: Network, cost: IntArray) -> Graph | None:
     return g if settle(g, scratch(network.n_node), sources, 0) == 0 else None
 
 
-def put_costs(g: Graph, cost: IntArray) -> None:
+def put_costs(g: ResidualGraph, cost: IntArray) -> None:
     """Put costs (n_arc,) on a graph's arcs."""
     g.cost[0::2], g.cost[1::2] = cost, -cost
 
 
-def flow_of(g: Graph) -> IntArray:
+def flow_of(g: ResidualGraph) -> IntArray:
     """(n_arc,) flow that a graph holds."""
     return g.room[1::2].copy()

@@ -6,7 +6,7 @@ priority order, each job taking the earliest interval in which it fits beside th
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, NamedTuple
 
@@ -15,7 +15,8 @@ import numpy as np
 from poolwise.arrays import FloatArray, IntArray
 from poolwise.errors import PolicyError
 from poolwise.interfaces import BackfillPolicy, BackfillRule, PlacementPolicy
-from poolwise.model import Job, Placement, Queue, Refusal, Snapshot, Start
+from poolwise.model import Job, Placement, Queue, Reason, Refusal, Rule, Snapshot, Start
+from poolwise.policies.backfill.turn import Turn
 from poolwise.registry import register
 from poolwise.units import HORIZON, NEVER
 
@@ -61,6 +62,34 @@ class Conservative(BackfillPolicy):
                 starts.append(Start(job, queue.tasks(job), reserved.placement))
             able, at = profile.able_now(waiting, able[np.searchsorted(able, at, side="right") :], placement), at + 1
         return starts
+
+    def why(
+        self,
+        job: int,
+        queue: Queue,
+        priority: FloatArray,
+        snapshot: Snapshot,
+        placement: PlacementPolicy,
+        starts: Sequence[Start],
+    ) -> Reason:
+        """Name the first reservation in the order of priority with which a job that fits now no longer fits throughout."""
+        if self.keep_reservations:
+            return super().why(job, queue, priority, snapshot, placement, starts)
+        turn = Turn.of(job, queue, priority, snapshot, placement, starts)
+        if (short := turn.short()) is not None:
+            return short
+        profile = AvailabilityProfile(snapshot)
+        for row in turn.ranked[: turn.rank[job]]:
+            reserved = profile.reserve(queue.job(row), placement)
+            if profile.fit(queue.job(job), 0, placement)[0] is None:
+                begins = None if reserved is None else reserved.start
+                text = "it fits, but would run into a job of higher priority when that job's reservation begins"
+                if begins == snapshot.now:
+                    text = "it fits, but would run into reservations with the start of a job of higher priority"
+                return Reason.of(
+                    Rule.RESERVATION, text, profile.first_lack(queue.job(job), placement), blocker=row, reserved=begins
+                )
+        raise turn.contradiction()
 
     def rule(self) -> BackfillRule | None:
         """Everyone has a reservation, made anew at each pass; there is no word for those that are kept."""
@@ -206,6 +235,17 @@ class AvailabilityProfile:
             if needed <= length:
                 return found, min(start + length, HORIZON)
             length = needed
+
+    def first_lack(self, job: Job, placement: PlacementPolicy) -> Refusal:
+        """Find what a job that would start now lacks at the first instant from which on it no longer fits."""
+        view = self.snapshot
+        for least in np.minimum.accumulate(self.free):
+            found = placement.place(job, view.imagined(view.now, least))
+            if isinstance(found, Refusal):
+                return found
+        raise PolicyError(
+            f"job in row {job.index} fits at every instant and yet not throughout: its placement policy is not monotone"
+        )
 
     def holds(self, reservation: Reservation) -> bool:
         """Whether what a reservation holds is free throughout its interval."""

@@ -5,15 +5,16 @@ Source: Lifka 1995; the definition that is tested is that of the specs of the me
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from poolwise.arrays import FloatArray, IntArray
 from poolwise.interfaces import BackfillPolicy, BackfillRule, PlacementPolicy
-from poolwise.model import Job, Queue, Refusal, Snapshot, Start
+from poolwise.model import Job, Queue, Reason, Refusal, Rule, Snapshot, Start
 from poolwise.policies.backfill.none import start_in_order
+from poolwise.policies.backfill.turn import Turn
 from poolwise.registry import register
 
 
@@ -71,6 +72,45 @@ class Easy(BackfillPolicy):
                 then = kept
             yield Start(job, queue.tasks(job), found)
             state = state.with_started(job, found, end=end)
+
+    def why(
+        self,
+        job: int,
+        queue: Queue,
+        priority: FloatArray,
+        snapshot: Snapshot,
+        placement: PlacementPolicy,
+        starts: Sequence[Start],
+    ) -> Reason:
+        """Say which of the two conditions a job that fits does not meet."""
+        turn = Turn.of(job, queue, priority, snapshot, placement, starts)
+        if (short := turn.short()) is not None:
+            return short
+        if not turn.ahead:
+            raise turn.contradiction()
+        head = turn.ahead[0]
+        state = snapshot.with_starts(turn.between(0, turn.rank[head]))
+        then = reservation(queue.job(head), self.reserving(state), placement)
+        shadow = then.now
+        for start in turn.between(turn.rank[head], turn.rank[job]):
+            end = state.expected_end(start.job, start.placement)
+            if end > shadow:
+                then = then.with_started(start.job, start.placement, end=end)
+            state = state.with_started(start.job, start.placement, end=end)
+        found = placement.place(queue.job(job), state)
+        if isinstance(found, Refusal):
+            return Reason.of(Rule.SHORT, found.reason, found)
+        end = state.expected_end(job, found)
+        if end <= shadow:
+            raise turn.contradiction()
+        if not self.extra:
+            text = "it fits, but would end after the head's reservation begins"
+            return Reason.of(Rule.RESERVATION, text, blocker=head, reserved=shadow)
+        lack = turn.lack(head, then.with_started(job, found, end=end))
+        if lack is None:
+            raise turn.contradiction()
+        text = f"it fits, but beside it the head would have {lack.reason} when its reservation begins"
+        return Reason.of(Rule.RESERVATION, text, lack, blocker=head, reserved=shadow)
 
     def reserving(self, state: Snapshot) -> Snapshot:
         """State on which the head's reservation is made: the true one."""

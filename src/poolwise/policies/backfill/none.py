@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from poolwise.arrays import FloatArray
 from poolwise.interfaces import BackfillPolicy, BackfillRule, PlacementPolicy
-from poolwise.model import Queue, Refusal, Snapshot, Start
+from poolwise.model import Queue, Reason, Refusal, Rule, Snapshot, Start
+from poolwise.policies.backfill.turn import Turn
 from poolwise.registry import register
 
 
@@ -22,6 +23,25 @@ class NoBackfill(BackfillPolicy):
         """Choose the starts."""
         starts, _, _ = start_in_order(queue, priority, snapshot, placement)
         return starts
+
+    def why(
+        self,
+        job: int,
+        queue: Queue,
+        priority: FloatArray,
+        snapshot: Snapshot,
+        placement: PlacementPolicy,
+        starts: Sequence[Start],
+    ) -> Reason:
+        """Name the head of the queue, where the job itself would fit."""
+        turn = Turn.of(job, queue, priority, snapshot, placement, starts)
+        if (short := turn.short()) is not None:
+            return short
+        lack = turn.lack(turn.ahead[0], snapshot.with_starts(starts)) if turn.ahead else None
+        if lack is None:
+            raise turn.contradiction()
+        text = f"it fits, but nothing is backfilled, and the head of the queue has {lack.reason}"
+        return Reason.of(Rule.ORDER, text, lack, blocker=turn.ahead[0])
 
     def rule(self) -> BackfillRule:
         """Nobody has a reservation."""

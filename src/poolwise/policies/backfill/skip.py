@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from poolwise.arrays import FloatArray
 from poolwise.interfaces import BackfillPolicy, PlacementPolicy
-from poolwise.model import Queue, Refusal, Snapshot, Start
+from poolwise.model import Queue, Reason, Refusal, Snapshot, Start
+from poolwise.policies.backfill.turn import Turn
 from poolwise.registry import register
 
 
@@ -31,3 +32,19 @@ class Skip(BackfillPolicy):
             if not isinstance(found, Refusal):
                 yield Start(job, queue.tasks(job), found)
                 snapshot = snapshot.with_started(job, found)
+
+    def why(
+        self,
+        job: int,
+        queue: Queue,
+        priority: FloatArray,
+        snapshot: Snapshot,
+        placement: PlacementPolicy,
+        starts: Sequence[Start],
+    ) -> Reason:
+        """Say what it lacks beside the starts of higher priority: nothing else holds a job back."""
+        turn = Turn.of(job, queue, priority, snapshot, placement, starts)
+        short = turn.short()
+        if short is None:
+            raise turn.contradiction()
+        return short

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from poolwise.exhibits.figure import Axis, Curves, Figure
 from poolwise.reproductions.vinesim.claims import KINDS, NAMES, SIZES
-from poolwise.reproductions.vinesim.results import MetricOf, VineSimResults, busy, latency
+from poolwise.reproductions.vinesim.results import MetricOf, VineSimResults, busy, latency_over_seeds
 from poolwise.reproductions.vinesim.setups import CPU, GPU, GPU_SHARES, PLACES, STRENGTHS, Setup
 
 LATENCY = Axis("mean job latency (us)", log=True)
@@ -25,7 +25,7 @@ def over_gaps(
     figure: Curves,
     gaps: Sequence[float],
     series: dict[str, Callable[[float], Setup]],
-    metric: MetricOf = latency,
+    metric: MetricOf = latency_over_seeds,
     y_axis: Axis = LATENCY,
 ) -> Curves:
     """Fill in curves over the times between arrivals; 0 stands at the left end of the logarithmic axis."""

@@ -16,7 +16,7 @@ from poolwise.reproductions.vinesim.setups import Setup, VineSimPlan
 MetricOf = Callable[[Mapping[str, Any]], float]
 
 
-def latency(content: Mapping[str, Any]) -> float:
+def latency_over_seeds(content: Mapping[str, Any]) -> float:
     """Mean job latency, us."""
     return float(content["job_latency_us"]["mean"])
 
@@ -43,23 +43,25 @@ class VineSimResults:
     plan: VineSimPlan
     contents: Mapping[Setup, Mapping[str, Any]]
 
-    def values(self, setup: Setup, metric: MetricOf = latency) -> FloatArray:
+    def values(self, setup: Setup, metric: MetricOf = latency_over_seeds) -> FloatArray:
         """(n_seed,) values of a set-up; empty where it was not run."""
         found = [self.contents[seeded] for seeded in self.plan.seeded(setup) if seeded in self.contents]
         return np.array([metric(content) for content in found], dtype=np.float64)
 
-    def mean(self, setup: Setup, metric: MetricOf = latency) -> Measured:
+    def mean(self, setup: Setup, metric: MetricOf = latency_over_seeds) -> Measured:
         """Mean over the seeds with its interval."""
         return mean_over_seeds(self.values(setup, metric))
 
-    def ratio(self, over: Setup, under: Setup, metric: MetricOf = latency) -> Measured:
+    def ratio(self, over: Setup, under: Setup, metric: MetricOf = latency_over_seeds) -> Measured:
         """Mean of the ratios seed by seed; set-ups that draw nothing stand for all seeds."""
         above, below = self.values(over, metric), self.values(under, metric)
         if not len(above) or not len(below):
             return Measured(np.nan)
         return mean_over_seeds(above / below)
 
-    def curve(self, setups: Sequence[Setup], metric: MetricOf = latency) -> tuple[list[float], tuple[list[float], list[float]]]:
+    def curve(
+        self, setups: Sequence[Setup], metric: MetricOf = latency_over_seeds
+    ) -> tuple[list[float], tuple[list[float], list[float]]]:
         """Means of some set-ups and (low, high) of their intervals; where there is none, the mean itself."""
         means = [self.mean(setup, metric) for setup in setups]
         low = [m.value if np.isnan(m.low) else m.low for m in means]

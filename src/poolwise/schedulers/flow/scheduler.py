@@ -15,7 +15,21 @@ import numpy as np
 from poolwise import registry
 from poolwise.arrays import BoolArray, FloatArray, IntArray
 from poolwise.interfaces import Dispatcher, Scheduler
-from poolwise.model import Changes, Decision, JobTable, Machine, Plan, Queue, Refusal, Reject, Snapshot, Start, Wait
+from poolwise.model import (
+    Changes,
+    Decision,
+    JobTable,
+    Machine,
+    Plan,
+    Queue,
+    Reason,
+    Refusal,
+    Reject,
+    Rule,
+    Snapshot,
+    Start,
+    Wait,
+)
 from poolwise.optimize.min_cost_flow import FlowSolver
 from poolwise.performance.link_load import access_links, link_loads, sites
 from poolwise.policies.cost.model import CostModel
@@ -28,7 +42,8 @@ from poolwise.schedulers.flow.node_phase import NODES
 from poolwise.schedulers.flow.phases import solve_gangs, starts
 from poolwise.schedulers.flow.round import Options, Round
 from poolwise.schedulers.flow.shapes import Requests, ShapeTable
-from poolwise.schedulers.rounds import Rounds
+from poolwise.schedulers.flow.shortage import shortage
+from poolwise.schedulers.rounds import BETWEEN, Rounds
 from poolwise.units import SECOND
 
 if TYPE_CHECKING:
@@ -135,9 +150,8 @@ class FlowDispatcher(Dispatcher):
         """Make a round where it is time to."""
         if not len(queue):
             return Plan()
-        rounds = Rounds(self.scheduler.every_s)
-        wake = rounds.after(snapshot.now)
-        if not (rounds.due(snapshot.now) or snapshot.freed_at == snapshot.now):
+        wake = Rounds(self.scheduler.every_s).after(snapshot.now)
+        if not self._due(snapshot):
             return Plan((), wake)
         begun, solver = time.process_time(), self.clock.solver_s
         never = self.idle.refusals(queue, snapshot)
@@ -150,12 +164,55 @@ class FlowDispatcher(Dispatcher):
         started = sum(isinstance(decision, Start) for decision in decisions)
         return Plan((*waits, *decisions), wake if started < len(queue) else None)
 
-    def _round(self, queue: Queue, snapshot: Snapshot) -> list[Decision]:
-        """Start what the phases place, say why the others that were let in wait."""
+    def why(self, job: int, queue: Queue, snapshot: Snapshot, plan: Plan) -> Reason:
+        """Say at which step of a round a job was left: let in, not overtaken, placed (see `FlowScheduler`)."""
+        if not self._due(snapshot):
+            return BETWEEN
+        never = self.idle.refusals(queue, snapshot)
+        if job in never:
+            return super().why(job, queue, snapshot, plan)
+        queue = queue.only(np.setdiff1d(queue.jobs, list(never))) if never else queue
+        jobs, (demand, free, let_in, patient) = queue.jobs, self._admission(queue, snapshot)
+        k = int(np.flatnonzero(jobs == job)[0])
+        ahead = int(np.count_nonzero(~np.isin(jobs[:k], [start.job for start in plan.starts])))
+
+        def lack(row: int) -> Refusal:
+            left = free - demand[:row][let_in[:row]].sum(axis=0)
+            worst = int(np.argmax(demand[row] - left))
+            text = f"not enough free {self.layout.resources[worst]} beside the older jobs that were let in"
+            return Refusal(text, self.layout.resources[worst], int(demand[row, worst]), int(left[worst]))
+
+        if not let_in[k] and (short := lack(k)).needed > short.free:
+            return Reason.of(Rule.SHORT, short.reason, short, ahead=ahead)
+        in_the_way = np.flatnonzero(~let_in[:k] & (patient[:k] | (self.scheduler.admission == "prefix")))
+        if len(in_the_way):
+            first = int(in_the_way[0])
+            text = f"nothing may pass an older job that has {lack(first).reason}"
+            return Reason.of(Rule.ORDER, text, lack(first), blocker=int(jobs[first]), ahead=ahead)
+        amounts, shape = (
+            self.layout.amounts(snapshot.with_starts(plan.starts).free),
+            self.shapes.of(queue.table, jobs[k : k + 1]),
+        )
+        found = shortage(self.shapes, shape, len(queue.tasks(job)), amounts, pooled=self.options.pooled)
+        if found is not None:
+            return Reason.of(Rule.SHORT, found.reason, found, ahead=ahead)
+        said = plan.waits.get(job)
+        return Reason(Rule.POSTPONED, said.reason if said else "there is room, but the flow left it waiting", ahead=ahead)
+
+    def _due(self, snapshot: Snapshot) -> bool:
+        """Whether it is time for a round."""
+        return Rounds(self.scheduler.every_s).due(snapshot.now) or snapshot.freed_at == snapshot.now
+
+    def _admission(self, queue: Queue, snapshot: Snapshot) -> tuple[IntArray, IntArray, BoolArray, BoolArray]:
+        """What jobs ask for, (n_queued, n_resource), what is free of it, (n_resource,), who is let in, and who is patient."""
         free = self.layout.amounts(snapshot.free).sum(axis=0)
         demand = self.shapes.demand(self.shapes.of(queue.table, queue.jobs)) * queue.waiting()[:, None]
-        admitted = admit(demand, free, self.scheduler.admission)
-        patient = snapshot.now - queue.table.submit[queue.jobs] >= self.scheduler.patience_s * SECOND
+        patient: BoolArray = snapshot.now - queue.table.submit[queue.jobs] >= self.scheduler.patience_s * SECOND
+        return demand, free, admit(demand, free, self.scheduler.admission), patient
+
+    def _round(self, queue: Queue, snapshot: Snapshot) -> list[Decision]:
+        """Start what the phases place, say why the others that were let in wait."""
+        _, _, admitted, patient = self._admission(queue, snapshot)
         admitted &= np.logical_and.accumulate(admitted | ~patient)  # nothing passes a patient job that was not let in
         if not admitted.any():
             return []

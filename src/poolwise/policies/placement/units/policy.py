@@ -24,6 +24,8 @@ class UnitPolicy(PlacementPolicy, ABC):
     units at once, or none.
     """
 
+    may_wait: ClassVar[bool] = True
+    """Whether a task may be left waiting while a unit is idle that it might have (`allowed`)."""
     looks_at: ClassVar[tuple[str, ...]] = ()
     """Columns besides the task type and the preferred type that decide whether a task waits while a unit is idle that could
     run it: tasks that differ in them do not wait for each other."""
@@ -74,6 +76,7 @@ class TieredPolicy(UnitPolicy):
 
     tie: Tie = "order"
 
+    may_wait: ClassVar[bool] = False
     key: ClassVar[tuple[str, ...]] = ("task_type",)
     """Columns on which the tiers depend."""
 

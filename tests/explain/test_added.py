@@ -1,0 +1,339 @@
+"""What a reason names, added to the machine, starts the job: in the pass that left it waiting, and alone to the end.
+
+What "added" means is said by the function that adds, one for each kind of machine. A machine that is built with room to grow
+has owners without capacity: units and devices that are not there yet.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from poolwise.arrays import IntArray
+from poolwise.interfaces import Dispatcher, PerformanceModel, Scheduler, reason_of
+from poolwise.loop import run_loop
+from poolwise.model import Changes, Kind, Machine, Plan, Queue, Reason, Reject, Rule, Snapshot, Workload
+from poolwise.performance.cpu_frequency import CpuFrequency
+from poolwise.performance.ideal import Ideal
+from poolwise.platforms.simulated import Simulation
+from poolwise.policies.placement.memory.racks import PoolScope, RackPlacement
+from poolwise.policies.placement.units.policy import UnitPolicy
+from poolwise.policies.placement.units.view import Units
+from poolwise.schedulers.batch import BatchScheduler
+from poolwise.schedulers.dispatch import Dispatch
+from poolwise.schedulers.flow import Firmament, FlowScheduler
+from poolwise.schedulers.flow.scheduler import FlowDispatcher
+from poolwise.schedulers.greedy import Greedy, LeastAllocated, LocalFirstRandom
+from poolwise.schedulers.list import ListScheduler
+from poolwise.units import SECOND
+from tests.helpers import random_studies
+from tests.helpers.gpu_nodes import gpu_nodes
+from tests.helpers.random_dispatch import POLICIES, policy_of, study
+
+pytestmark = pytest.mark.filterwarnings("ignore:remote latency")
+
+Add = Callable[[Snapshot, int, Reason], IntArray]
+"""(n_owner, n_resource) what a machine gets of what a reason names, given the state after the pass, and the job."""
+
+
+def enlarged(snapshot: Snapshot, extra: IntArray) -> Snapshot:
+    """Return the same instant on a machine that has more, all of it free."""
+    other = copy.copy(snapshot)
+    other.machine = snapshot.machine.with_capacity(snapshot.machine.capacity + extra)
+    other.capacity, other.free = snapshot.capacity + extra, snapshot.free + extra
+    return other
+
+
+@dataclass
+class Adding(Scheduler, Dispatcher):
+    """Decides as a scheduler does, and adds to the machine what jobs that wait are short of."""
+
+    scheduler: Scheduler
+    add: Add
+    most: int  # additions for a job that is alone
+    postpones: bool = False  # whether a job may be left waiting although there is room
+    met: set[str] = field(default_factory=set)
+    inner: Dispatcher | None = None
+
+    def open(self, machine: Machine, seed: int) -> Dispatcher:
+        self.inner = self.scheduler.open(machine, seed)
+        return self
+
+    def schedule(self, queue: Queue, snapshot: Snapshot, changes: Changes) -> Plan:
+        plan = self.inner.schedule(queue, snapshot, changes)
+        if not any(isinstance(d, Reject) for d in plan.decisions):
+            for job in [job for job in queue.jobs.tolist() if not whole(plan, job, queue)][:4]:
+                self.in_its_pass(job, queue, snapshot, plan)
+                self.alone(job, queue, snapshot)
+        return plan
+
+    def in_its_pass(self, job: int, queue: Queue, snapshot: Snapshot, plan: Plan) -> None:
+        """Beside the starts that came before it, it is short of just this, and starts once all that is named is added.
+
+        What a flow says of jobs that were let in is another matter: among just these, the job is let in as well.
+        """
+        why = reason_of(self.inner, job, queue, snapshot, plan)
+        if why.rule is not Rule.SHORT:
+            return
+        if "let in" in why.text:
+            self.let_in(job, queue, snapshot, why)
+            return
+        state = snapshot.with_starts(start for start in plan.starts if self.precedes(start.job, job, queue, snapshot))
+        first = self.alone(job, queue, state)
+        assert first == replace(why, ahead=0)
+
+    def precedes(self, other: int, job: int, queue: Queue, snapshot: Snapshot) -> bool:
+        """Whether a job is considered before another in a pass: under a list by priority, under greedy scheduling by age."""
+        jobs = queue.jobs.tolist()
+        if isinstance(self.scheduler, ListScheduler):
+            priority = dict(zip(jobs, self.scheduler.order.priority(queue, snapshot).tolist(), strict=True))
+            return (-priority[other], jobs.index(other)) < (-priority[job], jobs.index(job))
+        return not isinstance(self.scheduler, Greedy) or jobs.index(other) < jobs.index(job)
+
+    def let_in(self, job: int, queue: Queue, snapshot: Snapshot, why: Reason) -> None:
+        """Among the older jobs that were let in, it lacks this resource no longer."""
+        assert isinstance(self.inner, FlowDispatcher)
+        in_time = queue.jobs[self.inner._admission(queue, snapshot)[2]]
+        some = queue.only(np.array([*(row for row in in_time.tolist() if self.older(row, job, queue)), job]))
+        more = enlarged(snapshot, self.add(snapshot, job, why))
+        dispatcher = self.scheduler.open(more.machine, 1)
+        plan = dispatcher.schedule(some, more, Changes())
+        if not whole(plan, job, some):
+            after = reason_of(dispatcher, job, some, more, plan)
+            assert "let in" not in after.text or after.resource != why.resource
+
+    def older(self, other: int, job: int, queue: Queue) -> bool:
+        jobs = queue.jobs.tolist()
+        return jobs.index(other) < jobs.index(job)
+
+    def alone(self, job: int, queue: Queue, snapshot: Snapshot) -> Reason | None:
+        """Once all that is named has been added, a job alone in the queue starts; nothing is named twice in the same words.
+
+        Returns the first reason, None where it starts at once.
+        """
+        queue, said = queue.only(np.array([job])), list[Reason]()
+        while True:
+            dispatcher = self.scheduler.open(snapshot.machine, 1)
+            plan = dispatcher.schedule(queue, snapshot, Changes())
+            if whole(plan, job, queue):
+                break
+            why = reason_of(dispatcher, job, queue, snapshot, plan)
+            if why.rule is Rule.POSTPONED or not why.resource:
+                assert self.postpones
+                return said[0] if said else why
+            assert why.rule is Rule.SHORT and why.needed > why.free and why.ahead == 0
+            assert (why.text, why.resource) not in [(before.text, before.resource) for before in said]
+            said.append(why)
+            snapshot = enlarged(snapshot, self.add(snapshot.with_starts(plan.starts), job, why))
+        assert len(said) <= self.most
+        self.met.update(why.text for why in said)
+        return said[0] if said else None
+
+
+def whole(plan: Plan, job: int, queue: Queue) -> bool:
+    """Whether a plan starts all tasks of a job that wait."""
+    return sum(len(start.tasks) for start in plan.starts if start.job == job) == len(queue.tasks(job))
+
+
+def run(
+    machine: Machine, workload: Workload, adding: Adding, truth: PerformanceModel, estimate: PerformanceModel | None = None
+) -> set[str]:
+    """Run it to the end; returns what jobs alone were short of, in words."""
+    run_loop(Simulation(machine, workload, truth, estimate), adding, 1)
+    return adding.met
+
+
+def to_racks(state: Snapshot, job: int, why: Reason) -> IntArray:
+    """Whole nodes, or memory of one pool; "beside the free nodes": of the pools of racks whose free nodes lack it."""
+    layout, extra = state.machine.racks, np.zeros_like(state.capacity)
+    short = why.needed - why.free
+    if why.resource == "nodes":
+        extra[layout.nodes[0], layout.node_column] = short
+    elif "beside" not in why.text:
+        extra[layout.pools[0], layout.memory_column] = short
+    else:
+        remote = int(state.table.memory[job]) - state.machine.local_memory
+        for node, pool in zip(layout.nodes.tolist(), layout.pools.tolist(), strict=True):
+            idle, there = int(state.free[node, layout.node_column]), int(state.free[pool, layout.memory_column])
+            given = min(short, max(0, idle - there // remote) * remote)
+            extra[pool, layout.memory_column] = given
+            short -= given
+        assert short == 0
+    return extra
+
+
+@settings(max_examples=30, deadline=None, derandomize=True)
+@given(st.integers(0, 10**6), st.sampled_from(["rack", "system"]))
+def test_nodes_and_pool_memory(seed: int, scope: PoolScope) -> None:
+    nodes_and_pool_memory(seed, scope)
+
+
+def nodes_and_pool_memory(seed: int, scope: PoolScope) -> set[str]:
+    """Run a random study of list scheduling; returns what jobs alone were short of, in words."""
+    g = np.random.default_rng(seed)
+    jobs, on = int(g.integers(2, 30)), random_studies.machine(g)
+    load, truth = random_studies.workload(g, on, jobs), random_studies.model(g)
+    how = random_studies.scheduler(g, 0, ("none", "easy", "easy_no_extra", "conservative", "skip"))
+    listed = replace(getattr(how, "then", how), placement=RackPlacement(scope))
+    return run(on, load, Adding(listed, to_racks, 2), truth)
+
+
+def test_each_shortage_of_racks_is_met_in_its_scope() -> None:
+    for scope, memory in (("rack", "not enough pool memory beside the free nodes"), ("system", "not enough pool memory")):
+        met = set().union(*(nodes_and_pool_memory(seed, scope) for seed in range(12)))
+        assert met == {"not enough free nodes", memory}
+
+
+SPARE = 9
+"""GPUs of each node that are not there yet."""
+
+
+def growing(gpus: tuple[int, ...], cores: int) -> Machine:
+    """Nodes with GPUs and places for more."""
+    machine = gpu_nodes(tuple(count + SPARE for count in gpus), cores=cores)
+    capacity, first = machine.capacity.copy(), len(gpus)
+    for count in gpus:
+        capacity[first + count : first + count + SPARE, 2] = 0
+        first += count + SPARE
+    return machine.with_capacity(capacity)
+
+
+def to_shared_nodes(state: Snapshot, job: int, why: Reason) -> IntArray:
+    """On the node that has most of it free: cores or memory, or GPUs inside of it, as far as it has places for them."""
+    machine, extra, short = state.machine, np.zeros_like(state.capacity), why.needed - why.free
+    nodes = machine.of_kind(Kind.NODE)
+    if why.resource != "gpu":
+        column = machine.resource(why.resource)
+        extra[nodes[np.argmax(state.free[nodes, column])], column] = short
+        return extra
+    gpus = machine.of_kind(Kind.DEVICE)
+    free = np.array([int(state.free[gpus[machine.home[gpus] == node], 2].sum()) for node in nodes.tolist()])
+    for node in nodes[np.argsort(-free, kind="stable")].tolist():
+        places = gpus[(machine.home[gpus] == node) & (state.capacity[gpus, 2] == 0)][:short]
+        extra[places, 2] = 1
+        short -= len(places)
+    assert short == 0
+    return extra
+
+
+@pytest.mark.parametrize(
+    "scheduler",
+    [FlowScheduler(), FlowScheduler(admission="filter", patience_s=20.0), Firmament(), LeastAllocated(), LocalFirstRandom()],
+    ids=str,
+)
+def test_cores_memory_and_devices_of_shared_nodes(scheduler: Scheduler) -> None:
+    met: set[str] = set()
+    for seed in range(6):
+        g, n = np.random.default_rng(seed), 12
+        workload = Workload.of(
+            np.sort(g.integers(0, 20, n)) * SECOND,
+            g.integers(5, 40, n) * SECOND,
+            tasks=g.integers(1, 4, n),
+            requests={
+                name: g.integers(low, high, n) for name, low, high in (("cores", 1, 5), ("memory", 0, 40), ("gpu", 0, 3))
+            },
+        )
+        adding = Adding(scheduler, to_shared_nodes, 6, postpones=True)
+        met |= run(growing((2, 1, 1), int(g.integers(4, 9))), workload, adding, Ideal())
+    assert {"cores", "gpu"} <= {text.split(" ")[3] for text in met if text.startswith("not enough free")}
+
+
+def modules() -> Machine:
+    """Three nodes of different speed and a pool."""
+    numbers = {"frequency": np.array([2.0, 1.5, 1.0, np.nan]), "static": np.array([1.6, 1.2, 0.7, np.nan])}
+    return Machine(
+        "modules", tuple(f"o{k}" for k in range(4)), np.array([Kind.NODE] * 3 + [Kind.POOL]), ("node",) * 3 + ("pool",),
+        np.zeros(4, dtype=np.int64), np.zeros((4, 2), dtype=np.int64), np.full(4, -1), ("cores", "memory"),
+        np.array([[16, 1000]] * 3 + [[0, 2000]]), {}, numbers,
+    )  # fmt: skip
+
+
+def to_modules(state: Snapshot, job: int, why: Reason) -> IntArray:
+    """On each node that has just what the reason says is free; what nodes and the pool have together, to the pool."""
+    extra, column = np.zeros_like(state.capacity), state.machine.resource(why.resource)
+    nodes = state.machine.of_kind(Kind.NODE)
+    if "pool" in why.text:
+        extra[state.machine.of_kind(Kind.POOL)[0], column] = why.needed - why.free
+    else:
+        extra[nodes[state.free[nodes, column] == why.free], column] = why.needed - why.free
+    assert extra.any()
+    return extra
+
+
+def test_cores_and_memory_of_a_batch() -> None:
+    met: set[str] = set()
+    for seed in range(12):
+        g, n = np.random.default_rng(seed), 10
+        workload = Workload.of(
+            np.sort(g.integers(0, 40, n)) * SECOND,
+            g.integers(5, 30, n) * SECOND,
+            requests={"cores": g.integers(1, 17, n), "memory": g.integers(1, 1800, n)},
+            attributes={"frequency": g.integers(10, 20, n) / 10, "tolerance": g.integers(0, 30, n) / 20},
+        )
+        met |= run(modules(), workload, Adding(BatchScheduler("first-fit"), to_modules, 4), CpuFrequency())
+    assert len({text.split(" ")[-1] for text in met}) >= 2
+
+
+@dataclass
+class Deploying(Adding):
+    """Adds units that are not there yet and may run tasks of a job that is alone."""
+
+    deployed: int = 0
+
+    def in_its_pass(self, job: int, queue: Queue, snapshot: Snapshot, plan: Plan) -> None:
+        """Leave it: others may take what is added."""
+
+    def alone(self, job: int, queue: Queue, snapshot: Snapshot) -> None:
+        """As many of its tasks start as units were added, unless the policy waits for better ones."""
+        queue = queue.only(np.array([job]))
+        dispatcher = self.scheduler.open(snapshot.machine, 1)
+        plan = dispatcher.schedule(queue, snapshot, Changes())
+        if whole(plan, job, queue):
+            return
+        why = reason_of(dispatcher, job, queue, snapshot, plan)
+        if why.rule is Rule.POSTPONED:
+            assert self.postpones
+            return
+        extra = self.add(snapshot, job, why)
+        more = enlarged(snapshot, extra)
+        dispatcher = self.scheduler.open(more.machine, 1)
+        then = dispatcher.schedule(queue, more, Changes())
+        new, given = len(then.starts) - len(plan.starts), int(extra.sum())
+        self.deployed += new
+        if new < given:
+            assert self.postpones and reason_of(dispatcher, job, queue, more, then).rule is Rule.POSTPONED
+
+
+@pytest.mark.parametrize("entry", POLICIES, ids=[f"{name}-{kw}" for name, kw in POLICIES])
+def test_units_for_tasks(entry: tuple[str, dict[str, object]]) -> None:
+    deployed = 0
+    for seed in range(4):
+        deployed += units_for_tasks(seed, policy_of(entry), entry[0] in ("earliest_finish", "delay"))
+    assert deployed
+
+
+def units_for_tasks(seed: int, policy: UnitPolicy, waits: bool) -> int:
+    """Run a study in which every other unit is yet to be deployed; returns how many tasks additions have started."""
+    case = study(seed, 40).case()
+    full, gone = case.machine, np.zeros_like(case.machine.capacity)
+    slots = full.resource("slots")
+    away = np.flatnonzero(full.capacity[:, slots])[::2]
+    gone[away, slots] = full.capacity[away, slots]
+
+    def to_units(state: Snapshot, job: int, why: Reason) -> IntArray:
+        """Units, each for one task at a time, that may run the job's: as many as it lacks, or as there are places for."""
+        units = Units(enlarged(state, gone))
+        allowed = [leaf for low, high in policy.allowed(job, units) for leaf in range(low, high)]
+        extra = np.zeros_like(gone)
+        extra[np.intersect1d(units.layout.owner[allowed], away)[: why.needed - why.free], slots] = 1
+        return extra
+
+    how = Deploying(Dispatch(policy), to_units, 1, waits)
+    run(full.with_capacity(full.capacity - gone), case.workload, how, case.model, case.estimate)
+    return how.deployed

@@ -1,0 +1,108 @@
+"""Schedulers and backfills of a user's own: they are asked, quoted, or said to give no reason."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+
+from poolwise.arrays import FloatArray
+from poolwise.explain import Reason, Rule, explain_wait
+from poolwise.interfaces import Dispatcher, PlacementPolicy, Scheduler
+from poolwise.model import Changes, Machine, Plan, Queue, Refusal, Snapshot, Start, Wait, Workload
+from poolwise.policies.backfill.skip import Skip
+from poolwise.schedulers.list import ListDispatcher, ListScheduler
+from poolwise.units import SECOND
+
+
+def ones(submit: list[int]) -> Workload:
+    """Jobs of one node for ten seconds."""
+    times, one = np.array(submit) * SECOND, np.ones(len(submit), dtype=np.int64)
+    return Workload.of(times, one * 10 * SECOND, requests={"nodes": one})
+
+
+class Slow(Scheduler):
+    """Starts one job a pass, and says so if asked."""
+
+    def __init__(self, says: bool) -> None:
+        self.says = says
+
+    def open(self, machine: Machine, seed: int) -> Dispatcher:
+        return SlowDispatcher(self.says)
+
+
+class SlowDispatcher(Dispatcher):
+    def __init__(self, says: bool) -> None:
+        self.says = says
+
+    def schedule(self, queue: Queue, snapshot: Snapshot, changes: Changes) -> Plan:
+        inner = ListScheduler().open(snapshot.machine, 0).schedule(queue, snapshot, changes)
+        waits = [Wait(job, Refusal("one at a time")) for job in queue.jobs[1:].tolist()] if self.says else []
+        return Plan((*inner.decisions[:1], *waits))
+
+
+def test_a_scheduler_of_your_own_is_quoted_or_said_to_give_no_reason() -> None:
+    load = ones([0, 0, 1])
+    for says, text in ((True, "one at a time"), (False, "Slow gives no reason")):
+        found = explain_wait(Machine.flat(4), load, Slow(says), 2)
+        assert [(why.rule, why.text) for _, why in found.passes] == [(Rule.UNSAID, text)]
+        assert found.until == SECOND
+
+
+class Telling(Slow):
+    """Says why by itself."""
+
+    def open(self, machine: Machine, seed: int) -> Dispatcher:
+        return TellingDispatcher(self.says)
+
+
+class TellingDispatcher(SlowDispatcher):
+    def why(self, job: int, queue: Queue, snapshot: Snapshot, plan: Plan) -> Reason:
+        (first,) = plan.starts
+        return Reason(Rule.POSTPONED, "one a pass", blocker=first.job, ahead=len(queue) - 1)
+
+
+class Deaf(ListScheduler):
+    """Starts one job a pass, by a dispatcher that has its `why` from one that starts more."""
+
+    def open(self, machine: Machine, seed: int) -> Dispatcher:
+        return DeafDispatcher(self)
+
+
+class DeafDispatcher(ListDispatcher):
+    def schedule(self, queue: Queue, snapshot: Snapshot, changes: Changes) -> Plan:
+        return Plan(super().schedule(queue, snapshot, changes).decisions[:1])
+
+
+class First(Skip):
+    """A backfill that starts the first job alone, and has its `why` from one that starts more."""
+
+    def select(self, queue: Queue, priority: FloatArray, snapshot: Snapshot, placement: PlacementPolicy) -> Iterable[Start]:
+        return list(super().select(queue, priority, snapshot, placement))[:1]
+
+
+class FirstAlone(First):
+    """The same, which says why."""
+
+    def why(self, job: int, *_: object) -> Reason:
+        return Reason(Rule.ORDER, "one at a time")
+
+
+def test_a_scheduler_of_your_own_is_asked() -> None:
+    load = ones([0, 0, 1])
+    found = explain_wait(Machine.flat(4), load, Telling(says=False), 2)
+    assert [why for _, why in found.passes] == [Reason(Rule.POSTPONED, "one a pass", blocker=0, ahead=1)]
+    assert found.to_dict()["episodes"][0]["blocker"] == 1
+
+
+def test_who_decides_in_another_way_is_not_taken_at_the_word_of_its_base() -> None:
+    load = ones([0, 0, 0])
+    said = [
+        [(why.rule, why.text, why.ahead) for _, why in explain_wait(Machine.flat(4), load, how, 3).passes]
+        for how in (Deaf(), ListScheduler(backfill=First()), ListScheduler(backfill=FirstAlone()))
+    ]
+    assert said == [
+        [(Rule.UNSAID, "Deaf gives no reason", 0)] * 2,
+        [(Rule.UNSAID, "it fits, and First gives no reason", ahead) for ahead in (1, 0)],
+        [(Rule.ORDER, "one at a time", ahead) for ahead in (1, 0)],
+    ]
