@@ -99,6 +99,18 @@ def test_opened_anew_at_any_pass_and_whatever_the_rows_it_decides_alike(
     watched(case, Dispatch(policy_of(entry), make("orders", order)), seed, case.estimate, lost)
 
 
+@settings(max_examples=15, deadline=None)
+@given(seed=st.integers(0, 10**6), data=st.sampled_from((100, 1000)), gap=st.sampled_from((20.0, 60.0)), reopened=st.booleans())
+@example(seed=39, data=1000, gap=60.0, reopened=False)  # a fetching ends, and a unit is free sooner than it was to be
+def test_ends_that_move_with_the_neighbours_are_looked_at_each_time(seed: int, data: int, gap: float, reopened: bool) -> None:
+    """A scheduler that believes in shared links sees the ends of all that fetch move: data are large here."""
+    this = study(seed, 40)
+    table = this.tasks.table.copy()
+    table[:, 1] *= data
+    case = replace(this, tasks=vinesim.TaskList.of(table), gap=gap).case(contended=True)
+    watched(case, Dispatch(make("placements", "earliest_finish")), seed, reopened=reopened)
+
+
 class Crowded(Ideal):
     """Believes that the more runs there are the longer a start takes, so that none takes what the empty machine offered."""
 
@@ -229,7 +241,7 @@ def test_a_job_that_is_taken_back_while_it_waits_or_stands_in_line_leaves_no_tra
 
 @named
 def test_a_start_that_somebody_else_was_faster_with_is_made_again(entry: tuple[str, dict[str, object]]) -> None:
-    """The first start is refused. Nothing happens until job 1 arrives: then both are decided as if nobody had tried."""
+    """The first start is refused. Nothing happens until job 1 arrives: then all is decided as if nobody had tried."""
 
     class Faster(Simulation):
         refused = 0
@@ -240,12 +252,12 @@ def test_a_start_that_somebody_else_was_faster_with_is_made_again(entry: tuple[s
             self.refused += 1
             return CommitResult((), tuple((decision, "somebody else was faster") for decision in plan.decisions))
 
-    case = only_on_the_gpu((2, 2, 1))
+    case = only_on_the_gpu((2, 1), tasks=2)
     simulation = Faster(case.machine, case.workload, case.model)
     loop = run_loop(simulation, kept(Dispatch(policy_of(entry))))
     schedule = simulation.recorder.schedule(case.machine, case.workload, loop)
     assert len(loop.refused) == 1
-    assert schedule.job.tolist() == [0, 2, 1] and schedule.start.tolist() == [1000, 2000, 11_000]
+    assert schedule.job.tolist() == [0, 1, 0, 1] and schedule.start.tolist() == [1000, 1000, 11_000, 11_000]
 
 
 @named
