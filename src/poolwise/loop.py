@@ -160,7 +160,9 @@ class Loop:
             if isinstance(decision, Reject) and (decision.job not in self.queue or decision.job in settled):
                 raise PolicyError(f"rejected job in row {decision.job}, which is not waiting")
             if isinstance(decision, Reject) or (
-                isinstance(decision, Start) and set(decision.tasks) >= set(self.queue.tasks(decision.job))
+                isinstance(decision, Start)
+                and decision.job in self.queue
+                and set(decision.tasks) >= set(self.queue.tasks(decision.job))
             ):
                 settled.add(decision.job)
 

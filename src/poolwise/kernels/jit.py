@@ -25,6 +25,8 @@ import llvmlite.binding  # type: ignore[import-untyped]  # ships no types
 import numba
 import numpy as np
 
+from poolwise.units import __file__ as CONSTANTS
+
 F = TypeVar("F", bound=Callable[..., object])
 
 njit: Any = numba.njit  # its types do not know all its options, nor those of the configuration
@@ -136,8 +138,7 @@ def _cache_root() -> Path:
 def _fingerprint(family: str) -> str:
     digest = hashlib.sha256()
     here = Path(__file__).parent
-    constants = here.parent / "units.py"
-    for source in (constants, *sorted(here.glob("*.py")), *sorted((here / family).glob("*.py"))):
+    for source in (Path(CONSTANTS), *sorted(here.glob("*.py")), *sorted((here / family).glob("*.py"))):
         digest.update(source.name.encode() + b"\0" + source.read_bytes() + b"\0")
     cpu = f"{llvmlite.binding.get_host_cpu_name()} {llvmlite.binding.get_host_cpu_features().flatten()}"
     way = "plain" if is_plain(numba.__version__) else "internals"

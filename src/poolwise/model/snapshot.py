@@ -194,7 +194,7 @@ class Snapshot:
 
         It is now + setup + fetching * (1 + its expected slowdown) + work * (1 + its expected slowdown).
         """
-        view, run = self, self._starting(job, (0,), placement)
+        view, run = self, self._starting(job, (0,), placement, self.now)  # the end is yet to be found
         if run.fetch is not None or self.estimate.touches(placement, self):
             view = self._with(run)
         lasts = self.estimate.setup(run, view) + with_slowdown(float(self.work[job]), self.estimate.slowdown(run, view))
@@ -211,7 +211,7 @@ class Snapshot:
         """
         if end is None:
             end = self.expected_end(job, placement)
-        return self._with(replace(self._starting(job, tasks, placement), expected_end=end))
+        return self._with(self._starting(job, tasks, placement, end))
 
     def with_starts(self, starts: Iterable[Start]) -> Snapshot:
         """Imagine that all of some starts are carried out, one after the other."""
@@ -220,9 +220,9 @@ class Snapshot:
             view = view.with_started(start.job, start.placement, start.tasks)
         return view
 
-    def _starting(self, job: int, tasks: tuple[int, ...], placement: Placement) -> Run:
-        """Imagine a run that starts now; its end is yet to be found."""
-        run = Run(-1 - len(self._extra), job, tasks, placement, self.now, self.now)
+    def _starting(self, job: int, tasks: tuple[int, ...], placement: Placement, end: int) -> Run:
+        """Imagine a run that starts now and is expected to end at `end`."""
+        run = Run(-1 - len(self._extra), job, tasks, placement, self.now, end)
         fetch = self.estimate.fetch(run, self)
         return run if fetch is None else replace(run, fetch=fetch)
 

@@ -288,7 +288,8 @@ class Simulation:
             sensitive = (*sensitive, *self.estimate.touches(placement, seen))
         cells = placement.owner * len(self.machine.resources) + placement.resource
         run = Run(number, start.job, start.tasks, placement, self.now, self.now)
-        run = replace(run, fetch=self.truth.fetch(run, true))
+        if (fetch := self.truth.fetch(run, true)) is not None:
+            run = replace(run, fetch=fetch)
         self._runs.add(run, cells, sensitive)
         course = Course.begin(self.truth, run, true)
         self._progress[number] = RunProgress(course, replace(course) if self._alike else Course.begin(self.estimate, run, seen))
@@ -341,7 +342,7 @@ class Simulation:
             return
         expected = min(progress.believed.end, HORIZON)
         if expected != run.expected_end:
-            self._runs.expect(replace(run, expected_end=expected))
+            self._runs.expect(Run(run.id, run.job, run.tasks, run.placement, run.start, expected, run.fetch))
         end = progress.true.phase_end
         if end != progress.end:
             progress.end = end
