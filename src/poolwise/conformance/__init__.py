@@ -6,7 +6,7 @@ was seen. `check` finds out by itself what it is given. In a test of your own:
     assert all(result.ok for result in poolwise.conformance.check(MyOrder()))
 """
 
-from poolwise.conformance.check import check
+from poolwise.conformance.anything import check
 from poolwise.conformance.cost import check_cost
 from poolwise.conformance.findings import Check
 from poolwise.conformance.model import check_model
