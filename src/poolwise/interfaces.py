@@ -83,8 +83,8 @@ class Dispatcher(Protocol):
         """Say what held back a job that waits, as facts: what was short, who stood in the way, until when.
 
         `plan` is what this scheduler decided of this queue and snapshot, and starts not all of the job's tasks. A resource
-        that is named, added to the machine in the amount that was short, starts the job (`conformance`). By default the
-        plan's own `Wait` is quoted. Ask by `reason_of`: a `why` speaks for the `schedule` that it stands beside.
+        that is named, added to the machine in the amount that was short, starts the job, or what is short next is named. By
+        default the plan's own `Wait` is quoted. Ask by `reason_of`: a `why` speaks for the `schedule` that it stands beside.
         """
         said = plan.waits.get(job)
         if said is not None:
