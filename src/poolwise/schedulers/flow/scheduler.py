@@ -155,14 +155,13 @@ class FlowDispatcher(Dispatcher):
             return Plan((), wake)
         begun, solver = time.process_time(), self.clock.solver_s
         never = self.idle.refusals(queue, snapshot)
-        if never and not snapshot.may_grow:
-            rejects = tuple(Reject(job, refusal.reason) for job, refusal in never.items())
-            return Plan(rejects, wake if len(never) < len(queue) else None)
-        waits = [Wait(job, refusal) for job, refusal in never.items()]
+        aside: list[Decision] = [
+            Wait(job, refusal) if snapshot.may_grow else Reject(job, refusal.reason) for job, refusal in never.items()
+        ]
         decisions = self._round(queue.only(np.setdiff1d(queue.jobs, list(never))) if never else queue, snapshot)
         self.clock.rounds.append((time.process_time() - begun, self.clock.solver_s - solver))
-        started = sum(isinstance(decision, Start) for decision in decisions)
-        return Plan((*waits, *decisions), wake if started < len(queue) else None)
+        settled = sum(isinstance(decision, Start | Reject) for decision in (*aside, *decisions))
+        return Plan((*aside, *decisions), wake if settled < len(queue) else None)
 
     def why(self, job: int, queue: Queue, snapshot: Snapshot, plan: Plan) -> Reason:
         """Say at which step of a round a job was left: let in, not overtaken, placed (see `FlowScheduler`)."""
