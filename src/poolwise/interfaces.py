@@ -59,7 +59,7 @@ class Scheduler(Protocol):
         ...
 
     def check(self, machine: Machine, jobs: JobTable) -> None:
-        """Raise InputError for what a study can know beforehand: jobs that ask for what the machine has not, say."""
+        """Raise InputError for what a study can know beforehand, such as jobs that ask for what the machine does not have."""
         return
 
 
@@ -82,7 +82,7 @@ class Dispatcher(Protocol):
     def why(self, job: int, queue: Queue, snapshot: Snapshot, plan: Plan) -> Reason:
         """Say what held back a job that waits, as facts: what was short, who stood in the way, until when.
 
-        `plan` is what this scheduler decided of this queue and snapshot, and starts not all of the job's tasks. A resource
+        `plan` is what this scheduler decided of this queue and snapshot, and does not start all of the job's tasks. A resource
         that is named, added to the machine in the amount that was short, starts the job, or what is short next is named. By
         default the plan's own `Wait` is quoted. Ask by `reason_of`: a `why` speaks for the `schedule` that it stands beside.
         """
@@ -142,7 +142,7 @@ class AgingOrder(QueuePolicy):
 
     @final
     def aging(self, jobs: IntArray, table: JobTable, machine: Machine) -> tuple[FloatArray, FloatArray]:
-        """Pace and weight, (k,) each; raises PolicyError for what is no number, or too large or too small to count with."""
+        """Pace and weight, (k,) each; raises PolicyError for NaN, and for numbers too large or too small to compute with."""
         pace, weight = self.pace(jobs, table, machine), self.weight(jobs, table, machine)
         for name, column, zero in (("paces", pace, False), ("weights", weight, True)):
             if column.shape != jobs.shape or not bool((_moderate(column) | (zero & (column == 0))).all()):
@@ -186,7 +186,7 @@ class PlacementPolicy(Protocol):
 
         Returns
         -------
-        (k,) bool. The default lets everything through.
+        (k,) bool. The default accepts everything.
         """
         return np.ones(np.broadcast_shapes((len(jobs),), (len(free),)), dtype=np.bool_)
 
@@ -237,7 +237,7 @@ class BackfillPolicy(Protocol):
     ) -> Reason:
         """Say what held back a job that waits, given the `starts` that `select` chose from the rest; see `Dispatcher.why`.
 
-        How many jobs went before it need not be said. By default it is said what the job lacks beside all starts. Ask by
+        It need not say how many jobs went before it. The default says what the job lacks beside all starts. Ask by
         `backfill_reason`: a `why` speaks for the `select` that it stands beside.
 
         Raises PolicyError if by the policy's own rule the job should have started.
@@ -248,15 +248,15 @@ class BackfillPolicy(Protocol):
         return Reason(Rule.UNSAID, f"it fits, and {type(self).__name__} gives no reason")
 
     def rule(self) -> BackfillRule | None:
-        """Say in a word what `select` does, so that fast engines can do it; None if there is no such word.
+        """Describe what `select` does as a rule, so that fast engines can do it; None if no such rule describes it.
 
-        It speaks for its own class alone (`rule_of`): a subclass may select in another way, so it says it again or has none.
+        It speaks for its own class alone (`rule_of`): a subclass may select in another way, so it states its own or has none.
         """
         return None
 
 
 def rule_of(backfill: BackfillPolicy) -> BackfillRule | None:
-    """Rule of a backfill, None where its own class states none, whatever the classes say that it is derived from."""
+    """Rule of a backfill, None where its own class states none, whatever its base classes state."""
     return backfill.rule() if "rule" in vars(type(backfill)) else None
 
 
@@ -282,7 +282,7 @@ class PerformanceModel(Estimate, Protocol):
 
     The quantity is the slowdown, not the rate: runtime = work + ceil(work * slowdown) is exact to the nanosecond where a
     reciprocal would not be. The rate is 1 / (1 + slowdown); models that are combined multiply their rates and add their
-    setups (`performance.Combined`).
+    setups (`performance.combined.Combined`).
 
     A run lasts for its setup, then for what it fetches, if anything, then for its work. The setup is fixed at the start;
     the pace of the other two follows the surroundings.
@@ -303,7 +303,7 @@ class PerformanceModel(Estimate, Protocol):
     def slowdown(self, run: Run, view: Snapshot) -> float:
         """Extra time per unit of reference work at the present occupancy of `view`, in which the run is included; > -1.
 
-        A run that still fetches is asked about as well: the answer is what one may believe of its work by then.
+        A run that still fetches is asked about as well: the answer estimates the pace of its work once it begins.
         """
         ...
 
@@ -329,7 +329,7 @@ class Platform(Protocol):
     def events(self) -> Iterator[EventBatch]:
         """Yield what happened, instant by instant; the next batch is asked for when the plan for this one is committed.
 
-        What is told twice changes nothing the second time. A platform that is taken over from another process first tells
+        An event that is repeated changes nothing. A platform that is taken over from another process first tells
         the arrival of all that waits; what is at work stands in the snapshot.
         """
         ...

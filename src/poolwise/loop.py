@@ -35,12 +35,12 @@ Observer = Callable[[EventBatch, CommitResult, Queue], None]
 
 @dataclass
 class LoopResult:
-    """What the loop itself has seen.
+    """What the loop itself has recorded.
 
     Attributes
     ----------
     passes : scheduling passes
-    opened : times that a dispatcher was opened: once, and again whenever the machine or the numbering of jobs changed
+    opened : number of times that a dispatcher was opened: once, and again whenever the machine or the numbering of jobs changed
     rejected : row of the job table -> reason
     refused : commits that the platform refused (a simulated platform refuses only a policy's mistake)
     waiting : rows that were still waiting when the events ended
@@ -63,7 +63,7 @@ def run_loop(
 ) -> LoopResult:
     """Drive a platform with a scheduler until its events end.
 
-    The scheduler is opened on the platform's machine, and opened anew whenever that is another one than before (an owner
+    The scheduler is opened on the platform's machine, and opened anew whenever that machine changes (an owner
     joined or left) or the rows of the job table were renumbered.
 
     Parameters
@@ -83,7 +83,7 @@ def run_loop(
 
 
 class Loop:
-    """A loop between two instants: the queue, the open dispatcher, and what is to be told to it.
+    """A loop between two instants: the queue, the open dispatcher, and what it is to be told.
 
     Attributes
     ----------
@@ -98,16 +98,16 @@ class Loop:
         self.queue, self.result = Queue(platform.table), LoopResult()
         self.dispatcher: Dispatcher | None = None
         self._opened_on: tuple[Machine, int] | None = None
-        self._told: set[int] = set()  # jobs whose arrival was told, so that telling it twice changes nothing
+        self._told: set[int] = set()  # jobs whose arrival was reported, so that a second report changes nothing
         self._runs: dict[int, Start | None] = {run.id: None for run in platform.snapshot().runs()}
         self._started: list[tuple[Start, int]] = []  # since the dispatcher was last asked
         self._refused: list[tuple[Start, str]] = []
 
     def take(self, batch: EventBatch) -> CommitResult:
-        """Let the events of an instant change the queue, and schedule.
+        """Apply the events of an instant to the queue, and schedule.
 
         A plan that does nothing but reject is followed by another pass, unless nothing else had happened than the arrival
-        of what was rejected: jobs turned away at the door are no reason for a pass.
+        of what was rejected: jobs rejected on arrival are no reason for a pass.
         """
         changes = self._absorb(batch)
         outcome = self._schedule(changes)
@@ -124,7 +124,7 @@ class Loop:
         return outcome
 
     def open(self) -> Dispatcher:
-        """Throw the dispatcher away, if there is one, and open another on the machine as it is."""
+        """Discard the dispatcher, if there is one, and open another on the machine as it is now."""
         snapshot = self.platform.snapshot()
         self.dispatcher = self.scheduler.open(snapshot.machine, self.seed)
         self._opened_on = snapshot.machine, snapshot.table.edition
@@ -167,7 +167,7 @@ class Loop:
                 settled.add(decision.job)
 
     def _absorb(self, batch: EventBatch) -> Changes:
-        """Let the events of a batch change the queue, and sum them up for the dispatcher."""
+        """Apply the events of a batch to the queue, and summarize them for the dispatcher."""
         arrived: list[int] = []
         requeued: list[int] = []
         ended: list[int] = []
@@ -227,5 +227,5 @@ class Loop:
         )
 
     def _passes(self, job: int) -> int:
-        """Passes that a job has waited in the run that this one goes on with."""
+        """Passes that a job has waited in the run that this one continues."""
         return 0 if self.continued is None else self.continued.passes.get(self.queue.table.name(job), 0)

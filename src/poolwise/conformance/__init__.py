@@ -1,7 +1,7 @@
 """Checks that a policy, scheduler or model keeps its contract. Public: run them on your own.
 
-Each `check_*` runs the object on small machines and returns one `Check` a promise; a broken one says in a sentence what
-was seen. `check` finds out by itself what it is given. In a test of your own:
+Each `check_*` runs the object on small machines and returns one `Check` for each promise; a broken one says in a sentence
+what was seen. `check` finds out by itself what it is given. In a test of your own:
 
     assert all(result.ok for result in poolwise.conformance.check(MyOrder()))
 """

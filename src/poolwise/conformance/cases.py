@@ -30,7 +30,7 @@ class Case:
     Attributes
     ----------
     walker : scheduler that places the jobs while something else is checked
-    truth : how long they take, where that is not what is checked
+    truth : model of how long they take, where that is not what is checked
     """
 
     machine: Machine
@@ -52,7 +52,7 @@ def on_those_that_suit(cases: Sequence[Case], check: Callable[[Case], None]) -> 
 
 
 def racks(jobs: int = 40, seed: int = 1) -> Case:
-    """Three racks of four nodes with memory pools, overloaded: ties, jobs over several racks, hungry ones, two too large."""
+    """Three racks of four nodes with memory pools, overloaded: ties, jobs over several racks, large memory, two too large."""
     rows = np.arange(jobs)
     size, hunger, length = (uniform(seed, name, rows) for name in ("size", "hunger", "length"))
     nodes = np.where(size < 0.6, 1 + (size * 5).astype(np.int64), 1 + (size * 10).astype(np.int64))
@@ -71,7 +71,7 @@ def racks(jobs: int = 40, seed: int = 1) -> Case:
 
 
 def devices(jobs: int = 30, seed: int = 2) -> Case:
-    """Four shared nodes and four devices on a network of two switches; some jobs use a device, here or over there."""
+    """Four shared nodes and four devices on a network of two switches; some jobs use a device, near or remote."""
     want = uniform(seed, "want", np.arange(jobs))
     requests = {
         "cores": np.full(jobs, 2),
@@ -228,7 +228,7 @@ class RoundRobin(Scheduler, Dispatcher):
 
 
 def state(queue: Queue, snapshot: Snapshot) -> tuple[object, ...]:
-    """All that a dispatcher must leave as it is."""
+    """All that a dispatcher must not change."""
     jobs = queue.jobs.tolist()
     runs = [(run.id, run.job, run.tasks, run.expected_end) for run in snapshot.runs()]
     arrays = (snapshot.free, snapshot.capacity, snapshot.machine.capacity)

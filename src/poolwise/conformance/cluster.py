@@ -1,4 +1,4 @@
-"""A cluster for tests, with all that reality brings: late and refused starts, owners that come and go, news told twice.
+"""A cluster for tests, with all that reality brings: late and refused starts, owners that come and go, repeated events.
 
 It runs jobs as the simulator does, but behind a table of jobs that grows in the order in which arrivals are told, and it
 keeps accounts of its own: `problems` says what is wrong with the state, looked at from outside.
@@ -53,18 +53,18 @@ RETRY = 5 * SECOND
 
 @dataclass(frozen=True)
 class Trouble:
-    """How often things go wrong, each a probability where nothing else is said; nothing by default.
+    """How often things go wrong, each a probability unless stated otherwise; nothing goes wrong by default.
 
     Attributes
     ----------
     late : starts that take time to become real, up to `late_s` seconds
     conflicts : starts that are refused at once, since somebody else was faster
     refused : starts that are refused late, after some of their tasks were bound
-    twice : instants at which something that was told before is told again
+    twice : instants at which an earlier event is reported again
     withdrawn : jobs that their users take back while they wait
     unknown : jobs of which nobody says how long they take
-    leaving : times that a part of the machine leaves, to come back later as new owners
-    renumbered : times that the job table is rid of finished jobs
+    leaving : number of times that a part of the machine leaves, to come back later as new owners
+    renumbered : number of times that finished jobs are removed from the job table
     shuffled : whether arrivals of one instant are told in another order than that of their ids
     """
 
@@ -81,7 +81,7 @@ class Trouble:
 
     @classmethod
     def of_all_kinds(cls) -> Trouble:
-        """Return a good deal of everything."""
+        """Return trouble of every kind, and plenty of it."""
         return cls(0.5, 120.0, 0.1, 0.1, 0.3, 0.05, 0.1, 3, 3, True)
 
 
@@ -102,7 +102,7 @@ class _Return:
 
 @dataclass(frozen=True, slots=True)
 class _Compact:
-    """The job table is rid of finished jobs."""
+    """Finished jobs are removed from the job table."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,9 +160,9 @@ class FakeCluster(Simulation):
     case
         Machine, jobs and how long they take.
     trouble
-        What goes wrong, and how often. Without trouble a run comes out as the simulator's.
+        What goes wrong, and how often. Without trouble a run has the same result as in the simulator.
     seed
-        Of what goes wrong.
+        Seed of the random draws of what goes wrong.
     """
 
     def __init__(self, case: Case, trouble: Trouble | None = None, seed: int = 0) -> None:
@@ -196,7 +196,7 @@ class FakeCluster(Simulation):
         self._plan_trouble(jobs)
 
     def _plan_trouble(self, jobs: Any) -> None:
-        """Put what will go wrong into the future."""
+        """Schedule the events of what will go wrong."""
         end = int(jobs.submit.max()) + 3600 * SECOND if len(jobs) else SECOND
         draws = uniform(self.seed, "trouble", np.arange(3 * (self.trouble.leaving + self.trouble.renumbered))).tolist()
         for k in range(self.trouble.leaving):
@@ -254,7 +254,7 @@ class FakeCluster(Simulation):
         return CommitResult(outcome.committed, (*lost, *outcome.rejected), outcome.started)
 
     def take_over(self) -> None:
-        """Let another loop go on: it is told first of all that waits."""
+        """Let another loop take over: it is first told of all that waits."""
         told = [Arrival(job, tuple(sorted(tasks))) for job, tasks in sorted(self._waiting.items()) if tasks]
         self._take_over, self._told_before = tuple(told), []
         self._push(self.now + 1, 3, _Nudge())
@@ -277,7 +277,7 @@ class FakeCluster(Simulation):
         return self._binding.late.get(number, 0)
 
     def _happen(self, event: Event) -> Iterable[Event]:
-        """Apply an event to the state; what the loop must hear of it."""
+        """Apply an event to the state; returns the events that the loop must be told."""
         match event:
             case Withdrawn(job):
                 if not self._waiting.get(job) or len(self._waiting[job]) < int(self.table.tasks[job]):
@@ -316,7 +316,7 @@ class FakeCluster(Simulation):
         return [replace(ended, reason="a task could not be bound")]
 
     def _leave(self, draw: float) -> list[Event]:
-        """Let a part leave whose like stays, and its runs be lost; it comes back an hour later."""
+        """Let a part leave if another like it stays; its runs are lost, and it comes back an hour later."""
         here = [part for part in parts_of(self.machine) if self._capacity[list(part)].any()]
         kinds = [self.machine.type[part[0]] for part in here]
         free_to_go = [part for part, kind in zip(here, kinds, strict=True) if kinds.count(kind) > 1]
@@ -351,7 +351,7 @@ class FakeCluster(Simulation):
         return [Joined(owner) for owner in range(n, self.machine.n_owner)]
 
     def _compact(self) -> list[Event]:
-        """Number the jobs anew without those that are over."""
+        """Renumber the jobs, without those that are over."""
         shown = len(self.table)
         busy = {run.job for run in self._runs} | {job for job, tasks in self._waiting.items() if tasks}
         coming = range(shown, len(self._jobs))

@@ -1,4 +1,4 @@
-"""What checks find: one line a promise."""
+"""What checks find: one line for each promise."""
 
 from __future__ import annotations
 
@@ -78,5 +78,5 @@ class Findings:
         return other
 
     def checks(self) -> tuple[Check, ...]:
-        """One check a promise, in the order in which they were named."""
+        """One check for each promise, in the order in which they were named."""
         return tuple(Check(name, problem) for name, problem in self._problems.items())

@@ -95,7 +95,7 @@ def _answers(model: PerformanceModel, run: Run, view: Snapshot) -> tuple[object,
 
 
 def _sound(fetch: Fetch, links: int) -> bool:
-    """Whether something can be fetched: whole numbers, and ways over links that there are."""
+    """Whether something can be fetched: whole numbers, and routes over links that exist."""
     whole = isinstance(fetch.work, int) and isinstance(fetch.bandwidth, int) and fetch.work >= 0 < fetch.bandwidth
     ways = bool(fetch.routes) and all(fetch.routes)
     return whole and ways and all(0 <= link < links for route in fetch.routes for link in route)

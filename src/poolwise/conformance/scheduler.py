@@ -86,7 +86,7 @@ class _Compared(Scheduler, Dispatcher):
         return self
 
     def check(self, machine: Machine, jobs: JobTable) -> None:
-        """As the scheduler that is watched."""
+        """Check as the scheduler that is watched does."""
         self.scheduler.check(machine, jobs)
 
     def schedule(self, queue: Queue, snapshot: Snapshot, changes: Changes) -> Plan:
@@ -105,7 +105,7 @@ class _Compared(Scheduler, Dispatcher):
 
 
 def _look_ahead(scheduler: Scheduler, case: Case, seed: int, findings: Findings) -> None:
-    """Change what nobody can know yet, and compare the plans up to the instant at which it shows."""
+    """Change what nobody can know yet, and compare the plans up to the instant at which the change becomes visible."""
     workload = case.workload
     known = _Diary(scheduler)
     walk(case, known.visit, known, seed=seed)
@@ -124,7 +124,7 @@ def _look_ahead(scheduler: Scheduler, case: Case, seed: int, findings: Findings)
 
 
 def _head(workload: Workload, jobs: int) -> Workload:
-    """Return the first so many jobs."""
+    """Return the workload's first `jobs` jobs."""
     columns = {name: getattr(workload, name)[:jobs] for name in ("id", "submit", "duration", "requested", "tasks")}
     requests = {name: column[:jobs] for name, column in workload.requests.items()}
     attributes = {name: column[:jobs] for name, column in workload.attributes.items()}
@@ -132,7 +132,7 @@ def _head(workload: Workload, jobs: int) -> Workload:
 
 
 class _Diary(Scheduler, Dispatcher):
-    """A scheduler whose plans are written down, and which runs were at work at each pass."""
+    """A scheduler that records its plans, and which runs were at work at each pass."""
 
     def __init__(self, scheduler: Scheduler) -> None:
         self.scheduler = scheduler
@@ -145,15 +145,15 @@ class _Diary(Scheduler, Dispatcher):
         return self
 
     def check(self, machine: Machine, jobs: JobTable) -> None:
-        """As the scheduler."""
+        """Check as the scheduler does."""
         self.scheduler.check(machine, jobs)
 
     def visit(self, queue: Queue, snapshot: Snapshot, changes: Changes) -> None:
-        """Write down which runs are at work."""
+        """Record which runs are at work."""
         self.at_work.append((snapshot.now, tuple(run.id for run in snapshot.runs())))
 
     def schedule(self, queue: Queue, snapshot: Snapshot, changes: Changes) -> Plan:
-        """Write down what the scheduler decides."""
+        """Record what the scheduler decides."""
         plan = self.inner.schedule(queue, snapshot, changes)
         self.plans.append((snapshot.now, plan))
         return plan

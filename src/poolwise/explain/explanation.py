@@ -17,11 +17,11 @@ class Episode:
     Attributes
     ----------
     start, end : ns of the first pass, and of the first pass of what came next
-    passes : how many
-    reason : of the first pass
+    passes : number of passes
+    reason : reason given in the first pass
     free : least and most free of what was short
     ahead : least and most jobs of higher priority that were left waiting
-    reserved : earliest and latest begin of the blocker's reservation, ns; None without one
+    reserved : earliest and latest beginning of the blocker's reservation, ns; None without one
     """
 
     start: int
@@ -78,13 +78,13 @@ def fold(passes: Iterable[tuple[int, Reason]], end: int) -> tuple[Episode, ...]:
 
 @dataclass(frozen=True, eq=False)
 class Explanation:
-    """Why a job waited, and what came of it.
+    """Why a job waited, and how its wait ended.
 
     Attributes
     ----------
-    job, machine : what ran on what
+    job, machine : the job, and the machine it was to run on
     passes : (ns, reason) of each pass that left it waiting
-    until : ns at which it started or was rejected; of the last pass if it waits still
+    until : ns at which it started or was rejected; of the last pass if it is still waiting
     placement : where it started, None if it never did
     rejected : why it can never run, "" if it can
     """
@@ -98,12 +98,12 @@ class Explanation:
 
     @property
     def status(self) -> str:
-        """What came of it: started, rejected or waiting."""
+        """How the wait ended: started, rejected or waiting."""
         return "started" if self.placement is not None else "rejected" if self.rejected else "waiting"
 
     @property
     def wait(self) -> int:
-        """Ns from its submission on."""
+        """Ns that the job waited, counted from its submission."""
         return self.until - self.job.submit
 
     @property

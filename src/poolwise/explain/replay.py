@@ -25,7 +25,7 @@ class Replay(Scheduler):
     schedule
         The record.
     warm_up
-        Jobs of the warm-up under which it came about. Later jobs that can never run were turned away at its end, all others
+        Jobs of the warm-up under which it was recorded. Later jobs that can never run were rejected at its end, all others
         at their arrival.
     """
 

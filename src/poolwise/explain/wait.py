@@ -106,7 +106,7 @@ class _Witness(Scheduler, Dispatcher):
     placement: Placement | None = None
     settled: bool = False
     deciding: Dispatcher | None = None
-    asked: Dispatcher | None = None  # the same one, or where a record decides one of the scheduler that it came from
+    asked: Dispatcher | None = None  # the same one, or, where a record decides, one of the scheduler that made the record
 
     def open(self, machine: Machine, seed: int) -> Dispatcher:
         """Open the scheduler that decides, and the one that is asked."""
@@ -115,7 +115,7 @@ class _Witness(Scheduler, Dispatcher):
         return self
 
     def schedule(self, queue: Queue, snapshot: Snapshot, changes: Changes) -> Plan:
-        """Pass on what the other decides."""
+        """Return what the deciding dispatcher decides."""
         assert self.deciding is not None
         plan = self.deciding.schedule(queue, snapshot, changes)
         if self.job in queue:
@@ -168,7 +168,7 @@ def _check_starts(now: Outcomes, then: Outcomes) -> None:
 
 
 def _check(found: Explanation, began: int, outcomes: Outcomes, row: int) -> None:
-    """Raise InputError unless a job fared as it was recorded."""
+    """Raise InputError unless a job waited and started as it was recorded."""
     status, start, job = Status(int(outcomes.status[row])), int(outcomes.start[row]), found.job.id
     if int(outcomes.id[row]) != job:
         raise _changed(f"the jobs recorded are others than those of the trace, from job {job} on")

@@ -1,4 +1,4 @@
-"""What a run must persist so that another process can go on with it; everything else is read from the machine anew."""
+"""What a run must persist so that another process can continue it; everything else is read again from the machine."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ VERSION = 1
 
 @dataclass(frozen=True)
 class Continuation:
-    """The memory of a run that no snapshot shows. Jobs go by name, since rows change with the process.
+    """The state of a run that no snapshot shows. Jobs are identified by name, since rows change with the process.
 
     Attributes
     ----------
     epoch : ns since 1970 of the run's time 0, so that priorities which count from it go on
-    seed : of the run's random draws
+    seed : seed of the run's random draws
     draws : name of a job -> its counter of random draws
     next_draw : the counter of the next job that arrives
     passes : name of a waiting job -> scheduling passes it has waited
@@ -33,14 +33,14 @@ class Continuation:
 
     @classmethod
     def of(cls, queue: Queue, seed: int) -> Continuation:
-        """Take down what matters of a run: waiting jobs with their passes, and all jobs' draws."""
+        """Record what must be kept of a run: waiting jobs with their passes, and all jobs' draws."""
         table = queue.table
         draws = {table.name(row): draw for row, draw in enumerate(table.draw.tolist())}
         passes = {table.name(job): n for job, n in zip(queue.jobs.tolist(), queue.passes().tolist(), strict=True)}
         return cls(table.epoch, seed, draws, 1 + max(draws.values(), default=-1), passes)
 
     def draw(self, name: str) -> int | None:
-        """Counter of a job that was known, None for another."""
+        """Counter of draws of a job that the earlier run knew, None for any other."""
         return self.draws.get(name)
 
     def to_json(self) -> str:

@@ -12,7 +12,7 @@ from poolwise.model.placement import Placement, Refusal
 class Start:
     """Start tasks of a job at a placement now; atomic: every row of it or nothing.
 
-    All tasks of one start form one run and end together; a job whose tasks end apart gets one start a task.
+    All tasks of one start form one run and end together; a job whose tasks end separately gets one start for each task.
     """
 
     job: int
@@ -70,7 +70,7 @@ class Plan:
 
     @property
     def waits(self) -> dict[int, Refusal]:
-        """Row -> what is said of a job that is left waiting."""
+        """Row -> reason given for a job that is left waiting."""
         return {decision.job: decision.refusal for decision in self.decisions if isinstance(decision, Wait)}
 
     def only(self, jobs: IntArray) -> Plan:
@@ -81,12 +81,12 @@ class Plan:
 
 @dataclass(frozen=True, slots=True)
 class CommitResult:
-    """What became of a plan.
+    """The result of committing a plan.
 
     Attributes
     ----------
     committed : decisions that took effect
-    rejected : (decision, why not); a start that no longer fits changes nothing
+    rejected : (decision, reason); a start that no longer fits changes nothing
     started : (start, run number) of the starts among the committed; what they take is held from now on, though the run
         may still have to become real
     """

@@ -77,14 +77,14 @@ class Joined:
 
 @dataclass(frozen=True, slots=True)
 class Left:
-    """An owner left the machine; its number stays, with nothing to give, until numbers are given anew."""
+    """An owner left the machine; its number stays, with no capacity, until owners are renumbered."""
 
     owner: int
 
 
 @dataclass(frozen=True, slots=True)
 class Renumbered:
-    """Rows of the job table were numbered anew: old row -> new row, of all jobs that are still there."""
+    """Rows of the job table were renumbered: old row -> new row, for all jobs that are still there."""
 
     rows: Mapping[int, int]
 
@@ -117,7 +117,7 @@ class Changes:
     requeued : rows of jobs some of whose tasks wait again
     ended : run numbers
     started : (start, run number) of the starts that the platform committed since
-    refused : (start, why) of those that it refused, at once or later
+    refused : (start, reason) of those that it refused, at once or later
     capacity, joined, left : owners whose capacity changed, that joined, that left
     woke : whether a wake-up is among the events
     """
@@ -133,7 +133,7 @@ class Changes:
     woke: bool = False
 
     def beside(self, jobs: frozenset[int]) -> Changes:
-        """What has happened beside the arrival of some jobs; what became of the last plan's starts is no happening."""
+        """Return what has happened besides the arrival of some jobs; the fate of the last plan's starts does not count."""
         arrived = tuple(job for job in self.arrived if job not in jobs)
         return replace(self, arrived=arrived, started=(), refused=())
 

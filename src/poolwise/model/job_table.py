@@ -36,7 +36,7 @@ class Kinds:
     value: list[tuple[Any, ...]]
     first: list[int]
     number: dict[tuple[Any, ...], int]
-    held: IntArray = field(default_factory=lambda: np.zeros(0, dtype=np.int64), repr=False)  # `of`, with room behind it
+    held: IntArray = field(default_factory=lambda: np.zeros(0, dtype=np.int64), repr=False)  # `of`, with spare room at its end
 
 
 class JobTable:
@@ -52,7 +52,7 @@ class JobTable:
     ----------
     id : (n_job,) int64; what the trace or the cluster calls the job
     submit : (n_job,) int64, ns since `epoch`
-    requested : (n_job,) int64, ns that the user asked for; `units.UNKNOWN` where nobody said
+    requested : (n_job,) int64, ns that the user asked for; `units.UNKNOWN` where the user gave no estimate
     tasks : (n_job,) int64, tasks of the job
     draw : (n_job,) int64, the counter of a job's random draws; kept with the job wherever its row moves
     requests : resource name -> (n_job,) int64, base units
@@ -143,7 +143,7 @@ class JobTable:
         return Job(self, row)
 
     def order_key(self, row: int) -> tuple[int, int, str]:
-        """(submit, id, name): the order in which jobs stand in a queue, which ties are broken by."""
+        """(submit, id, name): the order of jobs in a queue, by which ties are broken."""
         held = self._held
         return int(held["submit"][row]), int(held["id"][row]), "" if self._name is None else self._name[row]
 
@@ -166,7 +166,7 @@ class JobTable:
         return view
 
     def kinds(self, key: Hashable, columns: Callable[[JobTable, slice], Sequence[Column]]) -> Kinds:
-        """Number jobs so that those that are alike in some columns have one number, kept under a key.
+        """Give jobs that are alike in some columns the same number, kept under a key.
 
         `columns(table, rows)` gives the columns of some rows. Numbers count in the order in which kinds were first seen:
         they are names, and the same whatever arrives later.
@@ -189,7 +189,7 @@ class JobTable:
         return known
 
     def _standard(self, key: str, make: Make) -> Column:
-        """As `derived`, for the columns below, which a table that shows a part of another takes from it."""
+        """Work as `derived` does, for the columns below; a table that shows a part of another takes them from that one."""
         return self.derived(key, make) if self._shared is None else self._shared._standard(key, make)[: self._length]
 
     @property
@@ -238,12 +238,12 @@ class JobTable:
         return part
 
     def show(self, length: int) -> None:
-        """Let the rows up to `length` have arrived; rows never disappear."""
+        """Show the rows up to `length`: their jobs have arrived. Rows never disappear."""
         if length > self._length:
             self._length = length
 
     def append(self, more: JobTable) -> range:
-        """Let the jobs of another table with the same columns arrive behind those here; returns their rows.
+        """Append the jobs of another table with the same columns; returns their rows.
 
         Raises ValueError where the columns differ.
         """
@@ -266,7 +266,7 @@ class JobTable:
         return range(n, n + k)
 
     def taken(self, rows: IntArray) -> JobTable:
-        """Return a table of some rows, (k,), in their order, as the next edition: finished jobs are left behind."""
+        """Return a table of some rows, (k,), in their order, as the next edition: finished jobs are left out."""
         return JobTable(
             self.id[rows],
             self.submit[rows],
@@ -298,7 +298,7 @@ class _Shown(Mapping[str, Any]):
 
 
 def _grown(column: Any, length: int, more: Any) -> Any:
-    """Return a column with room for `more` behind its first `length` rows, and `more` there; room is doubled."""
+    """Return a column with `more` appended after its first `length` rows; where room is short, it is doubled."""
     kind = np.result_type(column, more)
     need = length + len(more)
     if need > len(column) or kind != column.dtype or not column.flags.writeable:
@@ -338,7 +338,7 @@ def _log10_submit(table: JobTable, rows: slice) -> Column:
 
 
 def _log10(values: Any) -> FloatArray:
-    """(n,) log10 of positive values (n,), by `math.log10`; integers that are few are looked up in a table."""
+    """(n,) log10 of positive values (n,), by `math.log10`; integers with few distinct values are looked up in a table."""
     most = int(values.max(initial=0))
     if values.dtype == np.int64 and most < len(values):
         known = np.array([math.log10(v) for v in range(1, most + 1)], dtype=np.float64)
@@ -353,7 +353,7 @@ class Job:
 
     Attributes
     ----------
-    numbers_waiting : the tasks that are meant, where those are not all of the job's
+    numbers_waiting : numbers of the tasks that this view covers, where it does not cover all of the job's
     """
 
     table: JobTable
@@ -377,12 +377,12 @@ class Job:
 
     @property
     def tasks(self) -> int:
-        """Number of tasks that are meant."""
+        """Number of tasks that this view covers."""
         return int(self.table.tasks[self.index]) if self.numbers_waiting is None else len(self.numbers_waiting)
 
     @property
     def numbers(self) -> tuple[int, ...]:
-        """Numbers of the tasks that are meant, ascending."""
+        """Numbers of the tasks that this view covers, ascending."""
         return tuple(range(self.tasks)) if self.numbers_waiting is None else self.numbers_waiting
 
     @property

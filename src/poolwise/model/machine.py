@@ -1,4 +1,4 @@
-"""The machine: owners of resources, their capacities, where they stand and how they are joined."""
+"""The machine: owners of resources, their capacities, their positions and the network between them."""
 
 from __future__ import annotations
 

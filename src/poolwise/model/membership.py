@@ -1,4 +1,4 @@
-"""Machines whose owners come and go: numbers stay, what joins is appended, what left has nothing to give."""
+"""Machines whose owners come and go: numbers stay, what joins is appended, what left has no capacity."""
 
 from __future__ import annotations
 
@@ -40,11 +40,11 @@ def joined(machine: Machine, like: tuple[int, ...], capacity: IntArray, suffix: 
     Parameters
     ----------
     like
-        Owners of one part (see `parts`); nodes taken whole, and their pool, get a rack of their own.
+        Owners of one part (see `parts_of`); nodes taken whole, and their pool, get a rack of their own.
     capacity
         (len(like), n_resource) what they bring.
     suffix
-        Ends their names.
+        Suffix of their names.
     """
     copied, n = list(like), machine.n_owner
     new = {owner: n + k for k, owner in enumerate(copied)}

@@ -12,7 +12,7 @@ from poolwise.arrays import IntArray
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Placement:
-    """What a start takes, one row an allocation. Nodes, pools, devices and links are all owners.
+    """What a start takes, one row for each allocation. Nodes, pools, devices and links are all owners.
 
     A row with amount 0 says that the run is there without reserving anything (a sharer of a composed device, a flow on a
     link): it makes the run an occupant of the owner, which is what contention looks at.

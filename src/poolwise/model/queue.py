@@ -85,7 +85,7 @@ class Queue:
     # The loop's side.
 
     def add(self, job: int, tasks: tuple[int, ...] | None = None, passes: int = 0) -> None:
-        """Let a job (or some of its tasks again) wait; `passes` it has waited before, in a run that goes on."""
+        """Add a job, or some of its tasks again; `passes` counts those it has waited before, in a run that is continued."""
         if job in self._passes:
             if tasks is not None and job in self._tasks:
                 merged = sorted({*self._tasks[job], *tasks})
@@ -117,7 +117,7 @@ class Queue:
         self._jobs = None
 
     def count_pass(self) -> None:
-        """One more pass is over."""
+        """Count one more pass for each waiting job."""
         self._pass += 1
 
     def renumber(self, rows: Mapping[int, int]) -> None:

@@ -27,9 +27,9 @@ class Reason:
     Attributes
     ----------
     rule : what held it back
-    text : the same in words, with whose need is meant
+    text : the same in words, saying whose need it is
     resource, needed, free : what was short, in base units; "" where nothing was. Under the rule "order" it is what the head
-        lacks, under "reservation" what lacks for both at once
+        lacks, under "reservation" what is short for both at once
     blocker : row of the job that stood in the way, None where none did
     reserved : ns at which the blocker's reservation begins, None where it has none
     ahead : jobs of higher priority that were left waiting too

@@ -11,7 +11,7 @@ import numpy as np
 from poolwise.arrays import IntArray
 from poolwise.model.run import Run
 
-_arrangements = itertools.count()  # one count for all tables, so that a number names one arrangement of one table
+_arrangements = itertools.count()  # one counter for all tables, so that a number identifies one arrangement of one table
 
 
 class RunTable:
@@ -64,7 +64,7 @@ class RunTable:
         return self._touched[run][0]
 
     def widen(self, n_cell: int) -> None:
-        """Let releases fall into more cells: owners joined behind those that were there."""
+        """Make room for more cells: owners joined behind those that were there."""
         self.n_cell = n_cell
         self.version += 1
         self.arrangement = next(_arrangements)
@@ -128,7 +128,7 @@ class RunTable:
         return gone
 
     def fetched(self, run: int) -> Run:
-        """Let the work of a run begin, which no longer occupies what only its fetching touched; returns the run."""
+        """Begin the work of a run: it no longer occupies what only its fetching touched. Returns the run."""
         now = self._runs[run] = replace(self._runs[run], fetch=None)
         occupied, depends = self._touched[run]
         working = self._working.pop(run)

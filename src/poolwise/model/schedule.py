@@ -22,7 +22,7 @@ class Schedule:
 
     Attributes
     ----------
-    machine, workload : what was run on what
+    machine, workload : the machine, and the workload that ran on it
     job, start, end : (n_run,) row of the workload, ns, ns; in the order of starts
     tasks : (n_run,) tasks of the job in the run
     outcome : n_run outcomes
@@ -31,7 +31,7 @@ class Schedule:
     rejected : row of the workload -> reason
     waiting : rows that never started
     passes : scheduling passes
-    refused : reason -> plans' decisions that the platform refused
+    refused : reason -> number of decisions that the platform refused
     """
 
     machine: Machine
@@ -96,7 +96,7 @@ class Schedule:
     def placements(self) -> list[str]:
         """Placement of each run in words: `rack_placements` on racks of whole nodes, elsewhere owner by owner.
 
-        There an owner is written with all that it gives, OWNER:RESOURCE=AMOUNT:..., and owners are joined by ';'.
+        In the latter form an owner is written with all that it gives, OWNER:RESOURCE=AMOUNT:..., and owners are joined by ';'.
         """
         if self._in_racks():
             return self.rack_placements()

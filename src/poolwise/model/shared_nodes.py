@@ -1,4 +1,4 @@
-"""Nodes that jobs share and the devices that these can use: what every scheduler and placement on such nodes starts from."""
+"""Nodes that jobs share and the devices these jobs can use: the view from which schedulers and placements on them start."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from poolwise.model.machine import Kind, Machine
 
 @dataclass(frozen=True, eq=False)
 class SharedNodes:
-    """A machine seen as shared nodes with devices. Views for a purpose add to it what they alone need.
+    """A machine seen as shared nodes with devices. Views for a special purpose add what they alone need.
 
     Nodes that have nothing to give are left out: they have left the machine, or are taken whole.
 
     Attributes
     ----------
-    machine : that which was looked at
+    machine : the machine that is viewed
     nodes : (n_node,) owners, ascending
-    columns : (n_resource,) columns of the machine that nodes have, and `names` what they are called
+    columns : (n_resource,) columns of the machine that nodes have, and `names` their names
     devices : (n_device,) owners, ascending
-    home : (n_device,) position in `nodes` of the node that each device is inside of, -1 where it is in none
+    home : (n_device,) position in `nodes` of the node that contains each device, -1 where none does
     type : (n_device,) names
     """
 
@@ -66,7 +66,7 @@ class SharedNodes:
 
 @lru_cache(maxsize=8)  # a machine is compared by identity
 def shared_nodes(machine: Machine, *needed: str) -> SharedNodes:
-    """Look at a machine. Raises InputError where it has no shared nodes, or lacks resources that are needed."""
+    """View a machine. Raises InputError where it has no shared nodes, or lacks resources that are needed."""
     owners = machine.of_kind(Kind.NODE)
     there = machine.capacity[owners].any(axis=1)
     if "nodes" in machine.resources:

@@ -53,7 +53,7 @@ class Snapshot:
     now : int, ns
     machine : the machine as it is built; owners that left have no capacity
     table : the jobs that have arrived
-    work : (n_job,) int64, reference ns of each job's work as far as the one who looks knows: what was requested. Only in
+    work : (n_job,) int64, reference ns of each job's work as far as the viewer knows: what was requested. Only in
         the views that a platform shows to the model of how long runs really take is it the true duration
     capacity, free : (n_owner, n_resource) int64, read-only
     estimate : the performance model that the scheduler believes in
@@ -101,7 +101,7 @@ class Snapshot:
         self._runs, self._progress = runs, progress
         self._extra: tuple[Run, ...] = ()
         self._ended: int | None = None  # runs expected to end by then are gone
-        self._real = now  # the present of the platform, from which overdue runs are counted
+        self._real = now  # the platform's present time, against which overdue runs are judged
 
     def _copy(self, now: int, free: IntArray) -> Snapshot:
         other = Snapshot(
@@ -205,7 +205,7 @@ class Snapshot:
     def with_started(
         self, job: int, placement: Placement, tasks: tuple[int, ...] = (0,), *, end: int | None = None
     ) -> Snapshot:
-        """Imagine that a job starts now. Free amounts may become negative: whoever asks looks.
+        """Imagine that a job starts now. Free amounts may become negative: the caller checks.
 
         `end` is its expected end, `expected_end(job, placement)` if not given.
         """

@@ -1,4 +1,4 @@
-"""The jobs of one study, as columns: what a trace tells of them, their durations included."""
+"""The jobs of one study, as columns: what a trace says of them, their durations included."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from poolwise.units import SECOND
 
 @dataclass(frozen=True, slots=True)
 class TraceJob(Job):
-    """One row of a workload: what a job table tells of it, and how long it runs.
+    """One row of a workload: what a job table says of it, and how long it runs.
 
     Attributes
     ----------

@@ -1,4 +1,4 @@
-"""How far a simulated run is, in truth and as the scheduler believes."""
+"""How far a simulated run has come, in truth and as the scheduler believes."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class RunPace(NamedTuple):
 
     @classmethod
     def of(cls, model: PerformanceModel, run: Run, view: Snapshot) -> RunPace:
-        """Ask a model; raises PolicyError for an answer that no run can go on at."""
+        """Ask a model; raises PolicyError for a slowdown at which no run could progress."""
         pace = cls(0.0 if run.fetch is None else model.fetch_slowdown(run, view), model.slowdown(run, view))
         for value in pace:
             if not -1.0 < value < math.inf:
@@ -41,7 +41,7 @@ class Course:
     fetch : reference ns of fetching left at `since`; None once the data are there
     work : reference ns of work left at `since`
     since : ns, when the setup is over, or when the pace last changed
-    pace : from then on
+    pace : slowdowns from `since` on
     """
 
     fetch: float | None
@@ -51,7 +51,7 @@ class Course:
 
     @classmethod
     def begin(cls, model: PerformanceModel, run: Run, view: Snapshot) -> Course:
-        """See a run that starts now as a model does. Fetching that the run itself knows nothing of counts as setup."""
+        """Begin a run now, as a model sees it. Fetching that the run itself does not record counts as setup."""
         since, fetch = view.now + model.setup(run, view), model.fetch(run, view)
         if fetch is not None and run.fetch is None:
             since, fetch = since + fetch.work, None
@@ -59,7 +59,7 @@ class Course:
 
     @property
     def phase_end(self) -> int:
-        """Ns at which the fetching ends, or where there is none the work."""
+        """Ns at which the fetching ends, or the work where nothing is fetched."""
         if self.fetch is None:
             return self.since + with_slowdown(self.work, self.pace.working)
         return self.since + with_slowdown(self.fetch, self.pace.fetching)
@@ -70,7 +70,7 @@ class Course:
         return self.phase_end if self.fetch is None else self.phase_end + with_slowdown(self.work, self.pace.working)
 
     def go_on(self, now: int, pace: RunPace) -> bool:
-        """Go on at a pace from now on; returns whether it is another one than before."""
+        """Continue at a pace from now on; returns whether it differs from the pace before."""
         if pace == self.pace:
             return False
         if self.fetch is None and pace.working != self.pace.working:

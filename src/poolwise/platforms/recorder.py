@@ -9,7 +9,7 @@ from poolwise.model import Machine, Outcome, Placement, Schedule, Workload
 
 
 class Recorder:
-    """Columns of runs, one append at a start, one write at an end."""
+    """Columns of runs: each start appends a row, each end fills it in."""
 
     def __init__(self) -> None:
         self._job: list[int] = []
@@ -20,11 +20,11 @@ class Recorder:
         self._placements: list[Placement] = []
 
     def __len__(self) -> int:
-        """Runs noted so far; the number of the next."""
+        """Number of runs recorded so far, which is the number of the next run."""
         return len(self._job)
 
     def started(self, job: int, tasks: int, start: int, placement: Placement) -> int:
-        """Note a start of so many tasks; returns the number of the run."""
+        """Record a start of a number of tasks; returns the number of the run."""
         self._job.append(job)
         self._tasks.append(tasks)
         self._start.append(start)
@@ -34,11 +34,11 @@ class Recorder:
         return len(self._job) - 1
 
     def ended(self, run: int, end: int, outcome: Outcome) -> None:
-        """Note an end."""
+        """Record the end of a run."""
         self._end[run], self._outcome[run] = end, outcome
 
     def schedule(self, machine: Machine, workload: Workload, loop: LoopResult) -> Schedule:
-        """Build the record."""
+        """Build the schedule."""
         lengths = np.array([len(p) for p in self._placements], dtype=np.int64)
         empty = [np.zeros(0, dtype=np.int64)]
         refused: dict[str, int] = {}

@@ -51,7 +51,7 @@ class Disturbance:
 
 @dataclass(frozen=True, slots=True)
 class _Fetched:
-    """A run has its data, and its work begins; nothing for a scheduler to hear of."""
+    """A run has its data, and its work begins; schedulers are not told."""
 
     run: int
 
@@ -62,7 +62,7 @@ class Simulation:
     Parameters
     ----------
     machine, workload
-        What runs on what.
+        The machine, and the jobs that run on it.
     truth
         How long jobs really take.
     estimate
@@ -203,7 +203,7 @@ class Simulation:
             return
 
     def _happen(self, event: Any) -> Iterable[Event]:
-        """Apply an event to the state; what the loop must hear of it."""
+        """Apply an event to the state; returns the events that the loop must be told."""
         match event:
             case _Fetched(number):
                 self._fetched(number)
@@ -334,7 +334,7 @@ class Simulation:
         """
         progress = self._progress[run.id]
         if progress.end == self.now:
-            return  # it ends in this very instant: dust of a change of pace must not move that
+            return  # it ends in this very instant: rounding after a change of pace must not move that
         pace = RunPace.of(self.truth, run, true)
         believed = pace if self._alike else RunPace.of(self.estimate, run, seen)
         moved = progress.true.go_on(self.now, pace)

@@ -1,1 +1,1 @@
-"""Schedulers: list (order + placement + backfill), warm-up. Flow and batch schedulers join them."""
+"""Schedulers: list, flow, greedy and batch scheduling, task dispatch, composed devices, and warm-up."""

@@ -55,9 +55,9 @@ class BatchScheduler(Scheduler):
     every_s
         Seconds between plans; 0 plans whenever something arrives or ends.
     effort_s
-        Time limit of one plan. It is made of a fixed number of moves, never of the clock, so that runs repeat.
+        Time limit of one plan. It is counted in a fixed number of moves, never by the clock, so that runs repeat.
     eta, theta, clip, normalise, least_local
-        See `batch.problem.Problem`.
+        See `batch.problem.definition.Problem`.
     tolerance
         Accepted slowdown of jobs that name none.
     profile
@@ -88,7 +88,7 @@ class BatchScheduler(Scheduler):
 
 @dataclass(frozen=True, eq=False)
 class ModuleLayout(SharedNodes):
-    """What a batch sees of a machine: its modules are the shared nodes, beside them stands at most one memory pool.
+    """What a batch sees of a machine: its modules are the shared nodes, with at most one memory pool beside them.
 
     Attributes
     ----------

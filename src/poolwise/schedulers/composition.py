@@ -67,7 +67,7 @@ class CompositionDispatcher(Dispatcher):
     placement: CompositionPolicy
     _view: Compositions | None = None
     _owners: dict[int, tuple[int, ...]] = field(default_factory=dict)  # run -> owners, of the runs on the machine
-    _possible: dict[int, Refusal | None] = field(default_factory=dict)  # shape -> what the empty machine says to it
+    _possible: dict[int, Refusal | None] = field(default_factory=dict)  # shape -> refusal by the empty machine, if any
     _capacity: IntArray | None = None  # for which that is so
     _blocked: set[int] = field(default_factory=set)  # likes (`_try`) that would be refused now
 
@@ -137,7 +137,7 @@ class CompositionDispatcher(Dispatcher):
         for shape in set(asked) - self._possible.keys():
             job = int(jobs[asked.index(shape)])
             empty = empty or Compositions(snapshot.empty())
-            need = replace(empty.need(job), deadline=NEVER, late=False)  # a deadline is no reason to be turned away
+            need = replace(empty.need(job), deadline=NEVER, late=False)  # a deadline is no reason for a rejection
             found = refused(snapshot.table.job(job)) or self.placement.choose(need, empty)
             self._possible[shape] = found if isinstance(found, Refusal) else None
         if all(self._possible[shape] is None for shape in set(asked)):

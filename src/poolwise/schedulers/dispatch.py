@@ -128,7 +128,7 @@ class DispatchDispatcher(Dispatcher):
 
 
 class _Cache:
-    """What a queue and a snapshot come to: the units, the tasks in lanes, and where runs are.
+    """What is derived from a queue and a snapshot: the units, the tasks in lanes, and where runs are.
 
     Attributes
     ----------
@@ -156,7 +156,7 @@ class _Cache:
     def follow(self, queue: Queue, snapshot: Snapshot, changes: Changes) -> list[tuple[Task, int]] | None:
         """Bring everything up to date; returns the tasks that were in line at units that are free now.
 
-        None where something went otherwise than expected: everything must be read anew.
+        None where something went differently from what was expected: everything must be read again.
         """
         if changes.requeued or changes.capacity or self._planned != [(s.job, s.tasks) for s, _ in changes.started]:
             return None
@@ -184,7 +184,7 @@ class _Cache:
         return starts if len(self.lanes.waiting) == len(queue) else None
 
     def serve(self) -> list[tuple[Task, int]]:
-        """Let the policy choose for the first task of each lane, as long as it does; what starts where."""
+        """Let the policy choose for the first task of each lane, as long as it does; returns which task starts where."""
         starts: list[tuple[Task, int]] = []
         policy, units = self.policy, self.units
 
@@ -198,7 +198,7 @@ class _Cache:
                 starts.append((task, leaf))
             else:
                 units.stand_in_line(leaf, task, response)
-                self._last_in_line = turn  # the latest so far: an earlier one makes all be read anew
+                self._last_in_line = turn  # the latest so far: after an earlier one everything is read again
             return True
 
         self.lanes.serve(take)

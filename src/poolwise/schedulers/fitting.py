@@ -17,7 +17,7 @@ FitJudge = Callable[[int, Snapshot], Refusal | None]
 
 
 class Fitting:
-    """What the empty machine says to each waiting job, asked once for as long as its capacities stay the same.
+    """Whether the empty machine refuses each waiting job, asked once for as long as its capacities stay the same.
 
     It follows from the queue and the snapshot alone: what was asked before is a cache.
     """

@@ -76,7 +76,7 @@ class LocalFirstRandom(Greedy):
 
 @dataclass(frozen=True, eq=False)
 class GreedyDispatcher(Dispatcher):
-    """A run; what it holds can be rebuilt."""
+    """A run of the scheduler; what it holds can be rebuilt."""
 
     layout: FlowLayout
     shapes: ShapeTable

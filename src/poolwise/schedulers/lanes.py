@@ -41,7 +41,7 @@ class Lanes:
     order
         A static queue order.
     columns
-        Of the job table; what it has not got does not count.
+        Names of columns of the job table; those that it lacks do not count.
     judge
         Says of a job (row) why no unit may ever run its tasks, None where one may. It answers alike for a whole lane.
 
@@ -76,7 +76,7 @@ class Lanes:
         return min(turns, default=LAST)
 
     def started(self, task: Task) -> None:
-        """One task waits no longer."""
+        """Note that one task no longer waits."""
         self.waiting[task.job] -= 1
         if not self.waiting[task.job]:
             del self.waiting[task.job]
@@ -103,7 +103,7 @@ class Lanes:
 
 
 def _priorities(order: QueuePolicy, table: JobTable, jobs: Iterable[int], snapshot: Snapshot) -> tuple[list[int], list[float]]:
-    """Rows in the order of a queue that has just these, and their priorities; raises PolicyError for what is none."""
+    """Rows in the order of a queue that has just these, and their priorities; raises PolicyError for NaN."""
     queue = Queue(table)
     for job in jobs:
         queue.add(job)

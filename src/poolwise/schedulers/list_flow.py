@@ -27,10 +27,10 @@ from poolwise.schedulers.list import ListScheduler
 class ListFlow(Scheduler):
     """Order and backfill choose the jobs that start now, as in list scheduling; then one flow places all of them at least cost.
 
-    The flow gives each job its node and its devices; the placement adds what is no flow: the split of memory between node and
+    The flow gives each job its node and its devices; the placement adds the rest: the split of memory between node and
     pool, and composed NVMe. A job for which the rest is not there is placed by the placement alone; where that finds no room
-    for one of them, or the flow no place, all start where the placement had put them. A backfilled job may so run elsewhere,
-    and longer, than the backfill reckoned.
+    for one of them, or the flow no place, all start where the placement had put them. So a backfilled job may run elsewhere,
+    and longer, than the backfill expected.
 
     Parameters
     ----------
@@ -77,11 +77,11 @@ class _InNode(Requests):
     seen: tuple[str, ...]
 
     def names(self, table: JobTable) -> Iterable[str]:
-        """Those that the flow places, or looks at."""
+        """Names of the requests that the flow places, or looks at."""
         return self.seen
 
     def amounts(self, table: JobTable, name: str, rows: Rows) -> IntArray:
-        """(k,) as in the job table, except for memory; the flow sees nothing of all else."""
+        """(k,) amounts as in the job table, except for memory; of all else the flow sees zeros."""
         if name == "memory":
             return self.placement.least(table.memory[rows])
         return table.request(name)[rows] if name in self.seen else np.zeros_like(table.tasks[rows])
@@ -89,7 +89,7 @@ class _InNode(Requests):
 
 @dataclass(frozen=True)
 class ListFlowDispatcher(Dispatcher):
-    """A run; what the parts hold can be rebuilt."""
+    """A run of the scheduler; what its parts hold can be rebuilt."""
 
     listed: ListScheduler
     whole: Dispatcher

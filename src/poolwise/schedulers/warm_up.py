@@ -33,7 +33,7 @@ class WarmUp(Scheduler):
 
     @property
     def remembers(self) -> str:
-        """That the warm-up is over, should one of its jobs wait again; and what the two remember."""
+        """What the two schedulers remember, and that the warm-up is over, should one of its jobs wait again."""
         return "that the warm-up is over"
 
     def open(self, machine: Machine, seed: int) -> Dispatcher:
@@ -41,7 +41,7 @@ class WarmUp(Scheduler):
         return _WarmUpDispatcher(self.jobs, self.first.open(machine, seed), self.then.open(machine, seed))
 
     def check(self, machine: Machine, jobs: JobTable) -> None:
-        """Check both."""
+        """Check both schedulers."""
         self.first.check(machine, jobs)
         self.then.check(machine, jobs)
 
@@ -97,7 +97,7 @@ def _parts(queue: Queue, early: BoolArray) -> tuple[Queue, Queue]:
 
 
 def _first(table: JobTable, jobs: int) -> BoolArray:
-    """(n_job,) whether a job is among the first so many that were submitted."""
+    """(n_job,) whether a job is among the first `jobs` that were submitted."""
     found = np.zeros(len(table), dtype=np.bool_)
     found[np.lexsort((table.id, table.submit))[:jobs]] = True
     return found

@@ -1,4 +1,4 @@
-"""Merging of what is alike."""
+"""Merge rows that are alike."""
 
 from __future__ import annotations
 

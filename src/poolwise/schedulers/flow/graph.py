@@ -136,7 +136,7 @@ class Graph:
         return np.concatenate(tail), np.concatenate(head), np.concatenate(capacity), np.concatenate(cost), supply
 
     def lines(self, groups: Sequence[str], classes: Sequence[str], places: Sequence[str], form: str = LINE) -> list[str]:
-        """Write the arcs, one a line, with the names given; `form` knows tail, head, capacity and cost."""
+        """Write the arcs, one a line, with the names given; `form` is formatted with tail, head, capacity and cost."""
         names = [*groups, *classes, *places, *(f"U_{name}" for name in groups), "sink"]
         tail, head, capacity, cost, _ = self.arrays()
         rows = zip(tail.tolist(), head.tolist(), capacity.tolist(), cost.tolist(), strict=True)

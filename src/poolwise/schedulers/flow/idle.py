@@ -27,7 +27,7 @@ class IdleMachine:
         self._devices = np.zeros(0, dtype=np.int64)  # (n_kind,) in the whole machine
         self._holds = np.zeros((0, 2), dtype=np.int64)  # (n_shape, 2) tasks with their devices, and without; -1 if not asked
         self._judged = np.zeros(0, dtype=np.int64)  # by row: waiting tasks for which a job was judged, 0 for none
-        self._never: dict[int, Refusal] = {}  # by row: what was said to those that could not start
+        self._never: dict[int, Refusal] = {}  # by row: why those could not start that were refused
 
     def refusals(self, queue: Queue, snapshot: Snapshot) -> dict[int, Refusal]:
         """Waiting jobs that could not start even if nothing ran, in the order of the queue, and why."""
@@ -55,12 +55,12 @@ class IdleMachine:
             self._never[int(jobs[k])] = self._why(queue.table, jobs[k : k + 1], int(tasks[k]), demand[k], holds[k])
 
     def local(self, number: IntArray, tasks: IntArray, snapshot: Snapshot) -> BoolArray:
-        """(k,) whether so many tasks of each of (k,) shapes would find their devices on their own nodes."""
+        """(k,) whether (k,) numbers of tasks, one for each of (k,) shapes, would find their devices on their own nodes."""
         found: BoolArray = self._asked(number, snapshot)[:, 0] >= tasks
         return found
 
     def _why(self, table: JobTable, job: IntArray, tasks: int, demand: IntArray, holds: IntArray) -> Refusal:
-        """Why so many tasks of a job, (1,), can never start, given what one asks for and how many the machine holds."""
+        """Why a number of tasks of a job, (1,), can never start, given what one asks for and how many the machine holds."""
         problem = self.shapes.problem(table, job)
         if problem is not None:
             return Refusal(problem.message)

@@ -27,7 +27,7 @@ NODES = "nodes"
 
 @dataclass(frozen=True, eq=False)
 class NodeOffer:
-    """A way to be on a machine: with devices beside the task, with devices elsewhere, or whatever the devices.
+    """A way to place a task on a machine: with devices beside the task, with devices elsewhere, or whatever the devices.
 
     Attributes
     ----------
@@ -51,7 +51,7 @@ class NodeGraph:
     shapes : (n_class,) shape of each class of tasks
     group : (n_task,) group of each task
     place_of : (n_node,) machine class of each node
-    offers : ways to be on a machine
+    offers : ways to place a task on a machine
     offer, place : (n_arc,) of each arc from a class: offer and machine class
     """
 
@@ -144,7 +144,7 @@ class _Places:
     capacity: list[IntArray] = field(default_factory=list)
 
     def add(self, capacity: IntArray, *, part: bool) -> int:
-        """Let (n,) tasks in by an offer; returns the number of the first place that its arcs lead to."""
+        """Add places that take (n,) tasks by an offer; returns the number of the first place that its arcs lead to."""
         if not self.capacity:
             self.capacity.append(np.zeros(self.n, dtype=np.int64))
         self.capacity[0] = np.maximum(self.capacity[0], capacity)
@@ -181,7 +181,7 @@ def _arcs(fit: IntArray, cost: FloatArray, count: IntArray, many: IntArray, base
 
 
 def _offers(state: Round, demand: IntArray) -> tuple[NodeOffer, ...]:
-    """Ways to be on a machine for classes that ask for (n_class, n_resource + n_kind)."""
+    """Ways to place tasks on a machine for classes that ask for (n_class, n_resource + n_kind)."""
     n = len(state.layout.columns)
     asks: BoolArray = np.any(demand[:, n:], axis=1)
     everyone = np.ones(len(demand), dtype=np.bool_)

@@ -1,4 +1,4 @@
-"""All phases of a round, and what becomes of jobs that only part of would start."""
+"""All phases of a round, and what happens to jobs of which only a part would start."""
 
 from __future__ import annotations
 
@@ -56,8 +56,8 @@ def solve_phases(state: Round, jobs: IntArray) -> RoundPlacement:
 def solve_gangs(state: Round, jobs: IntArray) -> tuple[RoundPlacement, BoolArray]:
     """Solve until no job is placed in part; returns also (n_job,) which were withdrawn.
 
-    Withdrawn is only the partly placed job that waited least (ties: highest id), then all phases are solved without it:
-    others may complete with what it held. Withdrawing all at once could repeat for ever, with the same jobs each time.
+    Only the partly placed job that has waited least (ties: highest id) is withdrawn, then all phases are solved without it:
+    other jobs may become whole with what it held. Withdrawing all at once could repeat for ever, with the same jobs each time.
     """
     withdrawn = np.zeros(len(state.jobs), dtype=np.bool_)
     outcome = solve_phases(state, jobs)
@@ -77,7 +77,7 @@ def starts(state: Round, outcome: RoundPlacement) -> list[Start]:
     demand = state.shapes.demand[state.of[outcome.job[task]], : len(layout.columns)]
     row, column = np.nonzero(demand)
     parts = [(task[row], layout.nodes[outcome.node[task[row]]], layout.columns[column], demand[row, column])]
-    bare = task[~demand.any(axis=1)]  # a task that asks nothing of its node is there all the same
+    bare = task[~demand.any(axis=1)]  # a task that asks nothing of its node occupies it all the same
     parts.append((bare, layout.nodes[outcome.node[bare]], np.full(len(bare), layout.columns[0]), np.zeros_like(bare)))
     for kind in layout.kinds:
         sub = outcome.sub_task[kind]

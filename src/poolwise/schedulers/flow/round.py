@@ -44,7 +44,7 @@ class Round:
     shapes : shapes of the jobs, and `of`: (n_job,) the shape of each
     jobs : (n_job,) rows of the job table, in the order of the queue
     numbers : numbers of the waiting tasks of each job
-    tasks : (n_job,) how many they are; they start together
+    tasks : (n_job,) number of waiting tasks of each job; they start together
     passes, waited_s : (n_job,) how long they have been waiting
     free : (n_spot, n_resource + n_kind) what is free (see `FlowLayout.amounts`)
     free_devices : kind -> (n_device,) which are free

@@ -98,7 +98,7 @@ class FlowScheduler(Scheduler):
         return "residual graphs: where optima tie, another may be chosen" if self.solver == "kept" else ""
 
     def check(self, machine: Machine, jobs: JobTable) -> None:
-        """Raise InputError for jobs that ask for what the machine has not, or are pinned to what is no node."""
+        """Raise InputError for jobs that ask for what the machine does not have, or are pinned to no node of it."""
         self.open(machine, 0).shapes.check(jobs)
 
     def open(self, machine: Machine, seed: int) -> FlowDispatcher:
@@ -131,9 +131,9 @@ class Firmament(FlowScheduler):
 
 @dataclass
 class FlowDispatcher(Dispatcher):
-    """A run. What it holds besides its settings can be rebuilt.
+    """A run of the scheduler. What it holds besides its settings can be rebuilt.
 
-    That is what is known of the machine, of classes of jobs and of runs, and with the solver "kept" the residual graph of
+    It holds what is known of the machine, of classes of jobs and of runs, and with the solver "kept" the residual graph of
     each phase.
     """
 
@@ -244,7 +244,7 @@ class FlowDispatcher(Dispatcher):
         return self.options.cost.hopeless(state.asking(shapes, self.layout.resources, state.shapes.demand[shapes]))
 
     def state(self, queue: Queue, snapshot: Snapshot) -> Round:
-        """Collect what the phases look at, for all jobs of a queue."""
+        """Collect what the phases use, for all jobs of a queue."""
         layout, looks = self.layout, self.options.cost.looks_at
         tasks = queue.waiting()
         shapes, of = self.shapes.live(self.shapes.of(queue.table, queue.jobs), tasks)

@@ -48,7 +48,7 @@ class Shapes:
     kind : n_shape names of what the jobs are
     pinned : (n_shape,) position of the node that a shape must run on, `ANYWHERE` or `NOWHERE`
     data, data_at : (n_shape,) bytes and (n_shape, 2) position of input data
-    number : (n_shape,) by which `ShapeTable` knows each; shapes that differ in tasks alone have the same
+    number : (n_shape,) number of each in `ShapeTable`; shapes that differ in tasks alone have the same
     """
 
     demand: IntArray
@@ -128,7 +128,7 @@ class ShapeTable:
         return shapes, place[at.reshape(-1)]
 
     def problem(self, table: JobTable, rows: IntArray) -> InputError | None:
-        """What is wrong with (k,) jobs: the first of them asks for what the machine has not, or is pinned to no node."""
+        """What is wrong with (k,) jobs: the first that asks for what the machine does not have, or is pinned to no node."""
         machine = self.layout.machine
         for name in self._foreign(table):
             asked = self.requests.amounts(table, name, rows) > 0

@@ -11,9 +11,10 @@ from poolwise.schedulers.flow.shapes import ShapeTable
 
 
 def shortage(shapes: ShapeTable, shape: IntArray, tasks: int, amounts: IntArray, *, pooled: bool) -> Refusal | None:
-    """Find what so many tasks of a shape, (1,), lack in (n_spot, n_resource + n_kind) amounts; None where all find room.
+    """Find what a number of tasks of a shape, (1,), lack in (n_spot, n_resource + n_kind) amounts; None where all find room.
 
-    A resource in total, then a resource of nodes that is there but in pieces too small, then several on one node.
+    It looks first for a resource short in total, then for one of nodes that is free only in pieces too small, then for several
+    that are not free together on one node.
     """
     layout, demand, pinned = shapes.layout, shapes.demand(shape)[0], int(shapes.pinned(shape)[0])
     n = len(layout.columns)
