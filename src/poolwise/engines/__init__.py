@@ -1,4 +1,4 @@
-"""Engines: the reference simulator, and how a run is put together."""
+"""Engines: families of compiled runs, and how a run is put together from its parts."""
 
 from poolwise.engines.families import load_kernels
 from poolwise.engines.simulate import Engine, Result, simulate

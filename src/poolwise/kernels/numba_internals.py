@@ -53,11 +53,11 @@ class StepCode(JITCodeLibrary):
 
     @property
     def codegen(self) -> StepCode:
-        """What is told the environment of the function: see `set_env`."""
+        """Return the library itself, which receives the environment of the function: see `set_env`."""
         return self
 
     def set_env(self, name: str, environment: object) -> None:
-        """Drop the Python objects that an error might name: steps raise none."""
+        """Drop the Python objects that an error might name: steps raise no errors."""
 
 
 @register_pass(mutates_CFG=False, analysis_only=False)  # type: ignore[no-untyped-call]  # has no types
@@ -90,7 +90,7 @@ def _unsigned(call: Any) -> Any:
 
 
 class KernelCompiler(CompilerBase):
-    """Numba's compiler, but for what it gathers the code in, and for indices."""
+    """Numba's compiler, except for the library that holds the code, and for indices."""
 
     code: type[JITCodeLibrary] = KernelCode
 

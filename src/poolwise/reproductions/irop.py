@@ -1,4 +1,4 @@
-"""IRoP: bounded slowdown at least energy; Figures 4 to 7 and every published claim, under both readings of theta."""
+"""IRoP: bounded slowdown at the least energy; Figures 4 to 7 and every published claim, under both readings of theta."""
 
 from __future__ import annotations
 

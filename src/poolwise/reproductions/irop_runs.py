@@ -21,7 +21,7 @@ from poolwise.reproductions import kept
 from poolwise.trials import Progress
 
 IGNORE_TOLERANCE = ("cfm", "first-fit")
-"""Methods that know no accepted slowdown: that they break it is counted, not an error."""
+"""Methods that know no accepted slowdown: breaking it is counted and is not an error."""
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Reproductions of published results: one file a paper in `poolwise.reproductions`, claims fixed in a data file beforehand."""
+"""Reproductions of published results: one module or package for each paper here, claims fixed in a data file beforehand."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """Iterative rounding: fix one workload at a time where the relaxation of F-DWLP likes it most, and solve again.
 
 Source: Sefati et al., IRoP, Algorithm 1 and equation (6). Modules without a workload are alike within a group and share one
-column a workload: the relaxation's value is that of the literal one, whose solution is read as spread evenly over them, as
-an interior point method returns it. A module that gets a workload gets rows and columns of its own.
+column for each workload: the relaxation's value is that of the literal one, whose solution is read as spread evenly over them,
+as an interior point method returns it. A module that gets a workload gets rows and columns of its own.
 """
 
 from __future__ import annotations

@@ -26,7 +26,7 @@ class Limit:
     seconds
         From now on.
     clock
-        What counts them: the wall clock, or `time.process_time` where a benchmark shares its core with others.
+        The clock that counts them: the wall clock, or `time.process_time` where a benchmark shares its core with others.
     """
 
     seconds: float = 1.0

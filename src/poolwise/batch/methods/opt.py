@@ -1,7 +1,7 @@
 """The optimum of DWLP as a mixed-integer program, with a time limit and the gap that is left.
 
 Source: Sefati et al., IRoP, Problem 1. Local memory beyond the least is a row of steps for each workload and module; where
-P^m is convex the solver fills them in order by itself, elsewhere a binary a step sees to it.
+P^m is convex the solver fills them in order by itself, elsewhere a binary variable for each step enforces it.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ class Program:
     problem: Problem
     lp: LinearProgram
     entries: list[list[Entry]] = field(default_factory=list)
-    mib: float = 1.0  # what a MiB counts in the rows
+    mib: float = 1.0  # coefficient of a MiB in the rows
 
     @classmethod
     def of(cls, problem: Problem, solver: LinearSolver) -> Program:

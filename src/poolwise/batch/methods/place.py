@@ -52,7 +52,7 @@ class Place(Method):
     Parameters
     ----------
     seed
-        Seed of whatever is random.
+        Seed of all random numbers.
     pace
         Factor on what is done for each second of the time limit.
     guard

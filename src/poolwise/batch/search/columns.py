@@ -41,7 +41,7 @@ UNCOVERED = 1e-6
 SURE = 0.8
 """Columns that the master likes more than this are fixed together."""
 WHOLE_GAP = 1e-4
-"""Relative gap at which whole numbers are good enough."""
+"""Relative gap at which the integer solution is good enough."""
 SPREAD = 0.5
 """Largest share by which a dive but the first takes a level for less than it is."""
 
@@ -74,7 +74,7 @@ class GeneratedColumns:
 
     @property
     def spent(self) -> int:
-        """Arithmetic done so far, by generation and dives."""
+        """Operations done so far, by generation and dives."""
         return int(self.master.spent[0])
 
 
@@ -97,7 +97,7 @@ def first_columns(costs: FillCosts, remote: float, prices: Guide, packing: BinPa
 
 
 def generate_columns(found: GeneratedColumns, effort: float, late: Late, looks_most: int = LOOKS_MOST) -> GeneratedColumns:
-    """Generate columns until the bound meets the master, it is `late`, or this much arithmetic is done (see `Master.spent`).
+    """Generate columns until the bound meets the master, it is `late`, or `effort` operations are done (see `Master.spent`).
 
     No pricing looks at more than `looks_most` items.
     """
@@ -132,7 +132,7 @@ def generate_columns(found: GeneratedColumns, effort: float, late: Late, looks_m
 def dive(found: GeneratedColumns, effort: float, late: Late, turn: int = 0) -> BinPacking:
     """Round the master: fix what it likes best, price for what is left, solve again, until all is covered.
 
-    It ends before that where it is `late` or this much arithmetic is done; items that stay uncovered have slot -1. The columns
+    It ends before that where it is `late` or `effort` operations are done; items that stay uncovered have slot -1. The columns
     priced on the way stay with the master. Each turn but the first reads the levels a little differently.
     """
     base, before = found.master, int(found.master.used[0])
@@ -167,7 +167,7 @@ def dive(found: GeneratedColumns, effort: float, late: Late, turn: int = 0) -> B
 
 
 def _packed(found: GeneratedColumns, columns: list[int]) -> BinPacking:
-    """Bins of some columns, of those that share no item with one before and for which there are bins."""
+    """Bins of some columns: those that share no item with an earlier one, as far as there are bins."""
     master, slot = found.master, np.full(found.master.n, -1, dtype=np.int64)
     kind, taken = np.zeros(master.n, dtype=np.int64), np.zeros(len(found.costs.available), dtype=np.int64)
     for number, k in enumerate(columns):
@@ -179,7 +179,7 @@ def _packed(found: GeneratedColumns, columns: list[int]) -> BinPacking:
 
 
 def _scratch(n: int) -> tuple[IntArray, IntArray, FloatArray]:
-    """Where a pricing leaves the sets that it found."""
+    """Return the arrays in which a pricing leaves the sets that it found."""
     return np.empty((KEEP, n), dtype=np.int64), np.empty(KEEP, dtype=np.int64), np.empty(KEEP)
 
 

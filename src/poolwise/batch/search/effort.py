@@ -17,7 +17,7 @@ ARITHMETIC, DIVING = 0.34e9, 0.2e9
 EXCHANGE = 120
 """Operations of a round of exchange, for each pair of bins."""
 DIVES = 60
-"""Most dives; there is always one."""
+"""Largest number of dives; there is always one."""
 WHOLE = 3.0
 """Seconds from which a restricted master is solved with whole numbers, which looks at the clock."""
 
@@ -31,13 +31,13 @@ class Effort:
     limit
         The time limit.
     seed
-        Seed of whatever is random.
+        Seed of all random numbers.
     guard
         Whether the clock may end a search early, on a machine too slow for what the limit stands for.
     pace
         Factor on all of it.
     cut
-        Whether the clock did.
+        Whether the clock has ended a search early.
     """
 
     limit: Limit

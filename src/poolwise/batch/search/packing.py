@@ -19,7 +19,7 @@ from poolwise.kernels.batch.search import Bins, anneal, best_fit, empty_bins, pu
 TRIES = (0.99, 0.95)
 """Best fit is tried at these shares of the guiding prices: the whole price leaves ties."""
 LARGE = 500
-"""Items from which one try is all there is time for."""
+"""Number of items from which there is time for one try only."""
 HOT, COLD = 0.2, 0.001
 """Temperatures of the annealing, as shares of what a bin costs on average."""
 
@@ -44,7 +44,7 @@ class BinPacking:
 
     @classmethod
     def of(cls, bins: Bins, left: int = 0) -> BinPacking:
-        """Take down what is in some bins."""
+        """Record the contents of some bins."""
         return cls(bins.where.copy(), bins.kind.copy(), total(bins), left)
 
     def sets(self) -> Iterator[tuple[int, IntArray]]:

@@ -20,7 +20,7 @@ SHORT = 1e-6
 
 @dataclass(frozen=True)
 class Shortage:
-    """What the batch as a whole lacks on the machine: (constraint, name, amount short, there is)."""
+    """What the batch as a whole lacks on the machine: (constraint, name, amount short, amount available)."""
 
     constraint: str
     resource: str

@@ -73,7 +73,7 @@ def _units(machine: Machine, layout: UnitLayout) -> state.UnitArrays:
 
 
 def all_idle(n: int) -> state.IdleArrays:
-    """Count so many units, all of them idle."""
+    """Build the counts of n units, all of them idle."""
     from poolwise.kernels.dispatch.state import RADIX, IdleArrays
 
     n_block = n // RADIX + 1  # one unit more than there are: counts are asked for before the end of the last range
@@ -90,7 +90,7 @@ def all_idle(n: int) -> state.IdleArrays:
 
 
 def no_ends(n: int) -> state.Ends:
-    """Let nothing run on so many units."""
+    """Build the queue of ends of n units on which nothing runs."""
     from poolwise.kernels.dispatch.state import N_DIGIT, RADIX, Ends
     from poolwise.units import NEVER
 

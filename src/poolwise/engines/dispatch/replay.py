@@ -1,6 +1,6 @@
 """The compiled family of task dispatch: tasks on idle units under policies of tiers, with the reference's result.
 
-What it runs is said by `unsupported`; it turns the study into arrays (`columns`), lets the kernels replay them, and turns the
+`unsupported` says what it cannot run; it turns the study into arrays (`columns`), lets the kernels replay them, and turns the
 record back into a `Schedule`, byte for byte that of `engines.simulate` with the reference engine.
 """
 
@@ -29,7 +29,7 @@ from poolwise.schedulers.dispatch import Dispatch
 from poolwise.schedulers.lanes import ranks_of
 
 FOLDER = "dispatch"
-"""Of the kernels."""
+"""Folder of the kernels."""
 
 
 def unsupported(parts: Parts) -> str:

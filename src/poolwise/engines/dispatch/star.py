@@ -57,7 +57,7 @@ def _star(machine: Machine) -> Star | None:
 
 
 def _ports(machine: Machine, around: dict[int, list[tuple[int, int]]]) -> tuple[set[int] | None, set[int]]:
-    """Links of the places, and the switches behind them: one a rack, each place with one link; None if it is not so."""
+    """Links of the places, and the switches behind them: one for each rack, each place with one link; None otherwise."""
     assert machine.fabric is not None
     ports: set[int] = set()
     vertex_of: dict[tuple[int, int], int] = {}

@@ -105,7 +105,7 @@ class RunColumns:
         return ListArrays(self._jobs(remote, able), order, rules, racks, queue, plant(0), self.profile(0), runs, now)
 
     def profile(self, size: int) -> ProfileArrays:
-        """Return a profile with room for so many instants."""
+        """Return a profile with room for `size` instants."""
         from poolwise.kernels.list_scheduling.state import ProfileArrays
 
         n_rack = len(self.machine.racks.nodes)
@@ -184,7 +184,7 @@ class RunColumns:
         return factor
 
     def _order(self, able: BoolArray) -> Order:
-        """Say how the keys follow, and give those that never change; only of jobs that may ever wait is anything asked."""
+        """Say how the keys follow, and give those that never change; the policy is asked only about jobs that may ever wait."""
         from poolwise.kernels.list_scheduling.state import ASKED, CUBIC, LINEAR, STATIC, Order
 
         order, workload, none = self.scheduler.order, self.workload, read_only(np.zeros(0))

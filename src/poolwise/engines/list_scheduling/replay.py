@@ -1,6 +1,6 @@
 """The compiled family of list scheduling: rigid jobs on racks with memory pools, with the reference's result.
 
-What it runs is said by `unsupported`; it turns the study into arrays (`columns`), lets the kernels replay them, and turns the
+`unsupported` says what it cannot run; it turns the study into arrays (`columns`), lets the kernels replay them, and turns the
 record back into a `Schedule`, byte for byte that of `engines.simulate` with the reference engine.
 """
 
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 MODELS = (Ideal, RemoteMemory)
 FOLDER = "list_scheduling"
-"""Of the kernels."""
+"""Folder of the kernels."""
 
 
 def unsupported(parts: Parts) -> str:
@@ -150,13 +150,13 @@ def _enlarged(runs: RunArrays, now: IntArray) -> RunArrays:
 
     used, larger = int(runs.offset[now[state.STARTED]]), {}
     for name in ("owner", "resource", "amount"):
-        larger[name] = blank(max(int(now[state.ROWS]), 2 * len(runs.owner)))  # of what is not written no memory is taken
+        larger[name] = blank(max(int(now[state.ROWS]), 2 * len(runs.owner)))  # rows that are not written take no memory
         larger[name][:used] = getattr(runs, name)[:used]
     return runs._replace(**larger)
 
 
 def _schedule(columns: RunColumns, runs: RunArrays, where: IntArray, now: IntArray) -> Schedule:
-    """Say whose the record is and what was left over."""
+    """Build the schedule from the record and from what was left over."""
     from poolwise.kernels.list_scheduling import state
 
     count = int(now[state.STARTED])

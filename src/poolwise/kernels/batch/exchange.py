@@ -1,7 +1,7 @@
 """Items of many bins exchanged at once, exactly: each bin gives one up, and all of them find the cheapest new places.
 
 A bin takes back at most one, so what an item costs in a bin does not depend on where the others go, and the cheapest way
-is a linear assignment; the way things were is one of its solutions, so no exchange is ever for the worse. Source: shortest
+is a linear assignment; the present assignment is one of its solutions, so no exchange is ever for the worse. Source: shortest
 augmenting paths with dual variables (Kuhn 1955; Jonker, Volgenant 1987).
 """
 
@@ -20,7 +20,7 @@ BARRED = 1e12
 NEW = 8
 """New bins that one exchange may open."""
 PART = 90
-"""Bins of one exchange: its time grows with their cube, what it gains does not."""
+"""Bins of one exchange: its time grows with their cube, its gain does not."""
 
 
 @kernel
@@ -30,7 +30,7 @@ def assign(cost: FloatArray, n: int, m: int, column: IntArray) -> None:
     taken, way = np.zeros(m + 1, dtype=np.int64), np.zeros(m + 1, dtype=np.int64)  # 1 + row of a column; 0 is no row
     least, seen = np.empty(m + 1), np.empty(m + 1, dtype=np.bool_)
     waiting = np.zeros(n + 1, dtype=np.bool_)
-    for row in range(1, n + 1):  # what is cheapest for a row and still free is its own until another needs it more
+    for row in range(1, n + 1):  # a row takes its cheapest column if that is free, until another row needs it more
         j = int(np.argmin(cost[row - 1, :m])) + 1
         row_price[row] = cost[row - 1, j - 1]
         waiting[row] = taken[j] > 0

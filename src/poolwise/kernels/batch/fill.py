@@ -14,7 +14,7 @@ from poolwise.kernels.jit import entry, step
 
 
 class FillCosts(NamedTuple):
-    """Items on kinds of bins, g kinds, n items, p steps an item.
+    """Items on kinds of bins, g kinds, n items, p steps for each item.
 
     Attributes
     ----------
@@ -26,7 +26,7 @@ class FillCosts(NamedTuple):
     rank : (g, n, p) ranks of an item's steps, ascending
     width, gain : (g, n * p) by rank: room that a step takes, cost saved per unit of it
     owner : (g, n * p) by rank: the item
-    available : (g,) bins there are
+    available : (g,) number of bins
     capacity : (g,) load that a bin takes
     room : (g,) room of a bin
     opening : (g,) cost of a bin that has items

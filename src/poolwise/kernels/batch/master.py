@@ -1,4 +1,4 @@
-"""The linear program over contents of bins, by the revised simplex method: what column generation solves again and again.
+"""The linear program over contents of bins, by the revised simplex method: column generation solves it again and again.
 
 Each row but the last few says that an item is covered once; then a row for each kind of bin (no more than there are), and
 one for what finds no room. The columns stay where the pricing leaves them; handing them to a solver of general programs and
@@ -28,11 +28,11 @@ DRIFT = 1e-8
 DEAR = 1.5
 """What it costs to leave an item uncovered, in bins of its own, unless its `dear` is set to something else."""
 LEAST = 1e-3
-"""What it costs at the least."""
+"""Least cost of leaving an item uncovered."""
 LOOK = 5
-"""Arithmetic of looking at one item in pricing."""
+"""Operations counted for looking at one item in pricing."""
 PIVOTS = 20_000
-"""Pivots of one solution; past them it stands as it is, which duals may."""
+"""Most pivots of one solution; after them it is used as it is, since the bound holds at any duals."""
 
 
 class Master(NamedTuple):
@@ -44,15 +44,15 @@ class Master(NamedTuple):
     first : (k + 1,) where the items of a column begin in `items`
     items : (r,)
     kind : (k,) kind of bin
-    cost : (k,) cost of the bin, and `charge` : (k,) what the program takes it for
+    cost : (k,) cost of the bin, and `charge` : (k,) the cost that the program uses for it
     far : (k,) size that finds no room, in units of `unit`
-    used : (1,) columns there are
+    used : (1,) number of columns
     limit : (m,) right-hand sides
     dear : (m,) cost of the unit column of a row: an item that stays uncovered, 0 for the rows that may be slack
     inverse : (m, m) of the basis, transposed
     basis : (m,) column, or -1 - row for a unit column
     level, dual : (m,)
-    spent : (1,) arithmetic done so far, about a nanosecond each
+    spent : (1,) operations done so far, about a nanosecond each
     unit : (1,)
     way, left, steps, wanted : scratch
     """
@@ -146,7 +146,7 @@ def add(c: FillCosts, m: Master, g: int, items: IntArray) -> int:
 
 @step
 def reduced(m: Master, k: int) -> float:
-    """Charge of a column less what its rows are worth."""
+    """Reduced cost of a column: its charge less the duals of its rows."""
     value: float = m.charge[k] - m.dual[m.n + m.kind[k]] - m.far[k] * m.dual[len(m.dual) - 1]
     for at in range(m.first[k], m.first[k + 1]):
         value -= m.dual[m.items[at]]

@@ -15,7 +15,7 @@ from poolwise.kernels.jit import kernel, step
 STRIDE = 0.1
 """First step of the search for the price of room."""
 TAKEN = 20
-"""Looks that an item counts for which is taken into a set: the set is filled anew."""
+"""Looks counted for an item that is taken into a set, because the set is filled anew."""
 
 
 @step
@@ -35,7 +35,7 @@ def worth(c: FillCosts, g: int, prize: FloatArray, price: float, out: FloatArray
 
 @step
 def with_item(value: float, load: int, capacity: int, before: FloatArray, after: FloatArray) -> None:
-    """Fill a row of a knapsack's table, largest sum by capacity, from the one without an item; two rows, so that it is fast."""
+    """Fill a row of a knapsack's table, largest sum by capacity, from the one without an item. Two rows make it fast."""
     for at in range(min(load, capacity + 1)):
         after[at] = before[at]
     for at in range(capacity + 1 - load):

@@ -16,7 +16,7 @@ from poolwise.kernels.batch.fill import FillCosts, cost, shares
 from poolwise.kernels.jit import entry, step
 
 FREE = 1e-9
-"""Room that rounding may lack."""
+"""Shortage of room that is put down to rounding."""
 
 
 class Bins(NamedTuple):
@@ -130,7 +130,7 @@ def put(c: FillCosts, b: Bins, s: int, w: int) -> None:
 
 @entry
 def put_all(c: FillCosts, b: Bins, slot: IntArray) -> None:
-    """Add each item to the slot that is its own, (n,); those with -1 stay outside."""
+    """Add each item to its slot, `slot` (n,); those with -1 stay outside."""
     for w in range(len(slot)):
         if slot[w] >= 0:
             put(c, b, slot[w], w)

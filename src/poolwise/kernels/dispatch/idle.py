@@ -15,7 +15,7 @@ from poolwise.kernels.jit import step
 
 @step
 def mark(idle: IdleArrays, unit: int, change: int) -> None:
-    """Add 1 or -1 to the counts of all behind a unit."""
+    """Add 1 or -1 to the counts of all units after this one."""
     region, block = unit >> 2 * BITS, unit >> BITS
     for k in range(idle.regions.size):
         idle.regions[k] += change * (k > region)
@@ -28,14 +28,14 @@ def mark(idle: IdleArrays, unit: int, change: int) -> None:
 
 @step
 def before(idle: IdleArrays, unit: int) -> int:
-    """Idle units below `unit`."""
+    """Number of idle units with a lower number than `unit`."""
     region, block = unit >> 2 * BITS, unit >> BITS
     return int(idle.regions[region]) + int(idle.blocks[region, block & MASK]) + int(idle.units[block, unit & MASK])
 
 
 @step
 def at(idle: IdleArrays, number: int) -> int:
-    """Idle unit with so many idle ones below it, of which there are more: the last with no more before it, digit by digit.
+    """The idle unit `number`, counted from 0, found digit by digit; more than `number` units must be idle.
 
     What is left of the number has the width of the counts that it is compared with: more of them fit a vector.
     """

@@ -68,7 +68,7 @@ def _end(unit: int, time: int, idle: IdleArrays, ends: Ends) -> None:
 
 @step
 def _join(job: int, jobs: TaskArrays, lanes: LaneArrays) -> None:
-    """Let a row stand at the end of its lane."""
+    """Append a row to its lane."""
     lane = jobs.lane[job]
     if lanes.head[lane] < 0:
         lanes.head[lane] = job
@@ -123,7 +123,7 @@ def _choose(job: int, jobs: TaskArrays, units: UnitArrays, idle: IdleArrays, tie
 
 @step
 def _first(low: int, high: int, units: UnitArrays, idle: IdleArrays, tiers: Tiers) -> int:
-    """Idle unit of some ranges that stands first in the tie rule."""
+    """Idle unit of some ranges that comes first in the tie rule."""
     best = -1
     for part in range(low, high):
         unit = first(idle, tiers.low[part], tiers.high[part])
@@ -134,7 +134,7 @@ def _first(low: int, high: int, units: UnitArrays, idle: IdleArrays, tiers: Tier
 
 @step
 def _random(draw: float, low: int, high: int, idle: IdleArrays, tiers: Tiers) -> int:
-    """Idle unit of some ranges, each as likely as the others."""
+    """Random idle unit of some ranges, each with equal probability."""
     total = 0
     for part in range(low, high):
         tiers.idle[part] = before(idle, tiers.high[part]) - before(idle, tiers.low[part])

@@ -10,10 +10,10 @@ from numpy.typing import NDArray
 from poolwise.arrays import FloatArray, IntArray
 
 BITS = 6
-"""Of a digit of a unit's number, and of a time."""
+"""Bits of a digit of a unit's number, and of a time."""
 RADIX, MASK = 2**BITS, 2**BITS - 1
 N_DIGIT = -(-63 // BITS)
-"""Of a time."""
+"""Digits of a time."""
 # What `replay` returns
 DONE, LATE = range(2)
 

@@ -46,7 +46,7 @@ class ResidualGraph(NamedTuple):
 
 @entry
 def link(g: ResidualGraph) -> None:
-    """Build the lists from what room there is."""
+    """Build the lists of the arcs that have room."""
     for v in range(len(g.price)):
         g.first[LEAVING, v] = g.first[ENTERING, v] = -1
     for a in range(len(g.head)):
@@ -81,7 +81,7 @@ def remove(g: ResidualGraph, a: int) -> None:
 
 @step
 def lead(g: ResidualGraph, a: int, side: int) -> None:
-    """Put an arc that is not the first in its list on one side there."""
+    """Move an arc that is not the first in its list on one side to the front."""
     v = g.head[a ^ 1 ^ side]
     after, before, other = g.next[side, a], g.before[side, a], g.first[side, v]
     g.next[side, before] = after

@@ -1,4 +1,4 @@
-"""A binary heap of nodes by distance that knows where each stands, so that a node can come nearer."""
+"""A binary heap of nodes by distance that knows the position of each, so that the distance of a node can decrease."""
 
 from __future__ import annotations
 

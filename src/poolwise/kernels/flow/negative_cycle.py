@@ -1,7 +1,7 @@
-"""Cancelling negative cycles: a flow is cheapest when no cycle of residual arcs with room costs less than nothing.
+"""Cancelling negative cycles: a flow is cheapest when no cycle of residual arcs with room has a negative cost.
 
 Bellman and Ford's passes over all arcs, from distance zero everywhere; as soon as the arcs by which nodes were reached
-close a cycle, it is filled (such a cycle always costs less than zero) and the passes begin anew.
+close a cycle, it is filled (the cost of such a cycle is always negative) and the passes begin anew.
 Source: Klein 1967; Cherkassky, Goldberg 1999 (cycles found among the arcs by which nodes were reached).
 """
 
@@ -39,7 +39,7 @@ def _forget(distance: IntArray, via: IntArray) -> None:
 
 @step
 def _cancel(g: ResidualGraph, via: IntArray, mark: IntArray) -> bool:
-    """Fill the cycles among the arcs by which nodes were reached; whether there was any. They share no node."""
+    """Fill the cycles among the arcs by which nodes were reached, which share no node; returns whether there was any."""
     for v in range(len(via)):
         mark[v] = -1
     found = False

@@ -10,8 +10,8 @@ from poolwise.arrays import IntArray
 from poolwise.kernels.flow.graph import FAR, LEAVING, ResidualGraph, mend, send
 from poolwise.kernels.jit import entry, step
 
-FACTOR = 8  # by which epsilon falls from scale to scale
-PASSES = 8  # over all arcs, in which prices alone may become good enough
+FACTOR = 8  # factor by which epsilon falls from scale to scale
+PASSES = 8  # passes over all arcs, in which prices alone may become good enough
 LOWEST = -(1 << 60)
 
 

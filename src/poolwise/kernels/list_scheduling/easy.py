@@ -143,7 +143,7 @@ def _backfill(
         try_start(last, head, jobs, rules, racks, runs, now)
         count -= 1
         queue.chosen[k] = queue.chosen[count]
-        leave(last, queue, now)  # who takes its position stands at the old one as well until the pass ends
+        leave(last, queue, now)  # the job moved to its position also stays at its old one until the pass ends
 
 
 @inlined
@@ -158,7 +158,7 @@ def _next(
     queue: QueueArrays,
     now: IntArray,
 ) -> int:
-    """Which of the chosen positions holds the first by priority of the jobs after `last` (-1: of all) that may start; or -1."""
+    """The chosen position that holds the first by priority of the jobs after `last` (-1: of all) that may start; or -1."""
     best, first = -1, -1
     for k in range(count):
         at = queue.chosen[k]
@@ -186,7 +186,7 @@ def is_settled(
     """Whether nothing can be backfilled since nothing could at the end of the last pass.
 
     The same head waits, the machine is the same now and at the shadow time, and time alone lets nobody in: less is left
-    until the shadow time. So only who joined the queue at this instant has to be asked.
+    until the shadow time. So only jobs that joined the queue at this instant have to be asked.
     """
     if now[SETTLED] == 0 or now[HEAD] != head:
         return False

@@ -20,7 +20,7 @@ SAMPLE = 4096
 
 
 def plant(n_job: int) -> Tree:
-    """Return an empty tree for so many jobs, their paths in the order of their rows."""
+    """Return an empty tree for `n_job` jobs, their paths in the order of their rows."""
     at, bit, above = (np.zeros(n_job, dtype=np.int64) for _ in range(3))
     node = np.zeros((2 * n_job, 8), dtype=np.int64)  # memory is only touched for as many as wait
     stack = np.zeros(GRADE_BITS + n_job.bit_length() + 2, dtype=np.int64)
@@ -46,6 +46,6 @@ def lay_out(nodes: IntArray, remote: IntArray, length: IntArray, able: BoolArray
 
 
 def _bounds(sample: IntArray, count: int) -> IntArray:
-    """(count - 1,) bounds between so many grades, quantiles of a sample; a job's grade is how many lie below its demand."""
+    """(count - 1,) bounds between `count` grades, quantiles of a sample; a job's grade is how many lie below its demand."""
     sample = np.sort(sample)
     return sample[np.arange(1, count) * len(sample) // count] if len(sample) else sample

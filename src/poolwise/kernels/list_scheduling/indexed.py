@@ -1,7 +1,7 @@
 """One pass of list scheduling without backfilling or with EASY over a queue held in a tree: the same starts as `easy.scan`.
 
-Backfilled is, again and again, the first by priority of the jobs that may start now and come after the last that did: what
-comes before it had its turn, and was refused then. The search passes by subtrees whose winner comes too late, or whose
+What is backfilled is, again and again, the first by priority of the jobs that may start now and come after the last that did:
+the jobs before it had their turn and were refused. The search passes by subtrees whose winner comes too late, or whose
 least demands say that none of their jobs may start; jobs themselves are asked exactly.
 """
 

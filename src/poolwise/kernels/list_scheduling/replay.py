@@ -1,6 +1,6 @@
 """The event loop: take the events of an instant, make one pass, go on.
 
-`replay` returns whenever its caller has to do something (ask a policy, enlarge an array) and goes on where it was when it
+`replay` returns whenever its caller has to do something (ask a policy, enlarge an array) and continues from there when it
 is called again: all its state is in the arrays.
 """
 
@@ -142,7 +142,7 @@ def _take_events(
     runs: RunArrays,
     now: IntArray,
 ) -> bool:
-    """Let everything happen that happens at the next instant (or one event of it); False if nothing is left."""
+    """Process all events of the next instant (or one of them); False if nothing is left."""
     submit = jobs.submit[now[NEXT]] if now[NEXT] < jobs.submit.size else NEVER
     end = runs.end[runs.ending[0]] if now[RUNNING] > 0 else NEVER
     if submit == NEVER and end == NEVER:
@@ -166,7 +166,7 @@ def _take_events(
 def _arrive(
     job: int, jobs: JobArrays, order: Order, rules: Rules, queue: QueueArrays, tree: Tree, runs: RunArrays, now: IntArray
 ) -> None:
-    """Let a job wait or turn it away; while the warm-up lasts, a later job waits for its end to be told."""
+    """Let a job wait or turn it away; while the warm-up lasts, a later job waits and is judged when it ends."""
     if now[WARM] and job >= rules.warm_up:
         join(job, jobs, queue, now)
     elif not jobs.able[job]:

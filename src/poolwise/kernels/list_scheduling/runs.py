@@ -114,6 +114,6 @@ def _forget(k: int, count: int, runs: RunArrays) -> None:
 
 @inlined
 def has_room(starts: int, racks: RackArrays, runs: RunArrays, now: IntArray) -> bool:
-    """Whether the record can take the placements of so many starts; else `now[ROWS]` says how many rows it needs."""
+    """Whether the record can take the placements of `starts` starts; else `now[ROWS]` says how many rows it needs."""
     now[ROWS] = runs.offset[now[STARTED]] + min(starts, total(racks.free)) * 2 * racks.free.size
     return bool(now[ROWS] <= runs.owner.size)

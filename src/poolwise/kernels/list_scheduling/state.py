@@ -76,7 +76,7 @@ class Rules(NamedTuple):
     anywhere : whether a node may use any pool (scope "system")
     backfill : NONE, EASY, EASY_NO_EXTRA or CONSERVATIVE
     spread, believed_spread : WORST, MEAN or PAPER
-    nodes_only : whether the head's reservation takes `Racks.endless` for the pools
+    nodes_only : whether the head's reservation takes `RackArrays.endless` for the pools
     warm_up : the first jobs run first come, first served without backfilling until the last of them has started
     per_event : one pass for each event instead of one for each instant
     """
@@ -91,7 +91,7 @@ class Rules(NamedTuple):
 
 
 class RackArrays(NamedTuple):
-    """(n_rack,) each, but for the last three.
+    """(n_rack,) each where nothing else is said.
 
     Attributes
     ----------
@@ -125,7 +125,7 @@ class RackArrays(NamedTuple):
     memory_column: int
 
 
-# Columns of Racks.whole: nodes and MiB of a job that ends by the head's shadow time; of one that does not, these as well
+# Columns of RackArrays.whole: nodes and MiB of a job that ends by the head's shadow time; of one that does not, these as well
 NODES_NOW, MEMORY_NOW, LASTING_NODES, LASTING_MEMORY = range(4)
 # What they say of waiting jobs: one or more may start, surely; perhaps; none may
 WELCOME, PERHAPS, REFUSED = range(3)
@@ -137,7 +137,7 @@ class QueueArrays(NamedTuple):
     Attributes
     ----------
     job : (n_job,), the first `now[WAITING]` count
-    nodes, remote, length : (n_job,) the columns of `Jobs` of each job in `job`: a scan reads them one after the other
+    nodes, remote, length : (n_job,) the columns of `JobArrays` of each job in `job`: a scan reads them one after the other
     since : (n_job,) number of the pass in which each job in `job` joined
     where : (n_job,) position of each job in `job`, -1 if it does not wait
     chosen : (n_job,) scratch of a pass
@@ -182,7 +182,7 @@ UNUSED, USED = range(2)  # Tree.forks
 
 
 # Columns of Tree.node, a cache line: the fork where the ways of its jobs part; the first job by priority, and the ns until
-# which it surely stays the first; the least nodes, remote memory per node and `Jobs.length` of any job; the most nodes and
+# which it surely stays the first; the least nodes, remote memory per node and `JobArrays.length` of any job; the most nodes and
 # remote memory
 FORK, WINNER, UNTIL, NODES, REMOTE, LENGTH, MOST_NODES, MOST_REMOTE = range(8)
 # Column FORK, if there is none: nobody is there, or one job
@@ -260,7 +260,7 @@ class RunArrays(NamedTuple):
     FIRST,  # waiting job that is first by priority until FIRST_UNTIL, -1 if that has to be found out; not with a tree
     FIRST_UNTIL,
     ROWS,  # rows wanted, on ROOM and INSTANTS
-    SETTLED,  # 1 if the last pass started nothing and nothing ended since: only who arrives now may start
+    SETTLED,  # 1 if the last pass started nothing and nothing ended since: only jobs that arrive now may start
     INDEXED,  # 1 while the tree holds the queue
     DEPTH,  # waiting jobs beyond which the queue is held in a tree
     N_NOW,

@@ -67,14 +67,14 @@ def put(job: int, time: int, jobs: JobArrays, order: Order, tree: Tree) -> None:
 
 @inlined
 def _widen(node: int, below: IntArray, tree: Tree) -> bool:
-    """Let a node know of one more below it that is not the winner on its side; whether it changed."""
+    """Tell a node of one more job below it that is not the winner on its side; returns whether the node changed."""
     row = tree.node[node]
     return _gather(UNTIL, row, below, row)
 
 
 @inlined
 def _gather(first: int, a: IntArray, b: IntArray, row: IntArray) -> bool:
-    """Write to a row what two say together from a column on, the least or the most; whether it changed."""
+    """Write to a row the least or the most of two rows in some columns; returns whether it changed."""
     changed = False
     for column in range(first, row.size):
         value = min(a[column], b[column]) if column < MOST_NODES else max(a[column], b[column])
@@ -111,7 +111,7 @@ def _new_fork(tree: Tree) -> int:
 
 @step
 def _rest(job: int, node: int, jobs: JobArrays, tree: Tree) -> None:
-    """Let a job rest at a node."""
+    """Put a job at a node."""
     row = tree.node[node]
     row[FORK], row[WINNER], row[UNTIL] = RESTING, job, NEVER
     row[NODES], row[REMOTE], row[LENGTH] = jobs.nodes[job], jobs.remote[job], jobs.length[job]
@@ -133,7 +133,7 @@ def _move(node: int, to: int, tree: Tree) -> None:
 
 @step
 def _climb(node: int, time: int, order: Order, tree: Tree) -> None:
-    """Play again a node and those above it, as far up as it shows."""
+    """Play again a node and those above it, until one does not change."""
     while node > 0 and _play(node, time, order, tree):
         node = tree.above[node >> 1]
 

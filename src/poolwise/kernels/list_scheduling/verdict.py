@@ -33,14 +33,14 @@ from poolwise.kernels.list_scheduling.state import (
 )
 
 ENDLESS = 2**32
-"""MiB a node up to which a pool is asked whether it lends to all free nodes of its rack."""
+"""MiB per node up to which a pool is asked whether it lends to all free nodes of its rack."""
 
 
 @step
 def weigh(head: int, jobs: JobArrays, rules: Rules, racks: RackArrays, now: IntArray) -> None:
     """Write down what verdicts need, given what the head leaves over (`reservation.spare`).
 
-    That is `racks.rank`, `racks.whole`, and of `now` FREE, the free nodes; AMPLE, the MiB a node that each pool lends to all
+    That is `racks.rank`, `racks.whole`, and of `now` FREE, the free nodes; AMPLE, the MiB per node that each pool lends to all
     free nodes of its rack; and LASTING_SPLIT, the most nodes of a job over several racks that leave the head room if it takes
     no memory.
     """

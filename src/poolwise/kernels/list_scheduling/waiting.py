@@ -9,7 +9,7 @@ from poolwise.kernels.list_scheduling.state import PASSES, WAITING, JobArrays, Q
 
 @inlined
 def join(job: int, jobs: JobArrays, queue: QueueArrays, now: IntArray) -> None:
-    """Let a job wait."""
+    """Add a job to the queue."""
     line_up(job, now[WAITING], jobs, queue)
     queue.since[now[WAITING]] = now[PASSES] - 1
     now[WAITING] += 1

@@ -1,4 +1,4 @@
-"""What the runs say to each claim of catalog/reproductions/drmaestro.csv."""
+"""What the runs say about each claim of catalog/reproductions/drmaestro.csv."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class DrMaestroResults:
     rounds: Mapping[DrMaestroCase, Mapping[str, Any]]
 
     def seeds(self, scenario: DrMaestroScenario, policy: DrMaestroPolicy, metric: str, change: str = "") -> FloatArray:
-        """(n_seed,) a metric, one a seed, in the order of the seeds."""
+        """(n_seed,) a metric, one value per seed, in the order of the seeds."""
         mine = [c for c in self.cases if (c.scenario, c.policy, c.change) == (scenario, policy, change)]
         return np.array([self.cases[c][metric] for c in sorted(mine, key=lambda c: c.seed)], dtype=np.float64)
 

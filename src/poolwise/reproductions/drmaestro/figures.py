@@ -62,7 +62,7 @@ def _normalised(results: DrMaestroResults) -> Iterator[Figure]:
 
 
 def _along(values: np.ndarray, x: np.ndarray) -> np.ndarray:
-    """Values of a list at parts of its length."""
+    """Values of a list at fractions of its length."""
     return values[np.minimum((x * len(values)).astype(np.int64), len(values) - 1)]
 
 

@@ -24,7 +24,7 @@ FAIRNESS = {
 
 
 def measure(results: FairMemoryResults) -> dict[Key, Measured]:
-    """Every claim that the runs can speak to."""
+    """Measure every claim that the runs can answer."""
     found: dict[Key, Measured] = {}
     found |= _kernels()
     for machine in MACHINES:

@@ -80,7 +80,7 @@ class RunGroup:
 
 @dataclass(frozen=True)
 class Done:
-    """What a batch leaves behind: a row a run, and samples of the runs that figures show."""
+    """The result of a batch: a row for each run, and samples of the runs that figures show."""
 
     rows: Sequence[Mapping[str, Any]]
     samples: Mapping[tuple[str, ...], FloatArray]
@@ -115,7 +115,7 @@ class FairMemoryResults:
         return cls(pl.DataFrame([row for batch in done for row in batch.rows], infer_schema_length=None), samples)
 
     def seeds(self, metric: str, **where: Any) -> FloatArray:
-        """(n_seed,) values of a metric, one a seed, of the runs that match."""
+        """(n_seed,) values of a metric, one per seed, of the runs that match."""
         found = self.frame.filter(**where).sort("seed")
         return found[metric].to_numpy()
 

@@ -55,7 +55,7 @@ class Physics:
     base_times : under first_fit modelled workloads take their base time, under the other policies the table
     all_resources : bandwidth and capacity limit the ideal machine too, and open the window
     seventh : a seventh workload may share a composition
-    late_alone : a workload whose deadline has passed joins no composition in use. Nobody says so: it was inferred from the
+    late_alone : a workload whose deadline has passed joins no composition in use. No source states it: it was inferred from the
         published device usage and sharing ratios of overloaded machines, so it is no part of parity
     """
 

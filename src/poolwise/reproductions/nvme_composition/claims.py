@@ -121,5 +121,5 @@ def _lead(results: NvmeResults, pair: Iterable[NvmeCase], metric: str = MISSED) 
 
 
 def maximized_pct(results: NvmeResults, case: NvmeCase) -> list[float]:
-    """Percent of the NVMe workloads that maximize composition placed, one a seed."""
+    """Percent of the NVMe workloads that maximize composition placed, one value per seed."""
     return [100 * run["maximized"] / max(run["maximized"] + run["minimized"], 1) for run in results.runs(case)]

@@ -120,11 +120,11 @@ class NvmeResults:
     cases: Mapping[NvmeCase, Mapping[str, Any]]
 
     def runs(self, case: NvmeCase) -> list[Mapping[str, Any]]:
-        """Measurements of a case, one a seed; empty where it was not run."""
+        """Measurements of a case, one per seed; empty where it was not run."""
         return [self.cases[run] for seed in self.seeds if (run := seeded(case, seed)) in self.cases]
 
     def values(self, case: NvmeCase, metric: str) -> list[float]:
-        """One value a seed."""
+        """Values of a metric, one per seed."""
         return [float(run[metric]) for run in self.runs(case)]
 
     def mean(self, case: NvmeCase, metric: str) -> float:
@@ -139,6 +139,6 @@ class NvmeResults:
 
 
 def averaged(values: Sequence[float]) -> Measured | None:
-    """Mean and 95 % interval of one value a seed, None without any."""
+    """Mean and 95 % interval of one value per seed, None without any."""
     found = mean_interval(values)
     return Measured(found.mean, found.low, found.high) if values else None

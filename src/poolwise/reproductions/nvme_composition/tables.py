@@ -40,7 +40,7 @@ INFERRED_NOTE = (
 
 
 def tables(results: NvmeResults, plan: NvmePlan) -> list[Table]:
-    """One for each scenario: load by load a published row, and ours under it."""
+    """One table for each scenario: a published row for each load, and ours under it."""
     published = published_values()
     columns = ["load, NVMe, policy", "values", *(heading for heading, _ in COLUMNS.values())]
     return [

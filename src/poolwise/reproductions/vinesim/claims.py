@@ -1,4 +1,4 @@
-"""What the claims of the report come to in our runs, one function a figure."""
+"""The claims of the report measured in our runs, one function for each figure."""
 
 from __future__ import annotations
 

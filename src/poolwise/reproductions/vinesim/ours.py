@@ -24,12 +24,12 @@ def draw(results: VineSimResults) -> list[Figure]:
 
 
 def tables(results: VineSimResults) -> list[Table]:
-    """Where ours win, and where they lose; and the same with shared links."""
+    """Tables of where our policies win and where they lose, without and with shared links."""
     return [_gains(results), *_contention(results)]
 
 
 def explain(results: VineSimResults) -> list[str]:
-    """What ours gain, in words."""
+    """Describe in words what our policies gain."""
     ratios = [ratio for *_, ratio in _all_gains(results)]
     wins = sum(ratio > 1.01 for ratio in ratios)
     losses = sum(ratio < 0.99 for ratio in ratios)

@@ -198,7 +198,7 @@ class VineSimPlan:
 
     @property
     def light_gaps(self) -> tuple[float, ...]:
-        """Those of Figure 6."""
+        """Times between arrivals of Figure 6."""
         return (30_000, 300_000) if self.quick else (1_000, 3_000, 10_000, 30_000, 100_000, 300_000)
 
     @property
@@ -210,27 +210,27 @@ class VineSimPlan:
 
     @property
     def data_gaps(self) -> tuple[float, ...]:
-        """Those of Figures 16 and 18."""
+        """Times between arrivals of Figures 16 and 18."""
         return (0, 50, 1_000) if self.quick else (0, 10, 25, 50, 100, 150, 200, 500, 1_000, 2_000, 5_000)
 
     @property
     def contended_gaps(self) -> tuple[float, ...]:
-        """Those at which links are shared, too."""
+        """Times between arrivals that are also run with shared links."""
         return () if self.quick else (50, 200, 1_000)
 
     @property
     def kernel_gaps(self) -> tuple[float, ...]:
-        """Those of Figure 8."""
+        """Times between arrivals of Figure 8."""
         if self.quick:
             return (0, 8, 12, 16, 20, 50, 1_000)
         return (0, 2, 4, 6, 8, 10, 11, 12, 13, 14, 15, 16, 17, 18, 20, 25, 30, 50, 100, 300, 1_000)
 
     def setups(self) -> list[Setup]:
-        """All of them, each with its seeds."""
+        """All set-ups, each with its seeds."""
         return [*self._single(), *self._mixes(), *self._types(), *self._kernels(), *self._policies(), *self._data()]
 
     def seeded(self, setup: Setup) -> list[Setup]:
-        """Repeat a set-up with the seeds that what is drawn in it calls for."""
+        """Repeat a set-up with the seeds that its random draws call for."""
         if setup.jobs == "sizes":
             return [replace(setup, seed=seed) for seed in self.size_seeds]
         if setup.jobs == "single":
