@@ -32,12 +32,12 @@ SPARSE_SHARE = 0.05
 
 @dataclass(frozen=True, eq=False)
 class SimulatedRun:
-    """One simulation and what it came to.
+    """One simulation and its results.
 
     Attributes
     ----------
     schedule : every run with its start, end and placement
-    outcomes : one row a job
+    outcomes : one row per job
     metrics : name -> value over all jobs that finished (units in the names; `poolwise.metrics.METRICS` explains them)
     engine, wall_s : which engine ran, and the seconds of the simulation alone
     notes : sentences that a reader of the result must know
@@ -121,7 +121,7 @@ def simulate(
     Parameters
     ----------
     order, backfill, placement, scope
-        The list scheduler, by names or objects; `scheduler` goes first where it is given.
+        The list scheduler, by names or objects; `scheduler` replaces them where it is given.
     truth, estimate
         Performance models: what happens, and what the scheduler believes (the truth if not given).
     seed

@@ -13,9 +13,9 @@ BoolArray = NDArray[np.bool_]
 
 
 def blocks(size: int) -> Iterator[slice]:
-    """Slices that cover so many rows, each small enough for what is worked out on the way to stay in a processor's cache.
+    """Slices that cover `size` rows, each small enough for intermediate results to stay in a processor's cache.
 
-    Memory touched for the first time costs more than a sum or two.
+    Touching memory for the first time costs more than a sum or two.
     """
     step = 1 << 14
     return (slice(first, first + step) for first in range(0, size, step))

@@ -1,7 +1,7 @@
 """How much load a workload is: the mean cores in use on an ideal machine, and the gap between arrivals that gives a target.
 
 The ideal machine has all cores in one node and takes base times (Call et al., section IV-B; specs of the NVMe composition,
-"Load and measurement"). Equation 6 is printed upside down; the load is demand over what is there.
+"Load and measurement"). Equation 6 is printed upside down; the load is demand over capacity.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ OPENING_LOAD = 0.7
 """Measurement begins when the ideal load first reaches this."""
 TOLERANCE = 0.005
 FARTHEST = 1000.0
-"""Gaps this many times shorter or longer than the work asks for do not reach a load that others miss."""
+"""The search stops at gaps this many times shorter or longer than the work asks for."""
 _RESOURCES = ("cores", "bandwidth", "storage")
 
 
@@ -39,7 +39,7 @@ class IdealLoad:
     ----------
     load : cores of the running workloads / cores, averaged over the window
     window : from the moment the load first reaches 0.7 to the last arrival; the whole run if it never does
-    opened : whether it does
+    opened : whether the load reaches 0.7
     """
 
     load: float
@@ -109,7 +109,7 @@ def _reaches(schedule: Schedule, resource: str) -> float:
 class Calibration:
     """A mix whose ideal load is near a target, and how near.
 
-    `reached` says whether it is within the tolerance; if it is not, the nearest is given.
+    `reached` says whether it is within the tolerance; if it is not, this is the nearest one found.
     """
 
     mix: NvmeMix

@@ -28,7 +28,7 @@ def plain(content: Json) -> Json:
 
 
 def pretty(content: Json, *, sort: bool = True) -> bytes:
-    """Write JSON for people and programs: one line a value, keys sorted unless their order says something."""
+    """Write JSON for people and programs: one line per value, keys sorted unless their order matters."""
     return (json.dumps(content, indent=1, sort_keys=sort, default=str) + "\n").encode()
 
 

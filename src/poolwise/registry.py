@@ -1,6 +1,6 @@
 """Where policies are found by name.
 
-A class in the package registers itself with `@register(group, name)` in the file that defines it; nothing else need be
+A class in the package registers itself with `@register(group, name)` in the file that defines it; nothing else needs to be
 edited. Another package registers through entry points of the same group ("poolwise.orders", ...). A file of your own
 needs neither: "path/to/file.py:Name" and "module:Name" work wherever a name does.
 """

@@ -20,10 +20,10 @@ HOUR = 3600 * SECOND
 DAY = 86400 * SECOND
 
 NEVER = 2**63 - 1
-"""The instant (ns) that does not come: a deadline of what has none, an end that nobody expects."""
+"""The instant (ns) that never comes: the deadline of a job without one, an end that is not expected."""
 
 UNKNOWN = 2**60
-"""A requested time (ns) that nobody gave: longer than any real one, 36 years, and yet sums of a few fit 64 bits."""
+"""The requested time (ns) where none was given: longer than any real one, 36 years, and yet sums of a few fit 64 bits."""
 
 OVERDUE = SECOND
 """A run past its expected end is expected to end this many ns from now (specs of the memory pools, backfilling)."""
@@ -54,7 +54,7 @@ _QUANTITY = re.compile(r"\s*([-+]?(?:\d[\d_]*\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)\s*(
 def parse(text: str | int | float, dimension: Dimension) -> int:
     """Read a quantity such as "64 GiB" or "7 us" into a whole number of base units, rounded up.
 
-    Raises ValueError (with the units that would do) for a missing or foreign unit, a sign or text that is no number.
+    Raises ValueError (with the units that would do) for a missing or foreign unit, a sign, or text that is no number.
     A bare number is taken only for counts.
     """
     units = UNITS[dimension]
@@ -72,7 +72,7 @@ def parse(text: str | int | float, dimension: Dimension) -> int:
         raise ValueError(f"'{text}': must be finite and not negative")
     scaled = number * units[unit]
     nearest = round(scaled)
-    # 0.1 + 0.2 style dust from the multiplication must not push an exact quantity up by one unit.
+    # Rounding errors of the multiplication, as in 0.1 + 0.2, must not push an exact quantity up by one unit.
     return nearest if abs(scaled - nearest) <= 1e-9 * max(1.0, abs(scaled)) else math.ceil(scaled)
 
 

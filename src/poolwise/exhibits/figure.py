@@ -29,7 +29,7 @@ class Figure:
 
 @dataclass(frozen=True)
 class Curves(Figure):
-    """One line a series over common x positions; NaN leaves a gap.
+    """One line per series over common x positions; NaN leaves a gap.
 
     `published` holds points read off the paper, drawn hollow beside ours; `interval` maps series to (low, high) bands;
     `highlight` marks an x position.
@@ -46,7 +46,7 @@ class Curves(Figure):
 
 @dataclass(frozen=True)
 class Scatter(Figure):
-    """Points (x, y) a series, joined where `joined`; `spread` maps a series to its (x low, x high, y low, y high)."""
+    """Points (x, y) of each series, joined where `joined`; `spread` maps a series to its (x low, x high, y low, y high)."""
 
     series: Mapping[str, tuple[Sequence[float], Sequence[float]]] = field(default_factory=dict)
     x_axis: Axis = field(default_factory=lambda: Axis(""))
@@ -69,7 +69,7 @@ class Distribution(Figure):
 
 @dataclass(frozen=True)
 class Bars(Figure):
-    """Grouped bars: a group for each label in `groups`, a bar for each series in it; `published` drawn as a mark on it."""
+    """Grouped bars: a group for each label in `groups`, a bar for each series in it; `published` is drawn as a mark on it."""
 
     groups: Sequence[str] = ()
     series: Mapping[str, Sequence[float]] = field(default_factory=dict)

@@ -8,14 +8,14 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Table:
-    """A table to be read.
+    """A table for a reader.
 
     Attributes
     ----------
     title : such as "Table III"
     columns : (n_column,) headings, with units
     rows : (n_row, n_column) cells as text, rounded as they are to be read
-    note : what a reader must know of it
+    note : what a reader must know about it
     """
 
     title: str

@@ -90,7 +90,7 @@ class BatchFile(Section):
 def read_batch(
     file: Path, *, seed: int | None = None, eta: float | None = None, theta: str | None = None, tolerance: float | None = None
 ) -> Problem:
-    """Read a batch file; the arguments given replace what stands in it. Raises InputError with file, line and field."""
+    """Read a batch file; arguments that are given replace its values. Raises InputError with file, line and field."""
     document = Document.read(file)
     check_version(document)
     content = validate(BatchFile, document)

@@ -75,7 +75,7 @@ class Choice(Section):
         return registry.make(group, self.name, **checked)
 
     def identity(self, group: str) -> dict[str, Any]:
-        """What a result depends on: name, settings, the bytes of files named there and of code not Poolwise's."""
+        """What a result depends on: name, settings, the bytes of files named there and of code from outside Poolwise."""
         found = registry.find(group, self.name)
         content: dict[str, Any] = {"name": self.name, "settings": self.hashed_settings}
         module = inspect.getmodule(found if isinstance(found, type) else type(found))
@@ -90,7 +90,7 @@ class Choice(Section):
 
 
 def _replaced(value: Any, change: Callable[[str], Any]) -> Any:
-    """Settings with every text in them changed."""
+    """Settings with every string in them changed."""
     if isinstance(value, str):
         return change(value)
     if isinstance(value, dict):
@@ -99,13 +99,13 @@ def _replaced(value: Any, change: Callable[[str], Any]) -> Any:
 
 
 def _path(text: str, folder: Path) -> str:
-    """The whole path of a file that a text names (its ending included); any other text as it is."""
+    """The full path of a file that a string names (with its ending); any other string as it is."""
     path = folder / text
     return str(path.resolve()) if path.suffix and path.is_file() else text
 
 
 def _digest(text: str) -> str:
-    """The hash of the file that `_path` found, or of the shipped ones that "catalog:NAME" may mean; other texts as they are."""
+    """Hash of the file that `_path` found, or of the shipped ones that "catalog:NAME" may mean; other strings as they are."""
     path, shipped = Path(text), text.startswith(catalog.PREFIX)
     own = [path] if path.is_absolute() and path.is_file() else []
     files = sorted(catalog.FOLDER.glob(f"*/{text.removeprefix(catalog.PREFIX)}")) if shipped else own

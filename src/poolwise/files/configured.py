@@ -40,12 +40,12 @@ def scheduler_content(section: SchedulerSection) -> Json:
 
 
 def _chosen(section: SchedulerSection) -> dict[str, Choice]:
-    """Order, backfill and placement, where something is said."""
+    """Order, backfill and placement, where they are given."""
     return {part: choice for part in GROUPS if (choice := getattr(section, part)) is not None}
 
 
 def parts(section: SchedulerSection) -> tuple[Choice, Choice, Choice]:
-    """Order, backfill and placement of a list scheduler, FCFS, EASY and racks where nothing is said."""
+    """Order, backfill and placement of a list scheduler, FCFS, EASY and racks where none is given."""
     return (
         section.order or Choice(name="fcfs"),
         section.backfill or Choice(name="easy"),

@@ -23,7 +23,7 @@ _GIB = 1024
 
 
 class PowerSection(Section):
-    """What things draw, linear between idle and busy in their load, beside the memory that they hold."""
+    """Power that parts draw: linear in their load from idle to busy, plus that of the memory that they hold."""
 
     idle_watts: dict[Name, Amount] = Field(description="type of node, pool or device -> W of one while nothing is in use of it")
     busy_watts: dict[Name, Amount] = Field(description="type -> W of one while all of it is in use")
@@ -34,7 +34,7 @@ class PowerSection(Section):
 
 
 class PriceSection(Section):
-    """What things cost to buy."""
+    """Purchase prices of parts."""
 
     price: dict[Name, Amount] = Field(description="type of node, pool or device -> $ of one, beside its memory")
     price_per_gib: Amount = Field(default=0.0, description="$ of a GiB of memory in nodes and pools")
@@ -98,7 +98,7 @@ def _check_named(
 
 
 def things(machine: Machine, load: Load) -> dict[str, list[float]]:
-    """Type -> its number, the GiB that they hold; its mean load, its time awake and the GiB awake, each summed up."""
+    """Type -> number of owners and their GiB; sums of their mean loads, of their time awake and of their GiB awake."""
     owners = _owners(machine)
     gib = _gib(machine)
     found = {}
@@ -110,7 +110,7 @@ def things(machine: Machine, load: Load) -> dict[str, list[float]]:
 
 
 def watts(table: PowerSection, measured: Mapping[str, list[float]]) -> float:
-    """Mean power by a table, of what `things` has measured."""
+    """Mean power by a table, from what `things` has measured."""
     total = 0.0
     for name, (number, gib, load, awake, gib_awake) in measured.items():
         idle, busy = table.idle_watts[name], table.busy_watts[name]

@@ -34,7 +34,7 @@ class Document:
     """Tables read from a file, some values perhaps replaced since.
 
     A dotted path leads to a value: "machine.pool.memory.memory" is the key `memory` of the `[[machine.pool]]` entry whose
-    `name` is "memory". A path that goes on below a plain text turns that text into a table with this `name`, so that
+    `name` is "memory". A path that goes on below a plain string turns that string into a table with this `name`, so that
     "scheduler.order.as_printed" reaches a setting of the order that was given by name only.
 
     Attributes
@@ -143,7 +143,7 @@ class Document:
 
     @contextmanager
     def placing(self, *path: str) -> Iterator[None]:
-        """Give an InputError raised inside the place of what stands at a path, of the setting that it names if there is one."""
+        """Give an InputError raised inside the place of the value at a path, or of the setting that the error names."""
         try:
             yield
         except InputError as error:

@@ -32,7 +32,7 @@ _BY_KEYS: Mapping[FileKind, type[Section]] = {  # the first kind that has one of
 
 
 def kind_of_file(document: Document) -> FileKind:
-    """Say what a document looks like, by the keys that it has; raises InputError if like nothing that is known."""
+    """Say what a document looks like, by the keys that it has; raises InputError if it looks like none that is known."""
     keys = document.tables.keys() - {"version", "title", "name"}
     if "plan" in keys:
         return "plan"

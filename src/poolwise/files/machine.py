@@ -33,7 +33,7 @@ class Described(NamedTuple):
     ----------
     machine : the machine
     content : everything that a result depends on
-    tables : what a machine file says of it, with whole paths
+    tables : what a machine file says about it, with full paths
     """
 
     machine: Machine

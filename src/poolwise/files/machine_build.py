@@ -85,7 +85,7 @@ def _nodes(file: MachineFile) -> Iterator[_Owner]:
 
 
 def _group(node: NodeType, rack: int, shelf: int, count: int) -> Iterator[_Owner]:
-    """Nodes of a type in a rack: one owner for whole nodes, one a node for shared ones."""
+    """Nodes of a type in a rack: one owner for whole nodes, one per node for shared ones."""
     if node.allocation == "whole":
         brings = {"memory": 0, "cores": 1, **node.amounts()}
         name = f"rack{rack}.{node.name}"

@@ -35,7 +35,7 @@ class NodeType(Owner):
 
 
 class Racks(Section):
-    """`count` equal racks, numbered on over all [[rack]] entries: rack0, rack1, ..."""
+    """`count` equal racks, numbered consecutively over all [[rack]] entries: rack0, rack1, ..."""
 
     name: Name | None = Field(default=None, description="lets a dotted path reach this entry")
     count: Positive = 1
@@ -87,7 +87,7 @@ _UNITS = {"memory": "MiB", "storage": "MiB", "bandwidth": "MB/s", "latency": "ns
 
 
 def written(content: dict[str, Any]) -> dict[str, Any]:
-    """Write the content of a machine file as such a file says it: quantities with their units, nothing that is not given."""
+    """Write the content of a machine file as such a file says it: quantities with their units, and only what is given."""
     return {
         section: [_entry(entry) for entry in entries] if isinstance(entries, list) else entries
         for section, entries in content.items()

@@ -65,14 +65,14 @@ class SchedulerFile(SchedulerSection):
 
 
 class _OrFile:
-    """Says in the schema that a file may be named in the place of a section; its content is there before validation."""
+    """Says in the schema that a file may be named instead of a section; its content is put there before validation."""
 
     def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
         return {"anyOf": [{"type": "string", "description": 'a file, or "catalog:NAME"'}, handler(schema)]}
 
 
 class PerformanceSection(Section):
-    """How long jobs take where they are placed, and what the scheduler believes of it."""
+    """How long jobs take where they are placed, and what the scheduler believes about it."""
 
     model: Choice = Field(default_factory=lambda: Choice(name="remote_memory"), description="a performance model")
     estimate: Literal["own", "mean", "none"] = Field(default="own", description="slowdown that the scheduler expects")
@@ -119,7 +119,7 @@ class SeedsSection(Section):
         return self
 
     def chosen(self) -> tuple[int, ...]:
-        """List the seeds, (0,) if nothing is said."""
+        """List the seeds, (0,) if none is given."""
         if self.values is not None:
             return tuple(self.values)
         return tuple(range(self.count if self.count is not None else 1))

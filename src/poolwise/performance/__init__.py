@@ -1,1 +1,1 @@
-"""How long a job takes where it is placed. One model a file; each registers itself under a name."""
+"""How long a job takes where it is placed. One model per file; each registers itself under a name."""

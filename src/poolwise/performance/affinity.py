@@ -27,7 +27,7 @@ PREFIX = "affinity."
 class Affinity(PerformanceModel):
     """A task takes operations / affinity, in nanoseconds rounded up once.
 
-    Reads the workload's columns "task_type" and "operations" and the machine's attributes "affinity.0", "affinity.1", ...;
+    Reads the job table's columns "task_type" and "operations" and the machine's attributes "affinity.0", "affinity.1", ...;
     without them, and for a type below 0, every unit is as fast as any. A run on several units is as slow as its slowest.
     Times up to 2**51 ns (26 days) are exact to the nanosecond, whatever the work is given as.
     """
@@ -58,7 +58,7 @@ class Affinity(PerformanceModel):
 
 
 def compute_ns(operations: float, rate: float) -> int:
-    """Ns for so many operations at `rate` per microsecond, rounded up, at least 1; dust of the division does not count."""
+    """Ns for a number of operations at `rate` per microsecond, rounded up, at least 1; rounding errors do not count."""
     return int(compute_times(np.array([operations]), np.array([rate]))[0])
 
 
@@ -71,7 +71,7 @@ def compute_times(operations: FloatArray, rate: FloatArray) -> IntArray:
 
 
 def slowdown(time: int, work: int) -> float:
-    """Slowdown at which `work` ns take exactly `time` ns: half a nanosecond short, so that rounding up ends on it."""
+    """Slowdown at which `work` ns take exactly `time` ns: half a nanosecond less, so that rounding up gives it."""
     return 0.0 if time == work else (time - work - 0.5) / work
 
 

@@ -17,8 +17,8 @@ from poolwise.registry import register
 class BandwidthSharing(PerformanceModel):
     """A run gets an even part of each device it is on; composed devices add up.
 
-    A run asks for `bandwidth` (MB/s, a task) at reference speed; with less it slows down by demand / share. With more it
-    is faster only up to the workload's column "peak_bandwidth" (MB/s, a task), where there is one. Runs that ask for no
+    A run asks for `bandwidth` (MB/s per task) at reference speed; with less it slows down by demand / share. With more it
+    is faster only up to the job table's column "peak_bandwidth" (MB/s per task), where there is one. Runs that ask for no
     bandwidth neither slow down nor count as sharers.
     """
 

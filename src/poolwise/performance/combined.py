@@ -28,7 +28,7 @@ class Combined(PerformanceModel):
         return sum(model.setup(run, view) for model in self.models)
 
     def fetch(self, run: Run, view: Snapshot) -> Fetch | None:
-        """What the first model says that knows of data."""
+        """Fetch of the first model that has one."""
         return next((found for model in self.models if (found := model.fetch(run, view)) is not None), None)
 
     def fetch_slowdown(self, run: Run, view: Snapshot) -> float:

@@ -79,6 +79,6 @@ class ProfiledMemory(FixedAtStart):
 
 
 def profile_of(workload: JobTable, job: int, default: str) -> Profile:
-    """Profile of a job: its attribute "profile" where the workload has one; raises UnknownNameError."""
+    """Profile of a job: its attribute "profile" where the job table has one; raises UnknownNameError."""
     column = workload.attributes.get("profile")
     return find_profile(default if column is None else str(np.asarray(column)[job]))

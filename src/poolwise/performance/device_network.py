@@ -37,7 +37,7 @@ class DeviceNetwork(PerformanceModel):
     start_s
         Seconds until a job begins work.
     server_s
-        Seconds more for each place that serves a remote device to it.
+        Additional seconds for each place that serves a remote device to it.
     """
 
     profiles: str = "catalog:rodinia"
@@ -70,7 +70,7 @@ class DeviceNetwork(PerformanceModel):
 
 
 def _profile(reference: str, table: JobTable, job: int) -> DeviceProfile | None:
-    """Profile of a job, None without; looked up once a job, because every change of pace asks for it."""
+    """Profile of a job, None without; looked up once per job, because every change of pace asks for it."""
     found: DeviceProfile | None = table.derived(("device profile", reference), partial(_profiles, reference))[job]
     return found
 
@@ -103,7 +103,7 @@ def _load(run: Run, site: Sites, view: Snapshot) -> float:
 
 
 def _cores(placement: Placement, site: Sites, view: Snapshot) -> float:
-    """Share of the cores of a run's nodes that others use, the greatest."""
+    """Greatest share of the cores of a run's nodes that others use."""
     if "cores" not in view.machine.resources:
         return 0.0
     column, most = view.machine.resource("cores"), 0.0
@@ -115,7 +115,7 @@ def _cores(placement: Placement, site: Sites, view: Snapshot) -> float:
 
 
 def _devices(site: Sites, view: Snapshot) -> float:
-    """Share of the devices beside those of a run that others use, the greatest."""
+    """Greatest share of the devices beside those of a run that others use."""
     if "devices" not in view.machine.resources:
         return 0.0
     column, most = view.machine.resource("devices"), 0.0

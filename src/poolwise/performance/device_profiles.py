@@ -45,7 +45,7 @@ class DeviceProfile:
     cpu_sensitivity, device_sensitivity : stretch by neighbours that use all the other cores of its node, and all the other
         devices of its device's node
     cores, memory_gib : what a task asks for
-    assumed : names of the numbers that nobody measured
+    assumed : names of the numbers that were not measured
     source : where the others come from
     """
 

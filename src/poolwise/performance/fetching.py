@@ -21,7 +21,7 @@ class Fetching(PerformanceModel):
     """A task holds its unit from the start, and computes once its data are there.
 
     It reads the columns of `Transfer`. The latency of the longest way passes first; it counts as a flow meanwhile. Each flow
-    asks for what the link at its unit carries; how much it gets, `network_sharing` says, which has to be combined with this.
+    asks for what the link at its unit carries; `network_sharing`, which must be combined with this model, says what it gets.
 
     Parameters
     ----------
@@ -32,7 +32,7 @@ class Fetching(PerformanceModel):
     switch_ns: int = 200
 
     def setup(self, run: Run, view: Snapshot) -> int:
-        """Ns of latency, the most of all ways."""
+        """Ns of latency, the largest of all ways."""
         machine = view.machine
         return max((latency(way, machine, self.switch_ns) for way in _ways(Data.of(run, view), machine)), default=0)
 
@@ -57,7 +57,7 @@ class Fetching(PerformanceModel):
         return Fetch(-(-data.size * 1000 // bandwidth), bandwidth, ways, fabric.link_owners(sorted(links)))
 
     def slowdown(self, run: Run, view: Snapshot) -> float:
-        """None: work is as fast as without data."""
+        """0: work is as fast as without data."""
         return 0.0
 
     def touches(self, placement: Placement, view: Snapshot) -> tuple[int, ...]:

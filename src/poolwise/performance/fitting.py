@@ -49,7 +49,7 @@ class Errors:
 
     @classmethod
     def of(cls, residuals: FloatArray) -> Errors:
-        """Square and sum up."""
+        """Square the residuals and add them up."""
         squared = residuals**2
         return cls(float(squared.min()), float(squared.mean()), float(squared.max()))
 
@@ -62,7 +62,7 @@ class Fit:
     ----------
     profile : the curve, with the share of time that follows frequency
     errors : of P^m
-    extra : how much larger the mean squared error is than without the demand of convexity
+    extra : how much larger the mean squared error is than without the requirement of convexity
     frequency : errors of the frequency model, None where only one frequency was measured
     points : measured (share, slowdown) pairs, for the plot
     """
@@ -78,7 +78,7 @@ def fit(measured: CompletionTimes, pieces: int = 3, *, convex: bool = True) -> F
     """Fit P^m with 1 to 3 pieces of equal width up to the farthest measured share.
 
     Where several frequencies were measured, the share of the time that follows frequency is fitted too. Raises InputError
-    where there are too few points: a piece needs a measured share of its own, and all local must be among them.
+    where there are too few points: a piece needs a measured share of its own, and all memory local must be among the shares.
     """
     if pieces not in (1, 2, 3):
         raise InputError(f"{pieces} pieces", field="pieces", remedy="1, 2 or 3")
@@ -134,7 +134,7 @@ def _refuse(measured: CompletionTimes, message: str, remedy: str) -> InputError:
 
 
 def read_measurements(file: Path) -> list[CompletionTimes]:
-    """Read completion times: CSV columns workload, remote (share), seconds and optionally frequency; a row a run.
+    """Read completion times: CSV columns workload, remote (share), seconds and optionally frequency; one row per run.
 
     Raises InputError naming file, line and field.
     """

@@ -27,5 +27,5 @@ class Ideal(FixedAtStart):
     """Every run takes exactly its duration, wherever it is."""
 
     def slowdown(self, run: Run, view: Snapshot) -> float:
-        """None."""
+        """0."""
         return 0.0

@@ -1,4 +1,4 @@
-"""Where a placement reaches devices over the network, and how loaded links are by that.
+"""Where a placement reaches devices over the network, and how loaded its links are.
 
 Source: specs of the flow placement, "Costs" (load of the home machine's and the device machine's link).
 """

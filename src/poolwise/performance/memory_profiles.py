@@ -26,10 +26,10 @@ from poolwise.registry import register
 @register("models", "memory_profiles")
 @dataclass(frozen=True)
 class MemoryProfiles(RemoteMemory):
-    """Remote memory where the workload says which measured slowdown profile each job follows.
+    """Remote memory where the job table says which measured slowdown profile each job follows.
 
     Slowdown = P(remote / memory) at the latency of the measurement, in proportion to the latency at another one. A job
-    without a profile is one of `RemoteMemory`, with its draw; how many are is said in a warning. Parameters besides these are
+    without a profile behaves as in `RemoteMemory`, with its draw; a warning says how many do. Parameters besides these are
     those of `RemoteMemory`; `expect = "mean"` takes, at a job's own share of remote memory, the mean over the jobs that have a
     profile.
 
@@ -38,7 +38,7 @@ class MemoryProfiles(RemoteMemory):
     profiles
         Profiles, or the CSV file that holds them, as `poolwise profile fit` writes it. The shipped ones are known too.
     column
-        Text column of the workload with the name of each job's profile ("text.profile" in a job table); empty for none.
+        Text column of the job table with the name of each job's profile ("text.profile" in its file); empty for none.
     default
         Profile of the jobs that name none; without a column, of all.
     measured_ns

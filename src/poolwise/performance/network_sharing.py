@@ -36,14 +36,14 @@ class NetworkSharing(PerformanceModel):
         return 0
 
     def fetch_slowdown(self, run: Run, view: Snapshot) -> float:
-        """Of the slowest flow.
+        """Slowdown of the slowest flow.
 
         Raises InputError where a link on the way has no bandwidth.
         """
         return _slowdowns(view).get(run.id, 0.0)
 
     def slowdown(self, run: Run, view: Snapshot) -> float:
-        """Of the slowest flow; 0 for a run without flows, and for one that still fetches.
+        """Slowdown of the slowest flow; 0 for a run without flows, and for one that still fetches.
 
         Raises InputError where a link on the way has no bandwidth.
         """

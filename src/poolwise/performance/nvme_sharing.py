@@ -21,7 +21,7 @@ from poolwise.registry import register
 class NvmeSharing(PerformanceModel):
     """Slowdown = table time / base time - 1, where the base time is the run's work (`Snapshot.work`).
 
-    A workload's text column "kind" says which table holds for it; a kind without a table takes its base time wherever it
+    The job table's text column "kind" says which table holds for a job; a kind without a table takes its base time wherever it
     is. When sharers come and go, what is left of a run goes on at the new rate.
 
     Raises InputError for a table that cannot be read.
@@ -82,7 +82,7 @@ def relative(table: SharingTable, devices: int, sharers: int, duration: int) -> 
 
 
 def kind_of(table: JobTable, job: int) -> str:
-    """What kind a job is, "" where the table does not say."""
+    """What kind a job is, "" where the job table does not say."""
     kinds = table.attributes.get("kind")
     return "" if kinds is None else str(kinds[job])
 

@@ -19,7 +19,7 @@ from poolwise.arrays import FloatArray
 from poolwise.errors import InputError, UnknownNameError
 
 TOLERANCE = 1e-9
-"""Slopes closer than this are the same slope: dust from reading and fitting makes no curve concave."""
+"""Slopes closer than this are the same slope: rounding errors of reading and fitting make no curve concave."""
 
 
 @dataclass(frozen=True)
@@ -108,7 +108,7 @@ class Profile:
 
 
 def read_profiles(file: Path) -> dict[str, Profile]:
-    """Read profiles from a CSV file with the columns workload, remote, slowdown, frequency_share, source: a row a knot.
+    """Read profiles from a CSV file with the columns workload, remote, slowdown, frequency_share, source: one row per knot.
 
     Raises InputError naming file, line and field.
     """
@@ -135,7 +135,7 @@ def read_profiles(file: Path) -> dict[str, Profile]:
 
 
 def number(text: str | None, file: Path, line: int, field: str) -> float:
-    """Read a cell; raises InputError for what is no number."""
+    """Read a cell; raises InputError for text that is no number."""
     try:
         return float(text or "")
     except ValueError:

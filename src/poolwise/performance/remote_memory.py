@@ -131,7 +131,7 @@ class RemoteMemory(FixedAtStart):
     Parameters
     ----------
     seed
-        Seed of the sensitivities u; the draw of a job depends on (seed, job id) alone. A workload column "u" goes first.
+        Seed of the sensitivities u; the draw of a job depends on (seed, job id) alone. The job table's column "u" goes first.
     curve
         "quantile" (default), "linear" or "quadratic", see `sld_factor`.
     near_ns, far_ns

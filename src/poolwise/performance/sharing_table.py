@@ -16,7 +16,7 @@ from poolwise.errors import InputError
 
 CATALOG = "catalog:"
 TOLERATED_FALL = 0.02
-"""A table that falls by more than this fraction with one more sharer is warned of: sharing should not help."""
+"""A table that falls by more than this fraction with one more sharer gets a warning: sharing should not help."""
 
 
 @dataclass(frozen=True)

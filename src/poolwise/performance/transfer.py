@@ -22,7 +22,7 @@ from poolwise.registry import register
 class Transfer(PerformanceModel):
     """Before work begins, data travels from where it lies to where the task runs; nothing within one place.
 
-    Reads the workload's columns "data_size" (bytes; without it nothing travels), "data_x" and "data_y" (the place, as in
+    Reads the job table's columns "data_size" (bytes; without it nothing travels), "data_x" and "data_y" (the place, as in
     `Machine.position`). A run whose tasks fetch to several places waits for the last.
 
     Parameters
@@ -30,7 +30,7 @@ class Transfer(PerformanceModel):
     switch_ns
         Latency of each switch that a path goes through, one fewer than its links, besides the links' own.
     local
-        MB/s between things that stand at one place; 0: no time at all.
+        MB/s between owners at one place; 0: such transfers take no time.
     """
 
     switch_ns: int = 200
@@ -45,7 +45,7 @@ class Transfer(PerformanceModel):
         return 0 if data is None else max(self._time(data, unit, view) for unit in data.units)
 
     def slowdown(self, run: Run, view: Snapshot) -> float:
-        """None."""
+        """0."""
         return 0.0
 
     def touches(self, placement: Placement, view: Snapshot) -> tuple[int, ...]:

@@ -1,1 +1,1 @@
-"""The parts that list schedulers are put together from: queue orders, backfills, placements. One algorithm a file."""
+"""The parts that list schedulers are put together from: queue orders, backfills, placements. One algorithm per file."""

@@ -111,7 +111,7 @@ class Cell:
     ----------
     parameters : dotted path -> value as written, of what the study varies; empty for a baseline
     seed : draws sensitivities and whatever a scheduler draws
-    machine, machine_content, machine_tables : the machine, what a result depends on in it, and what a file says of it
+    machine, machine_content, machine_tables : the machine, what a result depends on in it, and what a file says about it
     trace, scheduler, performance, warm_up : see the study file
     sources : SHA-256 of the package's files, see `sources`
     costs : where watts and dollars come from; no input of the simulation, so that cells which differ in it alone share one run
@@ -180,7 +180,7 @@ class Cell:
 
 @dataclass(frozen=True)
 class _Nodes:
-    """What reading a trace depends on: the nodes, and which resources there are at all. How large pools are does not count."""
+    """What reading a trace depends on: the nodes, and which resources exist. The size of pools does not count."""
 
     content: str
     machine: Machine = field(compare=False)

@@ -74,7 +74,7 @@ class RecordedRun:
     def cell(self, settings: Mapping[str, Any] | None = None) -> Cell:
         """Set the run up again, with some values (dotted path -> value) replaced.
 
-        Raises InputError where a file that it names is gone or another one by now.
+        Raises InputError where a file that it names is gone or has changed since.
         """
         names = sorted(path for path, sha256 in self.files.items() if _changed(self.file.parent / path, sha256))
         if names:

@@ -40,7 +40,7 @@ def memory_in_use(result: MeasuredStudy, cell: CellResult) -> Steps:
 
 
 def distributions(result: MeasuredStudy) -> pl.DataFrame:
-    """One row a cell, quantity and bin: the share of the time or of the jobs with a value from `low` to below `high`."""
+    """One row per cell, quantity and bin: the share of the time or of the jobs with a value from `low` to below `high`."""
     cells: list[CellResult] = []
     rows: list[tuple[Any, ...]] = []
     for cell in result.cells:
@@ -52,7 +52,7 @@ def distributions(result: MeasuredStudy) -> pl.DataFrame:
 
 
 def memory_over_time(result: MeasuredStudy) -> pl.DataFrame:
-    """One row a cell and part of the measured time: the mean memory utilisation in it."""
+    """One row per cell and part of the measured time: the mean memory utilisation in it."""
     cells: list[CellResult] = []
     rows: list[tuple[Any, ...]] = []
     for cell in result.cells:
@@ -75,6 +75,6 @@ def varied(study: Study, cells: Sequence[CellResult]) -> dict[str, list[Any]]:
 def _table(
     result: MeasuredStudy, cells: Sequence[CellResult], rows: Sequence[tuple[Any, ...]], names: Sequence[str]
 ) -> pl.DataFrame:
-    """Rows with their cells: what was varied, seed and key first."""
+    """Rows with their cells; what was varied, seed and key come first."""
     whose = {**varied(result.study, cells), "seed": [cell.seed for cell in cells], "key": [cell.key for cell in cells]}
     return pl.DataFrame({**whose, **{name: [row[k] for row in rows] for k, name in enumerate(names)}})

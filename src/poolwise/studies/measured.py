@@ -29,7 +29,7 @@ class CellResult:
     rejected : reason -> jobs that can never run on this machine
     waiting : jobs that never started
     engine : which engine ran it
-    watts, dollars : mean power and purchase price of the machine, NaN where nothing says
+    watts, dollars : mean power and purchase price of the machine, NaN where unknown
     """
 
     parameters: Mapping[str, Parameter]
@@ -79,7 +79,7 @@ class MeasuredStudy:
     ----------
     study : what was asked
     folder : where the cells and results stand
-    cells : one a cell of the study, in its order
+    cells : one result per cell of the study, in its order
     facts : cell key -> what its simulation left behind beside the outcomes, baselines included
     """
 

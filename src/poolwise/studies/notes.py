@@ -61,7 +61,7 @@ def description(result: MeasuredStudy) -> list[tuple[str, str]]:
 
 
 def _but(study: Study) -> str:
-    """Which schedulers warm up otherwise."""
+    """Which schedulers warm up in another way."""
     others = {cell.scheduler.kind for cell in study.cells if not isinstance(scheduler_of(cell.scheduler, 1), WarmUp)}
     return f"; {', '.join(sorted(others))} as it is" if others else ""
 

@@ -16,13 +16,13 @@ from poolwise.studies.measured import CellResult, MeasuredStudy
 
 @dataclass(frozen=True)
 class Resources:
-    """What is measured of things rather than of jobs.
+    """What is measured about resources rather than about jobs.
 
     Attributes
     ----------
     use : resource -> its use
-    watts : mean power, NaN where nothing says
-    dollars : purchase price, NaN where nothing says
+    watts : mean power, NaN where unknown
+    dollars : purchase price, NaN where unknown
     """
 
     use: Mapping[str, ResourceUse]
@@ -39,7 +39,7 @@ def resources(result: MeasuredStudy, cell: CellResult) -> Resources | None:
 
 
 def resource_frame(result: MeasuredStudy) -> pl.DataFrame | None:
-    """One row a cell and resource; None where no cell was measured."""
+    """One row per cell and resource; None where no cell was measured."""
     cells: list[CellResult] = []
     rows: list[Sequence[Any]] = []
     for cell in result.cells:

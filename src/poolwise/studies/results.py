@@ -1,4 +1,4 @@
-"""What a study came to: one row a cell, on jobs that all compared runs ran, and where it comes from."""
+"""The results of a study: one row per cell, on jobs that all compared runs ran, and where they come from."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ from poolwise.units import SECOND
 
 
 class StudyResult(MeasuredStudy):
-    """What a study came to, with the tables, sentences and files that are made of it."""
+    """The results of a study, with the tables, sentences and files that are made of them."""
 
     def frame(self) -> pl.DataFrame:
-        """One row a cell: what was varied, seed, counts, metrics."""
+        """One row per cell: what was varied, seed, counts, metrics."""
         columns: dict[str, Any] = varied(self.study, self.cells)
         for name in ("seed", "key", "engine", "jobs"):
             columns[name] = [getattr(c, name) for c in self.cells]
@@ -52,7 +52,7 @@ class StudyResult(MeasuredStudy):
         return notes(self)
 
     def description(self) -> list[tuple[str, str]]:
-        """What was run, as (name, value) pairs for the eye."""
+        """What was run, as (name, value) pairs for a reader."""
         return description(self)
 
     def provenance(self) -> Json:
@@ -89,7 +89,7 @@ class StudyResult(MeasuredStudy):
         write_whole(self.folder / "memory_over_time.csv", memory_over_time(self).write_csv().encode())
         if (used := resource_frame(self)) is not None:
             write_whole(self.folder / "resources.csv", used.write_csv().encode())
-        source = {**dict(sorted(self.provenance().items())), "runs": self.runs()}  # order says something in a machine's racks
+        source = {**dict(sorted(self.provenance().items())), "runs": self.runs()}  # the order of a machine's racks matters
         write_whole(self.folder / "provenance.json", pretty(source, sort=False))
 
     def _repr_html_(self) -> str:
@@ -140,7 +140,7 @@ def _told(cell: Cell, metrics: Mapping[str, float], facts: Json) -> CellResult:
 
 
 def watts_and_dollars(facts: Json, cell: Cell) -> tuple[float, float]:
-    """Mean power and purchase price of a run, by the tables of a cell or else by its machine; NaN where nothing says."""
+    """Mean power and purchase price of a run, by the tables of a cell or else by its machine; NaN where unknown."""
     kept: Json = facts.get("resources", {})
     watts, dollars = (math.nan if kept.get(name) is None else float(kept[name]) for name in ("watts", "dollars"))
     measured = {name: [math.nan if v is None else v for v in values] for name, values in kept.get("things", {}).items()}

@@ -49,15 +49,15 @@ class CellStore(Store):
     """The folder that cells are kept in: `cells/KEY.parquet` (per-job outcomes) and `cells/KEY.json` (facts)."""
 
     def facts(self, cell: Cell) -> Json | None:
-        """Facts of a cell that is there whole, else None."""
+        """Facts of a cell that is complete, else None."""
         return self.content(cell.key)
 
     def outcomes(self, cell: Cell) -> Outcomes:
-        """Read the outcomes of a cell; raises InputError if they are not there whole."""
+        """Read the outcomes of a cell; raises InputError if they are not complete."""
         return self.kept(cell.key)[1]
 
     def kept(self, key: str) -> tuple[Json, Outcomes]:
-        """Facts and outcomes of the cell with a key; raises InputError if they are not there whole."""
+        """Facts and outcomes of the cell with a key; raises InputError if they are not complete."""
         facts, path = self.content(key), self.path(key, "parquet")
         if facts is None:
             raise InputError("the outcomes of this run are missing or damaged", file=path, remedy="run the study again")
@@ -67,7 +67,7 @@ class CellStore(Store):
 def simulate_cell(cell: Cell) -> Record:
     """Run one cell: its facts, and the per-job outcomes as Parquet.
 
-    Raises InputError where the workload does not fit the study, or the program is another one by now.
+    Raises InputError where the workload does not fit the study, or the program has changed since.
     """
     if sources() != cell.sources:
         raise InputError("Poolwise itself changed while the study ran", remedy="run the study again")

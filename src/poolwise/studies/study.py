@@ -80,7 +80,7 @@ class Study:
         """Everything that is simulated: the cells and those baselines that are not among them."""
         found: dict[str, Cell] = {}
         for cell in (*self.cells, *self.baselines, *self.memory_baselines):
-            found.setdefault(cell.key, cell)  # of rows that share a run the first
+            found.setdefault(cell.key, cell)  # of rows that share a run the first is kept
         return tuple(found.values())
 
     @cached_property
@@ -160,7 +160,7 @@ def parse_setting(text: str) -> tuple[str, Any]:
 
 
 def _set(document: Document, key: str, value: Any) -> None:
-    """Replace a value; what is set is varied no more."""
+    """Replace a value; what is set is no longer varied."""
     vary = document.tables.get("vary")
     varied = _flat(vary) if isinstance(vary, dict) else {}
     if key.startswith("vary."):
@@ -203,7 +203,7 @@ def _variants(document: Document, vary: Mapping[str, list[Any]]) -> Iterator[tup
 
 
 def _open(document: Document, *sections: str) -> None:
-    """Put the content of files in the place of their names, in those of the sections that may be files."""
+    """Replace names of files by their content, in those of the sections that may be files."""
     for section in sections:
         reference = document.tables.get(section)
         if section in FILES and isinstance(reference, str):
@@ -248,7 +248,7 @@ def _memory_machine(document: Document, base: StudyFile, cores: set[tuple[int, .
     part = Document.read(_file_of(document, "machine", reference, place))
     part.tables.setdefault("name", part.file.stem)
     found = described(part)
-    if cores != {_cores(found.machine)}:  # the same log would be other jobs there
+    if cores != {_cores(found.machine)}:  # the same log would give other jobs there
         raise document.error(place, "its nodes have other numbers of cores", "compare machines with equal nodes but for memory")
     return found
 

@@ -37,21 +37,21 @@ class Bench(Protocol[Trial]):
         ...
 
     def run(self, trial: Trial) -> Record:
-        """Run one trial. The time it takes is measured by who asks."""
+        """Run one trial. The caller measures the time that it takes."""
         ...
 
     def prepare(self, trials: Sequence[Trial]) -> None:
-        """Do once what must not happen while these trials run, or in every worker, such as compiling kernels."""
+        """Do once what should happen neither while these trials run nor in every worker, such as compiling kernels."""
         return
 
 
 class Progress(Protocol):
-    """Who is told how far the trials are."""
+    """A listener that is told how far the trials are."""
 
     def begin(self, total: int, done: int, damaged: int) -> None:
-        """`done` of `total` trials are there from before; `damaged` ones were found and are run again."""
+        """`done` of `total` trials are kept from before; `damaged` ones were found and are run again."""
         ...
 
     def advance(self, label: str, seconds: float) -> None:
-        """One more trial is kept; it took so many seconds of a core."""
+        """One more trial is kept; it took this many seconds of a core."""
         ...

@@ -45,7 +45,7 @@ def fill(
 ) -> None:
     """Run those trials that a store does not hold yet; the caller is the store's writer (`Store.writing`).
 
-    Each is kept when it is done, so that whoever stops this, by an interrupt or a kill, loses only the trials at work. Errors
+    Each is kept when it is done, so that an interrupt or a kill loses only the trials that are running. Errors
     name the trial.
 
     Parameters
@@ -129,7 +129,7 @@ def live_with(parent: int) -> None:
 
 
 def _named(bench: Bench[Trial], key: str, trial: Trial) -> _Done:
-    """Run a trial; its errors say which it was."""
+    """Run a trial; its errors name it."""
     begun, label = time.perf_counter(), bench.label(trial)
     try:
         return _Done(key, label, bench.run(trial), time.perf_counter() - begun)

@@ -27,14 +27,14 @@ class Pace:
 
 
 class LineProgress:
-    """Tells by lines, not oftener than every so many seconds: for trials that are many and short."""
+    """Reports in lines, at most one every `every_s` seconds: for trials that are many and short."""
 
     def __init__(self, tell: Callable[[str], None], every_s: float = 10.0) -> None:
         self._tell, self._every_s = tell, every_s
         self._pace, self._told = Pace(0, 0), time.monotonic()
 
     def begin(self, total: int, done: int, damaged: int) -> None:
-        """See `Progress`; nothing is told of it."""
+        """See `Progress`; nothing is reported yet."""
         self._pace, self._told = Pace(total, done), time.monotonic()
 
     def advance(self, label: str, seconds: float) -> None:
@@ -46,7 +46,7 @@ class LineProgress:
 
 
 class ConsoleProgress:
-    """Tells a console; use as a context, so that the bar is cleared whatever happens.
+    """Reports on a console; use as a context, so that the bar is cleared whatever happens.
 
     The time left is known after the first run.
     """
@@ -73,7 +73,7 @@ class ConsoleProgress:
         self._bar.stop()
 
     def begin(self, total: int, done: int, damaged: int) -> None:
-        """`done` of `total` runs are there from before; `damaged` ones are redone."""
+        """`done` of `total` runs are kept from before; `damaged` ones are run again."""
         self._pace = Pace(total, done)
         if damaged:
             self._say(f"{damaged} cell{'s' if damaged > 1 else ''} of earlier runs are damaged and will be redone")

@@ -21,7 +21,7 @@ from poolwise.trials.bench import Record
 class Store:
     """Records `cells/KEY.json`, with files `cells/KEY.ENDING` beside them, under a folder.
 
-    The JSON is written last and carries the hashes of its own content and of the files: a record is there if all are whole.
+    The JSON is written last and carries the hashes of its own content and of the files: a record is complete if all match.
     Any number of studies, plans and reproductions may share a folder, one after the other; each reads only its own keys.
     """
 
@@ -73,7 +73,7 @@ class Store:
         return self.cells / f"{key}.{ending}"
 
     def content(self, key: str) -> Json | None:
-        """Content of a record that is there whole, with all its files; else None."""
+        """Content of a record that is complete, with all its files; else None."""
         try:
             kept: Any = json.loads(self.path(key).read_bytes())
             files: Any = {ending: digest(self.path(key, ending).read_bytes()) for ending in kept["files"]}
@@ -83,7 +83,7 @@ class Store:
         return dict(kept["result"]) if whole else None
 
     def damaged(self, key: str) -> bool:
-        """Whether there is something of a record, but not the whole of it."""
+        """Whether a record exists in part, but is not complete."""
         return any(self.cells.glob(f"{key}.*")) and self.content(key) is None
 
     def note_time(self, key: str, label: str, seconds: float) -> None:

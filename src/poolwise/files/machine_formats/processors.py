@@ -12,7 +12,7 @@ from poolwise.registry import register
 @register("machine_formats", "processors")
 @dataclass(frozen=True)
 class Processors:
-    """Processors without memory, each a node of its own: what most logs of parallel machines were made on.
+    """Processors without memory, each a node of its own: most logs of parallel machines were recorded on such machines.
 
     Parameters
     ----------

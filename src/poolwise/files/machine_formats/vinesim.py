@@ -23,7 +23,7 @@ class VineSimMachine:
     affinity_kind
         "absolute": operations per microsecond; "relative": factors of the INT column.
     prices, power, types
-        Price of each unit type; watts; further names of types. Files, or "catalog:NAME".
+        Price of each unit type; watts; more names of types. Files, or "catalog:NAME".
     data
         Trace whose data lie at places that the machine must have.
     contended

@@ -92,7 +92,7 @@ class Conservative(BackfillPolicy):
         raise passed.contradiction()
 
     def rule(self) -> BackfillRule | None:
-        """Everyone has a reservation, made anew at each pass; there is no word for those that are kept."""
+        """Everyone has a reservation, made anew at each pass; reservations that are kept have no such rule."""
         return None if self.keep_reservations else BackfillRule("everyone")
 
 
@@ -112,7 +112,7 @@ class Promises(BackfillPolicy):
     on unchanging capacity, in scope rack, no job starts later than it was first promised. Where runs last longer than
     expected or capacity is lost, promises that no longer hold are made anew.
 
-    The promises are the memory of a run: a dispatcher that is opened in its midst makes others.
+    The promises are the memory of a run: a dispatcher that is opened in the middle of a run makes others.
 
     Source: Mu'alem and Feitelson 2001, section 2 (compression); specs of the memory pools, "Backfilling".
     """

@@ -1,4 +1,4 @@
-"""EASY as some published runs had it: the head's reservation counts nodes and forgets the memory pools.
+"""EASY as in some published runs: the head's reservation counts nodes and forgets the memory pools.
 
 Only here so that their numbers can be explained (specs of the memory pools, "Parity"). The head may be delayed without bound:
 at its shadow time there are nodes, but perhaps no pool memory.
@@ -19,7 +19,7 @@ from poolwise.registry import register
 @register("backfills", "easy_nodes_only")
 @dataclass(frozen=True)
 class EasyNodesOnly(Easy):
-    """EASY whose reservation takes every pool for inexhaustible; what starts now must still fit with its pool memory."""
+    """EASY whose reservation treats every pool as inexhaustible; what starts now must still fit with its pool memory."""
 
     def reserving(self, state: Snapshot) -> Snapshot:
         """State with pools that nothing can empty."""

@@ -59,7 +59,7 @@ def start_in_order(
         In the order of their priorities.
     head
         Position in the queue of the first job that does not fit, -1 if all started: the first maximum of what is left, found
-        by a linear scan a start, without a sort.
+        by one linear scan per start, without a sort.
     snapshot
         The state with the starts in it.
     """

@@ -23,10 +23,10 @@ class PassedOver:
     ----------
     job : row
     queue, snapshot : before the pass
-    placement : by which jobs are placed
+    placement : the policy by which jobs are placed
     ranked : rows of the queue in the order of priority
     rank : row -> position in it
-    starts : of the pass, in the order of their decision
+    starts : starts of the pass, in the order of their decision
     ahead : rows of higher priority that were left waiting, in the order of priority; the first is the head
     """
 
@@ -49,7 +49,7 @@ class PassedOver:
         placement: PlacementPolicy,
         starts: Sequence[Start],
     ) -> PassedOver:
-        """Find it, given what `BackfillPolicy.why` is given."""
+        """Find the passed-over job, given what `BackfillPolicy.why` is given."""
         ranked: list[int] = queue.jobs[np.argsort(-priority, kind="stable")].tolist()
         rank = {row: k for k, row in enumerate(ranked)}
         started = {start.job for start in starts}
@@ -66,7 +66,7 @@ class PassedOver:
         return found if isinstance(found, Refusal) else None
 
     def short(self) -> Reason | None:
-        """Say what the jobs before it have left too little of, None where it fits beside them."""
+        """Say which resource the jobs before it have left too little of, None where it fits beside them."""
         lack = self.lack(self.job, self.snapshot.with_starts(self.between(0, self.rank[self.job])))
         return None if lack is None else Reason.of(Rule.SHORT, lack.reason, lack)
 

@@ -42,7 +42,7 @@ class Skip(BackfillPolicy):
         placement: PlacementPolicy,
         starts: Sequence[Start],
     ) -> Reason:
-        """Say what it lacks beside the starts of higher priority: nothing else holds a job back."""
+        """Say what the job lacks beside the starts of higher priority: nothing else holds a job back."""
         passed = PassedOver.of(job, queue, priority, snapshot, placement, starts)
         short = passed.short()
         if short is None:

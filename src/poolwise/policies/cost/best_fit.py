@@ -11,7 +11,7 @@ from poolwise.policies.cost.model import CostModel, Places, TaskClasses, Waiting
 from poolwise.registry import register
 
 REMOTE = 1.0
-"""More than all that a best fit may differ by: devices of the own node come first."""
+"""More than the costs of a best fit can differ by: devices of the own node come first."""
 UNSCHEDULED = 1000.0
 
 
@@ -21,7 +21,7 @@ class BestFit(CostModel):
     """The less a machine would have left, the cheaper: keeps room for large tasks, where spreading would leave none.
 
     The cost is the mean, over the resources that the task asks for, of the fraction of the machine that one task leaves free;
-    a device over the network costs 1 more. Waiting costs more than any placement, and more for who was skipped more often.
+    a device over the network costs 1 more. Waiting costs more than any placement, and more for jobs skipped more often.
     """
 
     @property
@@ -39,5 +39,5 @@ class BestFit(CostModel):
         return cost
 
     def waiting(self, waiting: Waiting) -> FloatArray:
-        """Linear in the passes."""
+        """Cost that is linear in the passes."""
         return UNSCHEDULED + waiting.passes.astype(np.float64)

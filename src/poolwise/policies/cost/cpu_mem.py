@@ -44,7 +44,7 @@ class CpuMem(CostModel):
 
     @staticmethod
     def _used(tasks: TaskClasses, places: Places, name: str, copy: np.ndarray) -> FloatArray:
-        """(n_class, n_place, n_copy) fraction of a resource in use with so many copies there."""
+        """(n_class, n_place, n_copy) fraction of a resource in use with each number of copies there."""
         column = tasks.resources.index(name)
         demand, capacity = tasks.demand[:, column], places.capacity[:, column]
         used = (capacity - places.free[:, column])[None, :, None] + demand[:, None, None] * copy

@@ -18,10 +18,10 @@ class TaskClasses:
     ----------
     resources : n_resource names of the columns of demands and amounts; devices count under the name of their kind
     demand : (n_class, n_resource) what one task asks for
-    kind : n_class names of what the tasks are, "" where the workload does not say
+    kind : n_class names of what the tasks are, "" where the job table does not say
     load : (n_class,) load in [0, 1] of the link of the node that a task was placed on, 0 before it has one
     local : (n_class,) whether an idle node of the machine could give a task its devices by itself
-    data : (n_class,) bytes of input data, 0 where the workload does not say
+    data : (n_class,) bytes of input data, 0 where the job table does not say
     data_at : (n_class, 2) position (rack, shelf) of the input data
     """
 
@@ -98,7 +98,7 @@ class CostModel(Protocol):
 
         Returns
         -------
-        (n_class, n_place, 1), or (n_class, n_place, copies) where the second copy on a machine costs other than the first;
+        (n_class, n_place, 1), or (n_class, n_place, copies) where the second copy on a machine has another cost than the first;
         inf where it must not go.
         """
         ...

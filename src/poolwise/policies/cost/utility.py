@@ -32,7 +32,7 @@ class Utility(CostModel):
     profiles
         Times of the kinds of jobs: "catalog:NAME" or a CSV file. A kind without a profile has utility 0.
     network_aware
-        Count on the present load of the links, and take away arcs on which the goal would be missed; a task waits then for a
+        Reckon with the present load of the links, and take away arcs on which the goal would be missed; a task waits then for a
         better moment.
     slack
         Part of the goal by which a network-aware placement may exceed it.
@@ -91,7 +91,7 @@ class Utility(CostModel):
         return missed
 
     def waiting(self, waiting: Waiting) -> FloatArray:
-        """Equation 8, or with `max_placed` so much that waiting is the last resort."""
+        """Equation 8, or with `max_placed` a cost so high that waiting is the last resort."""
         patience = np.minimum(waiting.passes, MOST_PASSES).astype(np.float64)
         if self.max_placed:
             return 1.0 + patience + waiting.tasks * float(waiting.dearest.max(initial=0.0))
@@ -119,5 +119,5 @@ def utility(time: FloatArray, goal: FloatArray, importance: FloatArray) -> Float
 
 
 def _column(table: list[DeviceProfile | None], name: str) -> FloatArray:
-    """(n_class, 1) a number of each profile, NaN without one."""
+    """(n_class, 1) one attribute of each profile, NaN without one."""
     return np.array([getattr(profile, name) if profile else np.nan for profile in table], dtype=np.float64)[:, None]

@@ -17,7 +17,7 @@ from poolwise.registry import register
 @register("orders", "classes")
 @dataclass(frozen=True)
 class Classes(QueuePolicy):
-    """The lowest class first: -c, where c is the workload's column "class"; within a class first come, first served.
+    """The lowest class first: -c, where c is the job table's column "class"; within a class first come, first served.
 
     Head-of-line priorities (Cobham 1954): a job of a higher class never waits behind one of a lower, and what runs is not
     stopped.
@@ -26,7 +26,7 @@ class Classes(QueuePolicy):
     kind: ClassVar[OrderKind] = "static"
 
     def priority(self, queue: Queue, snapshot: Snapshot) -> FloatArray:
-        """(n_queued,) -c. Raises InputError where the workload has no classes."""
+        """(n_queued,) -c. Raises InputError where the job table has no classes."""
         number = queue.table.attributes.get("class")
         if number is None:
             raise InputError(

@@ -18,7 +18,7 @@ from poolwise.units import SECOND
 @register("orders", "edf")
 @dataclass(frozen=True)
 class EDF(QueuePolicy):
-    """Earliest deadline first: -d, where d is the workload's column "deadline" (ns) in seconds (Call et al., section III-C).
+    """Earliest deadline first: -d, where d is the job table's column "deadline" (ns) in seconds (Call et al., section III-C).
 
     A deadline that has passed does not change the order: what is late goes first.
     """
@@ -26,7 +26,7 @@ class EDF(QueuePolicy):
     kind: ClassVar[OrderKind] = "static"
 
     def priority(self, queue: Queue, snapshot: Snapshot) -> FloatArray:
-        """(n_queued,) -d. Raises InputError where the workload has no deadlines."""
+        """(n_queued,) -d. Raises InputError where the job table has no deadlines."""
         deadline = queue.table.attributes.get("deadline")
         if deadline is None:
             raise InputError(

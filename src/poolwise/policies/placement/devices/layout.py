@@ -18,9 +18,9 @@ class ShareLayout(SharedNodes):
 
     Attributes
     ----------
-    largest : (n_resource,) most that a node has of each, by which amounts are made comparable
+    largest : (n_resource,) largest amount of each on any node, by which amounts are made comparable
     share : column of the machine of which devices give parts
-    whole : most that a device has of it
+    whole : largest amount of it on any device
     rank : (n_device,) devices of the most plentiful type first, then by owner
     """
 

@@ -1,4 +1,4 @@
-"""Placement of one task on everything a datacenter has: node, memory of node and pool, devices by type, composed NVMe."""
+"""Placement of one task on all that a datacenter offers: node, memory of node and pool, devices by type, composed NVMe."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class Pooled(PlacementPolicy):
         return refused(job) or self._place(job, snapshot, self._able(job, snapshot.free, layout), ())
 
     def place_at(self, job: Job, node: int, devices: tuple[int, ...], snapshot: Snapshot) -> Placement | Refusal:
-        """Place a job on a node with devices that somebody else has chosen, with what else it needs."""
+        """Place a job on a given node with given devices, and with whatever else it needs."""
         layout = pooled_layout(snapshot.machine)
         able = self._able(job, snapshot.free, layout) & (layout.nodes == node)
         free = snapshot.free[list(devices), layout.device_column] if devices else np.ones(0)
@@ -108,7 +108,7 @@ class Pooled(PlacementPolicy):
         return found
 
     def _why_not(self, job: Job, snapshot: Snapshot) -> Refusal:
-        """What is short in the whole machine, or else that no node has all of it."""
+        """Say what is short in the whole machine, or else that no node has all of it."""
         layout, free = pooled_layout(snapshot.machine), snapshot.free
         for kind, owners in layout.kinds.items():
             if job.request(kind) > (there := int(free[owners, layout.device_column].sum())):
@@ -145,7 +145,7 @@ class Pooled(PlacementPolicy):
 
 
 def _check_known(job: Job, layout: PooledLayout) -> None:
-    """Raise InputError for a job that asks for what nothing here gives: it must not run without."""
+    """Raise InputError for a job that asks for what the machine does not have: it must not run without it."""
     known = (*_ON_NODES, *_ON_NVME, *layout.kinds)
     for name in job.table.requests:
         if name not in known and job.request(name):

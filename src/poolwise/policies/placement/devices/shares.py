@@ -16,7 +16,7 @@ from poolwise.policies.placement.devices.layout import ShareLayout, share_layout
 from poolwise.registry import register
 
 _AVOID = 1000.0
-"""Outweighs all that a best fit may leave over: free devices are kept for those who ask for them."""
+"""Outweighs all that a best fit may leave over: free devices are kept for tasks that ask for them."""
 
 
 @register("placements", "device_shares")
@@ -39,7 +39,7 @@ class DeviceShares(PlacementPolicy):
     resource
         What devices are shared in.
     shared
-        Several tasks may have shares of one device; otherwise who asks for a part of a device gets all of it.
+        Several tasks may have shares of one device; otherwise a task that asks for a part of a device gets all of it.
     """
 
     pooled: bool = False

@@ -1,4 +1,4 @@
-"""Placement of rigid jobs on racks with memory pools: one rack if one can hold the job, else as few as offer most.
+"""Placement of rigid jobs on racks with memory pools: one rack if one can hold the job, else the fewest that offer most.
 
 Source: specs of the memory pools, "Placement"; Li et al., section IV-A (consolidate while keeping racks balanced).
 """

@@ -1,4 +1,4 @@
-"""What placement policies on composed devices have in common: they choose on a `Compositions`, cold or kept by a scheduler."""
+"""What placement policies on composed devices have in common: they choose on `Compositions`, new or kept by a scheduler."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from poolwise.policies.placement.nvme.need import Need
 
 @runtime_checkable
 class CompositionPolicy(PlacementPolicy, Protocol):
-    """A placement policy that can be asked with a view of the compositions that is already there."""
+    """A placement policy that can use an existing view of the compositions."""
 
     @property
     def counts_waiting(self) -> bool:
@@ -30,7 +30,7 @@ class CompositionPolicy(PlacementPolicy, Protocol):
 
 
 class Composer(CompositionPolicy, Protocol):
-    """A composition policy that has one node for devices from anywhere, and then decides on the devices."""
+    """A composition policy that first chooses one node for devices from anywhere, then the devices."""
 
     def first(self, need: Need, view: Compositions) -> int:
         """Node that the policy prefers, -1 where none has the cores."""
@@ -61,7 +61,7 @@ def refused(job: Job) -> Refusal | None:
 def open_to(need: Need, view: Compositions, late_shares: bool) -> list[Candidate]:
     """Groups of compositions in use where a workload has room and meets its deadline.
 
-    A late workload has none to meet, so all are open to it. With `late_shares` off none is: a deadline that has passed can be
+    A late workload has none to meet, so all are open to it. Without `late_shares` none is: a deadline that has passed can be
     met nowhere, which is how the published sharing ratios of overloaded machines come about.
     """
     if need.late and not late_shares:

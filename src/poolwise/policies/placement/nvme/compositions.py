@@ -81,7 +81,7 @@ class Compositions:
     cores : (n_node,) free cores, in the order of `layout.nodes`
     free : devices in no composition
     demand : [bandwidth, storage] base demand of all runs on devices
-    waiting : [bandwidth, storage] base demand of the queue, None where whoever asks does not know it
+    waiting : [bandwidth, storage] base demand of the queue, None where the caller does not know it
     """
 
     def __init__(self, snapshot: Snapshot) -> None:
@@ -101,7 +101,7 @@ class Compositions:
         self._resting: list[tuple[int, int, Composition]] = []  # (until, counter, composition)
         self._rests = 0
         self._needs: dict[int, Need] = {}  # what jobs need never changes, except that they become late
-        self._room: dict[int, list[int]] = {}  # device -> [bandwidth, storage] that nothing is reserved of
+        self._room: dict[int, list[int]] = {}  # device -> [bandwidth, storage] not reserved
         self._read(layout.devices.tolist())
 
     # Keeping up to date
@@ -338,7 +338,7 @@ class Compositions:
         )
 
     def _rest(self, composition: Composition) -> None:
-        """Set an unsafe composition aside until its residents have got far enough.
+        """Set an unsafe composition aside until its residents have progressed far enough.
 
         With rates 1/a now and 1/b with one more sharer (b > a), a resident that would end `late` ns too late ends in time
         once late / (b/a - 1) ns have passed. The margin is for rounding: `_safe` decides.
@@ -377,7 +377,7 @@ class Compositions:
     # Nodes
 
     def first_node(self, cores: int) -> int:
-        """Lowest node with so many free cores, -1 if there is none."""
+        """Lowest node with at least `cores` free cores, -1 if there is none."""
         k = int((self.cores >= cores).argmax())
         return int(self.layout.nodes[k]) if self.cores[k] >= cores else -1
 

@@ -59,7 +59,7 @@ class FreeDevices:
         return min(found, default=-1)
 
     def covers(self, place: int, need: Need) -> Iterator[tuple[int, ...]]:
-        """Yield devices that cover a need together: the fewest first, then one more each; of equals the least surplus.
+        """Yield devices that cover a need together: the fewest first, then one more each time; among equals the least surplus.
 
         All sizes of a composition are tried on a place with several sizes of device, none where there is one.
         """

@@ -16,7 +16,7 @@ from poolwise.units import NEVER, with_slowdown
 
 @dataclass(frozen=True)
 class Sharing:
-    """What the scheduler believes of sharing: the tables of its estimate, and whether residents change speed."""
+    """What the scheduler believes about sharing: the tables of its estimate, and whether residents change speed."""
 
     model: OffersTables
     changes: bool
@@ -82,7 +82,7 @@ class Need:
 
     @classmethod
     def of(cls, job: int, snapshot: Snapshot, sharing: Sharing) -> Need:
-        """Read row `job` of the workload."""
+        """Read row `job` of the job table."""
         workload = snapshot.table
         bandwidth = int(workload.request("bandwidth")[job])
         table = sharing.table(kind_of(workload, job))
@@ -109,7 +109,7 @@ class Need:
         return self.bandwidth > 0 or self.storage > 0
 
     def slowdown(self, devices: int, sharers: int) -> float:
-        """Expected slowdown on a composition of `devices` with so many sharers, itself included."""
+        """Expected slowdown on a composition of `devices` with `sharers` sharers, itself included."""
         return 0.0 if self.table is None else relative(self.table, devices, sharers, self.duration)
 
     def time(self, devices: int, sharers: int) -> int:

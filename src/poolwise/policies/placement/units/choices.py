@@ -9,7 +9,7 @@ from poolwise.policies.placement.units.layout import ANY_TYPE, Tier, UnitLayout
 
 
 class Choices:
-    """The units of a machine and the wishes of jobs."""
+    """The units of a machine and the preferences of jobs."""
 
     def __init__(self, layout: UnitLayout, table: JobTable) -> None:
         self.layout, self.table = layout, table

@@ -15,11 +15,11 @@ from poolwise.registry import register
 @register("placements", "delay")
 @dataclass(frozen=True)
 class Delay(UnitPolicy):
-    """The idle unit with the least transfer + compute; worse than the least there is, only after a wait.
+    """The idle unit with the least transfer + compute; one that is worse than the best unit, only after a wait.
 
     A task waits, counted from its arrival, at most `patience` times what the best idle unit would cost it over the best
     unit of all; so it never loses more than that factor of what it tried to save. Ties by (x, y), then the order of the
-    deployment. Source: delay scheduling (Zaharia et al. 2010), with a bound that follows the stakes.
+    deployment. Source: delay scheduling (Zaharia et al. 2010), with a bound in proportion to what is at stake.
 
     Parameters
     ----------

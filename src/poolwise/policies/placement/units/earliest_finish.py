@@ -14,7 +14,7 @@ from poolwise.units import NEVER
 @register("placements", "earliest_finish")
 @dataclass(frozen=True)
 class EarliestFinish(UnitPolicy):
-    """Least end over all units: now or when the unit is through with those before, + transfer + compute.
+    """Least end over all units: now or when the unit has finished the tasks before, + transfer + compute.
 
     A task for which a busy unit ends sooner stands in line there, so that the next one counts it in. Ties by (x, y), then
     the order of the deployment. Times are uncontended estimates. Source: specs of the accelerators, "Policies"; the rule is

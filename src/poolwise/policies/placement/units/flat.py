@@ -18,5 +18,5 @@ class Flat(TieredPolicy):
     tie: Tie = "random"
 
     def tiers(self, job: int, choices: Choices) -> tuple[Tier, ...]:
-        """All able choices."""
+        """All units that can run the task."""
         return (tuple(choices.layout.of_type[kind] for kind in choices.able(job)),)

@@ -30,7 +30,7 @@ class UnitPolicy(PlacementPolicy, ABC):
     """Columns besides the task type and the preferred type that decide whether a task waits while a unit is idle that could
     run it: tasks that differ in them do not wait for each other."""
     lines: ClassVar[bool] = False
-    """Whether tasks may stand in line at busy units; the choices must then stay right as time goes by as expected."""
+    """Whether tasks may stand in line at busy units; the choices must then stay right while time passes as expected."""
 
     @abstractmethod
     def choose(self, task: Task, units: Units) -> int:
@@ -40,7 +40,7 @@ class UnitPolicy(PlacementPolicy, ABC):
         """
 
     def check(self) -> None:
-        """Raise InputError for settings that mean nothing; whoever asks the policy does so first."""
+        """Raise InputError for settings that mean nothing; callers do so before they ask the policy."""
         return
 
     def allowed(self, job: int, choices: Choices) -> Tier:

@@ -42,7 +42,7 @@ class Marks:
         return self.before(high) - self.before(low)
 
     def at(self, number: int) -> int:
-        """Set leaf with so many set ones below it."""
+        """Set leaf at position `number` (from 0) among the set leaves."""
         k = 1
         while k < self.base:
             k *= 2
@@ -72,7 +72,7 @@ class Least:
 
     @property
     def least(self) -> int:
-        """Least of all."""
+        """Least number of all leaves."""
         return self.tree[1]
 
     def put(self, leaf: int, value: int) -> None:

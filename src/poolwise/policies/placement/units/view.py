@@ -40,7 +40,7 @@ class Units(Choices):
     ----------
     idle : leaves without a task
     ends : ns at which each busy leaf is expected to end its task, `NEVER` for idle ones
-    until : ns at which it will be through with those in line, too
+    until : ns at which each leaf is expected to have finished the tasks in line as well
     line : leaf -> (task, response) of those that stand in line there
     ask_at : ns at which a policy wants to be asked again, `NEVER` if it does not
     """
@@ -85,12 +85,12 @@ class Units(Choices):
         self.until.put(leaf, end)
 
     def take(self, leaf: int, response: int = 0) -> None:
-        """Let a task have an idle leaf, for so many ns where that is known."""
+        """Let a task have an idle leaf, for `response` ns where that is known."""
         self.idle.put(leaf, False)
         self._busy_until(leaf, self.now + response if response else NEVER)
 
     def give_back(self, leaf: int) -> tuple[Task, int] | None:
-        """Let a task end now; returns the first in line there, who has the leaf from now on."""
+        """Let a task end now; returns the first in line there, which has the leaf from now on."""
         line = self.line.get(leaf)
         if not line:
             self.idle.put(leaf, True)
@@ -128,7 +128,7 @@ class Units(Choices):
         return -1
 
     def soonest(self, tier: Tier) -> tuple[int, int]:
-        """(ns, leaf) of the busy unit of a tier that is through first, ties as in `first`; (NEVER, -1) without one."""
+        """(ns, leaf) of the busy unit of a tier that is free first, ties as in `first`; (NEVER, -1) without one."""
         found = [self.until.first(low, high) for low, high in tier]
         return min(
             (entry for entry in found if entry[1] >= 0),
