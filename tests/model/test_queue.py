@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from poolwise.model import Queue, Workload
+from poolwise.model import JobTable, Queue, Workload
 from poolwise.units import SECOND
 
 TASKS = np.array([1, 3, 4, 1])
@@ -94,3 +94,23 @@ def test_a_job_that_comes_back_stands_where_it_stood_and_waits_anew() -> None:
     queue.count_pass()
     assert queue.jobs.tolist() == [0, 2, 3]
     assert queue.passes().tolist() == [3, 1, 3]
+
+
+def test_a_queue_of_many_is_that_of_one_by_one() -> None:
+    g = np.random.default_rng(0)
+    table = Workload.of(g.integers(0, 5, 60) * SECOND, np.full(60, SECOND)).table
+    rows = g.permutation(60)[:40]
+    one_by_one = Queue(table)
+    for row in rows.tolist():
+        one_by_one.add(row)
+    at_once = Queue.of(table, rows)
+    assert at_once.jobs.tolist() == one_by_one.jobs.tolist() and at_once.passes().tolist() == [0] * 40
+    for queue in (one_by_one, at_once):
+        queue.take(int(rows[3]))
+        queue.add(int(rows[3]))
+        queue.take(int(rows[7]))
+    assert at_once.jobs.tolist() == one_by_one.jobs.tolist()
+    named = JobTable(
+        table.id, table.submit * 0, table.requested, table.tasks, {}, {}, name=[f"{9 - k % 10}{k}" for k in range(60)]
+    )
+    assert Queue.of(named, rows).jobs.tolist() == sorted(rows.tolist(), key=named.order_key)

@@ -86,7 +86,7 @@ class JobTable:
         self._requests, self._attributes = dict(requests), dict(attributes)
         self._name = None if name is None else list(name)
         self._length = len(id) if length is None else length
-        self._derived: dict[Hashable, tuple[Column, int]] = {}
+        self._derived: dict[Hashable, tuple[Column, int, Column]] = {}  # (with room, rows, as shown)
         self._kinds: dict[Hashable, Kinds] = {}
         self._shared: JobTable | None = None
         self.epoch, self.edition = epoch, edition
@@ -147,6 +147,11 @@ class JobTable:
         held = self._held
         return int(held["submit"][row]), int(held["id"][row]), "" if self._name is None else self._name[row]
 
+    @property
+    def named(self) -> bool:
+        """Whether jobs have names of their own beside their ids."""
+        return self._name is not None
+
     def name(self, row: int) -> str:
         """Name of a job: its own where the platform gives one, else its id."""
         return str(int(self._held["id"][row])) if self._name is None else self._name[row]
@@ -155,14 +160,16 @@ class JobTable:
 
     def derived(self, key: Hashable, make: Make) -> Column:
         """(n_job,) column worked out from others, kept under a key; `make` is asked once for each row that arrives."""
-        held, done = self._derived.get(key, (None, 0))
-        n = self._length
+        n, known = self._length, self._derived.get(key)
+        if known is not None and known[1] == n:
+            return known[2]
+        held, done = (None, 0) if known is None else known[:2]
         if held is None or done < n:
             part = np.asarray(make(self, slice(done, n)))
             held = part if held is None else _grown(held, done, part)
-            self._derived[key] = held, n
         view = held[:n]
         view.flags.writeable = False
+        self._derived[key] = held, n, view
         return view
 
     def kinds(self, key: Hashable, columns: Callable[[JobTable, slice], Sequence[Column]]) -> Kinds:
@@ -363,17 +370,17 @@ class Job:
     @property
     def id(self) -> int:
         """What the trace calls the job."""
-        return int(self.table.id[self.index])
+        return int(self.table._held["id"][self.index])
 
     @property
     def submit(self) -> int:
         """Nanoseconds since the trace began."""
-        return int(self.table.submit[self.index])
+        return int(self.table._held["submit"][self.index])
 
     @property
     def requested(self) -> int:
         """Nanoseconds the user asked for."""
-        return int(self.table.requested[self.index])
+        return int(self.table._held["requested"][self.index])
 
     @property
     def tasks(self) -> int:
@@ -388,12 +395,12 @@ class Job:
     @property
     def nodes(self) -> int:
         """Whole nodes of one task, at least 1."""
-        return int(self.table.nodes[self.index])
+        return max(self.request("nodes"), 1)
 
     @property
     def memory(self) -> int:
         """MiB per node."""
-        return int(self.table.memory[self.index])
+        return self.request("memory")
 
     def request(self, resource: str) -> int:
         """Amount one task asks of a resource (per node where it takes whole nodes), 0 if it does not ask."""

@@ -194,11 +194,8 @@ class RunColumns:
             return Order(LINEAR if order.kind == "linear" else CUBIC, key, submit, pace, weight, rate)
         if order.kind == "static":
             jobs = np.flatnonzero(able)
-            queue = Queue(workload.table)
-            for job in jobs.tolist():
-                queue.add(job)
             if len(jobs):
-                key[jobs] = self.check(order.priority(queue, self.empty), jobs)
+                key[jobs] = self.check(order.priority(Queue.of(workload.table, jobs), self.empty), jobs)
             return Order(STATIC, key, submit, none, none, none)
         return Order(ASKED, key, submit, none, none, none)
 
