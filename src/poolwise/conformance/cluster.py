@@ -189,6 +189,7 @@ class FakeCluster(Simulation):
         self.started_ids: list[tuple[int, tuple[int, ...], int, tuple[str, ...]]] = []
         self.done: set[tuple[int, int]] = set()  # (id, task)
         self.gone: set[int] = set()  # ids of jobs that were rejected or withdrawn
+        self._everyone = dict(zip(jobs.id.tolist(), jobs.tasks.tolist(), strict=True))  # id -> tasks, whatever is renumbered
         self._count = 0
         self._told_before: list[Event] = []
         self._away = 0
@@ -397,11 +398,10 @@ class FakeCluster(Simulation):
         return found
 
     def unserved(self) -> list[int]:
-        """Ids of the jobs that arrived and are neither done, nor rejected, nor withdrawn."""
-        table = self._jobs
+        """Ids of all jobs of the case that are neither done, nor rejected, nor withdrawn."""
         return [
-            int(id)
-            for id, tasks in zip(table.id.tolist(), table.tasks.tolist(), strict=True)
+            id
+            for id, tasks in self._everyone.items()
             if id not in self.gone and any((id, task) not in self.done for task in range(tasks))
         ]
 
