@@ -10,7 +10,7 @@ from poolwise.arrays import BoolArray, IntArray
 from poolwise.kernels.jit import entry, inlined
 from poolwise.kernels.list_scheduling.state import ASK, ASKED, DONE, LATE, ROOM, Order, Tree
 from poolwise.kernels.list_scheduling.tournament import clear, put
-from poolwise.kernels.shared_nodes.choose import choose
+from poolwise.kernels.shared_nodes.choose import fits
 from poolwise.kernels.shared_nodes.reservation import finds_room
 from poolwise.kernels.shared_nodes.runs import end_first, has_room
 from poolwise.kernels.shared_nodes.search import search
@@ -68,7 +68,7 @@ def replay(
             if not has_room(rules, runs, now):
                 return ROOM
             if order.kind == ASKED:
-                if now[PHASE] == MAKE_PASS and _any_fits(jobs, kinds, rules, nodes, queue, now):
+                if now[PHASE] == MAKE_PASS and _any_fits(jobs, kinds, nodes, queue, now):
                     now[PHASE] = ASKED_PASS
                     return ASK
                 if now[PHASE] == MAKE_PASS:
@@ -80,19 +80,17 @@ def replay(
 
 
 @entry
-def screen(rules: Rules, kinds: KindArrays, nodes: NodeArrays, fits: BoolArray) -> None:
+def screen(kinds: KindArrays, nodes: NodeArrays, able: BoolArray) -> None:
     """Write for each kind, (n_kind,), whether a job of it finds room."""
-    for kind in range(fits.size):
-        fits[kind] = choose(kind, rules, kinds, nodes)
+    for kind in range(able.size):
+        able[kind] = fits(kind, kinds, nodes)
 
 
 @inlined
-def _any_fits(
-    jobs: JobArrays, kinds: KindArrays, rules: Rules, nodes: NodeArrays, queue: QueueArrays, now: IntArray
-) -> bool:
+def _any_fits(jobs: JobArrays, kinds: KindArrays, nodes: NodeArrays, queue: QueueArrays, now: IntArray) -> bool:
     """Whether some waiting job finds room now; if none does, no order can start anything."""
     for k in range(now[WAITING]):  # noqa: SIM110  # a loop is what compiles
-        if finds_room(jobs.nodes[queue.job[k]], rules, kinds, nodes, now):
+        if finds_room(jobs.nodes[queue.job[k]], kinds, nodes, now):
             return True
     return False
 

@@ -10,10 +10,11 @@ from poolwise.arrays import IntArray
 from poolwise.kernels.jit import inlined, step
 from poolwise.kernels.list_scheduling import heap
 from poolwise.kernels.list_scheduling.state import EASY
-from poolwise.kernels.shared_nodes.choose import choose
+from poolwise.kernels.shared_nodes.choose import choose, fits
 from poolwise.kernels.shared_nodes.runs import start
 from poolwise.kernels.shared_nodes.state import (
     AWAITED,
+    EARLIER,
     HOLDING,
     PROMISE,
     SHADOW,
@@ -26,47 +27,56 @@ from poolwise.kernels.shared_nodes.state import (
     RunArrays,
     TimelineArrays,
 )
-from poolwise.kernels.shared_nodes.timeline import foresee, given_back
+from poolwise.kernels.shared_nodes.timeline import foresee, given_back, look_at
 from poolwise.units import NEVER
 
 
 @step
 def reserve(kind: int, kinds: KindArrays, nodes: NodeArrays, timeline: TimelineArrays, now: IntArray) -> None:
-    """Find the shadow time of a head that does not fit now, and how many nodes could hold a part of it then."""
+    """Find the shadow time of a head that does not fit now, and how many nodes could hold a part of it then.
+
+    It is the time found last as long as fewer nodes than there are parts could hold one earlier, and enough could then.
+    """
     foresee(kind, kinds, nodes, timeline, now)
+    now[PROMISE] += 1
+    wanted = kinds.parts[kind]
+    if now[SHADOW] >= now[TIME] and now[EARLIER] < wanted <= now[HOLDING]:
+        return
     ready, front, leaves = timeline.ready, timeline.front, timeline.ready.size // 2
     front[0] = 1
-    size, holding, wanted = 1, 0, kinds.parts[kind]
-    shadow = NEVER
-    while size > 0 and (holding < wanted or ready[front[0]] <= shadow):
+    size, found, earlier, shadow = 1, 0, 0, NEVER
+    now[SHADOW] = -1  # nothing is counted meanwhile
+    while size > 0 and (found < wanted or ready[front[0]] <= shadow):
         t = heap.pop(front, size, ready)
         size -= 1
-        if t >= leaves:
-            holding += 1
-            if holding == wanted:
-                shadow = ready[t]
+        if t >= leaves and not timeline.exact[t - leaves]:
+            look_at(t - leaves, kind, kinds, nodes, timeline, now)  # it stands where it was or later
+            heap.push(front, size, t, ready)
+            size += 1
+        elif t >= leaves:
+            if found == 0 or ready[t] > shadow:
+                earlier = found
+            found += 1
+            shadow = ready[t]
         else:
             heap.push(front, size, 2 * t, ready)
             heap.push(front, size + 1, 2 * t + 1, ready)
             size += 2
-    now[SHADOW], now[HOLDING] = shadow, holding
-    now[PROMISE] += 1
+    now[SHADOW], now[EARLIER], now[HOLDING] = shadow, earlier, found
 
 
 @step
-def finds_room(kind: int, rules: Rules, kinds: KindArrays, nodes: NodeArrays, now: IntArray) -> bool:
+def finds_room(kind: int, kinds: KindArrays, nodes: NodeArrays, now: IntArray) -> bool:
     """Whether a job of a kind fits now; the answer is kept until something is taken or given back."""
     if kinds.fits_at[kind] != now[STATE]:
         kinds.fits_at[kind] = now[STATE]
-        kinds.fits[kind] = choose(kind, rules, kinds, nodes)
+        kinds.fits[kind] = fits(kind, kinds, nodes)
     return bool(kinds.fits[kind])
 
 
 @step
-def leaves_room(
-    kind: int, rules: Rules, kinds: KindArrays, nodes: NodeArrays, timeline: TimelineArrays, now: IntArray
-) -> bool:
-    """Whether a job of a kind that fits now, and runs beyond the shadow time, leaves the head room; kept as long as it holds."""
+def leaves_room(kind: int, rules: Rules, kinds: KindArrays, nodes: NodeArrays, timeline: TimelineArrays, now: IntArray) -> bool:
+    """Whether a job of a kind that fits now, and runs beyond the shadow time, leaves the head room; kept while it holds."""
     if rules.backfill != EASY:
         return False
     if kinds.room_at[kind] != now[PROMISE]:
@@ -78,13 +88,13 @@ def leaves_room(
 
 
 @inlined
-def _spoilt(
-    kind: int, head: int, kinds: KindArrays, nodes: NodeArrays, timeline: TimelineArrays, now: IntArray
-) -> int:
+def _spoilt(kind: int, head: int, kinds: KindArrays, nodes: NodeArrays, timeline: TimelineArrays, now: IntArray) -> int:
     """How many of the nodes just chosen could hold a part of the head at its shadow time, but not beside this job."""
     spoilt, leaves = 0, nodes.top.shape[0] // 2
     for part in range(kinds.parts[kind]):
         n = nodes.chosen[part]
+        if not timeline.exact[n]:
+            look_at(n, head, kinds, nodes, timeline, now)
         if timeline.ready[leaves + n] > now[SHADOW]:
             continue
         for d in range(nodes.top.shape[1]):
@@ -107,7 +117,7 @@ def may_start(
 ) -> bool:
     """Whether a job fits now, and ends by the shadow time or leaves the head room."""
     kind = jobs.nodes[job]
-    if not finds_room(kind, rules, kinds, nodes, now):
+    if not finds_room(kind, kinds, nodes, now):
         return False
     if now[TIME] + jobs.length[job] <= now[SHADOW]:
         return True
@@ -125,10 +135,8 @@ def backfill(
     runs: RunArrays,
     now: IntArray,
 ) -> None:
-    """Start a job that `may_start`; what it spoils for the head is counted."""
-    kind, head = jobs.nodes[job], now[AWAITED]
-    choose(kind, rules, kinds, nodes)
-    if now[TIME] + jobs.length[job] > now[SHADOW]:
-        now[HOLDING] -= _spoilt(kind, head, kinds, nodes, timeline, now)
+    """Start a job that `may_start`; the nodes that it spoils for the head are counted no longer."""
+    head = now[AWAITED]
+    choose(jobs.nodes[job], rules, kinds, nodes)
     start(job, jobs, kinds, nodes, timeline, runs, now)
     foresee(head, kinds, nodes, timeline, now)

@@ -162,9 +162,7 @@ def _next(
 
 
 @inlined
-def _ask(
-    row: IntArray, kinds: KindArrays, rules: Rules, nodes: NodeArrays, timeline: TimelineArrays, now: IntArray
-) -> bool:
+def _ask(row: IntArray, kinds: KindArrays, rules: Rules, nodes: NodeArrays, timeline: TimelineArrays, now: IntArray) -> bool:
     """Whether any of the jobs at and below a node may start; exact for a single one, and for jobs of one kind that end late."""
     ends = row[LENGTH] <= now[SHADOW] - now[TIME]
     if row[REMOTE] > nodes.top[1, CORES] or not (ends or rules.backfill == EASY):
@@ -172,6 +170,6 @@ def _ask(
     least, most = row[NODES], row[MOST_NODES]
     if kinds.group[least] != kinds.group[most]:
         return True
-    if not finds_room(least, rules, kinds, nodes, now):  # it asks for the least of all
+    if not finds_room(least, kinds, nodes, now):  # it asks for the least of all
         return False
     return ends or least != most or leaves_room(least, rules, kinds, nodes, timeline, now)
