@@ -84,7 +84,8 @@ class RackPlacement(PlacementPolicy):
 
     def _pool_free(self, snapshot: Snapshot) -> list[int]:
         layout = snapshot.machine.racks
-        return [int(snapshot.free[p, layout.memory_column]) if p >= 0 else 0 for p in layout.pools.tolist()]
+        pool: list[int] = np.where(layout.pools >= 0, snapshot.free[layout.pools, layout.memory_column], 0).tolist()
+        return pool
 
 
 def _spread(n: int, offer: list[int], free: list[int]) -> list[int] | None:
