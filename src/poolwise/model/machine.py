@@ -185,6 +185,11 @@ class RackLayout:
     node_column: int
     memory_column: int
 
+    @cached_property
+    def pooled(self) -> bool:
+        """Whether each rack has a memory pool."""
+        return bool((self.pools >= 0).all())
+
     @classmethod
     def of(cls, machine: Machine) -> RackLayout:
         """Find each rack's one group of whole nodes and its at most one memory pool."""

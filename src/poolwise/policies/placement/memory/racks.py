@@ -84,8 +84,8 @@ class RackPlacement(PlacementPolicy):
 
     def _pool_free(self, snapshot: Snapshot) -> list[int]:
         layout = snapshot.machine.racks
-        pool: list[int] = np.where(layout.pools >= 0, snapshot.free[layout.pools, layout.memory_column], 0).tolist()
-        return pool
+        pool: list[int] = snapshot.free[layout.pools, layout.memory_column].tolist()
+        return pool if layout.pooled else [p if o >= 0 else 0 for o, p in zip(layout.pools.tolist(), pool, strict=True)]
 
 
 def _spread(n: int, offer: list[int], free: list[int]) -> list[int] | None:
