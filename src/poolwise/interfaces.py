@@ -288,6 +288,14 @@ class PerformanceModel(Estimate, Protocol):
     the pace of the other two follows the surroundings.
     """
 
+    @property
+    def parts(self) -> tuple[Estimate, ...]:
+        """Models that it is put together from: their rates multiply, their setups add. None: every run takes just its work.
+
+        It speaks for its own class alone (`model_parts`).
+        """
+        return (self,)
+
     def setup(self, run: Run, view: Snapshot) -> int:
         """Ns before work begins that no neighbour changes: transfers over links of one's own, attaching."""
         ...

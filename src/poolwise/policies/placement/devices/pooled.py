@@ -12,6 +12,7 @@ from poolwise.errors import InputError
 from poolwise.interfaces import PlacementPolicy
 from poolwise.model import Job, Kind, Machine, Placement, Refusal, Snapshot
 from poolwise.model.shared_nodes import SharedNodes, shared_nodes
+from poolwise.policies.placement.devices.completion import CompletionPolicy
 from poolwise.policies.placement.nvme.composition import CompositionPolicy, refused
 from poolwise.policies.placement.nvme.compositions import Compositions
 from poolwise.policies.placement.nvme.minimize_fragmentation import NvmeMinimizeFragmentation
@@ -22,7 +23,7 @@ DEVICES = "devices"
 
 @register("placements", "pooled")
 @dataclass(frozen=True)
-class Pooled(PlacementPolicy):
+class Pooled(CompletionPolicy):
     """A task on a shared node; what the node lacks comes from pools.
 
     The composition policy chooses the NVMe devices and the node, and is shown only nodes on which the rest is there. Memory is
@@ -68,6 +69,10 @@ class Pooled(PlacementPolicy):
         if layout.storage >= 0:
             fits &= free[:, layout.nvme, layout.storage].sum(axis=1) >= workload.request("storage")[jobs]
         return fits
+
+    def whole_devices(self, machine: Machine) -> dict[str, IntArray]:
+        """Type of device -> (n,) owners: all devices without bandwidth and storage."""
+        return pooled_layout(machine).kinds
 
     def least(self, memory: IntArray) -> IntArray:
         """(n,) MiB that must be in the node, of (n,) MiB."""
