@@ -170,8 +170,15 @@ def _moderate(column: FloatArray) -> BoolArray:
 class PlacementPolicy(Protocol):
     """Where a job runs."""
 
+    def check(self, machine: Machine, jobs: JobTable) -> None:
+        """Raise InputError for settings, and for what a study can know beforehand, such as requests that nothing can meet."""
+        return
+
     def place(self, job: Job, snapshot: Snapshot) -> Placement | Refusal:
-        """Find a placement for all tasks of a job in what is free, or say which resource is short."""
+        """Find a placement for all tasks of a job in what is free, or say which resource is short.
+
+        No job makes it raise: one that asks for what the machine does not have is refused.
+        """
         ...
 
     def screen(self, jobs: IntArray, free: IntArray, snapshot: Snapshot) -> BoolArray:
