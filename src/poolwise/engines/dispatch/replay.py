@@ -17,7 +17,7 @@ from poolwise.engines.dispatch.star import Star
 from poolwise.engines.family import Parts, foreign, interrupted
 from poolwise.errors import InputError
 from poolwise.interfaces import PerformanceModel, QueuePolicy
-from poolwise.model import Kind, Machine, Outcome, Schedule, Workload
+from poolwise.model import Kind, Machine, MachineBuilder, Outcome, Schedule, Workload
 from poolwise.model.snapshot import model_parts
 from poolwise.performance.affinity import Affinity
 from poolwise.performance.ideal import Ideal
@@ -141,16 +141,8 @@ def _replay(parts: Parts) -> Schedule:
 def load() -> None:
     """Load the kernels, compiling them where this has not been done before on this computer; says so in the log."""
     one = np.ones(1, dtype=np.int64)
-    unit = Machine(
-        name="one unit",
-        owners=("unit",),
-        kind=0 * one,
-        type=("unit",),
-        rack=0 * one,
-        position=np.zeros((1, 2), dtype=np.int64),
-        home=-one,
-        resources=("slots",),
-        capacity=one[:, None].copy(),
-    )
+    build = MachineBuilder("one unit")
+    build.node("unit", type="unit", slots=1)
+    unit = Machine.of(build)
     task = Parts(unit, Workload.of(one, one), Dispatch(High()), Ideal(), Ideal())  # reaches all kernels
     family.load(FOLDER, "dispatch", "a few seconds", lambda: _replay(task))
