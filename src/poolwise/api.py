@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from html import escape
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -96,8 +96,13 @@ def list_scheduler(
 
 def default_model(machine: Machine, seed: int) -> PerformanceModel:
     """Choose remote memory where racks have pools, the ideal machine elsewhere."""
+    return RemoteMemory(seed=seed) if default_model_name(machine) == "remote_memory" else Ideal()
+
+
+def default_model_name(machine: Machine) -> Literal["remote_memory", "ideal"]:
+    """Name of the model that `default_model` chooses."""
     has_pools = bool(len(machine.of_kind(Kind.POOL))) and "nodes" in machine.resources
-    return RemoteMemory(seed=seed) if has_pools else Ideal()
+    return "remote_memory" if has_pools else "ideal"
 
 
 def simulate(

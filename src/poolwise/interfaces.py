@@ -174,8 +174,15 @@ def _moderate(column: FloatArray, zero: bool) -> bool:
 class PlacementPolicy(Protocol):
     """Where a job runs."""
 
+    def check(self, machine: Machine, jobs: JobTable) -> None:
+        """Raise InputError for settings, and for what a study can know beforehand, such as requests that nothing can meet."""
+        return
+
     def place(self, job: Job, snapshot: Snapshot) -> Placement | Refusal:
-        """Find a placement for all tasks of a job in what is free, or say which resource is short."""
+        """Find a placement for all tasks of a job in what is free, or say which resource is short.
+
+        No job makes it raise: one that asks for what the machine does not have is refused.
+        """
         ...
 
     def screen(self, jobs: IntArray, free: IntArray, snapshot: Snapshot) -> BoolArray:
@@ -291,6 +298,14 @@ class PerformanceModel(Estimate, Protocol):
     A run lasts for its setup, then for what it fetches, if anything, then for its work. The setup is fixed at the start;
     the pace of the other two follows the surroundings.
     """
+
+    @property
+    def parts(self) -> tuple[Estimate, ...]:
+        """Models that it is put together from: their rates multiply, their setups add. None: every run takes just its work.
+
+        It speaks for its own class alone (`model_parts`).
+        """
+        return (self,)
 
     def setup(self, run: Run, view: Snapshot) -> int:
         """Ns before work begins that no neighbour changes: transfers over links of one's own, attaching."""

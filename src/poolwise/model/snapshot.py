@@ -21,6 +21,11 @@ from poolwise.units import HORIZON, OVERDUE, with_slowdown
 class Estimate(Protocol):
     """What a snapshot asks of a performance model; `interfaces.PerformanceModel` says what the answers mean."""
 
+    @property
+    def parts(self) -> tuple[Estimate, ...]:
+        """Models that it is put together from. Ask by `model_parts`."""
+        ...
+
     def setup(self, run: Run, view: Snapshot) -> int:
         """Ns before anything else."""
         ...
@@ -40,6 +45,14 @@ class Estimate(Protocol):
     def touches(self, placement: Placement, view: Snapshot) -> tuple[int, ...]:
         """Owners whose occupancy changes the slowdown."""
         ...
+
+
+def model_parts(model: Estimate) -> tuple[Estimate, ...]:
+    """Models that a model is put together from: the model itself unless its own class says otherwise.
+
+    A subclass may count in another way, so it states its own parts or is taken for one model.
+    """
+    return model.parts if "parts" in vars(type(model)) else (model,)
 
 
 class Snapshot:

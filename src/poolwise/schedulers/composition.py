@@ -58,6 +58,10 @@ class CompositionScheduler(Scheduler):
             )
         return CompositionDispatcher(self.order, self.placement)
 
+    def check(self, machine: Machine, jobs: JobTable) -> None:
+        """Ask the placement to check them."""
+        self.placement.check(machine, jobs)
+
 
 @dataclass
 class CompositionDispatcher(Dispatcher):
