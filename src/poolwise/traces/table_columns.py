@@ -5,8 +5,10 @@ from __future__ import annotations
 import csv
 import io
 import json
+import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from itertools import compress
 from pathlib import Path
@@ -295,10 +297,11 @@ class _Parquet:
 def columns_of_parquet(path: Path) -> Source:
     """Open a Parquet file; raises InputError for a damaged or empty one."""
     try:
-        frame = pl.read_parquet(path)
-        counts = json.loads(pl.read_parquet_metadata(path).get(_KEY, "{}"))
-    except (pl.exceptions.PolarsError, OSError, ValueError) as error:
-        problem = f"not a whole Parquet file: {error}"
+        with _hushed():
+            frame = pl.read_parquet(path)
+            counts = _counts(pl.read_parquet_metadata(path).get(_KEY, "{}"))
+    except _DAMAGED as error:
+        problem = f"not a whole Parquet file: {' '.join(str(error).split())[:200]}"
         raise InputError(problem, file=path, remedy="fetch or write the file again") from error
     if not len(frame):
         raise InputError("the table holds no jobs", file=path, remedy="give a row a job")
@@ -308,9 +311,37 @@ def columns_of_parquet(path: Path) -> Source:
 def parquet_names(path: Path) -> Sequence[str]:
     """Columns of a Parquet file; none of a damaged one."""
     try:
-        return list(pl.read_parquet_schema(path))
-    except (pl.exceptions.PolarsError, OSError, ValueError):
+        with _hushed():
+            return list(pl.read_parquet_schema(path))
+    except _DAMAGED:
         return ()
+
+
+_DAMAGED = (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError, ValueError)
+"""What Polars raises for a damaged file; a panic is no Exception in Python."""
+
+
+@contextmanager
+def _hushed() -> Iterator[None]:
+    """Keep what Polars writes to stderr of a panic from the user, who gets an error instead."""
+    with Path(os.devnull).open("w") as nowhere:
+        kept = os.dup(2)
+        try:
+            os.dup2(nowhere.fileno(), 2)
+            yield
+        finally:
+            os.dup2(kept, 2)
+            os.close(kept)
+
+
+def _counts(text: str) -> Counts:
+    """What `parquet_bytes` wrote; raises ValueError for anything else."""
+    found = json.loads(text)
+    if not (isinstance(found, dict) and all(isinstance(part, dict) for part in found.values())):
+        raise ValueError("its counts are none")
+    if not all(type(count) is int for part in found.values() for count in part.values()):
+        raise ValueError("its counts are no numbers")
+    return found
 
 
 def parquet_bytes(columns: Mapping[str, NDArray[Any]], counts: Counts) -> bytes:
