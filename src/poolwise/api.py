@@ -176,7 +176,8 @@ def measured(
 
 def notes(schedule: Schedule) -> tuple[str, ...]:
     """What a reader must know beside the numbers."""
-    workload, machine, said = schedule.workload, schedule.machine, []
+    workload, machine = schedule.workload, schedule.machine
+    said = list(workload.notes)
     if len(machine.of_kind(Kind.POOL)) and "nodes" in machine.resources and len(workload):
         share = float((workload.memory > machine.local_memory).mean())
         if share < SPARSE_SHARE:

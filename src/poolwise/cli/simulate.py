@@ -50,11 +50,11 @@ class OutputOptions:
 
 
 def simulate(
-    trace: Path | None = typer.Argument(None, help="SWF (plain or .gz), a table (CSV, Parquet), or catalog:NAME."),
+    trace: Path | None = typer.Argument(None, help="SWF, sacct, any table (CSV, Parquet; plain or .gz), or catalog:NAME."),
     machine: Path | None = typer.Option(None, help="MACHINE.toml, or the name of a shipped machine."),
     processors: int | None = typer.Option(None, min=1, help="Instead of a machine: N processors without memory."),
     order: str | None = typer.Option(
-        None, help="Queue order: a name from `poolwise list orders`, FILE.py:NAME or MODULE:NAME."
+        None, help="Queue order: a name from `poolwise list orders`, FILE.py:NAME or MODULE:NAME.", show_default="fcfs"
     ),
     backfill: str | None = typer.Option(
         None, help="none, easy, easy_no_extra, conservative, or FILE.py:NAME.", show_default="easy"
@@ -70,6 +70,10 @@ def simulate(
     ),
     engine: EngineName = typer.Option(EngineName.AUTO, help="auto takes the fastest engine that can run this."),
     format: str = typer.Option("auto", help="Format of the trace: a name from `poolwise list formats`."),
+    map_: str | None = typer.Option(
+        None, "--map", metavar="FIELD=COLUMN:UNIT,...", help="Columns of any table: submit=submit_time:10s, memory=mem_gb:GB."
+    ),
+    strict: bool = typer.Option(False, "--strict", help="Stop at the first row that cannot be read (columns, sacct)."),
     seed: int = typer.Option(0, help="Seed of all that is drawn: sensitivities to remote memory, random units, arrivals."),
     json: bool = typer.Option(False, "--json", help="Print exactly one JSON object."),
     schedule: Path | None = typer.Option(
@@ -114,6 +118,8 @@ def simulate(
         scope=scope,
         scheduler=scheduler,
         format=format,
+        map=map_,
+        strict=strict,
         seed=seed,
         table=tuple(table),
         affinity=affinity,

@@ -101,7 +101,7 @@ def simulate_cell(cell: Cell) -> Record:
         "engine": result.engine,
         "passes": schedule.passes,
         "warm_up_end_ns": warm_up_end(cell.warm_up, schedule.job_start),
-        "warnings": sorted({str(warning.message) for warning in heard}),
+        "warnings": sorted({*workload.notes, *(str(warning.message) for warning in heard)}),
     }
     return Record(plain(facts), {"parquet": parquet(outcomes)})
 
