@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from enum import IntEnum
 from functools import cached_property
 
 import numpy as np
@@ -12,15 +11,8 @@ import numpy as np
 from poolwise.arrays import BoolArray, FloatArray, IntArray, frozen
 from poolwise.errors import InputError, UnknownNameError
 from poolwise.model.fabric import Fabric
-
-
-class Kind(IntEnum):
-    """What an owner is."""
-
-    NODE = 0  # one shared node, or a group of identical whole nodes of one rack
-    POOL = 1
-    DEVICE = 2
-    LINK = 3
+from poolwise.model.kind import Kind
+from poolwise.model.machine_builder import MachineBuilder
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,6 +76,11 @@ class Machine:
             raise InputError("a capacity is negative", field="capacity")
 
     @classmethod
+    def of(cls, build: MachineBuilder) -> Machine:
+        """Make the machine that was put together owner by owner."""
+        return cls(**build.columns())
+
+    @classmethod
     def of_racks(
         cls, racks: int, nodes: int, *, local: int = 0, pool: int | None = None, cores: int = 1, name: str | None = None
     ) -> Machine:
@@ -100,29 +97,13 @@ class Machine:
         cores
             Cores per node.
         """
-        groups = [f"rack{r}.nodes" for r in range(racks)]
-        pools = [f"rack{r}.pool" for r in range(racks)] if pool is not None else []
-        n = len(groups) + len(pools)
-        capacity = np.zeros((n, 2), dtype=np.int64)
-        capacity[:racks, 0] = nodes
-        capacity[racks:, 1] = pool or 0
-        rack = np.concatenate([np.arange(racks), np.arange(len(pools))]).astype(np.int64)
-        is_node = np.arange(n) < racks
-        return cls(
-            name=name or (f"{racks} x {nodes} nodes"),
-            owners=(*groups, *pools),
-            kind=np.where(is_node, Kind.NODE, Kind.POOL).astype(np.int64),
-            type=("node",) * racks + ("pool",) * len(pools),
-            rack=rack,
-            position=np.stack([rack, np.zeros(n, dtype=np.int64)], axis=1),
-            home=np.full(n, -1, dtype=np.int64),
-            resources=("nodes", "memory"),
-            capacity=capacity,
-            per_node={
-                "memory": np.where(is_node, local, 0).astype(np.int64),
-                "cores": np.where(is_node, cores, 0).astype(np.int64),
-            },
-        )
+        build = MachineBuilder(name or f"{racks} x {nodes} nodes", ("nodes", "memory"))
+        for r in range(racks):
+            build.whole_nodes(f"rack{r}.nodes", nodes, rack=r, memory=local, cores=cores)
+        if pool is not None:
+            for r in range(racks):
+                build.pool(f"rack{r}.pool", rack=r, memory=pool)
+        return cls.of(build)
 
     @classmethod
     def flat(cls, processors: int) -> Machine:
@@ -190,6 +171,11 @@ class RackLayout:
     pools: IntArray
     node_column: int
     memory_column: int
+
+    @cached_property
+    def pooled(self) -> bool:
+        """Whether each rack has a memory pool."""
+        return bool((self.pools >= 0).all())
 
     @classmethod
     def of(cls, machine: Machine) -> RackLayout:

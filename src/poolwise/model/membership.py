@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from poolwise.arrays import IntArray
-from poolwise.model.machine import Kind, Machine
+from poolwise.model.kind import Kind
+from poolwise.model.machine import Machine
 
 
 def parts_of(machine: Machine) -> tuple[tuple[int, ...], ...]:

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from poolwise.arrays import BoolArray, FloatArray, IntArray
-from poolwise.errors import InputError
 from poolwise.interfaces import PlacementPolicy
-from poolwise.model import Job, JobTable, Placement, Refusal, Snapshot
+from poolwise.model import Job, JobTable, Machine, Placement, Refusal, Snapshot
 from poolwise.model.job_table import Column, Kinds
 from poolwise.policies.placement.devices.layout import ShareLayout, share_layout
+from poolwise.policies.placement.devices.requests import check_requests, foreign_request
 from poolwise.registry import register
 
 _AVOID = 1000.0
@@ -46,13 +46,15 @@ class DeviceShares(PlacementPolicy):
     resource: str = "gpu_milli"
     shared: bool = True
 
-    def place(self, job: Job, snapshot: Snapshot) -> Placement | Refusal:
-        """Place each node of each task in turn.
+    def check(self, machine: Machine, jobs: JobTable) -> None:
+        """Raise InputError for a machine without shared nodes, and for a request that is nowhere to be met."""
+        check_requests(jobs, self._known(share_layout(machine, self.resource)))
 
-        Raises InputError for a machine without shared nodes, and for what it has nowhere.
-        """
+    def place(self, job: Job, snapshot: Snapshot) -> Placement | Refusal:
+        """Place each node of each task in turn. Raises InputError for a machine without shared nodes."""
         layout = share_layout(snapshot.machine, self.resource)
-        self._check_known(job, layout)
+        if (foreign := foreign_request(job, self._known(layout))) is not None:
+            return foreign
         need = self._need(job, layout)
         free = snapshot.free[np.ix_(layout.nodes, layout.columns)]
         left = snapshot.free[layout.devices, layout.share] if len(layout.devices) else np.zeros(0, dtype=np.int64)
@@ -70,14 +72,9 @@ class DeviceShares(PlacementPolicy):
                 rows += _rows(task, node, devices, need, layout)
         return Placement.of(rows)
 
-    def _check_known(self, job: Job, layout: ShareLayout) -> None:
-        for name in job.table.requests:
-            if name not in (*layout.names, self.resource, "nodes") and job.request(name):
-                raise InputError(
-                    f"job {job.id} asks for {name}, which neither the nodes have nor devices are shared in",
-                    field=name,
-                    remedy=f"there is: {', '.join([*layout.names, self.resource])}",
-                )
+    def _known(self, layout: ShareLayout) -> tuple[str, ...]:
+        """What jobs may ask for."""
+        return (*layout.names, self.resource, "nodes")
 
     def screen(self, jobs: IntArray, free: IntArray, snapshot: Snapshot) -> BoolArray:
         """(k,) False where no node has what one task asks for and reaches its devices."""
