@@ -21,12 +21,12 @@ from poolwise.units import NEVER
 if TYPE_CHECKING:
     from poolwise.kernels.list_scheduling.state import Order, Tree
     from poolwise.kernels.shared_nodes.state import (
-        JobArrays,
         KindArrays,
         NodeArrays,
-        QueueArrays,
-        Rules,
-        RunArrays,
+        SharedJobs,
+        SharedQueue,
+        SharedRules,
+        SharedRuns,
         TimelineArrays,
     )
 
@@ -34,15 +34,15 @@ if TYPE_CHECKING:
 class SharedArrays(NamedTuple):
     """The arguments of the kernel `replay`."""
 
-    jobs: JobArrays
+    jobs: SharedJobs
     kinds: KindArrays
     order: Order
-    rules: Rules
+    rules: SharedRules
     nodes: NodeArrays
     timeline: TimelineArrays
-    queue: QueueArrays
+    queue: SharedQueue
     tree: Tree
-    runs: RunArrays
+    runs: SharedRuns
     now: IntArray
 
 
@@ -66,7 +66,7 @@ class SharedColumns(StudyColumns):
         fits = np.zeros(len(wanted.parts), dtype=np.bool_)
         screen(kinds, nodes, fits)
         able = fits[wanted.of]
-        jobs = state.JobArrays(
+        jobs = state.SharedJobs(
             read_only(self.workload.submit),
             read_only(wanted.of),
             read_only(wanted.ask[wanted.of, state.CORES]),
@@ -78,7 +78,7 @@ class SharedColumns(StudyColumns):
         tree.path[np.lexsort((self.workload.requested, wanted.of))] = np.arange(n)
         now = blank(state.N_NOW)
         now[state.HEAD], now[state.AWAITED] = -1, -1
-        queue = state.QueueArrays(blank(n), blank(n), np.full(n, -1))
+        queue = state.SharedQueue(blank(n), blank(n), np.full(n, -1))
         timeline = self._timeline(wanted, nodes, able)
         runs = self._runs(int(wanted.parts[wanted.of[able]].sum()), max(rules.rows * rules.parts, 2 * n))
         return SharedArrays(jobs, kinds, self.order(able), rules, nodes, timeline, queue, tree, runs, now)
@@ -94,16 +94,16 @@ class SharedColumns(StudyColumns):
                 reasons[int(kind[job])] = f"{NEVER_FITS}: {found.reason}"
         return {job: reasons[int(kind[job])] for job in jobs.tolist()}
 
-    def _rules(self, wanted: JobKinds, nodes: NodeArrays, per_event: bool) -> Rules:
+    def _rules(self, wanted: JobKinds, nodes: NodeArrays, per_event: bool) -> SharedRules:
         from poolwise.kernels.list_scheduling.state import CONSERVATIVE, EASY, EASY_NO_EXTRA, NONE
-        from poolwise.kernels.shared_nodes.state import CORES, Rules
+        from poolwise.kernels.shared_nodes.state import CORES, SharedRules
 
         rule, placement = rule_of(self.scheduler.backfill), self.scheduler.placement
         assert rule is not None
         code = {"nobody": NONE, "head": EASY if rule.extra else EASY_NO_EXTRA, "everyone": CONSERVATIVE}
         owners = nodes.owner
         devices = wanted.ask[:, len(nodes.order) :].sum(axis=1).max(initial=0)
-        return Rules(
+        return SharedRules(
             placement=[type(placement) is kind for kind in PLACEMENTS].index(True),
             backfill=code[rule.reserves],
             per_event=per_event,
@@ -193,11 +193,11 @@ class SharedColumns(StudyColumns):
         exact, is_stale = np.zeros(n, np.bool_), np.zeros(n, np.bool_)
         return TimelineArrays(blank(n), until, by, kind, local, first_end, ready, exact, blank(n), is_stale, blank(size))
 
-    def _runs(self, parts: int, rows: int) -> RunArrays:
-        from poolwise.kernels.shared_nodes.state import RunArrays
+    def _runs(self, parts: int, rows: int) -> SharedRuns:
+        from poolwise.kernels.shared_nodes.state import SharedRuns
 
         n = len(self.workload)
-        return RunArrays(
+        return SharedRuns(
             job=blank(n),
             start=blank(n),
             end=blank(n),

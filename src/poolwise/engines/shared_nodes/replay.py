@@ -28,7 +28,7 @@ from poolwise.schedulers.list import ListScheduler
 from poolwise.units import SECOND
 
 if TYPE_CHECKING:
-    from poolwise.kernels.shared_nodes.state import RunArrays
+    from poolwise.kernels.shared_nodes.state import SharedRuns
 
 FOLDER = "shared_nodes"
 """Folder of the kernels."""
@@ -128,7 +128,7 @@ def _one_node() -> Machine:
     )
 
 
-def _enlarged(runs: RunArrays, now: IntArray) -> RunArrays:
+def _enlarged(runs: SharedRuns, now: IntArray) -> SharedRuns:
     """Return the record with room for the rows that it needs, and as many again as it had."""
     from poolwise.kernels.shared_nodes import state
 
@@ -139,7 +139,7 @@ def _enlarged(runs: RunArrays, now: IntArray) -> RunArrays:
     return runs._replace(**larger)
 
 
-def _schedule(columns: SharedColumns, runs: RunArrays, where: IntArray, now: IntArray) -> Schedule:
+def _schedule(columns: SharedColumns, runs: SharedRuns, where: IntArray, now: IntArray) -> Schedule:
     """Build the schedule from the record and from what was left over."""
     from poolwise.kernels.shared_nodes import state
 

@@ -18,12 +18,12 @@ from poolwise.kernels.shared_nodes.state import (
     WORST_FIT,
     KindArrays,
     NodeArrays,
-    Rules,
+    SharedRules,
 )
 
 
 @step
-def choose(kind: int, rules: Rules, kinds: KindArrays, nodes: NodeArrays) -> bool:
+def choose(kind: int, rules: SharedRules, kinds: KindArrays, nodes: NodeArrays) -> bool:
     """Find nodes for all parts of a job (`nodes.chosen`, `nodes.lack`); False if there is no room."""
     if rules.placement == FIRST_FIT:
         found = _first(kind, kinds, nodes)

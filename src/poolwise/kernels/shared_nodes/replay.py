@@ -27,12 +27,12 @@ from poolwise.kernels.shared_nodes.state import (
     TAKE_EVENTS,
     TIME,
     WAITING,
-    JobArrays,
     KindArrays,
     NodeArrays,
-    QueueArrays,
-    Rules,
-    RunArrays,
+    SharedJobs,
+    SharedQueue,
+    SharedRules,
+    SharedRuns,
     TimelineArrays,
 )
 from poolwise.kernels.shared_nodes.waiting import join
@@ -41,15 +41,15 @@ from poolwise.units import HORIZON, NEVER
 
 @entry
 def replay(
-    jobs: JobArrays,
+    jobs: SharedJobs,
     kinds: KindArrays,
     order: Order,
-    rules: Rules,
+    rules: SharedRules,
     nodes: NodeArrays,
     timeline: TimelineArrays,
-    queue: QueueArrays,
+    queue: SharedQueue,
     tree: Tree,
-    runs: RunArrays,
+    runs: SharedRuns,
     now: IntArray,
 ) -> int:
     """Go on until the events end (DONE) or the caller has to help; the answers are those of `list_scheduling.state`.
@@ -87,7 +87,7 @@ def screen(kinds: KindArrays, nodes: NodeArrays, able: BoolArray) -> None:
 
 
 @inlined
-def _any_fits(jobs: JobArrays, kinds: KindArrays, nodes: NodeArrays, queue: QueueArrays, now: IntArray) -> bool:
+def _any_fits(jobs: SharedJobs, kinds: KindArrays, nodes: NodeArrays, queue: SharedQueue, now: IntArray) -> bool:
     """Whether some waiting job finds room now; if none does, no order can start anything."""
     for k in range(now[WAITING]):  # noqa: SIM110  # a loop is what compiles
         if finds_room(jobs.nodes[queue.job[k]], kinds, nodes, now):
@@ -96,7 +96,7 @@ def _any_fits(jobs: JobArrays, kinds: KindArrays, nodes: NodeArrays, queue: Queu
 
 
 @inlined
-def _lay_out_anew(jobs: JobArrays, order: Order, queue: QueueArrays, tree: Tree, now: IntArray) -> None:
+def _lay_out_anew(jobs: SharedJobs, order: Order, queue: SharedQueue, tree: Tree, now: IntArray) -> None:
     """Put all waiting jobs into the tree with the keys that were given."""
     clear(tree)
     for k in range(now[WAITING]):
@@ -106,15 +106,15 @@ def _lay_out_anew(jobs: JobArrays, order: Order, queue: QueueArrays, tree: Tree,
 
 @inlined
 def _take_events(
-    jobs: JobArrays,
+    jobs: SharedJobs,
     kinds: KindArrays,
     order: Order,
-    rules: Rules,
+    rules: SharedRules,
     nodes: NodeArrays,
     timeline: TimelineArrays,
-    queue: QueueArrays,
+    queue: SharedQueue,
     tree: Tree,
-    runs: RunArrays,
+    runs: SharedRuns,
     now: IntArray,
 ) -> bool:
     """Process all events of the next instant (or one of them); False if nothing is left."""
@@ -138,7 +138,7 @@ def _take_events(
 
 
 @inlined
-def _arrive(job: int, jobs: JobArrays, order: Order, queue: QueueArrays, tree: Tree, runs: RunArrays, now: IntArray) -> None:
+def _arrive(job: int, jobs: SharedJobs, order: Order, queue: SharedQueue, tree: Tree, runs: SharedRuns, now: IntArray) -> None:
     """Let a job wait or turn it away."""
     if not jobs.able[job]:
         runs.rejected[now[REJECTED]] = job

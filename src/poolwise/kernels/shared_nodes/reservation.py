@@ -20,11 +20,11 @@ from poolwise.kernels.shared_nodes.state import (
     SHADOW,
     STATE,
     TIME,
-    JobArrays,
     KindArrays,
     NodeArrays,
-    Rules,
-    RunArrays,
+    SharedJobs,
+    SharedRules,
+    SharedRuns,
     TimelineArrays,
 )
 from poolwise.kernels.shared_nodes.timeline import foresee, given_back, look_at
@@ -75,7 +75,9 @@ def finds_room(kind: int, kinds: KindArrays, nodes: NodeArrays, now: IntArray) -
 
 
 @step
-def leaves_room(kind: int, rules: Rules, kinds: KindArrays, nodes: NodeArrays, timeline: TimelineArrays, now: IntArray) -> bool:
+def leaves_room(
+    kind: int, rules: SharedRules, kinds: KindArrays, nodes: NodeArrays, timeline: TimelineArrays, now: IntArray
+) -> bool:
     """Whether a job of a kind that fits now, and runs beyond the shadow time, leaves the head room; kept while it holds."""
     if rules.backfill != EASY:
         return False
@@ -108,8 +110,8 @@ def _spoilt(kind: int, head: int, kinds: KindArrays, nodes: NodeArrays, timeline
 @step
 def may_start(
     job: int,
-    rules: Rules,
-    jobs: JobArrays,
+    rules: SharedRules,
+    jobs: SharedJobs,
     kinds: KindArrays,
     nodes: NodeArrays,
     timeline: TimelineArrays,
@@ -127,12 +129,12 @@ def may_start(
 @step
 def backfill(
     job: int,
-    rules: Rules,
-    jobs: JobArrays,
+    rules: SharedRules,
+    jobs: SharedJobs,
     kinds: KindArrays,
     nodes: NodeArrays,
     timeline: TimelineArrays,
-    runs: RunArrays,
+    runs: SharedRuns,
     now: IntArray,
 ) -> None:
     """Start a job that `may_start`; the nodes that it spoils for the head are counted no longer."""

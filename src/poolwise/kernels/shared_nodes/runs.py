@@ -16,11 +16,11 @@ from poolwise.kernels.shared_nodes.state import (
     STATE,
     TIME,
     WAITING,
-    JobArrays,
     KindArrays,
     NodeArrays,
-    Rules,
-    RunArrays,
+    SharedJobs,
+    SharedRules,
+    SharedRuns,
     TimelineArrays,
 )
 from poolwise.kernels.shared_nodes.timeline import move_out, settle_in
@@ -28,7 +28,7 @@ from poolwise.kernels.shared_nodes.timeline import move_out, settle_in
 
 @step
 def start(
-    job: int, jobs: JobArrays, kinds: KindArrays, nodes: NodeArrays, timeline: TimelineArrays, runs: RunArrays, now: IntArray
+    job: int, jobs: SharedJobs, kinds: KindArrays, nodes: NodeArrays, timeline: TimelineArrays, runs: SharedRuns, now: IntArray
 ) -> None:
     """Start a job on the nodes in `nodes.chosen`, with `nodes.lack` from their pools."""
     k, kind = now[STARTED], jobs.nodes[job]
@@ -55,7 +55,7 @@ def start(
 
 
 @inlined
-def _record(n: int, kind: int, local: int, lack: int, row: int, kinds: KindArrays, nodes: NodeArrays, runs: RunArrays) -> int:
+def _record(n: int, kind: int, local: int, lack: int, row: int, kinds: KindArrays, nodes: NodeArrays, runs: SharedRuns) -> int:
     """Write what one part takes, from row `row` on; returns the next row. Devices are taken here, the lowest first."""
     for k in range(nodes.order.size):
         d = nodes.order[k]
@@ -81,7 +81,7 @@ def _record(n: int, kind: int, local: int, lack: int, row: int, kinds: KindArray
 
 @step
 def end_first(
-    jobs: JobArrays, kinds: KindArrays, nodes: NodeArrays, timeline: TimelineArrays, runs: RunArrays, now: IntArray
+    jobs: SharedJobs, kinds: KindArrays, nodes: NodeArrays, timeline: TimelineArrays, runs: SharedRuns, now: IntArray
 ) -> None:
     """End the run at the top of the heap."""
     k = heap.pop(runs.ending, now[RUNNING], runs.end)
@@ -100,7 +100,7 @@ def end_first(
 
 
 @step
-def _return_devices(k: int, kind: int, kinds: KindArrays, nodes: NodeArrays, runs: RunArrays) -> None:
+def _return_devices(k: int, kind: int, kinds: KindArrays, nodes: NodeArrays, runs: SharedRuns) -> None:
     """Give back the devices of a run; the rows of a part stand in the order in which they were written."""
     row = runs.offset[k]
     for part in range(runs.part[k], runs.part[k + 1]):
@@ -119,7 +119,7 @@ def _return_devices(k: int, kind: int, kinds: KindArrays, nodes: NodeArrays, run
 
 
 @inlined
-def has_room(rules: Rules, runs: RunArrays, now: IntArray) -> bool:
+def has_room(rules: SharedRules, runs: SharedRuns, now: IntArray) -> bool:
     """Whether the record can take all starts of a pass; else `now[ROWS]` says how many rows it needs."""
     now[ROWS] = runs.offset[now[STARTED]] + rules.rows * min(now[WAITING] * rules.parts, rules.cores)
     return bool(now[ROWS] <= runs.owner.size)

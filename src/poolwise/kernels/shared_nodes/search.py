@@ -37,12 +37,12 @@ from poolwise.kernels.shared_nodes.state import (
     SHADOW,
     TIME,
     WAITING,
-    JobArrays,
     KindArrays,
     NodeArrays,
-    QueueArrays,
-    Rules,
-    RunArrays,
+    SharedJobs,
+    SharedQueue,
+    SharedRules,
+    SharedRuns,
     TimelineArrays,
 )
 from poolwise.kernels.shared_nodes.timeline import is_overdue
@@ -51,15 +51,15 @@ from poolwise.kernels.shared_nodes.waiting import leave
 
 @step
 def search(
-    jobs: JobArrays,
+    jobs: SharedJobs,
     kinds: KindArrays,
     order: Order,
-    rules: Rules,
+    rules: SharedRules,
     nodes: NodeArrays,
     timeline: TimelineArrays,
-    queue: QueueArrays,
+    queue: SharedQueue,
     tree: Tree,
-    runs: RunArrays,
+    runs: SharedRuns,
     now: IntArray,
 ) -> None:
     """Start jobs in order until one does not fit, the head; backfill behind it."""
@@ -91,20 +91,20 @@ def search(
 
 
 @inlined
-def _remove(job: int, order: Order, queue: QueueArrays, tree: Tree, now: IntArray) -> None:
+def _remove(job: int, order: Order, queue: SharedQueue, tree: Tree, now: IntArray) -> None:
     take(job, now[TIME], order, tree)
     leave(job, queue, now)
 
 
 @inlined
 def _is_settled(
-    jobs: JobArrays,
+    jobs: SharedJobs,
     kinds: KindArrays,
     order: Order,
-    rules: Rules,
+    rules: SharedRules,
     nodes: NodeArrays,
     timeline: TimelineArrays,
-    queue: QueueArrays,
+    queue: SharedQueue,
     tree: Tree,
     now: IntArray,
 ) -> bool:
@@ -128,10 +128,10 @@ def _is_settled(
 def _next(
     head: int,
     last: int,
-    jobs: JobArrays,
+    jobs: SharedJobs,
     kinds: KindArrays,
     order: Order,
-    rules: Rules,
+    rules: SharedRules,
     nodes: NodeArrays,
     timeline: TimelineArrays,
     tree: Tree,
@@ -162,7 +162,9 @@ def _next(
 
 
 @inlined
-def _ask(row: IntArray, kinds: KindArrays, rules: Rules, nodes: NodeArrays, timeline: TimelineArrays, now: IntArray) -> bool:
+def _ask(
+    row: IntArray, kinds: KindArrays, rules: SharedRules, nodes: NodeArrays, timeline: TimelineArrays, now: IntArray
+) -> bool:
     """Whether any of the jobs at and below a node may start; exact for a single one, and for jobs of one kind that end late."""
     ends = row[LENGTH] <= now[SHADOW] - now[TIME]
     if row[REMOTE] > nodes.top[1, CORES] or not (ends or rules.backfill == EASY):

@@ -9,13 +9,13 @@ from typing import NamedTuple
 
 from poolwise.arrays import BoolArray, IntArray
 
-# Rules.placement
+# SharedRules.placement
 FIRST_FIT, BEST_FIT, WORST_FIT, PACKED = range(4)
 # Dimensions of what a part asks for and a node has; further ones are what else is counted, then types of devices
 CORES, MEMORY, FURTHER = range(3)
 
 
-class Rules(NamedTuple):
+class SharedRules(NamedTuple):
     """What a replay follows.
 
     Attributes
@@ -35,7 +35,7 @@ class Rules(NamedTuple):
     rows: int
 
 
-class JobArrays(NamedTuple):
+class SharedJobs(NamedTuple):
     """(n_job,) each, in the order (submit, id), which is the tie rule.
 
     Attributes
@@ -156,7 +156,7 @@ class TimelineArrays(NamedTuple):
     front: IntArray
 
 
-class QueueArrays(NamedTuple):
+class SharedQueue(NamedTuple):
     """The waiting jobs, in no order.
 
     Attributes
@@ -171,7 +171,7 @@ class QueueArrays(NamedTuple):
     where: IntArray
 
 
-class RunArrays(NamedTuple):
+class SharedRuns(NamedTuple):
     """Runs in the order of their starts: the record, and those at work.
 
     Attributes
