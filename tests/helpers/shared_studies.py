@@ -12,7 +12,7 @@ from poolwise.interfaces import QueuePolicy
 from poolwise.registry import make
 from poolwise.schedulers.list import ListScheduler
 from tests.helpers.node_machines import random_jobs, random_machine
-from tests.helpers.random_studies import difference, scheduler
+from tests.helpers.random_studies import difference, model, scheduler
 
 PLACEMENTS = ("first_fit", "best_fit", "worst_fit", "packed")
 EASY_FAMILY = ("none", "easy", "easy", "easy_no_extra")
@@ -34,6 +34,11 @@ def compare_shared(
     load, drawn = random_jobs(g, on, jobs), scheduler(g, 0, backfills, orders)
     how = replace(drawn if isinstance(drawn, ListScheduler) else drawn.then, placement=make("placements", PLACEMENTS[seed % 4]))
     per_event = bool(g.random() < 0.25)
-    plain, fast = (simulate(on, load, how, pass_per_event=per_event, engine=engine) for engine in ("reference", "compiled"))
+    truth = model(g) if pools else None
+    estimate = model(g) if pools and g.random() < 0.5 else None
+    plain, fast = (
+        simulate(on, load, how, truth=truth, estimate=estimate, pass_per_event=per_event, engine=engine)
+        for engine in ("reference", "compiled")
+    )
     assert (plain.engine, fast.engine) == ("reference", "compiled")
     assert difference(plain.schedule, fast.schedule) == "", f"seed {seed}: {on.name}, {how}"

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from poolwise.arrays import BoolArray, IntArray
 from poolwise.engines.kernel_arrays import blank, read_only
 from poolwise.engines.shared_nodes.kinds import JobKinds, job_kinds
-from poolwise.engines.study_columns import StudyColumns
+from poolwise.engines.study_columns import StudyColumns, stretched
 from poolwise.interfaces import rule_of
 from poolwise.model import Refusal
 from poolwise.model.eligibility import eligible_owners, eligible_sets
+from poolwise.performance.ideal import Ideal
+from poolwise.performance.remote_memory import RemoteMemory
 from poolwise.policies.placement.nodes.layout import NodeLayout, node_layout
 from poolwise.policies.placement.nodes.placement import EmptiestNodes, FirstNodes, FullestNodes, NodePlacement, PackedNodes
 from poolwise.schedulers.fitting import NEVER_FITS
@@ -27,6 +29,7 @@ if TYPE_CHECKING:
         SharedQueue,
         SharedRules,
         SharedRuns,
+        ThenArrays,
         TimelineArrays,
     )
 
@@ -40,6 +43,7 @@ class SharedArrays(NamedTuple):
     rules: SharedRules
     nodes: NodeArrays
     timeline: TimelineArrays
+    then: ThenArrays
     queue: SharedQueue
     tree: Tree
     runs: SharedRuns
@@ -66,22 +70,15 @@ class SharedColumns(StudyColumns):
         fits = np.zeros(len(wanted.parts), dtype=np.bool_)
         screen(kinds, nodes, fits)
         able = fits[wanted.of]
-        jobs = state.SharedJobs(
-            read_only(self.workload.submit),
-            read_only(wanted.of),
-            read_only(wanted.ask[wanted.of, state.CORES]),
-            read_only(self.workload.requested),
-            read_only(self.workload.duration),
-            read_only(able),
-        )
+        jobs = self._jobs(wanted, able, bool(len(nodes.pool)))
         tree = plant(n)
-        tree.path[np.lexsort((self.workload.requested, wanted.of))] = np.arange(n)
+        tree.path[np.lexsort((jobs.length, wanted.of))] = np.arange(n)
         now = blank(state.N_NOW)
-        now[state.HEAD], now[state.AWAITED] = -1, -1
+        now[state.HEAD], now[state.AWAITED], now[state.KEPT] = -1, -1, -1
         queue = state.SharedQueue(blank(n), blank(n), np.full(n, -1))
         timeline = self._timeline(wanted, nodes, able)
         runs = self._runs(int(wanted.parts[wanted.of[able]].sum()), max(rules.rows * rules.parts, 2 * n))
-        return SharedArrays(jobs, kinds, self.order(able), rules, nodes, timeline, queue, tree, runs, now)
+        return SharedArrays(jobs, kinds, self.order(able), rules, nodes, timeline, self._then(nodes), queue, tree, runs, now)
 
     def refusals(self, jobs: IntArray) -> dict[int, str]:
         """Reasons why jobs (k,) do not fit the empty machine, found once for each kind of job."""
@@ -94,18 +91,54 @@ class SharedColumns(StudyColumns):
                 reasons[int(kind[job])] = f"{NEVER_FITS}: {found.reason}"
         return {job: reasons[int(kind[job])] for job in jobs.tolist()}
 
+    def _jobs(self, wanted: JobKinds, able: BoolArray, pools: bool) -> SharedJobs:
+        from poolwise.kernels.shared_nodes.state import CORES, SharedJobs
+
+        workload, slowed = self.workload, pools and not (type(self.truth) is Ideal and type(self.estimate) is Ideal)
+        factors, length = np.zeros((4, len(workload) if slowed else 0)), workload.requested
+        if slowed:
+            for k, (model, latency) in enumerate(
+                (model, latency) for model in (self.truth, self.estimate) for latency in ("near_ns", "far_ns")
+            ):
+                factors[k] = self.factor(model, latency, workload.memory, slice(None))
+            length = stretched(length, np.minimum(factors[2:].min(axis=0), 0.0) * (1 + 1e-12))
+        cores = wanted.ask[wanted.of, CORES]
+        columns: Any = (wanted.of, cores, length, able, workload.duration, workload.requested, *factors)
+        return SharedJobs(read_only(workload.submit), *map(read_only, columns))
+
+    def _then(self, nodes: NodeArrays) -> ThenArrays:
+        from poolwise.kernels.shared_nodes.state import ThenArrays
+
+        pools = len(nodes.pool)
+        size, n = (len(nodes.owner), len(self.workload)) if pools else (0, 0)
+        return ThenArrays(np.zeros((size, nodes.top.shape[1]), np.int64), blank(pools), blank(pools), blank(n), blank(n))
+
     def _rules(self, wanted: JobKinds, nodes: NodeArrays, per_event: bool) -> SharedRules:
-        from poolwise.kernels.list_scheduling.state import CONSERVATIVE, EASY, EASY_NO_EXTRA, NONE
+        from poolwise.kernels.list_scheduling.state import (
+            CONSERVATIVE,
+            EASY,
+            EASY_NO_EXTRA,
+            MEAN,
+            NONE,
+            PAPER,
+            WORST,
+        )
         from poolwise.kernels.shared_nodes.state import CORES, SharedRules
 
         rule, placement = rule_of(self.scheduler.backfill), self.scheduler.placement
         assert rule is not None
         code = {"nobody": NONE, "head": EASY if rule.extra else EASY_NO_EXTRA, "everyone": CONSERVATIVE}
+        spreads = {"worst": WORST, "mean": MEAN, "paper": PAPER}
+        spread, believed = (
+            spreads[model.spread] if isinstance(model, RemoteMemory) else WORST for model in (self.truth, self.estimate)
+        )
         owners = nodes.owner
         devices = wanted.ask[:, len(nodes.order) :].sum(axis=1).max(initial=0)
         return SharedRules(
             placement=[type(placement) is kind for kind in PLACEMENTS].index(True),
             backfill=code[rule.reserves],
+            spread=spread,
+            believed_spread=believed,
             per_event=per_event,
             cores=int(self.machine.capacity[owners, nodes.column[CORES]].sum()),
             parts=int(wanted.parts.max(initial=1)),
@@ -166,6 +199,7 @@ class SharedColumns(StudyColumns):
             rack=rack.astype(np.int64),
             first=np.searchsorted(rack, np.arange(len(racks) + 1)),
             pool_of=of,
+            distant=machine.rack[pools] < 0,
             pool=machine.capacity[pools, layout.memory] if len(pools) else blank(0),
             having=np.bincount(free, minlength=classes).astype(np.int64) if classes else blank(0),
             bits=bits,

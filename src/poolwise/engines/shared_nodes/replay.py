@@ -17,6 +17,7 @@ from poolwise.engines import family
 from poolwise.engines.family import Parts, foreign, interrupted
 from poolwise.engines.kernel_arrays import blank
 from poolwise.engines.list_scheduling.asking import Asker
+from poolwise.engines.list_scheduling.replay import unknown_model
 from poolwise.engines.shared_nodes.columns import PLACEMENTS, SharedColumns
 from poolwise.errors import InputError
 from poolwise.interfaces import rule_of
@@ -51,9 +52,8 @@ def unsupported(parts: Parts) -> str:
         return f"backfill {scheduler.backfill!r} has no kernel on shared nodes"
     if rule.reserves == "everyone":
         return "conservative backfilling has no kernel on shared nodes"
-    for model in (parts.truth, parts.estimate):
-        if type(model) is not Ideal:
-            return f"performance model {type(model).__name__} has no kernel on shared nodes"
+    if why := unknown_model(parts.truth) or unknown_model(parts.estimate):
+        return why
     try:
         layout = node_layout(parts.machine)
     except InputError as problem:
@@ -63,8 +63,6 @@ def unsupported(parts: Parts) -> str:
 
 def _unsuitable_machine(layout: NodeLayout) -> str:
     """Say what of a machine the kernels cannot count with; empty if nothing."""
-    if bool((layout.pool >= 0).any()):
-        return "memory pools of shared nodes have no kernel"
     if max((owners.shape[1] for owners in layout.inside.values()), default=0) > _MOST_DEVICES:
         return f"a node has more than {_MOST_DEVICES} devices of a type"
     return ""

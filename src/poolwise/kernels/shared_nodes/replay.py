@@ -33,6 +33,7 @@ from poolwise.kernels.shared_nodes.state import (
     SharedQueue,
     SharedRules,
     SharedRuns,
+    ThenArrays,
     TimelineArrays,
 )
 from poolwise.kernels.shared_nodes.waiting import join
@@ -47,6 +48,7 @@ def replay(
     rules: SharedRules,
     nodes: NodeArrays,
     timeline: TimelineArrays,
+    then: ThenArrays,
     queue: SharedQueue,
     tree: Tree,
     runs: SharedRuns,
@@ -75,7 +77,7 @@ def replay(
                     now[PHASE] = TAKE_EVENTS
                     continue
                 _lay_out_anew(jobs, order, queue, tree, now)
-            search(jobs, kinds, order, rules, nodes, timeline, queue, tree, runs, now)
+            search(jobs, kinds, order, rules, nodes, timeline, then, queue, tree, runs, now)
         now[PHASE] = TAKE_EVENTS
 
 

@@ -10,12 +10,17 @@ from poolwise.arrays import IntArray
 from poolwise.kernels.jit import inlined, step
 from poolwise.kernels.list_scheduling import heap
 from poolwise.kernels.list_scheduling.state import EASY
+from poolwise.kernels.shared_nodes.borrowing import holds, promise, put_aside
 from poolwise.kernels.shared_nodes.choose import choose, fits
 from poolwise.kernels.shared_nodes.runs import start
+from poolwise.kernels.shared_nodes.slowdown import expected
 from poolwise.kernels.shared_nodes.state import (
-    AWAITED,
+    BORROWS,
     EARLIER,
+    HEAD,
     HOLDING,
+    KEPT,
+    MEMORY,
     PROMISE,
     SHADOW,
     STATE,
@@ -25,20 +30,42 @@ from poolwise.kernels.shared_nodes.state import (
     SharedJobs,
     SharedRules,
     SharedRuns,
+    ThenArrays,
     TimelineArrays,
 )
-from poolwise.kernels.shared_nodes.timeline import foresee, given_back, look_at
+from poolwise.kernels.shared_nodes.timeline import foresee, given_back, is_overdue, look_at
 from poolwise.units import NEVER
 
 
 @step
-def reserve(kind: int, kinds: KindArrays, nodes: NodeArrays, timeline: TimelineArrays, now: IntArray) -> None:
-    """Find the shadow time of a head that does not fit now, and how many nodes could hold a part of it then.
+def reserve(
+    head: int,
+    jobs: SharedJobs,
+    kinds: KindArrays,
+    nodes: NodeArrays,
+    timeline: TimelineArrays,
+    then: ThenArrays,
+    runs: SharedRuns,
+    now: IntArray,
+) -> None:
+    """Find the shadow time of a head that does not fit now, and what it is left then."""
+    kind = jobs.nodes[head]
+    now[HEAD], now[BORROWS] = head, int(nodes.pool.size > 0 and kinds.ask[kind, MEMORY] > 0)
+    now[PROMISE] += 1
+    if now[BORROWS]:
+        promise(kind, jobs, kinds, nodes, then, runs, is_overdue(timeline, now), now)
+    else:
+        now[KEPT] = -1
+        _await(kind, kinds, nodes, timeline, now)
+
+
+@inlined
+def _await(kind: int, kinds: KindArrays, nodes: NodeArrays, timeline: TimelineArrays, now: IntArray) -> None:
+    """Find the shadow time of a head on nodes that do not depend on each other, and how many could hold a part of it then.
 
     It is the time found last as long as fewer nodes than there are parts could hold one earlier, and enough could then.
     """
     foresee(kind, kinds, nodes, timeline, now)
-    now[PROMISE] += 1
     wanted = kinds.parts[kind]
     if now[SHADOW] >= now[TIME] and now[EARLIER] < wanted <= now[HOLDING]:
         return
@@ -76,7 +103,14 @@ def finds_room(kind: int, kinds: KindArrays, nodes: NodeArrays, now: IntArray) -
 
 @step
 def leaves_room(
-    kind: int, rules: SharedRules, kinds: KindArrays, nodes: NodeArrays, timeline: TimelineArrays, now: IntArray
+    kind: int,
+    rules: SharedRules,
+    jobs: SharedJobs,
+    kinds: KindArrays,
+    nodes: NodeArrays,
+    timeline: TimelineArrays,
+    then: ThenArrays,
+    now: IntArray,
 ) -> bool:
     """Whether a job of a kind that fits now, and runs beyond the shadow time, leaves the head room; kept while it holds."""
     if rules.backfill != EASY:
@@ -84,9 +118,21 @@ def leaves_room(
     if kinds.room_at[kind] != now[PROMISE]:
         kinds.room_at[kind] = now[PROMISE]
         choose(kind, rules, kinds, nodes)
-        head = now[AWAITED]
-        kinds.room[kind] = now[HOLDING] - _spoilt(kind, head, kinds, nodes, timeline, now) >= kinds.parts[head]
+        head = jobs.nodes[now[HEAD]]
+        if now[BORROWS]:
+            kinds.room[kind] = _holds_beside(kind, head, kinds, nodes, then)
+        else:
+            kinds.room[kind] = now[HOLDING] - _spoilt(kind, head, kinds, nodes, timeline, now) >= kinds.parts[head]
     return bool(kinds.room[kind])
+
+
+@inlined
+def _holds_beside(kind: int, head: int, kinds: KindArrays, nodes: NodeArrays, then: ThenArrays) -> bool:
+    """Whether the head finds room at its shadow time beside the placement just found."""
+    put_aside(kind, -1, kinds, nodes, then)
+    found = holds(head, kinds, nodes, then)
+    put_aside(kind, 1, kinds, nodes, then)
+    return found
 
 
 @inlined
@@ -101,6 +147,8 @@ def _spoilt(kind: int, head: int, kinds: KindArrays, nodes: NodeArrays, timeline
             continue
         for d in range(nodes.top.shape[1]):
             short = kinds.ask[head, d] + kinds.ask[kind, d] - nodes.top[leaves + n, d]
+            if d == MEMORY:
+                short -= nodes.lack[part]
             if short > 0 and given_back(n, d, now[SHADOW], kinds, timeline, now) < short:
                 spoilt += 1
                 break
@@ -115,15 +163,25 @@ def may_start(
     kinds: KindArrays,
     nodes: NodeArrays,
     timeline: TimelineArrays,
+    then: ThenArrays,
     now: IntArray,
 ) -> bool:
     """Whether a job fits now, and ends by the shadow time or leaves the head room."""
     kind = jobs.nodes[job]
     if not finds_room(kind, kinds, nodes, now):
         return False
-    if now[TIME] + jobs.length[job] <= now[SHADOW]:
+    if now[TIME] + jobs.length[job] <= now[SHADOW] and _ends_in_time(job, rules, jobs, kinds, nodes, now):
         return True
-    return leaves_room(kind, rules, kinds, nodes, timeline, now)
+    return leaves_room(kind, rules, jobs, kinds, nodes, timeline, then, now)
+
+
+@inlined
+def _ends_in_time(job: int, rules: SharedRules, jobs: SharedJobs, kinds: KindArrays, nodes: NodeArrays, now: IntArray) -> bool:
+    """Whether a job that would with all memory in the nodes ends by the shadow time where it is placed."""
+    if jobs.near.size == 0:
+        return True
+    choose(jobs.nodes[job], rules, kinds, nodes)
+    return bool(now[TIME] + expected(job, rules, jobs, kinds, nodes) <= now[SHADOW])
 
 
 @step
@@ -134,11 +192,15 @@ def backfill(
     kinds: KindArrays,
     nodes: NodeArrays,
     timeline: TimelineArrays,
+    then: ThenArrays,
     runs: SharedRuns,
     now: IntArray,
 ) -> None:
-    """Start a job that `may_start`; the nodes that it spoils for the head are counted no longer."""
-    head = now[AWAITED]
-    choose(jobs.nodes[job], rules, kinds, nodes)
-    start(job, jobs, kinds, nodes, timeline, runs, now)
-    foresee(head, kinds, nodes, timeline, now)
+    """Start a job that `may_start`, beside the head; what it takes from the head's time is counted no longer."""
+    kind = jobs.nodes[job]
+    choose(kind, rules, kinds, nodes)
+    if now[BORROWS] and now[TIME] + expected(job, rules, jobs, kinds, nodes) > now[SHADOW]:
+        put_aside(kind, -1, kinds, nodes, then)
+    start(job, rules, jobs, kinds, nodes, timeline, runs, now)
+    if not now[BORROWS]:
+        foresee(jobs.nodes[now[HEAD]], kinds, nodes, timeline, now)

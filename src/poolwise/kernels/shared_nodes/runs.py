@@ -6,7 +6,9 @@ from poolwise.arrays import IntArray
 from poolwise.kernels.jit import inlined, step
 from poolwise.kernels.list_scheduling import heap
 from poolwise.kernels.shared_nodes.nodes import change
+from poolwise.kernels.shared_nodes.slowdown import expected, runtime
 from poolwise.kernels.shared_nodes.state import (
+    KEPT,
     MEMORY,
     PROMISE,
     ROWS,
@@ -28,12 +30,20 @@ from poolwise.kernels.shared_nodes.timeline import move_out, settle_in
 
 @step
 def start(
-    job: int, jobs: SharedJobs, kinds: KindArrays, nodes: NodeArrays, timeline: TimelineArrays, runs: SharedRuns, now: IntArray
+    job: int,
+    rules: SharedRules,
+    jobs: SharedJobs,
+    kinds: KindArrays,
+    nodes: NodeArrays,
+    timeline: TimelineArrays,
+    runs: SharedRuns,
+    now: IntArray,
 ) -> None:
     """Start a job on the nodes in `nodes.chosen`, with `nodes.lack` from their pools."""
     k, kind = now[STARTED], jobs.nodes[job]
     runs.job[k], runs.start[k] = job, now[TIME]
-    runs.end[k], runs.expected[k] = now[TIME] + jobs.runtime[job], now[TIME] + jobs.length[job]
+    runs.end[k] = now[TIME] + runtime(job, rules, jobs, kinds, nodes)
+    runs.expected[k] = now[TIME] + expected(job, rules, jobs, kinds, nodes)
     first = runs.part[k]
     row = runs.offset[k]
     for part in range(kinds.parts[kind]):
@@ -93,6 +103,8 @@ def end_first(
             nodes.pool[nodes.pool_of[n]] += lack
     if nodes.idle.shape[1] > 0:
         _return_devices(k, kind, kinds, nodes, runs)
+    if runs.expected[k] != runs.end[k]:
+        now[KEPT] = -1  # a release came at another time than the reservation counted on
     now[RUNNING] -= 1
     now[STATE] += 1
     now[PROMISE] += 1

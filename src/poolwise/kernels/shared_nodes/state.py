@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from poolwise.arrays import BoolArray, IntArray
+from poolwise.arrays import BoolArray, FloatArray, IntArray
 
 # SharedRules.placement
 FIRST_FIT, BEST_FIT, WORST_FIT, PACKED = range(4)
@@ -22,6 +22,7 @@ class SharedRules(NamedTuple):
     ----------
     placement : FIRST_FIT, BEST_FIT, WORST_FIT or PACKED
     backfill : NONE, EASY, EASY_NO_EXTRA or CONSERVATIVE of `list_scheduling.state`
+    spread, believed_spread : WORST, MEAN or PAPER of `list_scheduling.state`
     per_event : one pass for each event instead of one for each instant
     cores : cores of all nodes: no more parts start in a pass, as each takes one at least
     parts, rows : most parts of a job, and rows of the placement of a part
@@ -29,6 +30,8 @@ class SharedRules(NamedTuple):
 
     placement: int
     backfill: int
+    spread: int
+    believed_spread: int
     per_event: bool
     cores: int
     parts: int
@@ -42,17 +45,25 @@ class SharedJobs(NamedTuple):
     ----------
     submit : ns
     nodes, remote : number of the job's kind, and cores of one part: the demands by which the tree over a queue is laid out
-    length : ns that the scheduler expects it to run
-    runtime : ns that it runs
+    length : ns that the scheduler expects it to run with all memory in the nodes; no more than with any of it in pools
     able : whether the job fits the empty machine; the others are rejected
+    work, asked : ns of work, and as the scheduler expects it
+    near, far : slowdown where all memory is in the pool of the own rack, or of the machine; (0,) as the next two where no
+        job is slowed down
+    believed_near, believed_far : the same as the scheduler expects it
     """
 
     submit: IntArray
     nodes: IntArray
     remote: IntArray
     length: IntArray
-    runtime: IntArray
     able: BoolArray
+    work: IntArray
+    asked: IntArray
+    near: FloatArray
+    far: FloatArray
+    believed_near: FloatArray
+    believed_far: FloatArray
 
 
 class KindArrays(NamedTuple):
@@ -89,6 +100,7 @@ class NodeArrays(NamedTuple):
     first : (n_rack + 1,) nodes first[r]:first[r + 1] are those of rack r, if PACKED
     pool_of : (n_node,) memory pool that serves the node, -1 where none does
     pool : (n_pool,) free MiB
+    distant : (n_pool,) whether it is that of the machine
     having : (n_class,) how many nodes have so many free cores; (0,) this and the next where no placement asks
     bits : (n_class, n_word) which nodes they are, `WORD` to a word
     idle : (n_node, n_type) free devices of each type, a bit each
@@ -107,6 +119,7 @@ class NodeArrays(NamedTuple):
     first: IntArray
     pool_of: IntArray
     pool: IntArray
+    distant: BoolArray
     having: IntArray
     bits: IntArray
     idle: IntArray
@@ -154,6 +167,23 @@ class TimelineArrays(NamedTuple):
     stale: IntArray
     is_stale: BoolArray
     front: IntArray
+
+
+class ThenArrays(NamedTuple):
+    """The machine at the shadow time of a head that may take memory of pools; all empty where there are none.
+
+    Attributes
+    ----------
+    free : (n_node, n_dim)
+    pool, spent : (n_pool,) MiB, and scratch
+    due, ends : (n_job,) scratch: the runs at work by expected end, and that end of each run
+    """
+
+    free: IntArray
+    pool: IntArray
+    spent: IntArray
+    due: IntArray
+    ends: IntArray
 
 
 class SharedQueue(NamedTuple):
@@ -217,12 +247,14 @@ class SharedRuns(NamedTuple):
     SHADOW,  # ns, for the kind `now[AWAITED]`
     EARLIER,  # nodes that could hold a part of the head before its shadow time
     HOLDING,  # nodes that could hold a part of the head at its shadow time
+    KEPT,  # kind for whose head `ThenArrays` hold, -1 for none
+    BORROWS,  # 1 if the head may take memory of pools: `ThenArrays` say what it is left
     STATE,  # counts the changes of what is free
     PROMISE,  # counts the reservations, and what is started beside them
     SETTLED,  # 1 if the last pass started nothing and nothing ended since: only jobs that arrive now may start
     ROWS,  # rows wanted, on ROOM
     N_NOW,
-) = range(20)
+) = range(22)
 
 TAKE_EVENTS, MAKE_PASS, ASKED_PASS = range(3)
 """Values of now[PHASE]: where `replay` goes on."""
