@@ -202,7 +202,8 @@ class RemoteMemory(FixedAtStart):
             factors[where] * (lack / memory)
             for where, lack in zip(far.tolist(), placement.amount[pooled].tolist(), strict=True)
         ]
-        return sum(each) / (int(view.table.nodes[run.job]) * len(run.tasks)) if self.spread == "mean" else max(each)
+        mean = sum(each) / (int(view.table.nodes[run.job]) * len(run.tasks))
+        return float(mean if self.spread == "mean" else max(each))
 
     def _mixed(self, near: float, far: float, inside: float) -> float:
         """Slowdown with a share `inside` of the remote memory near and the rest far."""

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from poolwise.kernels.shared_nodes.state import (
         KindArrays,
         NodeArrays,
+        ProfileSteps,
         SharedJobs,
         SharedQueue,
         SharedRules,
@@ -42,8 +43,10 @@ class SharedArrays(NamedTuple):
     order: Order
     rules: SharedRules
     nodes: NodeArrays
+    ahead: NodeArrays
     timeline: TimelineArrays
     then: ThenArrays
+    profile: ProfileSteps
     queue: SharedQueue
     tree: Tree
     runs: SharedRuns
@@ -71,6 +74,9 @@ class SharedColumns(StudyColumns):
         screen(kinds, nodes, fits)
         able = fits[wanted.of]
         jobs = self._jobs(wanted, able, bool(len(nodes.pool)))
+        ahead = nodes._replace(
+            top=nodes.top.copy(), having=nodes.having.copy(), bits=nodes.bits.copy(), chosen=nodes.chosen.copy()
+        )
         tree = plant(n)
         tree.path[np.lexsort((jobs.length, wanted.of))] = np.arange(n)
         now = blank(state.N_NOW)
@@ -78,7 +84,8 @@ class SharedColumns(StudyColumns):
         queue = state.SharedQueue(blank(n), blank(n), np.full(n, -1))
         timeline = self._timeline(wanted, nodes, able)
         runs = self._runs(int(wanted.parts[wanted.of[able]].sum()), max(rules.rows * rules.parts, 2 * n))
-        return SharedArrays(jobs, kinds, self.order(able), rules, nodes, timeline, self._then(nodes), queue, tree, runs, now)
+        then, profile, order = self._then(nodes), self.profile(nodes, 0), self.order(able)
+        return SharedArrays(jobs, kinds, order, rules, nodes, ahead, timeline, then, profile, queue, tree, runs, now)
 
     def refusals(self, jobs: IntArray) -> dict[int, str]:
         """Reasons why jobs (k,) do not fit the empty machine, found once for each kind of job."""
@@ -112,6 +119,14 @@ class SharedColumns(StudyColumns):
         pools = len(nodes.pool)
         size, n = (len(nodes.owner), len(self.workload)) if pools else (0, 0)
         return ThenArrays(np.zeros((size, nodes.top.shape[1]), np.int64), blank(pools), blank(pools), blank(n), blank(n))
+
+    def profile(self, nodes: NodeArrays, steps: int) -> ProfileSteps:
+        """Return a profile with room for some steps; of any use under conservative backfilling alone."""
+        from poolwise.kernels.shared_nodes.state import ProfileSteps
+
+        n, dims = len(nodes.owner), nodes.top.shape[1]
+        free = np.zeros((steps, dims), dtype=np.int64)
+        return ProfileSteps(blank(n), blank(steps), blank(steps), free, blank(1), blank(n), blank(len(self.workload)))
 
     def _rules(self, wanted: JobKinds, nodes: NodeArrays, per_event: bool) -> SharedRules:
         from poolwise.kernels.list_scheduling.state import (
@@ -198,6 +213,7 @@ class SharedColumns(StudyColumns):
             open=within,
             rack=rack.astype(np.int64),
             first=np.searchsorted(rack, np.arange(len(racks) + 1)),
+            likely=blank(1),
             pool_of=of,
             distant=machine.rack[pools] < 0,
             pool=machine.capacity[pools, layout.memory] if len(pools) else blank(0),

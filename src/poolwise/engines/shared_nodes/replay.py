@@ -50,19 +50,19 @@ def unsupported(parts: Parts) -> str:
     rule = rule_of(scheduler.backfill)
     if rule is None or not rule.counts_pools:
         return f"backfill {scheduler.backfill!r} has no kernel on shared nodes"
-    if rule.reserves == "everyone":
-        return "conservative backfilling has no kernel on shared nodes"
     if why := unknown_model(parts.truth) or unknown_model(parts.estimate):
         return why
     try:
         layout = node_layout(parts.machine)
     except InputError as problem:
         return problem.message
-    return _unsuitable_machine(layout) or _unsuitable(parts.workload, layout)
+    return _unsuitable_machine(layout, rule.reserves == "everyone") or _unsuitable(parts.workload, layout)
 
 
-def _unsuitable_machine(layout: NodeLayout) -> str:
+def _unsuitable_machine(layout: NodeLayout, conservative: bool) -> str:
     """Say what of a machine the kernels cannot count with; empty if nothing."""
+    if conservative and (layout.inside or bool((layout.pool >= 0).any())):
+        return "conservative backfilling on nodes with devices or memory pools has no kernel"
     if max((owners.shape[1] for owners in layout.inside.values()), default=0) > _MOST_DEVICES:
         return f"a node has more than {_MOST_DEVICES} devices of a type"
     return ""
@@ -95,6 +95,7 @@ def replay(parts: Parts) -> tuple[Schedule, float]:
 def _replay(parts: Parts) -> Schedule:
     from poolwise.kernels.list_scheduling import state
     from poolwise.kernels.shared_nodes.replay import replay as go_on
+    from poolwise.kernels.shared_nodes.state import ROWS
 
     assert isinstance(parts.scheduler, ListScheduler)
     columns = SharedColumns(parts.machine, parts.workload, parts.scheduler, parts.truth, parts.estimate)
@@ -103,6 +104,8 @@ def _replay(parts: Parts) -> Schedule:
     while (wanted := go_on(*arrays)) != state.DONE:
         if wanted == state.ASK:
             asker.answer(arrays.order.key, arrays.queue, arrays.runs, arrays.now)
+        elif wanted == state.INSTANTS:
+            arrays = arrays._replace(profile=columns.profile(arrays.nodes, 2 * int(arrays.now[ROWS])))
         elif wanted == state.LATE:
             raise InputError("the simulation runs beyond 146 years, which engines cannot count in nanoseconds", field="submit")
         else:

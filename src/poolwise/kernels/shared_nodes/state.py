@@ -98,6 +98,7 @@ class NodeArrays(NamedTuple):
     open : (n_set, 2 * n_leaf) whether any node below belongs to a set
     rack : (n_node,) racks, numbered from 0 on
     first : (n_rack + 1,) nodes first[r]:first[r + 1] are those of rack r, if PACKED
+    likely : (1,) rack that was taken last
     pool_of : (n_node,) memory pool that serves the node, -1 where none does
     pool : (n_pool,) free MiB
     distant : (n_pool,) whether it is that of the machine
@@ -117,6 +118,7 @@ class NodeArrays(NamedTuple):
     open: BoolArray
     rack: IntArray
     first: IntArray
+    likely: IntArray
     pool_of: IntArray
     pool: IntArray
     distant: BoolArray
@@ -167,6 +169,29 @@ class TimelineArrays(NamedTuple):
     stale: IntArray
     is_stale: BoolArray
     front: IntArray
+
+
+class ProfileSteps(NamedTuple):
+    """What each node has free from now on, beside reservations: lists of steps. It is what conservative backfilling plans with.
+
+    Attributes
+    ----------
+    first : (n_node,) first step of each node, which begins now
+    time : (n_step,) ns at which a step begins; grown by the caller on INSTANTS, with the next two
+    next : (n_step,) step that follows on the same node, -1 for none
+    free : (n_step, n_dim) what is free until then
+    used : (1,) steps in use
+    opens : (n_node,) scratch: when a node could hold a part
+    line : (n_job,) scratch: the waiting jobs in order
+    """
+
+    first: IntArray
+    time: IntArray
+    next: IntArray
+    free: IntArray
+    used: IntArray
+    opens: IntArray
+    line: IntArray
 
 
 class ThenArrays(NamedTuple):
