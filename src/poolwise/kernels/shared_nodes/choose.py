@@ -105,18 +105,19 @@ def _packed(kind: int, kinds: KindArrays, nodes: NodeArrays) -> bool:
 def _rack_of_all(kind: int, kinds: KindArrays, nodes: NodeArrays) -> int:
     """The rack with the fewest fitting nodes of those that hold all parts, -1 if none does; then `tally` tells how many fit.
 
-    A rack that has more than the best so far is not counted to its end; the one that was the best last time goes first.
+    A rack that has more than the best so far, or than the one that was the best last time, is not counted to its end.
     """
     wanted, best, least = kinds.parts[kind], -1, nodes.rack.size
-    racks, likely = nodes.tally.size, nodes.likely[0]
-    for k in range(-1, racks):
-        r = k if k >= 0 else likely
-        if k == likely:
-            continue
+    fitting = _fitting(nodes.likely[0], least, kind, kinds, nodes)
+    if fitting >= wanted:
+        least = fitting
+    for r in range(nodes.tally.size):
         fitting = _fitting(r, least, kind, kinds, nodes)
         nodes.tally[r] = fitting
-        if fitting >= wanted and (best < 0 or fitting < least or (fitting == least and r < best)):
+        if fitting >= wanted and fitting <= least and (best < 0 or fitting < least):
             best, least = r, fitting
+            if fitting == wanted:
+                break
     if best >= 0:
         nodes.likely[0] = best
     return best

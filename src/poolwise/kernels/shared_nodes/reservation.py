@@ -117,8 +117,11 @@ def leaves_room(
         return False
     if kinds.room_at[kind] != now[PROMISE]:
         kinds.room_at[kind] = now[PROMISE]
-        choose(kind, rules, kinds, nodes)
         head = jobs.nodes[now[HEAD]]
+        if not now[BORROWS] and now[HOLDING] - kinds.parts[kind] >= kinds.parts[head]:
+            kinds.room[kind] = True  # whatever nodes it takes
+            return True
+        choose(kind, rules, kinds, nodes)
         if now[BORROWS]:
             kinds.room[kind] = _holds_beside(kind, head, kinds, nodes, then)
         else:
