@@ -10,6 +10,7 @@ import numpy as np
 
 from poolwise.arrays import IntArray
 from poolwise.model.decision import Start
+from poolwise.model.history import RunHistory
 from poolwise.model.job_table import JobTable
 from poolwise.model.machine import Machine
 from poolwise.model.placement import Placement
@@ -59,6 +60,7 @@ class Snapshot:
     estimate : the performance model that the scheduler believes in
     may_grow : whether owners may still join or capacity may come back, so that nothing can be said never to fit
     freed_at : ns of the latest instant at which a run ended or the machine changed, -1 before the first
+    history : the runs that have ended, None where the platform does not keep them
     """
 
     __slots__ = (
@@ -71,6 +73,7 @@ class Snapshot:
         "estimate",
         "free",
         "freed_at",
+        "history",
         "machine",
         "may_grow",
         "now",
@@ -92,12 +95,13 @@ class Snapshot:
         work: IntArray | None = None,
         may_grow: bool = False,
         freed_at: int = -1,
+        history: RunHistory | None = None,
     ) -> None:
         self.now, self.machine, self.table, self.estimate = now, machine, table, estimate
         self.capacity, self.free = capacity.view(), free.view()
         self.capacity.flags.writeable = self.free.flags.writeable = False
         self.work = table.requested if work is None else work
-        self.may_grow, self.freed_at = may_grow, freed_at
+        self.may_grow, self.freed_at, self.history = may_grow, freed_at, history
         self._runs, self._progress = runs, progress
         self._extra: tuple[Run, ...] = ()
         self._ended: int | None = None  # runs expected to end by then are gone
@@ -116,6 +120,7 @@ class Snapshot:
             work=self.work,
             may_grow=self.may_grow,
             freed_at=self.freed_at,
+            history=self.history,
         )
         other._extra, other._ended, other._real = self._extra, self._ended, self._real
         return other
@@ -187,6 +192,7 @@ class Snapshot:
             work=self.work,
             may_grow=self.may_grow,
             freed_at=self.freed_at,
+            history=self.history,
         )
 
     def expected_end(self, job: int, placement: Placement) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -59,7 +60,8 @@ class RunColumns:
         estimate: PerformanceModel,
     ) -> None:
         assert isinstance(scheduler.placement, RackPlacement)
-        self.machine, self.workload, self.scheduler = machine, workload, scheduler
+        self.machine, self.workload = machine, workload
+        self.scheduler = replace(scheduler, order=scheduler.order.open())
         self.placement = scheduler.placement
         self.truth, self.estimate = truth, estimate
         self.empty = Snapshot(
