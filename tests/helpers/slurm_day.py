@@ -42,19 +42,17 @@ class RecordedDay:
         return cls(folder, {**columns, **numbers}, **json.loads((folder / "instants.json").read_text()))
 
     @property
-    def handover_ms(self) -> int:
-        """Median of the ms from an end to the starts that it lets the main scheduler make: what the controller takes."""
-        ends, starts = np.sort(self.columns["end_ms"]), self.columns["start_ms"]
-        waited = (starts - self.columns["submit_ms"] > 2000) & (self.columns["by"] == "main")
-        before = np.searchsorted(ends, starts[waited], side="right") - 1
-        return int(np.median((starts[waited] - ends[before])[before >= 0]))
+    def looked_ms(self) -> int:
+        """Ms after a whole second at which the main scheduler looks at the queue: where most of its starts lie."""
+        within = np.sort(self.columns["start_ms"][self.columns["by"] == "main"] % 1000)
+        return int(np.median((within + 500) % 1000)) - 500 if within[-1] - within[0] > 500 else int(np.median(within))
 
     def workload(self) -> Workload:
-        """The jobs; each holds its nodes until the controller has handed them over."""
+        """The jobs, with the time that each ran."""
         known = self.columns
         return Workload.of(
             known["submit_ms"] * MS,
-            (known["end_ms"] - known["start_ms"] + self.handover_ms) * MS,
+            (known["end_ms"] - known["start_ms"]) * MS,
             id=known["id"],
             requested=known["limit_s"] * 1000 * MS,
             requests={"nodes": known["nodes"], "memory": known["cpus"] // known["nodes"]},  # DefMemPerCPU=1
@@ -68,9 +66,9 @@ class RecordedDay:
             conf,
             str(self.folder / "sshare.txt"),
             str(self.folder / "qos.txt"),
-            recalculated=self.recalculations[0] // 1000,
+            recalculated=self.recalculations[0] / 1000,
         )
-        how = ListScheduler(order, SlurmBackfill(conf, begun=self.backfills[len(self.backfills) // 2] / 1000))
+        how = ListScheduler(order, SlurmBackfill(conf, begun=self.backfills[0] / 1000, every=1, looked=self.looked_ms / 1000))
         machine = Machine.of_racks(4, 4, cores=16, local=65536)
         return simulate(machine, self.workload(), how).schedule
 

@@ -21,7 +21,7 @@ from poolwise.policies.backfill.none import start_in_order
 from poolwise.policies.backfill.passed_over import PassedOver
 from poolwise.registry import register
 from poolwise.slurm.conf import SlurmConf
-from poolwise.units import MINUTE, SECOND
+from poolwise.units import MINUTE, NEVER, SECOND
 
 FOLLOWED: Final = {"bf_interval": 30, "bf_window": 1440, "bf_max_job_test": 500, "bf_resolution": 60}
 """Parameters that decide, and their defaults: s, min, jobs, s."""
@@ -60,11 +60,18 @@ class SlurmBackfill(BackfillPolicy):
         SchedulerParameters to replace, such as bf_interval.
     begun
         Seconds from time 0 to a backfill pass; others follow and precede it at steps of the interval.
+    every
+        Seconds between two looks of the main scheduler at the queue: what happens between them it sees together. A real
+        Slurm looks once a second; 0 looks at each event.
+    looked
+        Seconds from time 0 to such a look.
     """
 
     conf: str | None = None
     settings: Mapping[str, int] = field(default_factory=dict)
     begun: float = 0.0
+    every: int = 0
+    looked: float = 0.0
 
     def open(self) -> BackfillPolicy:
         """Read slurm.conf."""
@@ -101,18 +108,30 @@ class SlurmBackfill(BackfillPolicy):
         )
 
     def wake_at(self, now: int) -> int:
-        """The next backfill pass."""
-        first, step = int(self.begun * SECOND), self.timetable.interval
-        return ((now - first) // step + 1) * step + first
+        """The next look of the main scheduler, or the next backfill pass."""
+        return min(self.next_backfill(now), _after(now, self.looked, self.every * SECOND) if self.every else NEVER)
+
+    def next_backfill(self, now: int) -> int:
+        """The first backfill pass (ns) after a time."""
+        return _after(now, self.begun, self.timetable.interval)
 
     def backfills(self, now: int) -> bool:
         """Whether a time (ns) is that of a backfill pass."""
-        return self.wake_at(now) == now + self.timetable.interval
+        return self.next_backfill(now - 1) == now
+
+    def _main(
+        self, queue: Queue, priority: FloatArray, snapshot: Snapshot, placement: PlacementPolicy
+    ) -> tuple[list[Start], bool, Snapshot]:
+        """What the main scheduler starts, whether it leaves anyone waiting, and the state after it."""
+        if self.every and _after(snapshot.now - 1, self.looked, self.every * SECOND) != snapshot.now:
+            return [], True, snapshot
+        starts, head, state = start_in_order(queue, priority, snapshot, placement)
+        return starts, head >= 0, state
 
     def select(self, queue: Queue, priority: FloatArray, snapshot: Snapshot, placement: PlacementPolicy) -> Iterable[Start]:
         """Choose the starts: those of the main scheduler, then those of the backfill if this is its time."""
-        starts, head, state = start_in_order(queue, priority, snapshot, placement)
-        if head < 0 or not self.backfills(snapshot.now):
+        starts, waits, state = self._main(queue, priority, snapshot, placement)
+        if not waits or not self.backfills(snapshot.now):
             return starts
         rest = self._tested(queue, priority, starts)
         found = (Start(job, queue.tasks(job), held.placement) for job, held in self._reservations(rest, queue, state, placement)
@@ -161,7 +180,7 @@ class SlurmBackfill(BackfillPolicy):
             return short
         if not passed.ahead:
             raise passed.contradiction()
-        main, _, state = start_in_order(queue, priority, snapshot, placement)
+        main, _, state = self._main(queue, priority, snapshot, placement)
         if not self.backfills(snapshot.now):
             text = (
                 f"it fits, but the head of the queue does not, and the next backfill pass is in {_left(self, snapshot.now)} s"
@@ -182,5 +201,11 @@ class SlurmBackfill(BackfillPolicy):
         return Reason.of(Rule.RESERVATION, text, blocker=last[0] if last[0] != job else passed.ahead[0], reserved=last[1])
 
 
+def _after(now: int, first_s: float, step: int) -> int:
+    """The first instant (ns) after `now` that is a number of steps from an instant given in seconds."""
+    first = int(first_s * SECOND)
+    return ((now - first) // step + 1) * step + first
+
+
 def _left(backfill: SlurmBackfill, now: int) -> str:
-    return f"{(backfill.wake_at(now) - now) / SECOND:g}"
+    return f"{(backfill.next_backfill(now) - now) / SECOND:g}"

@@ -133,12 +133,12 @@ class Recalculated(QueuePolicy):
         return self.at(self.last(snapshot.now), queue.jobs, snapshot)
 
     def last(self, now: int) -> int:
-        """Seconds of the last recalculation up to a time (ns)."""
-        period, first = self.rules.period, int(self.chosen.recalculated)
-        return (now // SECOND - first) // period * period + first
+        """The last recalculation (ns) up to a time (ns)."""
+        period, first = self.rules.period * SECOND, int(self.chosen.recalculated * SECOND)
+        return (now - first) // period * period + first
 
     def at(self, when: int, jobs: IntArray, snapshot: Snapshot) -> FloatArray:
-        """(k,) priorities of jobs, (k,) rows, from a recalculation (s) until the next; those submitted later have no age."""
+        """(k,) priorities of jobs, (k,) rows, from a recalculation (ns) until the next; those submitted later have no age."""
         age, share, size, partition, quality, resources, nice = self.terms(when, jobs, snapshot)
         total = age + share + size + partition + quality + resources - nice  # in this order, as Slurm adds
         whole: FloatArray = np.floor(np.clip(total, 1.0, MOST))
@@ -147,7 +147,7 @@ class Recalculated(QueuePolicy):
     def terms(self, when: int, jobs: IntArray, snapshot: Snapshot) -> PriorityTerms:
         """What each factor adds to the priorities of jobs, (k,) rows."""
         table, rules = snapshot.table, self.rules
-        waited = np.maximum(when - table.submit[jobs] // SECOND, 0).astype(np.float64)
+        waited = np.maximum(when // SECOND - table.submit[jobs] // SECOND, 0).astype(np.float64)
         age = np.minimum(waited / float(rules.max_age), 1.0) * float(rules.age)
         share = self._share(when, jobs, snapshot) * float(rules.fair_share) if rules.fair_share else np.zeros(len(jobs))
         return PriorityTerms(age, share, *(column[jobs] for column in self._fixed(table, snapshot.machine)))
@@ -187,7 +187,7 @@ class Recalculated(QueuePolicy):
         return found
 
     def _share(self, when: int, jobs: IntArray, snapshot: Snapshot) -> FloatArray:
-        """(k,) fair share factors at a recalculation (s)."""
+        """(k,) fair share factors at a recalculation (ns)."""
         usage = self._used(when, snapshot)
         if "NO_FAIR_TREE" in self.rules.flags:
             factor = self.tree.classic(usage.effective, self.rules.damping)
@@ -196,7 +196,7 @@ class Recalculated(QueuePolicy):
         return np.append(factor, 0.0)[self._whose(snapshot.table)[jobs]]  # -1 is the 0 at the end
 
     def _used(self, when: int, snapshot: Snapshot) -> Usage:
-        """Usage of all associations at a recalculation (s)."""
+        """Usage of all associations at a recalculation (ns)."""
         table, history = snapshot.table, snapshot.history
         if history is None:
             raise InputError(
@@ -213,11 +213,11 @@ class Recalculated(QueuePolicy):
         job = np.concatenate([history.job[self._seen :], np.array([run.job for run in running], dtype=np.int64)])
         start = np.concatenate([history.start[self._seen :], np.array([run.start for run in running], dtype=np.int64)])
         ended = history.end[self._seen :]
-        end = np.concatenate([ended, np.full(len(running), max(snapshot.now, when * SECOND) + SECOND, dtype=np.int64)])
+        end = np.concatenate([ended, np.full(len(running), snapshot.now + 1, dtype=np.int64)])
         factors = FixedFactors(self.rules, self.conf, snapshot.machine, self.qualities)
         billing = self._column(table, "billing", factors.billing)[job]
-        whose, start, end = self._whose(table)[job], start // SECOND, end // SECOND
+        whose = self._whose(table)[job]
         while known.at < when:
-            known.advance(known.at + self.rules.period, whose, start, end, billing)
-        self._seen += int(np.searchsorted(ended // SECOND, when, side="left"))
+            known.advance(known.at + self.rules.period * SECOND, whose, start, end, billing)
+        self._seen += int(np.searchsorted(ended, when, side="right"))
         return known

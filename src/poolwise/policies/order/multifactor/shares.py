@@ -13,6 +13,7 @@ import numpy as np
 
 from poolwise.arrays import FloatArray, IntArray
 from poolwise.slurm.dumps import Association
+from poolwise.units import SECOND
 
 
 class ShareTree:
@@ -159,7 +160,7 @@ class Usage:
     decay
         Part of the usage that is left after a second.
     at
-        Seconds; the recalculation after which the dump was written.
+        Ns; the recalculation after which the dump was written.
 
     Attributes
     ----------
@@ -174,22 +175,21 @@ class Usage:
         self.effective = np.where(np.isnan(printed), tree.effective(self.amount), printed)
 
     def advance(self, to: int, whose: IntArray, start: IntArray, end: IntArray, billing: FloatArray) -> None:
-        """Recalculate at `to` (s), given all runs that were at work since the last recalculation.
+        """Recalculate at `to` (ns), given all runs that were at work since the last recalculation.
 
         Parameters
         ----------
         whose
             (k,) user of each run, -1 for nobody.
         start, end
-            (k,) s; a run that has ended before `to` does not count.
+            (k,) ns; a run that has ended by `to` does not count.
         billing
             (k,) what a second of each run costs.
         """
         before = self.tree.effective(self.amount)
-        self.amount *= self.decay ** float(to - self.at)
-        lasted = np.minimum(end, to) - np.maximum(start, self.at)
-        counts = (lasted > 0) & (end >= to) & (whose >= 0)
-        seconds = lasted[counts].astype(np.float64)
+        self.amount *= self.decay ** float(to // SECOND - self.at // SECOND)
+        counts = (start < to) & (end > to) & (whose >= 0)
+        seconds = (to // SECOND - np.maximum(start[counts], self.at) // SECOND).astype(np.float64)
         new = np.bincount(whose[counts], seconds * self.decay**seconds * billing[counts], minlength=len(self.tree))
         for k in range(len(new) - 1, 0, -1):  # children before parents
             new[self.tree.parent[k]] += new[k]
