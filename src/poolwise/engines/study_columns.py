@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -35,7 +36,8 @@ class StudyColumns:
         truth: PerformanceModel,
         estimate: PerformanceModel,
     ) -> None:
-        self.machine, self.workload, self.scheduler = machine, workload, scheduler
+        self.machine, self.workload = machine, workload
+        self.scheduler = replace(scheduler, order=scheduler.order.open())
         self.truth, self.estimate = truth, estimate
         self.empty = Snapshot(
             0, machine, workload.table, machine.capacity, machine.capacity, RunTable(machine.capacity.size), estimate

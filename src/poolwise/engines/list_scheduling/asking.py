@@ -9,6 +9,7 @@ import numpy as np
 from poolwise.arrays import FloatArray, IntArray
 from poolwise.engines.study_columns import StudyColumns
 from poolwise.model import Placement, Queue, Run, Snapshot
+from poolwise.model.history import RunHistory
 from poolwise.model.runs import RunTable
 
 if TYPE_CHECKING:
@@ -29,7 +30,7 @@ class Asker:
         self.columns = columns
         self.jobs = columns.workload.table.first(0)
         self.queue = Queue(self.jobs)
-        self.table = RunTable(columns.machine.capacity.size)
+        self.table, self.history = RunTable(columns.machine.capacity.size), RunHistory()
         self._pass, self._next, self._started = 0, 0, 0
 
     def answer(self, key: FloatArray, waiting: Waiting, runs: RunArrays, now: IntArray) -> None:
@@ -62,8 +63,12 @@ class Asker:
 
     def _follow_runs(self, runs: RunArrays, started: int, at_work: IntArray) -> None:
         alive = set(at_work.tolist())
-        for number in [run.id for run in self.table if run.id not in alive]:
+        gone = [run.id for run in self.table if run.id not in alive]
+        for number in gone:
             self.table.remove(number)
+        gone += [number for number in range(self._started, started) if number not in alive]
+        for number in sorted(gone, key=lambda number: int(runs.end[number])):
+            self.history.add(int(runs.job[number]), int(runs.start[number]), int(runs.end[number]))
         for number in range(self._started, started):
             if number in alive:
                 placement = self._placement(runs, number)
@@ -82,7 +87,15 @@ class Asker:
         for run in self.table:
             np.subtract.at(free, (run.placement.owner, run.placement.resource), run.placement.amount)
         return Snapshot(
-            time, machine, self.jobs, machine.capacity, free, self.table, self.columns.estimate, self._believed_done
+            time,
+            machine,
+            self.jobs,
+            machine.capacity,
+            free,
+            self.table,
+            self.columns.estimate,
+            self._believed_done,
+            history=self.history,
         )
 
     def _believed_done(self, number: int, time: int) -> float:
