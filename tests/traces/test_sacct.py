@@ -152,12 +152,13 @@ def test_memory_of_wide_jobs_goes_with_their_cpus_when_nodes_are_larger(tmp_path
         assert (found.nodes.tolist(), found.memory.tolist()) == ([nodes], [memory])
 
 
-def test_on_shared_nodes_a_job_has_a_task_for_each_node_that_it_had(tmp_path):
+def test_on_shared_nodes_a_job_asks_for_as_many_as_it_had(tmp_path):
     tres = "billing=7,cpu=7,gres/gpu:a100=4,gres/gpu=4,mem=8G,node=2"
     path = export(tmp_path, {"NNodes": 2, "AllocCPUS": 7, "ReqMem": "8G", "AllocTRES": tres}, {"AllocCPUS": 3})
     found = read(path, shared_nodes(cores=64, gpu=8, memory=65536))
-    assert found.tasks.tolist() == [2, 1]
+    assert found.tasks.tolist() == [1, 1]
     assert {name: column.tolist() for name, column in found.requests.items()} == {
+        "nodes": [2, 1],
         "cores": [4, 3],
         "gpu": [2, 0],
         "memory": [4096, 24 * 1024],

@@ -212,10 +212,8 @@ def _default_performance(machine: Machine) -> PerformanceSection:
     from poolwise import api
     from poolwise.files.choice import Choice
     from poolwise.files.study import PerformanceSection
-    from poolwise.performance.remote_memory import RemoteMemory
 
-    slowed = isinstance(api.default_model(machine, 0), RemoteMemory)
-    return PerformanceSection(model=Choice(name="remote_memory" if slowed else "ideal"))
+    return PerformanceSection(model=Choice(name=api.default_model_name(machine)))
 
 
 def _machine(path: Path | None, processors: int | None) -> str | dict[str, Any]:

@@ -8,7 +8,7 @@ import numpy as np
 
 from poolwise.errors import PolicyError
 from poolwise.interfaces import BackfillPolicy, Dispatcher, PlacementPolicy, QueuePolicy, Scheduler, backfill_reason
-from poolwise.model import Changes, Decision, Machine, Plan, Queue, Reason, Refusal, Reject, Snapshot, Wait
+from poolwise.model import Changes, Decision, JobTable, Machine, Plan, Queue, Reason, Refusal, Reject, Snapshot, Wait
 from poolwise.policies.backfill.easy import Easy
 from poolwise.policies.order.priorities import FCFS
 from poolwise.policies.placement.memory.racks import RackPlacement
@@ -33,6 +33,10 @@ class ListScheduler(Scheduler):
     def open(self, machine: Machine, seed: int) -> Dispatcher:
         """Begin a run; list scheduling draws nothing."""
         return ListDispatcher(replace(self, backfill=self.backfill.open()))
+
+    def check(self, machine: Machine, jobs: JobTable) -> None:
+        """Ask the placement to check them."""
+        self.placement.check(machine, jobs)
 
 
 @dataclass

@@ -60,7 +60,8 @@ class Sacct(TraceFormat):
     Memory used on a node is that of the step that used most: its MaxRSS, which is that of its largest task, times its tasks
     per node. Steps that ran side by side used more; choose memory_field="requested" where they are common. ReqMem counts per
     node ("n"), per CPU ("c"), or for the whole job. Where nodes are taken whole a job with p CPUs takes ceil(p / c) of
-    c each, more if its GPUs (gres/gpu in AllocTRES) need them; where they are shared it has a task for each node that it had.
+    c each, more if its GPUs (gres/gpu in AllocTRES) need them; where they are shared it asks for as many as it had, and for
+    more if none of the machine's is as large.
 
     Parameters
     ----------
@@ -123,7 +124,7 @@ class Sacct(TraceFormat):
             keep, more = select({"memory unknown or 0": memory <= 0}, path, 'read it with memory_unknown="zero"')
             jobs, memory, excluded = jobs.take(keep), memory[keep], {**excluded, **more}
         known = memory > 0
-        request = _demand(jobs, memory).on(machine)
+        request = _demand(jobs, memory).on(machine, apart=True)
         asked = dict(request.amounts)
         if unknown is not None and not known.all():
             asked["memory"] = np.where(known, asked["memory"], unknown)
