@@ -117,6 +117,14 @@ class QueuePolicy(Protocol):
 
     kind: ClassVar[OrderKind]
 
+    def open(self) -> QueuePolicy:
+        """Begin a run. An order that reads files or keeps caches returns what holds them; others themselves."""
+        return self
+
+    def check(self, machine: Machine, jobs: JobTable) -> None:
+        """Raise InputError, and warn, for what a study can know of its jobs beforehand."""
+        return
+
     def priority(self, queue: Queue, snapshot: Snapshot) -> FloatArray:
         """(n_queued,) float64, higher first; row k is `queue.jobs[k]`. NaN is an error."""
         ...
@@ -145,7 +153,7 @@ class AgingOrder(QueuePolicy):
         """Pace and weight, (k,) each; raises PolicyError for NaN, and for numbers too large or too small to compute with."""
         pace, weight = self.pace(jobs, table, machine), self.weight(jobs, table, machine)
         for name, column, zero in (("paces", pace, False), ("weights", weight, True)):
-            if column.shape != jobs.shape or not bool((_moderate(column) | (zero & (column == 0))).all()):
+            if column.shape != jobs.shape or not _moderate(column, zero):
                 raise PolicyError(
                     f"{type(self).__name__} must give {len(jobs)} {name} between {1 / EXTREME:g} and {EXTREME:g} in size"
                     f"{', or 0' if zero else ''}, got {column!r}"
@@ -160,11 +168,15 @@ class AgingOrder(QueuePolicy):
         return x * weight if self.kind == "linear" else x * x * x * weight
 
 
-def _moderate(column: FloatArray) -> BoolArray:
-    """(k,) which numbers are neither too large nor too small; False for NaN."""
+def _moderate(column: FloatArray, zero: bool) -> bool:
+    """Whether (k,) numbers are neither too large nor too small, 0 being allowed where `zero` says so; False for NaN."""
     size = np.abs(column)
-    moderate: BoolArray = (size >= 1 / EXTREME) & (size <= EXTREME)
-    return moderate
+    if not len(size):
+        return True
+    least, most = np.minimum.reduce(size), np.maximum.reduce(size)  # NaN if one is
+    if zero and least == 0:
+        return bool(most <= EXTREME) and bool((size[size != 0] >= 1 / EXTREME).all())
+    return bool(least >= 1 / EXTREME) and bool(most <= EXTREME)
 
 
 class PlacementPolicy(Protocol):
@@ -228,6 +240,10 @@ class BackfillPolicy(Protocol):
     def open(self) -> BackfillPolicy:
         """Begin a run. A policy that remembers anything from pass to pass returns what remembers it; others themselves."""
         return self
+
+    def wake_at(self, now: int) -> int | None:
+        """When (ns) to be asked again if nothing else happens, while a job waits that fits; None: at the next event."""
+        return None
 
     def select(self, queue: Queue, priority: FloatArray, snapshot: Snapshot, placement: PlacementPolicy) -> Iterable[Start]:
         """Choose starts from the waiting tasks of (n_queued,) jobs, given their (n_queued,) priorities."""

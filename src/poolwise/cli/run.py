@@ -33,7 +33,7 @@ def run_study(
     Writes results.csv, results.parquet, provenance.json, report.html and one pair of files a run.
     """
     from poolwise import report, studies
-    from poolwise.cli.console import err, warn
+    from poolwise.cli.console import err, resumable, warn
     from poolwise.cli.console import out as stdout
     from poolwise.cli.output import print_json
     from poolwise.studies.study import parse_setting
@@ -41,7 +41,7 @@ def run_study(
 
     loaded = studies.load(study, dict(parse_setting(text) for text in set_))
     folder = out if out is not None else Path("results") / loaded.name
-    with ConsoleProgress(err) as progress:
+    with resumable(folder), ConsoleProgress(err) as progress:
         result = studies.run(loaded, folder, jobs, progress)
     report.write_study_report(result, folder / "report.html")
     for note in result.notes():
@@ -68,10 +68,12 @@ def _table(result: StudyResult) -> object:
         table.add_column(name, justify="right", overflow="fold")
     for heading in _SHOWN.values():
         table.add_column(heading, justify="right", overflow="fold")
+    for name in result.asked:
+        table.add_column(result.described[name].description, justify="right", overflow="fold")
     for cell in result.cells:
         counts = [*([str(cell.seed)] if seeds else []), f"{sum(cell.rejected.values()):,}"]
         names = [str(value).removeprefix(PREFIX) for value in cell.parameters.values()]
-        table.add_row(*names, *counts, *(_number(cell.metrics[name]) for name in _SHOWN))
+        table.add_row(*names, *counts, *(_number(cell.metrics[name]) for name in (*_SHOWN, *result.asked)))
     return table
 
 

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from poolwise.arrays import kept
 from poolwise.conformance.cases import Case
 from poolwise.conformance.trouble import (
     LateStarts,
@@ -238,7 +239,9 @@ class FakeCluster(Simulation):
                 lost = self._end(number, Outcome.LOST, True, touched)
                 self._wait(lost.job, lost.tasks)
                 events.append(lost)
-        self._capacity[owners] = 0
+        capacity = self._capacity.copy()
+        capacity[owners] = 0
+        self._capacity = kept(capacity)
         self._free[owners] = 0
         self.machine = left(self.machine, part)
         self._freed_at = self.now
@@ -250,7 +253,7 @@ class FakeCluster(Simulation):
         """Let what left join again, behind the others."""
         n = self.machine.n_owner
         self.machine = joined(self.machine, what.like, what.capacity, f"+{n}")
-        self._capacity = np.concatenate([self._capacity, what.capacity])
+        self._capacity = kept(np.concatenate([self._capacity, what.capacity]))
         self._free = np.concatenate([self._free, what.capacity])
         self._runs.widen(self._capacity.size)
         self._away -= 1
@@ -286,7 +289,7 @@ class FakeCluster(Simulation):
         at_work: set[tuple[int, int]] = set()
         table = self.table
         for run in self._runs:
-            np.add.at(held, (run.placement.owner, run.placement.resource), run.placement.amount)
+            run.placement.give_to(held)
             for task in run.tasks:
                 name = int(table.id[run.job]), task
                 if name in at_work or name in self.done:

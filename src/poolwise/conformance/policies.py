@@ -150,7 +150,7 @@ def check_placement(placement: PlacementPolicy, case: Case | None = None) -> tup
 def _inspect(found: Placement, row: int, snapshot: Snapshot, findings: Findings) -> None:
     """Look at one placement."""
     need = np.zeros_like(snapshot.free)
-    np.add.at(need, (found.owner, found.resource), found.amount)
+    found.give_to(need)
     fits = bool((need <= snapshot.free).all()) and int(found.amount.min()) >= 0
     findings.require(FITS, fits, f"the placement of the job in row {row} does not fit what is free at {snapshot.now} ns")
     asked = snapshot.table.job(row).request("nodes") * snapshot.table.job(row).tasks
@@ -237,5 +237,5 @@ def _inspect_starts(starts: list[Start], waiting: list[int], snapshot: Snapshot,
             findings.blame(CHOICE, f"it starts the job in row {start.job}, which does not wait or was started already")
             return
         waiting = [job for job in waiting if job != start.job]
-        np.add.at(need, (start.placement.owner, start.placement.resource), start.placement.amount)
+        start.placement.give_to(need)
     findings.require(CHOICE, bool((need <= snapshot.free).all()), f"its starts at {snapshot.now} ns do not fit what is free")

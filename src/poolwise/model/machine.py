@@ -8,7 +8,7 @@ from functools import cached_property
 
 import numpy as np
 
-from poolwise.arrays import FloatArray, IntArray, frozen
+from poolwise.arrays import BoolArray, FloatArray, IntArray, frozen
 from poolwise.errors import InputError, UnknownNameError
 from poolwise.model.fabric import Fabric
 from poolwise.model.kind import Kind
@@ -36,6 +36,7 @@ class Machine:
     per_node : resource name -> (n_owner,) int64, what each node of the owner brings besides itself (MiB, cores)
     attributes : name -> (n_owner,) numbers that models and policies read (frequency, watts, price, ...)
     fabric : the links, None where the network is not modelled
+    node_sets : name -> (n_owner,) owners that a partition, or all nodes with a feature, consist of (see `model.eligibility`)
     """
 
     name: str
@@ -50,6 +51,7 @@ class Machine:
     per_node: Mapping[str, IntArray] = field(default_factory=dict)
     attributes: Mapping[str, FloatArray] = field(default_factory=dict)
     fabric: Fabric | None = None
+    node_sets: Mapping[str, BoolArray] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         for array in (
@@ -60,8 +62,12 @@ class Machine:
             self.capacity,
             *self.per_node.values(),
             *self.attributes.values(),
+            *self.node_sets.values(),
         ):
             frozen(array)
+        for name, members in self.node_sets.items():
+            if members.shape != (len(self.owners),):
+                raise ValueError(f"node set '{name}' has shape {members.shape}, expected {(len(self.owners),)}")
         if self.capacity.shape != (len(self.owners), len(self.resources)):
             raise ValueError(f"capacity has shape {self.capacity.shape}, expected {(len(self.owners), len(self.resources))}")
         if len(set(self.owners)) != len(self.owners):
@@ -165,6 +171,11 @@ class RackLayout:
     pools: IntArray
     node_column: int
     memory_column: int
+
+    @cached_property
+    def pooled(self) -> bool:
+        """Whether each rack has a memory pool."""
+        return bool((self.pools >= 0).all())
 
     @classmethod
     def of(cls, machine: Machine) -> RackLayout:

@@ -70,4 +70,5 @@ def joined(machine: Machine, like: tuple[int, ...], capacity: IntArray, suffix: 
         per_node={name: more(column) for name, column in machine.per_node.items()},
         attributes={name: more(column) for name, column in machine.attributes.items()},
         fabric=fabric,
+        node_sets={name: more(members) for name, members in machine.node_sets.items()},
     )

@@ -10,6 +10,7 @@ import numpy as np
 
 from poolwise.arrays import IntArray
 from poolwise.model.decision import Start
+from poolwise.model.history import RunHistory
 from poolwise.model.job_table import JobTable
 from poolwise.model.machine import Machine
 from poolwise.model.placement import Placement
@@ -72,6 +73,7 @@ class Snapshot:
     estimate : the performance model that the scheduler believes in
     may_grow : whether owners may still join or capacity may come back, so that nothing can be said never to fit
     freed_at : ns of the latest instant at which a run ended or the machine changed, -1 before the first
+    history : the runs that have ended, None where the platform does not keep them
     """
 
     __slots__ = (
@@ -80,15 +82,16 @@ class Snapshot:
         "_progress",
         "_real",
         "_runs",
+        "_work",
         "capacity",
         "estimate",
         "free",
         "freed_at",
+        "history",
         "machine",
         "may_grow",
         "now",
         "table",
-        "work",
     )
 
     def __init__(
@@ -105,12 +108,13 @@ class Snapshot:
         work: IntArray | None = None,
         may_grow: bool = False,
         freed_at: int = -1,
+        history: RunHistory | None = None,
     ) -> None:
         self.now, self.machine, self.table, self.estimate = now, machine, table, estimate
-        self.capacity, self.free = capacity.view(), free.view()
-        self.capacity.flags.writeable = self.free.flags.writeable = False
-        self.work = table.requested if work is None else work
-        self.may_grow, self.freed_at = may_grow, freed_at
+        self.capacity = capacity if not capacity.flags.writeable else _read_only(capacity)
+        self.free = _read_only(free)
+        self._work = work
+        self.may_grow, self.freed_at, self.history = may_grow, freed_at, history
         self._runs, self._progress = runs, progress
         self._extra: tuple[Run, ...] = ()
         self._ended: int | None = None  # runs expected to end by then are gone
@@ -126,12 +130,18 @@ class Snapshot:
             self._runs,
             self.estimate,
             self._progress,
-            work=self.work,
+            work=self._work,
             may_grow=self.may_grow,
             freed_at=self.freed_at,
+            history=self.history,
         )
         other._extra, other._ended, other._real = self._extra, self._ended, self._real
         return other
+
+    @property
+    def work(self) -> IntArray:
+        """(n_job,) reference ns of each job's work, as far as the viewer knows."""
+        return self.table.requested if self._work is None else self._work
 
     # Runs
 
@@ -197,9 +207,10 @@ class Snapshot:
             self.capacity,
             RunTable(self.capacity.size),
             self.estimate,
-            work=self.work,
+            work=self._work,
             may_grow=self.may_grow,
             freed_at=self.freed_at,
+            history=self.history,
         )
 
     def expected_end(self, job: int, placement: Placement) -> int:
@@ -241,8 +252,8 @@ class Snapshot:
 
     def _with(self, run: Run) -> Snapshot:
         """Return the state in which a run has started."""
-        free, placement = self.free.copy(), run.placement
-        np.subtract.at(free, (placement.owner, placement.resource), placement.amount)
+        free = self.free.copy()
+        run.placement.take_from(free)
         other = self._copy(self.now, free)
         other._extra = (*self._extra, run)
         return other
@@ -264,7 +275,7 @@ class Snapshot:
         stay = []
         for run in self._extra:
             if run.expected_end <= time:
-                np.add.at(free, (run.placement.owner, run.placement.resource), run.placement.amount)
+                run.placement.give_to(free)
             else:
                 stay.append(run)
         other = self._copy(time, free)
@@ -312,3 +323,10 @@ class Snapshot:
         if len(ends) and int(ends[0]) <= self._real:
             return np.where(ends <= self._real, self._real + OVERDUE, ends)
         return ends
+
+
+def _read_only(array: IntArray) -> IntArray:
+    """View an array so that it cannot be written to."""
+    view = array.view()
+    view.setflags(write=False)
+    return view
