@@ -13,6 +13,7 @@ from poolwise.errors import PolicyError
 from poolwise.interfaces import AgingOrder, PerformanceModel, QueuePolicy
 from poolwise.model import Machine, Queue, Snapshot, Workload
 from poolwise.model.runs import RunTable
+from poolwise.performance.remote_memory import RemoteMemory, mean_factor, sensitivity, sld_factor
 from poolwise.schedulers.list import ListScheduler
 
 if TYPE_CHECKING:
@@ -75,3 +76,29 @@ class StudyColumns:
             some = jobs[rows]
             pace[some], weight[some] = order.aging(some, self.workload.table, self.machine)
         return pace, weight, (weight if order.kind == "linear" else np.cbrt(weight)) / pace
+
+    def factor(self, model: PerformanceModel, latency: str, remote: IntArray, rows: slice) -> FloatArray:
+        """(n,) slowdown of some jobs with all their memory at a latency of the model; 0 where they have no `remote` memory."""
+        some = remote[rows] > 0
+        factor = np.zeros(len(some))
+        if not isinstance(model, RemoteMemory) or model.expect == "none" or not some.any():
+            return factor
+        ns = getattr(model, latency)
+        if model.expect == "mean":
+            factor[some] = mean_factor(ns, model.curve)
+            return factor
+        u = sensitivity(self.workload.table, model.seed)[rows][some]
+        if model.curve == "quantile":  # depends on floor(11 u) alone
+            steps = np.array([sld_factor((k + 0.5) / 11, ns) for k in range(11)])
+            factor[some] = steps[(u * 11).astype(np.int64)]
+        else:
+            factor[some] = [sld_factor(value, ns, model.curve) for value in u.tolist()]
+        return factor
+
+
+def stretched(work: IntArray, slow: FloatArray) -> IntArray:
+    """(n,) ns that work (ns) takes at a slowdown: `kernels.list_scheduling.racks.stretch` of many jobs."""
+    extra = work * slow
+    length: IntArray = np.ceil(extra, out=extra).astype(np.int64)
+    length += work
+    return length

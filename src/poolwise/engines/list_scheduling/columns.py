@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from poolwise.arrays import BoolArray, FloatArray, IntArray, blocks
+from poolwise.arrays import BoolArray, IntArray, blocks
 from poolwise.engines.kernel_arrays import blank, read_only
-from poolwise.engines.study_columns import StudyColumns
+from poolwise.engines.study_columns import StudyColumns, stretched
 from poolwise.interfaces import PerformanceModel, rule_of
 from poolwise.model import Machine, Refusal, Workload
-from poolwise.performance.remote_memory import RemoteMemory, mean_factor, sensitivity, sld_factor
+from poolwise.performance.remote_memory import RemoteMemory
 from poolwise.policies.backfill.easy_nodes_only import inexhaustible
 from poolwise.policies.placement.memory.racks import RackPlacement
 from poolwise.schedulers.list import ListScheduler
@@ -138,12 +138,12 @@ class RunColumns(StudyColumns):
         for rows in blocks(len(workload)):
             ratio = np.zeros(len(remote[rows]))
             np.divide(remote[rows], workload.memory[rows], out=ratio, where=remote[rows] > 0)
-            near = self._factor(self.truth, "near_ns", remote, rows)
-            believed_near = near if same else self._factor(self.estimate, "near_ns", remote, rows)
+            near = self.factor(self.truth, "near_ns", remote, rows)
+            believed_near = near if same else self.factor(self.estimate, "near_ns", remote, rows)
             slow = believed_near * ratio
             if mixes:
-                far = self._factor(self.truth, "far_ns", remote, rows)
-                believed_far = far if same else self._factor(self.estimate, "far_ns", remote, rows)
+                far = self.factor(self.truth, "far_ns", remote, rows)
+                believed_far = far if same else self.factor(self.estimate, "far_ns", remote, rows)
                 # a mixture may round to just below both its parts
                 slow = np.minimum(believed_near, believed_far) * ratio * (1 - 1e-12)
                 mixed[:, rows] = ratio, near, far, believed_near, believed_far
@@ -152,24 +152,6 @@ class RunColumns(StudyColumns):
         whole = workload.submit, workload.nodes, remote, able, workload.duration, workload.requested, runtime, length
         columns: Any = (read_only(column) for column in (*whole, *mixed))
         return JobArrays(*columns)
-
-    def _factor(self, model: PerformanceModel, latency: str, remote: IntArray, rows: slice) -> FloatArray:
-        """(n,) slowdown of some jobs with all their memory at a latency of the model; 0 for jobs without remote memory."""
-        some = remote[rows] > 0
-        factor = np.zeros(len(some))
-        if not isinstance(model, RemoteMemory) or model.expect == "none" or not some.any():
-            return factor
-        ns = getattr(model, latency)
-        if model.expect == "mean":
-            factor[some] = mean_factor(ns, model.curve)
-            return factor
-        u = sensitivity(self.workload.table, model.seed)[rows][some]
-        if model.curve == "quantile":  # depends on floor(11 u) alone
-            steps = np.array([sld_factor((k + 0.5) / 11, ns) for k in range(11)])
-            factor[some] = steps[(u * 11).astype(np.int64)]
-        else:
-            factor[some] = [sld_factor(value, ns, model.curve) for value in u.tolist()]
-        return factor
 
     def _rules(self, warm_up: int, per_event: bool) -> Rules:
         from poolwise.kernels.list_scheduling import state
@@ -214,11 +196,3 @@ class RunColumns(StudyColumns):
             layout.node_column,
             layout.memory_column,
         )
-
-
-def stretched(work: IntArray, slow: FloatArray) -> IntArray:
-    """(n,) ns that work (ns) takes at a slowdown: `kernels.list_scheduling.racks.stretch` of many jobs."""
-    extra = work * slow
-    length: IntArray = np.ceil(extra, out=extra).astype(np.int64)
-    length += work
-    return length

@@ -54,7 +54,9 @@ def unsupported(parts: Parts) -> str:
         return f"backfill {then.backfill!r} has no kernel"
     if type(then.placement) is not RackPlacement:
         return f"placement {type(then.placement).__name__} has no kernel"
-    return _unknown(parts.truth) or _unknown(parts.estimate) or _no_racks(parts.machine) or _unsuitable(parts.workload)
+    return (
+        unknown_model(parts.truth) or unknown_model(parts.estimate) or _no_racks(parts.machine) or _unsuitable(parts.workload)
+    )
 
 
 def _listed(scheduler: Scheduler) -> ListScheduler | None:
@@ -68,7 +70,7 @@ def warm_up_of(scheduler: Scheduler) -> int:
     return scheduler.jobs if isinstance(scheduler, WarmUp) else 0
 
 
-def _unknown(model: PerformanceModel) -> str:
+def unknown_model(model: PerformanceModel) -> str:
     """Say why the kernels cannot count with a performance model; empty if they can."""
     if type(model) not in MODELS:
         return f"performance model {type(model).__name__} has no kernel"

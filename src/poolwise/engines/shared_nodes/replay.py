@@ -17,6 +17,7 @@ from poolwise.engines import family
 from poolwise.engines.family import Parts, foreign, interrupted
 from poolwise.engines.kernel_arrays import blank
 from poolwise.engines.list_scheduling.asking import Asker
+from poolwise.engines.list_scheduling.replay import unknown_model
 from poolwise.engines.shared_nodes.columns import PLACEMENTS, SharedColumns
 from poolwise.errors import InputError
 from poolwise.interfaces import rule_of
@@ -28,7 +29,7 @@ from poolwise.schedulers.list import ListScheduler
 from poolwise.units import SECOND
 
 if TYPE_CHECKING:
-    from poolwise.kernels.shared_nodes.state import RunArrays
+    from poolwise.kernels.shared_nodes.state import SharedRuns
 
 FOLDER = "shared_nodes"
 """Folder of the kernels."""
@@ -51,9 +52,8 @@ def unsupported(parts: Parts) -> str:
         return f"backfill {scheduler.backfill!r} has no kernel on shared nodes"
     if rule.reserves == "everyone":
         return "conservative backfilling has no kernel on shared nodes"
-    for model in (parts.truth, parts.estimate):
-        if type(model) is not Ideal:
-            return f"performance model {type(model).__name__} has no kernel on shared nodes"
+    if why := unknown_model(parts.truth) or unknown_model(parts.estimate):
+        return why
     try:
         layout = node_layout(parts.machine)
     except InputError as problem:
@@ -63,8 +63,6 @@ def unsupported(parts: Parts) -> str:
 
 def _unsuitable_machine(layout: NodeLayout) -> str:
     """Say what of a machine the kernels cannot count with; empty if nothing."""
-    if bool((layout.pool >= 0).any()):
-        return "memory pools of shared nodes have no kernel"
     if max((owners.shape[1] for owners in layout.inside.values()), default=0) > _MOST_DEVICES:
         return f"a node has more than {_MOST_DEVICES} devices of a type"
     return ""
@@ -128,7 +126,7 @@ def _one_node() -> Machine:
     )
 
 
-def _enlarged(runs: RunArrays, now: IntArray) -> RunArrays:
+def _enlarged(runs: SharedRuns, now: IntArray) -> SharedRuns:
     """Return the record with room for the rows that it needs, and as many again as it had."""
     from poolwise.kernels.shared_nodes import state
 
@@ -139,7 +137,7 @@ def _enlarged(runs: RunArrays, now: IntArray) -> RunArrays:
     return runs._replace(**larger)
 
 
-def _schedule(columns: SharedColumns, runs: RunArrays, where: IntArray, now: IntArray) -> Schedule:
+def _schedule(columns: SharedColumns, runs: SharedRuns, where: IntArray, now: IntArray) -> Schedule:
     """Build the schedule from the record and from what was left over."""
     from poolwise.kernels.shared_nodes import state
 
