@@ -63,17 +63,17 @@ def interrupted(parts: Parts) -> str:
     return ""
 
 
-def load(folder: str, name: str, about: str, smallest: Callable[[], object]) -> None:
-    """Load the kernels of a folder by a smallest run that reaches all of them; says in the log if they must be compiled.
+def load(folder: str, kind: str, name: str, about: str, smallest: Callable[[], object]) -> None:
+    """Load kernels of one kind in a folder by a smallest run that reaches them; says in the log if they must be compiled.
 
     One process does this before others start; two that compile at once do no harm.
     """
     from poolwise.kernels.jit import is_compiled, mark_compiled
 
-    known, begun = is_compiled(folder), time.perf_counter()
+    known, begun = is_compiled(folder, kind), time.perf_counter()
     if not known:
-        log.warning("compiling the %s kernels, once for this version on this computer: %s", name, about)
+        log.warning("compiling kernels (%s), once for this version on this computer: %s", name, about)
     smallest()
     if not known:
-        mark_compiled(folder)
+        mark_compiled(folder, kind)
         log.warning("kernels compiled in %.0f s", time.perf_counter() - begun)

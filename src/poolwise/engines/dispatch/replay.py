@@ -15,13 +15,13 @@ from poolwise.engines import family
 from poolwise.engines.dispatch.columns import arrays
 from poolwise.engines.dispatch.star import Star
 from poolwise.engines.family import Parts, foreign, interrupted
-from poolwise.errors import InputError
 from poolwise.interfaces import PerformanceModel, QueuePolicy
 from poolwise.model import Kind, Machine, Outcome, Schedule, Workload
 from poolwise.performance.affinity import Affinity
 from poolwise.performance.combined import Combined
 from poolwise.performance.ideal import Ideal
 from poolwise.performance.transfer import Transfer, places
+from poolwise.platforms.simulated import too_late
 from poolwise.policies.placement.units.high import High
 from poolwise.policies.placement.units.layout import UnitLayout
 from poolwise.policies.placement.units.policy import TieredPolicy
@@ -99,7 +99,7 @@ def _no_distances(machine: Machine, workload: Workload, truth: PerformanceModel)
 def replay(parts: Parts) -> tuple[Schedule, float]:
     """Run what `unsupported` has no objection to; returns the schedule and the seconds without compiling or loading.
 
-    Raises InputError as the reference does for tasks that nothing may run, and for a run beyond 146 years.
+    Raises InputError as the reference does for tasks that nothing may run, and for a run beyond 290 years.
     """
     load()
     begun = time.perf_counter()
@@ -116,7 +116,7 @@ def _replay(parts: Parts) -> Schedule:
     scheduler.check(machine, workload.table)  # refuses what nothing may run
     given = arrays(machine, workload, scheduler, parts.truth, parts.seed)
     if go_on(*given) == state.LATE:
-        raise InputError("the simulation runs beyond 146 years, which engines cannot count in nanoseconds", field="submit")
+        raise too_late()
     layout, runs, count = UnitLayout.of(machine), given.runs, len(given.runs.job)
     return Schedule(
         machine=machine,
@@ -153,4 +153,4 @@ def load() -> None:
         capacity=one[:, None].copy(),
     )
     task = Parts(unit, Workload.of(one, one), Dispatch(High()), Ideal(), Ideal())  # reaches all kernels
-    family.load(FOLDER, "dispatch", "a few seconds", lambda: _replay(task))
+    family.load(FOLDER, "all", "dispatch", "a few seconds", lambda: _replay(task))

@@ -40,7 +40,7 @@ class Asker:
         self._follow_runs(runs, int(now[state.STARTED]), runs.ending[: int(now[state.RUNNING])])
         self._started = int(now[state.STARTED])
         jobs = self.queue.jobs
-        priority = self.columns.scheduler.order.priority(self.queue, self._snapshot(racks, int(now[state.TIME])))
+        priority = self.columns.rule.order.priority(self.queue, self._snapshot(racks, int(now[state.TIME])))
         key[jobs] = self.columns.check(priority, jobs)
 
     def _follow_queue(self, waiting: Waiting, runs: RunArrays, next_: int, started: int, passes: int) -> None:
@@ -69,7 +69,9 @@ class Asker:
                 placement = self._placement(runs, number)
                 cells = placement.owner * len(self.columns.machine.resources) + placement.resource
                 start, end = int(runs.start[number]), int(runs.expected[number])
-                self.table.add(Run(number, int(runs.job[number]), (0,), placement, start, end), cells, ())
+                job = int(runs.job[number])
+                tasks = tuple(range(int(self.jobs.tasks[job])))
+                self.table.add(Run(number, job, tasks, placement, start, end), cells, ())
 
     def _placement(self, runs: RunArrays, number: int) -> Placement:
         part = slice(int(runs.offset[number]), int(runs.offset[number + 1]))

@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from poolwise.arrays import BoolArray, FloatArray, IntArray, blocks
+from poolwise.engines.family import Parts
 from poolwise.engines.kernel_arrays import blank, read_only
 from poolwise.errors import PolicyError
-from poolwise.interfaces import AgingOrder, PerformanceModel, QueuePolicy, rule_of
-from poolwise.model import Machine, Queue, Refusal, Snapshot, Workload
+from poolwise.interfaces import AgingOrder, ListRule, PerformanceModel, QueuePolicy, fixed_slowdown, rule_of
+from poolwise.model import Queue, Refusal, Snapshot
+from poolwise.model.rules import FixedSlowdown
 from poolwise.model.runs import RunTable
-from poolwise.performance.remote_memory import RemoteMemory, mean_factor, sensitivity, sld_factor
 from poolwise.policies.backfill.easy_nodes_only import inexhaustible
-from poolwise.policies.placement.memory.racks import RackPlacement
-from poolwise.schedulers.list import ListScheduler
+from poolwise.units import LONGEST
 
 if TYPE_CHECKING:
     from poolwise.kernels.list_scheduling.state import JobArrays, Order, ProfileArrays, RackArrays, Rules, RunArrays, Tree
@@ -33,8 +33,8 @@ class ListArrays(NamedTuple):
     rules: Rules
     racks: RackArrays
     queue: Waiting
-    tree: Tree
-    profile: ProfileArrays
+    tree: Tree | None
+    profile: ProfileArrays | None
     runs: RunArrays
     now: IntArray
 
@@ -44,34 +44,27 @@ class RunColumns:
 
     Parameters
     ----------
-    machine, workload, scheduler
+    parts
         What `unsupported` has no objection to.
-    truth, estimate
-        `Ideal` or `RemoteMemory`.
+    rule
+        What its scheduler is.
     """
 
-    def __init__(
-        self,
-        machine: Machine,
-        workload: Workload,
-        scheduler: ListScheduler,
-        truth: PerformanceModel,
-        estimate: PerformanceModel,
-    ) -> None:
-        assert isinstance(scheduler.placement, RackPlacement)
-        self.machine, self.workload, self.scheduler = machine, workload, scheduler
-        self.placement = scheduler.placement
-        self.truth, self.estimate = truth, estimate
-        self.empty = Snapshot(
-            0, machine, workload.table, machine.capacity, machine.capacity, RunTable(machine.capacity.size), estimate
-        )
+    def __init__(self, parts: Parts, rule: ListRule) -> None:
+        self.machine, self.workload, self.rule = parts.machine, parts.workload, rule
+        self.truth, self.estimate, self.per_event = parts.truth, parts.estimate, parts.pass_per_event
+        backfill, placement = rule_of(rule.backfill), rule_of(rule.placement)
+        assert backfill is not None and placement is not None
+        self.backfill, self.anywhere = backfill, placement.pools == "system"
+        capacity, table = self.machine.capacity, self.workload.table
+        self.empty = Snapshot(0, self.machine, table, capacity, capacity, RunTable(capacity.size), self.estimate)
+        self.nodes = self.workload.nodes if int(self.workload.tasks.max()) == 1 else self.workload.nodes * self.workload.tasks
 
-    def arrays(self, warm_up: int, per_event: bool) -> ListArrays:
+    def arrays(self) -> ListArrays:
         """Lay out everything that a replay starts from."""
         from poolwise.kernels.list_scheduling import state
-        from poolwise.kernels.list_scheduling.index import plant
 
-        n, rows = len(self.workload), 2 * max(len(self.workload), 1024)
+        n, rows, warm_up = len(self.workload), 2 * max(len(self.workload), 1024), self.rule.warm_up
         racks, remote = self._racks(), self.workload.memory - self.machine.local_memory
         np.maximum(remote, 0, out=remote)
         able = self._able(remote, racks)
@@ -101,8 +94,9 @@ class RunColumns:
             due=blank(n),
             rejected=blank(n),
         )
-        rules = self._rules(warm_up, per_event)
-        return ListArrays(self._jobs(remote, able), order, rules, racks, queue, plant(0), self.profile(0), runs, now)
+        profile = self.profile(0) if self.backfill.reserves == "everyone" else None
+        jobs = self._jobs(remote, able)
+        return ListArrays(jobs, order, self._rules(), racks, queue, None, profile, runs, now)
 
     def profile(self, size: int) -> ProfileArrays:
         """Return a profile with room for `size` instants."""
@@ -117,9 +111,9 @@ class RunColumns:
         reasons: dict[tuple[int, int], str] = {}
         out: dict[int, str] = {}
         for job in jobs.tolist():
-            size = int(self.workload.nodes[job]), int(self.workload.memory[job])
+            size = int(self.nodes[job]), int(self.workload.memory[job])
             if size not in reasons:
-                found = self.placement.place(self.workload.job(job), self.empty)
+                found = self.rule.placement.place(self.workload.job(job), self.empty)
                 assert isinstance(found, Refusal)
                 reasons[size] = f"cannot fit on the empty machine: {found.reason}"
             out[job] = reasons[size]
@@ -128,7 +122,7 @@ class RunColumns:
     def check(self, priority: FloatArray, jobs: IntArray) -> FloatArray:
         """Return the keys of jobs (k,), their negative priorities; raises PolicyError as the reference engine does."""
         if priority.shape != jobs.shape or bool(np.isnan(priority).any()):
-            name = type(self.scheduler.order).__name__
+            name = type(self.rule.order).__name__
             raise PolicyError(f"{name} must return {len(jobs)} priorities that are numbers, got {priority!r}")
         return -priority
 
@@ -137,57 +131,41 @@ class RunColumns:
         from poolwise.kernels.list_scheduling.racks import screen
 
         able = np.zeros(len(remote), dtype=np.bool_)
-        anywhere = self.placement.scope == "system"
-        screen(read_only(self.workload.nodes), read_only(remote), anywhere, racks.free, racks.pool, able)
+        screen(read_only(self.nodes), read_only(remote), self.anywhere, racks.free, racks.pool, able)
         return able
 
     def _jobs(self, remote: IntArray, able: BoolArray) -> JobArrays:
         from poolwise.kernels.list_scheduling.state import JobArrays
 
-        workload, same, mixes = self.workload, self.estimate == self.truth, self.placement.scope == "system"
-        runtime, length = np.empty(len(workload), dtype=np.int64), np.empty(len(workload), dtype=np.int64)
-        mixed = np.empty((5, len(workload) if mixes else 0))
-        for rows in blocks(len(workload)):
-            ratio = np.zeros(len(remote[rows]))
-            np.divide(remote[rows], workload.memory[rows], out=ratio, where=remote[rows] > 0)
-            near = self._factor(self.truth, "near_ns", remote, rows)
-            believed_near = near if same else self._factor(self.estimate, "near_ns", remote, rows)
-            slow = believed_near * ratio
-            if mixes:
-                far = self._factor(self.truth, "far_ns", remote, rows)
-                believed_far = far if same else self._factor(self.estimate, "far_ns", remote, rows)
+        workload, n = self.workload, len(self.workload)
+        runtime, length = np.empty(n, dtype=np.int64), np.empty(n, dtype=np.int64)
+        mixed = np.empty((6, n if self.anywhere else 0))
+        for rows in blocks(n):
+            true = self._slowdown(self.truth, rows)
+            believed = true if self.estimate == self.truth else self._slowdown(self.estimate, rows)
+            slow = believed.near * believed.weight
+            if self.anywhere:
                 # a mixture may round to just below both its parts
-                slow = np.minimum(believed_near, believed_far) * ratio * (1 - 1e-12)
-                mixed[:, rows] = ratio, near, far, believed_near, believed_far
-            runtime[rows] = stretched(workload.duration[rows], near * ratio)
+                slow = np.minimum(believed.near, believed.far) * believed.weight
+                slow -= 1e-12 * np.abs(slow)
+                mixed[:, rows] = *true[:3], *believed[:3]
+            runtime[rows] = stretched(workload.duration[rows], true.near * true.weight)
             length[rows] = stretched(workload.requested[rows], slow)
-        whole = workload.submit, workload.nodes, remote, able, workload.duration, workload.requested, runtime, length
+        whole = workload.submit, self.nodes, remote, able, workload.duration, workload.requested, runtime, length
         columns: Any = (read_only(column) for column in (*whole, *mixed))
         return JobArrays(*columns)
 
-    def _factor(self, model: PerformanceModel, latency: str, remote: IntArray, rows: slice) -> FloatArray:
-        """(n,) slowdown of some jobs with all their memory at a latency of the model; 0 for jobs without remote memory."""
-        some = remote[rows] > 0
-        factor = np.zeros(len(some))
-        if not isinstance(model, RemoteMemory) or model.expect == "none" or not some.any():
-            return factor
-        ns = getattr(model, latency)
-        if model.expect == "mean":
-            factor[some] = mean_factor(ns, model.curve)
-            return factor
-        u = sensitivity(self.workload.table, model.seed)[rows][some]
-        if model.curve == "quantile":  # depends on floor(11 u) alone
-            steps = np.array([sld_factor((k + 0.5) / 11, ns) for k in range(11)])
-            factor[some] = steps[(u * 11).astype(np.int64)]
-        else:
-            factor[some] = [sld_factor(value, ns, model.curve) for value in u.tolist()]
-        return factor
+    def _slowdown(self, model: PerformanceModel, rows: slice) -> FixedSlowdown:
+        """Slowdowns of some jobs, as a model states them."""
+        found = fixed_slowdown(model, self.workload.table, rows, self.machine)
+        assert found is not None
+        return found
 
     def _order(self, able: BoolArray) -> Order:
         """Say how the keys follow, and give those that never change; the policy is asked only about jobs that may ever wait."""
         from poolwise.kernels.list_scheduling.state import ASKED, CUBIC, LINEAR, STATIC, Order
 
-        order, workload, none = self.scheduler.order, self.workload, read_only(np.zeros(0))
+        order, workload, none = self.rule.order, self.workload, read_only(np.zeros(0))
         key, submit = np.zeros(len(workload)), read_only(workload.submit)
         if order.kind in ("linear", "cubic"):
             pace, weight, rate = map(read_only, self._aging(order, np.flatnonzero(able)))
@@ -209,19 +187,15 @@ class RunColumns:
             pace[some], weight[some] = order.aging(some, self.workload.table, self.machine)
         return pace, weight, (weight if order.kind == "linear" else np.cbrt(weight)) / pace
 
-    def _rules(self, warm_up: int, per_event: bool) -> Rules:
+    def _rules(self) -> Rules:
         from poolwise.kernels.list_scheduling import state
 
-        rule = rule_of(self.scheduler.backfill)
-        assert rule is not None
+        rule = self.backfill
         code = {"nobody": state.NONE, "head": state.EASY if rule.extra else state.EASY_NO_EXTRA, "everyone": state.CONSERVATIVE}
         spreads = {"worst": state.WORST, "mean": state.MEAN, "paper": state.PAPER}
-        spread, believed = (
-            spreads[model.spread] if isinstance(model, RemoteMemory) else state.WORST for model in (self.truth, self.estimate)
-        )
-        return state.Rules(
-            self.placement.scope == "system", code[rule.reserves], spread, believed, not rule.counts_pools, warm_up, per_event
-        )
+        spread, believed = (spreads[self._slowdown(model, slice(0, 0)).spread] for model in (self.truth, self.estimate))
+        nodes_only, warm_up = not rule.counts_pools, self.rule.warm_up
+        return state.Rules(self.anywhere, code[rule.reserves], spread, believed, nodes_only, warm_up, self.per_event)
 
     def _racks(self) -> RackArrays:
         from poolwise.kernels.list_scheduling.state import RackArrays
@@ -256,7 +230,7 @@ class RunColumns:
 
 def stretched(work: IntArray, slow: FloatArray) -> IntArray:
     """(n,) ns that work (ns) takes at a slowdown: `kernels.list_scheduling.racks.stretch` of many jobs."""
-    extra = work * slow
-    length: IntArray = np.ceil(extra, out=extra).astype(np.int64)
-    length += work
+    whole = np.minimum(work.astype(np.float64), float(LONGEST))
+    length: IntArray = np.ceil(np.minimum(whole * slow, LONGEST - whole)).astype(np.int64)
+    length += whole.astype(np.int64)
     return length

@@ -25,7 +25,7 @@ from poolwise.kernels.list_scheduling.state import (
     RunArrays,
 )
 from poolwise.kernels.list_scheduling.waiting import leave
-from poolwise.units import OVERDUE
+from poolwise.units import HORIZON, OVERDUE
 
 
 @step
@@ -112,18 +112,17 @@ def _hopeful(waiting: int, jobs: JobArrays, rules: Rules, queue: QueueArrays, pr
 def _reserve(job: int, jobs: JobArrays, rules: Rules, racks: RackArrays, profile: ProfileArrays) -> bool:
     """Take the earliest interval in which a job fits throughout; whether it begins now."""
     n, remote, anywhere = jobs.nodes[job], jobs.remote[job], rules.anywhere
-    asked = int(jobs.asked[job])
     k = 0
     while k < profile.size[0]:
-        m = k
+        m, length = k, min(int(jobs.asked[job]), HORIZON - profile.time[k])
         # An interval in which some instant is too full holds no job; none that begins before that instant's end does.
-        while m < profile.size[0] and (m == k or profile.time[m] < profile.time[k] + asked):
+        while m < profile.size[0] and (m == k or profile.time[m] - profile.time[k] < length):
             if not fits(n, remote, anywhere, profile.free[m], profile.pool[m]):
                 break
             m += 1
         else:
             length = _length(job, k, jobs, rules, racks, profile)
-            if length > 0:
+            if length >= 0:
                 _occupy(k, profile.time[k] + length, racks, profile)
                 return k == 0
             k += 1
@@ -134,16 +133,17 @@ def _reserve(job: int, jobs: JobArrays, rules: Rules, racks: RackArrays, profile
 
 @step
 def _length(job: int, k: int, jobs: JobArrays, rules: Rules, racks: RackArrays, profile: ProfileArrays) -> int:
-    """Length of the interval from instant k that a job needs, 0 if it does not fit.
+    """Length of the interval from instant k that a job needs, -1 if it does not fit; it ends at the horizon at the latest.
 
     The runtime depends on the placement, which depends on what is free throughout the interval.
     """
-    length = int(jobs.asked[job])
+    most = HORIZON - profile.time[k]
+    length = min(int(jobs.asked[job]), most)
     while True:
         copy(profile.free[k], profile.least_free)
         copy(profile.pool[k], profile.least_pool)
         m = k + 1
-        while m < profile.size[0] and profile.time[m] < profile.time[k] + length:
+        while m < profile.size[0] and profile.time[m] - profile.time[k] < length:
             for r in range(racks.free.size):
                 profile.least_free[r] = min(profile.least_free[r], profile.free[m, r])
                 profile.least_pool[r] = min(profile.least_pool[r], profile.pool[m, r])
@@ -151,10 +151,10 @@ def _length(job: int, k: int, jobs: JobArrays, rules: Rules, racks: RackArrays, 
         if not place(
             jobs.nodes[job], jobs.remote[job], rules.anywhere, profile.least_free, profile.least_pool, racks.take, racks.borrow
         ):
-            return 0
-        needed = expected(job, jobs, racks.take, racks.borrow, rules.anywhere, rules.believed_spread)
+            return -1
+        needed = min(expected(job, jobs, racks.take, racks.borrow, rules.anywhere, rules.believed_spread), most)
         if needed <= length:
-            return length
+            return int(length)
         length = needed
 
 
@@ -162,6 +162,8 @@ def _length(job: int, k: int, jobs: JobArrays, rules: Rules, racks: RackArrays, 
 def _occupy(k: int, end: int, racks: RackArrays, profile: ProfileArrays) -> None:
     """Take the placement in `racks` off the instants from k until the end, which becomes an instant."""
     count = profile.size[0]
+    if end == profile.time[k]:
+        return  # at the horizon
     at = k + 1
     while at < count and profile.time[at] < end:
         at += 1

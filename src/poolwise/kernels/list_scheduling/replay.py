@@ -17,7 +17,6 @@ from poolwise.kernels.list_scheduling.state import (
     ASK,
     ASKED,
     ASKED_PASS,
-    CONSERVATIVE,
     DEEP,
     DEPTH,
     DONE,
@@ -34,6 +33,7 @@ from poolwise.kernels.list_scheduling.state import (
     REJECTED,
     ROOM,
     RUNNING,
+    SHALLOW,
     TAKE_EVENTS,
     TIME,
     WAITING,
@@ -61,8 +61,8 @@ def replay(
     rules: Rules,
     racks: RackArrays,
     queue: QueueArrays,
-    tree: Tree,
-    profile: ProfileArrays,
+    tree: Tree | None,
+    profile: ProfileArrays | None,
     runs: RunArrays,
     now: IntArray,
 ) -> int:
@@ -70,7 +70,11 @@ def replay(
 
     ASK: write the keys of the waiting jobs. ROOM: give `runs.owner`, `.resource` and `.amount` at least `now[ROWS]` rows.
     INSTANTS: give the profile at least `now[ROWS]` instants.
-    DEEP: the queue is so long that a tree pays; lay one out (`index.lay_out`). LATE: the clock is beyond `HORIZON`.
+    DEEP: the queue is so long that a tree pays; lay one out (`index.lay_out`) and go on with it. SHALLOW: go on without.
+    LATE: the clock is beyond `HORIZON`.
+
+    What is None is not asked for, and kernels are compiled without it: there is one for queues that are scanned, one for
+    queues in a tree, one for reservations of everyone (`profile`).
     """
     while True:
         if now[PHASE] == TAKE_EVENTS:
@@ -98,36 +102,72 @@ def _pass(
     rules: Rules,
     racks: RackArrays,
     queue: QueueArrays,
-    tree: Tree,
-    profile: ProfileArrays,
+    tree: Tree | None,
+    profile: ProfileArrays | None,
     runs: RunArrays,
     now: IntArray,
 ) -> int:
     """Make a pass in the way that suits the rules and the queue; what the caller has to do first, or DONE."""
-    if now[INDEXED] and now[WAITING] < now[DEPTH] // 4:
-        clear(tree)
-        now[INDEXED], now[FIRST] = 0, -1
-    if not now[INDEXED] and now[WAITING] > now[DEPTH] and order.kind != ASKED and rules.backfill != CONSERVATIVE:
-        if tree.path.size == 0:
-            return DEEP
+    if profile is not None:
+        return _conserve(jobs, order, rules, racks, queue, profile, runs, now)
+    if tree is not None:
+        return _search(jobs, order, rules, racks, queue, tree, runs, now)
+    if now[WAITING] > now[DEPTH] and order.kind != ASKED:
+        return DEEP
+    if order.kind == ASKED and now[PHASE] == MAKE_PASS:
+        if not any_fits(rules, racks, queue, now):
+            return DONE
+        now[PHASE], now[FIRST] = ASKED_PASS, -1
+        return ASK
+    scan(jobs, order, rules, racks, queue, runs, now)
+    return DONE
+
+
+@inlined
+def _search(
+    jobs: JobArrays,
+    order: Order,
+    rules: Rules,
+    racks: RackArrays,
+    queue: QueueArrays,
+    tree: Tree,
+    runs: RunArrays,
+    now: IntArray,
+) -> int:
+    """Make a pass over a queue in a tree; SHALLOW if it has become too short for one."""
+    if not now[INDEXED]:
         for k in range(now[WAITING]):
             put(queue.job[k], now[TIME], jobs, order, tree)
         now[INDEXED] = 1
-    if now[INDEXED]:
-        search(jobs, order, rules, racks, queue, tree, runs, now)
-        return DONE
-    if now[PHASE] == MAKE_PASS and (order.kind == ASKED or rules.backfill == CONSERVATIVE):
+    elif now[WAITING] < now[DEPTH] // 4:
+        clear(tree)
+        now[INDEXED], now[FIRST] = 0, -1
+        return SHALLOW
+    search(jobs, order, rules, racks, queue, tree, runs, now)
+    return DONE
+
+
+@inlined
+def _conserve(
+    jobs: JobArrays,
+    order: Order,
+    rules: Rules,
+    racks: RackArrays,
+    queue: QueueArrays,
+    profile: ProfileArrays,
+    runs: RunArrays,
+    now: IntArray,
+) -> int:
+    """Make a pass with reservations for everyone."""
+    if now[PHASE] == MAKE_PASS:
         if not any_fits(rules, racks, queue, now):
             return DONE
-        if rules.backfill == CONSERVATIVE and not has_instants(profile, now):
+        if not has_instants(profile, now):
             return INSTANTS
         if order.kind == ASKED:
-            now[PHASE], now[FIRST] = ASKED_PASS, -1
+            now[PHASE] = ASKED_PASS
             return ASK
-    if rules.backfill == CONSERVATIVE:
-        conserve(jobs, order, rules, racks, queue, profile, runs, now)
-    else:
-        scan(jobs, order, rules, racks, queue, runs, now)
+    conserve(jobs, order, rules, racks, queue, profile, runs, now)
     return DONE
 
 
@@ -138,7 +178,7 @@ def _take_events(
     rules: Rules,
     racks: RackArrays,
     queue: QueueArrays,
-    tree: Tree,
+    tree: Tree | None,
     runs: RunArrays,
     now: IntArray,
 ) -> bool:
@@ -164,7 +204,7 @@ def _take_events(
 
 @inlined
 def _arrive(
-    job: int, jobs: JobArrays, order: Order, rules: Rules, queue: QueueArrays, tree: Tree, runs: RunArrays, now: IntArray
+    job: int, jobs: JobArrays, order: Order, rules: Rules, queue: QueueArrays, tree: Tree | None, runs: RunArrays, now: IntArray
 ) -> None:
     """Let a job wait or turn it away; while the warm-up lasts, a later job waits and is judged when it ends."""
     if now[WARM] and job >= rules.warm_up:
@@ -177,10 +217,10 @@ def _arrive(
         now[WARM_LAST] += 1
     else:
         join(job, jobs, queue, now)
-        if now[INDEXED]:
-            put(job, now[TIME], jobs, order, tree)
-        else:
+        if tree is None:
             challenge(job, order, now)
+        elif now[INDEXED]:
+            put(job, now[TIME], jobs, order, tree)
     now[QUIET] = 0
 
 

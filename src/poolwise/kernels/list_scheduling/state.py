@@ -13,7 +13,7 @@ NONE, EASY, EASY_NO_EXTRA, CONSERVATIVE = range(4)
 # Rules.spread, Rules.believed_spread
 WORST, MEAN, PAPER = range(3)
 # What `replay` returns
-DONE, ASK, ROOM, INSTANTS, DEEP, LATE = range(6)
+DONE, ASK, ROOM, INSTANTS, DEEP, SHALLOW, LATE = range(7)
 
 
 class JobArrays(NamedTuple):
@@ -22,15 +22,14 @@ class JobArrays(NamedTuple):
     Attributes
     ----------
     submit : ns
-    nodes : whole nodes
+    nodes : whole nodes of all tasks
     remote : MiB of remote memory per node
     able : whether the job fits the empty machine; the others are rejected
     work, asked : ns of work, and as the scheduler expects it
     runtime : ns, true runtime with all memory near
     length : ns, a lower bound of the expected runtime; the expected runtime itself in scope "rack"
-    ratio : remote memory / memory per node; this and the next four are (0,) in scope "rack", where all memory is near
-    near, far : slowdown where all memory is in the pool of the own rack, or of another
-    believed_near, believed_far : the same as the scheduler expects it
+    near, far, weight : see `model.rules.FixedSlowdown`; these and the next are (0,) in scope "rack", where all memory is near
+    believed_near, believed_far, believed_weight : the same as the scheduler expects it
     """
 
     submit: IntArray
@@ -41,11 +40,12 @@ class JobArrays(NamedTuple):
     asked: IntArray
     runtime: IntArray
     length: IntArray
-    ratio: FloatArray
     near: FloatArray
     far: FloatArray
+    weight: FloatArray
     believed_near: FloatArray
     believed_far: FloatArray
+    believed_weight: FloatArray
 
 
 class Order(NamedTuple):
@@ -250,6 +250,7 @@ class RunArrays(NamedTuple):
     WARM,  # 1 while the warm-up lasts
     HEAD,  # job of the reservation that is kept, -1 for none
     SHADOW,
+    WINDOW,  # how long a run may take that is to end by SHADOW
     SPARE_NODES,  # what the head leaves over at its shadow time: see `reservation.spare`
     SPARE_MEMORY,
     SPARE_MOST,
@@ -264,7 +265,7 @@ class RunArrays(NamedTuple):
     INDEXED,  # 1 while the tree holds the queue
     DEPTH,  # waiting jobs beyond which the queue is held in a tree
     N_NOW,
-) = range(28)
+) = range(29)
 
 TAKE_EVENTS, MAKE_PASS, ASKED_PASS = range(3)
 """Values of now[PHASE]: where `replay` goes on."""

@@ -92,7 +92,7 @@ class Conservative(BackfillPolicy):
         raise passed.contradiction()
 
     def rule(self) -> BackfillRule | None:
-        """Everyone has a reservation, made anew at each pass; reservations that are kept have no such rule."""
+        """Everyone has a reservation, made anew at each pass; kept ones have no such rule."""
         return None if self.keep_reservations else BackfillRule("everyone")
 
 
@@ -139,7 +139,7 @@ class Promises(BackfillPolicy):
         for job in sorted((job for job in ranked if job in self.kept), key=lambda job: self.kept[job].start):
             start, found, end = self.kept[job]
             late = max(profile.snapshot.now - start, 0)
-            moved = Reservation(start + late, found, end + late)
+            moved = Reservation(start + late, found, min(end + late, HORIZON))
             if profile.holds(moved):
                 profile.take(moved)
                 held[job] = moved
@@ -194,7 +194,7 @@ class AvailabilityProfile:
         if not len(positions):
             return positions
         view, asked = self.snapshot, jobs[positions]
-        until = self.times.searchsorted(view.now + view.table.requested[asked])
+        until = self.times.searchsorted(view.now + np.minimum(view.table.requested[asked], HORIZON - view.now))
         least = np.minimum.accumulate(self.free[: int(until.max())])  # (m, n_owner, n_resource) over [now, instant m]
         return positions[placement.screen(asked, least[until - 1], view)]
 
@@ -204,7 +204,7 @@ class AvailabilityProfile:
         shut = np.flatnonzero(~placement.screen(row, self.free, view))  # instants at which the job surely does not fit
         blocked = np.append(times[shut], NEVER)  # when a start at k meets the next such instant
         following = blocked[np.searchsorted(shut, np.arange(len(times)))]
-        for k in np.flatnonzero(times + job.requested <= following).tolist():
+        for k in np.flatnonzero(times + np.minimum(job.requested, HORIZON - times) <= following).tolist():
             found, end = self.fit(job, k, placement)
             if found is not None:
                 reservation = Reservation(int(times[k]), found, end)
@@ -223,7 +223,7 @@ class AvailabilityProfile:
         until = 0
         found: Placement | None = None
         while True:
-            before, until = until, max(int(times.searchsorted(start + length)), k + 1)
+            before, until = until, max(int(times.searchsorted(min(start + length, HORIZON))), k + 1)
             if until == before:  # longer than thought, but it meets no further instant: nothing else is known
                 return found, min(start + length, HORIZON)
             state = view.imagined(start, self.free[k:until].min(axis=0))
