@@ -91,7 +91,7 @@ def test_each_rule_is_that_of_its_own_class() -> None:
     assert rule_of(Easy()) == BackfillRule("head") != rule_of(EasyNodesOnly()) == BackfillRule("head", counts_pools=False)
     assert rule_of(EasyNoExtra()) == rule_of(Easy(extra=False)) == BackfillRule("head", extra=False)
     assert rule_of(NoBackfill()) == BackfillRule("nobody") and rule_of(Conservative()) == BackfillRule("everyone")
-    for backfill in (Impatient(), Grandchild(), Skip(), Conservative(True)):
+    for backfill in (Impatient(), Grandchild(), Skip(), Conservative(True).open()):
         assert rule_of(backfill) is None
 
 

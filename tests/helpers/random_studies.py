@@ -11,10 +11,11 @@ import numpy as np
 from poolwise.arrays import FloatArray, IntArray
 from poolwise.engines import Result, simulate
 from poolwise.errors import InputError
-from poolwise.interfaces import AgingOrder, OrderKind, PerformanceModel, QueuePolicy, Scheduler
+from poolwise.interfaces import AgingOrder, BackfillPolicy, OrderKind, PerformanceModel, QueuePolicy, Scheduler
 from poolwise.model import Machine, Queue, Schedule, Snapshot, Workload
 from poolwise.performance.ideal import Ideal
 from poolwise.performance.remote_memory import RemoteMemory
+from poolwise.policies.backfill.conservative import Conservative
 from poolwise.registry import make
 from poolwise.schedulers.list import ListScheduler
 from poolwise.schedulers.warm_up import WarmUp
@@ -152,6 +153,11 @@ def model(g: np.random.Generator) -> PerformanceModel:
     )
 
 
+def backfill(name: str) -> BackfillPolicy:
+    """A backfill by its name; "kept" for conservative backfilling that keeps its reservations."""
+    return Conservative(keep_reservations=True) if name == "kept" else make("backfills", name)
+
+
 def scheduler(
     g: np.random.Generator, jobs: int, backfills: tuple[str, ...], orders: Sequence[QueuePolicy] | None = None
 ) -> Scheduler:
@@ -159,7 +165,7 @@ def scheduler(
     orders = [*named, Curious(), *OWN] if orders is None else orders
     listed = ListScheduler(
         orders[int(g.integers(len(orders)))],
-        make("backfills", g.choice(backfills).item()),
+        backfill(g.choice(backfills).item()),
         make("placements", "racks", scope=g.choice(["rack", "system"]).item()),
     )
     return WarmUp.before(listed, int(g.integers(0, jobs + 10))) if g.random() < 0.35 else listed

@@ -15,6 +15,7 @@ from poolwise.engines import family
 from poolwise.engines.dispatch.columns import arrays
 from poolwise.engines.dispatch.star import Star
 from poolwise.engines.family import Parts, foreign, interrupted
+from poolwise.engines.watch import Obstacle
 from poolwise.interfaces import PerformanceModel, QueuePolicy
 from poolwise.model import Kind, Machine, Outcome, Schedule, Workload
 from poolwise.performance.affinity import Affinity
@@ -32,17 +33,26 @@ FOLDER = "dispatch"
 """Folder of the kernels."""
 
 
-def unsupported(parts: Parts) -> str:
-    """Say why there is no kernel for a run; empty if there is one. What the scheduler believes does not matter here.
+def unsupported(parts: Parts) -> Obstacle | None:
+    """Say why there is no kernel for a run; None if there is one. What the scheduler believes does not matter here.
 
     A subclass of the scheduler or of a model is not taken for it: it may do something else. Any order will do under which
     tasks come as they arrive.
     """
-    scheduler = parts.scheduler
-    if type(scheduler) is not Dispatch:
-        return foreign(scheduler)
-    if why := interrupted(parts):
-        return why
+    if type(parts.scheduler) is not Dispatch:
+        return foreign(parts.scheduler)
+    if obstacle := interrupted(parts):
+        return obstacle
+    why = _why(parts, parts.scheduler)
+    return (
+        Obstacle(why, "high, low and flat placement in order of arrival have, with models affinity and transfer")
+        if why
+        else None
+    )
+
+
+def _why(parts: Parts, scheduler: Dispatch) -> str:
+    """Say why there is no kernel for tasks under a dispatcher; empty if there is one."""
     if parts.pass_per_event:
         return "a pass after each event"
     policy = scheduler.placement

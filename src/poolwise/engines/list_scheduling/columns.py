@@ -18,7 +18,16 @@ from poolwise.policies.backfill.easy_nodes_only import inexhaustible
 from poolwise.units import LONGEST
 
 if TYPE_CHECKING:
-    from poolwise.kernels.list_scheduling.state import JobArrays, Order, ProfileArrays, RackArrays, Rules, RunArrays, Tree
+    from poolwise.kernels.list_scheduling.state import (
+        JobArrays,
+        KeptArrays,
+        Order,
+        ProfileArrays,
+        RackArrays,
+        Rules,
+        RunArrays,
+        Tree,
+    )
     from poolwise.kernels.list_scheduling.state import QueueArrays as Waiting
 
 DEEP_QUEUE = 128
@@ -35,6 +44,7 @@ class ListArrays(NamedTuple):
     queue: Waiting
     tree: Tree | None
     profile: ProfileArrays | None
+    kept: KeptArrays | None
     runs: RunArrays
     now: IntArray
 
@@ -96,15 +106,24 @@ class RunColumns:
         )
         profile = self.profile(0) if self.backfill.reserves == "everyone" else None
         jobs = self._jobs(remote, able)
-        return ListArrays(jobs, order, self._rules(), racks, queue, None, profile, runs, now)
+        kept = self._kept() if self.backfill.keeps else None
+        return ListArrays(jobs, order, self._rules(), racks, queue, None, profile, kept, runs, now)
 
     def profile(self, size: int) -> ProfileArrays:
         """Return a profile with room for `size` instants."""
         from poolwise.kernels.list_scheduling.state import ProfileArrays
 
         n_rack = len(self.machine.racks.nodes)
-        free, pool = np.zeros((size, n_rack), dtype=np.int64), np.zeros((size, n_rack), dtype=np.int64)
-        return ProfileArrays(blank(size), free, pool, blank(1), blank(n_rack), blank(n_rack))
+        states = (np.zeros((size, n_rack), dtype=np.int64) for _ in range(4))
+        return ProfileArrays(blank(size), *states, blank(2), blank(n_rack), blank(n_rack), blank(len(self.workload)))
+
+    def _kept(self) -> KeptArrays:
+        """Return room for a reservation of each job."""
+        from poolwise.kernels.list_scheduling.state import KeptArrays
+
+        n = len(self.workload)
+        take, borrow = (np.zeros((n, len(self.machine.racks.nodes)), dtype=np.int64) for _ in range(2))
+        return KeptArrays(np.full(n, -1), blank(n), take, borrow, blank(n), blank(n))
 
     def refusals(self, jobs: IntArray) -> dict[int, str]:
         """Reasons why jobs (k,) do not fit the empty machine, found once for each size of job."""

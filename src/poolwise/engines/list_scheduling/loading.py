@@ -14,14 +14,15 @@ from poolwise.interfaces import ListRule, rule_of
 from poolwise.model import Machine, Workload
 from poolwise.performance.ideal import Ideal
 from poolwise.policies.backfill.conservative import Conservative
+from poolwise.policies.backfill.easy import Easy
 from poolwise.schedulers.list import ListScheduler
 from poolwise.units import SECOND
 
 FOLDER = "list_scheduling"
 """Folder of the kernels."""
 
-KernelKind = Literal["short queues", "deep queues", "reservations"]
-"""What a kernel is for: queues that are scanned, queues in a tree, reservations of everyone."""
+KernelKind = Literal["short queues", "deep queues", "reservations", "kept reservations"]
+"""What a kernel is for: queues that are scanned, queues in a tree, reservations of everyone, and such as are kept."""
 KINDS: tuple[KernelKind, ...] = get_args(KernelKind)
 
 
@@ -29,7 +30,7 @@ def kinds_of(rule: ListRule) -> tuple[KernelKind, ...]:
     """Kernels that runs under a list scheduler may need, the first one in any case."""
     backfill = rule_of(rule.backfill)
     if backfill is not None and backfill.reserves == "everyone":
-        return ("reservations",)
+        return ("kept reservations",) if backfill.keeps else ("reservations",)
     return ("short queues",) if rule.order.kind == "opaque" else ("short queues", "deep queues")
 
 
@@ -55,7 +56,7 @@ def _smallest(kind: KernelKind) -> int:
 def _arguments(kind: KernelKind) -> ListArrays:
     from poolwise.kernels.list_scheduling.index import plant
 
-    scheduler = ListScheduler(backfill=Conservative()) if kind == "reservations" else ListScheduler()
+    scheduler = ListScheduler(backfill=Conservative(kind == "kept reservations") if "reservations" in kind else Easy())
     second = np.full(2, SECOND, dtype=np.int64)
     two = Parts(Machine.flat(1), Workload.of(second, second), scheduler, Ideal(), Ideal())
     arrays = RunColumns(two, scheduler.rule()).arrays()

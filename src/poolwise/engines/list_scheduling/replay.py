@@ -17,6 +17,7 @@ from poolwise.engines.kernel_arrays import blank
 from poolwise.engines.list_scheduling.asking import Asker
 from poolwise.engines.list_scheduling.columns import RunColumns
 from poolwise.engines.list_scheduling.loading import kinds_of, load
+from poolwise.engines.watch import Obstacle, Stride
 from poolwise.errors import InputError
 from poolwise.interfaces import fixed_slowdown, rule_of
 from poolwise.model import Machine, Outcome, Schedule, Workload
@@ -26,8 +27,8 @@ if TYPE_CHECKING:
     from poolwise.kernels.list_scheduling.state import RunArrays, Tree
 
 
-def unsupported(parts: Parts) -> str:
-    """Say why there is no kernel for a run; empty if there is one.
+def unsupported(parts: Parts) -> Obstacle | None:
+    """Say why there is no kernel for a run; None if there is one.
 
     The scheduler, its backfill, its placement and the models must state what they do (`interfaces.rule_of`,
     `interfaces.fixed_slowdown`); any queue order will do.
@@ -37,34 +38,45 @@ def unsupported(parts: Parts) -> str:
         return foreign(parts.scheduler)
     if why := interrupted(parts):
         return why
-    if rule_of(rule.backfill) is None:
-        return f"backfill {rule.backfill!r} has no kernel"
-    if rule_of(rule.placement) is None:
-        return f"placement {type(rule.placement).__name__} has no kernel"
+    for name, part in (("backfill", rule.backfill), ("placement", rule.placement)):
+        if rule_of(part) is None:
+            return Obstacle(
+                f"{name} {type(part).__name__} has no kernel", f"one whose class states a rule, as {KNOWN[name]} do, has"
+            )
     if why := _no_racks(parts.machine) or _unsuitable(parts.workload):
         return why
     for model in (parts.truth, parts.estimate):
         if fixed_slowdown(model, parts.workload.table, slice(0, 0), parts.machine) is None:
-            return f"performance model {type(model).__name__} has no kernel"
-    return ""
+            problem = f"performance model {type(model).__name__} has no kernel"
+            return Obstacle(problem, f"one whose class states fixed slowdowns, as {KNOWN['model']} do, has")
+    return None
 
 
-def _no_racks(machine: Machine) -> str:
-    """Say why a machine is not one of racks; empty if it is."""
+KNOWN = {
+    "backfill": "none, easy, easy_no_extra, easy_nodes_only and conservative",
+    "placement": "racks in both scopes",
+    "model": "ideal and remote_memory with latencies of 0 or more",
+}
+"""What has kernels by itself."""
+
+
+def _no_racks(machine: Machine) -> Obstacle | None:
+    """Say why a machine is not one of racks; None if it is."""
     try:
         layout = machine.racks
     except InputError as problem:
-        return problem.message
-    return "" if len(layout.nodes) else "the machine has no whole nodes"
+        return Obstacle(problem.message, problem.remedy or "kernels know racks of whole nodes")
+    return None if len(layout.nodes) else Obstacle("the machine has no whole nodes", "give it some")
 
 
-def _unsuitable(workload: Workload) -> str:
-    """Say what in the workload the kernels cannot count with; empty if nothing."""
+def _unsuitable(workload: Workload) -> Obstacle | None:
+    """Say what in the workload the kernels cannot count with; None if nothing."""
     if not len(workload):
-        return "the workload is empty"
+        return Obstacle("the workload is empty", "there is nothing to run")
     if float((workload.nodes * workload.tasks).max()) * float(workload.memory.max()) > 2.0**52:
-        return "a job's memory leaves the range in which float64 counts whole MiB"
-    return ""
+        problem = "a job's memory leaves the range in which float64 counts whole MiB"
+        return Obstacle(problem, "correct the rows that ask for more than any machine has")
+    return None
 
 
 def replay(parts: Parts) -> tuple[Schedule, float]:
@@ -80,11 +92,16 @@ def replay(parts: Parts) -> tuple[Schedule, float]:
     begun, loading = time.perf_counter(), 0.0
     columns = RunColumns(parts, rule)
     arrays = columns.arrays()
-    asker = Asker(columns)
+    asker, stride = Asker(columns), Stride(parts.watch)
+    if parts.watch is not None:
+        parts.watch.begin(None)
+    arrays.now[state.PAUSE] = stride.next(0.0, 0)
     tree: Tree | None = None  # laid out once, when it is first needed
     while (wanted := go_on(*arrays)) != state.DONE:
         if wanted == state.ASK:
             asker.answer(arrays.order.key, arrays.queue, arrays.racks, arrays.runs, arrays.now)
+        elif wanted == state.PAUSED:
+            arrays.now[state.PAUSE] = stride.next(_share(arrays.now, len(parts.workload)), int(arrays.now[state.PASSES]))
         elif wanted == state.INSTANTS:
             arrays = arrays._replace(profile=columns.profile(2 * int(arrays.now[state.ROWS])))
         elif wanted == state.LATE:
@@ -102,6 +119,13 @@ def replay(parts: Parts) -> tuple[Schedule, float]:
             arrays = arrays._replace(runs=_enlarged(arrays.runs, arrays.now))
     schedule = _schedule(columns, arrays.runs, arrays.queue.where, arrays.now)
     return schedule, time.perf_counter() - begun - loading
+
+
+def _share(now: IntArray, jobs: int) -> float:
+    """Share of the events, arrivals and ends, that are over; a rejected job ends at once."""
+    from poolwise.kernels.list_scheduling import state
+
+    return float(now[state.NEXT] + now[state.STARTED] - now[state.RUNNING] + now[state.REJECTED]) / (2 * jobs)
 
 
 def _enlarged(runs: RunArrays, now: IntArray) -> RunArrays:

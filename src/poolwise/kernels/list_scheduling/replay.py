@@ -8,9 +8,11 @@ from __future__ import annotations
 
 from poolwise.arrays import IntArray
 from poolwise.kernels.jit import entry, inlined, step
-from poolwise.kernels.list_scheduling.conservative import conserve, has_instants
+from poolwise.kernels.list_scheduling.conservative import conserve
 from poolwise.kernels.list_scheduling.easy import any_fits, challenge, scan
 from poolwise.kernels.list_scheduling.indexed import search
+from poolwise.kernels.list_scheduling.profile import has_instants
+from poolwise.kernels.list_scheduling.promises import keep_promises
 from poolwise.kernels.list_scheduling.racks import place
 from poolwise.kernels.list_scheduling.runs import end_first, has_room, start
 from poolwise.kernels.list_scheduling.state import (
@@ -28,6 +30,8 @@ from poolwise.kernels.list_scheduling.state import (
     MAKE_PASS,
     NEXT,
     PASSES,
+    PAUSE,
+    PAUSED,
     PHASE,
     QUIET,
     REJECTED,
@@ -41,6 +45,7 @@ from poolwise.kernels.list_scheduling.state import (
     WARM_FIRST,
     WARM_LAST,
     JobArrays,
+    KeptArrays,
     Order,
     ProfileArrays,
     QueueArrays,
@@ -63,6 +68,7 @@ def replay(
     queue: QueueArrays,
     tree: Tree | None,
     profile: ProfileArrays | None,
+    kept: KeptArrays | None,
     runs: RunArrays,
     now: IntArray,
 ) -> int:
@@ -71,13 +77,15 @@ def replay(
     ASK: write the keys of the waiting jobs. ROOM: give `runs.owner`, `.resource` and `.amount` at least `now[ROWS]` rows.
     INSTANTS: give the profile at least `now[ROWS]` instants.
     DEEP: the queue is so long that a tree pays; lay one out (`index.lay_out`) and go on with it. SHALLOW: go on without.
-    LATE: the clock is beyond `HORIZON`.
+    LATE: the clock is beyond `HORIZON`. PAUSED: so many passes are over as `now[PAUSE]` says.
 
     What is None is not asked for, and kernels are compiled without it: there is one for queues that are scanned, one for
-    queues in a tree, one for reservations of everyone (`profile`).
+    queues in a tree, one for reservations of everyone (`profile`), and one for such as are kept.
     """
     while True:
         if now[PHASE] == TAKE_EVENTS:
+            if now[PASSES] >= now[PAUSE]:
+                return PAUSED
             if not _take_events(jobs, order, rules, racks, queue, tree, runs, now):
                 return DONE
             if now[TIME] > HORIZON:
@@ -89,7 +97,7 @@ def replay(
             if now[WARM]:
                 _warm_up(jobs, rules, racks, queue, runs, now)
         if not (now[WARM] or now[QUIET]) and now[WAITING] > 0:
-            wanted = _pass(jobs, order, rules, racks, queue, tree, profile, runs, now)
+            wanted = _pass(jobs, order, rules, racks, queue, tree, profile, kept, runs, now)
             if wanted != DONE:
                 return wanted
         now[PHASE] = TAKE_EVENTS
@@ -104,12 +112,13 @@ def _pass(
     queue: QueueArrays,
     tree: Tree | None,
     profile: ProfileArrays | None,
+    kept: KeptArrays | None,
     runs: RunArrays,
     now: IntArray,
 ) -> int:
     """Make a pass in the way that suits the rules and the queue; what the caller has to do first, or DONE."""
     if profile is not None:
-        return _conserve(jobs, order, rules, racks, queue, profile, runs, now)
+        return _conserve(jobs, order, rules, racks, queue, profile, kept, runs, now)
     if tree is not None:
         return _search(jobs, order, rules, racks, queue, tree, runs, now)
     if now[WAITING] > now[DEPTH] and order.kind != ASKED:
@@ -155,19 +164,23 @@ def _conserve(
     racks: RackArrays,
     queue: QueueArrays,
     profile: ProfileArrays,
+    kept: KeptArrays | None,
     runs: RunArrays,
     now: IntArray,
 ) -> int:
     """Make a pass with reservations for everyone."""
     if now[PHASE] == MAKE_PASS:
-        if not any_fits(rules, racks, queue, now):
+        if kept is None and not any_fits(rules, racks, queue, now):
             return DONE
         if not has_instants(profile, now):
             return INSTANTS
         if order.kind == ASKED:
             now[PHASE] = ASKED_PASS
             return ASK
-    conserve(jobs, order, rules, racks, queue, profile, runs, now)
+    if kept is None:
+        conserve(jobs, order, rules, racks, queue, profile, runs, now)
+    else:
+        keep_promises(jobs, order, rules, racks, queue, profile, kept, runs, now)
     return DONE
 
 
