@@ -21,6 +21,11 @@ from poolwise.units import HORIZON, OVERDUE, with_slowdown
 class Estimate(Protocol):
     """What a snapshot asks of a performance model; `interfaces.PerformanceModel` says what the answers mean."""
 
+    @property
+    def parts(self) -> tuple[Estimate, ...]:
+        """Models that it is put together from. Ask by `model_parts`."""
+        ...
+
     def setup(self, run: Run, view: Snapshot) -> int:
         """Ns before anything else."""
         ...
@@ -40,6 +45,14 @@ class Estimate(Protocol):
     def touches(self, placement: Placement, view: Snapshot) -> tuple[int, ...]:
         """Owners whose occupancy changes the slowdown."""
         ...
+
+
+def model_parts(model: Estimate) -> tuple[Estimate, ...]:
+    """Models that a model is put together from: the model itself unless its own class says otherwise.
+
+    A subclass may count in another way, so it states its own parts or is taken for one model.
+    """
+    return model.parts if "parts" in vars(type(model)) else (model,)
 
 
 class Snapshot:
@@ -67,6 +80,7 @@ class Snapshot:
         "_progress",
         "_real",
         "_runs",
+        "_work",
         "capacity",
         "estimate",
         "free",
@@ -75,7 +89,6 @@ class Snapshot:
         "may_grow",
         "now",
         "table",
-        "work",
     )
 
     def __init__(
@@ -94,9 +107,9 @@ class Snapshot:
         freed_at: int = -1,
     ) -> None:
         self.now, self.machine, self.table, self.estimate = now, machine, table, estimate
-        self.capacity, self.free = capacity.view(), free.view()
-        self.capacity.flags.writeable = self.free.flags.writeable = False
-        self.work = table.requested if work is None else work
+        self.capacity = capacity if not capacity.flags.writeable else _read_only(capacity)
+        self.free = _read_only(free)
+        self._work = work
         self.may_grow, self.freed_at = may_grow, freed_at
         self._runs, self._progress = runs, progress
         self._extra: tuple[Run, ...] = ()
@@ -113,12 +126,17 @@ class Snapshot:
             self._runs,
             self.estimate,
             self._progress,
-            work=self.work,
+            work=self._work,
             may_grow=self.may_grow,
             freed_at=self.freed_at,
         )
         other._extra, other._ended, other._real = self._extra, self._ended, self._real
         return other
+
+    @property
+    def work(self) -> IntArray:
+        """(n_job,) reference ns of each job's work, as far as the viewer knows."""
+        return self.table.requested if self._work is None else self._work
 
     # Runs
 
@@ -184,7 +202,7 @@ class Snapshot:
             self.capacity,
             RunTable(self.capacity.size),
             self.estimate,
-            work=self.work,
+            work=self._work,
             may_grow=self.may_grow,
             freed_at=self.freed_at,
         )
@@ -228,8 +246,8 @@ class Snapshot:
 
     def _with(self, run: Run) -> Snapshot:
         """Return the state in which a run has started."""
-        free, placement = self.free.copy(), run.placement
-        np.subtract.at(free, (placement.owner, placement.resource), placement.amount)
+        free = self.free.copy()
+        run.placement.take_from(free)
         other = self._copy(self.now, free)
         other._extra = (*self._extra, run)
         return other
@@ -251,7 +269,7 @@ class Snapshot:
         stay = []
         for run in self._extra:
             if run.expected_end <= time:
-                np.add.at(free, (run.placement.owner, run.placement.resource), run.placement.amount)
+                run.placement.give_to(free)
             else:
                 stay.append(run)
         other = self._copy(time, free)
@@ -299,3 +317,10 @@ class Snapshot:
         if len(ends) and int(ends[0]) <= self._real:
             return np.where(ends <= self._real, self._real + OVERDUE, ends)
         return ends
+
+
+def _read_only(array: IntArray) -> IntArray:
+    """View an array so that it cannot be written to."""
+    view = array.view()
+    view.setflags(write=False)
+    return view

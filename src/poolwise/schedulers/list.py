@@ -16,7 +16,7 @@ from poolwise.interfaces import (
     Scheduler,
     backfill_reason,
 )
-from poolwise.model import Changes, Decision, Machine, Plan, Queue, Reason, Refusal, Reject, Snapshot, Wait
+from poolwise.model import Changes, Decision, JobTable, Machine, Plan, Queue, Reason, Refusal, Reject, Snapshot, Wait
 from poolwise.policies.backfill.easy import Easy
 from poolwise.policies.order.priorities import FCFS
 from poolwise.policies.placement.memory.racks import RackPlacement
@@ -45,6 +45,10 @@ class ListScheduler(Scheduler):
     def rule(self) -> ListRule:
         """Its three policies."""
         return ListRule(self.order, self.backfill, self.placement)
+
+    def check(self, machine: Machine, jobs: JobTable) -> None:
+        """Ask the placement to check them."""
+        self.placement.check(machine, jobs)
 
 
 @dataclass

@@ -9,11 +9,10 @@ import numpy as np
 from poolwise.arrays import BoolArray, FloatArray, IntArray, blocks
 from poolwise.engines.family import Parts
 from poolwise.engines.kernel_arrays import blank, read_only
-from poolwise.errors import PolicyError
-from poolwise.interfaces import AgingOrder, ListRule, PerformanceModel, QueuePolicy, fixed_slowdown, rule_of
-from poolwise.model import Queue, Refusal, Snapshot
+from poolwise.engines.study_columns import StudyColumns
+from poolwise.interfaces import ListRule, PerformanceModel, fixed_slowdown, rule_of
+from poolwise.model import Refusal
 from poolwise.model.rules import FixedSlowdown
-from poolwise.model.runs import RunTable
 from poolwise.policies.backfill.easy_nodes_only import inexhaustible
 from poolwise.units import LONGEST
 
@@ -49,7 +48,7 @@ class ListArrays(NamedTuple):
     now: IntArray
 
 
-class RunColumns:
+class RunColumns(StudyColumns):
     """The parts of a run, and what the kernels need of them.
 
     Parameters
@@ -61,24 +60,21 @@ class RunColumns:
     """
 
     def __init__(self, parts: Parts, rule: ListRule) -> None:
-        self.machine, self.workload, self.rule = parts.machine, parts.workload, rule
-        self.truth, self.estimate, self.per_event = parts.truth, parts.estimate, parts.pass_per_event
+        super().__init__(parts.machine, parts.workload, rule, parts.truth, parts.estimate)
         backfill, placement = rule_of(rule.backfill), rule_of(rule.placement)
         assert backfill is not None and placement is not None
-        self.backfill, self.anywhere = backfill, placement.pools == "system"
-        capacity, table = self.machine.capacity, self.workload.table
-        self.empty = Snapshot(0, self.machine, table, capacity, capacity, RunTable(capacity.size), self.estimate)
+        self.backfill, self.anywhere, self.per_event = backfill, placement.pools == "system", parts.pass_per_event
         self.nodes = self.workload.nodes if int(self.workload.tasks.max()) == 1 else self.workload.nodes * self.workload.tasks
 
     def arrays(self) -> ListArrays:
         """Lay out everything that a replay starts from."""
         from poolwise.kernels.list_scheduling import state
 
-        n, rows, warm_up = len(self.workload), 2 * max(len(self.workload), 1024), self.rule.warm_up
+        n, rows, warm_up = len(self.workload), 2 * max(len(self.workload), 1024), self.scheduler.warm_up
         racks, remote = self._racks(), self.workload.memory - self.machine.local_memory
         np.maximum(remote, 0, out=remote)
         able = self._able(remote, racks)
-        order = self._order(able)
+        order = self.order(able)
         now = blank(state.N_NOW)
         now[state.HEAD], now[state.FIRST], now[state.WARM], now[state.DEPTH] = -1, -1, int(warm_up > 0), DEEP_QUEUE
         queue = state.QueueArrays(
@@ -114,8 +110,10 @@ class RunColumns:
         from poolwise.kernels.list_scheduling.state import ProfileArrays
 
         n_rack = len(self.machine.racks.nodes)
-        states = (np.zeros((size, n_rack), dtype=np.int64) for _ in range(4))
-        return ProfileArrays(blank(size), *states, blank(2), blank(n_rack), blank(n_rack), blank(len(self.workload)))
+        free, pool, low_free, low_pool = (np.zeros((size, n_rack), dtype=np.int64) for _ in range(4))
+        return ProfileArrays(
+            blank(size), free, pool, low_free, low_pool, blank(2), blank(n_rack), blank(n_rack), blank(len(self.workload))
+        )
 
     def _kept(self) -> KeptArrays:
         """Return room for a reservation of each job."""
@@ -132,18 +130,11 @@ class RunColumns:
         for job in jobs.tolist():
             size = int(self.nodes[job]), int(self.workload.memory[job])
             if size not in reasons:
-                found = self.rule.placement.place(self.workload.job(job), self.empty)
+                found = self.scheduler.placement.place(self.workload.job(job), self.empty)
                 assert isinstance(found, Refusal)
                 reasons[size] = f"cannot fit on the empty machine: {found.reason}"
             out[job] = reasons[size]
         return out
-
-    def check(self, priority: FloatArray, jobs: IntArray) -> FloatArray:
-        """Return the keys of jobs (k,), their negative priorities; raises PolicyError as the reference engine does."""
-        if priority.shape != jobs.shape or bool(np.isnan(priority).any()):
-            name = type(self.rule.order).__name__
-            raise PolicyError(f"{name} must return {len(jobs)} priorities that are numbers, got {priority!r}")
-        return -priority
 
     def _able(self, remote: IntArray, racks: RackArrays) -> BoolArray:
         """(n_job,) which jobs fit the empty machine."""
@@ -180,32 +171,6 @@ class RunColumns:
         assert found is not None
         return found
 
-    def _order(self, able: BoolArray) -> Order:
-        """Say how the keys follow, and give those that never change; the policy is asked only about jobs that may ever wait."""
-        from poolwise.kernels.list_scheduling.state import ASKED, CUBIC, LINEAR, STATIC, Order
-
-        order, workload, none = self.rule.order, self.workload, read_only(np.zeros(0))
-        key, submit = np.zeros(len(workload)), read_only(workload.submit)
-        if order.kind in ("linear", "cubic"):
-            pace, weight, rate = map(read_only, self._aging(order, np.flatnonzero(able)))
-            return Order(LINEAR if order.kind == "linear" else CUBIC, key, submit, pace, weight, rate)
-        if order.kind == "static":
-            jobs = np.flatnonzero(able)
-            if len(jobs):
-                key[jobs] = self.check(order.priority(Queue.of(workload.table, jobs), self.empty), jobs)
-            return Order(STATIC, key, submit, none, none, none)
-        return Order(ASKED, key, submit, none, none, none)
-
-    def _aging(self, order: QueuePolicy, jobs: IntArray) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """(n_job,) pace, weight and rate of some jobs; 1 of the others, which never wait."""
-        if not isinstance(order, AgingOrder):
-            raise PolicyError(f"{type(order).__name__} is {order.kind}, but no AgingOrder: it gives neither pace nor weight")
-        pace, weight = np.ones(len(self.workload)), np.ones(len(self.workload))
-        for rows in blocks(len(jobs)):
-            some = jobs[rows]
-            pace[some], weight[some] = order.aging(some, self.workload.table, self.machine)
-        return pace, weight, (weight if order.kind == "linear" else np.cbrt(weight)) / pace
-
     def _rules(self) -> Rules:
         from poolwise.kernels.list_scheduling import state
 
@@ -213,7 +178,7 @@ class RunColumns:
         code = {"nobody": state.NONE, "head": state.EASY if rule.extra else state.EASY_NO_EXTRA, "everyone": state.CONSERVATIVE}
         spreads = {"worst": state.WORST, "mean": state.MEAN, "paper": state.PAPER}
         spread, believed = (spreads[self._slowdown(model, slice(0, 0)).spread] for model in (self.truth, self.estimate))
-        nodes_only, warm_up = not rule.counts_pools, self.rule.warm_up
+        nodes_only, warm_up = not rule.counts_pools, self.scheduler.warm_up
         return state.Rules(self.anywhere, code[rule.reserves], spread, believed, nodes_only, warm_up, self.per_event)
 
     def _racks(self) -> RackArrays:

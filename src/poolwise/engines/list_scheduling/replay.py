@@ -99,7 +99,7 @@ def replay(parts: Parts) -> tuple[Schedule, float]:
     tree: Tree | None = None  # laid out once, when it is first needed
     while (wanted := go_on(*arrays)) != state.DONE:
         if wanted == state.ASK:
-            asker.answer(arrays.order.key, arrays.queue, arrays.racks, arrays.runs, arrays.now)
+            asker.answer(arrays.order.key, arrays.queue, arrays.runs, arrays.now)
         elif wanted == state.PAUSED:
             arrays.now[state.PAUSE] = stride.next(_share(arrays.now, len(parts.workload)), int(arrays.now[state.PASSES]))
         elif wanted == state.INSTANTS:
