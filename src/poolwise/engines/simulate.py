@@ -9,7 +9,7 @@ from typing import Literal, get_args
 
 from poolwise.engines.families import family_of
 from poolwise.engines.family import Parts
-from poolwise.engines.watch import Meter, Obstacle, Watch
+from poolwise.engines.watch import LONG_S, Meter, Obstacle, Watch
 from poolwise.errors import InputError, UnknownNameError
 from poolwise.interfaces import PerformanceModel, Scheduler
 from poolwise.loop import Observer, run_loop
@@ -19,8 +19,6 @@ from poolwise.platforms.simulated import Disturbance, Simulation
 from poolwise.units import format_time
 
 Engine = Literal["auto", "reference", "compiled"]
-LONG_S = 2.0
-"""Seconds of a run that deserve a word: why it takes so long, and how far it is."""
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,8 @@ from typing import NamedTuple, Protocol
 from poolwise.loop import Observer
 from poolwise.model import CommitResult, EventBatch, Queue
 
+LONG_S = 2.0
+"""Seconds of a run that deserve a word: why it takes so long, and how far it is."""
 EVERY_S = 0.2
 """Seconds between two reports."""
 
