@@ -27,9 +27,6 @@ HERE = {
     "hpc_hpc2n_excerpt_2002/hpc2n.swf.gz": LOGS / "hpc2n-2002.swf.gz",
     **{name: path for path, name in beside((NASA, NASA), (UNILU, UNILU))},
 }
-LARGEST = 2**62
-KERNELS_COUNT_TO = 2**53
-"""Ns, 104 days. Two jobs of UniLu-Gaia ask for 375; cut to this they are still the longest, and the rows are the same."""
 RELATIVE = 1e-9
 
 
@@ -56,17 +53,17 @@ def published() -> dict[tuple[str, str, str], dict[str, str]]:
 
 
 @cache
-def log_of(name: str, most: int = LARGEST) -> tuple[Machine, Workload]:
-    """Return the flat machine of a log and its jobs, none of which asks for more than `most` ns."""
+def log_of(name: str) -> tuple[Machine, Workload]:
+    """Return the flat machine of a log and its jobs, none of which asks for less than it takes."""
     machine = Machine.flat(int(published()[name, "fcfs", "none"]["processors"]))
     jobs = read(HERE[name], machine)
-    asked = np.maximum(np.minimum(jobs.requested, most), jobs.duration)
+    asked = np.maximum(jobs.requested, jobs.duration)
     return machine, Workload.of(jobs.submit, jobs.duration, id=jobs.id, requested=asked, requests=dict(jobs.requests))
 
 
 def assert_published(name: str, order: str, backfill: str, engine: Engine) -> None:
     want = published()[name, order, backfill]
-    machine, workload = log_of(name, KERNELS_COUNT_TO if engine == "compiled" else LARGEST)
+    machine, workload = log_of(name)
     scheduler = ListScheduler(make("orders", order), make("backfills", backfill))
     schedule = simulate(machine, workload, scheduler, engine=engine).schedule
     got = measure(schedule, int(want["processors"]))

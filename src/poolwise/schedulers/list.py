@@ -7,7 +7,15 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from poolwise.errors import PolicyError
-from poolwise.interfaces import BackfillPolicy, Dispatcher, PlacementPolicy, QueuePolicy, Scheduler, backfill_reason
+from poolwise.interfaces import (
+    BackfillPolicy,
+    Dispatcher,
+    ListRule,
+    PlacementPolicy,
+    QueuePolicy,
+    Scheduler,
+    backfill_reason,
+)
 from poolwise.model import Changes, Decision, JobTable, Machine, Plan, Queue, Reason, Refusal, Reject, Snapshot, Wait
 from poolwise.policies.backfill.easy import Easy
 from poolwise.policies.order.priorities import FCFS
@@ -33,6 +41,10 @@ class ListScheduler(Scheduler):
     def open(self, machine: Machine, seed: int) -> Dispatcher:
         """Begin a run; list scheduling draws nothing."""
         return ListDispatcher(replace(self, order=self.order.open(), backfill=self.backfill.open()))
+
+    def rule(self) -> ListRule:
+        """Its three policies."""
+        return ListRule(self.order, self.backfill, self.placement)
 
     def check(self, machine: Machine, jobs: JobTable) -> None:
         """Ask the order and the placement."""

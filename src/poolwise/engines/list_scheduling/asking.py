@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Protocol
 
-import numpy as np
-
 from poolwise.arrays import FloatArray, IntArray
 from poolwise.engines.study_columns import StudyColumns
 from poolwise.model import Placement, Queue, Run, Snapshot
@@ -34,6 +32,8 @@ class RunsColumns(Protocol):
     def job(self) -> IntArray: ...  # noqa: D102
     @property
     def start(self) -> IntArray: ...  # noqa: D102
+    @property
+    def end(self) -> IntArray: ...  # noqa: D102
     @property
     def expected(self) -> IntArray: ...  # noqa: D102
     @property
@@ -105,7 +105,9 @@ class Asker:
                 placement = self._placement(runs, number)
                 cells = placement.owner * len(self.columns.machine.resources) + placement.resource
                 start, end = int(runs.start[number]), int(runs.expected[number])
-                self.table.add(Run(number, int(runs.job[number]), (0,), placement, start, end), cells, ())
+                job = int(runs.job[number])
+                tasks = tuple(range(int(self.jobs.tasks[job])))
+                self.table.add(Run(number, job, tasks, placement, start, end), cells, ())
 
     def _placement(self, runs: RunsColumns, number: int) -> Placement:
         part = slice(int(runs.offset[number]), int(runs.offset[number + 1]))
@@ -116,7 +118,7 @@ class Asker:
         machine = self.columns.machine
         free = machine.capacity.copy()
         for run in self.table:
-            np.subtract.at(free, (run.placement.owner, run.placement.resource), run.placement.amount)
+            run.placement.take_from(free)
         return Snapshot(
             time,
             machine,

@@ -13,8 +13,6 @@ from poolwise.engines.study_columns import StudyColumns, stretched
 from poolwise.interfaces import rule_of
 from poolwise.model import Refusal
 from poolwise.model.eligibility import eligible_owners, eligible_sets
-from poolwise.performance.ideal import Ideal
-from poolwise.performance.remote_memory import RemoteMemory
 from poolwise.policies.placement.nodes.layout import NodeLayout, node_layout
 from poolwise.policies.placement.nodes.placement import EmptiestNodes, FirstNodes, FullestNodes, NodePlacement, PackedNodes
 from poolwise.schedulers.fitting import NEVER_FITS
@@ -94,13 +92,12 @@ class SharedColumns(StudyColumns):
     def _jobs(self, wanted: JobKinds, able: BoolArray, pools: bool) -> SharedJobs:
         from poolwise.kernels.shared_nodes.state import CORES, SharedJobs
 
-        workload, slowed = self.workload, pools and not (type(self.truth) is Ideal and type(self.estimate) is Ideal)
+        workload = self.workload
+        slowed = pools and any(self.slowdown(model, slice(0, 0)).per_part for model in (self.truth, self.estimate))
         factors, length = np.zeros((4, len(workload) if slowed else 0)), workload.requested
         if slowed:
-            for k, (model, latency) in enumerate(
-                (model, latency) for model in (self.truth, self.estimate) for latency in ("near_ns", "far_ns")
-            ):
-                factors[k] = self.factor(model, latency, workload.memory, slice(None))
+            for k, model in enumerate((self.truth, self.estimate)):
+                factors[2 * k : 2 * k + 2] = self.slowdown(model, slice(None))[:2]
             length = stretched(length, np.minimum(factors[2:].min(axis=0), 0.0) * (1 + 1e-12))
         cores = wanted.ask[wanted.of, CORES]
         columns: Any = (wanted.of, cores, length, able, workload.duration, workload.requested, *factors)
@@ -129,9 +126,7 @@ class SharedColumns(StudyColumns):
         assert rule is not None
         code = {"nobody": NONE, "head": EASY if rule.extra else EASY_NO_EXTRA, "everyone": CONSERVATIVE}
         spreads = {"worst": WORST, "mean": MEAN, "paper": PAPER}
-        spread, believed = (
-            spreads[model.spread] if isinstance(model, RemoteMemory) else WORST for model in (self.truth, self.estimate)
-        )
+        spread, believed = (spreads[self.slowdown(model, slice(0, 0)).spread] for model in (self.truth, self.estimate))
         owners = nodes.owner
         devices = wanted.ask[:, len(nodes.order) :].sum(axis=1).max(initial=0)
         return SharedRules(
