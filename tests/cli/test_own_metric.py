@@ -1,13 +1,17 @@
 """A metric of a user's own in `simulate`, `run`, `compare` and their reports, from a file and from an installed package."""
 
 import json
+from dataclasses import replace
 from importlib.metadata import EntryPoint
 
 import polars as pl
 import pytest
 
-from poolwise import registry
+from poolwise import registry, studies
 from poolwise.cli import app as cli
+from poolwise.errors import InputError
+from poolwise.metrics import Outcomes
+from poolwise.studies.simulation import simulate_again
 
 OWN = '''
 from dataclasses import dataclass
@@ -108,6 +112,17 @@ def test_recorded_schedules_are_simulated_again_for_what_their_times_do_not_say(
     (folder / "plain.csv.provenance.json").unlink()
     code, _, err = call(capsys, *words, "--metric", "own.py:Held")
     assert code == 2 and "how it came about does not stand beside it" in " ".join(err.split())
+
+
+def test_a_schedule_that_is_not_that_of_the_kept_outcomes_is_refused(folder):
+    study = studies.load(folder / "study.toml", {"vary.scheduler.order": ["fcfs"]})
+    result = studies.run(study, folder / "out", jobs=1)
+    kept = result.outcomes(result.cells[0])
+    schedule = simulate_again(study.cells[0], kept)
+    assert Outcomes.of(schedule).end.tolist() == kept.end.tolist()
+    for changed in ({"start": kept.start + 1}, {"end": kept.end + 1}):
+        with pytest.raises(InputError, match="simulated again the run is another one"):
+            simulate_again(study.cells[0], replace(kept, **changed))
 
 
 def test_from_an_installed_package(folder, capsys, monkeypatch):

@@ -257,7 +257,7 @@ def composable(g: np.random.Generator) -> Machine:
     """Nodes, devices of two sizes in two racks and in one node, a place for one more in each rack, fabrics or none."""
     build = MachineBuilder("composable", RESOURCES)
     nodes = [build.node(f"node{k}", cores=int(g.integers(8, 20))) for k in range(2)]
-    for k in range(int(g.integers(1, 7))):
+    for k in range(int(g.integers(3, 7))):
         bandwidth, storage = [(2000, 600), (1000, 900)][g.integers(2)]
         home = [-1, -1, nodes[1]][g.integers(3)]
         build.device(f"nvme{k}", home=home, rack=int(g.integers(2)) if home < 0 else 0, bandwidth=bandwidth, storage=storage)
@@ -287,13 +287,11 @@ def to_composed(alone: bool) -> Add:
             home, rack = int(machine.home[device]), int(machine.rack[device])
             if not state.occupants(device) and (home < 0 or state.free[home, machine.resource("cores")] >= cores):
                 places.setdefault((home, rack if home < 0 else 0, device if alone else 0), []).append(device)
-        able = [
-            devices
-            for devices in places.values()
-            if state.capacity[devices, column].sum() == why.free
-            and (why.resource == "storage" or state.capacity[devices, machine.resource("storage")].sum() >= storage)
-        ]
-        extra[able[0][-1], column] = short
+        stored = {key: int(state.capacity[devices, machine.resource("storage")].sum()) for key, devices in places.items()}
+        able = [devices for key, devices in places.items() if why.resource == "storage" or stored[key] >= storage]
+        had = [int(state.capacity[devices, column].sum()) for devices in able]
+        assert why.free == max(had)
+        extra[able[int(np.argmax(had))][-1], column] = short
         return extra
 
     return add
@@ -310,13 +308,15 @@ NVME = [
 
 @pytest.mark.parametrize("policy", NVME, ids=lambda policy: type(policy).__name__)
 def test_cores_devices_and_fabrics_of_compositions(policy: Composer) -> None:
-    met: set[str] = set()
+    met, alone = set[str](), isinstance(policy, NvmeFirstFit)
     for seed in range(6):
-        g, n = np.random.default_rng(seed), 8
+        g, n = np.random.default_rng(seed), 12
         kinds = g.choice(["smufin", "fio", "capacity", "small", "compute"], n).tolist()
-        load = workload(list(zip(np.sort(g.integers(0, 2000, n)).tolist(), kinds, strict=True)))
+        load = workload(list(zip(np.sort(g.integers(0, 1000, n)).tolist(), kinds, strict=True)))
+        asked, most = load.request("bandwidth") > 0, 800 if alone else 1500
+        amounts = {"bandwidth": asked * g.integers(1, 10, n) * 200, "storage": asked * g.choice([0, 100, 500, most], n)}
+        load = replace(load, requests={**load.requests, **amounts})
         scheduler = CompositionScheduler(EDF(), policy) if seed % 2 else ListScheduler(EDF(), Skip(), policy)
-        alone = isinstance(policy, NvmeFirstFit)
         met |= run(composable(g), load, Adding(scheduler, to_composed(alone), 4), SHARING)
     place = "a free device" if alone else "the free devices of a place"
     assert met == {

@@ -9,11 +9,11 @@ import numpy as np
 from poolwise.arrays import BoolArray, FloatArray, IntArray, blocks
 from poolwise.engines.kernel_arrays import read_only
 from poolwise.errors import PolicyError
-from poolwise.interfaces import AgingOrder, PerformanceModel, QueuePolicy
+from poolwise.interfaces import AgingOrder, ListRule, PerformanceModel, QueuePolicy, fixed_slowdown
 from poolwise.model import Machine, Queue, Snapshot, Workload
+from poolwise.model.rules import FixedSlowdown
 from poolwise.model.runs import RunTable
-from poolwise.performance.remote_memory import RemoteMemory, mean_factor, sensitivity, sld_factor
-from poolwise.schedulers.list import ListScheduler
+from poolwise.units import LONGEST
 
 if TYPE_CHECKING:
     from poolwise.kernels.list_scheduling.state import Order
@@ -32,11 +32,12 @@ class StudyColumns:
         self,
         machine: Machine,
         workload: Workload,
-        scheduler: ListScheduler,
+        scheduler: ListRule,
         truth: PerformanceModel,
         estimate: PerformanceModel,
     ) -> None:
-        self.machine, self.workload, self.scheduler = machine, workload, scheduler
+        self.machine, self.workload = machine, workload
+        self.scheduler = scheduler._replace(order=scheduler.order.open())
         self.truth, self.estimate = truth, estimate
         self.empty = Snapshot(
             0, machine, workload.table, machine.capacity, machine.capacity, RunTable(machine.capacity.size), estimate
@@ -75,28 +76,16 @@ class StudyColumns:
             pace[some], weight[some] = order.aging(some, self.workload.table, self.machine)
         return pace, weight, (weight if order.kind == "linear" else np.cbrt(weight)) / pace
 
-    def factor(self, model: PerformanceModel, latency: str, remote: IntArray, rows: slice) -> FloatArray:
-        """(n,) slowdown of some jobs with all their memory at a latency of the model; 0 where they have no `remote` memory."""
-        some = remote[rows] > 0
-        factor = np.zeros(len(some))
-        if not isinstance(model, RemoteMemory) or model.expect == "none" or not some.any():
-            return factor
-        ns = getattr(model, latency)
-        if model.expect == "mean":
-            factor[some] = mean_factor(ns, model.curve)
-            return factor
-        u = sensitivity(self.workload.table, model.seed)[rows][some]
-        if model.curve == "quantile":  # depends on floor(11 u) alone
-            steps = np.array([sld_factor((k + 0.5) / 11, ns) for k in range(11)])
-            factor[some] = steps[(u * 11).astype(np.int64)]
-        else:
-            factor[some] = [sld_factor(value, ns, model.curve) for value in u.tolist()]
-        return factor
+    def slowdown(self, model: PerformanceModel, rows: slice) -> FixedSlowdown:
+        """Slowdowns of some jobs, as a model states them."""
+        found = fixed_slowdown(model, self.workload.table, rows, self.machine)
+        assert found is not None
+        return found
 
 
 def stretched(work: IntArray, slow: FloatArray) -> IntArray:
     """(n,) ns that work (ns) takes at a slowdown: `kernels.list_scheduling.racks.stretch` of many jobs."""
-    extra = work * slow
-    length: IntArray = np.ceil(extra, out=extra).astype(np.int64)
-    length += work
+    whole = np.minimum(work.astype(np.float64), float(LONGEST))
+    length: IntArray = np.ceil(np.minimum(whole * slow, LONGEST - whole)).astype(np.int64)
+    length += whole.astype(np.int64)
     return length

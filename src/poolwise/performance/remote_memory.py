@@ -13,10 +13,11 @@ from typing import Literal
 
 import numpy as np
 
-from poolwise.arrays import FloatArray
+from poolwise.arrays import BoolArray, FloatArray
 from poolwise.draws import uniform
 from poolwise.errors import InputError
 from poolwise.model import JobTable, Kind, Machine, Placement, Run, Snapshot
+from poolwise.model.rules import FixedSlowdown, RackSpread
 from poolwise.performance.ideal import FixedAtStart
 from poolwise.registry import register
 
@@ -155,7 +156,7 @@ class RemoteMemory(FixedAtStart):
     near_ns: int = NEAR_NS
     far_ns: int = FAR_NS
     expect: Literal["own", "mean", "none"] = "own"
-    spread: Literal["worst", "mean", "paper"] = "worst"
+    spread: RackSpread = "worst"
     latency: Latency | None = None
 
     def __post_init__(self) -> None:
@@ -198,12 +199,42 @@ class RemoteMemory(FixedAtStart):
         if self.spread == "paper":
             far[:] = far.any()
         factors = self._factors(view.table, run.job)
-        each = [
+        each: list[float] = [
             factors[where] * (lack / memory)
             for where, lack in zip(far.tolist(), placement.amount[pooled].tolist(), strict=True)
         ]
         mean = sum(each) / (int(view.table.nodes[run.job]) * len(run.tasks))
         return float(mean if self.spread == "mean" else max(each))
+
+    def fixed(self, table: JobTable, rows: slice, machine: Machine) -> FixedSlowdown | None:
+        """Both factors of each job, weighted with its share of remote memory; None for a latency below 0."""
+        if min(self.near_ns, self.far_ns) < 0:
+            return None
+        memory = table.memory[rows]
+        if "nodes" not in machine.resources:
+            near, far = (self._factor(ns, table, rows, memory > 0) for ns in (self.near_ns, self.far_ns))
+            return FixedSlowdown(near, far, np.ones(len(near)), self.spread, per_part=True)
+        remote = np.maximum(memory - machine.local_memory, 0)
+        some, share = remote > 0, np.zeros(len(remote))
+        np.divide(remote, memory, out=share, where=some)
+        near, far = (self._factor(ns, table, rows, some) for ns in (self.near_ns, self.far_ns))
+        return FixedSlowdown(near, far, share, self.spread)
+
+    def _factor(self, ns: int, table: JobTable, rows: slice, some: BoolArray) -> FloatArray:
+        """(n,) `sld_factor` of those of some rows that have remote memory, `some` (n,); 0 for the others."""
+        factor = np.zeros(len(some))
+        if self.expect == "none" or not some.any():
+            return factor
+        if self.expect == "mean":
+            factor[some] = mean_factor(ns, self.curve)
+            return factor
+        u = sensitivity(table, self.seed)[rows][some]
+        if self.curve == "quantile":  # depends on floor(11 u) alone
+            steps = np.array([sld_factor((k + 0.5) / 11, ns) for k in range(11)])
+            factor[some] = steps[(u * 11).astype(np.int64)]
+        else:
+            factor[some] = [sld_factor(value, ns, self.curve) for value in u.tolist()]
+        return factor
 
     def _mixed(self, near: float, far: float, inside: float) -> float:
         """Slowdown with a share `inside` of the remote memory near and the rest far."""
@@ -254,5 +285,4 @@ def sensitivity(table: JobTable, seed: int) -> FloatArray:
             raise InputError("sensitivities must lie in [0, 1)", field="u", remedy="correct the column or leave it out")
         return u
 
-    found: FloatArray = table.derived(("sensitivity", seed), make)  # type: ignore[assignment]
-    return found
+    return table.derived(("sensitivity", seed), make)

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import Protocol
 
-import numpy as np
-
 from poolwise.arrays import FloatArray, IntArray
 from poolwise.engines.study_columns import StudyColumns
 from poolwise.model import Placement, Queue, Run, Snapshot
+from poolwise.model.history import RunHistory
 from poolwise.model.runs import RunTable
 
 
@@ -33,6 +32,8 @@ class RunsColumns(Protocol):
     def job(self) -> IntArray: ...  # noqa: D102
     @property
     def start(self) -> IntArray: ...  # noqa: D102
+    @property
+    def end(self) -> IntArray: ...  # noqa: D102
     @property
     def expected(self) -> IntArray: ...  # noqa: D102
     @property
@@ -60,7 +61,7 @@ class Asker:
         self.columns = columns
         self.jobs = columns.workload.table.first(0)
         self.queue = Queue(self.jobs)
-        self.table = RunTable(columns.machine.capacity.size)
+        self.table, self.history = RunTable(columns.machine.capacity.size), RunHistory()
         self._pass, self._next, self._started = 0, 0, 0
 
     def answer(self, key: FloatArray, waiting: WaitingColumns, runs: RunsColumns, now: IntArray) -> None:
@@ -93,14 +94,20 @@ class Asker:
 
     def _follow_runs(self, runs: RunsColumns, started: int, at_work: IntArray) -> None:
         alive = set(at_work.tolist())
-        for number in [run.id for run in self.table if run.id not in alive]:
+        gone = [run.id for run in self.table if run.id not in alive]
+        for number in gone:
             self.table.remove(number)
+        gone += [number for number in range(self._started, started) if number not in alive]
+        for number in sorted(gone, key=lambda number: int(runs.end[number])):
+            self.history.add(int(runs.job[number]), int(runs.start[number]), int(runs.end[number]))
         for number in range(self._started, started):
             if number in alive:
                 placement = self._placement(runs, number)
                 cells = placement.owner * len(self.columns.machine.resources) + placement.resource
                 start, end = int(runs.start[number]), int(runs.expected[number])
-                self.table.add(Run(number, int(runs.job[number]), (0,), placement, start, end), cells, ())
+                job = int(runs.job[number])
+                tasks = tuple(range(int(self.jobs.tasks[job])))
+                self.table.add(Run(number, job, tasks, placement, start, end), cells, ())
 
     def _placement(self, runs: RunsColumns, number: int) -> Placement:
         part = slice(int(runs.offset[number]), int(runs.offset[number + 1]))
@@ -111,9 +118,17 @@ class Asker:
         machine = self.columns.machine
         free = machine.capacity.copy()
         for run in self.table:
-            np.subtract.at(free, (run.placement.owner, run.placement.resource), run.placement.amount)
+            run.placement.take_from(free)
         return Snapshot(
-            time, machine, self.jobs, machine.capacity, free, self.table, self.columns.estimate, self._believed_done
+            time,
+            machine,
+            self.jobs,
+            machine.capacity,
+            free,
+            self.table,
+            self.columns.estimate,
+            self._believed_done,
+            history=self.history,
         )
 
     def _believed_done(self, number: int, time: int) -> float:

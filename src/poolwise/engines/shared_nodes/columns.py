@@ -13,8 +13,6 @@ from poolwise.engines.study_columns import StudyColumns, stretched
 from poolwise.interfaces import rule_of
 from poolwise.model import Refusal
 from poolwise.model.eligibility import eligible_owners, eligible_sets
-from poolwise.performance.ideal import Ideal
-from poolwise.performance.remote_memory import RemoteMemory
 from poolwise.policies.placement.nodes.layout import NodeLayout, node_layout
 from poolwise.policies.placement.nodes.placement import EmptiestNodes, FirstNodes, FullestNodes, NodePlacement, PackedNodes
 from poolwise.schedulers.fitting import NEVER_FITS
@@ -43,10 +41,10 @@ class SharedArrays(NamedTuple):
     order: Order
     rules: SharedRules
     nodes: NodeArrays
-    ahead: NodeArrays
+    ahead: NodeArrays | None
     timeline: TimelineArrays
     then: ThenArrays
-    profile: ProfileSteps
+    profile: ProfileSteps | None
     queue: SharedQueue
     tree: Tree
     runs: SharedRuns
@@ -63,6 +61,7 @@ class SharedColumns(StudyColumns):
     def arrays(self, per_event: bool) -> SharedArrays:
         """Lay out everything that a replay starts from."""
         from poolwise.kernels.list_scheduling.index import plant
+        from poolwise.kernels.list_scheduling.state import CONSERVATIVE
         from poolwise.kernels.shared_nodes import state
         from poolwise.kernels.shared_nodes.replay import screen
 
@@ -74,9 +73,6 @@ class SharedColumns(StudyColumns):
         screen(kinds, nodes, fits)
         able = fits[wanted.of]
         jobs = self._jobs(wanted, able, bool(len(nodes.pool)))
-        ahead = nodes._replace(
-            top=nodes.top.copy(), having=nodes.having.copy(), bits=nodes.bits.copy(), chosen=nodes.chosen.copy()
-        )
         tree = plant(n)
         tree.path[np.lexsort((jobs.length, wanted.of))] = np.arange(n)
         now = blank(state.N_NOW)
@@ -84,7 +80,11 @@ class SharedColumns(StudyColumns):
         queue = state.SharedQueue(blank(n), blank(n), np.full(n, -1))
         timeline = self._timeline(wanted, nodes, able)
         runs = self._runs(int(wanted.parts[wanted.of[able]].sum()), max(rules.rows * rules.parts, 2 * n))
-        then, profile, order = self._then(nodes), self.profile(nodes, 0), self.order(able)
+        then, order = self._then(nodes), self.order(able)
+        ahead, profile = None, None
+        if rules.backfill == CONSERVATIVE:
+            own = {name: getattr(nodes, name).copy() for name in ("top", "having", "bits", "chosen", "lack")}
+            ahead, profile = nodes._replace(**own), self.profile(nodes, 0)
         return SharedArrays(jobs, kinds, order, rules, nodes, ahead, timeline, then, profile, queue, tree, runs, now)
 
     def refusals(self, jobs: IntArray) -> dict[int, str]:
@@ -101,16 +101,17 @@ class SharedColumns(StudyColumns):
     def _jobs(self, wanted: JobKinds, able: BoolArray, pools: bool) -> SharedJobs:
         from poolwise.kernels.shared_nodes.state import CORES, SharedJobs
 
-        workload, slowed = self.workload, pools and not (type(self.truth) is Ideal and type(self.estimate) is Ideal)
-        factors, length = np.zeros((4, len(workload) if slowed else 0)), workload.requested
+        workload = self.workload
+        slowed = pools and any(self.slowdown(model, slice(0, 0)).per_part for model in (self.truth, self.estimate))
+        none = np.zeros(len(workload))
+        work, asked = stretched(workload.duration, none), stretched(workload.requested, none)  # as float64 counts them
+        factors, length = np.zeros((4, len(workload) if slowed else 0)), asked
         if slowed:
-            for k, (model, latency) in enumerate(
-                (model, latency) for model in (self.truth, self.estimate) for latency in ("near_ns", "far_ns")
-            ):
-                factors[k] = self.factor(model, latency, workload.memory, slice(None))
-            length = stretched(length, np.minimum(factors[2:].min(axis=0), 0.0) * (1 + 1e-12))
+            for k, model in enumerate((self.truth, self.estimate)):
+                factors[2 * k : 2 * k + 2] = self.slowdown(model, slice(None))[:2]
+            length = stretched(asked, np.minimum(factors[2:].min(axis=0), 0.0) * (1 + 1e-12))
         cores = wanted.ask[wanted.of, CORES]
-        columns: Any = (wanted.of, cores, length, able, workload.duration, workload.requested, *factors)
+        columns: Any = (wanted.of, cores, length, able, work, asked, *factors)
         return SharedJobs(read_only(workload.submit), *map(read_only, columns))
 
     def _then(self, nodes: NodeArrays) -> ThenArrays:
@@ -126,7 +127,9 @@ class SharedColumns(StudyColumns):
 
         n, dims = len(nodes.owner), nodes.top.shape[1]
         free = np.zeros((steps, dims), dtype=np.int64)
-        return ProfileSteps(blank(n), blank(steps), blank(steps), free, blank(1), blank(n), blank(len(self.workload)))
+        asked, count = self.workload.requested, len(self.workload)
+        hold = np.maximum(asked, stretched(asked, np.zeros(count)))  # as float64 counts it, where that is longer
+        return ProfileSteps(blank(n), blank(steps), blank(steps), free, blank(1), hold, blank(n), blank(count))
 
     def _rules(self, wanted: JobKinds, nodes: NodeArrays, per_event: bool) -> SharedRules:
         from poolwise.kernels.list_scheduling.state import (
@@ -144,9 +147,7 @@ class SharedColumns(StudyColumns):
         assert rule is not None
         code = {"nobody": NONE, "head": EASY if rule.extra else EASY_NO_EXTRA, "everyone": CONSERVATIVE}
         spreads = {"worst": WORST, "mean": MEAN, "paper": PAPER}
-        spread, believed = (
-            spreads[model.spread] if isinstance(model, RemoteMemory) else WORST for model in (self.truth, self.estimate)
-        )
+        spread, believed = (spreads[self.slowdown(model, slice(0, 0)).spread] for model in (self.truth, self.estimate))
         owners = nodes.owner
         devices = wanted.ask[:, len(nodes.order) :].sum(axis=1).max(initial=0)
         return SharedRules(

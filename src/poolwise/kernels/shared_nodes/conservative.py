@@ -57,15 +57,15 @@ def conserve_shared(
     hopeful = _hopeful(waiting, jobs, kinds, nodes, profile, now)
     while hopeful > 0:
         job = heap.pop(profile.line, waiting, order.key)
-        kind = jobs.nodes[job]
+        kind, length = jobs.nodes[job], profile.hold[job]
         waiting -= 1
         hopeful -= int(finds_room(kind, kinds, nodes, now))
-        time = earliest(kind, jobs.asked[job], kinds, nodes, profile, now)
-        look_ahead(time, jobs.asked[job], nodes, ahead, profile)
+        time = earliest(kind, length, kinds, nodes, profile, now)
+        look_ahead(time, length, nodes, ahead, profile)
         choose(kind, rules, kinds, ahead)
         for part in range(kinds.parts[kind]):
             nodes.chosen[part], nodes.lack[part] = ahead.chosen[part], 0
-            occupy(ahead.chosen[part], time, jobs.asked[job], kind, kinds, profile)
+            occupy(ahead.chosen[part], time, length, kind, kinds, profile)
         if time == now[TIME]:
             start(job, rules, jobs, kinds, nodes, timeline, runs, now)
             leave(job, queue, now)

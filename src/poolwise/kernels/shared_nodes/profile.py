@@ -102,7 +102,7 @@ def _opens(n: int, kind: int, length: int, time: int, kinds: KindArrays, profile
             else:
                 if begin < 0:
                     begin = max(profile.time[at], time)
-                if end - begin >= length:
+                if end - begin >= min(length, HORIZON - begin):
                     return int(begin)
         at = following
     return NEVER
@@ -119,7 +119,7 @@ def _has(at: int, kind: int, kinds: KindArrays, profile: ProfileSteps) -> bool:
 @step
 def look_ahead(time: int, length: int, nodes: NodeArrays, ahead: NodeArrays, profile: ProfileSteps) -> None:
     """Write what is free throughout an interval into `ahead`, of the nodes that `earliest` found open for it alone."""
-    top, dims, end = ahead.top, ahead.top.shape[1], time + length
+    top, dims, end = ahead.top, ahead.top.shape[1], time + min(length, HORIZON - time)
     leaves = top.shape[0] // 2
     for cores in range(ahead.having.size):
         if ahead.having[cores] > 0:
@@ -157,7 +157,7 @@ def _least(n: int, time: int, end: int, least: IntArray, profile: ProfileSteps) 
 @step
 def occupy(n: int, time: int, length: int, kind: int, kinds: KindArrays, profile: ProfileSteps) -> None:
     """Take a part off a node from a time on for a while."""
-    end = min(time + length, HORIZON)
+    end = time + min(length, HORIZON - time)
     at = _begin_at(profile.first[n], time, profile)
     while at >= 0 and profile.time[at] < end:
         following = profile.next[at]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from poolwise.arrays import BoolArray, IntArray
 from poolwise.kernels.jit import entry, inlined
-from poolwise.kernels.list_scheduling.state import ASK, ASKED, CONSERVATIVE, DONE, INSTANTS, LATE, ROOM, Order, Tree
+from poolwise.kernels.list_scheduling.state import ASK, ASKED, CONSERVATIVE, DONE, INSTANTS, LATE, PAUSED, ROOM, Order, Tree
 from poolwise.kernels.list_scheduling.tournament import clear, put
 from poolwise.kernels.shared_nodes.choose import fits
 from poolwise.kernels.shared_nodes.conservative import conserve_shared, has_steps
@@ -20,6 +20,7 @@ from poolwise.kernels.shared_nodes.state import (
     MAKE_PASS,
     NEXT,
     PASSES,
+    PAUSE,
     PHASE,
     QUIET,
     REJECTED,
@@ -49,10 +50,10 @@ def replay(
     order: Order,
     rules: SharedRules,
     nodes: NodeArrays,
-    ahead: NodeArrays,
+    ahead: NodeArrays | None,
     timeline: TimelineArrays,
     then: ThenArrays,
-    profile: ProfileSteps,
+    profile: ProfileSteps | None,
     queue: SharedQueue,
     tree: Tree,
     runs: SharedRuns,
@@ -62,9 +63,15 @@ def replay(
 
     ASK: write the keys of the waiting jobs. ROOM: give `runs.owner`, `.resource` and `.amount` at least `now[ROWS]` rows.
     INSTANTS: give the profile at least `now[ROWS]` steps. LATE: the clock is beyond `HORIZON`.
+    PAUSED: so many passes are over as `now[PAUSE]` says.
+
+    What is None is not asked for, and kernels are compiled without it: there is one for queues, and one for reservations of
+    everyone (`ahead`, `profile`).
     """
     while True:
         if now[PHASE] == TAKE_EVENTS:
+            if now[PASSES] >= now[PAUSE]:
+                return PAUSED
             if not _take_events(jobs, kinds, order, rules, nodes, timeline, queue, tree, runs, now):
                 return DONE
             if now[TIME] > HORIZON:
@@ -84,10 +91,10 @@ def _pass(
     order: Order,
     rules: SharedRules,
     nodes: NodeArrays,
-    ahead: NodeArrays,
+    ahead: NodeArrays | None,
     timeline: TimelineArrays,
     then: ThenArrays,
-    profile: ProfileSteps,
+    profile: ProfileSteps | None,
     queue: SharedQueue,
     tree: Tree,
     runs: SharedRuns,
@@ -96,16 +103,15 @@ def _pass(
     """Make a pass in the way that suits the rules; what the caller has to do first, or DONE."""
     if not has_room(rules, runs, now):
         return ROOM
-    conservative = rules.backfill == CONSERVATIVE
-    if now[PHASE] == MAKE_PASS and (conservative or order.kind == ASKED):
+    if now[PHASE] == MAKE_PASS and (profile is not None or order.kind == ASKED):
         if not _any_fits(jobs, kinds, nodes, queue, now):
             return DONE
-        if conservative and not has_steps(rules.parts, nodes, timeline, profile, now):
+        if profile is not None and not has_steps(rules.parts, nodes, timeline, profile, now):
             return INSTANTS
         if order.kind == ASKED:
             now[PHASE] = ASKED_PASS
             return ASK
-    if conservative:
+    if profile is not None and ahead is not None:
         conserve_shared(jobs, kinds, order, rules, nodes, ahead, timeline, profile, queue, runs, now)
         return DONE
     if order.kind == ASKED:

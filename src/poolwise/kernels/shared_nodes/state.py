@@ -181,6 +181,7 @@ class ProfileSteps(NamedTuple):
     next : (n_step,) step that follows on the same node, -1 for none
     free : (n_step, n_dim) what is free until then
     used : (1,) steps in use
+    hold : (n_job,) ns that a job's reservation lasts
     opens : (n_node,) scratch: when a node could hold a part
     line : (n_job,) scratch: the waiting jobs in order
     """
@@ -190,6 +191,7 @@ class ProfileSteps(NamedTuple):
     next: IntArray
     free: IntArray
     used: IntArray
+    hold: IntArray
     opens: IntArray
     line: IntArray
 
@@ -269,6 +271,7 @@ class SharedRuns(NamedTuple):
     HEAD,  # job that had the last reservation, -1 for none
     AWAITED,  # kind for which `TimelineArrays.ready` holds, -1 for none
     STALE,
+    WINDOW,  # how long a run may take that is to end by SHADOW
     SHADOW,  # ns, for the kind `now[AWAITED]`
     EARLIER,  # nodes that could hold a part of the head before its shadow time
     HOLDING,  # nodes that could hold a part of the head at its shadow time
@@ -277,9 +280,10 @@ class SharedRuns(NamedTuple):
     STATE,  # counts the changes of what is free
     PROMISE,  # counts the reservations, and what is started beside them
     SETTLED,  # 1 if the last pass started nothing and nothing ended since: only jobs that arrive now may start
-    ROWS,  # rows wanted, on ROOM
+    ROWS,  # rows wanted, on ROOM; steps on INSTANTS
+    PAUSE,  # passes after which the caller is told how far the replay is
     N_NOW,
-) = range(22)
+) = range(24)
 
 TAKE_EVENTS, MAKE_PASS, ASKED_PASS = range(3)
 """Values of now[PHASE]: where `replay` goes on."""
