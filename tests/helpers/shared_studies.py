@@ -8,9 +8,10 @@ from dataclasses import replace
 import numpy as np
 
 from poolwise.engines import simulate
-from poolwise.interfaces import QueuePolicy
+from poolwise.interfaces import QueuePolicy, Scheduler
 from poolwise.registry import make
 from poolwise.schedulers.list import ListScheduler
+from poolwise.schedulers.warm_up import WarmUp
 from tests.helpers.node_machines import random_jobs, random_machine
 from tests.helpers.random_studies import difference, model, scheduler
 
@@ -31,8 +32,12 @@ def compare_shared(
     g = np.random.default_rng(seed)
     jobs = int(g.integers(1, most))
     on = random_machine(g, nodes, pools=pools, devices="conservative" not in backfills)
-    load, drawn = random_jobs(g, on, jobs), scheduler(g, 0, backfills, orders)
-    how = replace(drawn if isinstance(drawn, ListScheduler) else drawn.then, placement=make("placements", PLACEMENTS[seed % 4]))
+    load, drawn = random_jobs(g, on, jobs), scheduler(g, jobs, backfills, orders)
+    listed = drawn.then if isinstance(drawn, WarmUp) else drawn
+    assert isinstance(listed, ListScheduler)
+    how: Scheduler = replace(listed, placement=make("placements", PLACEMENTS[seed % 4]))
+    if isinstance(drawn, WarmUp):
+        how = WarmUp.before(how, drawn.jobs)
     per_event = bool(g.random() < 0.25)
     truth = model(g) if pools else None
     estimate = model(g) if pools and g.random() < 0.5 else None

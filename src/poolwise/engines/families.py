@@ -49,6 +49,8 @@ def _may_run(family: Family, machine: Machine, scheduler: Scheduler) -> bool:
     """Whether a family has kernels for one job of 1 ns on a machine under a scheduler."""
     one = np.ones(1, dtype=np.int64)
     try:
-        return None is family.unsupported(Parts(machine, Workload.of(one, one), scheduler, Ideal(), Ideal()))
+        return None is family.unsupported(
+            Parts(machine, Workload.of(one, one, requests={"cores": one}), scheduler, Ideal(), Ideal())
+        )
     except InputError:
         return False  # the run itself says what is wrong with it

@@ -76,8 +76,8 @@ class SharedColumns(StudyColumns):
         tree = plant(n)
         tree.path[np.lexsort((jobs.length, wanted.of))] = np.arange(n)
         now = blank(state.N_NOW)
-        now[state.HEAD], now[state.AWAITED], now[state.KEPT] = -1, -1, -1
-        queue = state.SharedQueue(blank(n), blank(n), np.full(n, -1))
+        now[state.HEAD], now[state.AWAITED], now[state.KEPT], now[state.WARM] = -1, -1, -1, int(rules.warm_up > 0)
+        queue = state.SharedQueue(blank(n), blank(n), np.full(n, -1), blank(min(rules.warm_up, n)))
         timeline = self._timeline(wanted, nodes, able)
         runs = self._runs(int(wanted.parts[wanted.of[able]].sum()), max(rules.rows * rules.parts, 2 * n))
         then, order = self._then(nodes), self.order(able)
@@ -155,6 +155,7 @@ class SharedColumns(StudyColumns):
             backfill=code[rule.reserves],
             spread=spread,
             believed_spread=believed,
+            warm_up=self.scheduler.warm_up,
             per_event=per_event,
             cores=int(self.machine.capacity[owners, nodes.column[CORES]].sum()),
             parts=int(wanted.parts.max(initial=1)),

@@ -61,8 +61,6 @@ def _why(parts: Parts, scheduler: ListRule) -> str:
         return f"backfill {scheduler.backfill!r} has no kernel on shared nodes"
     if rule.keeps:
         return "reservations that are kept have no kernel on shared nodes"
-    if scheduler.warm_up:
-        return "a warm-up has no kernel on shared nodes"
     for model in (parts.truth, parts.estimate):
         if not _known(model, parts):
             return f"performance model {type(model).__name__} has no kernel on shared nodes"

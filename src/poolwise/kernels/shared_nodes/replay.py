@@ -7,13 +7,13 @@ is called again: all its state is in the arrays.
 from __future__ import annotations
 
 from poolwise.arrays import BoolArray, IntArray
-from poolwise.kernels.jit import entry, inlined
+from poolwise.kernels.jit import entry, inlined, step
 from poolwise.kernels.list_scheduling.state import ASK, ASKED, CONSERVATIVE, DONE, INSTANTS, LATE, PAUSED, ROOM, Order, Tree
 from poolwise.kernels.list_scheduling.tournament import clear, put
-from poolwise.kernels.shared_nodes.choose import fits
+from poolwise.kernels.shared_nodes.choose import choose, fits
 from poolwise.kernels.shared_nodes.conservative import conserve_shared, has_steps
 from poolwise.kernels.shared_nodes.reservation import finds_room
-from poolwise.kernels.shared_nodes.runs import end_first, has_room
+from poolwise.kernels.shared_nodes.runs import end_first, has_room, start
 from poolwise.kernels.shared_nodes.search import search
 from poolwise.kernels.shared_nodes.state import (
     ASKED_PASS,
@@ -29,6 +29,9 @@ from poolwise.kernels.shared_nodes.state import (
     TAKE_EVENTS,
     TIME,
     WAITING,
+    WARM,
+    WARM_FIRST,
+    WARM_LAST,
     KindArrays,
     NodeArrays,
     ProfileSteps,
@@ -77,7 +80,11 @@ def replay(
             if now[TIME] > HORIZON:
                 return LATE
             now[PHASE] = MAKE_PASS
-        if not now[QUIET] and now[WAITING] > 0:
+        if now[WARM] and now[PHASE] == MAKE_PASS:
+            if not has_room(rules, runs, now):
+                return ROOM
+            _warm_up(jobs, kinds, order, rules, nodes, timeline, queue, tree, runs, now)
+        if not (now[WARM] or now[QUIET]) and now[WAITING] > 0:
             wanted = _pass(jobs, kinds, order, rules, nodes, ahead, timeline, then, profile, queue, tree, runs, now)
             if wanted != DONE:
                 return wanted
@@ -136,7 +143,7 @@ def _any_fits(jobs: SharedJobs, kinds: KindArrays, nodes: NodeArrays, queue: Sha
     return False
 
 
-@inlined
+@step
 def _lay_out_anew(jobs: SharedJobs, order: Order, queue: SharedQueue, tree: Tree, now: IntArray) -> None:
     """Put all waiting jobs into the tree with the keys that were given."""
     clear(tree)
@@ -189,12 +196,60 @@ def _arrive(
     runs: SharedRuns,
     now: IntArray,
 ) -> None:
-    """Let a job wait or turn it away."""
-    if not jobs.able[job]:
-        runs.rejected[now[REJECTED]] = job
-        now[REJECTED] += 1
+    """Let a job wait or turn it away; while the warm-up lasts, a later job waits and is judged when it ends."""
+    if now[WARM] and job >= rules.warm_up:
+        join(job, queue, now)
+    elif not jobs.able[job]:
+        _reject(job, runs, now)
         return
-    join(job, queue, now)
-    if order.kind != ASKED and rules.backfill != CONSERVATIVE:
-        put(job, now[TIME], jobs, order, tree)
+    elif now[WARM]:
+        queue.warm[now[WARM_LAST]] = job
+        now[WARM_LAST] += 1
+    else:
+        join(job, queue, now)
+        if order.kind != ASKED and rules.backfill != CONSERVATIVE:
+            put(job, now[TIME], jobs, order, tree)
     now[QUIET] = 0
+
+
+@step
+def _reject(job: int, runs: SharedRuns, now: IntArray) -> None:
+    runs.rejected[now[REJECTED]] = job
+    now[REJECTED] += 1
+
+
+@step
+def _warm_up(
+    jobs: SharedJobs,
+    kinds: KindArrays,
+    order: Order,
+    rules: SharedRules,
+    nodes: NodeArrays,
+    timeline: TimelineArrays,
+    queue: SharedQueue,
+    tree: Tree,
+    runs: SharedRuns,
+    now: IntArray,
+) -> None:
+    """Start warm-up jobs first come, first served; hand over when the last has been submitted and none waits."""
+    while now[WARM_FIRST] < now[WARM_LAST]:
+        job = queue.warm[now[WARM_FIRST]]
+        if not choose(jobs.nodes[job], rules, kinds, nodes):
+            return
+        start(job, rules, jobs, kinds, nodes, timeline, runs, now)
+        now[WARM_FIRST] += 1
+    if now[NEXT] < min(rules.warm_up, jobs.submit.size):
+        return
+    now[WARM], now[QUIET] = 0, 0
+    later = now[WAITING]
+    now[WAITING] = 0
+    for k in range(later):  # in the order of arrival: nothing has left the queue yet
+        job, at = queue.job[k], now[WAITING]
+        if not jobs.able[job]:
+            queue.where[job] = -1
+            _reject(job, runs, now)
+            continue
+        queue.job[at], queue.where[job], queue.since[at] = job, at, queue.since[k]
+        now[WAITING] += 1
+    if order.kind != ASKED and rules.backfill != CONSERVATIVE:
+        _lay_out_anew(jobs, order, queue, tree, now)

@@ -18,6 +18,8 @@ from poolwise.kernels.shared_nodes.state import (
     STATE,
     TIME,
     WAITING,
+    WARM_FIRST,
+    WARM_LAST,
     KindArrays,
     NodeArrays,
     SharedJobs,
@@ -136,5 +138,7 @@ def _return_devices(k: int, kind: int, kinds: KindArrays, nodes: NodeArrays, run
 @inlined
 def has_room(rules: SharedRules, runs: SharedRuns, now: IntArray) -> bool:
     """Whether the record can take all starts of a pass; else `now[ROWS]` says how many rows it needs."""
-    now[ROWS] = runs.offset[now[STARTED]] + rules.rows * min(now[WAITING] * rules.parts, rules.cores)
+    now[ROWS] = runs.offset[now[STARTED]] + rules.rows * min(
+        (now[WAITING] + now[WARM_LAST] - now[WARM_FIRST]) * rules.parts, rules.cores
+    )
     return bool(now[ROWS] <= runs.owner.size)

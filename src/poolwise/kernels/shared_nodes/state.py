@@ -23,6 +23,7 @@ class SharedRules(NamedTuple):
     placement : FIRST_FIT, BEST_FIT, WORST_FIT or PACKED
     backfill : NONE, EASY, EASY_NO_EXTRA or CONSERVATIVE of `list_scheduling.state`
     spread, believed_spread : WORST, MEAN or PAPER of `list_scheduling.state`
+    warm_up : the first jobs run first come, first served without backfilling until the last of them has started
     per_event : one pass for each event instead of one for each instant
     cores : cores of all nodes: no more parts start in a pass, as each takes one at least
     parts, rows : most parts of a job, and rows of the placement of a part
@@ -32,6 +33,7 @@ class SharedRules(NamedTuple):
     backfill: int
     spread: int
     believed_spread: int
+    warm_up: int
     per_event: bool
     cores: int
     parts: int
@@ -221,11 +223,13 @@ class SharedQueue(NamedTuple):
     job : (n_job,), the first `now[WAITING]` count
     since : (n_job,) number of the pass in which each job in `job` joined
     where : (n_job,) position of each job in `job`, -1 if it does not wait
+    warm : (n_job,) warm-up jobs that wait, first come, first served; from `now[WARM_FIRST]` to `now[WARM_LAST]`
     """
 
     job: IntArray
     since: IntArray
     where: IntArray
+    warm: IntArray
 
 
 class SharedRuns(NamedTuple):
@@ -281,9 +285,12 @@ class SharedRuns(NamedTuple):
     PROMISE,  # counts the reservations, and what is started beside them
     SETTLED,  # 1 if the last pass started nothing and nothing ended since: only jobs that arrive now may start
     ROWS,  # rows wanted, on ROOM; steps on INSTANTS
+    WARM_FIRST,
+    WARM_LAST,
+    WARM,  # 1 while the warm-up lasts
     PAUSE,  # passes after which the caller is told how far the replay is
     N_NOW,
-) = range(24)
+) = range(27)
 
 TAKE_EVENTS, MAKE_PASS, ASKED_PASS = range(3)
 """Values of now[PHASE]: where `replay` goes on."""
