@@ -34,8 +34,8 @@ class JobTable:
     A row is a name for a job, not its place in an order: jobs are ordered by submission, then id, then name
     (`order_key`). Nothing in the table tells how long a job will really run, nor of jobs that have not arrived.
 
-    A job has one or more identical tasks. A task that asks for `nodes` takes that many whole nodes and its other requests
-    are per node; a task without `nodes` shares a node and its requests are its own.
+    A job has one or more identical tasks. A task that asks for `nodes` takes that many and its other requests are per
+    node: whole nodes, or parts of different nodes where the machine's are shared. One that does not takes one node.
 
     Attributes
     ----------

@@ -31,8 +31,8 @@ class TraceJob(Job):
 class Workload:
     """Jobs in the order (submit, id), one row each.
 
-    A job has one or more identical tasks. A task that asks for `nodes` takes that many whole nodes and its other requests
-    are per node; a task without `nodes` shares a node and its requests are its own.
+    A job has one or more identical tasks. A task that asks for `nodes` takes that many and its other requests are per
+    node: whole nodes, or parts of different nodes where the machine's are shared. One that does not takes one node.
 
     Attributes
     ----------

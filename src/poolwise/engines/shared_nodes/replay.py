@@ -51,7 +51,7 @@ def unsupported(parts: Parts) -> Obstacle | None:
     if obstacle := interrupted(parts):
         return obstacle
     why = _why(parts, scheduler)
-    return Obstacle(why, "see docs/explanation/shared-nodes.md for what has") if why else None
+    return Obstacle(why, "jobs of one task have one, but for conservative backfilling beside devices or pools") if why else None
 
 
 def _why(parts: Parts, scheduler: ListRule) -> str:
