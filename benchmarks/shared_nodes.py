@@ -110,7 +110,7 @@ def shared_packed() -> Figures:
 def against_reference(backfill: str) -> Figures:
     """Seconds of the reference engine over those of the compiled one; jobs come three times as fast as they are served."""
     load()
-    machine, workload = shared(1500), shared_jobs(2_000, 1500, 3.0)
+    machine, workload = shared(1500), shared_jobs(5_000, 1500, 3.0)
     how = ListScheduler(make("orders", "fcfs"), make("backfills", backfill), make("placements", "first_fit"))
     quick, fast = seconds(lambda: simulate(machine, workload, how, engine="compiled"), repeat=5)
     slow, plain = seconds(lambda: simulate(machine, workload, how, engine="reference"))
