@@ -151,6 +151,14 @@ class QueuePolicy(Protocol):
 
     kind: ClassVar[OrderKind]
 
+    def open(self) -> QueuePolicy:
+        """Begin a run. An order that reads files or keeps caches returns what holds them; others themselves."""
+        return self
+
+    def check(self, machine: Machine, jobs: JobTable) -> None:
+        """Raise InputError, and warn, for what a study can know of its jobs beforehand."""
+        return
+
     def priority(self, queue: Queue, snapshot: Snapshot) -> FloatArray:
         """(n_queued,) float64, higher first; row k is `queue.jobs[k]`. NaN is an error."""
         ...
@@ -254,6 +262,10 @@ class BackfillPolicy(Protocol):
     def open(self) -> BackfillPolicy:
         """Begin a run. A policy that remembers anything from pass to pass returns what remembers it; others themselves."""
         return self
+
+    def wake_at(self, now: int) -> int | None:
+        """When (ns) to be asked again if nothing else happens, while a job waits that fits; None: at the next event."""
+        return None
 
     def select(self, queue: Queue, priority: FloatArray, snapshot: Snapshot, placement: PlacementPolicy) -> Iterable[Start]:
         """Choose starts from the waiting tasks of (n_queued,) jobs, given their (n_queued,) priorities."""

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import typer
 from rich.console import Console
 
 out = Console()
@@ -24,3 +29,17 @@ def note(text: str) -> None:
     """Print what a reader must know beside the numbers on stderr."""
     err.print("note:", style="cyan", end=" ")
     err.print(text, markup=False, highlight=False, soft_wrap=True)
+
+
+INTERRUPTED = 130
+"""Exit code after Ctrl-C, as of other programs."""
+
+
+@contextmanager
+def resumable(folder: Path) -> Iterator[None]:
+    """Say on Ctrl-C how to go on: what has finished is kept in a folder."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        error(f"interrupted; what has finished is kept in {folder}: give the same command again and it goes on from there")
+        raise typer.Exit(INTERRUPTED) from None

@@ -25,7 +25,7 @@ def plan(
     Writes plan.json, candidates.csv, candidates.parquet, provenance.json and report.html. Exits with 3 where nothing that may
     be chosen is shown to keep the targets.
     """
-    from poolwise.cli.console import err, error
+    from poolwise.cli.console import err, error, resumable
     from poolwise.cli.console import note as say
     from poolwise.cli.console import out as stdout
     from poolwise.cli.output import check_exports, export, print_json, provenance
@@ -41,7 +41,8 @@ def plan(
     def tell(line: str) -> None:
         err.print(line, markup=False, highlight=False, soft_wrap=True)
 
-    result = plans.run_plan(loaded, folder, jobs, tell)
+    with resumable(folder):
+        result = plans.run_plan(loaded, folder, jobs, tell)
     write_plan(result, folder / "report.html")
     source = provenance(None, []) | {"plan": result.provenance()}
     export(result.answer.candidates, source, csv, parquet)

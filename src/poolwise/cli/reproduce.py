@@ -19,7 +19,7 @@ def reproduce(
     from rich.table import Table
 
     from poolwise import registry
-    from poolwise.cli.console import err
+    from poolwise.cli.console import err, resumable
     from poolwise.cli.console import out as stdout
     from poolwise.cli.output import provenance, write_provenance
     from poolwise.report import write_reproduction
@@ -29,7 +29,7 @@ def reproduce(
     reproduction = registry.make("reproductions", name)
     folder = out if out is not None else Path("results") / name
     folder.mkdir(parents=True, exist_ok=True)
-    with ConsoleProgress(err) as progress:
+    with resumable(folder), ConsoleProgress(err) as progress:
         done = run(name, reproduction, folder, quick=quick, jobs=jobs, progress=progress)
     source = {key: str(value) for key, value in provenance(0, []).items()}
     write_reproduction(replace(done, provenance=source), folder)

@@ -33,7 +33,7 @@ def run_study(
     Writes results.csv, results.parquet, provenance.json, report.html and one pair of files a run.
     """
     from poolwise import report, studies
-    from poolwise.cli.console import err, warn
+    from poolwise.cli.console import err, resumable, warn
     from poolwise.cli.console import out as stdout
     from poolwise.cli.output import print_json
     from poolwise.studies.study import parse_setting
@@ -41,7 +41,7 @@ def run_study(
 
     loaded = studies.load(study, dict(parse_setting(text) for text in set_))
     folder = out if out is not None else Path("results") / loaded.name
-    with ConsoleProgress(err) as progress:
+    with resumable(folder), ConsoleProgress(err) as progress:
         result = studies.run(loaded, folder, jobs, progress)
     report.write_study_report(result, folder / "report.html")
     for note in result.notes():

@@ -57,9 +57,13 @@ class FixedSlowdown(NamedTuple):
     weight : (k,) numbers of at least 0
     spread : s of a job on several racks: that of its "worst" rack, the "mean" of its memory, or ("paper") 0 as soon as any
         of its memory lies elsewhere
+    per_part : on nodes that jobs share, near and far are the slowdowns of a part all of whose memory is remote: a part that
+        has a share of it in a pool of its rack (or of the machine: far) is slowed down by that share of them, and the job
+        by `spread`; there are no weights
     """
 
     near: FloatArray
     far: FloatArray
     weight: FloatArray
     spread: RackSpread = "worst"
+    per_part: bool = False

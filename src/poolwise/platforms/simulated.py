@@ -32,6 +32,7 @@ from poolwise.model import (
     Wake,
     Workload,
 )
+from poolwise.model.history import RunHistory
 from poolwise.model.runs import RunTable
 from poolwise.platforms.progress import Course, RunPace, RunProgress
 from poolwise.platforms.recorder import Recorder
@@ -105,7 +106,7 @@ class Simulation:
         self._alike = self.truth is self.estimate and np.array_equal(workload.duration, workload.requested)
         self.now, self._freed_at = 0, -1
         self._capacity, self._free = kept(machine.capacity), machine.capacity.copy()
-        self._runs = RunTable(machine.capacity.size)
+        self._runs, self._history = RunTable(machine.capacity.size), RunHistory()
         self._progress: dict[int, RunProgress] = {}
         self._waiting: dict[int, set[int]] = {}  # tasks by row; nothing waits before it arrives
         self._sequence = 0
@@ -150,6 +151,7 @@ class Simulation:
             self._believed_done,
             may_grow=self._may_grow(),
             freed_at=self._freed_at,
+            history=self._history if self.table.edition == 0 else None,  # it names rows
         )
 
     def _may_grow(self) -> bool:
@@ -328,6 +330,8 @@ class Simulation:
         del self._progress[number]
         run.placement.give_to(self._free)
         self.recorder.ended(number, self.now, outcome)
+        if outcome is not Outcome.REFUSED:
+            self._history.add(run.job, run.start, self.now)
         self._freed_at = self.now
         return Ended(number, run.job, run.tasks, outcome, requeue)
 

@@ -6,15 +6,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from poolwise.arrays import BoolArray, FloatArray, IntArray, blocks
+from poolwise.arrays import BoolArray, IntArray, blocks
 from poolwise.engines.family import Parts
 from poolwise.engines.kernel_arrays import blank, read_only
-from poolwise.engines.study_columns import StudyColumns
-from poolwise.interfaces import ListRule, PerformanceModel, fixed_slowdown, rule_of
+from poolwise.engines.study_columns import StudyColumns, stretched
+from poolwise.interfaces import ListRule, rule_of
 from poolwise.model import Refusal
-from poolwise.model.rules import FixedSlowdown
 from poolwise.policies.backfill.easy_nodes_only import inexhaustible
-from poolwise.units import LONGEST
 
 if TYPE_CHECKING:
     from poolwise.kernels.list_scheduling.state import (
@@ -151,8 +149,8 @@ class RunColumns(StudyColumns):
         runtime, length = np.empty(n, dtype=np.int64), np.empty(n, dtype=np.int64)
         mixed = np.empty((6, n if self.anywhere else 0))
         for rows in blocks(n):
-            true = self._slowdown(self.truth, rows)
-            believed = true if self.estimate == self.truth else self._slowdown(self.estimate, rows)
+            true = self.slowdown(self.truth, rows)
+            believed = true if self.estimate == self.truth else self.slowdown(self.estimate, rows)
             slow = believed.near * believed.weight
             if self.anywhere:
                 # a mixture may round to just below both its parts
@@ -165,19 +163,13 @@ class RunColumns(StudyColumns):
         columns: Any = (read_only(column) for column in (*whole, *mixed))
         return JobArrays(*columns)
 
-    def _slowdown(self, model: PerformanceModel, rows: slice) -> FixedSlowdown:
-        """Slowdowns of some jobs, as a model states them."""
-        found = fixed_slowdown(model, self.workload.table, rows, self.machine)
-        assert found is not None
-        return found
-
     def _rules(self) -> Rules:
         from poolwise.kernels.list_scheduling import state
 
         rule = self.backfill
         code = {"nobody": state.NONE, "head": state.EASY if rule.extra else state.EASY_NO_EXTRA, "everyone": state.CONSERVATIVE}
         spreads = {"worst": state.WORST, "mean": state.MEAN, "paper": state.PAPER}
-        spread, believed = (spreads[self._slowdown(model, slice(0, 0)).spread] for model in (self.truth, self.estimate))
+        spread, believed = (spreads[self.slowdown(model, slice(0, 0)).spread] for model in (self.truth, self.estimate))
         nodes_only, warm_up = not rule.counts_pools, self.scheduler.warm_up
         return state.Rules(self.anywhere, code[rule.reserves], spread, believed, nodes_only, warm_up, self.per_event)
 
@@ -210,11 +202,3 @@ class RunColumns(StudyColumns):
             layout.node_column,
             layout.memory_column,
         )
-
-
-def stretched(work: IntArray, slow: FloatArray) -> IntArray:
-    """(n,) ns that work (ns) takes at a slowdown: `kernels.list_scheduling.racks.stretch` of many jobs."""
-    whole = np.minimum(work.astype(np.float64), float(LONGEST))
-    length: IntArray = np.ceil(np.minimum(whole * slow, LONGEST - whole)).astype(np.int64)
-    length += whole.astype(np.int64)
-    return length

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from poolwise.arrays import BoolArray, FloatArray, IntArray
 
@@ -46,6 +46,25 @@ class JobArrays(NamedTuple):
     believed_near: FloatArray
     believed_far: FloatArray
     believed_weight: FloatArray
+
+
+class Demands(Protocol):
+    """What a tree over the waiting jobs reads of them, (n_job,) each: two demands, and how long they last at least."""
+
+    @property
+    def nodes(self) -> IntArray:
+        """The first demand."""
+        ...
+
+    @property
+    def remote(self) -> IntArray:
+        """The second demand."""
+        ...
+
+    @property
+    def length(self) -> IntArray:
+        """Expected runtime (ns), or a lower bound of it."""
+        ...
 
 
 class Order(NamedTuple):
