@@ -46,7 +46,8 @@ class EntryCode(KernelCode):
     def _optimize_final_module(self) -> None:
         """Optimise it once, as far as `-O2` does."""
         self._own_steps()
-        passes, builder = self._codegen._module_pass_manager(opt=2, loop_vectorize=False, slp_vectorize=False)
+        codegen: Any = self._codegen
+        passes, builder = codegen._module_pass_manager(opt=2, loop_vectorize=False, slp_vectorize=False)
         passes.run(self._final_module, builder)
 
 
