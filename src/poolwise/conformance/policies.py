@@ -9,12 +9,12 @@ import numpy as np
 
 from poolwise.arrays import FloatArray
 from poolwise.conformance.cases import Case, devices, modules, on_those_that_suit, racks, state, units, walk
+from poolwise.conformance.engines import RULE, compare_engines
 from poolwise.conformance.findings import DETERMINISTIC, PICKLES, RUNS, UNCHANGED, Broken, Check, Findings
 from poolwise.conformance.scheduler import check_scheduler
-from poolwise.engines import simulate
 from poolwise.errors import InputError
 from poolwise.interfaces import AgingOrder, BackfillPolicy, OrderKind, PlacementPolicy, QueuePolicy, rule_of
-from poolwise.model import Changes, JobTable, Kind, Placement, Queue, Refusal, Snapshot, Start
+from poolwise.model import Changes, JobTable, Placement, Queue, Refusal, Snapshot, Start
 from poolwise.model.runs import RunTable
 from poolwise.policies.backfill.none import NoBackfill
 from poolwise.policies.order.priorities import FAIR, FCFS
@@ -29,7 +29,6 @@ EMPTY = "places on the empty machine what it places on a busy one"
 SCREEN = "screens out only what it cannot place"
 REFUSES = "raises for no job, whatever it asks for"
 NOWHERE = "something that no machine has"
-RULE = "starts what the rule that it states says"
 CHOICE = "starts each waiting job at most once, within what is free"
 
 
@@ -112,8 +111,12 @@ def _keep_kind(
 
 
 def check_placement(placement: PlacementPolicy, case: Case | None = None) -> tuple[Check, ...]:
-    """Ask a placement policy for every waiting job at every pass of a run, now and at all expected releases."""
-    findings = Findings(RUNS, PICKLES, DETERMINISTIC, UNCHANGED, FITS, ENOUGH, EMPTY, SCREEN, REFUSES)
+    """Ask a placement policy for every waiting job at every pass of a run, now and at all expected releases.
+
+    One that states a rule (`PlacementPolicy.rule`) runs racks once more, by the kernels that know the rule.
+    """
+    stated = () if rule_of(placement) is None else (RULE,)
+    findings = Findings(RUNS, PICKLES, DETERMINISTIC, UNCHANGED, FITS, ENOUGH, EMPTY, SCREEN, REFUSES, *stated)
 
     def visit(queue: Queue, snapshot: Snapshot, changes: Changes) -> None:
         before = state(queue, snapshot)
@@ -138,6 +141,8 @@ def check_placement(placement: PlacementPolicy, case: Case | None = None) -> tup
 
     def ask(case: Case) -> None:
         walk(case, visit)
+        if stated:
+            compare_engines(ListScheduler(FAIR(), placement=placement), case, findings)
 
     with findings.running():
         copy = findings.pickled(placement)
@@ -209,25 +214,12 @@ def check_backfill(backfill: BackfillPolicy, case: Case | None = None) -> tuple[
         suited = case if case is not None else racks()
         walk(suited, visit)
         if rule_of(backfill) is not None:
-            _compare_engines(backfill, suited, findings)
+            compare_engines(ListScheduler(FAIR(), backfill), suited, findings)
     results = {result.name: result for result in findings.checks()}
     for result in check_scheduler(ListScheduler(FCFS(), backfill), case):
         if not result.ok or result.name not in results:
             results[result.name] = result
     return tuple(results.values())
-
-
-def _compare_engines(backfill: BackfillPolicy, case: Case, findings: Findings) -> None:
-    """Compare the starts that a backfill chooses with those that engines work out from its rule, also where pools are small."""
-    scarce = case.machine.capacity.copy()
-    scarce[case.machine.of_kind(Kind.POOL)] //= 3
-    for machine in (case.machine, case.machine.with_capacity(scarce)):
-        asked, told = (
-            simulate(machine, case.workload, ListScheduler(FAIR(), backfill), truth=case.truth, engine=engine).schedule
-            for engine in ("reference", "auto")
-        )
-        other = np.flatnonzero(asked.job_start != told.job_start)
-        findings.require(RULE, not len(other), f"by its rule the job in row {other[:1]} starts at another time")
 
 
 def _inspect_starts(starts: list[Start], waiting: list[int], snapshot: Snapshot, findings: Findings) -> None:
