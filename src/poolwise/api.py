@@ -9,18 +9,18 @@ run.metrics["mean_bounded_slowdown"]
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
 from poolwise import engines, registry
 from poolwise.interfaces import BackfillPolicy, PerformanceModel, PlacementPolicy, QueuePolicy, Scheduler
-from poolwise.metrics import Outcomes
-from poolwise.metrics.summary import METRICS, summarise
-from poolwise.metrics.window import Window
+from poolwise.metrics import Measure, MeasuredRun, Metric, Outcomes
+from poolwise.metrics.latency import job_latency_us
+from poolwise.metrics.summary import every_measure, measure_run, metrics_named
 from poolwise.model import Kind, Machine, Schedule, Workload
 from poolwise.performance.ideal import Ideal
 from poolwise.performance.remote_memory import RemoteMemory
@@ -38,7 +38,8 @@ class SimulatedRun:
     ----------
     schedule : every run with its start, end and placement
     outcomes : one row per job
-    metrics : name -> value over all jobs that finished (units in the names; `poolwise.metrics.METRICS` explains them)
+    metrics : name -> value over all jobs that finished, of every registered metric that applies (units in the names)
+    described : name of each of these metrics -> what it says, its unit, and which way is better
     engine, wall_s : which engine ran, and the seconds of the simulation alone
     notes : sentences that a reader of the result must know
     """
@@ -46,15 +47,21 @@ class SimulatedRun:
     schedule: Schedule
     outcomes: Outcomes
     metrics: Mapping[str, float]
+    described: Mapping[str, Metric]
     engine: str
     wall_s: float
     notes: tuple[str, ...] = ()
+
+    @property
+    def jobs(self) -> int:
+        """Jobs that ran to their end, all tasks of each."""
+        return int(np.count_nonzero(~np.isnan(job_latency_us(self.schedule))))
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data, as `poolwise simulate --json` prints it."""
         workload = self.schedule.workload
         return {
-            "jobs": int(self.schedule.done.sum()),
+            "jobs": self.jobs,
             "excluded": dict(workload.excluded),
             "repaired": dict(workload.repaired),
             "rejected": self.schedule.rejections(),
@@ -68,12 +75,12 @@ class SimulatedRun:
 
     def _repr_html_(self) -> str:
         rows = [
-            f"<tr><td>{escape(METRICS[name].description)}</td><td>{value:.6g}</td><td>{escape(METRICS[name].unit)}</td></tr>"
-            for name, value in self.metrics.items()
-            if not np.isnan(value)
+            f"<tr><td>{escape(metric.description)}</td><td>{self.metrics[name]:.6g}</td><td>{escape(metric.unit)}</td></tr>"
+            for name, metric in self.described.items()
+            if not np.isnan(self.metrics[name])
         ]
         head = f"{escape(self.schedule.workload.name)} on {escape(self.schedule.machine.name)}"
-        return f"<table><caption>{head}: {int(self.schedule.done.sum())} jobs</caption>{''.join(rows)}</table>"
+        return f"<table><caption>{head}: {self.jobs} jobs</caption>{''.join(rows)}</table>"
 
 
 def list_scheduler(
@@ -96,8 +103,13 @@ def list_scheduler(
 
 def default_model(machine: Machine, seed: int) -> PerformanceModel:
     """Choose remote memory where racks have pools, the ideal machine elsewhere."""
+    return RemoteMemory(seed=seed) if default_model_name(machine) == "remote_memory" else Ideal()
+
+
+def default_model_name(machine: Machine) -> Literal["remote_memory", "ideal"]:
+    """Name of the model that `default_model` chooses."""
     has_pools = bool(len(machine.of_kind(Kind.POOL))) and "nodes" in machine.resources
-    return RemoteMemory(seed=seed) if has_pools else Ideal()
+    return "remote_memory" if has_pools else "ideal"
 
 
 def simulate(
@@ -115,6 +127,7 @@ def simulate(
     engine_name: engines.Engine = "auto",
     pass_per_event: bool = False,
     baseline: Schedule | None = None,
+    metrics: Sequence[str | Measure] = (),
 ) -> SimulatedRun:
     """Run a workload on a machine and measure it over all jobs that finished.
 
@@ -130,6 +143,8 @@ def simulate(
         A scheduling pass after each event instead of after all events of an instant.
     baseline
         A schedule of the same workload under FCFS without backfilling, against which fairness is measured.
+    metrics
+        Metrics beside those that are registered, by names or objects.
     """
     chosen = scheduler if scheduler is not None else list_scheduler(order, backfill, placement, scope)
     model = truth if truth is not None else default_model(machine, seed)
@@ -143,26 +158,26 @@ def simulate(
         engine=engine_name,
         pass_per_event=pass_per_event,
     )
-    return measured(result.schedule, result.engine, result.wall_s, baseline)
+    asked = [registry.make("metrics", name) if isinstance(name, str) else name for name in metrics]
+    return measured(result.schedule, result.engine, result.wall_s, baseline, asked)
 
 
-def measured(schedule: Schedule, engine_name: str, wall_s: float, baseline: Schedule | None = None) -> SimulatedRun:
-    """Measure a schedule over all jobs that finished, from the first submission to the last end."""
-    outcomes = Outcomes.of(schedule)
-    population = schedule.done
-    metrics = summarise(
-        outcomes,
-        warm_up=0,
-        population=population,
-        window=Window.whole(outcomes),
-        baseline=None if baseline is None else Outcomes.of(baseline),
-    )
-    return SimulatedRun(schedule, outcomes, metrics, engine_name, wall_s, notes(schedule))
+def measured(
+    schedule: Schedule, engine_name: str, wall_s: float, baseline: Schedule | None = None, asked: Sequence[Measure] = ()
+) -> SimulatedRun:
+    """Measure a schedule over all jobs that finished, from the first submission to the last end.
+
+    By every measure that is registered and applies, and by those that are asked for.
+    """
+    run, measures = MeasuredRun.of(schedule, baseline), every_measure(asked)
+    metrics = measure_run(run, measures)
+    return SimulatedRun(schedule, run.outcomes, metrics, metrics_named(measures, metrics), engine_name, wall_s, notes(schedule))
 
 
 def notes(schedule: Schedule) -> tuple[str, ...]:
     """What a reader must know beside the numbers."""
-    workload, machine, said = schedule.workload, schedule.machine, []
+    workload, machine = schedule.workload, schedule.machine
+    said = list(workload.notes)
     if len(machine.of_kind(Kind.POOL)) and "nodes" in machine.resources and len(workload):
         share = float((workload.memory > machine.local_memory).mean())
         if share < SPARSE_SHARE:

@@ -25,3 +25,17 @@ def frozen(array: NDArray[np.generic]) -> NDArray[np.generic]:
     """Make an array read-only and return it, so that a mistaken write fails where it happens."""
     array.setflags(write=False)
     return array
+
+
+def kept(array: IntArray) -> IntArray:
+    """Return an array that will not change: the same one if it owns its data and is read-only, else a copy."""
+    if array.base is None and not array.flags.writeable:
+        return array
+    copy = array.copy()
+    copy.setflags(write=False)
+    return copy
+
+
+def same(before: IntArray, now: IntArray) -> bool:
+    """Whether two arrays are equal, which needs no look where they are one and the same that was `kept`."""
+    return before is now or np.array_equal(before, now)

@@ -15,7 +15,7 @@ from poolwise.arrays import BoolArray, FloatArray
 from poolwise.engines import simulate
 from poolwise.metrics.devices import mean_load
 from poolwise.metrics.window import Window
-from poolwise.model import Kind, Machine, Schedule, Workload
+from poolwise.model import Machine, MachineBuilder, Schedule, Workload
 from poolwise.policies.backfill.none import NoBackfill
 from poolwise.policies.order.priorities import FCFS
 from poolwise.policies.placement.nvme.first_fit import NvmeFirstFit
@@ -76,21 +76,11 @@ def ideal_load(workload: Workload, machine: Machine, *, all_resources: bool = Fa
 def _ideal_machine(machine: Machine, all_resources: bool) -> Machine:
     """All cores in one node; with `all_resources` all devices in one."""
     total = [int(machine.capacity[:, machine.resource(n)].sum()) if n in machine.resources else 0 for n in _RESOURCES]
-    n = 2 if all_resources else 1
-    capacity = np.zeros((n, 3), dtype=np.int64)
-    capacity[0, 0] = total[0]
-    capacity[1:, 1:] = total[1:]
-    return Machine(
-        name=f"ideal node for {machine.name}",
-        owners=("node", "device")[:n],
-        kind=np.array([Kind.NODE, Kind.DEVICE], dtype=np.int64)[:n],
-        type=("node", "device")[:n],
-        rack=np.zeros(n, dtype=np.int64),
-        position=np.zeros((n, 2), dtype=np.int64),
-        home=np.full(n, -1, dtype=np.int64),
-        resources=_RESOURCES,
-        capacity=capacity,
-    )
+    build = MachineBuilder(f"ideal node for {machine.name}", _RESOURCES)
+    build.node("node", cores=total[0])
+    if all_resources:
+        build.device("device", bandwidth=total[1], storage=total[2])
+    return Machine.of(build)
 
 
 def _reaches(schedule: Schedule, resource: str) -> float:

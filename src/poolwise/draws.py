@@ -17,6 +17,9 @@ from poolwise.arrays import FloatArray, IntArray, blocks
 _GAMMA = np.uint64(0x9E3779B97F4A7C15)
 _MIX1 = np.uint64(0xBF58476D1CE4E5B9)
 _MIX2 = np.uint64(0x94D049BB133111EB)
+_ALL = 2**64 - 1
+_FEW = 8
+"""Draws up to which Python's integers are faster than NumPy's."""
 
 
 def mix(state: NDArray[np.uint64], counter: NDArray[np.uint64]) -> NDArray[np.uint64]:
@@ -48,6 +51,8 @@ def uniform(seed: int, stream: str, job: ArrayLike, task: ArrayLike = 0) -> Floa
     (...,) float64 in [0, 1).
     """
     jobs, tasks = np.atleast_1d(np.asarray(job, dtype=np.int64)), np.asarray(task, dtype=np.int64)
+    if jobs.ndim == 1 and tasks.ndim == 0 and len(jobs) <= _FEW:
+        return _few(seed, stream, jobs, int(tasks))
     state = np.array([seed & (2**64 - 1)], dtype=np.uint64)
     state = mix(state, np.array(zlib.crc32(stream.encode()), dtype=np.uint64))
     if jobs.ndim > 1 or tasks.ndim > 0:
@@ -64,3 +69,17 @@ def _drawn(state: NDArray[np.uint64], job: IntArray, task: IntArray) -> FloatArr
         state = mix(state, counter.astype(np.uint64))
     draws: FloatArray = (state >> np.uint64(11)).astype(np.float64) * 2.0**-53
     return draws
+
+
+def _few(seed: int, stream: str, job: IntArray, task: int) -> FloatArray:
+    """(k,) draws for (k,) jobs, one by one: the same bits as those drawn all at once."""
+    state = _mixed(seed & _ALL, zlib.crc32(stream.encode()))
+    return np.array([(_mixed(_mixed(state, j & _ALL), task & _ALL) >> 11) * 2.0**-53 for j in job.tolist()], dtype=np.float64)
+
+
+def _mixed(state: int, counter: int) -> int:
+    """`mix` of two numbers of 64 bits."""
+    z = ((state ^ counter) + 0x9E3779B97F4A7C15) & _ALL
+    z = ((z ^ (z >> 30)) * 0xBF58476D1CE4E5B9) & _ALL
+    z = ((z ^ (z >> 27)) * 0x94D049BB133111EB) & _ALL
+    return z ^ (z >> 31)

@@ -153,7 +153,7 @@ class AgingOrder(QueuePolicy):
         """Pace and weight, (k,) each; raises PolicyError for NaN, and for numbers too large or too small to compute with."""
         pace, weight = self.pace(jobs, table, machine), self.weight(jobs, table, machine)
         for name, column, zero in (("paces", pace, False), ("weights", weight, True)):
-            if column.shape != jobs.shape or not bool((_moderate(column) | (zero & (column == 0))).all()):
+            if column.shape != jobs.shape or not _moderate(column, zero):
                 raise PolicyError(
                     f"{type(self).__name__} must give {len(jobs)} {name} between {1 / EXTREME:g} and {EXTREME:g} in size"
                     f"{', or 0' if zero else ''}, got {column!r}"
@@ -168,18 +168,29 @@ class AgingOrder(QueuePolicy):
         return x * weight if self.kind == "linear" else x * x * x * weight
 
 
-def _moderate(column: FloatArray) -> BoolArray:
-    """(k,) which numbers are neither too large nor too small; False for NaN."""
+def _moderate(column: FloatArray, zero: bool) -> bool:
+    """Whether (k,) numbers are neither too large nor too small, 0 being allowed where `zero` says so; False for NaN."""
     size = np.abs(column)
-    moderate: BoolArray = (size >= 1 / EXTREME) & (size <= EXTREME)
-    return moderate
+    if not len(size):
+        return True
+    least, most = np.minimum.reduce(size), np.maximum.reduce(size)  # NaN if one is
+    if zero and least == 0:
+        return bool(most <= EXTREME) and bool((size[size != 0] >= 1 / EXTREME).all())
+    return bool(least >= 1 / EXTREME) and bool(most <= EXTREME)
 
 
 class PlacementPolicy(Protocol):
     """Where a job runs."""
 
+    def check(self, machine: Machine, jobs: JobTable) -> None:
+        """Raise InputError for settings, and for what a study can know beforehand, such as requests that nothing can meet."""
+        return
+
     def place(self, job: Job, snapshot: Snapshot) -> Placement | Refusal:
-        """Find a placement for all tasks of a job in what is free, or say which resource is short."""
+        """Find a placement for all tasks of a job in what is free, or say which resource is short.
+
+        No job makes it raise: one that asks for what the machine does not have is refused.
+        """
         ...
 
     def screen(self, jobs: IntArray, free: IntArray, snapshot: Snapshot) -> BoolArray:
@@ -299,6 +310,14 @@ class PerformanceModel(Estimate, Protocol):
     A run lasts for its setup, then for what it fetches, if anything, then for its work. The setup is fixed at the start;
     the pace of the other two follows the surroundings.
     """
+
+    @property
+    def parts(self) -> tuple[Estimate, ...]:
+        """Models that it is put together from: their rates multiply, their setups add. None: every run takes just its work.
+
+        It speaks for its own class alone (`model_parts`).
+        """
+        return (self,)
 
     def setup(self, run: Run, view: Snapshot) -> int:
         """Ns before work begins that no neighbour changes: transfers over links of one's own, attaching."""

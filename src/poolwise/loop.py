@@ -155,6 +155,8 @@ class Loop:
 
     def _check(self, plan: Plan) -> None:
         """Raise PolicyError where a plan rejects what does not wait, or no longer would by then."""
+        if not any(isinstance(decision, Reject) for decision in plan.decisions):
+            return
         settled: set[int] = set()
         for decision in plan.decisions:
             if isinstance(decision, Reject) and (decision.job not in self.queue or decision.job in settled):

@@ -23,7 +23,9 @@ T = TypeVar("T")
 GROUPS: Mapping[str, tuple[str, ...]] = {
     "orders": ("poolwise.policies.order",),
     "backfills": ("poolwise.policies.backfill",),
-    "placements": tuple(f"poolwise.policies.placement.{resource}" for resource in ("memory", "nvme", "devices", "units")),
+    "placements": tuple(
+        f"poolwise.policies.placement.{resource}" for resource in ("memory", "nvme", "devices", "nodes", "units")
+    ),
     "costs": ("poolwise.policies.cost",),
     "models": ("poolwise.performance",),
     "schedulers": ("poolwise.schedulers",),

@@ -27,10 +27,11 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_the_command_of_the_issue(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(words("--prices", "prices.txt", "--power", "power.txt", "--sample", "10us", "--json")) == 0
     content: dict[str, Any] = json.loads(capsys.readouterr().out)
-    assert content["job_latency_us"] == {"count": 6, "mean": 2.5, "p50": 2.5, "p99": 2.5, "p99_9": 2.5}
-    assert (content["jobs"], content["tasks"], content["makespan_us"]) == (6, 12, 37.5)
-    assert content["utilization"]["by_type"] == {"cpu-intel": 0.0, "gpu": pytest.approx(6 * 2.5 / 37.5)}
-    assert len(content["utilization"]["per_unit"]) == 4
+    assert {content[f"{name}_job_latency_us"] for name in ("mean", "p50", "p99", "p99_9")} == {2.5}
+    assert (content["jobs"], content["measured_tasks"], content["makespan_s"]) == (6, 12, 37.5e-6)
+    assert content["unit_utilization_by_type.cpu-intel"] == 0
+    assert content["unit_utilization_by_type.gpu"] == pytest.approx(6 * 2.5 / 37.5)
+    assert len(content["units"]) == 4 and sum(one["utilization"] for one in content["units"]) == pytest.approx(12 * 2.5 / 37.5)
     assert content["purchase_cost"] == 4600
     assert content["energy_j"] == pytest.approx(((60 + 120) * 37.5 + 2 * 180 * 15) * 1e-6)
     assert content["series"]["begin_us"] == [0, 10, 20, 30]
@@ -40,7 +41,9 @@ def test_the_command_of_the_issue(folder: Path, capsys: pytest.CaptureFixture[st
 
 def test_a_table_for_the_eye(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(words("--prices", "prices.txt")) == 0
-    assert "6 jobs of 12 tasks in 37.5 us" in capsys.readouterr().out
+    lines = [line.split() for line in capsys.readouterr().out.splitlines()]
+    assert ["jobs", "that", "ran", "6"] in lines and ["tasks", "measured", "12", "tasks"] in lines
+    assert ["price", "of", "the", "machine", "4,600", "$"] in lines
 
 
 def test_settings_of_the_placement(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -49,8 +52,8 @@ def test_settings_of_the_placement(folder: Path, capsys: pytest.CaptureFixture[s
     found = []
     for setting in ("reading=only", "reading=first"):
         assert run(words("--placement", "pref", "--set", setting, "--json", without="--placement")) == 0
-        found.append(json.loads(capsys.readouterr().out)["makespan_us"])
-    assert found == [5.0, 50.0]
+        found.append(json.loads(capsys.readouterr().out)["makespan_s"])
+    assert found == [5e-6, 50e-6]
 
 
 def test_files_of_every_run_and_of_the_whole(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -66,7 +69,7 @@ def test_contention(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     found = {}
     for more in ((), ("--contended",)):
         assert run(words(*more, "--json")) == 0
-        found[more] = json.loads(capsys.readouterr().out)["response_us"]["mean"]
+        found[more] = json.loads(capsys.readouterr().out)["mean_response_us"]
     assert found == {(): 8003.1, ("--contended",): 803.1}
 
 

@@ -8,6 +8,7 @@ import pytest
 
 from poolwise.conformance import check, check_backfill, check_order, check_placement, cost
 from poolwise.conformance.findings import DETERMINISTIC, UNCHANGED
+from poolwise.errors import InputError
 from poolwise.interfaces import AgingOrder, BackfillRule, PlacementPolicy, QueuePolicy
 from poolwise.model import Job, Machine, Placement, Queue, Refusal, Snapshot, Start, Workload
 from poolwise.policies.backfill.easy import Easy
@@ -182,12 +183,21 @@ class Contrary(RackPlacement):
         return Refusal("too quiet here") if idle else super().place(job, snapshot)
 
 
+@dataclass(frozen=True)
+class Raising(RackPlacement):
+    def place(self, job: Job, snapshot: Snapshot) -> Placement | Refusal:
+        if set(job.table.requests) > {"nodes", "memory", "bandwidth"}:
+            raise InputError("what is that?")
+        return super().place(job, snapshot)
+
+
 @pytest.mark.parametrize(
     ("placement", "name", "says"),
     [
         (Over(), "places only into what is free", "does not fit"),
         (Stingy(), "gives a job all its nodes", "nodes and got"),
         (Strict(), "screens out only what it cannot place", "says no to the job"),
+        (Raising(), "raises for no job, whatever it asks for", "it raised: what is that?"),
         (Contrary(), "places on the empty machine what it places on a busy one", "refused by the empty machine"),
     ],
     ids=lambda value: type(value).__name__ if isinstance(value, RackPlacement) else None,

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from poolwise import loop as loops
 from poolwise import registry
 from poolwise.conformance.cases import Case, devices, modules, racks, units
-from poolwise.conformance.cluster import FakeCluster, Trouble, calm_starts, survive
+from poolwise.conformance.cluster import FakeCluster, calm_starts, survive
+from poolwise.conformance.trouble import Trouble
 from poolwise.engines import simulate
 from poolwise.errors import InputError, PolicyError
 from poolwise.loop import Loop

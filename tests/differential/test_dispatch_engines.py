@@ -14,6 +14,9 @@ from poolwise.engines.dispatch.replay import unsupported
 from poolwise.engines.family import Parts
 from poolwise.errors import InputError
 from poolwise.performance.affinity import Affinity
+from poolwise.performance.combined import Combined
+from poolwise.performance.ideal import Ideal
+from poolwise.performance.transfer import Transfer
 from poolwise.schedulers.dispatch import Dispatch
 from poolwise.traces import vinesim
 from tests.helpers.random_dispatch import POLICIES, TIERED, compare, policy_of, study
@@ -64,6 +67,26 @@ def test_auto_takes_the_kernel_where_there_is_one() -> None:
     assert simulate(case.machine, case.workload, Dispatch(), truth=case.model, disturbances=lost).engine == "reference"
     with pytest.raises(InputError, match="no kernel runs this: placement Delay has no kernel"):
         simulate(case.machine, case.workload, Dispatch(policy_of(("delay", {}))), truth=case.model, engine="compiled")
+
+
+class Twice(Combined):
+    """One derived from what is put together, and not that: it may count in another way."""
+
+
+class Stated(Combined):
+    """A model of a user's own that states its parts."""
+
+    parts = property(lambda self: self.models)
+
+
+def test_parts_of_models_are_what_kernels_know() -> None:
+    case = study(2).case()
+    models, plain = (Affinity(), Transfer()), simulate(case.machine, case.workload, Dispatch(), truth=case.model)
+    for truth in (Combined((Combined(models[:1]), Ideal(), *models[1:])), Stated(models)):
+        result = simulate(case.machine, case.workload, Dispatch(), truth=truth)
+        assert result.engine == "compiled" and difference(result.schedule, plain.schedule) == ""
+    for truth, why in ((Twice(models), "model Twice"), (Combined((*models, Transfer(local=3))), "counts twice")):
+        assert why in unsupported(Parts(case.machine, case.workload, Dispatch(), truth, truth))
 
 
 def test_a_network_of_unequal_ports_is_left_to_the_reference() -> None:

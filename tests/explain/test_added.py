@@ -18,14 +18,22 @@ from hypothesis import strategies as st
 from poolwise.arrays import IntArray
 from poolwise.interfaces import Dispatcher, PerformanceModel, Scheduler, reason_of
 from poolwise.loop import run_loop
-from poolwise.model import Changes, Kind, Machine, Plan, Queue, Reason, Reject, Rule, Snapshot, Workload
+from poolwise.model import Changes, Kind, Machine, MachineBuilder, Plan, Queue, Reason, Reject, Rule, Snapshot, Workload
 from poolwise.performance.cpu_frequency import CpuFrequency
 from poolwise.performance.ideal import Ideal
 from poolwise.platforms.simulated import Simulation
+from poolwise.policies.backfill.skip import Skip
+from poolwise.policies.order.edf import EDF
 from poolwise.policies.placement.memory.racks import PoolScope, RackPlacement
+from poolwise.policies.placement.nvme.composition import Composer
+from poolwise.policies.placement.nvme.disaggregation_aware import NvmeDisaggregationAware
+from poolwise.policies.placement.nvme.first_fit import NvmeFirstFit
+from poolwise.policies.placement.nvme.maximize_composition import NvmeMaximizeComposition
+from poolwise.policies.placement.nvme.minimize_fragmentation import NvmeMinimizeFragmentation
 from poolwise.policies.placement.units.policy import UnitPolicy
 from poolwise.policies.placement.units.view import Units
 from poolwise.schedulers.batch import BatchScheduler
+from poolwise.schedulers.composition import CompositionScheduler
 from poolwise.schedulers.dispatch import Dispatch
 from poolwise.schedulers.flow import Firmament, FlowScheduler
 from poolwise.schedulers.flow.scheduler import FlowDispatcher
@@ -34,6 +42,7 @@ from poolwise.schedulers.list import ListScheduler
 from poolwise.units import SECOND
 from tests.helpers import random_studies
 from tests.helpers.gpu_nodes import gpu_nodes
+from tests.helpers.nvme_examples import RESOURCES, SHARING, workload
 from tests.helpers.random_dispatch import POLICIES, policy_of, study
 
 pytestmark = pytest.mark.filterwarnings("ignore:remote latency")
@@ -91,7 +100,7 @@ class Adding(Scheduler, Dispatcher):
     def precedes(self, other: int, job: int, queue: Queue, snapshot: Snapshot) -> bool:
         """Whether a job is considered before another in a pass: under a list by priority, under greedy scheduling by age."""
         jobs = queue.jobs.tolist()
-        if isinstance(self.scheduler, ListScheduler):
+        if isinstance(self.scheduler, ListScheduler | CompositionScheduler):
             priority = dict(zip(jobs, self.scheduler.order.priority(queue, snapshot).tolist(), strict=True))
             return (-priority[other], jobs.index(other)) < (-priority[job], jobs.index(job))
         return not isinstance(self.scheduler, Greedy) or jobs.index(other) < jobs.index(job)
@@ -242,6 +251,81 @@ def test_cores_memory_and_devices_of_shared_nodes(scheduler: Scheduler) -> None:
         adding = Adding(scheduler, to_shared_nodes, 6, postpones=True)
         met |= run(growing((2, 1, 1), int(g.integers(4, 9))), workload, adding, Ideal())
     assert {"cores", "gpu"} <= {text.split(" ")[3] for text in met if text.startswith("not enough free")}
+
+
+def composable(g: np.random.Generator) -> Machine:
+    """Nodes, devices of two sizes in two racks and in one node, a place for one more in each rack, fabrics or none."""
+    build = MachineBuilder("composable", RESOURCES)
+    nodes = [build.node(f"node{k}", cores=int(g.integers(8, 20))) for k in range(2)]
+    for k in range(int(g.integers(3, 7))):
+        bandwidth, storage = [(2000, 600), (1000, 900)][g.integers(2)]
+        home = [-1, -1, nodes[1]][g.integers(3)]
+        build.device(f"nvme{k}", home=home, rack=int(g.integers(2)) if home < 0 else 0, bandwidth=bandwidth, storage=storage)
+    for rack in range(2):
+        build.device(f"spare{rack}", rack=rack)
+        if g.random() < 0.5:
+            build.pool(f"fabric{rack}", rack=rack, bandwidth=int(g.choice([1000, 2000, 4500])))
+    return Machine.of(build)
+
+
+def to_composed(alone: bool) -> Add:
+    """Say what to add for policies that give a workload one device alone, or compose those of a place."""
+
+    def add(state: Snapshot, job: int, why: Reason) -> IntArray:
+        """Cores to the emptiest node; bandwidth to every fabric; else to the free device, or a place, that had most."""
+        machine, extra, short = state.machine, np.zeros_like(state.capacity), why.needed - why.free
+        column, nodes = machine.resource(why.resource), machine.of_kind(Kind.NODE)
+        if why.resource == "cores":
+            extra[nodes[np.argmax(state.free[nodes, column])], column] = short
+            return extra
+        if "fabric" in why.text:
+            extra[machine.of_kind(Kind.POOL), column] = short
+            return extra
+        cores, storage = state.table.request("cores")[job], state.table.request("storage")[job]
+        places: dict[tuple[int, ...], list[int]] = {}
+        for device in machine.of_kind(Kind.DEVICE).tolist():
+            home, rack = int(machine.home[device]), int(machine.rack[device])
+            if not state.occupants(device) and (home < 0 or state.free[home, machine.resource("cores")] >= cores):
+                places.setdefault((home, rack if home < 0 else 0, device if alone else 0), []).append(device)
+        stored = {key: int(state.capacity[devices, machine.resource("storage")].sum()) for key, devices in places.items()}
+        able = [devices for key, devices in places.items() if why.resource == "storage" or stored[key] >= storage]
+        had = [int(state.capacity[devices, column].sum()) for devices in able]
+        assert why.free == max(had)
+        extra[able[int(np.argmax(had))][-1], column] = short
+        return extra
+
+    return add
+
+
+NVME = [
+    NvmeFirstFit(),
+    NvmeFirstFit(share=True),
+    NvmeMaximizeComposition(),
+    NvmeMinimizeFragmentation(),
+    NvmeDisaggregationAware(),
+]
+
+
+@pytest.mark.parametrize("policy", NVME, ids=lambda policy: type(policy).__name__)
+def test_cores_devices_and_fabrics_of_compositions(policy: Composer) -> None:
+    met: set[str] = set()
+    for seed in range(6):
+        g, n = np.random.default_rng(seed), 12
+        kinds = g.choice(["smufin", "fio", "capacity", "small", "compute"], n).tolist()
+        load = workload(list(zip(np.sort(g.integers(0, 1000, n)).tolist(), kinds, strict=True)))
+        asked = load.request("bandwidth") > 0
+        amounts = {"bandwidth": asked * g.integers(1, 10, n) * 200, "storage": asked * g.choice([0, 100, 500, 800], n)}
+        load = replace(load, requests={**load.requests, **amounts})
+        scheduler = CompositionScheduler(EDF(), policy) if seed % 2 else ListScheduler(EDF(), Skip(), policy)
+        alone = isinstance(policy, NvmeFirstFit)
+        met |= run(composable(g), load, Adding(scheduler, to_composed(alone), 4), SHARING)
+    place = "a free device" if alone else "the free devices of a place"
+    assert met == {
+        "no node has enough free cores",
+        f"not enough storage on {place} that a node with enough free cores can attach",
+        f"not enough bandwidth on {place} that a node with enough free cores can attach",
+        "the fabric of the free devices attaches no more bandwidth",
+    }
 
 
 def modules() -> Machine:

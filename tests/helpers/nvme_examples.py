@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from poolwise.model import Kind, Machine, Workload
+from poolwise.model import Machine, MachineBuilder, Workload
 from poolwise.performance.nvme_sharing import NvmeSharing
 from poolwise.performance.sharing_table import SharingTable
 from poolwise.units import SECOND
@@ -25,24 +25,15 @@ def machine(
     fabric: int | None = None,
 ) -> Machine:
     """Nodes by cores, devices by (bandwidth, storage), inside nodes or in racks; `fabric` limits rack 0."""
-    n, d = len(nodes), len(devices)
-    pools = 1 if fabric is not None else 0
-    capacity = np.zeros((n + d + pools, 3), dtype=np.int64)
-    capacity[:n, 1] = nodes
-    capacity[n : n + d, [0, 2]] = np.array(devices, dtype=np.int64).reshape(d, 2)
-    capacity[n + d :, 0] = fabric or 0
-    rack = np.array([0] * n + list(racks or [0] * d) + [0] * pools, dtype=np.int64)
-    return Machine(
-        name="test",
-        owners=(*(f"node{k}" for k in range(n)), *(f"nvme{k}" for k in range(d)), *(["fabric"] * pools)),
-        kind=np.array([Kind.NODE] * n + [Kind.DEVICE] * d + [Kind.POOL] * pools, dtype=np.int64),
-        type=("node",) * n + ("nvme",) * d + ("fabric",) * pools,
-        rack=rack,
-        position=np.stack([rack, np.zeros_like(rack)], axis=1),
-        home=np.array([-1] * n + list(homes or [-1] * d) + [-1] * pools, dtype=np.int64),
-        resources=RESOURCES,
-        capacity=capacity,
-    )
+    build = MachineBuilder("test", RESOURCES)
+    for k, cores in enumerate(nodes):
+        build.node(f"node{k}", cores=cores)
+    places = zip(devices, homes or [-1] * len(devices), racks or [0] * len(devices), strict=True)
+    for k, ((bandwidth, storage), home, rack) in enumerate(places):
+        build.device(f"nvme{k}", type="nvme", home=home, rack=rack, bandwidth=bandwidth, storage=storage)
+    if fabric is not None:
+        build.pool("fabric", type="fabric", bandwidth=fabric)
+    return Machine.of(build)
 
 
 KINDS = {

@@ -2,25 +2,16 @@
 
 import numpy as np
 
-from poolwise.model import Kind, Machine, Outcome, Schedule, Workload
+from poolwise.model import Machine, MachineBuilder, Outcome, Schedule, Workload
 from poolwise.units import SECOND
 
-MACHINE = Machine(
-    name="one of each",
-    owners=("node", "pool", "gpu0", "gpu1", "nvme"),
-    kind=np.array([Kind.NODE, Kind.POOL, Kind.DEVICE, Kind.DEVICE, Kind.DEVICE], dtype=np.int64),
-    type=("node", "pool", "gpu", "gpu", "nvme"),
-    rack=np.zeros(5, dtype=np.int64),
-    position=np.zeros((5, 2), dtype=np.int64),
-    home=np.full(5, -1, dtype=np.int64),
-    resources=("memory", "bandwidth", "cores", "devices"),
-    capacity=np.array([[8, 0, 10, 0], [8, 0, 0, 0], [0, 0, 0, 1], [0, 0, 0, 1], [0, 100, 0, 1]], dtype=np.int64),
-    attributes={
-        "price": np.array([1000.0, 200, 300, 300, 50]),
-        "idle_watts": np.array([100.0, 10, 20, 20, 5]),
-        "busy_watts": np.array([200.0, 20, 220, 220, 15]),
-    },
-)
+BUILD = MachineBuilder("one of each", ("memory", "bandwidth", "cores", "devices"))
+BUILD.node("node", memory=8, cores=10, attributes={"price": 1000, "idle_watts": 100, "busy_watts": 200})
+BUILD.pool("pool", memory=8, attributes={"price": 200, "idle_watts": 10, "busy_watts": 20})
+for gpu in ("gpu0", "gpu1"):
+    BUILD.device(gpu, type="gpu", devices=1, attributes={"price": 300, "idle_watts": 20, "busy_watts": 220})
+BUILD.device("nvme", type="nvme", devices=1, bandwidth=100, attributes={"price": 50, "idle_watts": 5, "busy_watts": 15})
+MACHINE = Machine.of(BUILD)
 
 
 def schedule_of(jobs, machine=MACHINE, rejected=()):

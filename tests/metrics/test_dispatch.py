@@ -1,13 +1,11 @@
 """Outputs of a run of tasks on units, against counting by hand and by the nanosecond."""
 
-import json
-
 import numpy as np
 import pytest
 
+from poolwise.api import measured
 from poolwise.engines import simulate
 from poolwise.errors import InputError
-from poolwise.metrics.dispatch import summarise_dispatch
 from poolwise.metrics.latency import Spread, job_latency_us, response_us, task_latency_us
 from poolwise.metrics.unit_use import dispatch_window, energy_j, purchase, unit_series, unit_use
 from poolwise.model import Schedule
@@ -66,20 +64,25 @@ def test_by_hand() -> None:
     assert job_latency_us(schedule).tolist() == [20, 25]
     assert sorted(task_latency_us(schedule).tolist()) == [10, 15, 20, 25]
     assert sorted(response_us(schedule).tolist()) == [10, 10, 10, 20]
-    content = summarise_dispatch(schedule, 10_000)
-    assert content["utilization"]["by_type"] == {"cpu-intel": pytest.approx(2 / 3), "gpu": 1.0}
-    assert content["utilization"]["overall"] == pytest.approx(5 / 6)
-    assert content["series"]["by_type"] == {"cpu-intel": [1, 1, 0], "gpu": [1, 1, 1]}
-    assert content["series"]["overall"] == [1, 1, 0.5]
-    assert content["purchase_cost"] == purchase(schedule.machine) == 2300
-    assert content["energy_j"] == pytest.approx((20 * 90 + 10 * 30 + 30 * 250) * 1e-6)
-    assert (content["jobs"], content["tasks"], content["makespan_us"]) == (2, 4, 30)
-    json.dumps(content, allow_nan=False)
+    run = measured(schedule, "reference", 0.0)
+    assert run.metrics["unit_utilization_by_type.cpu-intel"] == pytest.approx(2 / 3)
+    assert run.metrics["unit_utilization_by_type.gpu"] == 1.0
+    assert run.described["unit_utilization_by_type.gpu"].description == "utilisation of processing units: gpu"
+    assert run.metrics["unit_utilization"] == pytest.approx(5 / 6)
+    assert run.metrics["p50_unit_utilization"] == pytest.approx(5 / 6)
+    assert run.metrics["purchase_cost"] == purchase(schedule.machine) == 2300
+    assert run.metrics["energy_j"] == pytest.approx((20 * 90 + 10 * 30 + 30 * 250) * 1e-6)
+    assert (run.jobs, run.metrics["measured_tasks"], run.metrics["makespan_s"]) == (2, 4, 30e-6)
+    assert run.metrics["mean_job_latency_us"] == 22.5
+    assert run.metrics["mean_task_latency_us"] == 17.5 and run.metrics["p99_response_us"] == pytest.approx(19.7)
+    series = unit_series(schedule, dispatch_window(schedule), 10_000)
+    assert {name: column.tolist() for name, column in series.by_type.items()} == {"cpu-intel": [1, 1, 0], "gpu": [1, 1, 1]}
+    assert series.overall.tolist() == [1, 1, 0.5]
 
 
-def test_what_is_not_given_is_none_and_not_nought() -> None:
-    content = summarise_dispatch(hand(prices=False))
-    assert content["purchase_cost"] is None and content["energy_j"] is None and "series" not in content
+def test_what_does_not_apply_is_left_out_and_not_nought() -> None:
+    metrics = measured(hand(prices=False), "reference", 0.0).metrics
+    assert not {"purchase_cost", "energy_j", "mean_degradation", "memory_dollars", "resource_used.slots"} & set(metrics)
 
 
 def test_power_that_is_missing_is_refused() -> None:

@@ -1,17 +1,28 @@
 """Metrics found by name: the shipped ones say what they are, and one of a user's own stands beside them in a study."""
 
 import shutil
+from dataclasses import replace
+from typing import ClassVar
 
 import numpy as np
 import pytest
 
-from poolwise import registry
-from poolwise.api import simulate
+from poolwise import engines, registry
+from poolwise.api import measured, simulate
 from poolwise.errors import InputError
-from poolwise.metrics import METRICS, Outcomes, Window, metrics_of, summarise
-from poolwise.metrics.summary import STANDARD
+from poolwise.metrics import METRICS, Measure, MeasuredRun, Metric, Window, metrics_of, summarise
+from poolwise.metrics.measures.waits import Waits
+from poolwise.metrics.summary import STANDARD, every_measure, measure_run, metric_columns, metrics_named
 from poolwise.model import Machine, Workload
+from poolwise.schedulers.composition import CompositionScheduler
+from poolwise.schedulers.dispatch import Dispatch
 from poolwise.studies import load, run
+from poolwise.traces import vinesim
+from poolwise.units import SECOND
+from tests.helpers.nvme_examples import SHARING
+from tests.helpers.nvme_examples import machine as nvme_machine
+from tests.helpers.nvme_examples import workload as nvme_workload
+from tests.helpers.one_of_each import schedule_of
 
 OWN = """
 from dataclasses import dataclass
@@ -69,26 +80,101 @@ def test_a_wrong_metric_is_named_where_it_stands(kept_folder, tmp_path, chosen, 
     assert caught.value.field == "measure.metrics"
 
 
-def test_every_registered_measure_gives_the_metrics_that_it_names():
+def test_every_metric_is_the_same_whether_all_is_known_or_only_outcomes_and_workload():
     workload = Workload.of(
         np.array([0, 1, 2]) * 10**9,
         np.full(3, 5 * 10**9),
         attributes={"deadline": np.array([6, 7, 5]) * 10**9, "parent": np.array([0, 0, 1])},
     )
-    outcomes = Outcomes.of(simulate(workload, Machine.flat(1), backfill="none").schedule)
-    everyone = np.ones(3, dtype=np.bool_)
-    measures = [registry.find("metrics", name)() for name in registry.names("metrics")]
-    further = [m for m in measures if type(m) not in {type(s) for s in STANDARD}]
-    found = summarise(
-        outcomes,
-        warm_up=0,
-        population=everyone,
-        window=Window.whole(outcomes),
-        measures=further,
-        workload=lambda: workload,
-    )
+    run = simulate(workload, Machine.flat(1), backfill="none")
+    outcomes, everyone = run.outcomes, np.ones(3, dtype=np.bool_)
+    further = [registry.make("metrics", name) for name in ("deadlines", "latency")]
+    measure = {"warm_up": 0, "population": everyone, "window": Window.whole(outcomes), "measures": further}
+    found = summarise(outcomes, **measure, workload=lambda: workload)
     assert list(found) == list(metrics_of((*STANDARD, *further))) and list(found)[: len(METRICS)] == list(METRICS)
     assert found["missed_deadlines_pct"] == pytest.approx(200 / 3), "they end at 5, 10 and 15 s"
     assert found["mean_job_latency_us"] == pytest.approx((10e6 + 13e6) / 2)
+    assert {name: run.metrics.get(name, np.nan) for name in found} == pytest.approx(found, rel=0, nan_ok=True)
     with pytest.raises(InputError, match="needs the workload"):
-        summarise(outcomes, warm_up=0, population=everyone, window=Window.whole(outcomes), measures=further)
+        summarise(outcomes, **measure)
+    with pytest.raises(InputError, match="needs the schedule"):
+        summarise(outcomes, **{**measure, "measures": [registry.make("metrics", "units")]})
+
+
+def one_of_each_system():
+    """Whole nodes; nodes that jobs share; NVMe devices; processing units."""
+    nvme = nvme_workload([(0, "smufin"), (1, "compute")])
+    devices = nvme_machine()
+    tasks, units = vinesim.TaskList.of_jobs([2, 1], 2, 20), vinesim.UnitList.of([(0, 0, 0)])
+    rates = np.zeros((6, 7))
+    rates[0, 2] = 1.0
+    case = vinesim.VineSimCase.of(units, tasks, rates)
+    done = engines.simulate(case.machine, case.workload, Dispatch(), truth=case.model)
+    whole = simulate(Workload.of(np.zeros(3), np.full(3, 10**9)), Machine.flat(2))
+    placed = engines.simulate(devices, nvme, CompositionScheduler(), truth=SHARING)
+    return {
+        "whole nodes": whole.schedule,
+        "shared nodes": schedule_of([(0, 0, 10, 6, 4, 1), (4, 10, 20, 8, 0, 2)]),
+        "devices": placed.schedule,
+        "units": done.schedule,
+    }
+
+
+def test_every_registered_measure_applies_to_some_system_and_is_left_out_of_the_others():
+    """What applies gives exactly what it names; only what is `per` something may have any number of parts."""
+    further = {
+        "whole nodes": set(),
+        "shared nodes": {"devices", "resources", "energy", "purchase", "memory", "memory_dollars"},
+        "devices": {"devices", "resources", "deadlines"},
+        "units": {"units", "task_latency"},
+    }
+    always = {"waits", "throughput", "fairness", "latency"}
+    for system, schedule in one_of_each_system().items():
+        run = MeasuredRun.of(schedule)
+        applying = {name for name in registry.names("metrics") if registry.make("metrics", name).applies(run)}
+        assert applying == always | further[system], system
+        found = measured(schedule, "any", 0.0)
+        assert list(found.described) == list(found.metrics)
+        expected = metrics_of(registry.make("metrics", name) for name in applying)
+        assert {name.partition(".")[0] for name in found.metrics} == set(expected)
+        assert all(("." in name) == bool(metric.per) for name, metric in found.described.items())
+    assert set.union(always, *further.values()) == set(registry.names("metrics"))
+
+
+def test_energy_and_resources_of_shared_nodes_by_hand():
+    """Half of the time 6 of 10 cores, 4 of 8 MiB of the pool and one GPU; the other half nothing but idle watts."""
+    run = MeasuredRun.of(schedule_of([(0, 0, 10, 6, 4, 1)]))
+    run = replace(run, window=Window(0, 20 * SECOND))
+    assert registry.make("metrics", "energy").of(run) == {"energy_j": pytest.approx((155 + 265 / 2) * 20)}
+    assert registry.make("metrics", "purchase").of(run) == {"purchase_cost": 1850}
+    found = registry.make("metrics", "resources").of(run)
+    assert found["resource_used.cores"] == pytest.approx(0.3) and found["resource_stranded.cores"] == 0
+
+
+class Parts(Measure):
+    """Gives a part for each name that it is made with."""
+
+    metrics: ClassVar = {"whole": Metric("a whole", "", "lower"), "part": Metric("a part", "", "lower", per="letter")}
+
+    def __init__(self, *names):
+        self.names = names
+
+    def of(self, run):
+        return dict.fromkeys(self.names, 1)
+
+
+def test_parts_stand_where_their_metric_stands_and_anything_else_is_refused():
+    run = MeasuredRun.of(schedule_of([(0, 0, 10, 6, 4, 1)]))
+    assert list(measure_run(run, [Parts("part.b", "whole", "part.a")])) == ["whole", "part.b", "part.a"]
+    rows = [{"part.b": 1.0}, {"part.a": 1.0, "part.b": 2.0}]
+    assert metric_columns([Parts()], rows) == ("whole", "part.b", "part.a")
+    assert metrics_named([Parts()], ["part.a"])["part.a"].description == "a part: a"
+    for names, wrong in ((("part.a",), "whole"), (("whole", "part"), "part"), (("whole", "whole.a"), "whole.a"), (("x",), "x")):
+        with pytest.raises(InputError, match=f"'{wrong}' is what Parts"):
+            measure_run(run, [Parts(*names)])
+
+
+def test_what_is_asked_for_replaces_what_is_registered():
+    kinds = [type(measure) for measure in every_measure([Waits()])]
+    assert kinds.count(Waits) == 1 and kinds[-1] is Waits and len(kinds) == len(registry.names("metrics"))
+    assert [type(measure) for measure in every_measure()][: len(STANDARD)] == [type(measure) for measure in STANDARD]

@@ -74,7 +74,7 @@ def test_undefined_metrics_are_nan_never_an_error(example, outcomes_of):
     empty = outcomes_of([], node_memory=0, pool_memory=0)
     found = summarise(empty, warm_up=3, population=np.zeros(0, dtype=bool), window=Window.whole(empty), baseline=empty)
     defined = {name for name, value in found.items() if not math.isnan(value)}
-    assert defined == {"measured_jobs", "compared_jobs", "memory_dollars"}
+    assert defined == {"measured_jobs", "compared_jobs"}
     nobody = np.zeros(6, dtype=bool)
     found = summarise(example, warm_up=0, population=nobody, window=Window.whole(example), baseline=example)
     assert math.isnan(found["mean_wait_s"]) and math.isnan(found["discrimination_s"])

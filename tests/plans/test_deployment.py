@@ -6,9 +6,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from poolwise.api import measured
 from poolwise.engines import simulate
 from poolwise.errors import InputError
-from poolwise.metrics.dispatch import summarise_dispatch
 from poolwise.optimize.front import front
 from poolwise.plans import plan
 from poolwise.plans.deployment_file import JobSizeSection, JobsSection
@@ -75,8 +75,8 @@ def by_hand(bench, cpus, gpus, policy):
             prices=tables.prices, power=tables.power, seed=seed,
         )  # fmt: skip
         run = simulate(case.machine, case.workload, Dispatch(make("placements", policy)), truth=case.model, seed=seed)
-        said = summarise_dispatch(run.schedule)
-        rows.append([said["job_latency_us"]["p99"], said["purchase_cost"], said["energy_j"]])
+        said = measured(run.schedule, run.engine, run.wall_s).metrics
+        rows.append([said["p99_job_latency_us"], said["purchase_cost"], said["energy_j"]])
     return np.mean(rows, axis=0)
 
 

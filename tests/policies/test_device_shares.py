@@ -181,8 +181,9 @@ def test_what_there_is_nothing_of_is_an_error():
     one = np.zeros(1, dtype=np.int64)
     workload = Workload.of(one, one + SECOND, requests={"fpga": one + 1})
     machine = cluster([(4, 4, 1, 0)])
-    with pytest.raises(InputError, match="asks for fpga"):
-        DeviceShares().place(workload.job(0), Simulation(machine, workload, Ideal()).snapshot())
+    with pytest.raises(InputError, match="job 1 asks for fpga") as error:
+        ListScheduler(placement=DeviceShares()).check(machine, workload.table)
+    assert error.value.field == "fpga"
     with pytest.raises(InputError, match="no shared nodes"):
         racks = Machine.of_racks(1, 2)
         DeviceShares().place(workload.job(0), Simulation(racks, workload, Ideal()).snapshot())

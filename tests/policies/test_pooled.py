@@ -7,12 +7,15 @@ from hypothesis import strategies as st
 
 from poolwise import catalog
 from poolwise.errors import InputError
-from poolwise.model import Kind, Placement, Refusal, Snapshot, Workload
+from poolwise.model import Changes, Kind, Placement, Queue, Refusal, Reject, Snapshot, Workload
 from poolwise.model.runs import RunTable
 from poolwise.performance.ideal import Ideal
 from poolwise.policies.placement.devices.pooled import Pooled
+from poolwise.policies.placement.devices.shares import DeviceShares
 from poolwise.policies.placement.memory.racks import RackPlacement
 from poolwise.policies.placement.nvme.first_fit import NvmeFirstFit
+from poolwise.schedulers.list import ListScheduler
+from poolwise.schedulers.list_flow import ListFlow
 from poolwise.studies import load_machine
 
 MACHINES = {name: load_machine(catalog.find("machines", name)) for name in ("whole-datacenter", "whole-datacenter-fixed")}
@@ -148,9 +151,27 @@ def test_fixed_servers_refuse_what_no_server_has():
 def test_a_job_never_runs_without_what_it_asks_for():
     machine = MACHINES["whole-datacenter"]
     jobs = Workload.of([0], [60], requests={"cores": [1], "memory": [1], "h100": [1]})
-    with pytest.raises(InputError, match="h100") as error:
-        Pooled().place(jobs.job(0), empty(machine, jobs))
-    assert error.value.field == "h100"
+    for scheduler in (ListScheduler, ListFlow):
+        with pytest.raises(InputError, match="job 1 asks for h100") as error:
+            scheduler(placement=Pooled()).check(machine, jobs.table)
+        assert error.value.field == "h100"
+
+
+@pytest.mark.parametrize("scheduler", [ListScheduler(placement=Pooled()), ListScheduler(placement=DeviceShares()), ListFlow()])
+@pytest.mark.parametrize("may_grow", [False, True])
+def test_a_job_that_arrives_and_asks_for_what_there_is_nothing_of_holds_up_nobody(scheduler, may_grow):
+    machine = MACHINES["whole-datacenter"]
+    jobs = Workload.of([0, 0], [60, 60], requests={"cores": [1, 1], "memory": [1, 1], "h100": [1, 0]})
+    state, queue, dispatcher = empty(machine, jobs), Queue.of(jobs.table, np.arange(2)), scheduler.open(machine, 0)
+    state.may_grow = may_grow
+    plan = dispatcher.schedule(queue, state, Changes())
+    why = "asks for h100, of which the machine has none where jobs are placed"
+    if may_grow:
+        assert plan.waits[0] == Refusal(why, "h100", 1, 0)
+    else:
+        assert plan.decisions == (Reject(0, f"cannot fit on the empty machine: {why}"),)
+        plan = dispatcher.schedule(queue.only(np.array([1])), state, Changes())
+    assert [start.job for start in plan.starts] == [1]
 
 
 @pytest.mark.parametrize(
@@ -158,9 +179,11 @@ def test_a_job_never_runs_without_what_it_asks_for():
 )
 def test_wrong_settings_are_named(policy, field):
     jobs = jobs_of([(1, 1, 0, 0, 0, 0)])
-    with pytest.raises(InputError) as error:
-        policy.place(jobs.job(0), empty(MACHINES["whole-datacenter"], jobs))
-    assert error.value.field == field
+    machine = MACHINES["whole-datacenter"]
+    for asked in (lambda: policy.place(jobs.job(0), empty(machine, jobs)), lambda: policy.check(machine, jobs.table)):
+        with pytest.raises(InputError) as error:
+            asked()
+        assert error.value.field == field
 
 
 def test_somebody_elses_choice_is_kept_or_refused():

@@ -14,15 +14,15 @@ from poolwise.reproductions.vinesim.setups import KB64, MB1, Setup, VineSimPlan,
 def content(setup: Setup) -> dict:
     """Numbers that depend on the set-up alone, so that ratios and intervals are defined."""
     value = 100.0 + setup.gap % 7 + setup.gpus + 3 * setup.seed
-    use = {"overall": 0.5, "by_type": {"cpu-intel": 0.25, "gpu": 0.75}}
     series = {"begin_us": [0.0], "by_type": {"cpu-intel": [0.0], "gpu": [1.0]}}
-    latency = {"mean": value}
     return {
-        "job_latency_us": latency,
-        "makespan_us": value,
-        "utilization": use,
+        "mean_job_latency_us": value,
+        "makespan_s": value / 1e6,
+        "unit_utilization": 0.5,
+        "unit_utilization_by_type.cpu-intel": 0.25,
+        "unit_utilization_by_type.gpu": 0.75,
         "energy_j": 1.0,
-        "tasks": 2,
+        "measured_tasks": 2,
         "series": series,
     }
 
@@ -55,13 +55,13 @@ def test_data_near_the_cpus_stay_there() -> None:
 
 
 def test_high_is_as_fast_as_a_gpu_and_flat_is_not() -> None:
-    assert run_setup(Setup(1000))["job_latency_us"]["mean"] == 25.0
-    assert run_setup(Setup(1000, policy="flat"))["job_latency_us"]["mean"] > 400.0
+    assert run_setup(Setup(1000))["mean_job_latency_us"] == 25.0
+    assert run_setup(Setup(1000, policy="flat"))["mean_job_latency_us"] > 400.0
 
 
 def test_keeping_closer_to_large_data_wins() -> None:
     high, closer = (Setup(1000, layout="alternate", data_size=KB64, policy=p) for p in ("high", "closer_to_data"))
-    latency = {setup.policy: run_setup(setup)["job_latency_us"]["mean"] for setup in (high, closer)}
+    latency = {setup.policy: run_setup(setup)["mean_job_latency_us"] for setup in (high, closer)}
     assert 0.9 < latency["high"] / latency["closer_to_data"] < 1.1
 
 

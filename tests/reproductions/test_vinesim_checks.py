@@ -8,13 +8,13 @@ import pytest
 
 from poolwise.draws import uniform
 from poolwise.engines import simulate
-from poolwise.metrics.dispatch import summarise_dispatch
 from poolwise.metrics.latency import Spread, job_latency_us, response_us
 from poolwise.metrics.unit_use import dispatch_window, unit_use
 from poolwise.model import Schedule
 from poolwise.registry import make
 from poolwise.schedulers.dispatch import Dispatch
 from poolwise.traces import vinesim
+from poolwise.units import US
 
 FP_BAD, FP_GOOD = 1, 2
 CPU, GPU = 0, 2
@@ -93,7 +93,7 @@ def test_high_leaves_the_cpus_idle_from_6_25_us_on(gap: float, idle: bool) -> No
 def test_makespans_of_everything_at_once() -> None:
     """2500 tasks on 20 GPUs and 20 CPUs are done in 3000 us; on the GPUs alone in 3125."""
     cases = [("high", GPU), ("flat", GPU), ("pref", GPU)]
-    spans = [summarise_dispatch(twenty_twenty(0, policy, wanted))["makespan_us"] for policy, wanted in cases]
+    spans = [dispatch_window(twenty_twenty(0, policy, wanted)).end / US for policy, wanted in cases]
     assert spans == [3000, 3000, 3125]
 
 

@@ -215,6 +215,20 @@ class Blind(PerformanceModel):
         return ()
 
 
+@dataclass(frozen=True)
+class Ideals(Blind):
+    """A model of a user's own that says of which parts it is."""
+
+    parts: tuple[PerformanceModel, ...] = (Ideal(),)
+
+
+class Slow(Ideal):
+    """One derived from the ideal model, and not ideal."""
+
+    def slowdown(self, run, view):
+        return 1.0
+
+
 def test_composition_takes_any_model_that_offers_tables():
     jobs = workload([(k * 40, ("smufin", "fio", "capacity")[k % 3]) for k in range(18)])
     on = machine(devices=((2000, 600),) * 3)
@@ -222,10 +236,14 @@ def test_composition_takes_any_model_that_offers_tables():
     shared = simulate(on, jobs, scheduler, truth=PARTNERS).schedule
     for estimate in (OwnTables(PARTNERS), Combined((Ideal(), OwnTables(PARTNERS)))):
         assert simulate(on, jobs, scheduler, truth=PARTNERS, estimate=estimate).schedule.start.tolist() == shared.start.tolist()
+    for estimate in (Ideals(()), Combined((Ideal(), Ideal())), Combined(())):
+        base = simulate(on, jobs, scheduler, truth=PARTNERS, estimate=estimate).schedule
+        assert base.start.tolist() == simulate(on, jobs, scheduler, truth=PARTNERS, estimate=Ideal()).schedule.start.tolist()
     blind = simulate(on, jobs, scheduler, truth=PARTNERS, estimate=Ideal()).schedule
     assert blind.start.tolist() != shared.start.tolist()
 
 
 def test_a_model_of_devices_without_tables_is_refused():
-    with pytest.raises(InputError, match="needs a performance model with sharing tables, not Blind"):
-        simulate(machine(), workload([(0, "fio")]), CompositionScheduler(), truth=Blind())
+    for model in (Blind(), Slow(), Combined((Ideal(), Blind()))):
+        with pytest.raises(InputError, match=f"needs a performance model with sharing tables, not {type(model).__name__}"):
+            simulate(machine(), workload([(0, "fio")]), CompositionScheduler(), truth=model)

@@ -8,7 +8,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from poolwise.conformance.cases import units
-from poolwise.conformance.cluster import Trouble, calm_starts, survive
+from poolwise.conformance.cluster import calm_starts, survive
+from poolwise.conformance.trouble import Trouble
 from poolwise.engines import simulate
 from poolwise.interfaces import PerformanceModel
 from poolwise.loop import Loop, LoopResult, run_loop

@@ -1,11 +1,15 @@
 """Order and backfill choose who starts, one flow where."""
 
+from dataclasses import dataclass, field
+from typing import ClassVar
+
 import numpy as np
 import pytest
 
 from poolwise import catalog
 from poolwise.engines import simulate
 from poolwise.errors import InputError
+from poolwise.interfaces import PlacementPolicy
 from poolwise.metrics import Outcomes
 from poolwise.model import Changes, Queue, Reject, Snapshot, Start
 from poolwise.model.runs import RunTable
@@ -22,6 +26,7 @@ from poolwise.schedulers.list import ListScheduler
 from poolwise.schedulers.list_flow import ListFlow
 from poolwise.studies import load_machine
 from poolwise.traces.generators import generate
+from tests.helpers.random_studies import difference
 
 MACHINE = load_machine(catalog.find("machines", "whole-datacenter"))
 FIXED = load_machine(catalog.find("machines", "whole-datacenter-fixed"))
@@ -67,6 +72,34 @@ def test_a_whole_run_gives_each_job_what_it_asks_for():
             assert sum(a for _, r, a in rows if r == MACHINE.resource(name)) == job.request(name)
         for kind in ("v100", "p100", "t4"):
             assert sum(MACHINE.type[o] == kind for o, _, _ in rows) == job.request(kind)
+
+
+@dataclass(frozen=True)
+class OwnCompletion(PlacementPolicy):
+    """A placement of a user's own that is no `Pooled`, and counts how often it completes what the flow has begun."""
+
+    inner: Pooled = field(default_factory=Pooled)
+    asked: ClassVar[int] = 0
+
+    def whole_devices(self, machine):
+        return self.inner.whole_devices(machine)
+
+    def least(self, memory):
+        return self.inner.least(memory)
+
+    def place(self, job, snapshot):
+        return self.inner.place(job, snapshot)
+
+    def place_at(self, job, node, devices, snapshot):
+        OwnCompletion.asked += 1
+        return self.inner.place_at(job, node, devices, snapshot)
+
+
+def test_any_placement_that_completes_will_do():
+    shipped, own = (
+        simulate(MACHINE, crowd(), ListFlow(FM(), placement=kind()), truth=MODELS) for kind in (Pooled, OwnCompletion)
+    )
+    assert OwnCompletion.asked and difference(own.schedule, shipped.schedule) == ""
 
 
 def test_another_placement_is_refused():

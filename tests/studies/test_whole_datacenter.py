@@ -75,6 +75,9 @@ def test_parts_get_the_seed_of_the_cell():
     section = load("whole-datacenter").cells[0].performance
     other = section.model_copy(update={"model": Choice(name="combined", models=["remote_memory", "nvme_sharing"])})
     assert models_of(other, 7)[0] == Combined((RemoteMemory(seed=7), NvmeSharing()))
+    inner = {"name": "combined", "models": ["remote_memory", {"name": "remote_memory", "seed": 3}]}
+    nested = section.model_copy(update={"model": Choice(name="combined", models=[inner])})
+    assert models_of(nested, 7)[0] == Combined((Combined((RemoteMemory(seed=7), RemoteMemory(seed=3))),))
 
 
 def test_resources_stand_in_a_table_of_their_own(result):

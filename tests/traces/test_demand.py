@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from poolwise.errors import InputError
 from poolwise.model import Machine
-from poolwise.traces.demand import Demand, most_on_a_node
+from poolwise.traces.demand import Demand, most_on_a_node, share_out
 from tests.helpers.shared_nodes import shared_nodes
 
 jobs = st.lists(
@@ -71,3 +71,31 @@ def test_the_most_on_a_node_is_not_that_of_pools():
     assert most_on_a_node(Machine.of_racks(1, 4, local=10, pool=99), "memory") == 0
     assert most_on_a_node(shared_nodes(gpu=8), "gpu") == 8
     assert most_on_a_node(shared_nodes(gpu=8), "fpga") == 0
+
+
+@given(jobs, st.integers(1, 64))
+def test_parts_that_stay_apart_hold_the_job_and_fit_a_node(rows, cores):
+    asked = demand(rows).on(shared_nodes(cores=cores, gpu_milli=8000, memory=1), apart=True)
+    nodes = asked.amounts.get("nodes", np.ones(len(rows), dtype=np.int64))
+    assert (asked.tasks == 1).all()
+    assert (asked.amounts["cores"] <= cores).all()
+    amounts = (asked.amounts.get(name, np.zeros_like(nodes)).tolist() for name in ("cores", "memory", "gpu_milli"))
+    for (parts, cpu, memory, gpu), n, each, mib, gpus in zip(rows, nodes.tolist(), *amounts, strict=True):
+        assert n >= parts and n * each * 1000 >= cpu and n * gpus >= gpu
+        assert n == parts or (n - 1) * cores * 1000 < cpu  # divided only because no node is as large
+        assert n * mib >= parts * memory > (mib - 1) * n or memory == mib == 0
+
+
+@given(st.lists(st.integers(1, 1000), min_size=1), st.lists(st.integers(1, 64), min_size=1, max_size=9))
+def test_processors_are_shared_out_over_common_nodes(processors, sizes):
+    capacity = np.array(sizes, dtype=np.int64)[:, None]
+    n = len(sizes)
+    machine = Machine(
+        "m", tuple(map(str, range(n))), np.zeros(n, dtype=np.int64), ("n",) * n, np.zeros(n, dtype=np.int64),
+        np.zeros((n, 2), dtype=np.int64), np.full(n, -1), ("cores",), capacity,
+    )  # fmt: skip
+    parts, cores = share_out(np.array(processors), machine)
+    common = max((sizes.count(size), size) for size in sizes)[1]
+    for p, k, c in zip(processors, parts.tolist(), cores.tolist(), strict=True):
+        assert k == (1 if p <= max(sizes) else -(-p // common))
+        assert 0 <= k * c - p < k

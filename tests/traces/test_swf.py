@@ -16,6 +16,7 @@ from poolwise.traces.swf import SWF
 from poolwise.traces.swf_rows import FIELDS, SwfRows, write_swf_rows
 from poolwise.units import SECOND
 from tests.helpers.data import LOGS, beside
+from tests.helpers.shared_nodes import shared_nodes
 
 MACHINE = Machine.of_racks(2, 8, local=65536, cores=12)
 SHORT = dict(
@@ -247,3 +248,19 @@ def test_real_logs_are_read_whole(path, jobs, excluded):
     workload = SWF().read(path, Machine.flat(2004))
     assert len(workload) == jobs
     assert workload.excluded == {"runtime unknown or 0": excluded}
+
+
+def test_on_shared_nodes_jobs_ask_for_cores_of_one_node_or_of_several(tmp_path):
+    path = log(tmp_path, *(job(allocated=p, processors=p, memory=1024) for p in (1, 16, 17, 37)))
+    found = SWF().read(path, shared_nodes(cores=16, memory=65536))
+    assert {name: column.tolist() for name, column in found.requests.items()} == {
+        "nodes": [1, 1, 2, 3],
+        "cores": [1, 16, 9, 13],
+        "memory": [1, 16, 9, 13],
+    }
+    assert found.repaired == {
+        "processors rounded up to as many on each of several nodes": 2,
+        "cores that these jobs have beyond their processors": 3,
+    }
+    with pytest.raises(InputError, match="no cores"):
+        SWF().read(path, shared_nodes(memory=65536))

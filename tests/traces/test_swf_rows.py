@@ -133,10 +133,17 @@ def test_gzip_is_recognised_by_content(tmp_path):
     assert len(read_rows(write(tmp_path / "packed.swf", gzip.compress(row)))) == 1
 
 
-def test_bytes_that_are_not_utf8_are_named_with_their_line(tmp_path):
-    with pytest.raises(InputError, match="0xe5") as caught:
-        read_rows(write(tmp_path / "log.swf", b"; Acknowledge: \xc3\x85ke\n; \xe5\n" + plain_row(1).encode()))
-    assert caught.value.line == 2
+def test_bytes_that_are_not_utf8_are_latin1(tmp_path):
+    log = read_rows(write(tmp_path / "log.swf", b"; Acknowledge: \xc5ke\n" + plain_row(1).encode()))
+    assert log.comments == (" Acknowledge: Åke",)
+    again = read_rows(write(tmp_path / "log.swf", "; Acknowledge: Åke\n".encode() + plain_row(1).encode()))
+    assert again.comments == log.comments
+
+
+def test_a_file_that_is_no_text_is_named_with_its_line(tmp_path):
+    with pytest.raises(InputError, match="not text") as caught:
+        read_rows(write(tmp_path / "log.swf", b"; header\n" + "1 2 3".encode("utf-16-le")))
+    assert (caught.value.line, bool(caught.value.remedy)) == (2, True)
 
 
 @pytest.mark.parametrize("content", ["", "\n\n", "; only\n; a header\n"])

@@ -40,3 +40,11 @@ def resolve(kind: str, reference: str | Path) -> Path:
     """Path of "catalog:NAME" among the shipped things of a kind; any other reference is a path already."""
     name = str(reference)
     return find(kind, name.removeprefix(PREFIX)) if name.startswith(PREFIX) else Path(reference)
+
+
+def machine(reference: str | Path) -> Path:
+    """Path of a machine file, or of a shipped machine by its name or as "catalog:NAME"; raises UnknownNameError."""
+    path = Path(reference)
+    if path.suffix or path.exists():
+        return path
+    return find("machines", str(reference).removeprefix(PREFIX))

@@ -32,6 +32,9 @@ def compare(
         None, help="Intervals over the seeds (if there are 3 or more), or over the jobs."
     ),
     changed: int = typer.Option(5, min=0, help="Jobs to show that changed most, for each run and direction."),
+    metric: list[str] = typer.Option(
+        [], help="A metric beside those that the runs were asked for: a name from `poolwise list metrics`, or FILE.py:NAME."
+    ),
     json: bool = typer.Option(False, "--json", help="Print exactly one JSON object."),
     csv: Path | None = typer.Option(None, help="Write a row for each run and metric as CSV."),
     parquet: Path | None = typer.Option(None, help="Write a row for each run and metric as Parquet."),
@@ -41,11 +44,13 @@ def compare(
     from poolwise.cli.output import check_exports, export, print_json, provenance
     from poolwise.compare.kept_run import read_runs
     from poolwise.compare.runs import Comparison
+    from poolwise.files.choice import Choice
     from poolwise.report.compare import write_comparison
 
     check_exports(csv, parquet, report)
     kept = [run for reference in runs for run in read_runs(reference)]
-    found = Comparison.of(kept, None if over is None else over.value)
+    asked = [Choice(name=name).beside(Path()) for name in metric]
+    found = Comparison.of(kept, None if over is None else over.value, asked)
     inputs = {name: sha for run in found.runs for name, sha in run.inputs.items()}
     source = provenance(None, []) | {"inputs": inputs}
     export(found.frame(), source, csv, parquet)
@@ -61,14 +66,15 @@ def _print(found: Comparison, changed: int) -> None:
     from rich.table import Table
 
     from poolwise.cli.console import out
-    from poolwise.metrics import METRICS
+    from poolwise.metrics import metrics_of
     from poolwise.units import format_time
 
     table = Table("metric", "run", "value", "difference", box=None, pad_edge=False)
     table.add_column("95 % interval", no_wrap=True)
     table.add_column("")
-    for name in [name for name in _SHOWN if name in found.metrics[0]]:
-        table.add_row(METRICS[name].description, found.labels[0], f"{found.metrics[0][name].mean():,.4g}", "", "", "")
+    asked = metrics_of(found.measures)
+    for name in [name for name in found.described if name in _SHOWN or name.partition(".")[0] in asked]:
+        table.add_row(found.described[name].description, found.labels[0], f"{found.metrics[0][name].mean():,.4g}", "", "", "")
         for d in found.differences:
             if d.metric == name:
                 sure = d.interval.low == d.interval.low

@@ -31,7 +31,7 @@ class StudyOptions:
 
 def explain(
     run: Path = typer.Argument(
-        metavar="RUN", help="Folder of `poolwise run`, a file of `poolwise simulate --schedule`; or a trace, with --order."
+        metavar="RUN", help="Folder of `poolwise run`, a file of `poolwise simulate --schedule`; or a trace, with --machine."
     ),
     job: int = typer.Argument(metavar="JOB", help="Id of the job, as in the trace."),
     cell: list[str] = typer.Option([], metavar="PATH=VALUE", help="Which run of the study: what it varies, seed=N, or a key."),
@@ -39,11 +39,14 @@ def explain(
     set_: list[str] = typer.Option([], "--set", metavar="KEY=VALUE", help="What --study was run with."),
     machine: Path | None = typer.Option(None, help="With a trace: MACHINE.toml, or the name of a shipped machine."),
     processors: int | None = typer.Option(None, min=1, help="With a trace: N processors without memory."),
-    order: str | None = typer.Option(None, help="With a trace: queue order, as in `poolwise simulate`."),
+    order: str | None = typer.Option(None, help="With a trace: queue order, as in `poolwise simulate`.", show_default="fcfs"),
     backfill: str = typer.Option("easy", help="With a trace: backfilling."),
     placement: str = typer.Option("racks", help="With a trace: placement policy."),
     scope: ScopeChoice = typer.Option(ScopeChoice.RACK, help="With a trace: pools that a node may use."),
     format: str = typer.Option("auto", help="With a trace: its format."),
+    map_: str | None = typer.Option(
+        None, "--map", metavar="FIELD=COLUMN:UNIT,...", help="With a trace: its columns, as in `poolwise simulate`."
+    ),
     seed: int = typer.Option(0, help="With a trace: seed of the jobs' sensitivities to remote memory."),
     all_: bool = typer.Option(False, "--all", help="Show all episodes of a long wait."),
     json: bool = typer.Option(False, "--json", help="Print exactly one JSON object."),
@@ -61,11 +64,13 @@ def explain(
             raise InputError(
                 f"{run} is not a folder of results", field="RUN", remedy="give the folder that `poolwise run --out` named"
             )
-        if order is None:
+        if order is None and machine is None and processors is None:
             what, found = _simulated(run, job)
         else:
-            options = RunOptions(run, machine, processors, order, backfill, placement, scope, format=format, seed=seed)
-            what, found = f"{order} {backfill} {scope.value}", _explain(options.cell(), job)
+            options = RunOptions(
+                run, machine, processors, order, backfill, placement, scope, format=format, map=map_, seed=seed
+            )
+            what, found = f"{order or 'fcfs'} {backfill} {scope.value}", _explain(options.cell(), job)
     if json:
         print_json({"run": what, **found.to_dict()})
     else:
@@ -94,7 +99,7 @@ def _simulated(file: Path, job: int) -> tuple[str, Explanation]:
 
     run = simulated(file)
     if run is None:
-        remedy = "give a file of `poolwise simulate --schedule FILE`, or a trace with --order as in `poolwise simulate`"
+        remedy = "give a file of `poolwise simulate --schedule FILE`, or a trace with --machine as in `poolwise simulate`"
         raise InputError("no file says how this was run", file=file, field="--order", remedy=remedy)
     cell = run.cell()
     if cell.scheduler.pass_per_event:

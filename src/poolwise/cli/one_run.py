@@ -35,6 +35,8 @@ class RunOptions:
     scope: ScopeChoice | None = None
     scheduler: str | None = None
     format: str = "auto"
+    map: str | None = None
+    strict: bool = False
     seed: int = 0
     table: tuple[str, ...] = ()
     affinity: Path | None = None
@@ -89,13 +91,19 @@ class RunOptions:
         return {
             "machine": _machine(self.machine, self.processors),
             "scheduler": self._scheduler(),
-            "workload": {"trace": self._trace(), "format": self.format, "clock": "trace"},
+            "workload": self._workload(),
             **performance,
         }
 
+    def _workload(self) -> dict[str, Any]:
+        given = {"map": self.map, "strict": self.strict or None}
+        options = {name: value for name, value in given.items() if value is not None}
+        format = "columns" if self.map is not None and self.format == "auto" else self.format
+        return {"trace": self._trace(), "format": format, "clock": "trace", "options": options}
+
     def _units(self) -> dict[str, Any]:
         """Tasks on processing units, from the files of VineSim."""
-        other = ("order", "backfill", "scope", "scheduler", "processors", "table")
+        other = ("order", "backfill", "scope", "scheduler", "processors", "table", "map", "strict")
         _refuse({name: getattr(self, name) for name in other}, "does not apply to --format vinesim")
         machine = self._deployment()
         options: dict[str, Any] = {} if self.inter_arrival is None else {"inter_arrival": self.inter_arrival}
@@ -146,14 +154,13 @@ class RunOptions:
         from poolwise.errors import InputError
 
         given = {name: getattr(self, name) for name in ("order", "backfill", "placement", "scope")}
-        if (self.scheduler is None) == (self.order is None) or (self.scheduler is not None and any(given.values())):
-            twice = next((f"--{name}" for name, value in given.items() if value and self.scheduler), "")
-            problem = f"--scheduler says what {twice} says" if twice else "give either --order or --scheduler"
-            remedy = "--order NAME, or --scheduler FILE without the options that it replaces"
-            raise InputError(problem, field="scheduler", remedy=remedy)
         if self.scheduler is not None:
+            twice = next((f"--{name}" for name, value in given.items() if value), None)
+            if twice is not None:
+                remedy = "--order NAME, or --scheduler FILE without the options that it replaces"
+                raise InputError(f"--scheduler says what {twice} says", field="scheduler", remedy=remedy)
             return self.scheduler
-        parts = {"order": self.order, "backfill": self.backfill or "easy", "placement": self.placement or "racks"}
+        parts = {"order": self.order or "fcfs", "backfill": self.backfill or "easy", "placement": self.placement or "racks"}
         scope = {"scope": (self.scope or ScopeChoice.RACK).value} if parts["placement"] == "racks" else {}
         return {**parts, **scope}
 
@@ -205,10 +212,8 @@ def _default_performance(machine: Machine) -> PerformanceSection:
     from poolwise import api
     from poolwise.files.choice import Choice
     from poolwise.files.study import PerformanceSection
-    from poolwise.performance.remote_memory import RemoteMemory
 
-    slowed = isinstance(api.default_model(machine, 0), RemoteMemory)
-    return PerformanceSection(model=Choice(name="remote_memory" if slowed else "ideal"))
+    return PerformanceSection(model=Choice(name=api.default_model_name(machine)))
 
 
 def _machine(path: Path | None, processors: int | None) -> str | dict[str, Any]:
@@ -223,7 +228,5 @@ def _machine(path: Path | None, processors: int | None) -> str | dict[str, Any]:
     if processors is not None:
         return {"version": 1, "format": "processors", "count": processors}
     assert path is not None
-    if path.suffix or path.exists():
-        return str(path)
-    name = str(path).removeprefix(catalog.PREFIX)
-    return f"{catalog.PREFIX}{catalog.find('machines', name).stem}"
+    found = catalog.machine(path)
+    return str(path) if found == path else f"{catalog.PREFIX}{found.stem}"

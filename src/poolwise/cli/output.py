@@ -21,6 +21,9 @@ if TYPE_CHECKING:
 
     from poolwise.api import SimulatedRun
 
+US_IN_SECONDS = 1e6
+"""Microseconds from which on they are printed as seconds."""
+
 
 def print_json(content: Mapping[str, Any]) -> None:
     """Print exactly one object on stdout."""
@@ -29,8 +32,6 @@ def print_json(content: Mapping[str, Any]) -> None:
 
 def print_run(run: SimulatedRun) -> None:
     """Print one run's results as a table."""
-    from poolwise.metrics import METRICS
-
     content = run.to_dict()
     table = Table(
         title=f"{run.schedule.workload.name} on {run.schedule.machine.name}", box=None, pad_edge=False, title_justify="left"
@@ -42,9 +43,12 @@ def print_run(run: SimulatedRun) -> None:
     for what in ("excluded", "repaired", "rejected"):
         for reason, count in content[what].items():
             table.add_row(f"{what}: {reason}", f"{count:,}", "jobs")
-    for name, value in run.metrics.items():
+    for name, metric in run.described.items():
+        value, unit = run.metrics[name], metric.unit
+        if unit == "us" and value >= US_IN_SECONDS:
+            value, unit = value / 1e6, "s"
         if value == value:  # not NaN
-            table.add_row(METRICS[name].description, f"{value:,.6g}", METRICS[name].unit)
+            table.add_row(metric.description, f"{value:,.6g}", unit)
     table.add_row(f"simulated by the {run.engine} engine in", f"{run.wall_s:.3g}", "s")
     out.print(table)
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 from poolwise.errors import InputError
 
 if TYPE_CHECKING:
+    from poolwise.files.choice import Choice
     from poolwise.studies.cells import Cell
     from poolwise.studies.description import RecordedRun
 
@@ -81,8 +82,11 @@ def simulated(file: Path) -> RecordedRun | None:
     return read_descriptions(record)[0] if record.is_file() else None
 
 
-def recorded(file: Path, settings: Sequence[str]) -> Cell:
-    """Set up the run that a provenance file describes, with some values replaced; raises InputError as `RecordedRun.cell`."""
+def recorded(file: Path, settings: Sequence[str]) -> tuple[Cell, tuple[Choice, ...]]:
+    """Set up the run that a provenance file describes, with some values replaced; and what was asked for beside its metrics.
+
+    Raises InputError as `RecordedRun.cell`.
+    """
     from poolwise.studies.description import read_descriptions
     from poolwise.studies.study import parse_setting
 
@@ -92,7 +96,7 @@ def recorded(file: Path, settings: Sequence[str]) -> Cell:
     if len(runs) > 1:
         problem = f"the file describes {len(runs)} runs"
         raise InputError(problem, file=file, field="--run", remedy="give the provenance of one run")
-    return runs[0].cell(dict(parse_setting(text) for text in settings))
+    return runs[0].cell(dict(parse_setting(text) for text in settings)), runs[0].metrics
 
 
 def check_recorded(file: Path, job: int, until: int, started: bool) -> None:

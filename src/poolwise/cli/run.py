@@ -68,10 +68,12 @@ def _table(result: StudyResult) -> object:
         table.add_column(name, justify="right", overflow="fold")
     for heading in _SHOWN.values():
         table.add_column(heading, justify="right", overflow="fold")
+    for name in result.asked:
+        table.add_column(result.described[name].description, justify="right", overflow="fold")
     for cell in result.cells:
         counts = [*([str(cell.seed)] if seeds else []), f"{sum(cell.rejected.values()):,}"]
         names = [str(value).removeprefix(PREFIX) for value in cell.parameters.values()]
-        table.add_row(*names, *counts, *(_number(cell.metrics[name]) for name in _SHOWN))
+        table.add_row(*names, *counts, *(_number(cell.metrics[name]) for name in (*_SHOWN, *result.asked)))
     return table
 
 

@@ -10,10 +10,14 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from poolwise.cli.one_run import RunOptions, ScopeChoice
-from poolwise.cli.units import interval, print_summary
+from poolwise.cli.units import check_sample, interval, unit_tables
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from poolwise.engines.simulate import Result
+    from poolwise.files.choice import Choice
+    from poolwise.metrics import Measure
     from poolwise.model import Schedule
     from poolwise.studies.cells import Cell
 
@@ -46,11 +50,11 @@ class OutputOptions:
 
 
 def simulate(
-    trace: Path | None = typer.Argument(None, help="SWF (plain or .gz), a table (CSV, Parquet), or catalog:NAME."),
+    trace: Path | None = typer.Argument(None, help="SWF, sacct, any table (CSV, Parquet; plain or .gz), or catalog:NAME."),
     machine: Path | None = typer.Option(None, help="MACHINE.toml, or the name of a shipped machine."),
     processors: int | None = typer.Option(None, min=1, help="Instead of a machine: N processors without memory."),
     order: str | None = typer.Option(
-        None, help="Queue order: a name from `poolwise list orders`, FILE.py:NAME or MODULE:NAME."
+        None, help="Queue order: a name from `poolwise list orders`, FILE.py:NAME or MODULE:NAME.", show_default="fcfs"
     ),
     backfill: str | None = typer.Option(
         None, help="none, easy, easy_no_extra, conservative, or FILE.py:NAME.", show_default="easy"
@@ -66,6 +70,10 @@ def simulate(
     ),
     engine: EngineName = typer.Option(EngineName.AUTO, help="auto takes the fastest engine that can run this."),
     format: str = typer.Option("auto", help="Format of the trace: a name from `poolwise list formats`."),
+    map_: str | None = typer.Option(
+        None, "--map", metavar="FIELD=COLUMN:UNIT,...", help="Columns of any table: submit=submit_time:10s, memory=mem_gb:GB."
+    ),
+    strict: bool = typer.Option(False, "--strict", help="Stop at the first row that cannot be read (columns, sacct)."),
     seed: int = typer.Option(0, help="Seed of all that is drawn: sensitivities to remote memory, random units, arrivals."),
     json: bool = typer.Option(False, "--json", help="Print exactly one JSON object."),
     schedule: Path | None = typer.Option(
@@ -83,6 +91,9 @@ def simulate(
     ),
     contended: bool = typer.Option(False, "--contended", help="vinesim: transfers share the links, max-min fairly."),
     sample: str | None = typer.Option(None, help="vinesim: interval of the utilisation's time series, such as 10us; -1: none."),
+    metric: list[str] = typer.Option(
+        [], help="A metric beside those that are registered: FILE.py:NAME or MODULE:NAME; may be given several times."
+    ),
     set_: list[str] = typer.Option(
         [],
         "--set",
@@ -94,6 +105,8 @@ def simulate(
     ),
 ) -> None:
     """Run a trace once under one scheduler and print its metrics."""
+    from poolwise.files.choice import Choice
+
     output = OutputOptions(engine, json, schedule, timeline, interval(sample))
     options = RunOptions(
         trace=trace,
@@ -105,6 +118,8 @@ def simulate(
         scope=scope,
         scheduler=scheduler,
         format=format,
+        map=map_,
+        strict=strict,
         seed=seed,
         table=tuple(table),
         affinity=affinity,
@@ -116,14 +131,16 @@ def simulate(
         contended=contended,
         set_=tuple(set_),
     )
+    asked = tuple(Choice(name=name).beside(Path()) for name in metric)
     if run is None:
-        _simulate(options.cell(), options.files(), output)
+        _simulate(options.cell(), options.files(), output, asked)
     else:
-        _simulate(_recorded(run, options), [run], output)
+        cell, metrics = _recorded(run, options)
+        _simulate(cell, [run], output, tuple(dict.fromkeys((*metrics, *asked))))
 
 
-def _recorded(reference: Path, options: RunOptions) -> Cell:
-    """Set a recorded run up again, changed by --set and nothing else."""
+def _recorded(reference: Path, options: RunOptions) -> tuple[Cell, tuple[Choice, ...]]:
+    """Set a recorded run up again, changed by --set and nothing else; and what it was measured by."""
     from poolwise.cli.past_run import recorded
     from poolwise.errors import InputError
 
@@ -132,7 +149,7 @@ def _recorded(reference: Path, options: RunOptions) -> Cell:
     return recorded(reference, options.set_)
 
 
-def _simulate(cell: Cell, files: list[Path], output: OutputOptions) -> None:
+def _simulate(cell: Cell, files: list[Path], output: OutputOptions, metrics: tuple[Choice, ...]) -> None:
     """Run a cell that was read from files; write and print what is asked for."""
     from poolwise.atomic import check_writable
     from poolwise.cli.output import print_json, write_provenance
@@ -141,10 +158,11 @@ def _simulate(cell: Cell, files: list[Path], output: OutputOptions) -> None:
     from poolwise.studies.cells import workload_of
     from poolwise.studies.description import Configured
 
+    check_sample(cell.machine, output.sample)
     for path in (output.schedule, output.timeline):
         if path is not None:
             check_writable(path)
-    what = Configured.of(cell)
+    what, asked = Configured.of(cell), [choice.make("metrics") for choice in metrics]
     result = simulate(
         cell.machine,
         workload_of(cell),
@@ -155,56 +173,40 @@ def _simulate(cell: Cell, files: list[Path], output: OutputOptions) -> None:
         engine=output.engine.value,
         pass_per_event=cell.scheduler.pass_per_event,
     )
-    content = _measured(result, cell, output)
+    content = _measured(result, asked, output)
     if output.schedule is not None:
         _write_schedule(result.schedule, output.schedule)
-        write_provenance(output.schedule, _source(cell, files, output.schedule.parent, output.engine))
+        write_provenance(output.schedule, _source(cell, files, output.schedule.parent, output.engine, metrics))
     if output.timeline is not None:
         write_timeline(result.schedule, output.timeline)
-        write_provenance(output.timeline, _source(cell, files, output.timeline.parent, output.engine))
+        write_provenance(output.timeline, _source(cell, files, output.timeline.parent, output.engine, metrics))
     if content is not None:
-        print_json({**content, "provenance": _source(cell, files, Path(), output.engine)})
+        print_json({**content, "provenance": _source(cell, files, Path(), output.engine, metrics)})
 
 
-def _measured(result: Result, cell: Cell, output: OutputOptions) -> dict[str, Any] | None:
+def _measured(result: Result, asked: Sequence[Measure], output: OutputOptions) -> dict[str, Any] | None:
     """Print what a run came to, or return it if it is to be printed as JSON."""
     from poolwise import api
     from poolwise.cli.console import warn
     from poolwise.cli.output import print_run
-    from poolwise.metrics.dispatch import summarise_dispatch
 
-    schedule = result.schedule
-    if cell.scheduler.kind != "dispatch":
-        run = api.measured(schedule, result.engine, result.wall_s)
-        for note in run.notes:
-            warn(note)
-        if output.json:
-            return run.to_dict()
-        print_run(run)
-        return None
-    content = {
-        **summarise_dispatch(schedule, output.sample),
-        "excluded": dict(schedule.workload.excluded),
-        "repaired": dict(schedule.workload.repaired),
-        "waiting": len(schedule.waiting),
-        "passes": schedule.passes,
-        "engine": result.engine,
-        "wall_s": result.wall_s,
-    }
-    for reason, count in schedule.workload.repaired.items():
-        warn(f"{count} tasks: {reason}")
+    run = api.measured(result.schedule, result.engine, result.wall_s, asked=asked)
+    tables = unit_tables(result.schedule, output.sample)
+    for note in run.notes:
+        warn(note)
     if output.json:
-        return content
-    print_summary(content, f"{schedule.workload.name} on {schedule.machine.name}")
+        return {**run.to_dict(), **tables}
+    print_run(run)
     return None
 
 
-def _source(cell: Cell, files: list[Path], folder: Path, engine: EngineName) -> dict[str, Any]:
-    """Where a result in a folder comes from: version, command, and the whole run."""
+def _source(cell: Cell, files: list[Path], folder: Path, engine: EngineName, metrics: tuple[Choice, ...]) -> dict[str, Any]:
+    """Where a result in a folder comes from: version, command, the whole run, and what was asked for beside its metrics."""
     from poolwise.cli.output import provenance
-    from poolwise.studies.description import describe
+    from poolwise.studies.description import describe, describe_metrics
 
-    return {**provenance(cell.seed, files), **describe(cell, folder), "engine": engine.value}
+    asked = {"metrics": describe_metrics(metrics, folder)} if metrics else {}
+    return {**provenance(cell.seed, files), **describe(cell, folder), "engine": engine.value, **asked}
 
 
 def _write_schedule(record: Schedule, path: Path) -> None:

@@ -39,11 +39,16 @@ def _path(reference: str) -> Path:
 
 TraceArgument = Annotated[
     Path,
-    typer.Argument(parser=_path, metavar="TRACE", help="SWF, a table, sacct, openb or Philly (plain or .gz), or catalog:NAME."),
+    typer.Argument(
+        parser=_path, metavar="TRACE", help="SWF, sacct, openb, Philly or any table (plain or .gz), or catalog:NAME."
+    ),
 ]
 FormatOption = Annotated[str, typer.Option(help="Format of the trace: a name from `poolwise list formats`.")]
 MachineOption = Annotated[
-    str | None, typer.Option("--machine", metavar="FILE", help="Machine that the jobs are for: a file, or catalog:NAME.")
+    str | None,
+    typer.Option(
+        "--machine", metavar="FILE", help="Machine that the jobs are for: MACHINE.toml, or the name of a shipped one."
+    ),
 ]
 Cores = Annotated[
     int | None, typer.Option(min=1, help="Cores of a whole node; a job takes ceil(processors / cores) nodes. 1 if not given.")
@@ -53,6 +58,15 @@ Zone = Annotated[str | None, typer.Option(help="Zone of times without one (sacct
 ExtraColumns = Annotated[int | None, typer.Option(min=0, help="Columns beyond the 18th that every row of an SWF log has.")]
 Field = Annotated[MemoryChoice | None, typer.Option(help="Which column gives the memory of a job (SWF, sacct).")]
 Unknown = Annotated[str | None, typer.Option(help='Jobs of unknown memory: zero, exclude, or an amount per node: "4 GiB".')]
+Map = Annotated[
+    str | None,
+    typer.Option(
+        "--map",
+        metavar="FIELD=COLUMN:UNIT,...",
+        help="Columns of any other table, and their units: submit=submit_time:10s, memory=mem_gb:GB, id=jobid.",
+    ),
+]
+Strict = Annotated[bool, typer.Option("--strict", help="Stop at the first row that cannot be read (columns, sacct).")]
 Scale = Annotated[float | None, typer.Option(help="Factor on the memory of every job.")]
 
 
@@ -69,10 +83,13 @@ def info(
     memory_unknown: Unknown = None,
     memory_scale: Scale = None,
     timezone: Zone = None,
+    map_: Map = None,
+    strict: Strict = False,
     json: Annotated[bool, typer.Option("--json", help="Print exactly one JSON object.")] = False,
 ) -> None:
     """Describe a trace: jobs, span, load, quantiles, and what was left out or repaired."""
     from poolwise import traces
+    from poolwise.cli.console import note
     from poolwise.cli.output import print_json, provenance
 
     options = _options(
@@ -81,14 +98,18 @@ def info(
         memory_unknown=memory_unknown,
         memory_scale=memory_scale,
         timezone=timezone,
+        map=map_,
+        strict=strict or None,
     )
     target = _machine(machine, machine_cores=machine_cores, machine_gpus=machine_gpus, nodes=nodes)
     workload = traces.choose_format(trace, format, **options).read(trace, target)
     content = traces.info(workload, target if machine or nodes else None)
     if json:
-        print_json({**content, "provenance": provenance(None, [trace])})
+        print_json({**content, "notes": list(workload.notes), "provenance": provenance(None, [trace])})
     else:
         _print_info(content)
+        for said in workload.notes:
+            note(said)
 
 
 _EXPORT = (
@@ -114,6 +135,8 @@ def convert(
     memory_unknown: Unknown = None,
     memory_scale: Scale = None,
     timezone: Zone = None,
+    map_: Map = None,
+    strict: Strict = False,
     memory_bytes_per_job: Annotated[
         bool, typer.Option("--memory-bytes-per-job", help="SWF to SWF: field 10 counts bytes per job, field 7 means nothing.")
     ] = False,
@@ -125,6 +148,7 @@ def convert(
     repaired is counted by reason. SWF to SWF keeps every row.
     """
     from poolwise import traces
+    from poolwise.cli.console import note
     from poolwise.cli.console import out as console
     from poolwise.cli.output import provenance, write_provenance
     from poolwise.errors import InputError
@@ -135,6 +159,8 @@ def convert(
         memory_unknown=memory_unknown,
         memory_scale=memory_scale,
         timezone=timezone,
+        map=map_,
+        strict=strict or None,
     )
     chosen = traces.choose_format(trace, format, **options)
     if to is ConvertTarget.SWF or (to is None and out.name.removesuffix(".gz").endswith(".swf")):
@@ -147,6 +173,8 @@ def convert(
         traces.write_table(workload, out)
         _tell(workload.excluded, "excluded")
         _tell(workload.repaired, "repaired")
+        for said in workload.notes:
+            note(said)
         rows = len(workload)
     write_provenance(out, provenance(None, [trace]))
     console.print(f"{out}: {rows:,} jobs", markup=False, highlight=False, soft_wrap=True)
@@ -186,7 +214,7 @@ def _machine(file: str | None, *, nodes: int | None = None, **each: int | None) 
         for name, given in {"nodes": nodes, **each}.items():
             if given is not None:
                 raise InputError("the machine file gives it", field=name, remedy=f"leave out --{name.replace('_', '-')}")
-        return load_machine(catalog.resolve("machines", file))
+        return load_machine(catalog.machine(file))
     machine = Machine.of_racks(1, nodes or 1, cores=each["machine_cores"] or 1)
     gpus = np.array([each["machine_gpus"] or 0], dtype=np.int64)
     return replace(machine, per_node={**machine.per_node, "gpu": gpus})

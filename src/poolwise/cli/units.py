@@ -1,8 +1,11 @@
-"""What `poolwise simulate` prints of tasks on processing units."""
+"""What `poolwise simulate --json` shows of each processing unit."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from poolwise.model import Machine, Schedule
 
 
 def interval(text: str | None) -> int | None:
@@ -21,36 +24,45 @@ def interval(text: str | None) -> int | None:
     return round(gap.low)
 
 
-def print_summary(content: dict[str, Any], title: str) -> None:
-    """Print the metrics of a run as a table."""
-    from rich.table import Table
+def check_sample(machine: Machine, sample: int | None) -> None:
+    """Raise InputError for samples of a machine that has no processing units."""
+    from poolwise.errors import InputError
+    from poolwise.metrics.unit_use import units_of
 
-    from poolwise.cli.console import out
-
-    table = Table(title=title, box=None, pad_edge=False, title_justify="left")
-    for heading in ("", "mean", "median", "99 %", "99.9 %"):
-        table.add_column(heading, justify="right" if heading else "left")
-    for name, words in (
-        ("job_latency_us", "job latency, us"),
-        ("task_latency_us", "task latency, us"),
-        ("response_us", "transfer and computation, us"),
-    ):
-        table.add_row(words, *(_number(content[name][key]) for key in ("mean", "p50", "p99", "p99_9")))
-    out.print(table)
-    use = content["utilization"]
-    types = ", ".join(f"{name} {_number(value)}" for name, value in use["by_type"].items())
-    lines = [
-        f"{content['jobs']:,} jobs of {content['tasks']:,} tasks in {_number(content['makespan_us'])} us",
-        f"utilisation {_number(use['overall'])} ({types})",
-    ]
-    if content["purchase_cost"] is not None:
-        lines.append(f"cost of purchase {_number(content['purchase_cost'])}")
-    if content["energy_j"] is not None:
-        lines.append(f"energy {_number(content['energy_j'])} J")
-    lines.append(f"simulated by the {content['engine']} engine in {content['wall_s']:.3g} s")
-    for line in lines:
-        out.print(line, highlight=False)
+    if sample is not None and not len(units_of(machine)):
+        remedy = "leave it out, or run on processing units"
+        raise InputError("there are no processing units to sample", field="--sample", remedy=remedy)
 
 
-def _number(value: float | None) -> str:
-    return "-" if value is None else f"{value:,.6g}"
+def unit_tables(schedule: Schedule, sample: int | None) -> dict[str, Any]:
+    """What JSON shows of processing units beside the metrics: "units", and "series" if sampled every `sample` ns."""
+    from poolwise.metrics import Outcomes, Window
+    from poolwise.metrics.unit_use import unit_series, unit_use, units_of
+    from poolwise.units import US
+
+    machine = schedule.machine
+    if not len(units_of(machine)):
+        return {}
+    window = Window.whole(Outcomes.of(schedule))
+    use = unit_use(schedule, window)
+    content: dict[str, Any] = {
+        "units": [
+            {
+                "unit": machine.owners[unit],
+                "type": kind,
+                "x": int(machine.position[unit, 0]),
+                "y": int(machine.position[unit, 1]),
+                "utilization": None if share != share else share,
+            }
+            for unit, kind, share in zip(use.unit.tolist(), use.type, use.utilization.tolist(), strict=True)
+        ]
+    }
+    if sample is not None:
+        series = unit_series(schedule, window, sample)
+        content["series"] = {
+            "interval_us": sample / US,
+            "begin_us": (series.begin / US).tolist(),
+            "overall": series.overall.tolist(),
+            "by_type": {name: column.tolist() for name, column in series.by_type.items()},
+        }
+    return content

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from io import BytesIO
 from pathlib import Path
 from typing import Any
@@ -12,10 +12,13 @@ import numpy as np
 import polars as pl
 
 from poolwise.errors import InputError
+from poolwise.files.choice import Choice
 from poolwise.identity import digest
 from poolwise.metrics import Outcomes, Status
-from poolwise.studies.cells import Parameter
-from poolwise.studies.simulation import CellStore
+from poolwise.model import Schedule, Workload
+from poolwise.studies.cells import Cell, Parameter, workload_of
+from poolwise.studies.description import RecordedRun, read_descriptions
+from poolwise.studies.simulation import CellStore, simulate_again
 
 SHOWN = 12
 """Runs that an error lists."""
@@ -34,6 +37,7 @@ class KeptRun:
     warm_up : first submitted jobs that are not measured
     times_only : only submissions, starts and ends of the jobs that ran are known
     inputs : file -> SHA-256
+    records : seed -> how the run came about, where that stands beside it
     """
 
     parameters: Mapping[str, str]
@@ -42,6 +46,42 @@ class KeptRun:
     warm_up: int
     times_only: bool
     inputs: Mapping[str, str]
+    records: Mapping[int, RecordedRun] = field(default_factory=dict)
+
+    @property
+    def metrics(self) -> tuple[Choice, ...]:
+        """What was asked for beside the standard metrics."""
+        return next(iter(self.records.values())).metrics if self.records else ()
+
+    def workload(self, seed: int) -> Workload:
+        """Read the jobs as they were submitted; raises InputError where nobody knows or they have changed since."""
+        return workload_of(self._cell(seed))
+
+    def schedule(self, seed: int) -> Schedule:
+        """Simulate the run again; raises InputError where nobody knows how, or where it is another one by now."""
+        return simulate_again(self._cell(seed), self.outcomes[seed])
+
+    def whole(self) -> KeptRun:
+        """Return the run with all that is known of each job, not only its times: it is simulated again for that.
+
+        Raises InputError where nobody knows how, or where the times are others by now.
+        """
+        if not self.times_only:
+            return self
+        outcomes = {seed: Outcomes.of(simulate_again(self._cell(seed))) for seed in self.outcomes}
+        for seed, found in outcomes.items():
+            kept, ran = self.outcomes[seed], found.finished
+            if not all(np.array_equal(getattr(kept, name), getattr(found, name)[ran]) for name in ("id", "start", "end")):
+                problem = "a metric needs more than the times that stand here, and simulated again the run is another one"
+                raise InputError(problem, file=self.source, field="metrics", remedy="simulate it again")
+        return replace(self, outcomes=outcomes, times_only=False)
+
+    def _cell(self, seed: int) -> Cell:
+        if seed not in self.records:
+            problem = "a metric needs the run, and how it came about does not stand beside it"
+            remedy = "give what `poolwise run` or `poolwise simulate` wrote, with its provenance"
+            raise InputError(problem, file=self.source, field="metrics", remedy=remedy)
+        return self.records[seed].cell()
 
 
 def read_runs(reference: str) -> list[KeptRun]:
@@ -121,7 +161,14 @@ def _read_cells(folder: Path, parameters: dict[str, str], rows: list[dict[str, A
         facts, outcomes[int(row["seed"])] = store.kept(row["key"])
         warm_up = int(facts["inputs"]["warm_up"])
         inputs[f"{row['key']}.parquet"] = digest(store.path(row["key"], "parquet").read_bytes())
-    return KeptRun(parameters, folder, outcomes, warm_up, False, inputs)
+    known = {record.key: record for record in _records(folder / "provenance.json")}
+    records = {int(row["seed"]): known[row["key"]] for row in rows if row["key"] in known}
+    return KeptRun(parameters, folder, outcomes, warm_up, False, inputs, records)
+
+
+def _records(file: Path) -> list[RecordedRun]:
+    """The runs that a provenance file describes; none where there is no such file."""
+    return read_descriptions(file) if file.is_file() else []
 
 
 def _read_schedule(path: Path) -> KeptRun:
@@ -158,7 +205,8 @@ def _read_schedule(path: Path) -> KeptRun:
         pool_memory=0,
         first_submit=int(columns["submit_ns"][0]) if n else 0,
     )
-    return KeptRun({}, path, {0: outcomes}, 0, True, {path.name: digest(content)})
+    records = dict(enumerate(_records(path.with_name(f"{path.name}.provenance.json"))[:1]))
+    return KeptRun({}, path, {0: outcomes}, 0, True, {path.name: digest(content)}, records)
 
 
 def _parquet(content: bytes) -> pl.DataFrame:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal
@@ -14,10 +14,13 @@ import polars as pl
 from poolwise.arrays import BoolArray, FloatArray, IntArray
 from poolwise.compare.kept_run import KeptRun
 from poolwise.errors import InputError
-from poolwise.identity import Json
-from poolwise.metrics import METRICS, Interval, Outcomes, Window, mean_interval, paired_block_bootstrap, summarise
+from poolwise.files.choice import Choice
+from poolwise.identity import Json, canonical
+from poolwise.metrics import Interval, Measure, Metric, Outcomes, Window, mean_interval, paired_block_bootstrap, summarise
+from poolwise.metrics.measure import Better
 from poolwise.metrics.memory import degradation
 from poolwise.metrics.slowdown import bounded_slowdown, bounded_slowdown_local, wait_s
+from poolwise.metrics.summary import STANDARD, metrics_named
 from poolwise.metrics.window import after_warm_up
 from poolwise.units import SECOND
 
@@ -39,7 +42,8 @@ _PER_JOB = {
 class Difference:
     """A metric of a run against the first run.
 
-    `interval` is the difference (run - first) with its 95 % interval; its bounds are NaN where nothing supports one.
+    `interval` is the difference (run - first) with its 95 % interval; its bounds are NaN where nothing supports one. `better`
+    is the way in which the metric is better.
     """
 
     run: int
@@ -47,6 +51,7 @@ class Difference:
     first: float
     value: float
     interval: Interval
+    better: Better = "lower"
 
     @property
     def verdict(self) -> DifferenceVerdict:
@@ -55,10 +60,9 @@ class Difference:
             return "alike" if self.value == self.first else "unknown"
         if self.interval.low <= 0 <= self.interval.high:
             return "alike"
-        better = METRICS[self.metric].better
-        if better == "neither":
+        if self.better == "neither":
             return "changed"
-        return "better" if (self.interval.high < 0) == (better == "lower") else "worse"
+        return "better" if (self.interval.high < 0) == (self.better == "lower") else "worse"
 
 
 @dataclass(frozen=True)
@@ -89,16 +93,20 @@ class Comparison:
     labels : one a run, different from each other
     seeds : seeds that all runs have
     over : what intervals are over: the seeds, or the jobs
+    measures : what is measured beside the standard metrics
     """
 
     runs: tuple[KeptRun, ...]
     labels: tuple[str, ...]
     seeds: tuple[int, ...]
     over: ComparedOver
+    measures: tuple[Measure, ...] = ()
 
     @classmethod
-    def of(cls, runs: Sequence[KeptRun], over: ComparedOver | None = None) -> Comparison:
+    def of(cls, runs: Sequence[KeptRun], over: ComparedOver | None = None, metrics: Sequence[Choice] = ()) -> Comparison:
         """Put runs side by side, with intervals over the seeds if there are three or more and nothing else is said.
+
+        They are compared in the standard metrics, in what any of them was asked for beside these, and in further `metrics`.
 
         Raises InputError unless they are at least two, of the same jobs.
         """
@@ -110,7 +118,12 @@ class Comparison:
             raise InputError("the runs have no seed in common", field="RUN", remedy="compare runs under the same seeds")
         if over == "seeds" and len(seeds) < 2:
             raise InputError("one seed gives no interval over seeds", field="--over", remedy="take more seeds, or --over jobs")
-        comparison = cls(tuple(runs), _labels(runs), seeds, over or ("seeds" if len(seeds) > 2 else "jobs"))
+        asked = [choice for run in runs for choice in run.metrics]
+        unlike = {canonical({"name": c.name, **c.settings}): c for c in (*asked, *metrics)}
+        measures = tuple(choice.make("metrics") for choice in unlike.values())
+        labels = _labels(runs)
+        runs = [run.whole() for run in runs] if measures else runs  # they need more of a run than its times
+        comparison = cls(tuple(runs), labels, seeds, over or ("seeds" if len(seeds) > 2 else "jobs"), measures)
         for seed in seeds:
             comparison._check_jobs(seed)
         return comparison
@@ -121,11 +134,18 @@ class Comparison:
         found = []
         for k in range(len(self.runs)):
             rows = [self._measure(k, seed) for seed in self.seeds]
-            found.append({name: np.array([row[name] for row in rows]) for name in METRICS})
-        known = [name for name in METRICS if not any(np.isnan(values[name]).any() for values in found)]
+            shared = [name for name in rows[0] if all(name in row for row in rows)]
+            found.append({name: np.array([row[name] for row in rows]) for name in shared})
+        everywhere = [name for name in found[0] if all(name in values for values in found)]
+        known = [name for name in everywhere if not any(np.isnan(values[name]).any() for values in found)]
         if any(run.times_only for run in self.runs):
             known = [name for name in known if name.endswith(_OF_TIMES)]
         return tuple({name: values[name] for name in known} for values in found)
+
+    @cached_property
+    def described(self) -> Mapping[str, Metric]:
+        """Name of each of these metrics -> what it says, its unit, and which way is better."""
+        return metrics_named((*STANDARD, *self.measures), self.metrics[0])
 
     @cached_property
     def differences(self) -> tuple[Difference, ...]:
@@ -175,7 +195,7 @@ class Comparison:
                 "run": self.labels[d.run],
                 "against": self.labels[0],
                 "metric": d.metric,
-                "unit": METRICS[d.metric].unit,
+                "unit": self.described[d.metric].unit,
                 "first": d.first,
                 "value": d.value,
                 "difference": d.interval.mean,
@@ -233,10 +253,18 @@ class Comparison:
             raise InputError("no job finished in every run", field="RUN", remedy="compare runs that share jobs")
 
     def _measure(self, k: int, seed: int) -> dict[str, float]:
-        outcomes = self.runs[k].outcomes[seed]
+        run, outcomes = self.runs[k], self.runs[k].outcomes[seed]
         warm_up = max(run.warm_up for run in self.runs) if not any(run.times_only for run in self.runs) else 0
         window = Window.of(outcomes, warm_up)
-        return summarise(outcomes, warm_up=0, population=self.population(k, seed), window=window)
+        return summarise(
+            outcomes,
+            warm_up=0,
+            population=self.population(k, seed),
+            window=window,
+            measures=self.measures,
+            workload=lambda: run.workload(seed),
+            schedule=lambda: run.schedule(seed),
+        )
 
     def _difference(self, k: int, name: str) -> Difference:
         first, here = self.metrics[0][name], self.metrics[k][name]
@@ -246,7 +274,7 @@ class Comparison:
             interval = paired_block_bootstrap(self._per_job(k, name) - self._per_job(0, name))
         else:
             interval = Interval(float((here - first).mean()), math.nan, math.nan, 0.95, len(self.seeds))
-        return Difference(k, name, float(first.mean()), float(here.mean()), interval)
+        return Difference(k, name, float(first.mean()), float(here.mean()), interval, self.described[name].better)
 
     def _per_job(self, k: int, name: str) -> FloatArray:
         """(n,) contributions of the measured jobs in the order of submission: means over seeds that share their jobs.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -11,7 +11,8 @@ from poolwise.draws import uniform
 from poolwise.errors import InputError
 from poolwise.interfaces import Dispatcher, PerformanceModel, Scheduler
 from poolwise.loop import LoopResult, run_loop
-from poolwise.model import Changes, Fabric, Kind, Machine, Placement, Plan, Queue, Schedule, Snapshot, Start, Workload
+from poolwise.model import Changes, Machine, MachineBuilder, Placement, Plan, Queue, Schedule, Snapshot, Start, Workload
+from poolwise.model.machine_builder import Vertex
 from poolwise.performance.affinity import Affinity
 from poolwise.performance.ideal import Ideal
 from poolwise.performance.remote_memory import RemoteMemory
@@ -85,20 +86,11 @@ def modules(jobs: int = 24, seed: int = 3) -> Case:
     """Five shared nodes with cores and memory of their own beside one memory pool; jobs ask for both."""
     want = uniform(seed, "want", np.arange(jobs))
     requests = {"cores": 1 + (want * 7).astype(np.int64), "memory": LOCAL // 4 + (want * LOCAL).astype(np.int64) // 2}
-    capacity = np.zeros((6, 2), dtype=np.int64)
-    capacity[:5, 0], capacity[:5, 1], capacity[5, 1] = 8, LOCAL, 4 * LOCAL
-    machine = Machine(
-        name="modules",
-        owners=(*(f"module{n}" for n in range(5)), "pool"),
-        kind=np.repeat([Kind.NODE, Kind.POOL], [5, 1]).astype(np.int64),
-        type=("any",) * 6,
-        rack=np.full(6, -1),
-        position=np.zeros((6, 2), dtype=np.int64),
-        home=np.full(6, -1),
-        resources=("cores", "memory"),
-        capacity=capacity,
-    )
-    return Case(machine, _asking(requests, seed, "modules"), RoundRobin())
+    build = MachineBuilder("modules", ("cores", "memory"))
+    for n in range(5):
+        build.node(f"module{n}", type="any", rack=-1, cores=8, memory=LOCAL)
+    build.pool("pool", type="any", rack=-1, memory=4 * LOCAL)
+    return Case(Machine.of(build), _asking(requests, seed, "modules"), RoundRobin())
 
 
 def units(jobs: int = 24, seed: int = 4) -> Case:
@@ -124,33 +116,16 @@ def units(jobs: int = 24, seed: int = 4) -> Case:
 
 def _dispatching(rate: np.ndarray) -> Machine:
     """Units 0..5 in places (0, 0) to (1, 2), the types in turn, and a network as in `_network`."""
-    place = np.array([[k // 3, k % 3] for k in range(6)])
-    capacity = np.zeros((14, 2), dtype=np.int64)
-    capacity[:6, 0], capacity[6:12, 1], capacity[12:, 1] = 1, 1250, 125
-    kind = np.repeat([Kind.NODE, Kind.LINK], [6, 8]).astype(np.int64)
-    position = np.concatenate([place, np.zeros((8, 2), dtype=np.int64)])
-    code = np.where(kind == Kind.NODE, np.arange(14) % 2, -1)
-    return Machine(
-        name="units",
-        owners=tuple(f"{Kind(k).name.lower()}{n}" for n, k in enumerate(kind.tolist())),
-        kind=kind,
-        type=tuple("link" if k < 0 else f"type{k}" for k in code.tolist()),
-        rack=position[:, 0].copy(),
-        position=position,
-        home=np.full(14, -1),
-        resources=("slots", "bandwidth"),
-        capacity=capacity,
-        attributes={
-            "unit_type": code.astype(np.float64),
-            **{f"affinity.{k}": np.where(code < 0, 0.0, row[code]) for k, row in enumerate(rate)},
-        },
-        fabric=Fabric(
-            np.concatenate([np.arange(6), np.full(8, -1)]),
-            np.arange(6, 14),
-            np.array([*([k, 6 + k // 3] for k in range(6)), [6, 8], [7, 8]]),
-            np.zeros(8, dtype=np.int64),
-        ),
-    )
+    build = MachineBuilder("units", ("slots", "bandwidth"))
+    units = [build.node(f"node{k}", type=f"type{k % 2}", rack=k // 3, shelf=k % 3, slots=1) for k in range(6)]
+    build.vertices([*units, "left", "right", "core"])
+    for k, switch in enumerate(["left"] * 3 + ["right"] * 3):
+        build.link(f"link{6 + k}", k, switch, bandwidth=1250)
+    for k, switch in enumerate(["left", "right"]):
+        build.link(f"link{12 + k}", switch, "core", bandwidth=125)
+    code = np.array([k % 2 if k < len(units) else -1 for k in range(len(build.owners))])
+    speed = {f"affinity.{k}": np.where(code < 0, 0.0, row[code]) for k, row in enumerate(rate)}
+    return replace(Machine.of(build), attributes={"unit_type": code.astype(np.float64), **speed})
 
 
 def _asking(requests: dict[str, np.ndarray], seed: int, name: str) -> Workload:
@@ -181,26 +156,15 @@ def _columns(rows: np.ndarray, seed: int, submit: np.ndarray, duration: np.ndarr
 
 def _network() -> Machine:
     """Nodes 0..3, devices 4..7 at the same vertices, a link to each and one between the two switches."""
-    place = np.array([[k // 2, k % 2] for k in range(4)])
-    vertex = np.concatenate([np.arange(4), np.arange(4), np.full(5, -1)])
-    ends = np.array([[0, 4], [1, 4], [2, 5], [3, 5], [4, 5]])
-    capacity = np.zeros((13, 3), dtype=np.int64)
-    capacity[:4, 0], capacity[4:8, 1], capacity[4:8, 2] = 8, 2000, 600
-    capacity[8:13, 1] = 1250, 1250, 400, 1250, 1000
-    kind = np.repeat([Kind.NODE, Kind.DEVICE, Kind.LINK], [4, 4, 5]).astype(np.int64)
-    position = np.concatenate([place, place, np.zeros((5, 2), dtype=np.int64)])
-    return Machine(
-        name="devices",
-        owners=tuple(f"{Kind(k).name.lower()}{n}" for n, k in enumerate(kind.tolist())),
-        kind=kind,
-        type=("any",) * 13,
-        rack=position[:, 0].copy(),
-        position=position,
-        home=np.concatenate([np.full(4, -1), np.arange(4), np.full(5, -1)]),
-        resources=("cores", "bandwidth", "storage"),
-        capacity=capacity,
-        fabric=Fabric(vertex, np.arange(8, 13), ends, np.full(5, 100)),
-    )
+    build = MachineBuilder("devices", ("cores", "bandwidth", "storage"))
+    nodes = [build.node(f"node{k}", type="any", rack=k // 2, shelf=k % 2, cores=8) for k in range(4)]
+    for node in nodes:
+        build.device(f"device{4 + node}", type="any", home=node, bandwidth=2000, storage=600)
+    build.vertices([*nodes, "left", "right"])
+    ends: list[tuple[Vertex, Vertex]] = [(0, "left"), (1, "left"), (2, "right"), (3, "right"), ("left", "right")]
+    for k, ((here, there), bandwidth) in enumerate(zip(ends, (1250, 1250, 400, 1250, 1000), strict=True)):
+        build.link(f"link{8 + k}", here, there, type="any", bandwidth=bandwidth, latency=100)
+    return Machine.of(build)
 
 
 @dataclass(frozen=True)

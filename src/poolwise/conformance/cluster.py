@@ -8,15 +8,27 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from poolwise.arrays import IntArray
+from poolwise.arrays import kept
 from poolwise.conformance.cases import Case
+from poolwise.conformance.trouble import (
+    LateStarts,
+    PartLeaves,
+    PartReturns,
+    PassIsDue,
+    StartFails,
+    StartIsReal,
+    TableShrinks,
+    Trouble,
+    renumbered_event,
+    told_order,
+)
 from poolwise.draws import uniform
-from poolwise.interfaces import PerformanceModel, Scheduler
+from poolwise.interfaces import Scheduler
 from poolwise.loop import Loop, run_loop
 from poolwise.model import (
     Arrival,
@@ -26,18 +38,14 @@ from poolwise.model import (
     Ended,
     Event,
     EventBatch,
-    Fetch,
     JobTable,
     Joined,
     Left,
     Outcome,
-    Placement,
     Plan,
     Queue,
     Reject,
     Renumbered,
-    Run,
-    Snapshot,
     Start,
     Started,
     Wake,
@@ -49,107 +57,6 @@ from poolwise.units import SECOND, UNKNOWN
 
 RETRY = 5 * SECOND
 """After a refusal the cluster asks for another pass this much later, as a live one does."""
-
-
-@dataclass(frozen=True)
-class Trouble:
-    """How often things go wrong, each a probability unless stated otherwise; nothing goes wrong by default.
-
-    Attributes
-    ----------
-    late : starts that take time to become real, up to `late_s` seconds
-    conflicts : starts that are refused at once, since somebody else was faster
-    refused : starts that are refused late, after some of their tasks were bound
-    twice : instants at which an earlier event is reported again
-    withdrawn : jobs that their users take back while they wait
-    unknown : jobs of which nobody says how long they take
-    leaving : number of times that a part of the machine leaves, to come back later as new owners
-    renumbered : number of times that finished jobs are removed from the job table
-    shuffled : whether arrivals of one instant are told in another order than that of their ids
-    """
-
-    late: float = 0.0
-    late_s: float = 120.0
-    conflicts: float = 0.0
-    refused: float = 0.0
-    twice: float = 0.0
-    withdrawn: float = 0.0
-    unknown: float = 0.0
-    leaving: int = 0
-    renumbered: int = 0
-    shuffled: bool = False
-
-    @classmethod
-    def of_all_kinds(cls) -> Trouble:
-        """Return trouble of every kind, and plenty of it."""
-        return cls(0.5, 120.0, 0.1, 0.1, 0.3, 0.05, 0.1, 3, 3, True)
-
-
-@dataclass(frozen=True, slots=True)
-class _Leave:
-    """A part of the machine leaves."""
-
-    draw: float
-
-
-@dataclass(frozen=True, slots=True)
-class _Return:
-    """What left comes back, as new owners."""
-
-    like: tuple[int, ...]
-    capacity: IntArray
-
-
-@dataclass(frozen=True, slots=True)
-class _Compact:
-    """Finished jobs are removed from the job table."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Refuse:
-    """A start turns out to be impossible, after some of its tasks were bound."""
-
-    run: int
-
-
-@dataclass(frozen=True, slots=True)
-class _Real:
-    """A start has become real."""
-
-    run: int
-
-
-@dataclass(frozen=True, slots=True)
-class _Nudge:
-    """The cluster asks for another pass."""
-
-
-class _Binding(PerformanceModel):
-    """A model of how long runs take, with the time that their starts need to become real before it."""
-
-    def __init__(self, model: PerformanceModel) -> None:
-        self.model = model
-        self.late: dict[int, int] = {}  # run -> ns
-
-    def setup(self, run: Run, view: Snapshot) -> int:
-        """Ns until it is real, and then what the model says."""
-        return self.late.get(run.id, 0) + self.model.setup(run, view)
-
-    def fetch(self, run: Run, view: Snapshot) -> Fetch | None:
-        """What the model says."""
-        return self.model.fetch(run, view)
-
-    def fetch_slowdown(self, run: Run, view: Snapshot) -> float:
-        """What the model says."""
-        return self.model.fetch_slowdown(run, view)
-
-    def slowdown(self, run: Run, view: Snapshot) -> float:
-        """What the model says."""
-        return self.model.slowdown(run, view)
-
-    def touches(self, placement: Placement, view: Snapshot) -> tuple[int, ...]:
-        """What the model says."""
-        return self.model.touches(placement, view)
 
 
 class FakeCluster(Simulation):
@@ -167,7 +74,7 @@ class FakeCluster(Simulation):
 
     def __init__(self, case: Case, trouble: Trouble | None = None, seed: int = 0) -> None:
         self.trouble, self.seed = trouble if trouble is not None else Trouble(), seed
-        rows = _told(case, self.trouble, seed)
+        rows = told_order(case, self.trouble, seed)
         jobs = case.workload
         requested = jobs.requested[rows]
         if self.trouble.unknown:
@@ -182,7 +89,7 @@ class FakeCluster(Simulation):
             draw=rows.astype(np.int64),
             name=[f"job-{id:09d}" for id in jobs.id[rows].tolist()],
         )
-        self._binding = _Binding(case.truth)
+        self._binding = LateStarts(case.truth)
         super().__init__(case.machine, jobs, self._binding, case.truth)
         self._jobs, self._duration = table, jobs.duration[rows]  # in rows of their own
         self.table = table.first(0)
@@ -202,11 +109,11 @@ class FakeCluster(Simulation):
         draws = uniform(self.seed, "trouble", np.arange(3 * (self.trouble.leaving + self.trouble.renumbered))).tolist()
         for k in range(self.trouble.leaving):
             time = int(draws[3 * k] * end)
-            self._push(time, 2, _Leave(draws[3 * k + 1]))
+            self._push(time, 2, PartLeaves(draws[3 * k + 1]))
             self._away += 1
         for k in range(self.trouble.renumbered):
             time = int(draws[3 * (self.trouble.leaving + k)] * end)
-            self._push(time, 2, _Compact())
+            self._push(time, 2, TableShrinks())
         lost = uniform(self.seed, "withdrawn", jobs.id) < self.trouble.withdrawn
         for row, (id, submit) in enumerate(zip(self._jobs.id.tolist(), self._jobs.submit.tolist(), strict=True)):
             if lost[int(np.flatnonzero(jobs.id == id)[0])]:
@@ -246,19 +153,19 @@ class FakeCluster(Simulation):
             delay = late[number - before]
             if delay:
                 bad = self._chance("refuse") < self.trouble.refused
-                self._push(self.now + delay, 2, _Refuse(number) if bad else _Real(number))
+                self._push(self.now + delay, 2, StartFails(number) if bad else StartIsReal(number))
         for decision in outcome.committed:
             if isinstance(decision, Reject):
                 self.gone.add(int(table.id[decision.job]))
         if lost or outcome.rejected:
-            self._push(self.now + RETRY, 3, _Nudge())
+            self._push(self.now + RETRY, 3, PassIsDue())
         return CommitResult(outcome.committed, (*lost, *outcome.rejected), outcome.started)
 
     def take_over(self) -> None:
         """Let another loop take over: it is first told of all that waits."""
         told = [Arrival(job, tuple(sorted(tasks))) for job, tasks in sorted(self._waiting.items()) if tasks]
         self._take_over, self._told_before = tuple(told), []
-        self._push(self.now + 1, 3, _Nudge())
+        self._push(self.now + 1, 3, PassIsDue())
 
     # Trouble
 
@@ -286,17 +193,17 @@ class FakeCluster(Simulation):
                 del self._waiting[job]
                 self.gone.add(int(self.table.id[job]))
                 return (event,)
-            case _Real(number):
+            case StartIsReal(number):
                 return (Started(number, self._runs[number].job),) if number in self._runs else ()
-            case _Refuse(number):
+            case StartFails(number):
                 return self._refuse(number)
-            case _Leave(draw):
+            case PartLeaves(draw):
                 return self._leave(draw)
-            case _Return():
+            case PartReturns():
                 return self._return(event)
-            case _Compact():
+            case TableShrinks():
                 return self._compact()
-            case _Nudge():
+            case PassIsDue():
                 return (Wake(),)
             case Ended(number, job, tasks, Outcome.FINISHED, _) if number in self._runs:
                 told = list(super()._happen(event))
@@ -313,7 +220,7 @@ class FakeCluster(Simulation):
         ended = self._end(number, Outcome.REFUSED, True, touched)
         self._wait(ended.job, ended.tasks)
         self._adjust(touched)
-        self._push(self.now + RETRY, 3, _Nudge())
+        self._push(self.now + RETRY, 3, PassIsDue())
         return [replace(ended, reason="a task could not be bound")]
 
     def _leave(self, draw: float) -> list[Event]:
@@ -332,19 +239,21 @@ class FakeCluster(Simulation):
                 lost = self._end(number, Outcome.LOST, True, touched)
                 self._wait(lost.job, lost.tasks)
                 events.append(lost)
-        self._capacity[owners] = 0
+        capacity = self._capacity.copy()
+        capacity[owners] = 0
+        self._capacity = kept(capacity)
         self._free[owners] = 0
         self.machine = left(self.machine, part)
         self._freed_at = self.now
         self._adjust(touched)
-        self._push(self.now + 3600 * SECOND, 2, _Return(part, had))
+        self._push(self.now + 3600 * SECOND, 2, PartReturns(part, had))
         return [*events, *(Left(owner) for owner in part)]
 
-    def _return(self, what: _Return) -> list[Event]:
+    def _return(self, what: PartReturns) -> list[Event]:
         """Let what left join again, behind the others."""
         n = self.machine.n_owner
         self.machine = joined(self.machine, what.like, what.capacity, f"+{n}")
-        self._capacity = np.concatenate([self._capacity, what.capacity])
+        self._capacity = kept(np.concatenate([self._capacity, what.capacity]))
         self._free = np.concatenate([self._free, what.capacity])
         self._runs.widen(self._capacity.size)
         self._away -= 1
@@ -364,7 +273,7 @@ class FakeCluster(Simulation):
         self._waiting = {number[job]: tasks for job, tasks in self._waiting.items() if job in number}
         for run in list(self._runs):
             self._runs.expect(replace(run, job=number[run.job]))
-        self._heap = [(t, kind, k, _renumbered(event, number)) for t, kind, k, event in self._heap]
+        self._heap = [(t, kind, k, renumbered_event(event, number)) for t, kind, k, event in self._heap]
         self._heap = [entry for entry in self._heap if entry[3] is not None]
         heapq.heapify(self._heap)
         self._arrivals = iter([(int(whole.submit[row]), row) for row in range(len(busy), len(whole))][1:])
@@ -380,7 +289,7 @@ class FakeCluster(Simulation):
         at_work: set[tuple[int, int]] = set()
         table = self.table
         for run in self._runs:
-            np.add.at(held, (run.placement.owner, run.placement.resource), run.placement.amount)
+            run.placement.give_to(held)
             for task in run.tasks:
                 name = int(table.id[run.job]), task
                 if name in at_work or name in self.done:
@@ -451,19 +360,3 @@ def calm_starts(scheduler: Scheduler, case: Case, seed: int = 0) -> list[tuple[i
     cluster = FakeCluster(case)
     run_loop(cluster, scheduler, seed)
     return cluster.started_ids
-
-
-def _told(case: Case, trouble: Trouble, seed: int) -> IntArray:
-    """(n_job,) rows of the workload in the order in which their arrivals are told."""
-    n = len(case.workload)
-    if not trouble.shuffled:
-        return np.arange(n)
-    return np.lexsort((uniform(seed, "told", np.arange(n)), case.workload.submit))
-
-
-def _renumbered(event: Any, number: dict[int, int]) -> Any:
-    """Return an event with the new number of its job, None where the job is over."""
-    job = getattr(event, "job", None)
-    if job is None:
-        return event
-    return replace(event, job=number[job]) if job in number else None

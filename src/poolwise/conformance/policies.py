@@ -12,8 +12,10 @@ from poolwise.conformance.cases import Case, devices, modules, on_those_that_sui
 from poolwise.conformance.findings import DETERMINISTIC, PICKLES, RUNS, UNCHANGED, Broken, Check, Findings
 from poolwise.conformance.scheduler import check_scheduler
 from poolwise.engines import simulate
+from poolwise.errors import InputError
 from poolwise.interfaces import AgingOrder, BackfillPolicy, OrderKind, PlacementPolicy, QueuePolicy, rule_of
-from poolwise.model import Changes, Kind, Placement, Queue, Refusal, Snapshot, Start
+from poolwise.model import Changes, JobTable, Kind, Placement, Queue, Refusal, Snapshot, Start
+from poolwise.model.runs import RunTable
 from poolwise.policies.backfill.none import NoBackfill
 from poolwise.policies.order.priorities import FAIR, FCFS
 from poolwise.policies.placement.memory.racks import RackPlacement
@@ -25,6 +27,8 @@ FITS = "places only into what is free"
 ENOUGH = "gives a job all its nodes"
 EMPTY = "places on the empty machine what it places on a busy one"
 SCREEN = "screens out only what it cannot place"
+REFUSES = "raises for no job, whatever it asks for"
+NOWHERE = "something that no machine has"
 RULE = "starts what the rule that it states says"
 CHOICE = "starts each waiting job at most once, within what is free"
 
@@ -109,7 +113,7 @@ def _keep_kind(
 
 def check_placement(placement: PlacementPolicy, case: Case | None = None) -> tuple[Check, ...]:
     """Ask a placement policy for every waiting job at every pass of a run, now and at all expected releases."""
-    findings = Findings(RUNS, PICKLES, DETERMINISTIC, UNCHANGED, FITS, ENOUGH, EMPTY, SCREEN)
+    findings = Findings(RUNS, PICKLES, DETERMINISTIC, UNCHANGED, FITS, ENOUGH, EMPTY, SCREEN, REFUSES)
 
     def visit(queue: Queue, snapshot: Snapshot, changes: Changes) -> None:
         before = state(queue, snapshot)
@@ -129,6 +133,7 @@ def check_placement(placement: PlacementPolicy, case: Case | None = None) -> tup
             lost = queue.jobs[np.array(placed) & ~screened]
             findings.require(SCREEN, not len(lost), f"says no to the job in row {lost[:1]}, which it places")
             _screen_states(placement, int(queue.jobs[0]), snapshot, findings)
+            _ask_for_more(placement, int(queue.jobs[0]), snapshot, findings)
         findings.require(UNCHANGED, state(queue, snapshot) == before, "asking it changed the queue or the snapshot")
 
     def ask(case: Case) -> None:
@@ -145,7 +150,7 @@ def check_placement(placement: PlacementPolicy, case: Case | None = None) -> tup
 def _inspect(found: Placement, row: int, snapshot: Snapshot, findings: Findings) -> None:
     """Look at one placement."""
     need = np.zeros_like(snapshot.free)
-    np.add.at(need, (found.owner, found.resource), found.amount)
+    found.give_to(need)
     fits = bool((need <= snapshot.free).all()) and int(found.amount.min()) >= 0
     findings.require(FITS, fits, f"the placement of the job in row {row} does not fit what is free at {snapshot.now} ns")
     asked = snapshot.table.job(row).request("nodes") * snapshot.table.job(row).tasks
@@ -163,6 +168,20 @@ def _screen_states(placement: PlacementPolicy, row: int, snapshot: Snapshot, fin
             findings.require(
                 SCREEN, bool(screened[k]) or not fits, f"says no to the job in row {row} at {end} ns, where it places it"
             )
+
+
+def _ask_for_more(placement: PlacementPolicy, row: int, snapshot: Snapshot, findings: Findings) -> None:
+    """Ask for a job that wants what no machine has, as it may arrive while a cluster runs."""
+    known, one = snapshot.table, np.array([row], dtype=np.int64)
+    requests = {name: column[one] for name, column in known.requests.items()} | {NOWHERE: np.ones(1, dtype=np.int64)}
+    attributes = {name: column[one] for name, column in known.attributes.items()}
+    table = JobTable(known.id[one], known.submit[one], known.requested[one], known.tasks[one], requests, attributes)
+    free = snapshot.machine.capacity
+    idle = Snapshot(snapshot.now, snapshot.machine, table, free, free, RunTable(free.size), snapshot.estimate)
+    try:
+        placement.place(table.job(0), idle)
+    except InputError as error:
+        findings.blame(REFUSES, f"asked to place a job that wants what the machine has none of, it raised: {error.message}")
 
 
 def check_backfill(backfill: BackfillPolicy, case: Case | None = None) -> tuple[Check, ...]:
@@ -218,5 +237,5 @@ def _inspect_starts(starts: list[Start], waiting: list[int], snapshot: Snapshot,
             findings.blame(CHOICE, f"it starts the job in row {start.job}, which does not wait or was started already")
             return
         waiting = [job for job in waiting if job != start.job]
-        np.add.at(need, (start.placement.owner, start.placement.resource), start.placement.amount)
+        start.placement.give_to(need)
     findings.require(CHOICE, bool((need <= snapshot.free).all()), f"its starts at {snapshot.now} ns do not fit what is free")

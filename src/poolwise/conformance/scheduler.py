@@ -7,8 +7,9 @@ from dataclasses import replace
 import numpy as np
 
 from poolwise.conformance.cases import Case, devices, modules, on_those_that_suit, racks, state, units, walk
-from poolwise.conformance.cluster import Trouble, survive
+from poolwise.conformance.cluster import survive
 from poolwise.conformance.findings import DETERMINISTIC, PICKLES, RUNS, UNCHANGED, Broken, Check, Findings
+from poolwise.conformance.trouble import Trouble
 from poolwise.interfaces import Dispatcher, Scheduler
 from poolwise.model import Changes, JobTable, Machine, Plan, Queue, Schedule, Snapshot, Workload
 

@@ -9,12 +9,14 @@ import numpy as np
 from poolwise.engines.dispatch import replay as dispatch
 from poolwise.engines.family import Family, Parts, foreign
 from poolwise.engines.list_scheduling import replay as list_scheduling
+from poolwise.engines.shared_nodes import replay as shared_nodes
 from poolwise.errors import InputError
 from poolwise.interfaces import Scheduler
 from poolwise.model import Machine, Workload
 from poolwise.performance.ideal import Ideal
 
 FAMILIES = (
+    Family("shared nodes", shared_nodes.unsupported, shared_nodes.replay, shared_nodes.load),
     Family("list scheduling", list_scheduling.unsupported, list_scheduling.replay, list_scheduling.load),
     Family("task dispatch", dispatch.unsupported, dispatch.replay, dispatch.load),
 )

@@ -11,7 +11,6 @@ from poolwise.files.choice import Choice
 from poolwise.files.study import PerformanceSection, SchedulerSection
 from poolwise.identity import Json
 from poolwise.interfaces import PerformanceModel, PlacementPolicy, Scheduler
-from poolwise.performance.combined import Combined
 from poolwise.performance.ideal import Ideal
 from poolwise.policies.backfill.none import NoBackfill
 from poolwise.policies.order.priorities import FCFS
@@ -64,8 +63,7 @@ def scheduler_of(section: SchedulerSection, warm_up: int = 0) -> Scheduler:
         made = {part: choice.make(GROUPS[part]) for part, choice in _chosen(section).items()}
         whole = Choice(name=section.kind, **section.settings).make("schedulers")
         other: Scheduler = replace(whole, **made) if made else whole
-        known = getattr(other, "__dataclass_fields__", {})
-        if not warm_up or any(part not in known for part in GROUPS):
+        if not warm_up or not _has_parts(other):
             return other
         own: Any = other  # it places as list scheduling does
         return WarmUp(other, warm_up, _fcfs(own.placement))
@@ -73,6 +71,16 @@ def scheduler_of(section: SchedulerSection, warm_up: int = 0) -> Scheduler:
     scope = {} if section.scope is None else {"scope": section.scope}
     scheduler = ListScheduler(order.make("orders"), backfill.make("backfills"), placement.make("placements", **scope))
     return WarmUp.before(scheduler, warm_up) if warm_up else scheduler
+
+
+def warms_up_alike(section: SchedulerSection) -> bool:
+    """Whether a scheduler has an order, a backfill and a placement, and so warms up under FCFS without backfilling."""
+    return _has_parts(scheduler_of(section))
+
+
+def _has_parts(scheduler: Scheduler) -> bool:
+    """Whether a scheduler is put together from an order, a backfill and a placement."""
+    return set(GROUPS) <= set(getattr(scheduler, "__dataclass_fields__", {}))
 
 
 def _fcfs(placement: PlacementPolicy) -> ListScheduler:
@@ -109,9 +117,9 @@ def models_of(section: PerformanceSection, seed: int) -> tuple[PerformanceModel,
 
 
 def _seeded(model: Any, written: Choice, seed: int) -> Any:
-    """Give a model, or each part of a combined one, the cell's seed if it has a seed and none was written."""
-    if isinstance(model, Combined):
-        parts = [Choice.model_validate(part) for part in written.settings.get("models", ())]
-        return Combined(tuple(_seeded(part, choice, seed) for part, choice in zip(model.models, parts, strict=True)))
-    known = "seed" in getattr(model, "__dataclass_fields__", {}) and "seed" not in written.settings
-    return replace(model, seed=seed) if known else model
+    """Give a model, and each of those that it has as its `models`, the cell's seed if it has a seed and none was written."""
+    known = getattr(model, "__dataclass_fields__", {})
+    if "models" in known and "models" in written.settings:
+        parts = [Choice.model_validate(part) for part in written.settings["models"]]
+        model = replace(model, models=tuple(_seeded(*each, seed) for each in zip(model.models, parts, strict=True)))
+    return replace(model, seed=seed) if "seed" in known and "seed" not in written.settings else model

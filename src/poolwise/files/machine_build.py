@@ -2,31 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Sequence
 from fnmatch import fnmatchcase
 
-import numpy as np
-
-from poolwise.arrays import FloatArray, IntArray
 from poolwise.files.document import Document
 from poolwise.files.machine_sections import Device, Link, MachineFile, NodeType
-from poolwise.model import Fabric, Kind, Machine
+from poolwise.model import Kind, Machine, MachineBuilder
+from poolwise.model.machine_builder import BuiltOwner, Vertex
 
 FieldPath = tuple[str | int, ...]
-
-
-@dataclass
-class _Owner:
-    name: str
-    kind: Kind
-    type: str
-    rack: int = -1
-    shelf: int = 0
-    home: int = -1
-    capacity: dict[str, int] = field(default_factory=dict)
-    per_node: dict[str, int] = field(default_factory=dict)
-    attributes: dict[str, float] = field(default_factory=dict)
 
 
 def machine_of(file: MachineFile, name: str, document: Document, path: FieldPath = ()) -> Machine:
@@ -35,92 +19,60 @@ def machine_of(file: MachineFile, name: str, document: Document, path: FieldPath
     Owners stand in the order nodes, pools, devices, links, each by rack. Raises InputError for a device or a link whose
     place does not exist.
     """
-    owners = list(_nodes(file))
-    owners += _pools(file)
+    build = MachineBuilder(file.name or name)
+    _add_nodes(file, build)
+    _add_pools(file, build)
     for k, device in enumerate(file.device):
-        owners += _devices(device, owners, _racks(file), document, (*path, "device", k))
-    ends = []
+        _add_devices(device, build, _racks(file), document, (*path, "device", k))
     for k, link in enumerate(file.link):
-        for owner, pair in _links(link, owners, _racks(file), document, (*path, "link", k)):
-            owners.append(owner)
-            ends.append((len(owners) - 1, link.latency, pair))
-    resources = _ordered({resource for owner in owners for resource in owner.capacity})
-    column = {resource: k for k, resource in enumerate(resources)}
-    capacity = np.zeros((len(owners), len(resources)), dtype=np.int64)
-    for row, owner in enumerate(owners):
-        for resource, amount in owner.capacity.items():
-            capacity[row, column[resource]] = amount
-    rack = _column(owners, lambda owner: owner.rack)
-    return Machine(
-        name=file.name or name,
-        owners=tuple(owner.name for owner in owners),
-        kind=_column(owners, lambda owner: int(owner.kind)),
-        type=tuple(owner.type for owner in owners),
-        rack=rack,
-        position=np.stack([rack, _column(owners, lambda owner: owner.shelf)], axis=1),
-        home=_column(owners, lambda owner: owner.home),
-        resources=tuple(resources),
-        capacity=capacity,
-        per_node=_per_node(owners),
-        attributes=_attributes(owners),
-        fabric=_fabric(owners, ends),
-    )
+        _add_links(link, build, _racks(file), document, (*path, "link", k))
+    return Machine.of(build)
 
 
 def _racks(file: MachineFile) -> int:
     return sum(entry.count for entry in file.rack)
 
 
-def _nodes(file: MachineFile) -> Iterator[_Owner]:
+def _add_nodes(file: MachineFile, build: MachineBuilder) -> None:
     types = {node.name: node for node in file.node}
     rack = 0
     for entry in file.rack:
         for _ in range(entry.count):
             shelf = 0
             for name, count in entry.nodes.items():
-                for owner in _group(types[name], rack, shelf, count):
-                    yield owner
-                    shelf += 1
+                shelf = _add_group(types[name], rack, shelf, count, build)
             rack += 1
 
 
-def _group(node: NodeType, rack: int, shelf: int, count: int) -> Iterator[_Owner]:
-    """Nodes of a type in a rack: one owner for whole nodes, one per node for shared ones."""
+def _add_group(node: NodeType, rack: int, shelf: int, count: int, build: MachineBuilder) -> int:
+    """Nodes of a type in a rack: one owner for whole nodes, one per node for shared ones. Returns the next free shelf."""
+    name, what, amounts = f"rack{rack}.{node.name}", dict(node.attributes), node.amounts()
     if node.allocation == "whole":
-        brings = {"memory": 0, "cores": 1, **node.amounts()}
-        name = f"rack{rack}.{node.name}"
-        yield _Owner(name, Kind.NODE, node.name, rack, shelf, -1, {"nodes": count}, brings, dict(node.attributes))
-        return
+        each = {"memory": 0, "cores": 1, **amounts}
+        build.add(name, Kind.NODE, node.name, {"nodes": count}, rack=rack, shelf=shelf, per_node=each, attributes=what)
+        return shelf + 1
     for k in range(count):
-        name = f"rack{rack}.{node.name}{k}"
-        yield _Owner(name, Kind.NODE, node.name, rack, shelf + k, -1, node.amounts(), {}, dict(node.attributes))
+        build.add(f"{name}{k}", Kind.NODE, node.name, amounts, rack=rack, shelf=shelf + k, attributes=what)
+    return shelf + count
 
 
-def _pools(file: MachineFile) -> Iterator[_Owner]:
+def _add_pools(file: MachineFile, build: MachineBuilder) -> None:
     for pool in file.pool:
         for rack in range(_racks(file)) if pool.per == "rack" else (-1,):
             name = f"rack{rack}.{pool.name}" if rack >= 0 else pool.name
-            yield _Owner(name, Kind.POOL, pool.name, rack, capacity=pool.amounts(), attributes=dict(pool.attributes))
+            build.add(name, Kind.POOL, pool.name, pool.amounts(), rack=rack, attributes=dict(pool.attributes))
 
 
-def _devices(device: Device, owners: list[_Owner], racks: int, document: Document, path: FieldPath) -> Iterator[_Owner]:
-    for prefix, rack, shelf, home in _homes(device, owners, racks, document, path):
+def _add_devices(device: Device, build: MachineBuilder, racks: int, document: Document, path: FieldPath) -> None:
+    kind, amounts, what = device.type or device.name, {"devices": 1, **device.amounts()}, dict(device.attributes)
+    for prefix, rack, shelf, home in list(_homes(device, build.owners, racks, document, path)):
         for k in range(device.count):
-            yield _Owner(
-                f"{prefix}{device.name}{k}",
-                Kind.DEVICE,
-                device.type or device.name,
-                rack,
-                shelf,
-                home,
-                {"devices": 1, **device.amounts()},
-                {},
-                dict(device.attributes),
-            )
+            name = f"{prefix}{device.name}{k}"
+            build.add(name, Kind.DEVICE, kind, amounts, rack=rack, shelf=shelf, home=home, attributes=what)
 
 
 def _homes(
-    device: Device, owners: list[_Owner], racks: int, document: Document, path: FieldPath
+    device: Device, owners: Sequence[BuiltOwner], racks: int, document: Document, path: FieldPath
 ) -> Iterator[tuple[str, int, int, int]]:
     """(name prefix, rack, shelf, home) of each place that has such devices."""
     if device.at == "machine":
@@ -133,7 +85,7 @@ def _homes(
             known = ["rack", "machine", *sorted({o.type for o in owners if o.kind is Kind.NODE})]
             raise document.unknown((*path, "at"), "place", device.at, known)
         for number, node in nodes:
-            if "nodes" in node.capacity:
+            if "nodes" in node.amounts:
                 raise document.error(
                     (*path, "at"),
                     f"node type '{node.type}' is allocated whole, and whole nodes cannot be told apart",
@@ -142,13 +94,9 @@ def _homes(
             yield f"{node.name}.", node.rack, node.shelf, number
 
 
-Vertex = int | str
-
-
-def _links(
-    link: Link, owners: list[_Owner], racks: int, document: Document, path: FieldPath
-) -> Iterator[tuple[_Owner, tuple[Vertex, Vertex]]]:
-    """Links of an entry with what they join: an owner's number, or "rack0", "machine" for a switch."""
+def _add_links(link: Link, build: MachineBuilder, racks: int, document: Document, path: FieldPath) -> None:
+    """Links of an entry; "rack0" and "machine" are switches."""
+    owners = build.owners
     matched: list[tuple[str, Vertex, int]] = [
         (o.name, k, o.rack) for k, o in enumerate(owners) if o.kind is not Kind.LINK and _matches(o.name, link.from_)
     ]
@@ -158,8 +106,8 @@ def _links(
     for name, vertex, rack in matched:
         there = _end(link.to, rack, owners, document, path)
         if there != vertex:
-            owner = _Owner(f"{link.name}:{name}", Kind.LINK, link.name, rack, capacity={"bandwidth": link.bandwidth})
-            yield owner, (vertex, there)
+            more = {"bandwidth": link.bandwidth, "latency": link.latency}
+            build.link(f"{link.name}:{name}", vertex, there, type=link.name, rack=rack, **more)
 
 
 def _matches(name: str, pattern: str) -> bool:
@@ -168,7 +116,7 @@ def _matches(name: str, pattern: str) -> bool:
     return len(parts) == len(patterns) and all(fnmatchcase(*pair) for pair in zip(parts, patterns, strict=True))
 
 
-def _end(to: str, rack: int, owners: list[_Owner], document: Document, path: FieldPath) -> Vertex:
+def _end(to: str, rack: int, owners: Sequence[BuiltOwner], document: Document, path: FieldPath) -> Vertex:
     if to == "machine":
         return to
     if to == "rack":
@@ -179,41 +127,3 @@ def _end(to: str, rack: int, owners: list[_Owner], document: Document, path: Fie
         if owner.name == to:
             return number
     raise document.unknown((*path, "to"), "end of a link", to, ["rack", "machine", *(o.name for o in owners)])
-
-
-def _fabric(owners: list[_Owner], ends: list[tuple[int, int, tuple[Vertex, Vertex]]]) -> Fabric | None:
-    """Vertices are owners with links and switches; a device without a link of its own is reached through its node."""
-    if not ends:
-        return None
-    numbers: dict[Vertex, int] = {}
-    for _, _, pair in ends:
-        for end in pair:
-            numbers.setdefault(end, len(numbers))
-    vertex = [numbers.get(k, numbers.get(owner.home, -1)) for k, owner in enumerate(owners)]
-    return Fabric(
-        vertex=np.array(vertex, dtype=np.int64),
-        link=np.array([owner for owner, _, _ in ends], dtype=np.int64),
-        ends=np.array([[numbers[a], numbers[b]] for _, _, (a, b) in ends], dtype=np.int64),
-        latency=np.array([latency for _, latency, _ in ends], dtype=np.int64),
-    )
-
-
-def _ordered(resources: set[str]) -> list[str]:
-    """Nodes and memory first, the order in which rack placement has always had them; then by name."""
-    first = [name for name in ("nodes", "memory") if name in resources]
-    return first + sorted(resources - {"nodes", "memory"})
-
-
-def _column(owners: list[_Owner], value: Callable[[_Owner], int]) -> IntArray:
-    return np.array([value(owner) for owner in owners], dtype=np.int64)
-
-
-def _per_node(owners: list[_Owner]) -> dict[str, IntArray]:
-    names = _ordered({resource for owner in owners for resource in owner.per_node})
-    return {name: np.array([owner.per_node.get(name, 0) for owner in owners], dtype=np.int64) for name in names}
-
-
-def _attributes(owners: list[_Owner]) -> dict[str, FloatArray]:
-    """Owners without a value have NaN, which no model can mistake for a number."""
-    names = sorted({name for owner in owners for name in owner.attributes})
-    return {name: np.array([owner.attributes.get(name, np.nan) for owner in owners], dtype=np.float64) for name in names}

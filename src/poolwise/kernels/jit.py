@@ -34,6 +34,8 @@ config: Any = numba.config
 
 TESTED = ("0.68",)
 """Versions of Numba whose internals `numba_internals` was tested with."""
+BUILDS_ON: Mapping[str, tuple[str, ...]] = {"shared_nodes": ("list_scheduling",)}
+"""Family -> families whose steps it uses, so that its kernels are compiled anew when those change."""
 PLAIN = "POOLWISE_PLAIN_KERNELS"
 """Environment variable that makes kernels be compiled without Numba's internals, whatever its version."""
 
@@ -138,7 +140,8 @@ def _cache_root() -> Path:
 def _fingerprint(family: str) -> str:
     digest = hashlib.sha256()
     here = Path(__file__).parent
-    for source in (Path(CONSTANTS), *sorted(here.glob("*.py")), *sorted((here / family).glob("*.py"))):
+    folders = (here, *(here / other for other in (family, *BUILDS_ON.get(family, ()))))
+    for source in (Path(CONSTANTS), *(file for folder in folders for file in sorted(folder.glob("*.py")))):
         digest.update(source.name.encode() + b"\0" + source.read_bytes() + b"\0")
     cpu = f"{llvmlite.binding.get_host_cpu_name()} {llvmlite.binding.get_host_cpu_features().flatten()}"
     way = "plain" if is_plain(numba.__version__) else "internals"

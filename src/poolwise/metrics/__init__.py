@@ -1,6 +1,7 @@
 """Metrics: numbers computed from a schedule, each with its formula and source.
 
-Everything starts from `Outcomes`, one row a job; `summarise` computes all metrics of one run under the names of `METRICS`.
+Most start from `Outcomes`, one row a job; some from the whole schedule. A measure of the registry group "metrics" computes one
+metric or several of a `MeasuredRun`; `summary` puts the measures of a run together.
 """
 
 from poolwise.metrics.intervals import Interval, mean_interval, paired_block_bootstrap

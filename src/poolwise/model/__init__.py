@@ -19,7 +19,9 @@ from poolwise.model.event import (
 )
 from poolwise.model.fabric import Fabric
 from poolwise.model.job_table import Job, JobTable
-from poolwise.model.machine import Kind, Machine
+from poolwise.model.kind import Kind
+from poolwise.model.machine import Machine
+from poolwise.model.machine_builder import MachineBuilder
 from poolwise.model.placement import Placement, Refusal
 from poolwise.model.queue import Queue
 from poolwise.model.reason import Reason, Rule
@@ -46,6 +48,7 @@ __all__ = [
     "Kind",
     "Left",
     "Machine",
+    "MachineBuilder",
     "Outcome",
     "Placement",
     "Plan",

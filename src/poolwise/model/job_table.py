@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
@@ -12,31 +11,21 @@ from numpy.typing import NDArray
 
 from poolwise.arrays import FloatArray, IntArray
 from poolwise.errors import InputError
+from poolwise.model.columns import Column, Kinds, Scalar, ShownColumns, grown, log10
 from poolwise.units import SECOND
 
-Column = NDArray[np.generic]
-Make = Callable[["JobTable", slice], Column]
-"""Works out some rows of a column from other columns: `make(table, rows)` has the length of `rows`, and each row of it
-depends on nothing but that row of the table."""
+_NOTHING = (None, 0, np.zeros(0))
 
 
-@dataclass
-class Kinds:
-    """Kinds of jobs that are alike in some columns (see `JobTable.kinds`).
+@dataclass(slots=True)
+class _Held:
+    """The columns that every table has, with spare room at their end."""
 
-    Attributes
-    ----------
-    of : (n_job,) number of each job's kind
-    value : what the columns hold, kind by kind
-    first : a row of each kind
-    number : value -> number
-    """
-
-    of: IntArray
-    value: list[tuple[Any, ...]]
-    first: list[int]
-    number: dict[tuple[Any, ...], int]
-    held: IntArray = field(default_factory=lambda: np.zeros(0, dtype=np.int64), repr=False)  # `of`, with spare room at its end
+    id: IntArray
+    submit: IntArray
+    requested: IntArray
+    tasks: IntArray
+    draw: IntArray
 
 
 class JobTable:
@@ -76,17 +65,11 @@ class JobTable:
         epoch: int = 0,
         edition: int = 0,
     ) -> None:
-        self._held: dict[str, Column] = {
-            "id": id,
-            "submit": submit,
-            "requested": requested,
-            "tasks": tasks,
-            "draw": np.arange(len(id), dtype=np.int64) if draw is None else draw,
-        }
+        self._held = _Held(id, submit, requested, tasks, np.arange(len(id), dtype=np.int64) if draw is None else draw)
         self._requests, self._attributes = dict(requests), dict(attributes)
         self._name = None if name is None else list(name)
         self._length = len(id) if length is None else length
-        self._derived: dict[Hashable, tuple[Column, int, Column]] = {}  # (with room, rows, as shown)
+        self._derived: dict[Hashable, tuple[Any, int, Any]] = {}  # (with room, rows, as shown)
         self._kinds: dict[Hashable, Kinds] = {}
         self._shared: JobTable | None = None
         self.epoch, self.edition = epoch, edition
@@ -99,43 +82,43 @@ class JobTable:
     @property
     def id(self) -> IntArray:
         """(n_job,) what the trace or the cluster calls each job."""
-        return self._held["id"][: self._length]  # type: ignore[return-value]
+        return self._held.id[: self._length]
 
     @property
     def submit(self) -> IntArray:
         """(n_job,) ns since `epoch`."""
-        return self._held["submit"][: self._length]  # type: ignore[return-value]
+        return self._held.submit[: self._length]
 
     @property
     def requested(self) -> IntArray:
         """(n_job,) ns that the user asked for."""
-        return self._held["requested"][: self._length]  # type: ignore[return-value]
+        return self._held.requested[: self._length]
 
     @property
     def tasks(self) -> IntArray:
         """(n_job,) tasks of each job."""
-        return self._held["tasks"][: self._length]  # type: ignore[return-value]
+        return self._held.tasks[: self._length]
 
     @property
     def draw(self) -> IntArray:
         """(n_job,) counters of random draws."""
-        return self._held["draw"][: self._length]  # type: ignore[return-value]
+        return self._held.draw[: self._length]
 
     @property
     def requests(self) -> Mapping[str, IntArray]:
         """Resource name -> (n_job,) amounts of one task."""
-        return _Shown(self, self._requests)
+        return ShownColumns(self._requests, self.__len__)
 
     @property
     def attributes(self) -> Mapping[str, Column]:
         """Name -> (n_job,) values."""
-        return _Shown(self, self._attributes)
+        return ShownColumns(self._attributes, self.__len__)
 
     def request(self, resource: str) -> IntArray:
         """(n_job,) amounts asked of a resource, zeros where nothing asks for it."""
         found = self._requests.get(resource)
         if found is None:
-            return self.derived("zeros", _zeros)  # type: ignore[return-value]
+            return self.derived("zeros", lambda table, rows: np.zeros_like(table.tasks[rows]))
         return found[: self._length]
 
     def job(self, row: int) -> Job:
@@ -145,7 +128,7 @@ class JobTable:
     def order_key(self, row: int) -> tuple[int, int, str]:
         """(submit, id, name): the order of jobs in a queue, by which ties are broken."""
         held = self._held
-        return int(held["submit"][row]), int(held["id"][row]), "" if self._name is None else self._name[row]
+        return int(held.submit[row]), int(held.id[row]), "" if self._name is None else self._name[row]
 
     @property
     def named(self) -> bool:
@@ -154,19 +137,25 @@ class JobTable:
 
     def name(self, row: int) -> str:
         """Name of a job: its own where the platform gives one, else its id."""
-        return str(int(self._held["id"][row])) if self._name is None else self._name[row]
+        return str(int(self._held.id[row])) if self._name is None else self._name[row]
 
     # Derived columns
 
-    def derived(self, key: Hashable, make: Make) -> Column:
-        """(n_job,) column worked out from others, kept under a key; `make` is asked once for each row that arrives."""
-        n, known = self._length, self._derived.get(key)
-        if known is not None and known[1] == n:
-            return known[2]
-        held, done = (None, 0) if known is None else known[:2]
+    def derived(self, key: Hashable, make: Callable[[JobTable, slice], NDArray[Scalar]]) -> NDArray[Scalar]:
+        """(n_job,) column worked out from others, kept under a key; `make` is asked once for each row that arrives.
+
+        It works out some rows: `make(table, rows)` has the length of `rows`, and each row of it depends on nothing but that
+        row of the table.
+        """
+        held: NDArray[Scalar] | None
+        view: NDArray[Scalar]
+        n = self._length
+        held, done, view = self._derived.get(key, _NOTHING)
+        if held is not None and done == n:
+            return view
         if held is None or done < n:
             part = np.asarray(make(self, slice(done, n)))
-            held = part if held is None else _grown(held, done, part)
+            held = part if held is None else grown(held, done, part)
         view = held[:n]
         view.flags.writeable = False
         self._derived[key] = held, n, view
@@ -180,29 +169,19 @@ class JobTable:
         """
         known = self._kinds.get(key)
         if known is None:
-            known = self._kinds[key] = Kinds(np.zeros(0, dtype=np.int64), [], [], {})
-        done = len(known.of)
-        if done < self._length:
-            rows = slice(done, self._length)
-            numbers = []
-            for row, value in enumerate(zip(*(column.tolist() for column in columns(self, rows)), strict=True), start=done):
-                number = known.number.setdefault(value, len(known.number))
-                if number == len(known.value):
-                    known.value.append(value)
-                    known.first.append(row)
-                numbers.append(number)
-            held = _grown(known.held, done, np.array(numbers, dtype=np.int64))
-            known.held, known.of = held, held[: self._length]
+            known = self._kinds[key] = Kinds()
+        if len(known.of) < self._length:
+            known.append(columns(self, slice(len(known.of), self._length)))
         return known
 
-    def _standard(self, key: str, make: Make) -> Column:
+    def _standard(self, key: str, make: Callable[[JobTable, slice], NDArray[Scalar]]) -> NDArray[Scalar]:
         """Work as `derived` does, for the columns below; a table that shows a part of another takes them from that one."""
         return self.derived(key, make) if self._shared is None else self._shared._standard(key, make)[: self._length]
 
     @property
     def nodes(self) -> IntArray:
         """(n_job,) whole nodes of one task, at least 1 (a task that shares a node counts as one)."""
-        return self._standard("nodes", _nodes)  # type: ignore[return-value]
+        return self._standard("nodes", lambda table, rows: np.maximum(table.request("nodes")[rows], 1))
 
     @property
     def memory(self) -> IntArray:
@@ -212,27 +191,27 @@ class JobTable:
     @property
     def submit_s(self) -> FloatArray:
         """(n_job,) submit time in seconds since the trace began, at least 1 (specs, queue order: s)."""
-        return self._standard("submit_s", _submit_s)  # type: ignore[return-value]
+        return self._standard("submit_s", lambda table, rows: np.maximum(table.submit[rows] / SECOND, 1.0))
 
     @property
     def requested_s(self) -> FloatArray:
         """(n_job,) requested time in seconds (specs, queue order: r)."""
-        return self._standard("requested_s", _requested_s)  # type: ignore[return-value]
+        return self._standard("requested_s", lambda table, rows: table.requested[rows] / SECOND)
 
     @property
     def log10_nodes(self) -> FloatArray:
         """(n_job,) log10 of the nodes; computed once by `math.log10` so that every engine sees the same bits."""
-        return self._standard("log10_nodes", _log10_nodes)  # type: ignore[return-value]
+        return self._standard("log10_nodes", lambda table, rows: log10(table.nodes[rows]))
 
     @property
     def log10_requested(self) -> FloatArray:
         """(n_job,) log10 of the requested seconds."""
-        return self._standard("log10_requested", _log10_requested)  # type: ignore[return-value]
+        return self._standard("log10_requested", lambda table, rows: log10(table.requested_s[rows]))
 
     @property
     def log10_submit(self) -> FloatArray:
         """(n_job,) log10 of the submit seconds."""
-        return self._standard("log10_submit", _log10_submit)  # type: ignore[return-value]
+        return self._standard("log10_submit", lambda table, rows: log10(table.submit_s[rows]))
 
     # The platform's side.
 
@@ -260,13 +239,12 @@ class JobTable:
         if mine != others or (self._name is None) != (more._name is None):
             raise ValueError(f"the columns differ: {', '.join(sorted(mine ^ others)) or 'name'}")
         n, k = self._length, len(more)
-        for columns, added in (
-            (self._held, more._held),
-            (self._requests, more._requests),
-            (self._attributes, more._attributes),
-        ):
-            for key in columns:
-                columns[key] = _grown(columns[key], n, added[key][:k])
+        for field in fields(_Held):
+            setattr(self._held, field.name, grown(getattr(self._held, field.name), n, getattr(more._held, field.name)[:k]))
+        for name, column in self._requests.items():
+            self._requests[name] = grown(column, n, more._requests[name][:k])
+        for name, values in self._attributes.items():
+            self._attributes[name] = grown(values, n, more._attributes[name][:k])
         if self._name is not None and more._name is not None:
             self._name[n:] = more._name[:k]
         self._length = n + k
@@ -288,72 +266,6 @@ class JobTable:
         )
 
 
-class _Shown(Mapping[str, Any]):
-    """Columns by name, each up to the rows that have arrived."""
-
-    def __init__(self, table: JobTable, columns: Mapping[str, Any]) -> None:
-        self._of, self._columns = table, columns
-
-    def __getitem__(self, name: str) -> Any:
-        return self._columns[name][: self._of._length]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._columns)
-
-    def __len__(self) -> int:
-        return len(self._columns)
-
-
-def _grown(column: Any, length: int, more: Any) -> Any:
-    """Return a column with `more` appended after its first `length` rows; where room is short, it is doubled."""
-    kind = np.result_type(column, more)
-    need = length + len(more)
-    if need > len(column) or kind != column.dtype or not column.flags.writeable:
-        room = np.empty(max(need, 2 * length, 16), dtype=kind)
-        room[:length] = column[:length]
-        column = room
-    column[length:need] = more
-    return column
-
-
-def _zeros(table: JobTable, rows: slice) -> Column:
-    return np.zeros(len(range(*rows.indices(len(table)))), dtype=np.int64)
-
-
-def _nodes(table: JobTable, rows: slice) -> Column:
-    return np.maximum(table.request("nodes")[rows], 1)
-
-
-def _submit_s(table: JobTable, rows: slice) -> Column:
-    return np.maximum(table.submit[rows] / SECOND, 1.0)
-
-
-def _requested_s(table: JobTable, rows: slice) -> Column:
-    return table.requested[rows] / SECOND
-
-
-def _log10_nodes(table: JobTable, rows: slice) -> Column:
-    return _log10(table.nodes[rows])
-
-
-def _log10_requested(table: JobTable, rows: slice) -> Column:
-    return _log10(table.requested_s[rows])
-
-
-def _log10_submit(table: JobTable, rows: slice) -> Column:
-    return _log10(table.submit_s[rows])
-
-
-def _log10(values: Any) -> FloatArray:
-    """(n,) log10 of positive values (n,), by `math.log10`; integers with few distinct values are looked up in a table."""
-    most = int(values.max(initial=0))
-    if values.dtype == np.int64 and most < len(values):
-        known = np.array([math.log10(v) for v in range(1, most + 1)], dtype=np.float64)
-        found: FloatArray = known[values - 1]
-        return found
-    return np.array([math.log10(v) for v in values.tolist()], dtype=np.float64)
-
-
 @dataclass(frozen=True, slots=True)
 class Job:
     """One row of a job table, or some of its tasks.
@@ -370,17 +282,17 @@ class Job:
     @property
     def id(self) -> int:
         """What the trace calls the job."""
-        return int(self.table._held["id"][self.index])
+        return int(self.table._held.id[self.index])
 
     @property
     def submit(self) -> int:
         """Nanoseconds since the trace began."""
-        return int(self.table._held["submit"][self.index])
+        return int(self.table._held.submit[self.index])
 
     @property
     def requested(self) -> int:
         """Nanoseconds the user asked for."""
-        return int(self.table._held["requested"][self.index])
+        return int(self.table._held.requested[self.index])
 
     @property
     def tasks(self) -> int:

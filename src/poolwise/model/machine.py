@@ -4,23 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from enum import IntEnum
 from functools import cached_property
 
 import numpy as np
 
-from poolwise.arrays import FloatArray, IntArray, frozen
+from poolwise.arrays import BoolArray, FloatArray, IntArray, frozen
 from poolwise.errors import InputError, UnknownNameError
 from poolwise.model.fabric import Fabric
-
-
-class Kind(IntEnum):
-    """What an owner is."""
-
-    NODE = 0  # one shared node, or a group of identical whole nodes of one rack
-    POOL = 1
-    DEVICE = 2
-    LINK = 3
+from poolwise.model.kind import Kind
+from poolwise.model.machine_builder import MachineBuilder
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,6 +36,7 @@ class Machine:
     per_node : resource name -> (n_owner,) int64, what each node of the owner brings besides itself (MiB, cores)
     attributes : name -> (n_owner,) numbers that models and policies read (frequency, watts, price, ...)
     fabric : the links, None where the network is not modelled
+    node_sets : name -> (n_owner,) owners that a partition, or all nodes with a feature, consist of (see `model.eligibility`)
     """
 
     name: str
@@ -58,6 +51,7 @@ class Machine:
     per_node: Mapping[str, IntArray] = field(default_factory=dict)
     attributes: Mapping[str, FloatArray] = field(default_factory=dict)
     fabric: Fabric | None = None
+    node_sets: Mapping[str, BoolArray] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         for array in (
@@ -68,14 +62,23 @@ class Machine:
             self.capacity,
             *self.per_node.values(),
             *self.attributes.values(),
+            *self.node_sets.values(),
         ):
             frozen(array)
+        for name, members in self.node_sets.items():
+            if members.shape != (len(self.owners),):
+                raise ValueError(f"node set '{name}' has shape {members.shape}, expected {(len(self.owners),)}")
         if self.capacity.shape != (len(self.owners), len(self.resources)):
             raise ValueError(f"capacity has shape {self.capacity.shape}, expected {(len(self.owners), len(self.resources))}")
         if len(set(self.owners)) != len(self.owners):
             raise InputError("owner names are not unique", field="name", remedy="give each node, pool, device and link its own")
         if self.capacity.size and int(self.capacity.min()) < 0:
             raise InputError("a capacity is negative", field="capacity")
+
+    @classmethod
+    def of(cls, build: MachineBuilder) -> Machine:
+        """Make the machine that was put together owner by owner."""
+        return cls(**build.columns())
 
     @classmethod
     def of_racks(
@@ -94,29 +97,13 @@ class Machine:
         cores
             Cores per node.
         """
-        groups = [f"rack{r}.nodes" for r in range(racks)]
-        pools = [f"rack{r}.pool" for r in range(racks)] if pool is not None else []
-        n = len(groups) + len(pools)
-        capacity = np.zeros((n, 2), dtype=np.int64)
-        capacity[:racks, 0] = nodes
-        capacity[racks:, 1] = pool or 0
-        rack = np.concatenate([np.arange(racks), np.arange(len(pools))]).astype(np.int64)
-        is_node = np.arange(n) < racks
-        return cls(
-            name=name or (f"{racks} x {nodes} nodes"),
-            owners=(*groups, *pools),
-            kind=np.where(is_node, Kind.NODE, Kind.POOL).astype(np.int64),
-            type=("node",) * racks + ("pool",) * len(pools),
-            rack=rack,
-            position=np.stack([rack, np.zeros(n, dtype=np.int64)], axis=1),
-            home=np.full(n, -1, dtype=np.int64),
-            resources=("nodes", "memory"),
-            capacity=capacity,
-            per_node={
-                "memory": np.where(is_node, local, 0).astype(np.int64),
-                "cores": np.where(is_node, cores, 0).astype(np.int64),
-            },
-        )
+        build = MachineBuilder(name or f"{racks} x {nodes} nodes", ("nodes", "memory"))
+        for r in range(racks):
+            build.whole_nodes(f"rack{r}.nodes", nodes, rack=r, memory=local, cores=cores)
+        if pool is not None:
+            for r in range(racks):
+                build.pool(f"rack{r}.pool", rack=r, memory=pool)
+        return cls.of(build)
 
     @classmethod
     def flat(cls, processors: int) -> Machine:
@@ -184,6 +171,11 @@ class RackLayout:
     pools: IntArray
     node_column: int
     memory_column: int
+
+    @cached_property
+    def pooled(self) -> bool:
+        """Whether each rack has a memory pool."""
+        return bool((self.pools >= 0).all())
 
     @classmethod
     def of(cls, machine: Machine) -> RackLayout:

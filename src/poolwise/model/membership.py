@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from poolwise.arrays import IntArray
-from poolwise.model.machine import Kind, Machine
+from poolwise.model.kind import Kind
+from poolwise.model.machine import Machine
 
 
 def parts_of(machine: Machine) -> tuple[tuple[int, ...], ...]:
@@ -69,4 +70,5 @@ def joined(machine: Machine, like: tuple[int, ...], capacity: IntArray, suffix: 
         per_node={name: more(column) for name, column in machine.per_node.items()},
         attributes={name: more(column) for name, column in machine.attributes.items()},
         fabric=fabric,
+        node_sets={name: more(members) for name, members in machine.node_sets.items()},
     )

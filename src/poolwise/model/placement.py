@@ -9,6 +9,9 @@ import numpy as np
 
 from poolwise.arrays import IntArray
 
+_FEW = 24
+"""Rows up to which going through them one by one is faster than NumPy."""
+
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Placement:
@@ -51,6 +54,22 @@ class Placement:
     def owners(self) -> tuple[int, ...]:
         """List the owners named, each once, ascending."""
         return tuple(sorted(set(self.owner.tolist())))
+
+    def take_from(self, free: IntArray) -> None:
+        """Subtract what the rows name from amounts, (n_owner, n_resource), in place."""
+        if len(self.owner) > _FEW:
+            np.subtract.at(free, (self.owner, self.resource), self.amount)
+            return
+        for owner, resource, amount in zip(self.owner.tolist(), self.resource.tolist(), self.amount.tolist(), strict=True):
+            free[owner, resource] -= amount
+
+    def give_to(self, free: IntArray) -> None:
+        """Add what the rows name to amounts, (n_owner, n_resource), in place."""
+        if len(self.owner) > _FEW:
+            np.add.at(free, (self.owner, self.resource), self.amount)
+            return
+        for owner, resource, amount in zip(self.owner.tolist(), self.resource.tolist(), self.amount.tolist(), strict=True):
+            free[owner, resource] += amount
 
 
 @dataclass(frozen=True, slots=True)

@@ -115,7 +115,7 @@ class Queue:
 
     def take(self, job: int, tasks: tuple[int, ...] | None = None) -> None:
         """Remove a job, or the tasks of it that were started."""
-        if tasks is not None:
+        if tasks is not None and (job in self._tasks or len(tasks) < int(self.table.tasks[job])):
             rest = sorted(set(self.tasks(job)) - set(tasks))
             if rest:
                 self._tasks[job] = rest

@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 
 from poolwise.arrays import BoolArray, IntArray
 from poolwise.errors import InputError
-from poolwise.model.machine import Kind, Machine
+from poolwise.model.kind import Kind
+from poolwise.model.machine import Machine
 
 
 @dataclass(frozen=True, eq=False)

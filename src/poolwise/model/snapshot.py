@@ -22,6 +22,11 @@ from poolwise.units import HORIZON, OVERDUE, with_slowdown
 class Estimate(Protocol):
     """What a snapshot asks of a performance model; `interfaces.PerformanceModel` says what the answers mean."""
 
+    @property
+    def parts(self) -> tuple[Estimate, ...]:
+        """Models that it is put together from. Ask by `model_parts`."""
+        ...
+
     def setup(self, run: Run, view: Snapshot) -> int:
         """Ns before anything else."""
         ...
@@ -41,6 +46,14 @@ class Estimate(Protocol):
     def touches(self, placement: Placement, view: Snapshot) -> tuple[int, ...]:
         """Owners whose occupancy changes the slowdown."""
         ...
+
+
+def model_parts(model: Estimate) -> tuple[Estimate, ...]:
+    """Models that a model is put together from: the model itself unless its own class says otherwise.
+
+    A subclass may count in another way, so it states its own parts or is taken for one model.
+    """
+    return model.parts if "parts" in vars(type(model)) else (model,)
 
 
 class Snapshot:
@@ -69,6 +82,7 @@ class Snapshot:
         "_progress",
         "_real",
         "_runs",
+        "_work",
         "capacity",
         "estimate",
         "free",
@@ -78,7 +92,6 @@ class Snapshot:
         "may_grow",
         "now",
         "table",
-        "work",
     )
 
     def __init__(
@@ -98,9 +111,9 @@ class Snapshot:
         history: RunHistory | None = None,
     ) -> None:
         self.now, self.machine, self.table, self.estimate = now, machine, table, estimate
-        self.capacity, self.free = capacity.view(), free.view()
-        self.capacity.flags.writeable = self.free.flags.writeable = False
-        self.work = table.requested if work is None else work
+        self.capacity = capacity if not capacity.flags.writeable else _read_only(capacity)
+        self.free = _read_only(free)
+        self._work = work
         self.may_grow, self.freed_at, self.history = may_grow, freed_at, history
         self._runs, self._progress = runs, progress
         self._extra: tuple[Run, ...] = ()
@@ -117,13 +130,18 @@ class Snapshot:
             self._runs,
             self.estimate,
             self._progress,
-            work=self.work,
+            work=self._work,
             may_grow=self.may_grow,
             freed_at=self.freed_at,
             history=self.history,
         )
         other._extra, other._ended, other._real = self._extra, self._ended, self._real
         return other
+
+    @property
+    def work(self) -> IntArray:
+        """(n_job,) reference ns of each job's work, as far as the viewer knows."""
+        return self.table.requested if self._work is None else self._work
 
     # Runs
 
@@ -189,7 +207,7 @@ class Snapshot:
             self.capacity,
             RunTable(self.capacity.size),
             self.estimate,
-            work=self.work,
+            work=self._work,
             may_grow=self.may_grow,
             freed_at=self.freed_at,
             history=self.history,
@@ -234,8 +252,8 @@ class Snapshot:
 
     def _with(self, run: Run) -> Snapshot:
         """Return the state in which a run has started."""
-        free, placement = self.free.copy(), run.placement
-        np.subtract.at(free, (placement.owner, placement.resource), placement.amount)
+        free = self.free.copy()
+        run.placement.take_from(free)
         other = self._copy(self.now, free)
         other._extra = (*self._extra, run)
         return other
@@ -257,7 +275,7 @@ class Snapshot:
         stay = []
         for run in self._extra:
             if run.expected_end <= time:
-                np.add.at(free, (run.placement.owner, run.placement.resource), run.placement.amount)
+                run.placement.give_to(free)
             else:
                 stay.append(run)
         other = self._copy(time, free)
@@ -305,3 +323,10 @@ class Snapshot:
         if len(ends) and int(ends[0]) <= self._real:
             return np.where(ends <= self._real, self._real + OVERDUE, ends)
         return ends
+
+
+def _read_only(array: IntArray) -> IntArray:
+    """View an array so that it cannot be written to."""
+    view = array.view()
+    view.setflags(write=False)
+    return view

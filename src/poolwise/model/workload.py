@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -46,6 +46,7 @@ class Workload:
     excluded : reason -> rows of the trace that were left out
     repaired : reason -> rows that were changed while reading
     name : what reports call it
+    notes : sentences on how the trace was read, such as columns that were guessed
     """
 
     id: IntArray
@@ -58,6 +59,7 @@ class Workload:
     excluded: Mapping[str, int] = field(default_factory=dict)
     repaired: Mapping[str, int] = field(default_factory=dict)
     name: str = "workload"
+    notes: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         n = len(self.id)
@@ -94,6 +96,7 @@ class Workload:
         excluded: Mapping[str, int] | None = None,
         repaired: Mapping[str, int] | None = None,
         name: str = "workload",
+        notes: Iterable[str] = (),
     ) -> Workload:
         """Build a workload from columns in any row order: sorts by (submit, id), fills in defaults.
 
@@ -117,6 +120,7 @@ class Workload:
             excluded=dict(excluded or {}),
             repaired=dict(repaired or {}),
             name=name,
+            notes=tuple(notes),
         )
 
     def __len__(self) -> int:

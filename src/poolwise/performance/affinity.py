@@ -5,6 +5,7 @@ Source: VineSim, sections 4.4 and 5.3.1 (affinity mapping); specs of the acceler
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -59,7 +60,9 @@ class Affinity(PerformanceModel):
 
 def compute_ns(operations: float, rate: float) -> int:
     """Ns for a number of operations at `rate` per microsecond, rounded up, at least 1; rounding errors do not count."""
-    return int(compute_times(np.array([operations]), np.array([rate]))[0])
+    exact = operations * US / rate
+    nearest = round(exact)
+    return max(nearest if abs(exact - nearest) <= 1e-9 * max(1.0, exact) else math.ceil(exact), 1)
 
 
 def compute_times(operations: FloatArray, rate: FloatArray) -> IntArray:

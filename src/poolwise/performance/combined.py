@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from poolwise.interfaces import PerformanceModel
 from poolwise.model import Fetch, Placement, Run, Snapshot
+from poolwise.model.snapshot import Estimate, model_parts
 from poolwise.registry import register
 
 
@@ -22,6 +23,11 @@ class Combined(PerformanceModel):
     """
 
     models: tuple[PerformanceModel, ...] = ()
+
+    @property
+    def parts(self) -> tuple[Estimate, ...]:
+        """Parts of all models."""
+        return tuple(part for model in self.models for part in model_parts(model))
 
     def setup(self, run: Run, view: Snapshot) -> int:
         """Ns, the sum."""

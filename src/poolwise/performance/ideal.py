@@ -26,6 +26,11 @@ class FixedAtStart(PerformanceModel):
 class Ideal(FixedAtStart):
     """Every run takes exactly its duration, wherever it is."""
 
+    @property
+    def parts(self) -> tuple[PerformanceModel, ...]:
+        """None."""
+        return ()
+
     def slowdown(self, run: Run, view: Snapshot) -> float:
         """0."""
         return 0.0

@@ -229,5 +229,4 @@ def sensitivity(table: JobTable, seed: int) -> FloatArray:
             raise InputError("sensitivities must lie in [0, 1)", field="u", remedy="correct the column or leave it out")
         return u
 
-    found: FloatArray = table.derived(("sensitivity", seed), make)  # type: ignore[assignment]
-    return found
+    return table.derived(("sensitivity", seed), make)

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 
 from poolwise.model import Kind, Machine, Placement
 
+_NODE, _LINK = int(Kind.NODE), int(Kind.LINK)
+
 
 @dataclass(frozen=True, slots=True)
 class Route:
@@ -26,11 +28,15 @@ class Route:
 def homes(placement: Placement, machine: Machine) -> dict[int, list[int]]:
     """Where each task computes: the nodes it holds, or all it holds (but links) where that is no node; by task."""
     held: dict[int, list[int]] = {}
-    for task, owner, _, _ in placement.rows():
+    nodes: dict[int, list[int]] = {}
+    columns = placement.task.tolist(), placement.owner.tolist(), machine.kind[placement.owner].tolist()
+    for task, owner, kind in zip(*columns, strict=True):
         mine = held.setdefault(task, [])
-        if owner not in mine and machine.kind[owner] != Kind.LINK:
+        if kind != _LINK and owner not in mine:
             mine.append(owner)
-    return {task: [o for o in mine if machine.kind[o] == Kind.NODE] or mine for task, mine in held.items()}
+            if kind == _NODE:
+                nodes.setdefault(task, []).append(owner)
+    return {task: nodes.get(task) or mine for task, mine in held.items()}
 
 
 def routes(placement: Placement, machine: Machine) -> list[Route]:

@@ -138,7 +138,7 @@ def _check_names(section: DispatchSection, types: vinesim.Types, document: Docum
             if not isinstance(policy, UnitPolicy):
                 remedy = "choose flat, high, pref, closer_to_data, earliest_finish or delay"
                 raise InputError(f"'{choice.name}' places no single tasks", field="placement", remedy=remedy)
-            policy.check()
+            policy.check_settings()
     for choice in section.order:
         with document.placing("plan", "order"):
             if choice.make("orders").kind != "static":

@@ -57,6 +57,10 @@ class Course:
             since, fetch = since + fetch.work, None
         return cls(None if fetch is None else float(fetch.work), float(view.work[run.job]), since)
 
+    def copy(self) -> Course:
+        """Return another course that stands where this one does."""
+        return Course(self.fetch, self.work, self.since, self.pace)
+
     @property
     def phase_end(self) -> int:
         """Ns at which the fetching ends, or the work where nothing is fetched."""

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from poolwise.arrays import kept
 from poolwise.errors import PolicyError
 from poolwise.interfaces import PerformanceModel
 from poolwise.model import (
@@ -95,7 +96,7 @@ class Simulation:
         self.table = self._jobs.first(0)
         self._alike = self.truth is self.estimate and np.array_equal(workload.duration, workload.requested)
         self.now, self._freed_at = 0, -1
-        self._capacity, self._free = machine.capacity.copy(), machine.capacity.copy()
+        self._capacity, self._free = kept(machine.capacity), machine.capacity.copy()
         self._runs, self._history = RunTable(machine.capacity.size), RunHistory()
         self._progress: dict[int, RunProgress] = {}
         self._waiting: dict[int, set[int]] = {}  # tasks by row; nothing waits before it arrives
@@ -235,7 +236,9 @@ class Simulation:
         self._returns -= event.amount > 0
         self._freed_at = self.now
         amount = max(event.amount, -int(self._capacity[cell]))
-        self._capacity[cell] += amount
+        capacity = self._capacity.copy()
+        capacity[cell] += amount
+        self._capacity = kept(capacity)
         self._free[cell] += amount
         events: list[Event] = [event]
         touched: set[int] = {event.owner}
@@ -265,14 +268,15 @@ class Simulation:
             return "tasks are not waiting"
         if len(placement) == 0:
             return "the placement is empty"
-        if int(placement.amount.min()) < 0:
-            return "an amount is negative"
-        if not (int(placement.owner.min()) >= 0 and int(placement.owner.max()) < self.machine.n_owner):
-            return "an owner does not exist"
-        if not (int(placement.resource.min()) >= 0 and int(placement.resource.max()) < len(self.machine.resources)):
-            return "a resource does not exist"
+        n_owner, n_resource = self._free.shape
         need: dict[tuple[int, int], int] = {}  # of the cells that are named: a table of all owners would cost more with each
         for _, owner, resource, amount in placement.rows():
+            if amount < 0:
+                return "an amount is negative"
+            if not 0 <= owner < n_owner:
+                return "an owner does not exist"
+            if not 0 <= resource < n_resource:
+                return "a resource does not exist"
             need[owner, resource] = need.get((owner, resource), 0) + amount
         if any(amount > self._free[cell] for cell, amount in need.items() if amount):
             return "capacity is not free"
@@ -281,7 +285,7 @@ class Simulation:
     def _start(self, start: Start) -> int:
         """Start a run; returns its number."""
         placement = start.placement
-        np.subtract.at(self._free, (placement.owner, placement.resource), placement.amount)
+        placement.take_from(self._free)
         self._waiting[start.job].difference_update(start.tasks)
         number = self.recorder.started(start.job, len(start.tasks), self.now, placement)
         true, seen = self._truly(), self.snapshot()
@@ -294,7 +298,7 @@ class Simulation:
             run = replace(run, fetch=fetch)
         self._runs.add(run, cells, sensitive)
         course = Course.begin(self.truth, run, true)
-        self._progress[number] = RunProgress(course, replace(course) if self._alike else Course.begin(self.estimate, run, seen))
+        self._progress[number] = RunProgress(course, course.copy() if self._alike else Course.begin(self.estimate, run, seen))
         self._pace(run, true, seen)
         return number
 
@@ -313,7 +317,7 @@ class Simulation:
         touched.update(self._runs.touched(number))
         run = self._runs.remove(number)
         del self._progress[number]
-        np.add.at(self._free, (run.placement.owner, run.placement.resource), run.placement.amount)
+        run.placement.give_to(self._free)
         self.recorder.ended(number, self.now, outcome)
         if outcome is not Outcome.REFUSED:
             self._history.add(run.job, run.start, self.now)

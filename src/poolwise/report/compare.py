@@ -9,7 +9,6 @@ import numpy as np
 
 from poolwise.compare.runs import Comparison, Difference
 from poolwise.exhibits.figure import Axis, Distribution, Figure
-from poolwise.metrics import METRICS
 from poolwise.metrics.slowdown import bounded_slowdown, wait_s
 from poolwise.report.page import Page, PageSection, PageTable, TableRow
 from poolwise.report.page import write_page as write_page
@@ -58,10 +57,10 @@ def headline(found: Comparison) -> str:
 
 
 def _sentence(found: Comparison, d: Difference) -> str:
-    unit = METRICS[d.metric].unit
+    description, unit, *_ = found.described[d.metric]
     numbers = f"{cell_text(d.value, unit)} against {cell_text(d.first, unit)}"
     spread = "" if np.isnan(d.interval.low) else f" [{d.interval.low:+.3g}, {d.interval.high:+.3g}]"
-    return f"{METRICS[d.metric].description}, {found.labels[d.run]}: {numbers}, {d.interval.mean:+.3g}{spread}: {d.verdict}."
+    return f"{description}, {found.labels[d.run]}: {numbers}, {d.interval.mean:+.3g}{spread}: {d.verdict}."
 
 
 def _surely(found: Comparison, k: int) -> Iterator[str]:
@@ -79,8 +78,12 @@ def _side_by_side(found: Comparison) -> PageTable:
     against = {(d.run, d.metric): d for d in found.differences}
     rows = []
     for name in found.metrics[0]:
-        unit = METRICS[name].unit
-        cells = [f"{METRICS[name].description} ({'%' if unit == 'fraction' else unit})" if unit else METRICS[name].description]
+        unit = found.described[name].unit
+        cells = [
+            f"{found.described[name].description} ({'%' if unit == 'fraction' else unit})"
+            if unit
+            else found.described[name].description
+        ]
         cells += [cell_text(float(found.metrics[0][name].mean()), unit)]
         verdicts = []
         for k in range(1, len(found.runs)):

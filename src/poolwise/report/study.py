@@ -46,7 +46,7 @@ def study_page(result: StudyResult) -> Page:
         sections=sections,
         notes=result.notes(),
         figures=_figures(result, sweep, found),
-        tables=[_results(sweep, found), _workload(result), _rejections(sweep), _glossary()],
+        tables=[_results(result, sweep, found), _workload(result), _rejections(sweep), _glossary(result)],
         provenance={name: str(value) for name, value in result.provenance().items()},
     )
     return _with_resources(page, result, sweep)
@@ -60,7 +60,7 @@ def _with_resources(page: Page, result: StudyResult, sweep: Sweep) -> Page:
     first = str(next(iter(result.study.vary.get("machine", ("",))))).removeprefix(PREFIX)
     tables = resources.by_tables(result, ranked)
     columns = [name.replace("bounded_slowdown", "bounded_slowdown_local") for name in _COLUMNS]  # as in the answer
-    results = _results(sweep, None, columns)
+    results = _results(result, sweep, None, columns)
     return replace(
         page,
         lead=resources.lead(ranked),
@@ -141,20 +141,20 @@ _COLUMNS = (
 )  # fmt: skip
 
 
-def _results(sweep: Sweep, found: Recommendation | None, columns: Sequence[str] = _COLUMNS) -> PageTable:
-    rows = []
+def _results(result: StudyResult, sweep: Sweep, found: Recommendation | None, standard: Sequence[str] = _COLUMNS) -> PageTable:
+    rows, metrics, columns = [], result.described, (*standard, *result.asked)
     for at, label in enumerate(sweep.labels):
         for series in sweep.series:
             if (series, at) in sweep.cells:
                 cells = [
                     label,
                     series.upper(),
-                    *(cell_text(sweep.value(name, series, at), METRICS[name].unit) for name in columns),
+                    *(cell_text(sweep.value(name, series, at), metrics[name].unit) for name in columns),
                 ]
                 chosen = found is not None and (series, at) == (found.series, found.at)
                 rows.append(TableRow(cells[0 if sweep.x_name else 1 :], "chosen" if chosen else ""))
     units = [
-        f"{METRICS[n].description} ({_shown(METRICS[n].unit)})" if METRICS[n].unit else METRICS[n].description for n in columns
+        f"{metrics[n].description} ({_shown(metrics[n].unit)})" if metrics[n].unit else metrics[n].description for n in columns
     ]
     header = [*(["pool per rack"] if sweep.x_name else []), "order", *units]
     caption = "Means over seeds." if found is None else "Means over seeds. The recommended row is set in bold."
@@ -182,10 +182,10 @@ def _rejections(sweep: Sweep) -> PageTable:
     return PageTable("Rejected jobs", ["pool per rack", "jobs", "reason"], rows, _rejections.__doc__ or "", text=True)
 
 
-def _glossary() -> PageTable:
+def _glossary(result: StudyResult) -> PageTable:
     rows = [
         TableRow([m.description, _shown(m.unit), "" if m.better == "neither" else f"{m.better} is better", name])
-        for name, m in METRICS.items()
+        for name, m in result.described.items()
     ]
     return PageTable("What the numbers mean", ["metric", "unit", "", "name in the results files"], rows, text=True)
 

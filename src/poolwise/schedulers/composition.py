@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from poolwise.arrays import IntArray
+from poolwise.arrays import IntArray, kept, same
 from poolwise.errors import InputError, PolicyError
 from poolwise.interfaces import Dispatcher, PlacementPolicy, QueuePolicy, Scheduler
 from poolwise.model import (
@@ -57,6 +57,10 @@ class CompositionScheduler(Scheduler):
                 remedy="choose one of the nvme_ placements, or the scheduler 'list'",
             )
         return CompositionDispatcher(self.order, self.placement)
+
+    def check(self, machine: Machine, jobs: JobTable) -> None:
+        """Ask the placement to check them."""
+        self.placement.check(machine, jobs)
 
 
 @dataclass
@@ -129,8 +133,8 @@ class CompositionDispatcher(Dispatcher):
 
     def _impossible(self, jobs: IntArray, shapes: IntArray, snapshot: Snapshot) -> dict[int, Refusal]:
         """Waiting jobs that do not fit the empty machine, and why; asked once for each shape."""
-        if self._capacity is None or not np.array_equal(self._capacity, snapshot.capacity):
-            self._capacity = snapshot.capacity.copy()
+        if self._capacity is None or not same(self._capacity, snapshot.capacity):
+            self._capacity = kept(snapshot.capacity)
             self._possible.clear()
         empty: Compositions | None = None
         asked = shapes[jobs].tolist()

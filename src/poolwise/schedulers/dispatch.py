@@ -75,7 +75,7 @@ class Dispatch(Scheduler):
             raise InputError(
                 f"{type(self.order).__name__} changes with time", field="order", remedy="choose a static order, such as edf"
             )
-        self.placement.check()
+        self.placement.check_settings()
         return self.placement
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from poolwise.arrays import IntArray
+from poolwise.arrays import IntArray, kept, same
 from poolwise.model import Queue, Refusal, Snapshot
 
 NEVER_FITS = "cannot fit on the empty machine"
@@ -30,12 +30,8 @@ class Fitting:
 
     def refusals(self, queue: Queue, snapshot: Snapshot, judge: FitJudge) -> dict[int, Refusal]:
         """Waiting jobs that do not fit the empty machine, in the order of the queue, and why."""
-        if (
-            self._capacity is None
-            or self._edition != queue.table.edition
-            or not np.array_equal(self._capacity, snapshot.capacity)
-        ):
-            self._capacity, self._edition = snapshot.capacity.copy(), queue.table.edition
+        if self._capacity is None or self._edition != queue.table.edition or not same(self._capacity, snapshot.capacity):
+            self._capacity, self._edition = kept(snapshot.capacity), queue.table.edition
             self._asked, self._refusals = np.zeros(0, dtype=np.bool_), {}
         if len(self._asked) < len(queue.table):
             self._asked = np.concatenate([self._asked, np.zeros(len(queue.table), dtype=np.bool_)])

@@ -8,13 +8,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from poolwise.arrays import IntArray
+from poolwise.arrays import FloatArray, IntArray
 from poolwise.errors import PolicyError
 from poolwise.interfaces import QueuePolicy
 from poolwise.model import JobTable, Machine, Queue, Refusal, Snapshot
 from poolwise.model.runs import RunTable
 from poolwise.performance.ideal import Ideal
-from poolwise.policies.order.priorities import FCFS
 from poolwise.policies.placement.units.view import Task
 
 
@@ -98,31 +97,26 @@ class Lanes:
 
     def _turns(self, table: JobTable, jobs: Sequence[int], snapshot: Snapshot) -> list[LaneTurn]:
         """Turns of jobs: a static priority does not depend on who else waits."""
-        found = dict(zip(*_priorities(self._order, table, jobs, snapshot), strict=True))
+        queue = Queue(table)
+        for job in jobs:
+            queue.add(job)
+        found = dict(zip(queue.jobs.tolist(), _priorities(self._order, queue, snapshot).tolist(), strict=True))
         return [LaneTurn(-found[job], *table.order_key(job)) for job in jobs]
 
 
-def _priorities(order: QueuePolicy, table: JobTable, jobs: Iterable[int], snapshot: Snapshot) -> tuple[list[int], list[float]]:
-    """Rows in the order of a queue that has just these, and their priorities; raises PolicyError for NaN."""
-    queue = Queue(table)
-    for job in jobs:
-        queue.add(job)
+def _priorities(order: QueuePolicy, queue: Queue, snapshot: Snapshot) -> FloatArray:
+    """(n_queued,) priorities; raises PolicyError for NaN."""
     priority = order.priority(queue, snapshot)
     if priority.shape != queue.jobs.shape or bool(np.isnan(priority).any()):
         raise PolicyError(f"{type(order).__name__} must return {len(queue)} priorities that are numbers, got {priority!r}")
-    return queue.jobs.tolist(), priority.tolist()
+    return priority
 
 
-def ranks_of(order: QueuePolicy, machine: Machine, table: JobTable) -> IntArray:
-    """(n_job,) place of each job of a workload's table under a static order, ties by row."""
-    if type(order) is FCFS or not len(table):
-        return np.arange(len(table))  # of a million jobs: a queue of them takes longer than the run
+def keeps_arrivals(order: QueuePolicy, machine: Machine, table: JobTable) -> bool:
+    """Whether a static order serves the jobs of a workload's table as they arrive."""
     free = machine.capacity
     idle = Snapshot(0, machine, table, free, free, RunTable(free.size), Ideal())
-    jobs, priority = _priorities(order, table, range(len(table)), idle)
-    rank = np.empty(len(table), dtype=np.int64)
-    rank[np.array(jobs)[np.argsort(-np.array(priority), kind="stable")]] = np.arange(len(table))
-    return rank
+    return not bool((np.diff(_priorities(order, Queue.of(table, np.arange(len(table))), idle)) > 0).any())
 
 
 def lanes_of(table: JobTable, columns: Iterable[str]) -> IntArray:

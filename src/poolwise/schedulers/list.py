@@ -35,8 +35,9 @@ class ListScheduler(Scheduler):
         return ListDispatcher(replace(self, order=self.order.open(), backfill=self.backfill.open()))
 
     def check(self, machine: Machine, jobs: JobTable) -> None:
-        """Ask the order."""
+        """Ask the order and the placement to check them."""
         self.order.check(machine, jobs)
+        self.placement.check(machine, jobs)
 
 
 @dataclass

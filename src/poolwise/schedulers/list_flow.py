@@ -14,7 +14,8 @@ from poolwise.interfaces import BackfillPolicy, Dispatcher, PlacementPolicy, Que
 from poolwise.model import Changes, Decision, JobTable, Machine, Plan, Queue, Reason, Refusal, Snapshot, Start
 from poolwise.policies.backfill.easy import Easy
 from poolwise.policies.order.priorities import FCFS
-from poolwise.policies.placement.devices.pooled import Pooled, pooled_layout
+from poolwise.policies.placement.devices.completion import CompletionPolicy
+from poolwise.policies.placement.devices.pooled import Pooled
 from poolwise.registry import register
 from poolwise.schedulers.flow.phases import solve_gangs
 from poolwise.schedulers.flow.scheduler import FlowDispatcher, FlowScheduler
@@ -35,7 +36,7 @@ class ListFlow(Scheduler):
     Parameters
     ----------
     order, backfill, placement
-        As in list scheduling; the placement is "pooled".
+        As in list scheduling; the placement can complete what a flow has begun, as "pooled" can.
     costs, settings
         Cost model of the flow, by its name in the group "costs", and its settings.
     """
@@ -53,13 +54,13 @@ class ListFlow(Scheduler):
 
     def open(self, machine: Machine, seed: int) -> ListFlowDispatcher:
         """Begin a run. Raises InputError for another placement, and as list and flow scheduling do."""
-        if not isinstance(self.placement, Pooled):
+        if not isinstance(self.placement, CompletionPolicy):
             message = f"{type(self.placement).__name__} cannot add to what a flow has placed"
             raise InputError(message, field="placement", remedy="choose 'pooled'")
-        layout = pooled_layout(machine)
-        shared = any((machine.home[owners] < 0).any() for owners in layout.kinds.values())
-        flow = FlowScheduler(self.costs, self.settings, pooled=shared, kinds=tuple(layout.kinds))
-        requests = _InNode(self.placement, ("cores", "memory", *ON_LINKS, *layout.kinds))
+        kinds = self.placement.whole_devices(machine)
+        shared = any((machine.home[owners] < 0).any() for owners in kinds.values())
+        flow = FlowScheduler(self.costs, self.settings, pooled=shared, kinds=tuple(kinds))
+        requests = _InNode(self.placement, ("cores", "memory", *ON_LINKS, *kinds))
         listed = ListScheduler(self.order, self.backfill, self.placement)
         return ListFlowDispatcher(listed, listed.open(machine, seed), self.placement, flow.reading(machine, requests))
 
@@ -73,7 +74,7 @@ class ListFlow(Scheduler):
 class _InNode(Requests):
     """What the flow sees of jobs: cores, the memory that must be in the node, devices, traffic."""
 
-    placement: Pooled
+    placement: CompletionPolicy
     seen: tuple[str, ...]
 
     def names(self, table: JobTable) -> Iterable[str]:
@@ -93,7 +94,7 @@ class ListFlowDispatcher(Dispatcher):
 
     listed: ListScheduler
     whole: Dispatcher
-    placement: Pooled
+    placement: CompletionPolicy
     flow: FlowDispatcher
 
     def schedule(self, queue: Queue, snapshot: Snapshot, changes: Changes) -> Plan:

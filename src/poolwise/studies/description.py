@@ -8,14 +8,17 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from pydantic import ValidationError
+
 from poolwise import catalog
 from poolwise.errors import InputError
+from poolwise.files.choice import Choice
 from poolwise.files.configured import models_of, scheduler_of
 from poolwise.files.document import Document
 from poolwise.identity import Json, digest
@@ -57,6 +60,7 @@ class RecordedRun:
     parameters : dotted path -> value of what the study varied; empty for a run by itself
     seed : of the run
     key : of the cell in the folder of a study, empty for a run by itself
+    metrics : what was asked for beside the standard metrics
     """
 
     file: Path
@@ -65,6 +69,7 @@ class RecordedRun:
     parameters: Mapping[str, Any]
     seed: int
     key: str = ""
+    metrics: tuple[Choice, ...] = ()
 
     @property
     def label(self) -> str:
@@ -102,18 +107,19 @@ def describe(cell: Cell, folder: Path) -> Json:
     }
     files: dict[str, str] = {}
 
-    def portable(text: str) -> str:
-        where, colon, attribute = text.rpartition(":")
-        path, end = (Path(where), f":{attribute}") if colon and where.endswith(".py") else (Path(text), "")
-        if not path.is_absolute() or not path.is_file():
-            return text
-        if path.is_relative_to(catalog.FOLDER):
-            return f"{catalog.PREFIX}{path.name}"
-        name = Path(os.path.relpath(path, folder.resolve())).as_posix()
-        files[name] = trace.sha256 if text == trace.path else digest(path.read_bytes())
-        return f"{name}{end}"
+    def note(text: str) -> str:
+        written, path = _portable(text, folder)
+        if path is not None:
+            files[_relative(path, folder)] = trace.sha256 if text == trace.path else digest(path.read_bytes())
+        return written
 
-    return {"run": _each_text(run, portable), "files": dict(sorted(files.items()))}
+    return {"run": _each_text(run, note), "files": dict(sorted(files.items()))}
+
+
+def describe_metrics(metrics: Sequence[Choice], folder: Path) -> list[Json]:
+    """Describe what is asked for beside the standard metrics, for a file in a folder; no run depends on it."""
+    tables = [{"name": choice.name, **choice.settings} for choice in metrics]
+    return [_each_text(table, lambda text: _portable(text, folder)[0]) for table in tables]
 
 
 def read_descriptions(file: Path) -> list[RecordedRun]:
@@ -126,17 +132,39 @@ def read_descriptions(file: Path) -> list[RecordedRun]:
     except ValueError as error:
         raise InputError(f"not JSON: {error}", file=file, remedy="run it again") from error
     try:
+        metrics = tuple(Choice.model_validate(asked).beside(file.parent) for asked in known.get("metrics", ()))
         if "runs" in known:
             return [
                 RecordedRun(
-                    file, kept["run"], kept["files"], kept["parameters"], kept["run"]["seeds"]["values"][0], kept["key"]
+                    file,
+                    kept["run"],
+                    kept["files"],
+                    kept["parameters"],
+                    kept["run"]["seeds"]["values"][0],
+                    kept["key"],
+                    metrics,
                 )
                 for kept in known["runs"]
             ]
-        return [RecordedRun(file, known["run"], known["files"], {}, known["run"]["seeds"]["values"][0])]
-    except (KeyError, TypeError, IndexError, AttributeError) as error:
+        return [RecordedRun(file, known["run"], known["files"], {}, known["run"]["seeds"]["values"][0], "", metrics)]
+    except (KeyError, TypeError, IndexError, AttributeError, ValidationError) as error:
         problem = "these results do not describe their run: they are of an older version of Poolwise, or of another command"
         raise InputError(problem, file=file, field="run", remedy="run it again") from error
+
+
+def _portable(text: str, folder: Path) -> tuple[str, Path | None]:
+    """A text for a file in a folder, and the file that it names, if it is one of the user's own."""
+    where, colon, attribute = text.rpartition(":")
+    path, end = (Path(where), f":{attribute}") if colon and where.endswith(".py") else (Path(text), "")
+    if not path.is_absolute() or not path.is_file():
+        return text, None
+    if path.is_relative_to(catalog.FOLDER):
+        return f"{catalog.PREFIX}{path.name}", None
+    return f"{_relative(path, folder)}{end}", path
+
+
+def _relative(path: Path, folder: Path) -> str:
+    return Path(os.path.relpath(path, folder.resolve())).as_posix()
 
 
 def _changed(path: Path, sha256: str) -> bool:

@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from poolwise.api import SPARSE_SHARE
-from poolwise.files.configured import scheduler_of
-from poolwise.schedulers.warm_up import WarmUp
+from poolwise.files.configured import warms_up_alike
 from poolwise.studies.measured import CellResult, MeasuredStudy
 from poolwise.studies.study import Study
 from poolwise.units import format_memory
@@ -62,7 +61,7 @@ def description(result: MeasuredStudy) -> list[tuple[str, str]]:
 
 def _but(study: Study) -> str:
     """Which schedulers warm up in another way."""
-    others = {cell.scheduler.kind for cell in study.cells if not isinstance(scheduler_of(cell.scheduler, 1), WarmUp)}
+    others = {cell.scheduler.kind for cell in study.cells if not warms_up_alike(cell.scheduler)}
     return f"; {', '.join(sorted(others))} as it is" if others else ""
 
 

@@ -16,17 +16,19 @@ import polars as pl
 
 from poolwise import __version__
 from poolwise.atomic import write_whole
+from poolwise.errors import InputError
 from poolwise.files import costs
 from poolwise.identity import Json, canonical, pretty
-from poolwise.metrics import METRICS, Window, metrics_of, summarise
-from poolwise.metrics.summary import STANDARD
+from poolwise.metrics import METRICS, MeasuredRun, Metric, Window
+from poolwise.metrics.summary import STANDARD, measure_run, metric_columns, metrics_named
+from poolwise.metrics.window import after_warm_up
 from poolwise.studies.cells import Cell, workload_of
-from poolwise.studies.description import describe
+from poolwise.studies.description import describe, describe_metrics
 from poolwise.studies.distributions import distributions, memory_over_time, varied
 from poolwise.studies.measured import CellResult, MeasuredStudy, Runs
 from poolwise.studies.notes import description, notes
 from poolwise.studies.resources import resource_frame
-from poolwise.studies.simulation import CellStore
+from poolwise.studies.simulation import CellStore, simulate_again
 from poolwise.studies.study import Study
 from poolwise.units import SECOND
 
@@ -36,16 +38,26 @@ class StudyResult(MeasuredStudy):
 
     def frame(self) -> pl.DataFrame:
         """One row per cell: what was varied, seed, counts, metrics."""
-        columns: dict[str, Any] = varied(self.study, self.cells)
+        table: dict[str, Any] = varied(self.study, self.cells)
         for name in ("seed", "key", "engine", "jobs"):
-            columns[name] = [getattr(c, name) for c in self.cells]
+            table[name] = [getattr(c, name) for c in self.cells]
         for name in ("excluded", "repaired", "rejected"):
-            columns[name] = [sum(getattr(c, name).values()) for c in self.cells]
-        columns["waiting"] = [c.waiting for c in self.cells]
-        columns["rejected_reasons"] = [canonical(dict(c.rejected)) for c in self.cells]
-        for name in metrics_of((*STANDARD, *self.study.measures)):
-            columns[name] = [float(c.metrics[name]) for c in self.cells]
-        return pl.DataFrame(columns)
+            table[name] = [sum(getattr(c, name).values()) for c in self.cells]
+        table["waiting"] = [c.waiting for c in self.cells]
+        table["rejected_reasons"] = [canonical(dict(c.rejected)) for c in self.cells]
+        for name in self.described:
+            table[name] = [c.metrics[name] for c in self.cells]
+        return pl.DataFrame(table)
+
+    @property
+    def described(self) -> Mapping[str, Metric]:
+        """Name of every metric of the cells -> what it says; those that the study asks for come last."""
+        return metrics_named((*STANDARD, *self.study.measures), self.cells[0].metrics)
+
+    @property
+    def asked(self) -> tuple[str, ...]:
+        """Names of the metrics that the study asks for beside the standard ones."""
+        return tuple(name for name in self.described if name not in METRICS)
 
     def notes(self) -> list[str]:
         """Sentences that a reader of the results must know."""
@@ -89,7 +101,8 @@ class StudyResult(MeasuredStudy):
         write_whole(self.folder / "memory_over_time.csv", memory_over_time(self).write_csv().encode())
         if (used := resource_frame(self)) is not None:
             write_whole(self.folder / "resources.csv", used.write_csv().encode())
-        source = {**dict(sorted(self.provenance().items())), "runs": self.runs()}  # the order of a machine's racks matters
+        metrics = describe_metrics(self.study.metrics, self.folder)
+        source = {**dict(sorted(self.provenance().items())), "metrics": metrics, "runs": self.runs()}  # not sorted within
         write_whole(self.folder / "provenance.json", pretty(source, sort=False))
 
     def _repr_html_(self) -> str:
@@ -108,28 +121,39 @@ class StudyResult(MeasuredStudy):
 
 
 def measure(study: Study, store: CellStore) -> StudyResult:
-    """Measure all cells of a study that has run; raises InputError if a cell is missing."""
-    runs = Runs(study, store)
+    """Measure all cells of a study that has run.
+
+    Raises InputError if a cell is missing, and for a metric asked for that applies to none.
+    """
+    runs, measures = Runs(study, store), (*STANDARD, *study.measures)
     facts = {cell.key: store.facts(cell) or {} for cell in study.runs}
-    metrics = {cell.key: _measured(study, cell, runs) for cell in {cell.key: cell for cell in study.cells}.values()}
+    found = {
+        cell.key: measure_run(_run(study, cell, runs), measures) for cell in {cell.key: cell for cell in study.cells}.values()
+    }
+    for choice, asked in zip(study.metrics, study.measures, strict=True):
+        if not any(name.partition(".")[0] in asked.metrics for metrics in found.values() for name in metrics):
+            problem, remedy = f"the metric '{choice}' applies to no run of this study", "leave it out"
+            raise InputError(problem, file=study.file, field="measure.metrics", remedy=remedy)
+    names = metric_columns(measures, list(found.values()))
+    metrics = {key: {name: values.get(name, math.nan) for name in names} for key, values in found.items()}
     cells = tuple(_told(cell, metrics[cell.key], facts[cell.key]) for cell in study.cells)
     return StudyResult(study, store.folder, cells, facts, runs)
 
 
-def _measured(study: Study, cell: Cell, runs: Runs) -> Mapping[str, float]:
+def _run(study: Study, cell: Cell, runs: Runs) -> MeasuredRun:
     outcomes = runs.outcomes(cell)
     there = study.memory_baseline(cell)
-    return summarise(
+    return MeasuredRun(
         outcomes,
-        warm_up=cell.warm_up,
-        population=runs.population(cell),
-        window=Window.of(outcomes, cell.warm_up),
+        runs.population(cell) & after_warm_up(outcomes, cell.warm_up),
+        Window.of(outcomes, cell.warm_up),
+        cell.warm_up,
         baseline=runs.outcomes(cell.baseline()) if study.measure.baseline else None,
         memory_baseline=None if there is None else runs.outcomes(there),
         tau_s=study.measure.tau / SECOND,
         dollars_per_gb=study.measure.dollars_per_gb,
-        measures=study.measures,
-        workload=lambda: workload_of(cell),
+        read_workload=lambda: workload_of(cell),
+        read_schedule=lambda: simulate_again(cell, outcomes),
     )
 
 

@@ -8,9 +8,11 @@ import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+import numpy as np
 import polars as pl
 
 from poolwise.engines import load_kernels, simulate
+from poolwise.engines.simulate import Result
 from poolwise.errors import InputError
 from poolwise.files import costs
 from poolwise.files.configured import models_of, scheduler_of
@@ -18,7 +20,7 @@ from poolwise.identity import Json, plain, sources
 from poolwise.metrics import Outcomes, Window
 from poolwise.metrics.power import load_of, mean_watts, price
 from poolwise.metrics.resource_use import resource_use
-from poolwise.model import Schedule
+from poolwise.model import Schedule, Workload
 from poolwise.schedulers.warm_up import warm_up_end
 from poolwise.studies.cells import Cell, workload_of
 from poolwise.trials import Bench, Record, Store
@@ -78,18 +80,9 @@ def simulate_cell(cell: Cell) -> Record:
             field="measure.warm_up",
             remedy="shorten the warm-up or take more jobs",
         )
-    truth, estimate = models_of(cell.performance, cell.seed)
     with warnings.catch_warnings(record=True) as heard:
         warnings.simplefilter("always")
-        result = simulate(
-            cell.machine,
-            workload,
-            scheduler_of(cell.scheduler, cell.warm_up),
-            truth=truth,
-            estimate=estimate,
-            seed=cell.seed,
-            pass_per_event=cell.scheduler.pass_per_event,
-        )
+        result = _simulate(cell, workload)
     if replace(cell).inputs != cell.inputs:
         raise InputError("a file that the study names changed while it ran", remedy="run the study again")
     schedule = result.schedule
@@ -108,9 +101,40 @@ def simulate_cell(cell: Cell) -> Record:
         "engine": result.engine,
         "passes": schedule.passes,
         "warm_up_end_ns": warm_up_end(cell.warm_up, schedule.job_start),
-        "warnings": sorted({str(warning.message) for warning in heard}),
+        "warnings": sorted({*workload.notes, *(str(warning.message) for warning in heard)}),
     }
     return Record(plain(facts), {"parquet": parquet(outcomes)})
+
+
+def simulate_again(cell: Cell, outcomes: Outcomes | None = None) -> Schedule:
+    """Simulate a cell whose outcomes alone were kept, for its schedule.
+
+    Raises InputError where it is not the schedule that they came from: the program or a file has changed since.
+    """
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # what is warned of stands among the facts of the cell
+        schedule = _simulate(cell, workload_of(cell)).schedule
+    found = Outcomes.of(schedule)
+    if outcomes is not None and not (np.array_equal(found.start, outcomes.start) and np.array_equal(found.end, outcomes.end)):
+        raise InputError(
+            "a metric needs the schedule of a run, and simulated again the run is another one",
+            field="metrics",
+            remedy="run it again with this version of Poolwise",
+        )
+    return schedule
+
+
+def _simulate(cell: Cell, workload: Workload) -> Result:
+    truth, estimate = models_of(cell.performance, cell.seed)
+    return simulate(
+        cell.machine,
+        workload,
+        scheduler_of(cell.scheduler, cell.warm_up),
+        truth=truth,
+        estimate=estimate,
+        seed=cell.seed,
+        pass_per_event=cell.scheduler.pass_per_event,
+    )
 
 
 def parquet(outcomes: Outcomes) -> bytes:

@@ -45,7 +45,8 @@ class Study:
     measure : what is measured
     cells : the runs that are compared, in the order of the file (the last thing varied changes fastest, then the seed)
     memory_machine : machine of `measure.memory_baseline`, None if there is none
-    measures : what `measure.metrics` asks for beside the standard metrics
+    metrics : what `measure.metrics` asks for beside the standard metrics, files named in full
+    measures : the same, configured
     """
 
     name: str
@@ -56,6 +57,7 @@ class Study:
     measure: MeasureSection
     cells: tuple[Cell, ...]
     memory_machine: Described | None = None
+    metrics: tuple[Choice, ...] = ()
     measures: tuple[Measure, ...] = ()
 
     def memory_baseline(self, cell: Cell) -> Cell | None:
@@ -126,11 +128,10 @@ def resolve(document: Document, set: Mapping[str, Any] | None = None) -> Study:
             seen[same] = cell.label
             cells.append(cell)
     shown = {path: tuple(_written(value) for value in values) for path, values in vary.items()}
-    measures = _measures(document, base)
+    metrics, measures = _measures(document, base)
     machine = _memory_machine(document, base, {_cores(cell.machine) for cell in cells})
-    return Study(
-        file.stem, base.title or file.stem, file, document.tables, shown, base.measure, tuple(cells), machine, measures
-    )
+    name, runs = file.stem, tuple(cells)
+    return Study(name, base.title or name, file, document.tables, shown, base.measure, runs, machine, metrics, measures)
 
 
 def find(path: str | Path) -> Path:
@@ -231,13 +232,13 @@ def _file_of(document: Document, section: str, reference: str, place: tuple[str,
     return file
 
 
-def _measures(document: Document, base: StudyFile) -> tuple[Measure, ...]:
-    """What `measure.metrics` names, configured."""
+def _measures(document: Document, base: StudyFile) -> tuple[tuple[Choice, ...], tuple[Measure, ...]]:
+    """What `measure.metrics` names, with files in full, and the same configured."""
     with document.placing("measure", "metrics"):
-        chosen = [choice.beside(document.file.parent) for choice in base.measure.metrics]
+        chosen = tuple(choice.beside(document.file.parent) for choice in base.measure.metrics)
         measures = tuple(choice.make("metrics") for choice in chosen)
         metrics_of((*STANDARD, *measures))
-    return measures
+    return chosen, measures
 
 
 def _memory_machine(document: Document, base: StudyFile, cores: set[tuple[int, ...]]) -> Described | None:

@@ -12,13 +12,15 @@ import numpy as np
 from poolwise.arrays import IntArray
 from poolwise.errors import InputError
 from poolwise.traces.numbers import NotANumber
+from poolwise.units import SECOND
 
 REPEATED = "time in the hour that the clock repeats in autumn, taken as the first of the two"
 """Reason under which formats count what `seconds` could not tell."""
 
-_TIME = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}[T ][0-9]{2}:[0-9]{2}:[0-9]{2}(?:Z|[-+][0-9]{2}:?[0-9]{2})?")
+_TIME = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}[T ][0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]{1,9})?(?:Z|[-+][0-9]{2}:?[0-9]{2})?")
 _COUNT = re.compile(r"[0-9]{1,11}")
-_ZERO, _SECOND = datetime(1970, 1, 1, tzinfo=UTC), timedelta(seconds=1)
+_ZERO, _US = datetime(1970, 1, 1, tzinfo=UTC), timedelta(microseconds=1)
+_LAST = 2**62
 
 
 def zone(name: str) -> tzinfo:
@@ -47,11 +49,23 @@ def seconds(words: Sequence[str], local: tzinfo) -> tuple[IntArray, int]:
 
     Raises NotANumber for anything else, and for times that the zone's clock leaves out when summer begins.
     """
+    found, repeated = instants(words, local)
+    return found // SECOND, repeated
+
+
+def instants(words: Sequence[str], local: tzinfo, form: str = "") -> tuple[IntArray, int]:
+    """Read times as `seconds` does, or in a form of `datetime.strptime` such as "%d.%m.%Y %H:%M", as ns since 1970.
+
+    Raises NotANumber as `seconds` does, and for times that 64 bits of nanoseconds cannot hold.
+    """
     found = np.empty(len(words), dtype=np.int64)
     repeated = 0
     for position, word in enumerate(words):
         try:
-            found[position], twice = _read(word, local)
+            ns, twice = _formed(word, local, form) if form else _read(word, local)
+            if abs(ns) >= _LAST:
+                raise ValueError("it is too far from 1970")
+            found[position] = ns
         except (ValueError, OverflowError) as error:
             raise NotANumber(position, f"'{word[:40]}' is not a time: {error}") from error
         repeated += twice
@@ -59,17 +73,27 @@ def seconds(words: Sequence[str], local: tzinfo) -> tuple[IntArray, int]:
 
 
 def _read(word: str, local: tzinfo) -> tuple[int, bool]:
-    """Seconds since 1970, and whether the clock of the zone showed this time twice."""
+    """Ns since 1970, and whether the clock of the zone showed this time twice."""
     if _COUNT.fullmatch(word):
-        return int(word), False
-    if _TIME.fullmatch(word) is None:
+        return int(word) * SECOND, False
+    match = _TIME.fullmatch(word)
+    if match is None:
         raise ValueError("expected year-month-dayThour:minute:second")
-    time = datetime.fromisoformat(word)
+    fraction = match[1] or ""
+    ns, twice = _since(datetime.fromisoformat(word.replace(fraction, "", 1)), local)
+    return ns + int(fraction[1:].ljust(9, "0") or 0), twice
+
+
+def _formed(word: str, local: tzinfo, form: str) -> tuple[int, bool]:
+    return _since(datetime.strptime(word, form), local)
+
+
+def _since(time: datetime, local: tzinfo) -> tuple[int, bool]:
     if time.tzinfo is not None:
-        return (time - _ZERO) // _SECOND, False
+        return (time - _ZERO) // _US * 1000, False
     time = time.replace(tzinfo=local)
     twice = local is not UTC and _is_repeated(time)
-    return (time - _ZERO) // _SECOND, twice
+    return (time - _ZERO) // _US * 1000, twice
 
 
 def _is_repeated(time: datetime) -> bool:

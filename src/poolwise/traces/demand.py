@@ -51,15 +51,34 @@ class Demand:
         """Those jobs for which (n_job,) `keep` is true."""
         return Demand(self.parts[keep], self.cpu_milli[keep], self.memory[keep], self.gpu_milli[keep])
 
-    def on(self, machine: Machine) -> Request:
+    def on(self, machine: Machine, *, apart: bool = False) -> Request:
         """Say it in what the machine has.
 
         Where nodes are taken whole a job needs as many as hold its CPUs and its GPUs, and on each of them its memory in the
         share of the job that one node can hold. Where they are shared each part is a task that asks for "cpu_milli" or else
         "cores", "memory", and "gpu_milli" or else "gpu", whichever the nodes or devices have. What the machine has nothing of
         is left out and counted. Raises InputError for a job that would ask for nothing but memory.
+
+        Parameters
+        ----------
+        apart
+            On shared nodes the parts of a job stay on different nodes: they are the "nodes" of one task. A part with more
+            cores than any node has is divided, as `share_out` divides processors.
         """
-        return self._whole(machine) if "nodes" in machine.resources else self._shared(machine)
+        if "nodes" in machine.resources:
+            return self._whole(machine)
+        return self._apart(machine) if apart else self._shared(machine)
+
+    def _apart(self, machine: Machine) -> Request:
+        parts = self.parts
+        if most := most_on_a_node(machine, "cores"):
+            processors = _ceil(self.cpu_milli, _MILLI)
+            divided, _ = share_out(processors, machine)
+            parts = np.where(_ceil(self.cpu_milli, parts * _MILLI) > most, np.maximum(parts, divided), parts)
+        on_each = Demand(parts, self.cpu_milli, self.memory * self.parts / parts, self.gpu_milli)
+        asked = on_each._shared(machine)
+        nodes = {"nodes": parts} if int(parts.max(initial=1)) > 1 else {}
+        return Request(np.ones_like(parts), {**nodes, **asked.amounts}, asked.repaired)
 
     def _whole(self, machine: Machine) -> Request:
         nodes = np.zeros(len(self.parts), dtype=np.int64)
@@ -95,6 +114,21 @@ class Demand:
         asked = np.sum([*amounts.values(), np.zeros_like(self.parts)], axis=0)
         _check(asked, machine, "cores, and gpu in its resources")
         return Request(self.parts, {**amounts, "memory": round_up(self.memory).astype(np.int64)}, repaired)
+
+
+def share_out(processors: IntArray, machine: Machine) -> tuple[IntArray, IntArray]:
+    """Shared nodes that jobs with (n_job,) processors take, and the cores of each, (n_job,) both.
+
+    What fits a node takes one; else ceil(processors / c) nodes take the same number of cores each, c the cores of a common
+    node: those that most nodes have, of equally many the most. Raises InputError for nodes without cores.
+    """
+    cores = machine.capacity[machine.of_kind(Kind.NODE), machine.resource("cores")] if "cores" in machine.resources else None
+    if cores is None or not cores.any():
+        raise InputError(f"the nodes of machine '{machine.name}' have no cores", field="cores", remedy="give its nodes cores")
+    sizes, many = np.unique(cores[cores > 0], return_counts=True)
+    common = int(sizes[many == many.max()][-1])
+    parts = np.where(processors <= int(sizes[-1]), 1, _ceil(processors, common))
+    return parts, _ceil(processors, parts)
 
 
 def most_on_a_node(machine: Machine, resource: str) -> int:

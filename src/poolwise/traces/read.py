@@ -13,6 +13,8 @@ from poolwise import catalog, registry
 from poolwise.errors import InputError
 from poolwise.model import Kind, Machine, Workload
 from poolwise.traces.format import TraceFormat
+from poolwise.traces.table_columns import is_table
+from poolwise.traces.text import beginning
 from poolwise.units import SECOND
 
 _QUANTILES = {"min": 0.0, "5%": 0.05, "25%": 0.25, "50%": 0.5, "75%": 0.75, "95%": 0.95, "99%": 0.99, "max": 1.0}
@@ -30,7 +32,8 @@ def read(path: str | Path, machine: Machine, format: str = "auto", **options: An
     path
         A file, or "catalog:NAME" for a shipped trace.
     format
-        A registered format, "module:Name" or "file.py:Name"; "auto" asks each registered one whether it knows the file.
+        A registered format, "module:Name" or "file.py:Name"; "auto" asks each registered one whether it knows the file, and
+        takes a table that none of them knows for one of "columns".
     options
         Fields of the format, such as `extra_columns=3` for "swf".
     """
@@ -43,16 +46,20 @@ def choose_format(path: Path, format: str = "auto", **options: Any) -> TraceForm
     """Configure the format of a file; see `read`."""
     if not path.is_file():
         raise InputError("no such file", file=path, remedy="check the path")
-    chosen: TraceFormat = registry.make("formats", _recognise(path) if format == "auto" else format, **options)
+    if format == "auto":
+        format = "columns" if "map" in options else _recognise(path)
+    chosen: TraceFormat = registry.make("formats", format, **options)
     return chosen
 
 
 def _recognise(path: Path) -> str:
-    """Name of the one registered format that knows a file; raises InputError if none or several do."""
+    """Name of the one registered format that knows a file, "columns" for another table; raises InputError otherwise."""
     known = registry.names("formats")
     found = [name for name in known if registry.find("formats", name)().recognises(path)]
     if len(found) == 1:
         return found[0]
+    if not found and is_table(beginning(path)):
+        return "columns"
     problem = f"the file may be of several formats: {', '.join(found)}" if found else "the file is of no known format"
     raise InputError(problem, file=path, field="format", remedy=f"name the format (--format): {', '.join(found or known)}")
 

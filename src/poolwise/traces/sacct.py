@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import tzinfo
 from pathlib import Path
 
@@ -10,16 +10,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from poolwise.arrays import BoolArray, FloatArray, IntArray
-from poolwise.errors import UnknownNameError
+from poolwise.errors import InputError, UnknownNameError
 from poolwise.model import Machine, Workload
 from poolwise.registry import register
 from poolwise.traces import clock, sacct_rows
 from poolwise.traces.demand import Demand
 from poolwise.traces.format import TraceFormat
 from poolwise.traces.memory import LARGEST, MemoryField, check_scale, substitute
+from poolwise.traces.sacct_jobs import completed, parted
 from poolwise.traces.sacct_rows import SacctRows
 from poolwise.traces.selection import select
 from poolwise.traces.text import beginning
+from poolwise.traces.unreadable import read_readable
 from poolwise.units import MINUTE, SECOND
 
 _FIELDS: dict[MemoryField, tuple[bool, bool]] = {
@@ -35,7 +37,7 @@ _ENDED = (
     "COMPLETED", "FAILED", "TIMEOUT", "CANCELLED", "OUT_OF_MEMORY", "NODE_FAIL", "PREEMPTED", "DEADLINE", "BOOT_FAIL",
     "LAUNCH_FAILED", "RECONFIG_FAIL", "REVOKED",
 )  # fmt: skip
-_TEXTS = {"User": "user", "Account": "account", "Partition": "partition", "QOS": "qos"}
+_TEXTS = {"User": "user", "Account": "account", "Partition": "partition", "QOS": "qos", "JobID": "job_name"}
 _LONGEST = 2**31  # seconds: submit + runtime stay below 2**63 ns
 _LARGEST = {"NNodes": 2**24, "AllocCPUS": 2**31}  # times as many MiB on each they stay below 2**63
 _CORRECT = "correct or remove the row"
@@ -46,6 +48,11 @@ _CORRECT = "correct or remove the row"
 class Sacct(TraceFormat):
     """Slurm accounting: `sacct --parsable2` with JobIDRaw, Submit, Start, State, NNodes, AllocCPUS, ElapsedRaw and more.
 
+    JobID, NCPUS, AllocNodes, Elapsed (or Start and End) and Timelimit do in place of JobIDRaw, AllocCPUS, NNodes, ElapsedRaw
+    and TimelimitRaw. User, Account, Partition, QOS and JobID, where they are exported, are attributes of the jobs. Of a job
+    that has several rows (--duplicates) the last run counts, as sacct has it without; the others are counted. Rows that cannot
+    be read are left out and counted, unless `strict` is set.
+
     A job that ran counts, however it ended: it held its nodes. Jobs that were waiting or running when exported, or never ran,
     are left out and counted. The runtime is ElapsedRaw, the requested time TimelimitRaw; where that is UNLIMITED,
     Partition_Limit or below the runtime it becomes the runtime and is counted.
@@ -53,7 +60,8 @@ class Sacct(TraceFormat):
     Memory used on a node is that of the step that used most: its MaxRSS, which is that of its largest task, times its tasks
     per node. Steps that ran side by side used more; choose memory_field="requested" where they are common. ReqMem counts per
     node ("n"), per CPU ("c"), or for the whole job. Where nodes are taken whole a job with p CPUs takes ceil(p / c) of
-    c each, more if its GPUs (gres/gpu in AllocTRES) need them; where they are shared it has a task for each node that it had.
+    c each, more if its GPUs (gres/gpu in AllocTRES) need them; where they are shared it asks for as many as it had, and for
+    more if none of the machine's is as large.
 
     Parameters
     ----------
@@ -66,12 +74,15 @@ class Sacct(TraceFormat):
     timezone
         Zone of the times, which sacct writes as the clock showed them: "UTC" if it ran with TZ=UTC, else such as
         "Europe/Berlin". Times with an offset, and seconds since 1970 (SLURM_TIME_FORMAT=%s), need none.
+    strict
+        Whether a row that cannot be read is an error.
     """
 
     memory_field: MemoryField = "used-then-requested"
     memory_unknown: str = "zero"
     memory_scale: float = 1.0
     timezone: str = "UTC"
+    strict: bool = False
 
     def recognises(self, path: Path) -> bool:
         """Whether the first line is a header of sacct."""
@@ -84,16 +95,36 @@ class Sacct(TraceFormat):
         if self.memory_field not in _FIELDS:
             raise UnknownNameError.of("memory field", self.memory_field, _FIELDS, field="memory_field")
         check_scale(self.memory_scale)
-        unknown, local = substitute(self.memory_unknown), clock.zone(self.timezone)
-        jobs, steps, again = sacct_rows.read_rows(path)
-        keep, excluded = _select(jobs)
+        substitute(self.memory_unknown)
+        local = clock.zone(self.timezone)
+        export = sacct_rows.read_export(path)
+        used, requested = _FIELDS[self.memory_field]
+        for name, needed in (("MaxRSS", used and not requested), ("ReqMem", requested and not used)):
+            if needed and name not in export.names:
+                remedy = "export it, or choose another memory_field"
+                raise InputError(f"the export has no {name}", file=path, field="memory_field", remedy=remedy)
+
+        def read(rows: SacctRows) -> Workload:
+            return self._read(replace(rows, whole=rows.lines), local, machine)
+
+        workload, skipped = read_readable(export, read, strict=self.strict)
+        return replace(workload, excluded={**skipped.counts, **workload.excluded}, notes=tuple(skipped.notes))
+
+    def _read(self, rows: SacctRows, local: tzinfo, machine: Machine) -> Workload:
+        sacct_rows.check_width(rows)
+        jobs, steps, again = parted(rows, local)
+        steps = completed(steps, local, jobs=False)
+        path, unknown = rows.path, substitute(self.memory_unknown)
+        states = _states(jobs)
+        jobs = completed(jobs, local, jobs=True)
+        keep, excluded = _select(jobs, states)
         jobs = jobs.take(keep)
         memory, repaired = self._memory(jobs, steps)
         if unknown is None:
             keep, more = select({"memory unknown or 0": memory <= 0}, path, 'read it with memory_unknown="zero"')
             jobs, memory, excluded = jobs.take(keep), memory[keep], {**excluded, **more}
         known = memory > 0
-        request = _demand(jobs, memory).on(machine)
+        request = _demand(jobs, memory).on(machine, apart=True)
         asked = dict(request.amounts)
         if unknown is not None and not known.all():
             asked["memory"] = np.where(known, asked["memory"], unknown)
@@ -128,13 +159,16 @@ class Sacct(TraceFormat):
         return memory, repaired
 
 
-def _select(jobs: SacctRows) -> tuple[BoolArray, dict[str, int]]:
-    """Which jobs ran to an end."""
+def _states(jobs: SacctRows) -> NDArray[np.str_]:
+    """(n_job,) states, "CANCELLED by 17" without who did it."""
     state = np.array([word.partition(" ")[0] for word in jobs.words("State")], dtype=np.str_)
-    known = {*_WAITING, *_RUNNING, *_ENDED}
-    for row in np.flatnonzero(~np.isin(state, [*known])).tolist():
-        line = int(jobs.lines[row])
-        raise UnknownNameError.of("state", str(state[row]), known, file=jobs.path, line=line, field="State")
+    known = [*_WAITING, *_RUNNING, *_ENDED]
+    jobs.refuse(~np.isin(state, known), "State", "unknown state '{value}'", f"known: {', '.join(sorted(known))}")
+    return state
+
+
+def _select(jobs: SacctRows, state: NDArray[np.str_]) -> tuple[BoolArray, dict[str, int]]:
+    """Which jobs ran to an end."""
     elapsed = np.zeros(len(jobs), dtype=np.int64)
     ended = np.isin(state, _ENDED)
     elapsed[ended] = jobs.take(ended).wholes("ElapsedRaw")
@@ -233,8 +267,9 @@ def _submit(jobs: SacctRows, local: tzinfo) -> tuple[IntArray, dict[str, FloatAr
     """(n_job,) ns since the first submission, what the log recorded of waits, and what was repaired."""
     remedy = "give times as sacct writes them, and their zone (--timezone)"
     submit, twice = jobs.read("Submit", lambda words: clock.seconds(words, local), remedy)
+    far = np.abs(submit - np.sort(submit)[len(submit) // 2]) > _LONGEST // 2
+    jobs.refuse(far, "Submit", "{value} is more than 34 years from the middle of the log", _CORRECT)
     since = submit - submit.min()
-    jobs.refuse(since > _LONGEST, "Submit", "{value} is more than 68 years after the first job", _CORRECT)
     began = np.array([word not in sacct_rows.UNKNOWN for word in jobs.words("Start")], dtype=np.bool_)
     start, more = jobs.take(began).read("Start", lambda words: clock.seconds(words, local), remedy)
     waited = np.full(len(jobs), np.nan, dtype=np.float64)

@@ -1,13 +1,13 @@
-"""Rows of `sacct --parsable2` as they are in the file: jobs, and the steps that they ran.
+"""Rows of `sacct --parsable2` as they are in the file, and what their cells say.
 
-Source: manual page of sacct (Slurm 18.08 to 24.05), fields JobIDRaw, State, ReqMem, MaxRSS, NTasks, TimelimitRaw.
+Source: manual page of sacct (Slurm 18.08 to 24.05), fields State, ReqMem, MaxRSS, NTasks, Elapsed, Timelimit.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import NoReturn, TypeVar
 
@@ -18,20 +18,32 @@ from poolwise.arrays import BoolArray, FloatArray, IntArray
 from poolwise.errors import InputError
 from poolwise.traces.numbers import NotANumber, wholes
 from poolwise.traces.text import read_text
+from poolwise.traces.unreadable import UnreadableRows
 
-REQUIRED = (
+REQUIRED: tuple[tuple[str, ...], ...] = (
+    ("JobIDRaw", "JobID"),
+    ("Submit",),
+    ("State",),
+    ("NNodes", "AllocNodes"),
+    ("AllocCPUS", "NCPUS"),
+    ("ElapsedRaw", "Elapsed", "End"),
+)
+"""Columns that a reading needs, one of each; End goes with Start."""
+
+ASKED = (
     "JobIDRaw", "Submit", "Start", "State", "NNodes", "AllocCPUS", "ElapsedRaw", "TimelimitRaw", "ReqMem", "MaxRSS", "NTasks",
 )  # fmt: skip
-"""Columns that a reading needs."""
+"""Columns that a reading makes use of; those that need no deriving."""
 
 UNKNOWN = frozenset({"", "Unknown", "None", "N/A", "INVALID"})
 """What sacct writes where there is no time."""
 
-_FIELDS = "--format=" + ",".join(REQUIRED)
+_FIELDS = "--format=" + ",".join(ASKED)
 _MEMORY = re.compile(r"([0-9]{1,15}(?:\.[0-9]{1,9})?)([KMGTPE]?)([nc]?)(\??)")
 _SIZES = {"": 2.0**-20, "K": 2.0**-10, "M": 1.0, "G": 2.0**10, "T": 2.0**20, "P": 2.0**30, "E": 2.0**40}  # MiB
 _COUNT = re.compile(r"([0-9]{1,15}(?:\.[0-9]{1,9})?)([KM]?)")
 _GPUS = re.compile(r"(?:^|,)gres/gpu(:[^=,]*)?=([0-9]{1,9})(?=,|$)")
+_LENGTH = re.compile(r"(?:([0-9]{1,5})-)?(?:([0-9]{1,3}):)?([0-9]{2}):([0-9]{2})(?:\.[0-9]{1,3})?")
 
 T = TypeVar("T")
 
@@ -46,12 +58,14 @@ class SacctRows:
     names : columns
     lines : (n_row,) line of the file, from 1
     cells : n_row rows of one text a column
+    whole : lines of all the rows of which these are a part; errors tell which of those are bad
     """
 
     path: Path
     names: tuple[str, ...]
     lines: IntArray
     cells: Sequence[Sequence[str]]
+    whole: IntArray = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
 
     def __len__(self) -> int:
         return len(self.cells)
@@ -61,83 +75,59 @@ class SacctRows:
         column = self.names.index(name)
         return [row[column] for row in self.cells]
 
+    def with_words(self, name: str, words: Sequence[str]) -> SacctRows:
+        """Return the same rows with one more column, (n_row,) texts."""
+        cells = [[*row, word] for row, word in zip(self.cells, words, strict=True)]
+        return replace(self, names=(*self.names, name), cells=cells)
+
     def take(self, keep: BoolArray) -> SacctRows:
         """Those rows for which (n_row,) `keep` is true."""
-        return SacctRows(
-            self.path, self.names, self.lines[keep], [row for row, kept in zip(self.cells, keep, strict=True) if kept]
-        )
+        return replace(self, lines=self.lines[keep], cells=[row for row, kept in zip(self.cells, keep, strict=True) if kept])
 
-    def fail(self, row: int, name: str, problem: str, remedy: str) -> NoReturn:
-        """Raise InputError for a cell."""
-        raise InputError(problem, file=self.path, line=int(self.lines[row]), field=name, remedy=remedy)
+    def at(self, chosen: Sequence[int]) -> SacctRows:
+        """Those rows, in that order."""
+        rows = np.array(chosen, dtype=np.int64)
+        return replace(self, lines=self.lines[rows], cells=[self.cells[row] for row in chosen])
+
+    def fail(self, bad: BoolArray, name: str | None, problem: str, remedy: str) -> NoReturn:
+        """Raise UnreadableRows for the (n_row,) bad rows; the place is that of the first."""
+        line = int(self.lines[np.argmax(bad)])
+        rows = np.isin(self.whole, self.lines[bad])
+        raise UnreadableRows.of(rows, problem, file=self.path, line=line, field=name, remedy=remedy)
 
     def refuse(self, bad: BoolArray, name: str, problem: str, remedy: str) -> None:
-        """Raise InputError for the first of the (n_row,) bad rows, if there is one; `problem` may name {value}."""
+        """Raise UnreadableRows for the (n_row,) bad rows, if there are any; `problem` may name {value} of the first."""
         if bad.any():
             row = int(np.argmax(bad))
-            self.fail(row, name, problem.format(value=self.words(name)[row]), remedy)
+            self.fail(bad, name, problem.replace("{value}", self.words(name)[row]), remedy)
 
     def read(self, name: str, reader: Callable[[list[str]], T], remedy: str) -> T:
-        """Turn a column into numbers; a NotANumber that the reader raises becomes an InputError."""
+        """Turn a column into numbers; a NotANumber that the reader raises becomes UnreadableRows."""
+        words = self.words(name)
         try:
-            return reader(self.words(name))
+            return reader(words)
         except NotANumber as error:
-            self.fail(error.position, name, error.problem, remedy)
+            bad = np.array([not _is_read(word, reader) for word in words], dtype=np.bool_)
+            self.fail(bad, name, error.problem, remedy)
 
     def wholes(self, name: str) -> IntArray:
         """(n_row,) whole numbers."""
         return self.read(name, wholes, "write a whole number; export it with --parsable2")
 
 
-def read_rows(path: Path) -> tuple[SacctRows, SacctRows, dict[str, int]]:
+def _is_read(word: str, reader: Callable[[list[str]], object]) -> bool:
+    try:
+        reader([word])
+    except NotANumber:
+        return False
+    return True
+
+
+def read_export(path: Path) -> SacctRows:
     """Read an export, plain or gzip, with or without "|" at the end of lines; several may follow each other in one file.
 
-    Returns
-    -------
-    jobs, steps
-        Rows whose JobIDRaw is a whole number, and those where a step follows it: "17.batch", "17.0".
-    excluded
-        Reason -> rows that were left out: those that stand twice word for word, as in exports that overlap, and steps
-        without their job.
-
-    Raises InputError with the file, the line and the name of the field.
+    Rows may have more or fewer cells than the header (`check_width`). Raises InputError for a file that is no export.
     """
-    names, lines, cells = _take_apart(path)
-    number = names.index("JobIDRaw")
-    seen: dict[str, int] = {}
-    jobs: list[int] = []
-    steps: list[int] = []
-    rows = SacctRows(path, names, np.array(lines, dtype=np.int64), cells)
-    for row, words in enumerate(cells):
-        name = words[number]
-        head, dot, _ = name.partition(".")
-        if not head.isdecimal() or not head.isascii() or len(head) > 18:
-            rows.fail(row, "JobIDRaw", f"'{name}' is not the number of a job or of its step", "export JobIDRaw, not JobID")
-        first = seen.setdefault(name, row)
-        if first == row:
-            (steps if dot else jobs).append(row)
-        elif cells[first] != words:
-            problem = f"job {name} is already in line {lines[first]}, with other values"
-            rows.fail(row, "JobIDRaw", problem, "export one cluster, without --duplicates, all months at one time")
-    again = len(cells) - len(jobs) - len(steps)
-    known = {cells[row][number] for row in jobs}
-    owned = [row for row in steps if cells[row][number].partition(".")[0] in known]
-    excluded = {"the same row again": again, "step whose job the export lacks": len(steps) - len(owned)}
-    if not jobs:
-        raise InputError("the export holds no jobs", file=path, remedy="check --starttime, and that you may see --allusers")
-    return _at(rows, jobs), _at(rows, owned), {reason: count for reason, count in excluded.items() if count}
-
-
-def _at(rows: SacctRows, chosen: list[int]) -> SacctRows:
-    return SacctRows(rows.path, rows.names, rows.lines[np.array(chosen, dtype=np.int64)], [rows.cells[row] for row in chosen])
-
-
-def header(line: str) -> tuple[str, ...]:
-    """Columns that a first line names, without the empty one that --parsable adds."""
-    return tuple(name.strip() for name in line.removesuffix("|").split("|"))
-
-
-def _take_apart(path: Path) -> tuple[tuple[str, ...], list[int], list[list[str]]]:
     names: tuple[str, ...] = ()
     first, ends = "", False
     lines: list[int] = []
@@ -150,24 +140,35 @@ def _take_apart(path: Path) -> tuple[tuple[str, ...], list[int], list[list[str]]
             first, ends, names = line, line.endswith("|"), header(line)
             _check_header(path, number, names)
             continue
-        words = [word.strip() for word in (line.removesuffix("|") if ends else line).split("|")]
-        if len(words) != len(names):
-            problem = f"the row has {len(words)} fields, the header {len(names)}"
-            remedy = "export whole rows with --parsable2, without fields whose text may hold '|' (JobName, Comment)"
-            raise InputError(problem, file=path, line=number, remedy=remedy)
+        cells.append([word.strip() for word in (line.removesuffix("|") if ends else line).split("|")])
         lines.append(number)
-        cells.append(words)
     if not cells:
         raise InputError("the export holds no jobs", file=path, remedy=f"export with sacct --parsable2 {_FIELDS}")
-    return names, lines, cells
+    return SacctRows(path, names, np.array(lines, dtype=np.int64), cells)
+
+
+def check_width(rows: SacctRows) -> None:
+    """Raise UnreadableRows for rows that have more or fewer cells than the header."""
+    bad = np.array([len(cells) != len(rows.names) for cells in rows.cells], dtype=np.bool_)
+    if bad.any():
+        problem = f"the row has {len(rows.cells[int(np.argmax(bad))])} fields, the header {len(rows.names)}"
+        remedy = "export whole rows with --parsable2, without fields whose text may hold '|' (JobName, Comment)"
+        rows.fail(bad, None, problem, remedy)
+
+
+def header(line: str) -> tuple[str, ...]:
+    """Columns that a first line names, without the empty one that --parsable adds."""
+    return tuple(name.strip() for name in line.removesuffix("|").split("|"))
 
 
 def _check_header(path: Path, line: int, names: tuple[str, ...]) -> None:
-    missing = [name for name in REQUIRED if name not in names]
+    missing = ["/".join(choices) for choices in REQUIRED if not {*choices} & {*names}]
+    if not {"ElapsedRaw", "Elapsed"} & {*names} and "Start" not in names and "End" in names:
+        missing.append("Start")
     if missing:
         problem = f"the export lacks {', '.join(missing)}; its header is {'|'.join(names)[:200]}"
         remedy = f"export with sacct --parsable2 {_FIELDS}"
-        raise InputError(problem, file=path, line=line, field=missing[0], remedy=remedy)
+        raise InputError(problem, file=path, line=line, field=missing[0].partition("/")[0], remedy=remedy)
     if len(set(names)) != len(names):
         twice = next(name for name in names if names.count(name) > 1)
         raise InputError("the column appears twice", file=path, line=line, field=twice, remedy="export it once")
@@ -185,6 +186,18 @@ def counts(words: Sequence[str]) -> IntArray:
         if not value.is_integer():
             raise NotANumber(position, f"'{word[:40]}' is not a number of nodes, tasks or CPUs")
         found[position] = int(value)
+    return found
+
+
+def lengths(words: Sequence[str]) -> IntArray:
+    """(n_word,) seconds of times such as 1-02:03:04, 02:03:04 and 03:04; raises NotANumber."""
+    found = np.empty(len(words), dtype=np.int64)
+    for position, word in enumerate(words):
+        match = _LENGTH.fullmatch(word)
+        if match is None:
+            raise NotANumber(position, f"'{word[:40]}' is not a length of time such as 1-02:03:04")
+        days, hours, minutes, seconds = (int(part or 0) for part in match.groups())
+        found[position] = 86400 * days + 3600 * hours + 60 * minutes + seconds
     return found
 
 

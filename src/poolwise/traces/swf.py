@@ -1,4 +1,4 @@
-"""Logs in the Standard Workload Format as workloads of whole nodes."""
+"""Logs in the Standard Workload Format as workloads."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from poolwise.errors import InputError, UnknownNameError
 from poolwise.model import Machine, Workload
 from poolwise.registry import register
 from poolwise.traces import swf_rows as swf
+from poolwise.traces.demand import share_out
 from poolwise.traces.format import TraceFormat
 from poolwise.traces.memory import LARGEST, MemoryField, check_scale, substitute
 from poolwise.traces.numbers import array_to_ns, round_up
@@ -36,9 +37,11 @@ class SWF(TraceFormat):
     """Standard Workload Format, plain or gzip: one line of 18 numbers a job, comments begin with ";".
 
     Processors are the larger of allocated and requested; with c cores per node a job takes ceil(processors / c) whole nodes
-    and memory per processor times min(processors, c) on each. Rows without submit time, runtime or processors are left out
-    and counted; a requested time that is unknown or below the runtime becomes the runtime and is counted. Time counts from
-    the first row that is kept. A job larger than the machine is kept: to turn it away is up to the scheduler.
+    and memory per processor times min(processors, c) on each. On shared nodes it asks for its processors as cores of one node
+    if any has as many, else of several (`demand.share_out`), and for memory by its cores there. Rows without submit time,
+    runtime or processors are left out and counted; a requested time that is unknown or below the runtime becomes the runtime
+    and is counted. Time counts from the first row that is kept. A job larger than the machine is kept: to turn it away is up
+    to the scheduler.
 
     Parameters
     ----------
@@ -68,17 +71,19 @@ class SWF(TraceFormat):
         return False
 
     def read(self, path: Path, machine: Machine) -> Workload:
-        """Read a log for a machine of whole nodes."""
+        """Read a log for a machine of whole or of shared nodes."""
         if self.memory_field not in _COLUMNS:
             raise UnknownNameError.of("memory field", self.memory_field, _COLUMNS, field="memory_field")
         check_scale(self.memory_scale)
         unknown = substitute(self.memory_unknown)
-        cores = cores_per_node(machine)
         log = swf.read_rows(path, self.extra_columns)
         kilobytes = self._memory(log)
         log, kilobytes, excluded = _keep(log, kilobytes, exclude_unknown=unknown is None)
         runtime, requested, repaired = _times(log)
-        nodes, memory = self._demand(log, kilobytes, cores)
+        nodes, cores, more = processors_on(machine, self._processors(log))
+        memory = self._memory_of_each(log, kilobytes, cores)
+        repaired = {**repaired, **more}
+        shared = {} if "nodes" in machine.resources else {"cores": cores}
         known = kilobytes > 0
         if unknown is not None and not known.all():
             memory = np.where(known, memory, unknown)
@@ -88,20 +93,23 @@ class SWF(TraceFormat):
             runtime,
             id=log.values[:, swf.JOB].astype(np.int64),
             requested=requested,
-            requests={"nodes": nodes, "memory": memory},
+            requests={"nodes": nodes, **shared, "memory": memory},
             attributes={**_attributes(log), "memory_known": known.astype(np.int64)},
             excluded=excluded,
             repaired=repaired,
             name=path.name.removesuffix(".gz").removesuffix(".swf"),
         )
 
-    def _demand(self, log: SwfRows, kilobytes: FloatArray, cores: int) -> tuple[IntArray, IntArray]:
-        """(n_row,) nodes, and MiB on each of them."""
+    def _processors(self, log: SwfRows) -> IntArray:
+        """(n_row,) processors."""
         for column in (swf.ALLOCATED, swf.REQUESTED_PROCESSORS):
             many = log.values[:, column] > _LARGEST
             log.refuse(many, column, "{value} are more than 2**31 processors", "correct or remove the row")
-        processors = log.processors
-        memory = round_up(kilobytes * np.minimum(processors, cores) / 1024 * self.memory_scale)
+        return np.ceil(log.processors).astype(np.int64)
+
+    def _memory_of_each(self, log: SwfRows, kilobytes: FloatArray, cores: IntArray) -> IntArray:
+        """(n_row,) MiB on each node of a job, which has `cores` processors there."""
+        memory = round_up(kilobytes * np.minimum(log.processors, cores) / 1024 * self.memory_scale)
         for column in _COLUMNS[self.memory_field]:
             log.refuse(
                 (memory > LARGEST) & (log.values[:, column] > 0),
@@ -109,7 +117,7 @@ class SWF(TraceFormat):
                 "{value} KB per processor would be more than 2**31 MiB on each node",
                 "if the log gives bytes per job, convert it: `poolwise trace convert --memory-bytes-per-job`",
             )
-        return np.ceil(processors / cores).astype(np.int64), memory.astype(np.int64)
+        return memory.astype(np.int64)
 
     def _memory(self, log: SwfRows) -> FloatArray:
         """(n_row,) KB per processor, 0 where unknown."""
@@ -117,6 +125,20 @@ class SWF(TraceFormat):
         for column in _COLUMNS[self.memory_field]:
             kilobytes = np.where(kilobytes > 0, kilobytes, np.maximum(log.values[:, column], 0.0))
         return kilobytes
+
+
+def processors_on(machine: Machine, processors: IntArray) -> tuple[IntArray, IntArray, dict[str, int]]:
+    """Nodes of jobs with (n_row,) processors, processors on each of them, and what was rounded up on shared nodes."""
+    if "nodes" in machine.resources:
+        cores = cores_per_node(machine)
+        return -(-processors // cores), np.minimum(processors, cores), {}
+    nodes, on_each = share_out(processors, machine)
+    beyond = nodes * on_each - processors
+    counts = {
+        "processors rounded up to as many on each of several nodes": int((beyond > 0).sum()),
+        "cores that these jobs have beyond their processors": int(beyond.sum()),
+    }
+    return nodes, on_each, {reason: count for reason, count in counts.items() if count}
 
 
 def cores_per_node(machine: Machine) -> int:

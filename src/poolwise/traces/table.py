@@ -17,7 +17,15 @@ from poolwise.model import Machine, Workload
 from poolwise.registry import register
 from poolwise.traces.format import TraceFormat
 from poolwise.traces.table_checks import check_unique, require
-from poolwise.traces.table_columns import Source, columns_of_csv, columns_of_parquet, csv_text, is_parquet, parquet_bytes
+from poolwise.traces.table_columns import (
+    Source,
+    columns_of_csv,
+    columns_of_parquet,
+    csv_text,
+    is_parquet,
+    parquet_bytes,
+    parquet_names,
+)
 from poolwise.traces.text import beginning, write_text
 
 _TIMES = ("submit_ns", "duration_ns")
@@ -57,10 +65,10 @@ class TableFormat(TraceFormat):
     """
 
     def recognises(self, path: Path) -> bool:
-        """Whether it is Parquet, or CSV whose header names a time column of ours."""
+        """Whether it is Parquet or CSV that has a time column of ours."""
         start = beginning(path)
         if is_parquet(start):
-            return True
+            return any(name in _TIMES for name in parquet_names(path))
         header = start.partition(b"\n")[0].decode("utf-8-sig", "replace")
         return any(word.strip().strip('"') in _TIMES for word in header.split(","))
 

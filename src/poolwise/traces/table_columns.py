@@ -5,26 +5,39 @@ from __future__ import annotations
 import csv
 import io
 import json
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+import os
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from itertools import compress
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, Self
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from poolwise.arrays import FloatArray, IntArray
+from poolwise.arrays import BoolArray, FloatArray, IntArray
 from poolwise.errors import InputError
 from poolwise.traces.numbers import NotANumber, are_whole, reals, wholes
-from poolwise.traces.text import read_text
+from poolwise.traces.text import beginning, read_text
 
 Counts = Mapping[str, Mapping[str, int]]
+_QUOTED = re.compile(r'"[^"]*"')
 _KEY = "poolwise"  # of the counts in a Parquet file's metadata
 
 
 class Source(Protocol):
     """A table that was read: columns by name, (n_row,) each."""
+
+    def __len__(self) -> int:
+        """Count the rows."""
+        ...
+
+    def take(self, keep: BoolArray) -> Self:
+        """Those rows for which (n_row,) `keep` is true."""
+        ...
 
     @property
     def path(self) -> Path:
@@ -62,6 +75,10 @@ class Source(Protocol):
         """The place of a row, in words."""
         ...
 
+    def line(self, row: int) -> int | None:
+        """Line of a row, None where the file has no lines."""
+        ...
+
     def error(self, row: int, name: str, problem: str, remedy: str) -> InputError:
         """Make the error for a value."""
         ...
@@ -70,6 +87,15 @@ class Source(Protocol):
 def is_parquet(start: bytes) -> bool:
     """Whether a file that begins so is Parquet."""
     return start.startswith(b"PAR1")
+
+
+def is_table(start: bytes) -> bool:
+    """Whether a file that begins so is Parquet, or CSV of three columns or more that have names."""
+    if is_parquet(start):
+        return True
+    mark, header = delimiter_of(start), start.partition(b"\n")[0].decode("latin-1")
+    names = [name.strip(' \t\r"') for name in header.split(mark)] if mark else []
+    return len(names) >= 3 and sum(name[:1].isalpha() for name in names) >= 3
 
 
 def _check_names(path: Path, names: Sequence[str], line: int | None) -> None:
@@ -90,6 +116,13 @@ class _CSV:
     words: Sequence[Sequence[str]]  # one sequence a column
     lines: Sequence[int]
     counts: Counts = field(default_factory=dict)
+
+    def __len__(self) -> int:
+        return len(self.lines)
+
+    def take(self, keep: BoolArray) -> _CSV:
+        words = [list(compress(column, keep)) for column in self.words]
+        return replace(self, words=words, lines=list(compress(self.lines, keep)))
 
     def wholes(self, name: str) -> IntArray:
         words = self._words(name)
@@ -114,6 +147,9 @@ class _CSV:
     def texts(self, name: str) -> NDArray[np.str_]:
         return np.array(self.words[self.names.index(name)], dtype=np.str_)
 
+    def line(self, row: int) -> int | None:
+        return self.lines[row]
+
     def place(self, row: int) -> str:
         return f"line {self.lines[row]}"
 
@@ -124,9 +160,25 @@ class _CSV:
         return [word.strip() for word in self.words[self.names.index(name)]]
 
 
-def columns_of_csv(path: Path) -> Source:
-    """Take a CSV file apart, plain or gzip; raises InputError for what is not a table."""
-    reader = csv.reader(io.StringIO(read_text(path), newline=""), strict=True)
+def table_of(path: Path, uneven: list[int] | None) -> Source:
+    """Open a table of any kind: Parquet, or CSV with the delimiter that its header has most of; see `columns_of_csv`."""
+    start = beginning(path)
+    return columns_of_parquet(path) if is_parquet(start) else columns_of_csv(path, delimiter_of(start) or ",", uneven)
+
+
+def delimiter_of(start: bytes) -> str:
+    """Delimiter of a CSV file that begins so, outside of quotes: a comma, semicolon, tab or bar; empty if there is none."""
+    header = _QUOTED.sub("", start.partition(b"\n")[0].decode("latin-1"))
+    return max(",;\t|", key=header.count) if any(mark in header for mark in ",;\t|") else ""
+
+
+def columns_of_csv(path: Path, delimiter: str = ",", uneven: list[int] | None = None) -> Source:
+    """Take a CSV file apart, plain or gzip; raises InputError for what is not a table.
+
+    A row with more or fewer cells than the header is an error, and so is a column without a name. Where a list `uneven` is
+    given such rows are left out and their lines are put there, and such columns are called "column 1" and so on.
+    """
+    reader = csv.reader(io.StringIO(read_text(path), newline=""), delimiter=delimiter, strict=True)
     names: list[str] = []
     header_line, line = 0, 0
     rows: list[list[str]] = []
@@ -138,15 +190,20 @@ def columns_of_csv(path: Path) -> Source:
                 continue
             if not names:
                 names, header_line = [cell.strip() for cell in cells], begun
+                if uneven is not None:
+                    names = [name or f"column {k}" for k, name in enumerate(names, start=1)]
                 _check_names(path, names, begun)
                 continue
             if len(cells) != len(names):
+                if uneven is not None:
+                    uneven.append(begun)
+                    continue
                 problem = f"the row has {len(cells)} cells, the header {len(names)}"
                 raise InputError(problem, file=path, line=begun, remedy="give every row one cell a column")
             rows.append(cells)
             lines.append(begun)
     except csv.Error as error:
-        remedy = "write cells apart with commas, and quotes around cells with commas"
+        remedy = f"write cells apart with '{delimiter}', and quotes around cells that hold it"
         raise InputError(f"not CSV: {error}", file=path, line=line + 1, remedy=remedy) from error
     if not rows:
         raise InputError("the table holds no jobs", file=path, remedy="give a header and a row a job")
@@ -180,6 +237,14 @@ class _Parquet:
     frame: pl.DataFrame
     counts: Counts
     header_line: int | None = None
+    rows: IntArray | None = None  # of the file, where some were left out
+
+    def __len__(self) -> int:
+        return len(self.frame)
+
+    def take(self, keep: BoolArray) -> _Parquet:
+        rows = np.arange(len(self.frame)) if self.rows is None else self.rows
+        return replace(self, frame=self.frame.filter(pl.Series(keep)), rows=rows[keep])
 
     @property
     def names(self) -> Sequence[str]:
@@ -199,7 +264,7 @@ class _Parquet:
         if column.dtype == pl.Boolean:
             column = column.cast(pl.Int64)
         if column.dtype.is_integer() and not column.null_count():
-            return _Parquet(self.path, column.to_frame(), self.counts).wholes(name)
+            return replace(self, frame=column.to_frame()).wholes(name)
         if not (column.dtype.is_numeric() or column.dtype == pl.Null):
             remedy = f"write numbers, or call the column text.{name}"
             raise self.error(0, name, f"the column is {column.dtype}, not numbers", remedy)
@@ -209,10 +274,17 @@ class _Parquet:
         return values.to_numpy().astype(np.float64)
 
     def texts(self, name: str) -> NDArray[np.str_]:
-        return np.array(self.frame[name].cast(pl.String).fill_null("").to_list(), dtype=np.str_)
+        try:
+            return np.array(self.frame[name].cast(pl.String).fill_null("").to_list(), dtype=np.str_)
+        except pl.exceptions.PolarsError as error:
+            problem = f"the column is {self.frame[name].dtype}, which cannot be written as text"
+            raise InputError(problem, file=self.path, field=name, remedy="write it as text or as numbers") from error
+
+    def line(self, row: int) -> int | None:
+        return None
 
     def place(self, row: int) -> str:
-        return f"row {row + 1}"
+        return f"row {(row if self.rows is None else int(self.rows[row])) + 1}"
 
     def error(self, row: int, name: str, problem: str, remedy: str) -> InputError:
         return InputError(f"{self.place(row)}: {problem}", file=self.path, field=name, remedy=remedy)
@@ -225,14 +297,51 @@ class _Parquet:
 def columns_of_parquet(path: Path) -> Source:
     """Open a Parquet file; raises InputError for a damaged or empty one."""
     try:
-        frame = pl.read_parquet(path)
-        counts = json.loads(pl.read_parquet_metadata(path).get(_KEY, "{}"))
-    except (pl.exceptions.PolarsError, OSError, ValueError) as error:
-        problem = f"not a whole Parquet file: {error}"
+        with _hushed():
+            frame = pl.read_parquet(path)
+            counts = _counts(pl.read_parquet_metadata(path).get(_KEY, "{}"))
+    except _DAMAGED as error:
+        problem = f"not a whole Parquet file: {' '.join(str(error).split())[:200]}"
         raise InputError(problem, file=path, remedy="fetch or write the file again") from error
     if not len(frame):
         raise InputError("the table holds no jobs", file=path, remedy="give a row a job")
     return _Parquet(path, frame, counts)
+
+
+def parquet_names(path: Path) -> Sequence[str]:
+    """Columns of a Parquet file; none of a damaged one."""
+    try:
+        with _hushed():
+            return list(pl.read_parquet_schema(path))
+    except _DAMAGED:
+        return ()
+
+
+_DAMAGED = (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError, ValueError)
+"""What Polars raises for a damaged file; a panic is no Exception in Python."""
+
+
+@contextmanager
+def _hushed() -> Iterator[None]:
+    """Keep what Polars writes to stderr of a panic from the user, who gets an error instead."""
+    with Path(os.devnull).open("w") as nowhere:
+        kept = os.dup(2)
+        try:
+            os.dup2(nowhere.fileno(), 2)
+            yield
+        finally:
+            os.dup2(kept, 2)
+            os.close(kept)
+
+
+def _counts(text: str) -> Counts:
+    """What `parquet_bytes` wrote; raises ValueError for anything else."""
+    found = json.loads(text)
+    if not (isinstance(found, dict) and all(isinstance(part, dict) for part in found.values())):
+        raise ValueError("its counts are none")
+    if not all(type(count) is int for part in found.values() for count in part.values()):
+        raise ValueError("its counts are no numbers")
+    return found
 
 
 def parquet_bytes(columns: Mapping[str, NDArray[Any]], counts: Counts) -> bytes:

@@ -13,9 +13,9 @@ _GZIP = b"\x1f\x8b"
 
 
 def read_text(path: Path) -> str:
-    """Read a file of UTF-8 text, decompressed if it is gzip.
+    """Read a file of UTF-8 text, or else of Latin-1, decompressed if it is gzip.
 
-    Raises InputError for a missing file, broken gzip or bytes that are not UTF-8.
+    Raises InputError for a missing file, broken gzip, and a file that holds the byte 0, which no text of these has.
     """
     if not path.is_file():
         raise InputError("no such file", file=path, remedy="check the path")
@@ -27,15 +27,13 @@ def read_text(path: Path) -> str:
             raise InputError(
                 f"the gzip data are cut off or damaged: {error}", file=path, remedy="fetch or compress the file again"
             ) from error
+    if b"\0" in data:
+        line = data.count(b"\n", 0, data.index(b"\0")) + 1
+        raise InputError("the file is not text of 8 bits", file=path, line=line, remedy="save it as UTF-8 text")
     try:
         return data.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise InputError(
-            f"byte 0x{error.object[error.start]:02x} is not UTF-8",
-            file=path,
-            line=error.object.count(b"\n", 0, error.start) + 1,
-            remedy="convert the file to UTF-8 text",
-        ) from error
+    except UnicodeDecodeError:
+        return data.decode("latin-1")
 
 
 def beginning(path: Path, size: int = 65536) -> bytes:

@@ -12,8 +12,8 @@ from poolwise.engines.dispatch.star import Star
 from poolwise.engines.kernel_arrays import blank, read_only
 from poolwise.interfaces import PerformanceModel
 from poolwise.model import Machine, Workload
+from poolwise.model.snapshot import model_parts
 from poolwise.performance.affinity import Affinity, compute_times, rates
-from poolwise.performance.combined import Combined
 from poolwise.performance.transfer import Transfer
 from poolwise.policies.placement.units.choices import Choices
 from poolwise.policies.placement.units.layout import UnitLayout
@@ -121,7 +121,7 @@ def _jobs(
     """Lay out the jobs."""
     from poolwise.kernels.dispatch import state
 
-    parts = truth.models if isinstance(truth, Combined) else (truth,)
+    parts = model_parts(truth)
     transfer = next((model for model in parts if isinstance(model, Transfer)), None)
     compute = _compute(machine, workload) if any(isinstance(model, Affinity) for model in parts) else None
     if compute is None:

@@ -17,16 +17,16 @@ from poolwise.engines.dispatch.star import Star
 from poolwise.engines.family import Parts, foreign, interrupted
 from poolwise.errors import InputError
 from poolwise.interfaces import PerformanceModel, QueuePolicy
-from poolwise.model import Kind, Machine, Outcome, Schedule, Workload
+from poolwise.model import Kind, Machine, MachineBuilder, Outcome, Schedule, Workload
+from poolwise.model.snapshot import model_parts
 from poolwise.performance.affinity import Affinity
-from poolwise.performance.combined import Combined
 from poolwise.performance.ideal import Ideal
 from poolwise.performance.transfer import Transfer, places
 from poolwise.policies.placement.units.high import High
 from poolwise.policies.placement.units.layout import UnitLayout
 from poolwise.policies.placement.units.policy import TieredPolicy
 from poolwise.schedulers.dispatch import Dispatch
-from poolwise.schedulers.lanes import ranks_of
+from poolwise.schedulers.lanes import keeps_arrivals
 
 FOLDER = "dispatch"
 """Folder of the kernels."""
@@ -60,8 +60,8 @@ def unsupported(parts: Parts) -> str:
 
 def _unknown(truth: PerformanceModel) -> str:
     """Say why the kernels cannot count with a performance model; empty if they can."""
-    models = truth.models if type(truth) is Combined else (truth,)
-    for kind in {type(model) for model in models} - {Affinity, Transfer, Ideal}:
+    models = model_parts(truth)
+    for kind in {type(model) for model in models} - {Affinity, Transfer}:
         return f"performance model {kind.__name__} has no kernel"
     return "a performance model counts twice" if len({type(model) for model in models}) < len(models) else ""
 
@@ -76,12 +76,12 @@ def _unsuitable(machine: Machine, workload: Workload) -> str:
 def _out_of_turn(machine: Machine, workload: Workload, order: QueuePolicy) -> str:
     """Say why an order is not that of arrival, the only one that the kernels know; empty if it is."""
     why = f"order {type(order).__name__} has no kernel: it is not that of arrival"
-    return why if order.kind != "static" or bool((np.diff(ranks_of(order, machine, workload.table)) < 0).any()) else ""
+    return "" if order.kind == "static" and keeps_arrivals(order, machine, workload.table) else why
 
 
 def _no_distances(machine: Machine, workload: Workload, truth: PerformanceModel) -> str:
     """Say why transfers do not depend on place, rack and beyond alone; empty if they do."""
-    if not any(isinstance(model, Transfer) for model in (truth.models if isinstance(truth, Combined) else (truth,))):
+    if not any(isinstance(model, Transfer) for model in model_parts(truth)):
         return ""
     size = workload.attributes.get("data_size")
     if size is None or not bool(size.astype(np.int64).any()):
@@ -141,16 +141,8 @@ def _replay(parts: Parts) -> Schedule:
 def load() -> None:
     """Load the kernels, compiling them where this has not been done before on this computer; says so in the log."""
     one = np.ones(1, dtype=np.int64)
-    unit = Machine(
-        name="one unit",
-        owners=("unit",),
-        kind=0 * one,
-        type=("unit",),
-        rack=0 * one,
-        position=np.zeros((1, 2), dtype=np.int64),
-        home=-one,
-        resources=("slots",),
-        capacity=one[:, None].copy(),
-    )
+    build = MachineBuilder("one unit")
+    build.node("unit", type="unit", slots=1)
+    unit = Machine.of(build)
     task = Parts(unit, Workload.of(one, one), Dispatch(High()), Ideal(), Ideal())  # reaches all kernels
     family.load(FOLDER, "dispatch", "a few seconds", lambda: _replay(task))

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from poolwise.arrays import FloatArray, IntArray
-from poolwise.engines.list_scheduling.columns import RunColumns
+from poolwise.engines.study_columns import StudyColumns
 from poolwise.model import Placement, Queue, Run, Snapshot
 from poolwise.model.history import RunHistory
 from poolwise.model.runs import RunTable
 
 if TYPE_CHECKING:
     from poolwise.kernels.list_scheduling.state import QueueArrays as Waiting
-    from poolwise.kernels.list_scheduling.state import RackArrays, RunArrays
+    from poolwise.kernels.list_scheduling.state import RunArrays
 
 
 class Asker:
@@ -26,14 +26,14 @@ class Asker:
         The study.
     """
 
-    def __init__(self, columns: RunColumns) -> None:
+    def __init__(self, columns: StudyColumns) -> None:
         self.columns = columns
         self.jobs = columns.workload.table.first(0)
         self.queue = Queue(self.jobs)
         self.table, self.history = RunTable(columns.machine.capacity.size), RunHistory()
         self._pass, self._next, self._started = 0, 0, 0
 
-    def answer(self, key: FloatArray, waiting: Waiting, racks: RackArrays, runs: RunArrays, now: IntArray) -> None:
+    def answer(self, key: FloatArray, waiting: Waiting, runs: RunArrays, now: IntArray) -> None:
         """Write the keys of the waiting jobs for the pass that is about to be made."""
         from poolwise.kernels.list_scheduling import state
 
@@ -41,7 +41,7 @@ class Asker:
         self._follow_runs(runs, int(now[state.STARTED]), runs.ending[: int(now[state.RUNNING])])
         self._started = int(now[state.STARTED])
         jobs = self.queue.jobs
-        priority = self.columns.scheduler.order.priority(self.queue, self._snapshot(racks, int(now[state.TIME])))
+        priority = self.columns.scheduler.order.priority(self.queue, self._snapshot(int(now[state.TIME])))
         key[jobs] = self.columns.check(priority, jobs)
 
     def _follow_queue(self, waiting: Waiting, runs: RunArrays, next_: int, started: int, passes: int) -> None:
@@ -81,12 +81,11 @@ class Asker:
         columns = (column[part].tolist() for column in (runs.owner, runs.resource, runs.amount))
         return Placement.of([(0, *row) for row in zip(*columns, strict=True)])
 
-    def _snapshot(self, racks: RackArrays, time: int) -> Snapshot:
-        machine, layout = self.columns.machine, self.columns.machine.racks
+    def _snapshot(self, time: int) -> Snapshot:
+        machine = self.columns.machine
         free = machine.capacity.copy()
-        free[layout.nodes, layout.node_column] = racks.free
-        pooled = np.flatnonzero(layout.pools >= 0)
-        free[layout.pools[pooled], layout.memory_column] = racks.pool[pooled]
+        for run in self.table:
+            np.subtract.at(free, (run.placement.owner, run.placement.resource), run.placement.amount)
         return Snapshot(
             time,
             machine,

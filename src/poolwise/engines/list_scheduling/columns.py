@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from poolwise.arrays import BoolArray, FloatArray, IntArray, blocks
 from poolwise.engines.kernel_arrays import blank, read_only
-from poolwise.errors import PolicyError
-from poolwise.interfaces import AgingOrder, PerformanceModel, QueuePolicy, rule_of
-from poolwise.model import Machine, Queue, Refusal, Snapshot, Workload
-from poolwise.model.runs import RunTable
+from poolwise.engines.study_columns import StudyColumns
+from poolwise.interfaces import PerformanceModel, rule_of
+from poolwise.model import Machine, Refusal, Workload
 from poolwise.performance.remote_memory import RemoteMemory, mean_factor, sensitivity, sld_factor
 from poolwise.policies.backfill.easy_nodes_only import inexhaustible
 from poolwise.policies.placement.memory.racks import RackPlacement
@@ -40,7 +38,7 @@ class ListArrays(NamedTuple):
     now: IntArray
 
 
-class RunColumns:
+class RunColumns(StudyColumns):
     """The parts of a run, and what the kernels need of them.
 
     Parameters
@@ -60,13 +58,8 @@ class RunColumns:
         estimate: PerformanceModel,
     ) -> None:
         assert isinstance(scheduler.placement, RackPlacement)
-        self.machine, self.workload = machine, workload
-        self.scheduler = replace(scheduler, order=scheduler.order.open())
+        super().__init__(machine, workload, scheduler, truth, estimate)
         self.placement = scheduler.placement
-        self.truth, self.estimate = truth, estimate
-        self.empty = Snapshot(
-            0, machine, workload.table, machine.capacity, machine.capacity, RunTable(machine.capacity.size), estimate
-        )
 
     def arrays(self, warm_up: int, per_event: bool) -> ListArrays:
         """Lay out everything that a replay starts from."""
@@ -77,7 +70,7 @@ class RunColumns:
         racks, remote = self._racks(), self.workload.memory - self.machine.local_memory
         np.maximum(remote, 0, out=remote)
         able = self._able(remote, racks)
-        order = self._order(able)
+        order = self.order(able)
         now = blank(state.N_NOW)
         now[state.HEAD], now[state.FIRST], now[state.WARM], now[state.DEPTH] = -1, -1, int(warm_up > 0), DEEP_QUEUE
         queue = state.QueueArrays(
@@ -126,13 +119,6 @@ class RunColumns:
                 reasons[size] = f"cannot fit on the empty machine: {found.reason}"
             out[job] = reasons[size]
         return out
-
-    def check(self, priority: FloatArray, jobs: IntArray) -> FloatArray:
-        """Return the keys of jobs (k,), their negative priorities; raises PolicyError as the reference engine does."""
-        if priority.shape != jobs.shape or bool(np.isnan(priority).any()):
-            name = type(self.scheduler.order).__name__
-            raise PolicyError(f"{name} must return {len(jobs)} priorities that are numbers, got {priority!r}")
-        return -priority
 
     def _able(self, remote: IntArray, racks: RackArrays) -> BoolArray:
         """(n_job,) which jobs fit the empty machine."""
@@ -184,32 +170,6 @@ class RunColumns:
         else:
             factor[some] = [sld_factor(value, ns, model.curve) for value in u.tolist()]
         return factor
-
-    def _order(self, able: BoolArray) -> Order:
-        """Say how the keys follow, and give those that never change; the policy is asked only about jobs that may ever wait."""
-        from poolwise.kernels.list_scheduling.state import ASKED, CUBIC, LINEAR, STATIC, Order
-
-        order, workload, none = self.scheduler.order, self.workload, read_only(np.zeros(0))
-        key, submit = np.zeros(len(workload)), read_only(workload.submit)
-        if order.kind in ("linear", "cubic"):
-            pace, weight, rate = map(read_only, self._aging(order, np.flatnonzero(able)))
-            return Order(LINEAR if order.kind == "linear" else CUBIC, key, submit, pace, weight, rate)
-        if order.kind == "static":
-            jobs = np.flatnonzero(able)
-            if len(jobs):
-                key[jobs] = self.check(order.priority(Queue.of(workload.table, jobs), self.empty), jobs)
-            return Order(STATIC, key, submit, none, none, none)
-        return Order(ASKED, key, submit, none, none, none)
-
-    def _aging(self, order: QueuePolicy, jobs: IntArray) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """(n_job,) pace, weight and rate of some jobs; 1 of the others, which never wait."""
-        if not isinstance(order, AgingOrder):
-            raise PolicyError(f"{type(order).__name__} is {order.kind}, but no AgingOrder: it gives neither pace nor weight")
-        pace, weight = np.ones(len(self.workload)), np.ones(len(self.workload))
-        for rows in blocks(len(jobs)):
-            some = jobs[rows]
-            pace[some], weight[some] = order.aging(some, self.workload.table, self.machine)
-        return pace, weight, (weight if order.kind == "linear" else np.cbrt(weight)) / pace
 
     def _rules(self, warm_up: int, per_event: bool) -> Rules:
         from poolwise.kernels.list_scheduling import state

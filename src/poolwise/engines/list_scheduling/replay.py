@@ -123,7 +123,7 @@ def _replay(parts: Parts) -> Schedule:
     asker = Asker(columns)
     while (wanted := go_on(*arrays)) != state.DONE:
         if wanted == state.ASK:
-            asker.answer(arrays.order.key, arrays.queue, arrays.racks, arrays.runs, arrays.now)
+            asker.answer(arrays.order.key, arrays.queue, arrays.runs, arrays.now)
         elif wanted == state.INSTANTS:
             arrays = arrays._replace(profile=columns.profile(2 * int(arrays.now[state.ROWS])))
         elif wanted == state.LATE:

@@ -14,9 +14,13 @@ from poolwise.registry import register
 @register("metrics", "deadlines")
 @dataclass(frozen=True)
 class Deadlines(Measure):
-    """Percent of the population that misses its deadline; a job that never ran does."""
+    """Percent of the population that misses its deadline; a job that never ran does. For workloads that have deadlines."""
 
     metrics: ClassVar[Mapping[str, Metric]] = {"missed_deadlines_pct": Metric("missed deadlines", "%", "lower")}
+
+    def applies(self, run: MeasuredRun) -> bool:
+        """Whether the workload has deadlines."""
+        return "deadline" in run.workload.attributes
 
     def of(self, run: MeasuredRun) -> Mapping[str, float]:
         """Compute it; NaN for an empty population. Raises InputError where the workload has no deadlines."""

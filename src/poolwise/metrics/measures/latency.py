@@ -1,4 +1,4 @@
-"""Latency of jobs of many tasks."""
+"""Latency of jobs and of their tasks."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from typing import ClassVar
 
 import numpy as np
 
-from poolwise.metrics.latency import PERCENTILES, Spread, parents
+from poolwise.arrays import FloatArray
+from poolwise.metrics.latency import PERCENTILES, Spread, parents, response_us, task_latency_us
 from poolwise.metrics.measure import Measure, MeasuredRun, Metric
 from poolwise.registry import register
 from poolwise.units import US
@@ -16,14 +17,21 @@ from poolwise.units import US
 _WORDS = {"mean": "mean", "p50": "median", "p99": "99th percentile of the", "p99_9": "99.9th percentile of the"}
 
 
+def _metrics(name: str, description: str) -> dict[str, Metric]:
+    return {f"{kind}_{name}_us": Metric(f"{words} {description}", "us", "lower") for kind, words in _WORDS.items()}
+
+
+def _spread(name: str, values: FloatArray) -> dict[str, float]:
+    spread = Spread.of(values)
+    return {f"{kind}_{name}_us": getattr(spread, kind) for kind in ("mean", *PERCENTILES)}
+
+
 @register("metrics", "latency")
 @dataclass(frozen=True)
 class LatencyMeasure(Measure):
     """From the arrival of a job to the end of its last task, over the jobs all of whose tasks are measured."""
 
-    metrics: ClassVar[Mapping[str, Metric]] = {
-        f"{name}_job_latency_us": Metric(f"{_WORDS[name]} job latency", "us", "lower") for name in ("mean", *PERCENTILES)
-    }
+    metrics: ClassVar[Mapping[str, Metric]] = _metrics("job_latency", "job latency")
 
     def of(self, run: MeasuredRun) -> Mapping[str, float]:
         """Compute them."""
@@ -34,5 +42,30 @@ class LatencyMeasure(Measure):
         np.minimum.at(arrival, job, outcomes.submit)
         whole = np.ones(count, dtype=np.bool_)
         np.logical_and.at(whole, job, run.counted)
-        spread = Spread.of((last - arrival)[whole] / US)
-        return {f"{name}_job_latency_us": getattr(spread, name) for name in ("mean", *PERCENTILES)}
+        return _spread("job_latency", (last - arrival)[whole] / US)
+
+
+@register("metrics", "task_latency")
+@dataclass(frozen=True)
+class TaskLatency(Measure):
+    """From the arrival of a job to the end of each task, and from its start to its end. For jobs that are sets of tasks."""
+
+    metrics: ClassVar[Mapping[str, Metric]] = {
+        "measured_tasks": Metric("tasks measured", "tasks", "neither"),
+        **_metrics("task_latency", "task latency"),
+        **_metrics("response", "response of a task (transfer and computation)"),
+    }
+
+    def applies(self, run: MeasuredRun) -> bool:
+        """Whether some job has several tasks, or rows of the workload say of which job they are."""
+        return "parent" in run.workload.attributes or bool((run.workload.tasks > 1).any())
+
+    def of(self, run: MeasuredRun) -> Mapping[str, float]:
+        """Compute them, of the tasks of the jobs measured."""
+        schedule = run.schedule
+        chosen = run.counted[schedule.job[schedule.finished]]
+        return {
+            "measured_tasks": float(np.count_nonzero(chosen)),
+            **_spread("task_latency", task_latency_us(schedule)[chosen]),
+            **_spread("response", response_us(schedule)[chosen]),
+        }

@@ -17,7 +17,7 @@ from poolwise.registry import register
 @register("metrics", "memory")
 @dataclass(frozen=True)
 class MemoryMeasure(Measure):
-    """Degradation by remote memory, and how much of all memory is in use."""
+    """Degradation by remote memory, and how much of all memory is in use. For machines that have memory."""
 
     metrics: ClassVar[Mapping[str, Metric]] = {
         "mean_degradation": Metric("mean degradation by remote memory", "fraction", "lower"),
@@ -25,6 +25,10 @@ class MemoryMeasure(Measure):
         "share_remote_memory": Metric("share of jobs that need remote memory", "fraction", "neither"),
         "mean_memory_utilization": Metric("mean memory utilisation", "fraction", "higher"),
     }
+
+    def applies(self, run: MeasuredRun) -> bool:
+        """Whether the machine has memory."""
+        return run.outcomes.installed_memory > 0
 
     def of(self, run: MeasuredRun) -> Mapping[str, float]:
         """Compute them."""
@@ -40,13 +44,17 @@ class MemoryMeasure(Measure):
 @register("metrics", "memory_dollars")
 @dataclass(frozen=True)
 class MemoryDollars(Measure):
-    """What memory costs, and the throughput for it: beside that of the memory baseline, over a window of its own."""
+    """What memory costs, and the throughput for it. For machines that have memory; the baseline has a window of its own."""
 
     metrics: ClassVar[Mapping[str, Metric]] = {
         "memory_dollars": Metric("price of the installed memory", "$", "lower"),
         "throughput_per_100s_per_memory_dollar": Metric("throughput per memory dollar", "jobs / 100 s / $", "higher"),
         "throughput_per_memory_dollar_gain": Metric("throughput per memory dollar over the memory baseline's", "", "higher"),
     }
+
+    def applies(self, run: MeasuredRun) -> bool:
+        """Whether the machine has memory."""
+        return run.outcomes.installed_memory > 0
 
     def of(self, run: MeasuredRun) -> Mapping[str, float]:
         """Compute them; the gain is NaN without a memory baseline."""

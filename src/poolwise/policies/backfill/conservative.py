@@ -266,7 +266,7 @@ class AvailabilityProfile:
     def _amounts(self, placement: Placement) -> IntArray:
         """(n_owner, n_resource) what a placement holds."""
         held = np.zeros(self._free.shape[1:], dtype=np.int64)
-        np.add.at(held, (placement.owner, placement.resource), placement.amount)
+        placement.give_to(held)
         return held
 
     def _instant(self, time: int) -> int:

@@ -75,5 +75,5 @@ def start_in_order(
             return starts, head, snapshot
         starts.append(Start(job, queue.tasks(job), found))
         snapshot = snapshot.with_started(job, found)
-        left = np.delete(left, at)
+        left = np.concatenate([left[:at], left[at + 1 :]])
     return starts, -1, snapshot

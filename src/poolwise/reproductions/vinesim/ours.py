@@ -63,7 +63,7 @@ def _energy(results: VineSimResults) -> Iterator[Figure]:
         return lambda gap: Setup(gap, policy=policy)
 
     def joules(content: Mapping[str, Any]) -> float:
-        return 1000 * float(content["energy_j"]) / float(content["tasks"])
+        return 1000 * float(content["energy_j"]) / float(content["measured_tasks"])
 
     caption = "Set-up of Figure 11; CPUs 60 W idle and 150 W busy, GPUs 40 W and 300 W (assumed). Idle units count."
     figure = Curves("ours-energy", "Cost of operation: energy of a task", caption)

@@ -18,20 +18,20 @@ MetricOf = Callable[[Mapping[str, Any]], float]
 
 def latency_over_seeds(content: Mapping[str, Any]) -> float:
     """Mean job latency, us."""
-    return float(content["job_latency_us"]["mean"])
+    return float(content["mean_job_latency_us"])
 
 
 def makespan(content: Mapping[str, Any]) -> float:
     """First arrival to last end, us."""
-    return float(content["makespan_us"])
+    return float(content["makespan_s"]) * 1e6
 
 
 def busy(kind: str) -> MetricOf:
     """Return the utilisation of a unit type, or "overall", as a metric."""
+    name = "unit_utilization" if kind == "overall" else f"unit_utilization_by_type.{kind}"
 
     def share(content: Mapping[str, Any]) -> float:
-        use = content["utilization"]
-        return float(use["overall"] if kind == "overall" else use["by_type"].get(kind, np.nan))
+        return float(content.get(name, np.nan))
 
     return share
 

@@ -14,7 +14,13 @@ import numpy as np
 from poolwise.arrays import FloatArray, IntArray
 from poolwise.draws import uniform
 from poolwise.engines import simulate
-from poolwise.metrics.dispatch import summarise_dispatch
+from poolwise.metrics import MeasuredRun
+from poolwise.metrics.measures.latency import LatencyMeasure, TaskLatency
+from poolwise.metrics.measures.power import Energy
+from poolwise.metrics.measures.throughput import Throughput
+from poolwise.metrics.measures.units import UnitMeasure
+from poolwise.metrics.summary import measure_run
+from poolwise.metrics.unit_use import unit_series
 from poolwise.registry import make
 from poolwise.schedulers.dispatch import Dispatch
 from poolwise.traces import vinesim
@@ -32,6 +38,9 @@ KERNELS_MS = {PHI: (0.5, 0.75, 0.1), DFE: (0.3, 0.5, 0.01), GPU: (0.1, 2.4, 0.06
 """Table 3: unit type -> ms of the kernels SGJ, RGJ and NGJ."""
 WATTS = {CPU: (60.0, 150.0), GPU: (40.0, 300.0)}
 """Assumed: unit type -> W idle and busy, of the order of data sheets of the time."""
+
+MEASURES = (LatencyMeasure(), TaskLatency(), Throughput(), UnitMeasure(), Energy())
+"""What is measured of a set-up."""
 
 UnitPlaces = Literal["line", "alternate", "split", "near", "far"]
 JobSet = Literal["single", "thirty", "five", "sizes", "kernels"]
@@ -160,13 +169,18 @@ def mixed_sizes(seed: int) -> IntArray:
 
 
 def run_setup(setup: Setup) -> dict[str, Any]:
-    """Simulate one set-up; the outputs of `summarise_dispatch` without those of single units."""
+    """Simulate one set-up: its metrics, and if sampled "series" of the utilisation of each unit type."""
     case = setup.case()
     options = {"tie": setup.tie} if setup.policy in ("high", "closer_to_data") else {}
     scheduler = Dispatch(make("placements", setup.policy, **options))
     done = simulate(case.machine, case.workload, scheduler, truth=case.model, estimate=case.estimate, seed=setup.seed)
-    content = summarise_dispatch(done.schedule, sample=setup.sample * US if setup.sample else None)
-    content["utilization"] = {key: content["utilization"][key] for key in ("overall", "by_type")}
+    run = MeasuredRun.of(done.schedule)
+    found = measure_run(run, MEASURES)
+    content: dict[str, Any] = {name: value for name, value in found.items() if value == value}  # no NaN in JSON
+    if setup.sample:
+        series = unit_series(done.schedule, run.window, setup.sample * US)
+        by_type = {name: column.tolist() for name, column in series.by_type.items()}
+        content["series"] = {"begin_us": (series.begin / US).tolist(), "by_type": by_type}
     return content
 
 

@@ -11,7 +11,7 @@ import numpy as np
 from poolwise.arrays import BoolArray, FloatArray, IntArray
 from poolwise.errors import InputError
 from poolwise.model import JobTable
-from poolwise.model.job_table import Column
+from poolwise.model.columns import Column
 from poolwise.schedulers.flow.layout import FlowLayout
 
 ON_LINKS = ("bandwidth",)

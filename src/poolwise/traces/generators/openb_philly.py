@@ -17,7 +17,7 @@ from poolwise import catalog
 from poolwise.arrays import BoolArray, FloatArray, IntArray
 from poolwise.draws import uniform
 from poolwise.errors import InputError
-from poolwise.model import Machine, Workload
+from poolwise.model import Kind, Machine, MachineBuilder, Workload
 from poolwise.registry import register
 from poolwise.traces.generators.arrivals import poisson
 from poolwise.traces.generators.generator import Generator, at_least
@@ -208,6 +208,6 @@ def _philly(reference: str) -> dict[int, IntArray]:
 
 def _shared_nodes(gpu: str) -> Machine:
     """Machine on which a trace is read: one shared node that has plenty of everything."""
-    node, names = np.zeros(1, dtype=np.int64), ("cores", "memory", gpu)
-    capacity = np.full((1, len(names)), 2**30, dtype=np.int64)
-    return Machine("any", ("node",), node, ("node",), node, np.zeros((1, 2), dtype=np.int64), node - 1, names, capacity)
+    build = MachineBuilder("any", ("cores", "memory", gpu))
+    build.add("node", Kind.NODE, "node", dict.fromkeys(("cores", "memory", gpu), 2**30))
+    return Machine.of(build)

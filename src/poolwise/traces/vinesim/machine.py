@@ -6,13 +6,13 @@ Source: VineSim, sections 4.1 and 8.8; specs of the accelerators, "Model": two h
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from poolwise.arrays import FloatArray, IntArray
 from poolwise.errors import InputError
-from poolwise.model import Fabric, Kind, Machine
+from poolwise.model import Kind, Machine, MachineBuilder
 from poolwise.performance.affinity import PREFIX
 from poolwise.traces.vinesim.costs import Power
 from poolwise.traces.vinesim.deployment import UnitList
@@ -40,24 +40,6 @@ class Bandwidths:
         for name in ("port", "uplink"):
             if getattr(self, name) < 1:
                 raise InputError(f"{getattr(self, name)} MB/s is not a bandwidth", field=name, remedy="give 1 MB/s or more")
-
-
-@dataclass
-class _Owners:
-    name: list[str] = field(default_factory=list)
-    kind: list[int] = field(default_factory=list)
-    type: list[str] = field(default_factory=list)
-    place: list[RackAndShelf] = field(default_factory=list)
-    amounts: list[tuple[int, int]] = field(default_factory=list)
-    vertex: list[int] = field(default_factory=list)
-
-    def add(self, name: str, kind: Kind, type: str, place: RackAndShelf, amounts: tuple[int, int], vertex: int = -1) -> None:
-        self.name.append(name)
-        self.kind.append(kind)
-        self.type.append(type)
-        self.place.append(place)
-        self.amounts.append(amounts)
-        self.vertex.append(vertex)
 
 
 def machine_of_units(
@@ -93,39 +75,19 @@ def machine_of_units(
     if not units:
         raise InputError("the deployment has no units", field="type", remedy="write a row for each unit")
     places = sorted({*((x, y) for _, x, y in units), *data})
-    vertex = {place: k for k, place in enumerate(places)}
-    owners = _Owners()
+    build = MachineBuilder(name, ("slots", "bandwidth"))
     for k, (kind, x, y) in enumerate(units):
-        owners.add(f"{types.units[kind]}{k}", Kind.NODE, types.units[kind], (x, y), (1, 0), vertex[x, y])
+        build.attach(build.node(f"{types.units[kind]}{k}", type=types.units[kind], rack=x, shelf=y, slots=1), f"{x}.{y}")
     for x, y in sorted(set(data)):
-        owners.add(f"data.{x}.{y}", Kind.POOL, "data", (x, y), (0, 0), vertex[x, y])
-    first_link = len(owners.name)
-    racks = {rack: len(places) + k for k, rack in enumerate(sorted({x for x, _ in places}))}
+        build.attach(build.add(f"data.{x}.{y}", Kind.POOL, "data", {}, rack=x, shelf=y), f"{x}.{y}")
+    racks = sorted({x for x, _ in places})
+    build.vertices([*(f"{x}.{y}" for x, y in places), *map(str, racks), "core"])
     for x, y in places:
-        owners.add(f"port.{x}.{y}", Kind.LINK, "port", (x, y), (0, network.port))
+        build.link(f"port.{x}.{y}", f"{x}.{y}", f"{x}", type="port", rack=x, shelf=y, bandwidth=network.port)
     for x in racks:
-        owners.add(f"uplink.{x}", Kind.LINK, "uplink", (x, 0), (0, network.uplink))
-    core = len(places) + len(racks)
-    ends = [(vertex[place], racks[place[0]]) for place in places] + [(switch, core) for switch in racks.values()]
-    position = np.array(owners.place, dtype=np.int64)
-    return Machine(
-        name=name,
-        owners=tuple(owners.name),
-        kind=np.array(owners.kind, dtype=np.int64),
-        type=tuple(owners.type),
-        rack=position[:, 0].copy(),
-        position=position,
-        home=np.full(len(owners.name), -1, dtype=np.int64),
-        resources=("slots", "bandwidth"),
-        capacity=np.array(owners.amounts, dtype=np.int64),
-        attributes=_attributes(deployment.type, len(owners.name), affinity, prices, power, types),
-        fabric=Fabric(
-            vertex=np.array(owners.vertex, dtype=np.int64),
-            link=np.arange(first_link, len(owners.name)),
-            ends=np.array(ends, dtype=np.int64),
-            latency=np.zeros(len(ends), dtype=np.int64),
-        ),
-    )
+        build.link(f"uplink.{x}", f"{x}", "core", type="uplink", rack=x, bandwidth=network.uplink)
+    columns = _attributes(deployment.type, len(build.owners), affinity, prices, power, types)
+    return replace(Machine.of(build), attributes=columns)
 
 
 def _attributes(

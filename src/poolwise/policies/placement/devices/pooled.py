@@ -10,8 +10,10 @@ import numpy as np
 from poolwise.arrays import BoolArray, IntArray
 from poolwise.errors import InputError
 from poolwise.interfaces import PlacementPolicy
-from poolwise.model import Job, Kind, Machine, Placement, Refusal, Snapshot
+from poolwise.model import Job, JobTable, Kind, Machine, Placement, Refusal, Snapshot
 from poolwise.model.shared_nodes import SharedNodes, shared_nodes
+from poolwise.policies.placement.devices.completion import CompletionPolicy
+from poolwise.policies.placement.devices.requests import check_requests, foreign_request
 from poolwise.policies.placement.nvme.composition import CompositionPolicy, refused
 from poolwise.policies.placement.nvme.compositions import Compositions
 from poolwise.policies.placement.nvme.minimize_fragmentation import NvmeMinimizeFragmentation
@@ -22,7 +24,7 @@ DEVICES = "devices"
 
 @register("placements", "pooled")
 @dataclass(frozen=True)
-class Pooled(PlacementPolicy):
+class Pooled(CompletionPolicy):
     """A task on a shared node; what the node lacks comes from pools.
 
     The composition policy chooses the NVMe devices and the node, and is shown only nodes on which the rest is there. Memory is
@@ -44,14 +46,22 @@ class Pooled(PlacementPolicy):
     least_local: float = 0.25
     local_first: bool = True
 
+    def check(self, machine: Machine, jobs: JobTable) -> None:
+        """Raise InputError where `nvme` is no composition policy, `least_local` no share, or a request nowhere to be met."""
+        self._check_settings()
+        check_requests(jobs, pooled_layout(machine).known)
+
     def place(self, job: Job, snapshot: Snapshot) -> Placement | Refusal:
-        """Place a job of one task. Raises InputError where `nvme` is no composition policy or `least_local` no share."""
+        """Place a job of one task. Raises InputError for settings, as `check` does."""
         layout = pooled_layout(snapshot.machine)
-        return refused(job) or self._place(job, snapshot, self._able(job, snapshot.free, layout), ())
+        foreign = refused(job) or foreign_request(job, layout.known)
+        return foreign or self._place(job, snapshot, self._able(job, snapshot.free, layout), ())
 
     def place_at(self, job: Job, node: int, devices: tuple[int, ...], snapshot: Snapshot) -> Placement | Refusal:
         """Place a job on a given node with given devices, and with whatever else it needs."""
         layout = pooled_layout(snapshot.machine)
+        if (foreign := foreign_request(job, layout.known)) is not None:
+            return foreign
         able = self._able(job, snapshot.free, layout) & (layout.nodes == node)
         free = snapshot.free[list(devices), layout.device_column] if devices else np.ones(0)
         if any(not layout.reaches(snapshot.machine, node, device) for device in devices) or (free < 1).any():
@@ -69,13 +79,16 @@ class Pooled(PlacementPolicy):
             fits &= free[:, layout.nvme, layout.storage].sum(axis=1) >= workload.request("storage")[jobs]
         return fits
 
+    def whole_devices(self, machine: Machine) -> dict[str, IntArray]:
+        """Type of device -> (n,) owners: all devices without bandwidth and storage."""
+        return pooled_layout(machine).kinds
+
     def least(self, memory: IntArray) -> IntArray:
         """(n,) MiB that must be in the node, of (n,) MiB."""
         least: IntArray = np.ceil(self.least_local * memory).astype(np.int64)
         return least
 
-    def _able(self, job: Job, free: IntArray, layout: PooledLayout) -> BoolArray:
-        """(n_node,) nodes on which there is everything but NVMe."""
+    def _check_settings(self) -> None:
         if not 0 <= self.least_local <= 1:
             raise InputError(f"{self.least_local} is no share", field="least_local", remedy="give a number from 0 to 1")
         if not isinstance(self.nvme, CompositionPolicy):
@@ -84,7 +97,10 @@ class Pooled(PlacementPolicy):
                 field="nvme",
                 remedy="choose one of the nvme_ placements",
             )
-        _check_known(job, layout)
+
+    def _able(self, job: Job, free: IntArray, layout: PooledLayout) -> BoolArray:
+        """(n_node,) nodes on which there is everything but NVMe."""
+        self._check_settings()
         local = free[layout.nodes, layout.memory]
         able: BoolArray = free[layout.nodes, layout.cores] >= job.request("cores")
         able &= (local >= self.least(np.array([job.memory]))[0]) & (_memory(free[None], layout)[0] >= job.memory)
@@ -144,18 +160,6 @@ class Pooled(PlacementPolicy):
         return Placement.of(rows)
 
 
-def _check_known(job: Job, layout: PooledLayout) -> None:
-    """Raise InputError for a job that asks for what the machine does not have: it must not run without it."""
-    known = (*_ON_NODES, *_ON_NVME, *layout.kinds)
-    for name in job.table.requests:
-        if name not in known and job.request(name):
-            raise InputError(
-                f"job {job.id} asks for {name}, which nodes, pools and devices do not have",
-                field=name,
-                remedy=f"known: {', '.join(known)}",
-            )
-
-
 def _memory(free: IntArray, layout: PooledLayout) -> IntArray:
     """(k, n_node) MiB that a job can have on each node, from it and its pool, in (k, n_owner, n_resource) free amounts."""
     pool = np.where(layout.pool >= 0, free[:, layout.pool, layout.memory], 0)
@@ -184,6 +188,11 @@ class PooledLayout(SharedNodes):
     memory: int
     device_column: int
     storage: int
+
+    @property
+    def known(self) -> tuple[str, ...]:
+        """What jobs may ask for."""
+        return (*_ON_NODES, *_ON_NVME, *self.kinds)
 
     def reaches(self, machine: Machine, node: int, device: int) -> bool:
         """Whether a device serves a node."""

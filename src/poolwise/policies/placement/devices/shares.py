@@ -8,11 +8,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from poolwise.arrays import BoolArray, FloatArray, IntArray
-from poolwise.errors import InputError
 from poolwise.interfaces import PlacementPolicy
-from poolwise.model import Job, JobTable, Placement, Refusal, Snapshot
-from poolwise.model.job_table import Column, Kinds
+from poolwise.model import Job, JobTable, Machine, Placement, Refusal, Snapshot
+from poolwise.model.columns import Column, Kinds
 from poolwise.policies.placement.devices.layout import ShareLayout, share_layout
+from poolwise.policies.placement.devices.requests import check_requests, foreign_request
 from poolwise.registry import register
 
 _AVOID = 1000.0
@@ -24,11 +24,11 @@ _AVOID = 1000.0
 class DeviceShares(PlacementPolicy):
     """Best fit on shared nodes, with parts of devices: a device may serve several tasks, each with a share of it.
 
-    A task takes what it asks of nodes on one node, and its share from as many devices as the attribute "gpus" says (the fewest
-    that hold it, without), the same from each. It accepts the device types of its attribute "gpu_spec" ("T4|P100"), any where
-    that is empty. On a node it takes the fullest devices with room, so that whole ones stay whole. Of the nodes it takes the
-    one that is left with the least, each resource over the most that a node has of it (best fit); tasks that take no device
-    from their node keep away from nodes with free devices.
+    A task takes what it asks of nodes on one node, or on each of as many different `nodes` as it asks for. Its share it takes
+    from as many devices as the attribute "gpus" says (the fewest that hold it, without), the same from each. It accepts the
+    device types of its attribute "gpu_spec" ("T4|P100"), any where that is empty. On a node it takes the fullest devices with
+    room, so that whole ones stay whole. Of the nodes it takes the one that is left with the least, each resource over the most
+    that a node has of it (best fit); tasks that take no device from their node keep away from nodes with free devices.
 
     Parameters
     ----------
@@ -46,32 +46,35 @@ class DeviceShares(PlacementPolicy):
     resource: str = "gpu_milli"
     shared: bool = True
 
+    def check(self, machine: Machine, jobs: JobTable) -> None:
+        """Raise InputError for a machine without shared nodes, and for a request that is nowhere to be met."""
+        check_requests(jobs, self._known(share_layout(machine, self.resource)))
+
     def place(self, job: Job, snapshot: Snapshot) -> Placement | Refusal:
-        """Place each task in turn. Raises InputError for a machine without shared nodes, and for what it has nowhere."""
+        """Place each node of each task in turn. Raises InputError for a machine without shared nodes."""
         layout = share_layout(snapshot.machine, self.resource)
-        self._check_known(job, layout)
+        if (foreign := foreign_request(job, self._known(layout))) is not None:
+            return foreign
         need = self._need(job, layout)
         free = snapshot.free[np.ix_(layout.nodes, layout.columns)]
         left = snapshot.free[layout.devices, layout.share] if len(layout.devices) else np.zeros(0, dtype=np.int64)
         rows: list[tuple[int, int, int, int]] = []
         for task in job.numbers:
-            found = self._choose(need, layout, free, left)
-            if isinstance(found, Refusal):
-                return found
-            node, devices = found
-            free[node] -= need.node
-            left[devices] -= need.each
-            rows += _rows(task, node, devices, need, layout)
+            offered = free.copy()
+            for _ in range(job.nodes):
+                found = self._choose(need, layout, offered, left)
+                if isinstance(found, Refusal):
+                    return found
+                node, devices = found
+                free[node] -= need.node
+                offered[node] = -1  # the nodes of a task are different ones
+                left[devices] -= need.each
+                rows += _rows(task, node, devices, need, layout)
         return Placement.of(rows)
 
-    def _check_known(self, job: Job, layout: ShareLayout) -> None:
-        for name in job.table.requests:
-            if name not in (*layout.names, self.resource) and job.request(name):
-                raise InputError(
-                    f"job {job.id} asks for {name}, which neither the nodes have nor devices are shared in",
-                    field=name,
-                    remedy=f"there is: {', '.join([*layout.names, self.resource])}",
-                )
+    def _known(self, layout: ShareLayout) -> tuple[str, ...]:
+        """What jobs may ask for."""
+        return (*layout.names, self.resource, "nodes")
 
     def screen(self, jobs: IntArray, free: IntArray, snapshot: Snapshot) -> BoolArray:
         """(k,) False where no node has what one task asks for and reaches its devices."""

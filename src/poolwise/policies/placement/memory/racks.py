@@ -84,7 +84,8 @@ class RackPlacement(PlacementPolicy):
 
     def _pool_free(self, snapshot: Snapshot) -> list[int]:
         layout = snapshot.machine.racks
-        return [int(snapshot.free[p, layout.memory_column]) if p >= 0 else 0 for p in layout.pools.tolist()]
+        pool: list[int] = snapshot.free[layout.pools, layout.memory_column].tolist()
+        return pool if layout.pooled else [p if o >= 0 else 0 for o, p in zip(layout.pools.tolist(), pool, strict=True)]
 
 
 def _spread(n: int, offer: list[int], free: list[int]) -> list[int] | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Protocol, runtime_checkable
+from typing import ClassVar, Protocol, runtime_checkable
 
 from poolwise.interfaces import PlacementPolicy
 from poolwise.model import Job, Placement, Refusal, Snapshot
@@ -32,6 +32,9 @@ class CompositionPolicy(PlacementPolicy, Protocol):
 class Composer(CompositionPolicy, Protocol):
     """A composition policy that first chooses one node for devices from anywhere, then the devices."""
 
+    alone: ClassVar[bool] = False
+    """Whether a workload gets one device at most; otherwise free devices of a place are composed."""
+
     def first(self, need: Need, view: Compositions) -> int:
         """Node that the policy prefers, -1 where none has the cores."""
         ...
@@ -48,7 +51,7 @@ class Composer(CompositionPolicy, Protocol):
         if not need.nvme:
             return view.place(need, node)
         found = self.compose(need, view, node)
-        return no_devices(need) if found is None else view.place(need, *found)
+        return no_devices(need, view, self.alone) if found is None else view.place(need, *found)
 
 
 def refused(job: Job) -> Refusal | None:
@@ -74,7 +77,27 @@ def no_cores(need: Need, view: Compositions) -> Refusal:
     return Refusal("no node has enough free cores", "cores", need.cores, int(view.cores.max()))
 
 
-def no_devices(need: Need) -> Refusal:
-    """Refusal for want of devices that can be reached from a node with cores."""
-    resource, amount = ("storage", need.storage) if need.storage else ("bandwidth", need.bandwidth)
-    return Refusal("no devices with enough room can be attached to a node with enough free cores", resource, amount)
+def no_devices(need: Need, view: Compositions, alone: bool) -> Refusal:
+    """Refusal for want of free devices that a node with cores can attach: of storage, of bandwidth with it, or of the fabric.
+
+    A workload that can join nothing in use starts once what is named is there, on one of the devices that have most of it or,
+    unless devices serve `alone`, on any of the place that has most of it.
+    """
+    places = [k for k, home in enumerate(view.layout.inside) if home < 0 or view.free_cores(home) >= need.cores]
+    sizes = [size for place in places for size in view.free.offers(place, alone)]
+    where = (
+        "a free device that a node with enough free cores can attach"
+        if alone
+        else ("the free devices of a place that a node with enough free cores can attach")
+    )
+    most = max((storage for _, storage in sizes), default=0)
+    if most < need.storage:
+        return Refusal(f"not enough storage on {where}", "storage", need.storage, most)
+    most = max((bandwidth for bandwidth, storage in sizes if storage >= need.storage), default=0)
+    if most < need.bandwidth:
+        return Refusal(f"not enough bandwidth on {where}", "bandwidth", need.bandwidth, most)
+    blocked = [found for place in places if (found := view.free.blocked(place, need, alone)) is not None]
+    if blocked:
+        needed, free = min(blocked, key=lambda found: found[0] - found[1])
+        return Refusal("the fabric of the free devices attaches no more bandwidth", "bandwidth", needed, free)
+    return Refusal("no free devices to its liking can be attached to a node with enough free cores")

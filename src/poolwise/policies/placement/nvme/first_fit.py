@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from poolwise.policies.placement.nvme.composition import Composer
 from poolwise.policies.placement.nvme.compositions import Compositions
@@ -24,6 +25,7 @@ class NvmeFirstFit(Composer):
     """
 
     share: bool = False
+    alone: ClassVar[bool] = True
 
     def first(self, need: Need, view: Compositions) -> int:
         """Return the first node with cores."""

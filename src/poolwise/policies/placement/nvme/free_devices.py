@@ -58,10 +58,28 @@ class FreeDevices:
         ]
         return min(found, default=-1)
 
-    def covers(self, place: int, need: Need) -> Iterator[tuple[int, ...]]:
+    def offers(self, place: int, alone: bool) -> list[DeviceSize]:
+        """What the free devices of a place have: each `alone`, or all of them together."""
+        if alone:
+            return [size for size, devices in self._free[place].items() if devices]
+        bandwidth, storage = (sum(size[k] * len(devices) for size, devices in self._free[place].items()) for k in (0, 1))
+        return [(bandwidth, storage)]
+
+    def blocked(self, place: int, need: Need, alone: bool) -> tuple[int, int] | None:
+        """MB/s of devices that cover a need if a fabric alone stands in the way, and MB/s that it still attaches."""
+        if alone:
+            able = [b for (b, s), devices in self._free[place].items() if devices and b >= need.bandwidth and s >= need.storage]
+            bandwidth = min(able, default=-1)
+        else:
+            devices = next(self.covers(place, need, any_fabric=True), ())
+            bandwidth = sum(self._size[device][0] for device in devices) if devices else -1
+        return None if self._attachable(place, bandwidth) else (bandwidth, self._limit[place] - self.attached[place])
+
+    def covers(self, place: int, need: Need, *, any_fabric: bool = False) -> Iterator[tuple[int, ...]]:
         """Yield devices that cover a need together: the fewest first, then one more each time; among equals the least surplus.
 
-        All sizes of a composition are tried on a place with several sizes of device, none where there is one.
+        With `any_fabric` as if no fabric limited what is attached. All sizes of a composition are tried on a place with
+        several sizes of device, none where there is one.
         """
         sizes = sorted(size for size, devices in self._free[place].items() if devices)
         largest = [max((size[k] for size in sizes), default=0) for k in (0, 1)]
@@ -70,20 +88,22 @@ class FreeDevices:
         total = sum(len(self._free[place][size]) for size in sizes)
         fewest = max(1, _ratio(need.bandwidth, largest[0]), _ratio(need.storage, largest[1]))
         for count in range(fewest, total + 1):
-            if not self._attachable(place, count * min(size[0] for size in sizes)):
+            if not (any_fabric or self._attachable(place, count * min(size[0] for size in sizes))):
                 return
             best: tuple[float, tuple[int, ...]] | None = None
             for chosen in combinations_with_replacement(sizes, count):
-                found = self._cover(place, need, chosen)
+                found = self._cover(place, need, chosen, any_fabric)
                 if found is not None and (best is None or found < best):
                     best = found
             if best is not None:
                 yield best[1]
 
-    def _cover(self, place: int, need: Need, chosen: tuple[DeviceSize, ...]) -> tuple[float, tuple[int, ...]] | None:
+    def _cover(
+        self, place: int, need: Need, chosen: tuple[DeviceSize, ...], any_fabric: bool
+    ) -> tuple[float, tuple[int, ...]] | None:
         """(surplus, devices) of a choice of sizes, None where it falls short, is not there or exceeds the fabric."""
         bandwidth, storage = sum(size[0] for size in chosen), sum(size[1] for size in chosen)
-        if bandwidth < need.bandwidth or storage < need.storage or not self._attachable(place, bandwidth):
+        if bandwidth < need.bandwidth or storage < need.storage or not (any_fabric or self._attachable(place, bandwidth)):
             return None
         devices: list[int] = []
         for size in set(chosen):

@@ -6,9 +6,7 @@ from dataclasses import dataclass, field, replace
 
 from poolwise.errors import InputError
 from poolwise.model import JobTable, Snapshot
-from poolwise.model.snapshot import Estimate
-from poolwise.performance.combined import Combined
-from poolwise.performance.ideal import Ideal
+from poolwise.model.snapshot import Estimate, model_parts
 from poolwise.performance.nvme_sharing import NvmeSharing, kind_of, relative
 from poolwise.performance.sharing_table import OffersTables, SharingTable
 from poolwise.units import NEVER, with_slowdown
@@ -24,15 +22,15 @@ class Sharing:
 
     @classmethod
     def of(cls, estimate: Estimate) -> Sharing:
-        """Find the model that offers tables in an estimate; `Ideal` means base times everywhere.
+        """Find the model that offers tables in an estimate; one without parts means base times everywhere.
 
         Raises InputError for any other model that has no tables to look ahead with.
         """
-        models = estimate.models if isinstance(estimate, Combined) else (estimate,)
+        models = model_parts(estimate)
         for model in models:
             if isinstance(model, OffersTables):
                 return cls(model, not model.fixed_at_start)
-        if any(not isinstance(model, Ideal) for model in models):
+        if models:
             raise InputError(
                 f"composition needs a performance model with sharing tables, not {type(estimate).__name__}",
                 field="performance.model",

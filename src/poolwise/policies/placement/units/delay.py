@@ -31,7 +31,7 @@ class Delay(UnitPolicy):
 
     looks_at: ClassVar[tuple[str, ...]] = SHAPE
 
-    def check(self) -> None:
+    def check_settings(self) -> None:
         """Refuse a patience that is no number of 0 or more."""
         if not (isinstance(self.patience, float | int) and 0 <= self.patience < math.inf):
             raise InputError(f"{self.patience!r} is not a number of 0 or more", field="patience", remedy="such as 1")

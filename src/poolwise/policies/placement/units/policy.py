@@ -8,7 +8,7 @@ from typing import ClassVar, Literal, get_args
 
 from poolwise.errors import UnknownNameError
 from poolwise.interfaces import PlacementPolicy
-from poolwise.model import Job, Placement, Refusal, Snapshot
+from poolwise.model import Job, JobTable, Machine, Placement, Refusal, Snapshot
 from poolwise.policies.placement.units.choices import Choices
 from poolwise.policies.placement.units.layout import Tier
 from poolwise.policies.placement.units.view import Task, Units
@@ -39,9 +39,13 @@ class UnitPolicy(PlacementPolicy, ABC):
         A policy that waits while an allowed unit is idle says when to ask again (`units.ask_at`) if no event does.
         """
 
-    def check(self) -> None:
+    def check_settings(self) -> None:
         """Raise InputError for settings that mean nothing; callers do so before they ask the policy."""
         return
+
+    def check(self, machine: Machine, jobs: JobTable) -> None:
+        """Check the settings."""
+        self.check_settings()
 
     def allowed(self, job: int, choices: Choices) -> Tier:
         """All units that a job's tasks may ever take, busy or not."""
@@ -49,7 +53,7 @@ class UnitPolicy(PlacementPolicy, ABC):
 
     def place(self, job: Job, snapshot: Snapshot) -> Placement | Refusal:
         """Find an idle unit for each task; raises InputError on a machine without units."""
-        self.check()
+        self.check_settings()
         units = Units(snapshot)
         rows: list[tuple[int, int, int, int]] = []
         if not units.able(job.index):
@@ -80,7 +84,7 @@ class TieredPolicy(UnitPolicy):
     key: ClassVar[tuple[str, ...]] = ("task_type",)
     """Columns on which the tiers depend."""
 
-    def check(self) -> None:
+    def check_settings(self) -> None:
         """Refuse a tie rule that is not known."""
         if self.tie not in get_args(Tie):
             raise UnknownNameError.of("tie rule", self.tie, get_args(Tie), field="tie")

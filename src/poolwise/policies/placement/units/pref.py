@@ -31,9 +31,9 @@ class Pref(TieredPolicy):
 
     key: ClassVar[tuple[str, ...]] = ("task_type", "preferred_type")
 
-    def check(self) -> None:
+    def check_settings(self) -> None:
         """Refuse a reading that is not known."""
-        super().check()
+        super().check_settings()
         if self.reading not in get_args(Reading):
             raise UnknownNameError.of("reading", self.reading, get_args(Reading), field="reading")
 

@@ -1,0 +1,1 @@
+"""The compiled family for list scheduling on nodes that jobs share."""

@@ -1,0 +1,164 @@
+"""The compiled family of list scheduling on shared nodes, with the reference's result.
+
+`unsupported` says what it cannot run; it turns the study into arrays (`columns`), lets the kernels replay them, and turns the
+record back into a `Schedule`, byte for byte that of `engines.simulate` with the reference engine.
+"""
+
+from __future__ import annotations
+
+import time
+from functools import cache
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from poolwise.arrays import IntArray
+from poolwise.engines import family
+from poolwise.engines.family import Parts, foreign, interrupted
+from poolwise.engines.kernel_arrays import blank
+from poolwise.engines.list_scheduling.asking import Asker
+from poolwise.engines.shared_nodes.columns import PLACEMENTS, SharedColumns
+from poolwise.errors import InputError
+from poolwise.interfaces import rule_of
+from poolwise.model import Kind, Machine, Outcome, Schedule, Workload
+from poolwise.performance.ideal import Ideal
+from poolwise.policies.placement.nodes.layout import NodeLayout, node_layout
+from poolwise.policies.placement.nodes.placement import FirstNodes
+from poolwise.schedulers.list import ListScheduler
+from poolwise.units import SECOND
+
+if TYPE_CHECKING:
+    from poolwise.kernels.shared_nodes.state import RunArrays
+
+FOLDER = "shared_nodes"
+"""Folder of the kernels."""
+_MOST_DEVICES = 62  # of a type in a node: a bit each
+
+
+def unsupported(parts: Parts) -> str:
+    """Say why there is no kernel for a run; empty if there is one.
+
+    A subclass of the scheduler, of the placement or of a model is not taken for it: it may do something else. Any queue
+    order will do, and any backfill that states a rule. Raises InputError for jobs that name unknown sets of nodes.
+    """
+    scheduler = parts.scheduler
+    if type(scheduler) is not ListScheduler or type(scheduler.placement) not in PLACEMENTS:
+        return foreign(scheduler)
+    if why := interrupted(parts):
+        return why
+    rule = rule_of(scheduler.backfill)
+    if rule is None or not rule.counts_pools:
+        return f"backfill {scheduler.backfill!r} has no kernel on shared nodes"
+    if rule.reserves == "everyone":
+        return "conservative backfilling has no kernel on shared nodes"
+    for model in (parts.truth, parts.estimate):
+        if type(model) is not Ideal:
+            return f"performance model {type(model).__name__} has no kernel on shared nodes"
+    try:
+        layout = node_layout(parts.machine)
+    except InputError as problem:
+        return problem.message
+    return _unsuitable_machine(layout) or _unsuitable(parts.workload, layout)
+
+
+def _unsuitable_machine(layout: NodeLayout) -> str:
+    """Say what of a machine the kernels cannot count with; empty if nothing."""
+    if bool((layout.pool >= 0).any()):
+        return "memory pools of shared nodes have no kernel"
+    if max((owners.shape[1] for owners in layout.inside.values()), default=0) > _MOST_DEVICES:
+        return f"a node has more than {_MOST_DEVICES} devices of a type"
+    return ""
+
+
+def _unsuitable(workload: Workload, layout: NodeLayout) -> str:
+    """Say what in the workload the kernels cannot count with; empty if nothing."""
+    if not len(workload):
+        return "the workload is empty"
+    if int(workload.tasks.max()) > 1:
+        return "a job has several tasks"
+    if int(workload.request("cores").min()) < 1:
+        return "a job asks for no cores"
+    if int(np.maximum(workload.duration, workload.requested).max()) > 2**53:
+        return "a job is longer than float64 counts whole nanoseconds"
+    for name in workload.requests:
+        if name not in layout.known and bool(workload.request(name).any()):
+            return f"the nodes have no {name}"  # as the reference engine says
+    return ""
+
+
+def replay(parts: Parts) -> tuple[Schedule, float]:
+    """Run what `unsupported` has no objection to; returns the schedule and the seconds without compiling or loading."""
+    load()
+    begun = time.perf_counter()
+    schedule = _replay(parts)
+    return schedule, time.perf_counter() - begun
+
+
+def _replay(parts: Parts) -> Schedule:
+    from poolwise.kernels.list_scheduling import state
+    from poolwise.kernels.shared_nodes.replay import replay as go_on
+
+    assert isinstance(parts.scheduler, ListScheduler)
+    columns = SharedColumns(parts.machine, parts.workload, parts.scheduler, parts.truth, parts.estimate)
+    arrays = columns.arrays(parts.pass_per_event)
+    asker = Asker(columns)
+    while (wanted := go_on(*arrays)) != state.DONE:
+        if wanted == state.ASK:
+            asker.answer(arrays.order.key, arrays.queue, arrays.runs, arrays.now)
+        elif wanted == state.LATE:
+            raise InputError("the simulation runs beyond 146 years, which engines cannot count in nanoseconds", field="submit")
+        else:
+            arrays = arrays._replace(runs=_enlarged(arrays.runs, arrays.now))
+    return _schedule(columns, arrays.runs, arrays.queue.where, arrays.now)
+
+
+@cache
+def load() -> None:
+    """Load the kernels, compiling them where this has not been done before on this computer; says so in the log."""
+    second, one = np.full(2, SECOND, dtype=np.int64), np.ones(2, dtype=np.int64)
+    two = Workload.of(second, second, requests={"cores": one})
+    parts = Parts(_one_node(), two, ListScheduler(placement=FirstNodes()), Ideal(), Ideal())  # reaches all kernels
+    family.load(FOLDER, "shared nodes", "about half a minute", lambda: _replay(parts))
+
+
+def _one_node() -> Machine:
+    one = np.ones(1, dtype=np.int64)
+    return Machine(
+        "one", ("node",), one * Kind.NODE, ("node",), one * 0, np.zeros((1, 2), np.int64), -one, ("cores",), one[:, None]
+    )
+
+
+def _enlarged(runs: RunArrays, now: IntArray) -> RunArrays:
+    """Return the record with room for the rows that it needs, and as many again as it had."""
+    from poolwise.kernels.shared_nodes import state
+
+    used, larger = int(runs.offset[now[state.STARTED]]), {}
+    for name in ("owner", "resource", "amount"):
+        larger[name] = blank(max(int(now[state.ROWS]), 2 * len(runs.owner)))  # rows that are not written take no memory
+        larger[name][:used] = getattr(runs, name)[:used]
+    return runs._replace(**larger)
+
+
+def _schedule(columns: SharedColumns, runs: RunArrays, where: IntArray, now: IntArray) -> Schedule:
+    """Build the schedule from the record and from what was left over."""
+    from poolwise.kernels.shared_nodes import state
+
+    count = int(now[state.STARTED])
+    rows = int(runs.offset[count])
+    return Schedule(
+        machine=columns.machine,
+        workload=columns.workload,
+        job=runs.job[:count],
+        start=runs.start[:count],
+        end=runs.end[:count],
+        tasks=np.ones(count, dtype=np.int64),
+        outcome=(Outcome.FINISHED,) * count,
+        offset=runs.offset[: count + 1],
+        owner=runs.owner[:rows],
+        resource=runs.resource[:rows],
+        amount=runs.amount[:rows],
+        rejected=columns.refusals(runs.rejected[: int(now[state.REJECTED])]),
+        waiting=tuple(np.flatnonzero(where >= 0).tolist()),
+        passes=int(now[state.PASSES]),
+        refused={},
+    )

@@ -1,0 +1,77 @@
+"""What the families of list scheduling have in common: the parts of a run, and the keys by which jobs are ordered."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from poolwise.arrays import BoolArray, FloatArray, IntArray, blocks
+from poolwise.engines.kernel_arrays import read_only
+from poolwise.errors import PolicyError
+from poolwise.interfaces import AgingOrder, PerformanceModel, QueuePolicy
+from poolwise.model import Machine, Queue, Snapshot, Workload
+from poolwise.model.runs import RunTable
+from poolwise.schedulers.list import ListScheduler
+
+if TYPE_CHECKING:
+    from poolwise.kernels.list_scheduling.state import Order
+
+
+class StudyColumns:
+    """The parts of a run under a list scheduler.
+
+    Attributes
+    ----------
+    machine, workload, scheduler, truth, estimate : the parts, the order begun
+    empty : the empty machine with all jobs, as a policy sees it
+    """
+
+    def __init__(
+        self,
+        machine: Machine,
+        workload: Workload,
+        scheduler: ListScheduler,
+        truth: PerformanceModel,
+        estimate: PerformanceModel,
+    ) -> None:
+        self.machine, self.workload = machine, workload
+        self.scheduler = replace(scheduler, order=scheduler.order.open())
+        self.truth, self.estimate = truth, estimate
+        self.empty = Snapshot(
+            0, machine, workload.table, machine.capacity, machine.capacity, RunTable(machine.capacity.size), estimate
+        )
+
+    def check(self, priority: FloatArray, jobs: IntArray) -> FloatArray:
+        """Return the keys of jobs (k,), their negative priorities; raises PolicyError as the reference engine does."""
+        if priority.shape != jobs.shape or bool(np.isnan(priority).any()):
+            name = type(self.scheduler.order).__name__
+            raise PolicyError(f"{name} must return {len(jobs)} priorities that are numbers, got {priority!r}")
+        return -priority
+
+    def order(self, able: BoolArray) -> Order:
+        """Say how the keys follow, and give those that never change; the policy is asked only about jobs that may ever wait."""
+        from poolwise.kernels.list_scheduling.state import ASKED, CUBIC, LINEAR, STATIC, Order
+
+        order, workload, none = self.scheduler.order, self.workload, read_only(np.zeros(0))
+        key, submit = np.zeros(len(workload)), read_only(workload.submit)
+        if order.kind in ("linear", "cubic"):
+            pace, weight, rate = map(read_only, self._aging(order, np.flatnonzero(able)))
+            return Order(LINEAR if order.kind == "linear" else CUBIC, key, submit, pace, weight, rate)
+        if order.kind == "static":
+            jobs = np.flatnonzero(able)
+            if len(jobs):
+                key[jobs] = self.check(order.priority(Queue.of(workload.table, jobs), self.empty), jobs)
+            return Order(STATIC, key, submit, none, none, none)
+        return Order(ASKED, key, submit, none, none, none)
+
+    def _aging(self, order: QueuePolicy, jobs: IntArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """(n_job,) pace, weight and rate of some jobs; 1 of the others, which never wait."""
+        if not isinstance(order, AgingOrder):
+            raise PolicyError(f"{type(order).__name__} is {order.kind}, but no AgingOrder: it gives neither pace nor weight")
+        pace, weight = np.ones(len(self.workload)), np.ones(len(self.workload))
+        for rows in blocks(len(jobs)):
+            some = jobs[rows]
+            pace[some], weight[some] = order.aging(some, self.workload.table, self.machine)
+        return pace, weight, (weight if order.kind == "linear" else np.cbrt(weight)) / pace

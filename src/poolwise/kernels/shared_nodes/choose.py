@@ -1,0 +1,202 @@
+"""Which nodes the parts of a job take: the same as `policies.placement.nodes`, node by node.
+
+Nodes that need nothing from a pool go first, by first, best or worst fit or packed by rack. Only where they are too few,
+all nodes are ordered by what they lack.
+"""
+
+from __future__ import annotations
+
+from poolwise.kernels.jit import inlined, step
+from poolwise.kernels.list_scheduling import heap
+from poolwise.kernels.shared_nodes.nodes import next_fit, next_of_class
+from poolwise.kernels.shared_nodes.state import (
+    BEST_FIT,
+    CORES,
+    FIRST_FIT,
+    MEMORY,
+    PACKED,
+    WORST_FIT,
+    KindArrays,
+    NodeArrays,
+    Rules,
+)
+
+
+@step
+def choose(kind: int, rules: Rules, kinds: KindArrays, nodes: NodeArrays) -> bool:
+    """Find nodes for all parts of a job (`nodes.chosen`, `nodes.lack`); False if there is no room."""
+    if rules.placement == FIRST_FIT:
+        found = _first(kind, kinds, nodes)
+    elif rules.placement == PACKED:
+        found = _packed(kind, kinds, nodes)
+    else:
+        found = _by_cores(kind, rules.placement == BEST_FIT, kinds, nodes)
+    if found:
+        for part in range(kinds.parts[kind]):
+            nodes.lack[part] = 0
+        return True
+    if nodes.pool.size == 0 or kinds.ask[kind, MEMORY] == 0:
+        return False
+    return _borrowing(kind, rules.placement, kinds, nodes)
+
+
+@inlined
+def _first(kind: int, kinds: KindArrays, nodes: NodeArrays) -> bool:
+    """The first nodes that hold a part."""
+    n = -1
+    for part in range(kinds.parts[kind]):
+        n = next_fit(n + 1, kind, -1, kinds, nodes)
+        if n < 0:
+            return False
+        nodes.chosen[part] = n
+    return True
+
+
+@step
+def _by_cores(kind: int, ascending: bool, kinds: KindArrays, nodes: NodeArrays) -> bool:
+    """The nodes that hold a part with the fewest free cores, or with the most."""
+    most, least = nodes.top[1, CORES], kinds.ask[kind, CORES]
+    part, wanted = 0, kinds.parts[kind]
+    if next_fit(0, kind, -1, kinds, nodes) < 0:
+        return False
+    for k in range(most - least + 1):
+        cores = least + k if ascending else most - k
+        n, left = -1, nodes.having[cores]
+        while left > 0:
+            n = next_of_class(cores, n + 1, kind, kinds, nodes)
+            if n < 0:
+                break
+            nodes.chosen[part] = n
+            part += 1
+            left -= 1
+            if part == wanted:
+                return True
+    return False
+
+
+@step
+def _packed(kind: int, kinds: KindArrays, nodes: NodeArrays) -> bool:
+    """All parts in the rack with the fewest fitting nodes that suffice, else in racks with most fitting nodes first."""
+    wanted, fitting, line = kinds.parts[kind], 0, nodes.line
+    for r in range(nodes.count.size):
+        nodes.count[r] = 0
+    n = next_fit(0, kind, -1, kinds, nodes)
+    while n >= 0:
+        line[fitting] = n
+        nodes.count[nodes.rack[n]] += 1
+        fitting += 1
+        n = next_fit(n + 1, kind, -1, kinds, nodes)
+    part = 0
+    while fitting >= wanted and part < wanted:
+        rack = next_rack(wanted, nodes)
+        for k in range(fitting):
+            if nodes.rack[line[k]] == rack and part < wanted:
+                nodes.chosen[part] = line[k]
+                part += 1
+        nodes.count[rack] = 0
+    return part == wanted
+
+
+@step
+def next_rack(wanted: int, nodes: NodeArrays) -> int:
+    """The next rack to fill, by `nodes.count`: with the fewest nodes of those that suffice, else with the most."""
+    best = 0
+    for r in range(1, nodes.count.size):
+        here, there = nodes.count[r], nodes.count[best]
+        if (here >= wanted) != (there >= wanted):
+            better = here >= wanted
+        else:
+            better = here < there if here >= wanted else here > there
+        if better:
+            best = r
+    return best
+
+
+@step
+def _borrowing(kind: int, placement: int, kinds: KindArrays, nodes: NodeArrays) -> bool:
+    """Nodes by what they lack of the part's memory, then as the placement has it; those whose pool has too little are passed by."""
+    wanted, memory = kinds.parts[kind], kinds.ask[kind, MEMORY]
+    line, leaves, fitting = nodes.line, nodes.top.shape[0] // 2, 0
+    n = next_fit(0, kind, MEMORY, kinds, nodes)
+    while n >= 0:
+        lack = max(memory - nodes.top[leaves + n, MEMORY], 0)
+        if lack == 0 or (nodes.pool_of[n] >= 0 and lack <= nodes.pool[nodes.pool_of[n]]):
+            line[fitting] = n
+            nodes.key[n] = lack
+            fitting += 1
+        n = next_fit(n + 1, kind, MEMORY, kinds, nodes)
+    if fitting < wanted:
+        return False
+    _rank(kind, placement, fitting, kinds, nodes)
+    heap.arrange(line, fitting, nodes.key)
+    part = 0
+    while fitting > 0 and part < wanted:
+        n = heap.pop(line, fitting, nodes.key)
+        fitting -= 1
+        lack = max(memory - nodes.top[leaves + n, MEMORY], 0)
+        if lack > 0:
+            if lack > nodes.pool[nodes.pool_of[n]]:
+                continue
+            nodes.pool[nodes.pool_of[n]] -= lack
+        nodes.chosen[part], nodes.lack[part] = n, lack
+        part += 1
+    for k in range(part):  # what was held while counting is given back
+        if nodes.lack[k] > 0:
+            nodes.pool[nodes.pool_of[nodes.chosen[k]]] += nodes.lack[k]
+    return part == wanted
+
+
+@inlined
+def _rank(kind: int, placement: int, fitting: int, kinds: KindArrays, nodes: NodeArrays) -> None:
+    """Turn what the first `fitting` nodes of `line` lack, in `key`, into keys that also count the turn of equal ones."""
+    line, leaves, key = nodes.line, nodes.top.shape[0] // 2, nodes.key
+    most = nodes.top[1, CORES]
+    if placement == PACKED:
+        _rank_racks(kinds.parts[kind], fitting, nodes)
+        most = nodes.count.size
+    for k in range(fitting):
+        n, turn = line[k], 0
+        if placement == BEST_FIT:
+            turn = nodes.top[leaves + n, CORES]
+        elif placement == WORST_FIT:
+            turn = most - nodes.top[leaves + n, CORES]
+        elif placement == PACKED:
+            turn = -1 - nodes.count[nodes.rack[n]]
+        key[n] = key[n] * (most + 1) + turn
+
+
+@step
+def _rank_racks(wanted: int, fitting: int, nodes: NodeArrays) -> None:
+    """Write -1 - rank of each rack into `count`, by its nodes among those that lack least, as many as there are parts."""
+    line, key, chosen = nodes.line, nodes.key, nodes.chosen
+    for k in range(fitting):
+        chosen[k] = line[k]
+    heap.arrange(chosen, fitting, key)
+    enough = 0
+    for k in range(wanted):
+        enough = key[heap.pop(chosen, fitting - k, key)]
+    for r in range(nodes.count.size):
+        nodes.count[r] = 0
+    for k in range(fitting):
+        if key[line[k]] <= enough:
+            nodes.count[nodes.rack[line[k]]] += 1
+    for rank in range(nodes.count.size):
+        nodes.count[_next_unranked(wanted, nodes)] = -1 - rank
+
+
+@inlined
+def _next_unranked(wanted: int, nodes: NodeArrays) -> int:
+    """As `next_rack`, of racks that have no rank yet."""
+    best = -1
+    for r in range(nodes.count.size):
+        here = nodes.count[r]
+        if here < 0:
+            continue
+        there = nodes.count[best] if best >= 0 else -1
+        if best < 0 or (here >= wanted) != (there >= wanted):
+            better = best < 0 or here >= wanted
+        else:
+            better = here < there if here >= wanted else here > there
+        if better:
+            best = r
+    return best

@@ -1,0 +1,103 @@
+"""What nodes have free: taken, given back, and looked through in the order of the nodes or of their free cores."""
+
+from __future__ import annotations
+
+import math
+
+from poolwise.arrays import IntArray
+from poolwise.kernels.jit import inlined, step
+from poolwise.kernels.shared_nodes.state import CORES, MEMORY, WORD, KindArrays, NodeArrays
+
+
+@step
+def change(n: int, kind: int, local: int, sign: int, kinds: KindArrays, nodes: NodeArrays) -> None:
+    """Take a part off a node (sign -1) or give it back (+1); `local` MiB of its memory are the node's own."""
+    top, dims = nodes.top, nodes.top.shape[1]
+    t = top.shape[0] // 2 + n
+    before = top[t, CORES]
+    for d in range(dims):
+        top[t, d] += sign * (local if d == MEMORY else kinds.ask[kind, d])
+    if nodes.having.size > 0:
+        _reclass(n, before, top[t, CORES], nodes)
+    t >>= 1
+    while t > 0:
+        changed = False
+        for d in range(dims):
+            most = max(top[2 * t, d], top[2 * t + 1, d])
+            changed = changed or most != top[t, d]
+            top[t, d] = most
+        if not changed:
+            return
+        t >>= 1
+
+
+@inlined
+def _reclass(n: int, before: int, after: int, nodes: NodeArrays) -> None:
+    """Move a node from one number of free cores to another."""
+    bit = 1 << (n % WORD)
+    nodes.having[before] -= 1
+    nodes.bits[before, n // WORD] ^= bit
+    nodes.having[after] += 1
+    nodes.bits[after, n // WORD] ^= bit
+
+
+@inlined
+def _may(t: int, kind: int, skip: int, kinds: KindArrays, nodes: NodeArrays) -> bool:
+    """Whether a node below may hold a part in all dimensions but `skip`; at a leaf, whether it does."""
+    if not nodes.open[kinds.eligible[kind], t]:
+        return False
+    for d in range(nodes.top.shape[1]):  # noqa: SIM110  # a loop is what compiles
+        if nodes.top[t, d] < kinds.ask[kind, d] and d != skip:
+            return False
+    return True
+
+
+@step
+def next_fit(n: int, kind: int, skip: int, kinds: KindArrays, nodes: NodeArrays) -> int:
+    """First node from n on that holds a part in all dimensions but `skip` (-1: in all), -1 if none does."""
+    leaves = nodes.top.shape[0] // 2
+    if n >= nodes.rack.size:
+        return -1
+    t = leaves + n if n > 0 else 1
+    while True:
+        if _may(t, kind, skip, kinds, nodes):
+            if t >= leaves:
+                return t - leaves
+            t *= 2
+            continue
+        while t & 1:
+            t >>= 1
+        if t == 0:
+            return -1
+        t += 1
+
+
+@step
+def next_of_class(cores: int, n: int, kind: int, kinds: KindArrays, nodes: NodeArrays) -> int:
+    """First node from n on with exactly so many free cores that holds a part, -1 if none does."""
+    leaves, word = nodes.top.shape[0] // 2, n // WORD
+    row = nodes.bits[cores]
+    left = row[word] >> (n % WORD) << (n % WORD) if word < row.size else 0
+    while word < row.size:
+        while left != 0:
+            lowest = left & -left
+            found = word * WORD + math.frexp(float(lowest))[1] - 1
+            if _may(leaves + found, kind, -1, kinds, nodes):
+                return found
+            left ^= lowest
+        word += 1
+        if word < row.size:
+            left = row[word]
+    return -1
+
+
+@step
+def raise_tree(tree: IntArray, t: int) -> None:
+    """Write the least of both below into each place above t, in a tree of times."""
+    t >>= 1
+    while t > 0:
+        least = min(tree[2 * t], tree[2 * t + 1])
+        if tree[t] == least:
+            return
+        tree[t] = least
+        t >>= 1

@@ -1,0 +1,150 @@
+"""The event loop: take the events of an instant, make one pass, go on.
+
+`replay` returns whenever its caller has to do something (ask a policy, enlarge an array) and continues from there when it
+is called again: all its state is in the arrays.
+"""
+
+from __future__ import annotations
+
+from poolwise.arrays import BoolArray, IntArray
+from poolwise.kernels.jit import entry, inlined
+from poolwise.kernels.list_scheduling.state import ASK, ASKED, DONE, LATE, ROOM, Order, Tree
+from poolwise.kernels.list_scheduling.tournament import clear, put
+from poolwise.kernels.shared_nodes.choose import choose
+from poolwise.kernels.shared_nodes.reservation import finds_room
+from poolwise.kernels.shared_nodes.runs import end_first, has_room
+from poolwise.kernels.shared_nodes.search import search
+from poolwise.kernels.shared_nodes.state import (
+    ASKED_PASS,
+    MAKE_PASS,
+    NEXT,
+    PASSES,
+    PHASE,
+    QUIET,
+    REJECTED,
+    RUNNING,
+    SETTLED,
+    TAKE_EVENTS,
+    TIME,
+    WAITING,
+    JobArrays,
+    KindArrays,
+    NodeArrays,
+    QueueArrays,
+    Rules,
+    RunArrays,
+    TimelineArrays,
+)
+from poolwise.kernels.shared_nodes.waiting import join
+from poolwise.units import HORIZON, NEVER
+
+
+@entry
+def replay(
+    jobs: JobArrays,
+    kinds: KindArrays,
+    order: Order,
+    rules: Rules,
+    nodes: NodeArrays,
+    timeline: TimelineArrays,
+    queue: QueueArrays,
+    tree: Tree,
+    runs: RunArrays,
+    now: IntArray,
+) -> int:
+    """Go on until the events end (DONE) or the caller has to help; the answers are those of `list_scheduling.state`.
+
+    ASK: write the keys of the waiting jobs. ROOM: give `runs.owner`, `.resource` and `.amount` at least `now[ROWS]` rows.
+    LATE: the clock is beyond `HORIZON`.
+    """
+    while True:
+        if now[PHASE] == TAKE_EVENTS:
+            if not _take_events(jobs, kinds, order, rules, nodes, timeline, queue, tree, runs, now):
+                return DONE
+            if now[TIME] > HORIZON:
+                return LATE
+            now[PHASE] = MAKE_PASS
+        if not now[QUIET] and now[WAITING] > 0:
+            if not has_room(rules, runs, now):
+                return ROOM
+            if order.kind == ASKED:
+                if now[PHASE] == MAKE_PASS and _any_fits(jobs, kinds, rules, nodes, queue, now):
+                    now[PHASE] = ASKED_PASS
+                    return ASK
+                if now[PHASE] == MAKE_PASS:
+                    now[PHASE] = TAKE_EVENTS
+                    continue
+                _lay_out_anew(jobs, order, queue, tree, now)
+            search(jobs, kinds, order, rules, nodes, timeline, queue, tree, runs, now)
+        now[PHASE] = TAKE_EVENTS
+
+
+@entry
+def screen(rules: Rules, kinds: KindArrays, nodes: NodeArrays, fits: BoolArray) -> None:
+    """Write for each kind, (n_kind,), whether a job of it finds room."""
+    for kind in range(fits.size):
+        fits[kind] = choose(kind, rules, kinds, nodes)
+
+
+@inlined
+def _any_fits(jobs: JobArrays, kinds: KindArrays, rules: Rules, nodes: NodeArrays, queue: QueueArrays, now: IntArray) -> bool:
+    """Whether some waiting job finds room now; if none does, no order can start anything."""
+    for k in range(now[WAITING]):  # noqa: SIM110  # a loop is what compiles
+        if finds_room(jobs.nodes[queue.job[k]], rules, kinds, nodes, now):
+            return True
+    return False
+
+
+@inlined
+def _lay_out_anew(jobs: JobArrays, order: Order, queue: QueueArrays, tree: Tree, now: IntArray) -> None:
+    """Put all waiting jobs into the tree with the keys that were given."""
+    clear(tree)
+    for k in range(now[WAITING]):
+        put(queue.job[k], now[TIME], jobs, order, tree)
+    now[SETTLED] = 0
+
+
+@inlined
+def _take_events(
+    jobs: JobArrays,
+    kinds: KindArrays,
+    order: Order,
+    rules: Rules,
+    nodes: NodeArrays,
+    timeline: TimelineArrays,
+    queue: QueueArrays,
+    tree: Tree,
+    runs: RunArrays,
+    now: IntArray,
+) -> bool:
+    """Process all events of the next instant (or one of them); False if nothing is left."""
+    submit = jobs.submit[now[NEXT]] if now[NEXT] < jobs.submit.size else NEVER
+    end = runs.end[runs.ending[0]] if now[RUNNING] > 0 else NEVER
+    if submit == NEVER and end == NEVER:
+        return False
+    now[TIME] = min(submit, end)
+    now[PASSES] += 1
+    now[QUIET] = 0 if end == now[TIME] else 1
+    while now[RUNNING] > 0 and runs.end[runs.ending[0]] == now[TIME]:
+        end_first(jobs, kinds, nodes, timeline, runs, now)
+        if rules.per_event:
+            return True
+    while now[NEXT] < jobs.submit.size and jobs.submit[now[NEXT]] == now[TIME]:
+        _arrive(now[NEXT], jobs, order, queue, tree, runs, now)
+        now[NEXT] += 1
+        if rules.per_event:
+            return True
+    return True
+
+
+@inlined
+def _arrive(job: int, jobs: JobArrays, order: Order, queue: QueueArrays, tree: Tree, runs: RunArrays, now: IntArray) -> None:
+    """Let a job wait or turn it away."""
+    if not jobs.able[job]:
+        runs.rejected[now[REJECTED]] = job
+        now[REJECTED] += 1
+        return
+    join(job, queue, now)
+    if order.kind != ASKED:
+        put(job, now[TIME], jobs, order, tree)
+    now[QUIET] = 0

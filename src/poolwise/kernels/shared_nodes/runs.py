@@ -1,0 +1,125 @@
+"""Runs that start and end."""
+
+from __future__ import annotations
+
+from poolwise.arrays import IntArray
+from poolwise.kernels.jit import inlined, step
+from poolwise.kernels.list_scheduling import heap
+from poolwise.kernels.shared_nodes.nodes import change
+from poolwise.kernels.shared_nodes.state import (
+    MEMORY,
+    PROMISE,
+    ROWS,
+    RUNNING,
+    SETTLED,
+    STARTED,
+    STATE,
+    TIME,
+    WAITING,
+    JobArrays,
+    KindArrays,
+    NodeArrays,
+    Rules,
+    RunArrays,
+    TimelineArrays,
+)
+from poolwise.kernels.shared_nodes.timeline import move_out, settle_in
+
+
+@step
+def start(
+    job: int, jobs: JobArrays, kinds: KindArrays, nodes: NodeArrays, timeline: TimelineArrays, runs: RunArrays, now: IntArray
+) -> None:
+    """Start a job on the nodes in `nodes.chosen`, with `nodes.lack` from their pools."""
+    k, kind = now[STARTED], jobs.nodes[job]
+    runs.job[k], runs.start[k] = job, now[TIME]
+    runs.end[k], runs.expected[k] = now[TIME] + jobs.runtime[job], now[TIME] + jobs.length[job]
+    first = runs.part[k]
+    row = runs.offset[k]
+    for part in range(kinds.parts[kind]):
+        n, lack = nodes.chosen[part], nodes.lack[part]
+        runs.node[first + part], runs.lack[first + part] = n, lack
+        local = kinds.ask[kind, MEMORY] - lack
+        row = _record(n, kind, local, lack, row, kinds, nodes, runs)
+        change(n, kind, local, -1, kinds, nodes)
+        if lack > 0:
+            nodes.pool[nodes.pool_of[n]] -= lack
+        settle_in(n, k, runs.expected[k], kind, local, timeline, now)
+    runs.part[k + 1], runs.offset[k + 1] = first + kinds.parts[kind], row
+    heap.push(runs.ending, now[RUNNING], k, runs.end)
+    now[RUNNING] += 1
+    now[STARTED] += 1
+    now[STATE] += 1
+    now[PROMISE] += 1
+    now[SETTLED] = 0
+
+
+@inlined
+def _record(n: int, kind: int, local: int, lack: int, row: int, kinds: KindArrays, nodes: NodeArrays, runs: RunArrays) -> int:
+    """Write what one part takes, from row `row` on; returns the next row. Devices are taken here, the lowest first."""
+    for k in range(nodes.order.size):
+        d = nodes.order[k]
+        amount = local if d == MEMORY else kinds.ask[kind, d]
+        if amount > 0:
+            runs.owner[row], runs.resource[row], runs.amount[row] = nodes.owner[n], nodes.column[d], amount
+            row += 1
+    if lack > 0:
+        runs.owner[row], runs.resource[row], runs.amount[row] = nodes.pool_owner[nodes.pool_of[n]], nodes.column[MEMORY], lack
+        row += 1
+    for t in range(nodes.idle.shape[1]):
+        d = nodes.order.size + t
+        wanted, bit = kinds.ask[kind, d], 0
+        while wanted > 0:
+            if nodes.idle[n, t] >> bit & 1:
+                nodes.idle[n, t] ^= 1 << bit
+                runs.owner[row], runs.resource[row], runs.amount[row] = nodes.device[n, t, bit], nodes.column[d], 1
+                row += 1
+                wanted -= 1
+            bit += 1
+    return int(row)
+
+
+@step
+def end_first(
+    jobs: JobArrays, kinds: KindArrays, nodes: NodeArrays, timeline: TimelineArrays, runs: RunArrays, now: IntArray
+) -> None:
+    """End the run at the top of the heap."""
+    k = heap.pop(runs.ending, now[RUNNING], runs.end)
+    kind = jobs.nodes[runs.job[k]]
+    for part in range(runs.part[k], runs.part[k + 1]):
+        n, lack = runs.node[part], runs.lack[part]
+        change(n, kind, move_out(n, k, timeline, now), 1, kinds, nodes)
+        if lack > 0:
+            nodes.pool[nodes.pool_of[n]] += lack
+    if nodes.idle.shape[1] > 0:
+        _return_devices(k, kind, kinds, nodes, runs)
+    now[RUNNING] -= 1
+    now[STATE] += 1
+    now[PROMISE] += 1
+    now[SETTLED] = 0
+
+
+@step
+def _return_devices(k: int, kind: int, kinds: KindArrays, nodes: NodeArrays, runs: RunArrays) -> None:
+    """Give back the devices of a run; the rows of a part stand in the order in which they were written."""
+    row = runs.offset[k]
+    for part in range(runs.part[k], runs.part[k + 1]):
+        n = runs.node[part]
+        local = kinds.ask[kind, MEMORY] - runs.lack[part]
+        for d in range(nodes.order.size):
+            row += int((local if d == MEMORY else kinds.ask[kind, d]) > 0)
+        row += int(runs.lack[part] > 0)
+        for t in range(nodes.idle.shape[1]):
+            bit = 0
+            for _ in range(kinds.ask[kind, nodes.order.size + t]):
+                while nodes.device[n, t, bit] != runs.owner[row]:
+                    bit += 1
+                nodes.idle[n, t] |= 1 << bit
+                row += 1
+
+
+@inlined
+def has_room(rules: Rules, runs: RunArrays, now: IntArray) -> bool:
+    """Whether the record can take all starts of a pass; else `now[ROWS]` says how many rows it needs."""
+    now[ROWS] = runs.offset[now[STARTED]] + rules.rows * min(now[WAITING] * rules.parts, rules.cores)
+    return bool(now[ROWS] <= runs.owner.size)

@@ -1,0 +1,224 @@
+"""The arrays that kernels share, grouped by what they describe. Names and shapes are the interface of this package.
+
+Orders, the tree over the waiting jobs and the rules that number both are those of `kernels.list_scheduling`.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from poolwise.arrays import BoolArray, IntArray
+
+# Rules.placement
+FIRST_FIT, BEST_FIT, WORST_FIT, PACKED = range(4)
+# Dimensions of what a part asks for and a node has; further ones are what else is counted, then types of devices
+CORES, MEMORY, FURTHER = range(3)
+
+
+class Rules(NamedTuple):
+    """What a replay follows.
+
+    Attributes
+    ----------
+    placement : FIRST_FIT, BEST_FIT, WORST_FIT or PACKED
+    backfill : NONE, EASY, EASY_NO_EXTRA or CONSERVATIVE of `list_scheduling.state`
+    per_event : one pass for each event instead of one for each instant
+    overruns : whether a job may run beyond its expected end
+    cores : cores of all nodes: no more parts start in a pass, as each takes one at least
+    parts, rows : most parts of a job, and rows of the placement of a part
+    """
+
+    placement: int
+    backfill: int
+    per_event: bool
+    overruns: bool
+    cores: int
+    parts: int
+    rows: int
+
+
+class JobArrays(NamedTuple):
+    """(n_job,) each, in the order (submit, id), which is the tie rule.
+
+    Attributes
+    ----------
+    submit : ns
+    nodes, remote : number of the job's kind, and cores of one part: the demands by which the tree over a queue is laid out
+    length : ns that the scheduler expects it to run
+    runtime : ns that it runs
+    able : whether the job fits the empty machine; the others are rejected
+    """
+
+    submit: IntArray
+    nodes: IntArray
+    remote: IntArray
+    length: IntArray
+    runtime: IntArray
+    able: BoolArray
+
+
+class KindArrays(NamedTuple):
+    """(n_kind,) each: jobs of a kind ask for the same. Kinds are numbered by all that they ask for, memory last.
+
+    Attributes
+    ----------
+    ask : (n_kind, n_dim) what one part asks for
+    parts : parts, each on a node of its own
+    eligible : set of nodes
+    group : the same for neighbours that differ in memory alone
+    fits, fits_at : whether a job of the kind found room, in the state with the number `fits_at`
+    room, room_at : whether it then left the head room beyond the shadow time, in the reservation with the number `room_at`
+    """
+
+    ask: IntArray
+    parts: IntArray
+    eligible: IntArray
+    group: IntArray
+    fits: BoolArray
+    fits_at: IntArray
+    room: BoolArray
+    room_at: IntArray
+
+
+class NodeArrays(NamedTuple):
+    """What is free. Nodes are the leaves of a binary tree, the first at `top.shape[0] // 2`; the root is 1.
+
+    Attributes
+    ----------
+    top : (2 * n_leaf, n_dim) the most of each dimension that any node below has free; -1 where there is none
+    open : (n_set, 2 * n_leaf) whether any node below belongs to a set
+    rack : (n_node,) racks, numbered from 0 on
+    pool_of : (n_node,) memory pool that serves the node, -1 where none does
+    pool : (n_pool,) free MiB
+    having : (n_class,) how many nodes have so many free cores; (0,) this and the next where no placement asks
+    bits : (n_class, n_word) which nodes they are, `WORD` to a word
+    idle : (n_node, n_type) free devices of each type, a bit each
+    chosen, lack : (n_node,) nodes of the placement found last, and MiB of each of its parts that come from the pool
+    key, line, count : (n_node,) scratch
+    owner, pool_owner : owner of a node, of a pool
+    device : (n_node, n_type, most) owners of devices
+    column : (n_dim,) resource of each dimension, that of devices for the types
+    order : (n_dim - n_type,) dimensions in the order of the machine's columns, as placements name them
+    """
+
+    top: IntArray
+    open: BoolArray
+    rack: IntArray
+    pool_of: IntArray
+    pool: IntArray
+    having: IntArray
+    bits: IntArray
+    idle: IntArray
+    chosen: IntArray
+    lack: IntArray
+    key: IntArray
+    line: IntArray
+    count: IntArray
+    owner: IntArray
+    pool_owner: IntArray
+    device: IntArray
+    column: IntArray
+    order: IntArray
+
+
+WORD = 32
+"""Nodes to a word of `NodeArrays.bits`: a number that is never negative."""
+
+
+class TimelineArrays(NamedTuple):
+    """Who is on each node until when, and when each node could hold a part of the head.
+
+    Attributes
+    ----------
+    size : (n_node,) parts on a node
+    until : (n_node, n_slot) ns, expected ends of the parts on a node, ascending; the first `size` count
+    by, kind, local : (n_node, n_slot) run, kind and MiB taken from the node of each part
+    ready : (n_leaf * 2,) as a tree like `NodeArrays.top`: ns of the first time at which any node below could hold a part of
+        the kind `now[AWAITED]`, NEVER if none could
+    stale : (n_node,) nodes for which that has changed, the first `now[STALE]` count
+    is_stale : (n_node,) whether a node is among them
+    first_end : (n_leaf * 2,) the same kind of tree: the first expected end; (0,) where no job overruns
+    front : (n_leaf * 2,) scratch
+    """
+
+    size: IntArray
+    until: IntArray
+    by: IntArray
+    kind: IntArray
+    local: IntArray
+    ready: IntArray
+    stale: IntArray
+    is_stale: BoolArray
+    first_end: IntArray
+    front: IntArray
+
+
+class QueueArrays(NamedTuple):
+    """The waiting jobs, in no order.
+
+    Attributes
+    ----------
+    job : (n_job,), the first `now[WAITING]` count
+    since : (n_job,) number of the pass in which each job in `job` joined
+    where : (n_job,) position of each job in `job`, -1 if it does not wait
+    """
+
+    job: IntArray
+    since: IntArray
+    where: IntArray
+
+
+class RunArrays(NamedTuple):
+    """Runs in the order of their starts: the record, and those at work.
+
+    Attributes
+    ----------
+    job, start, end, expected : (n_job,) row of the job, ns
+    part : (n_job + 1,) parts part[k]:part[k+1] are run k's
+    node, lack : (n_part,) node, and MiB from its pool
+    offset : (n_job + 1,) rows offset[k]:offset[k+1] are run k's placement
+    owner, resource, amount : (n_row,) the placement; grown by the caller on ROOM
+    ending : (n_job,) heap of the runs at work by (end, run), the first `now[RUNNING]` count
+    rejected : (n_job,) jobs turned away, in that order
+    """
+
+    job: IntArray
+    start: IntArray
+    end: IntArray
+    expected: IntArray
+    part: IntArray
+    node: IntArray
+    lack: IntArray
+    offset: IntArray
+    owner: IntArray
+    resource: IntArray
+    amount: IntArray
+    ending: IntArray
+    rejected: IntArray
+
+
+# Rows of `now`, the (N_NOW,) int64 numbers that change
+(
+    TIME,
+    NEXT,  # row of the next arrival
+    WAITING,
+    RUNNING,
+    STARTED,  # runs so far
+    REJECTED,
+    PASSES,
+    PHASE,
+    QUIET,  # 1 if the batch held nothing but jobs turned away
+    HEAD,  # job that had the last reservation, -1 for none
+    AWAITED,  # kind for which `TimelineArrays.ready` holds, -1 for none
+    STALE,
+    SHADOW,
+    HOLDING,  # nodes that could hold a part of the head at its shadow time
+    STATE,  # counts the changes of what is free
+    PROMISE,  # counts the reservations, and what is started beside them
+    SETTLED,  # 1 if the last pass started nothing and nothing ended since: only jobs that arrive now may start
+    ROWS,  # rows wanted, on ROOM
+    N_NOW,
+) = range(19)
+
+TAKE_EVENTS, MAKE_PASS, ASKED_PASS = range(3)
+"""Values of now[PHASE]: where `replay` goes on."""

@@ -1,0 +1,24 @@
+"""Jobs that join and leave the queue, an unordered list: leaving is a swap with the last."""
+
+from __future__ import annotations
+
+from poolwise.arrays import IntArray
+from poolwise.kernels.jit import inlined
+from poolwise.kernels.shared_nodes.state import PASSES, WAITING, QueueArrays
+
+
+@inlined
+def join(job: int, queue: QueueArrays, now: IntArray) -> None:
+    """Add a job to the queue."""
+    at = now[WAITING]
+    queue.job[at], queue.where[job], queue.since[at] = job, at, now[PASSES] - 1
+    now[WAITING] += 1
+
+
+@inlined
+def leave(job: int, queue: QueueArrays, now: IntArray) -> None:
+    """Take a job out of the queue."""
+    now[WAITING] -= 1
+    last, at = now[WAITING], queue.where[job]
+    queue.job[at], queue.where[queue.job[last]], queue.since[at] = queue.job[last], at, queue.since[last]
+    queue.where[job] = -1

@@ -1,0 +1,118 @@
+"""Shared nodes with what parts of jobs may ask of them: the shape on which `placement` works."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+
+from poolwise.arrays import BoolArray, IntArray
+from poolwise.errors import InputError
+from poolwise.model import Job, JobTable, Machine
+from poolwise.model.eligibility import eligible_owners, eligible_sets
+from poolwise.model.shared_nodes import SharedNodes, shared_nodes
+
+DEVICES, MEMORY, NODES = "devices", "memory", "nodes"
+
+
+@dataclass(frozen=True, eq=False)
+class NodeLayout(SharedNodes):
+    """Shared nodes, their pools, and the devices inside them.
+
+    Attributes
+    ----------
+    rack : (n_node,) rack of each node
+    pool : (n_node,) memory pool that serves each node, -1 where there is none
+    memory, device_column : columns of the machine, -1 where it has none
+    counted : (name, column) of what nodes have themselves, memory apart, cores first
+    inside : type of device -> (n_node, most) owners of those inside each node, ascending, -1 where there are fewer
+    """
+
+    rack: IntArray
+    pool: IntArray
+    memory: int
+    device_column: int
+    counted: tuple[tuple[str, int], ...]
+    inside: dict[str, IntArray]
+
+    @property
+    def known(self) -> tuple[str, ...]:
+        """What a job may ask for."""
+        memory = (MEMORY,) if self.memory >= 0 and (MEMORY in self.names or bool((self.pool >= 0).any())) else ()
+        return (NODES, *(name for name, _ in self.counted), *memory, *self.inside)
+
+    def local(self, free: IntArray) -> IntArray:
+        """(..., n_node) MiB free in each node itself, of (..., n_owner, n_resource) free amounts."""
+        if self.memory < 0:
+            return np.zeros((*free.shape[:-2], len(self.nodes)), dtype=np.int64)
+        return np.maximum(free[..., self.nodes, self.memory], 0)
+
+    def pooled(self, free: IntArray) -> IntArray:
+        """(..., n_node) MiB free in the pool that serves each node."""
+        if self.memory < 0:
+            return np.zeros((*free.shape[:-2], len(self.nodes)), dtype=np.int64)
+        return np.where(self.pool >= 0, np.maximum(free[..., self.pool, self.memory], 0), 0)
+
+    def devices_free(self, kind: str, free: IntArray) -> IntArray:
+        """(..., n_node) free devices of a type inside each node."""
+        inside = self.inside[kind]
+        there = (free[..., inside, self.device_column] > 0) & (inside >= 0)
+        count: IntArray = there.sum(axis=-1)
+        return count
+
+    def offers(self, free: IntArray) -> Iterator[tuple[str, IntArray]]:
+        """Name and (..., n_node) amounts of each thing that nodes have, memory apart."""
+        for name, column in self.counted:
+            yield name, free[..., self.nodes, column]
+        for kind in self.inside:
+            yield kind, self.devices_free(kind, free)
+
+    def eligible(self, table: JobTable, row: int) -> BoolArray:
+        """(n_node,) on which nodes a job may run."""
+        sets = eligible_sets(self.machine, table)
+        return eligible_owners(self.machine, *sets.value[int(sets.of[row])])[self.nodes]
+
+    def check(self, job: Job) -> None:
+        """Raise InputError for a job that asks for what the nodes do not have: it must not run without it."""
+        for name in job.table.requests:
+            if name not in self.known and job.request(name):
+                raise InputError(
+                    f"job {job.id} asks for {name}, which the nodes of machine '{self.machine.name}' do not have",
+                    field=name,
+                    remedy=f"known: {', '.join(self.known)}",
+                )
+        if job.tasks > 1 and job.nodes > 1:
+            raise InputError(
+                f"job {job.id} has {job.tasks} tasks of {job.nodes} nodes each",
+                field=NODES,
+                remedy="let it have tasks that share nodes, or one task on several nodes",
+            )
+
+
+@lru_cache(maxsize=8)  # a machine is compared by identity
+def node_layout(machine: Machine) -> NodeLayout:
+    """Read a machine; raises InputError for one without shared nodes that have cores."""
+    shared = shared_nodes(machine, "cores")
+    named = {name: machine.resource(name) for name in shared.names if name != MEMORY}
+    counted = (("cores", named.pop("cores")), *named.items())
+    inside = shared.only((shared.home >= 0) & shared.having(DEVICES))
+    return NodeLayout(
+        **vars(shared),
+        rack=machine.rack[shared.nodes],
+        pool=shared.pools(MEMORY),
+        memory=shared.column(MEMORY),
+        device_column=shared.column(DEVICES),
+        counted=counted,
+        inside={kind: _by_node(shared, owners, inside.home[inside.type == kind]) for kind, owners in inside.by_type().items()},
+    )
+
+
+def _by_node(shared: SharedNodes, devices: IntArray, home: IntArray) -> IntArray:
+    """(n_node, most) devices of each node, ascending, -1 behind the last."""
+    held = np.bincount(home, minlength=len(shared.nodes))
+    found = np.full((len(shared.nodes), int(held.max(initial=0))), -1, dtype=np.int64)
+    for node in np.flatnonzero(held).tolist():
+        found[node, : held[node]] = devices[home == node]
+    return found

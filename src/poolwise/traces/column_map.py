@@ -1,0 +1,216 @@
+"""Which column of a table holds what, and in which unit: as a user writes it, or guessed where the names are plain."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
+
+from poolwise.errors import InputError
+from poolwise.units import UNITS
+
+CellKind = Literal["whole", "instant", "length", "count", "memory", "text"]
+
+
+@dataclass(frozen=True)
+class ColumnField:
+    """Something that a table may hold of a job.
+
+    Attributes
+    ----------
+    kind : what its cells are
+    names : plain names of its column, without spaces and underscores, in lower case
+    """
+
+    kind: CellKind
+    names: tuple[str, ...]
+
+
+FIELDS: Mapping[str, ColumnField] = {
+    "id": ColumnField("whole", ("id", "job", "jobid", "jobnumber", "jobidraw")),
+    "submit": ColumnField(
+        "instant",
+        ("submit", "submitted", "submission", "submittime", "submissiontime", "submittimestamp", "arrival", "arrivaltime"),
+    ),
+    "start": ColumnField("instant", ("start", "started", "starttime", "starttimestamp", "begin", "begintime")),
+    "end": ColumnField("instant", ("end", "ended", "endtime", "endtimestamp", "finish", "finished", "finishtime")),
+    "wait": ColumnField("length", ("wait", "waittime", "waitingtime", "queuetime")),
+    "duration": ColumnField("length", ("duration", "runtime", "elapsed", "elapsedtime", "elapsedraw", "wallclocktime")),
+    "requested": ColumnField(
+        "length",
+        ("requested", "requestedtime", "requestedwalltime", "reqtime", "timelimit", "walltimelimit", "wallclocklimit"),
+    ),
+    "nodes": ColumnField(
+        "count", ("nodes", "nnodes", "numnodes", "nodecount", "nodesallocated", "allocatednodes", "allocnodes")
+    ),
+    "cores": ColumnField(
+        "count", ("cores", "ncores", "numcores", "cpus", "ncpus", "numcpus", "processors", "procs", "nprocs", "alloccpus")
+    ),
+    "gpus": ColumnField("count", ("gpus", "ngpus", "numgpus", "gpucount")),
+    "memory": ColumnField("memory", ("memory", "mem", "memorypernode", "mempernode", "nodememory", "maxmemory")),
+    "cpu_memory": ColumnField("memory", ("memorypercpu", "mempercpu", "memorypercore", "mempercore", "cpumemory")),
+    "job_memory": ColumnField("memory", ("jobmemory", "totalmemory", "memorytotal", "memoryofjob")),
+    "user": ColumnField("text", ("user", "username", "userid", "uid")),
+    "account": ColumnField("text", ("account", "project")),
+    "group": ColumnField("text", ("group", "groupid", "gid")),
+    "partition": ColumnField("text", ("partition",)),
+    "queue": ColumnField("text", ("queue", "queuename")),
+    "qos": ColumnField("text", ("qos",)),
+}  # fmt: skip
+"""What a table may hold; any other field that a map names becomes an attribute of the jobs."""
+
+_SUFFIXES = {
+    "ns": "ns", "us": "us", "ms": "ms", "s": "s", "sec": "s", "secs": "s", "seconds": "s", "min": "min", "mins": "min",
+    "minutes": "min", "h": "h", "hr": "h", "hrs": "h", "hours": "h", "d": "d", "days": "d",
+    "b": "B", "bytes": "B", "kb": "KB", "mb": "MB", "gb": "GB", "tb": "TB", "kib": "KiB", "mib": "MiB", "gib": "GiB",
+    "tib": "TiB",
+}  # fmt: skip
+"""Last word of a column's name -> the unit that it tells."""
+
+_PARTS = re.compile(r"[A-Za-z0-9]+")
+_WORDS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
+_PAIR = re.compile(
+    r'\s*(?P<field>[A-Za-z_][A-Za-z0-9_.]*)\s*(?P<equals>=)?\s*(?P<column>"[^"]*"\s*|[^,:"]*)(?P<unit>:\s*(?:"[^"]*"|[^,"]*))?\s*(?:,|\Z)'
+)
+_TICKS = re.compile(r"([0-9]{1,9}(?:\.[0-9]{1,9})?)?\s*([A-Za-z/]+)")
+
+
+class MappedColumn(NamedTuple):
+    """A column and the unit of one in it; an empty unit where its cells say it, an empty column for none."""
+
+    column: str
+    unit: str = ""
+
+    def __str__(self) -> str:
+        column = f'"{self.column}"' if re.search(r"[,:]", self.column) else self.column
+        unit = f'"{self.unit}"' if re.search(r"[,:]", self.unit) else self.unit
+        return f"{column}:{unit}" if unit else column
+
+
+ColumnMap = Mapping[str, MappedColumn]
+"""Field -> where it is."""
+
+
+def parse_map(text: str) -> dict[str, MappedColumn]:
+    """Read a map: "submit=submit_time:10s, duration=elapsed:s, id=jobid".
+
+    A pair is FIELD=COLUMN or FIELD=COLUMN:UNIT; FIELD:UNIT stands for a column of the field's own name, "FIELD=" says that
+    no column holds it. Names with commas or colons stand in double quotes. Raises InputError for anything else, and for
+    units that the field cannot have.
+    """
+    found: dict[str, MappedColumn] = {}
+    at, end = 0, len(text.rstrip().rstrip(","))
+    while at < end:
+        pair = _PAIR.match(text, at)
+        if pair is None or (pair["equals"] is None and (pair["unit"] is None or pair["column"].strip())):
+            raise InputError(f"'{text[at : at + 60]}' is not FIELD=COLUMN:UNIT", field="map", remedy=_REMEDY)
+        name, unit = pair["field"], (pair["unit"] or ":")[1:].strip().strip('"')
+        if name in found:
+            raise InputError(f"'{name}' is mapped twice", field="map", remedy="name one column for each field")
+        column = pair["column"].strip().strip('"') if pair["equals"] else name
+        check_unit(name, unit)
+        found[name] = MappedColumn(column, unit)
+        at = pair.end()
+    return found
+
+
+_REMEDY = 'such as "submit=submit_time:10s, duration=elapsed:s, memory=mem_gb:GB, id=jobid"'
+
+
+def kind_of_field(name: str) -> CellKind | None:
+    """What the cells of a field are; None for an attribute."""
+    return FIELDS[name].kind if name in FIELDS else None
+
+
+def check_unit(name: str, unit: str) -> None:
+    """Raise InputError for a unit that a field cannot have."""
+    kind = kind_of_field(name)
+    if not unit or (kind == "instant" and ("%" in unit or unit == "date")) or (kind == "length" and unit == "clock"):
+        return
+    if kind in ("instant", "length") and _ticks(unit, "time"):
+        return
+    if kind == "memory" and _ticks(unit, "memory"):
+        return
+    if kind in ("instant", "length"):
+        more = '"date" or a form such as "%d.%m.%Y %H:%M"' if kind == "instant" else '"clock" for 1-02:03:04'
+        remedy = f"give ns, us, ms, s, min, h or d, ticks such as 10s, or {more}"
+    else:
+        remedy = f"give {', '.join(UNITS['memory'])}" if kind == "memory" else "leave the unit out"
+    raise InputError(f"'{unit}' is no unit for '{name}'", field="map", remedy=remedy)
+
+
+def _ticks(unit: str, dimension: str) -> float:
+    """Size of a unit or of ticks of several, in ns or MiB; 0 for what is none."""
+    match = _TICKS.fullmatch(unit.strip())
+    return float(match[1] or 1) * UNITS[dimension].get(match[2], 0.0) if match else 0.0
+
+
+def size_of(unit: str, dimension: Literal["time", "memory"]) -> float:
+    """Size of a unit that `check_unit` has accepted, in ns or MiB."""
+    return _ticks(unit, dimension)
+
+
+def guess(names: Sequence[str], given: ColumnMap) -> tuple[dict[str, MappedColumn], list[str]]:
+    """Find the fields that a map leaves open, where the names of columns are plain.
+
+    Where the map names some of the times, only missing ones that it cannot do without are guessed: they may count in ticks.
+
+    Returns
+    -------
+    guessed
+        Field -> column, and the unit where the column's name tells it.
+    doubts
+        Sentences on columns that were not taken, since several are alike.
+    """
+    taken = {place.column for place in given.values()}
+    timed = {name for name in given if kind_of_field(name) in ("instant", "length") and given[name].column}
+    found: dict[str, MappedColumn] = {}
+    doubts: list[str] = []
+    for field_name, known in FIELDS.items():
+        if field_name in given:
+            continue
+        if timed and known.kind in ("instant", "length") and not _needed(field_name, timed):
+            continue
+        plain = [place for name in names if name not in taken and (place := _plain(name, known))]
+        if len(plain) == 1:
+            found[field_name] = plain[0]
+        elif plain:
+            doubts.append(f"several columns may be {field_name}: {', '.join(place.column for place in plain)}")
+    return found, doubts
+
+
+def _needed(name: str, timed: set[str]) -> bool:
+    if name == "submit":
+        return not {"submit", "start"} & timed
+    return name == "duration" and not ({"duration"} & timed or {"start", "end"} <= timed)
+
+
+def _plain(name: str, known: ColumnField) -> MappedColumn | None:
+    """A column whose name is a plain one of a field, with the unit that the name ends in."""
+    if _spelt(name) in known.names:
+        return MappedColumn(name)
+    dimension = "memory" if known.kind == "memory" else "time" if known.kind in ("instant", "length") else None
+    for words in (_PARTS.findall(name), _WORDS.findall(name)):
+        unit = _SUFFIXES.get(words[-1].lower(), "") if words else ""
+        if dimension and unit in UNITS[dimension] and "".join(words[:-1]).lower() in known.names:
+            return MappedColumn(name, unit)
+    return None
+
+
+def _spelt(name: str) -> str:
+    """A column's name in lower case, without what is no letter or digit."""
+    return "".join(_PARTS.findall(name)).lower()
+
+
+def nearest(field_name: str, names: Sequence[str]) -> str | None:
+    """Name of the column that is most like the plain names of a field; None if none is like them."""
+    spelt = {_spelt(name): name for name in names}
+    scores = [
+        (difflib.SequenceMatcher(None, plain, other).ratio(), name)
+        for other, name in spelt.items()
+        for plain in FIELDS[field_name].names
+    ]
+    best = max(scores, default=(0.0, ""))
+    return best[1] if best[0] >= 0.6 else None

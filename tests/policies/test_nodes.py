@@ -1,0 +1,160 @@
+"""Placement on shared nodes: against all ways to place a job, and against rules spelled out, on random states."""
+
+from itertools import combinations
+
+import numpy as np
+import pytest
+
+from poolwise.errors import InputError
+from poolwise.model import Kind, Placement, Refusal, Snapshot, Workload
+from poolwise.model.eligibility import eligible_owners, eligible_sets
+from poolwise.model.runs import RunTable
+from poolwise.model.shared_nodes import shared_nodes
+from poolwise.performance.ideal import Ideal
+from poolwise.registry import make
+from tests.helpers.node_machines import machine, random_jobs, random_machine
+
+POLICIES = {name: make("placements", name) for name in ("first_fit", "best_fit", "worst_fit", "packed")}
+
+
+def seen(on, jobs, free=None):
+    free = on.capacity if free is None else free
+    return Snapshot(0, on, jobs.table, on.capacity, free, RunTable(on.capacity.size), Ideal())
+
+
+def busy(g, on):
+    """Free amounts in some state: devices are taken or not."""
+    free = np.floor(on.capacity * g.random(on.capacity.shape) ** 0.4 + 0.3).astype(np.int64)
+    return np.minimum(free, on.capacity)
+
+
+def ways(on, free, job):
+    """Every choice of nodes that can take the parts of a job, the lack of each node from its pool with it."""
+    eligible = eligible_owners(on, *eligible_sets(on, job.table).value[int(eligible_sets(on, job.table).of[job.index])])
+    nodes = shared_nodes(on).nodes
+    pools = dict(zip(nodes.tolist(), shared_nodes(on).pools("memory").tolist(), strict=True))
+    able, lack = [], {}
+    for node in nodes.tolist():
+        devices = [o for o in on.of_kind(Kind.DEVICE).tolist() if on.home[o] == node and free[o, 2] > 0]
+        lack[node] = max(job.memory - int(free[node, 0]), 0)
+        if not eligible[node] or free[node, 1] < job.request("cores"):
+            continue
+        if any(sum(on.type[o] == kind for o in devices) < job.request(kind) for kind in ("gpu", "fpga")):
+            continue
+        able.append(node)
+    for chosen in combinations(able, job.nodes):
+        need = {}
+        for node in chosen:
+            need[pools[node]] = need.get(pools[node], 0) + lack[node]
+        if all(not amount or (pool >= 0 and amount <= free[pool, 0]) for pool, amount in need.items()):
+            yield chosen, sum(need.values())
+
+
+@pytest.mark.parametrize("block", range(4))
+def test_a_job_is_placed_exactly_if_there_is_a_way_and_with_the_least_of_the_pools(block):
+    for seed in range(60 * block, 60 * block + 60):
+        g = np.random.default_rng(seed)
+        on = random_machine(g, 7)
+        jobs, free = random_jobs(g, on, 6), busy(g, on)
+        state = seen(on, jobs, free)
+        for row in range(len(jobs)):
+            job = jobs.job(row)
+            possible = list(ways(on, free, job))
+            for name, policy in POLICIES.items():
+                found = policy.place(job, state)
+                assert isinstance(found, Placement) == bool(possible), (seed, name)
+                if isinstance(found, Placement):
+                    check(found, on, free, job, possible)
+                    assert policy.screen(np.array([row]), free[None], state)[0]
+
+
+def check(found, on, free, job, possible):
+    taken = np.zeros_like(free)
+    np.add.at(taken, (found.owner, found.resource), found.amount)
+    assert (taken <= free).all()
+    nodes = tuple(o for o in found.owners() if on.kind[o] == Kind.NODE)
+    borrowed = {chosen: amount for chosen, amount in possible}
+    pools = taken[on.of_kind(Kind.POOL), 0].sum()
+    assert pools == borrowed[nodes] == min(borrowed.values())
+    assert taken[:, 1].sum() == job.nodes * job.request("cores")
+    assert taken[:, 0].sum() == job.nodes * job.memory
+    for node in nodes:
+        for kind in ("gpu", "fpga"):
+            mine = [o for o in on.of_kind(Kind.DEVICE).tolist() if taken[o, 2] and on.home[o] == node and on.type[o] == kind]
+            assert len(mine) == job.request(kind)
+
+
+def test_the_fitting_nodes_that_each_policy_takes():
+    on = machine(np.array([[8, 100]] * 6), np.array([0, 0, 0, 1, 1, 1]))
+    free = on.capacity.copy()
+    free[:, 1] = [1, 6, 4, 8, 4, 2]
+    jobs = Workload.of(np.zeros(2), np.ones(2), requests={"cores": np.array([3, 3]), "nodes": np.array([1, 2])})
+    chosen = {
+        name: [policy.place(jobs.job(k), seen(on, jobs, free)).owner.tolist() for k in range(2)]
+        for name, policy in POLICIES.items()
+    }
+    assert chosen == {
+        "first_fit": [[1], [1, 2]],
+        "best_fit": [[2], [2, 4]],
+        "worst_fit": [[3], [3, 1]],
+        "packed": [[1], [1, 2]],
+    }
+
+
+def test_packed_takes_the_rack_with_the_fewest_able_nodes_that_holds_all_else_few_racks():
+    on = machine(np.array([[8, 100]] * 7), np.array([0, 0, 0, 1, 1, 2, 2]))
+    jobs = Workload.of(np.zeros(4), np.ones(4), requests={"cores": np.full(4, 8), "nodes": np.array([1, 2, 3, 5])})
+    nodes = [POLICIES["packed"].place(jobs.job(k), seen(on, jobs)).owner.tolist() for k in range(4)]
+    assert nodes == [[3], [3, 4], [0, 1, 2], [0, 1, 2, 3, 4]]
+
+
+def test_partitions_and_features_say_where_a_job_may_run():
+    sets = {"long": np.array([1, 1, 0], dtype=bool), "short": np.array([0, 1, 1], dtype=bool)}
+    on = machine(np.array([[8, 100]] * 3), np.zeros(3, dtype=np.int64), sets=sets)
+    jobs = Workload.of(
+        np.zeros(5),
+        np.ones(5),
+        requests={"cores": np.full(5, 8)},
+        attributes={
+            "partition": np.array(["short", "", "long,short", "long", "nights"]),
+            "constraint": np.array(["", "short", "", "short & long", ""]),
+        },
+    )
+    state = seen(on, jobs)
+    found = [POLICIES["first_fit"].place(jobs.job(k), state).owner.tolist() for k in range(4)]
+    assert found == [[1], [1], [0], [1]]
+    with pytest.raises(InputError, match="unknown partition 'nights'"):
+        POLICIES["first_fit"].place(jobs.job(4), state)
+
+
+def test_what_is_short_is_said_and_what_nodes_do_not_have_is_an_error():
+    on = machine(np.array([[8, 100]] * 3), np.zeros(3, dtype=np.int64), pools={0: 50})
+    jobs = Workload.of(
+        np.zeros(4),
+        np.ones(4),
+        requests={"cores": np.array([9, 1, 1, 1]), "nodes": np.array([1, 4, 2, 1]), "memory": np.array([1, 1, 130, 151])},
+    )
+    state, policy = seen(on, jobs), POLICIES["first_fit"]
+    said = [policy.place(jobs.job(k), state) for k in range(4)]
+    assert [(refusal.resource, refusal.needed) for refusal in said] == [
+        ("cores", 9),
+        ("nodes", 4),
+        ("memory", 260),
+        ("memory", 151),
+    ]
+    tape = Workload.of(np.zeros(1), np.ones(1), requests={"cores": np.ones(1), "tape": np.ones(1)})
+    with pytest.raises(InputError, match="asks for tape"):
+        policy.place(tape.job(0), seen(on, tape))
+    many = Workload.of(np.zeros(1), np.ones(1), tasks=2, requests={"cores": np.ones(1), "nodes": np.full(1, 2)})
+    with pytest.raises(InputError, match="2 tasks of 2 nodes"):
+        policy.place(many.job(0), seen(on, many))
+
+
+def test_tasks_may_share_a_node_and_parts_may_not():
+    on = machine(np.array([[8, 100]] * 2), np.zeros(2, dtype=np.int64))
+    tasks = Workload.of(np.zeros(1), np.ones(1), tasks=4, requests={"cores": np.full(1, 4)})
+    assert POLICIES["first_fit"].place(tasks.job(0), seen(on, tasks)).rows() == [
+        (0, 0, 1, 4), (1, 0, 1, 4), (2, 1, 1, 4), (3, 1, 1, 4),
+    ]  # fmt: skip
+    parts = Workload.of(np.zeros(1), np.ones(1), requests={"cores": np.full(1, 4), "nodes": np.full(1, 3)})
+    assert isinstance(POLICIES["first_fit"].place(parts.job(0), seen(on, parts)), Refusal)
