@@ -10,7 +10,7 @@ import numpy as np
 from poolwise.arrays import BoolArray, FloatArray, IntArray, blocks
 from poolwise.engines.kernel_arrays import read_only
 from poolwise.errors import PolicyError
-from poolwise.interfaces import AgingOrder, PerformanceModel, QueuePolicy
+from poolwise.interfaces import AgingOrder, PerformanceModel, QueuePolicy, opened
 from poolwise.model import Machine, Queue, Snapshot, Workload
 from poolwise.model.runs import RunTable
 from poolwise.schedulers.list import ListScheduler
@@ -37,7 +37,7 @@ class StudyColumns:
         estimate: PerformanceModel,
     ) -> None:
         self.machine, self.workload = machine, workload
-        self.scheduler = replace(scheduler, order=scheduler.order.open())
+        self.scheduler = replace(scheduler, order=opened(scheduler.order))
         self.truth, self.estimate = truth, estimate
         self.empty = Snapshot(
             0, machine, workload.table, machine.capacity, machine.capacity, RunTable(machine.capacity.size), estimate

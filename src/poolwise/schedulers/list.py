@@ -7,7 +7,16 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from poolwise.errors import PolicyError
-from poolwise.interfaces import BackfillPolicy, Dispatcher, PlacementPolicy, QueuePolicy, Scheduler, backfill_reason
+from poolwise.interfaces import (
+    BackfillPolicy,
+    Dispatcher,
+    PlacementPolicy,
+    PreparedOrder,
+    QueuePolicy,
+    Scheduler,
+    backfill_reason,
+    opened,
+)
 from poolwise.model import Changes, Decision, JobTable, Machine, Plan, Queue, Reason, Refusal, Reject, Snapshot, Wait
 from poolwise.policies.backfill.easy import Easy
 from poolwise.policies.order.priorities import FCFS
@@ -32,11 +41,12 @@ class ListScheduler(Scheduler):
 
     def open(self, machine: Machine, seed: int) -> Dispatcher:
         """Begin a run; list scheduling draws nothing."""
-        return ListDispatcher(replace(self, order=self.order.open(), backfill=self.backfill.open()))
+        return ListDispatcher(replace(self, order=opened(self.order), backfill=self.backfill.open()))
 
     def check(self, machine: Machine, jobs: JobTable) -> None:
         """Ask the order and the placement to check them."""
-        self.order.check(machine, jobs)
+        if isinstance(self.order, PreparedOrder):
+            self.order.check(machine, jobs)
         self.placement.check(machine, jobs)
 
 

@@ -16,7 +16,7 @@ import numpy as np
 
 from poolwise.arrays import FloatArray, IntArray
 from poolwise.errors import InputError
-from poolwise.interfaces import OrderKind, QueuePolicy
+from poolwise.interfaces import OrderKind, PreparedOrder, QueuePolicy
 from poolwise.model import JobTable, Machine, Queue, Snapshot
 from poolwise.policies.order.multifactor.factors import FixedFactors
 from poolwise.policies.order.multifactor.rules import PriorityRules
@@ -44,7 +44,7 @@ class PriorityTerms(NamedTuple):
 
 @register("orders", "multifactor")
 @dataclass(frozen=True)
-class Multifactor(QueuePolicy):
+class Multifactor(PreparedOrder):
     """Slurm's multifactor priority: age, fair share, job size, partition, QOS, TRES and nice, cut to a whole number.
 
     As in Slurm a priority changes only when it is recalculated, every PriorityCalcPeriod: a job that has just been submitted
@@ -163,7 +163,7 @@ class Recalculated(QueuePolicy):
         return tuple(self._column(table, make.__name__, make) for make in makes)
 
     def _column(self, table: JobTable, name: str, make: Callable[[JobTable, slice], FloatArray]) -> FloatArray:
-        found: FloatArray = table.derived((self._key, name), make)  # type: ignore[assignment]
+        found: FloatArray = table.derived((self._key, name), make)
         return found
 
     # Fair share
@@ -183,7 +183,7 @@ class Recalculated(QueuePolicy):
             found = [self.tree.find(None if a is None else str(a), str(u)) for a, u in zip(whose, names, strict=True)]
             return np.array(found, dtype=np.int64)
 
-        found: IntArray = table.derived((self._key, "whose"), make)  # type: ignore[assignment]
+        found: IntArray = table.derived((self._key, "whose"), make)
         return found
 
     def _share(self, when: int, jobs: IntArray, snapshot: Snapshot) -> FloatArray:
