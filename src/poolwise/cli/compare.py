@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 
 import typer
 
+from poolwise.cli.examples import examples
+
 if TYPE_CHECKING:
     from poolwise.compare.runs import Comparison
 
@@ -93,4 +95,10 @@ def _print(found: Comparison, changed: int) -> None:
 
 def register(app: typer.Typer) -> None:
     """Add the command."""
-    app.command()(compare)
+    simulate = "poolwise simulate catalog:example-sacct.txt --machine cerit-racks"
+    lines = [
+        f"{simulate} --schedule fcfs.csv",
+        f"{simulate} --order sjf --schedule sjf.csv",
+        "poolwise compare fcfs.csv sjf.csv",
+    ]
+    app.command(epilog=examples(*lines))(compare)

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 
 import typer
 
+from poolwise.cli.examples import examples
+
 if TYPE_CHECKING:
     from poolwise.studies import StudyResult
 
@@ -91,4 +93,4 @@ def _plain(value: object) -> object:
 
 def register(app: typer.Typer) -> None:
     """Add the command."""
-    app.command("run")(run_study)
+    app.command("run", epilog=examples("poolwise run cerit-pools --set workload.jobs=700 --set scheduler.order=fm"))(run_study)

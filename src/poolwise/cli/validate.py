@@ -6,6 +6,8 @@ from pathlib import Path
 
 import typer
 
+from poolwise.cli.examples import examples
+
 
 def validate(
     file: str = typer.Argument(
@@ -138,4 +140,4 @@ def _say_costs(path: Path) -> None:
 
 def register(app: typer.Typer) -> None:
     """Add the command."""
-    app.command()(validate)
+    app.command(epilog=examples("poolwise validate cerit-pools"))(validate)

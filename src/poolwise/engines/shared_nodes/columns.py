@@ -179,9 +179,7 @@ class SharedColumns(StudyColumns):
         slots = max(int(nodes.top[1, CORES]) // max(least, 1), 1)
         until, by, kind, local = (np.zeros((n, slots), dtype=np.int64) for _ in range(4))
         ready, first_end = np.full(size, NEVER), np.full(size if overruns else 0, NEVER)
-        return TimelineArrays(
-            blank(n), until, by, kind, local, ready, blank(n), np.zeros(n, np.bool_), first_end, blank(size)
-        )
+        return TimelineArrays(blank(n), until, by, kind, local, ready, blank(n), np.zeros(n, np.bool_), first_end, blank(size))
 
     def _runs(self, parts: int, rows: int) -> RunArrays:
         from poolwise.kernels.shared_nodes.state import RunArrays

@@ -87,9 +87,7 @@ def screen(rules: Rules, kinds: KindArrays, nodes: NodeArrays, fits: BoolArray) 
 
 
 @inlined
-def _any_fits(
-    jobs: JobArrays, kinds: KindArrays, rules: Rules, nodes: NodeArrays, queue: QueueArrays, now: IntArray
-) -> bool:
+def _any_fits(jobs: JobArrays, kinds: KindArrays, rules: Rules, nodes: NodeArrays, queue: QueueArrays, now: IntArray) -> bool:
     """Whether some waiting job finds room now; if none does, no order can start anything."""
     for k in range(now[WAITING]):  # noqa: SIM110  # a loop is what compiles
         if finds_room(jobs.nodes[queue.job[k]], rules, kinds, nodes, now):

@@ -63,9 +63,7 @@ def finds_room(kind: int, rules: Rules, kinds: KindArrays, nodes: NodeArrays, no
 
 
 @step
-def leaves_room(
-    kind: int, rules: Rules, kinds: KindArrays, nodes: NodeArrays, timeline: TimelineArrays, now: IntArray
-) -> bool:
+def leaves_room(kind: int, rules: Rules, kinds: KindArrays, nodes: NodeArrays, timeline: TimelineArrays, now: IntArray) -> bool:
     """Whether a job of a kind that fits now, and runs beyond the shadow time, leaves the head room; kept as long as it holds."""
     if rules.backfill != EASY:
         return False
@@ -78,9 +76,7 @@ def leaves_room(
 
 
 @inlined
-def _spoilt(
-    kind: int, head: int, kinds: KindArrays, nodes: NodeArrays, timeline: TimelineArrays, now: IntArray
-) -> int:
+def _spoilt(kind: int, head: int, kinds: KindArrays, nodes: NodeArrays, timeline: TimelineArrays, now: IntArray) -> int:
     """How many of the nodes just chosen could hold a part of the head at its shadow time, but not beside this job."""
     spoilt, leaves = 0, nodes.top.shape[0] // 2
     for part in range(kinds.parts[kind]):

@@ -55,9 +55,7 @@ def start(
 
 
 @inlined
-def _record(
-    n: int, kind: int, local: int, lack: int, row: int, kinds: KindArrays, nodes: NodeArrays, runs: RunArrays
-) -> int:
+def _record(n: int, kind: int, local: int, lack: int, row: int, kinds: KindArrays, nodes: NodeArrays, runs: RunArrays) -> int:
     """Write what one part takes, from row `row` on; returns the next row. Devices are taken here, the lowest first."""
     for k in range(nodes.order.size):
         d = nodes.order[k]
@@ -125,5 +123,3 @@ def has_room(rules: Rules, runs: RunArrays, now: IntArray) -> bool:
     """Whether the record can take all starts of a pass; else `now[ROWS]` says how many rows it needs."""
     now[ROWS] = runs.offset[now[STARTED]] + rules.rows * min(now[WAITING] * rules.parts, rules.cores)
     return bool(now[ROWS] <= runs.owner.size)
-
-

@@ -162,9 +162,7 @@ def _next(
 
 
 @inlined
-def _ask(
-    row: IntArray, kinds: KindArrays, rules: Rules, nodes: NodeArrays, timeline: TimelineArrays, now: IntArray
-) -> bool:
+def _ask(row: IntArray, kinds: KindArrays, rules: Rules, nodes: NodeArrays, timeline: TimelineArrays, now: IntArray) -> bool:
     """Whether any of the jobs at and below a node may start; exact for a single one, and for jobs of one kind that end late."""
     ends = row[LENGTH] <= now[SHADOW] - now[TIME]
     if row[REMOTE] > nodes.top[1, CORES] or not (ends or rules.backfill == EASY):
