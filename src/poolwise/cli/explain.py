@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 import typer
 
 from poolwise.cli.examples import examples
-
 from poolwise.cli.one_run import RunOptions, ScopeChoice
 
 if TYPE_CHECKING:

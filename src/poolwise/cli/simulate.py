@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from poolwise.cli.examples import TICKS, examples
-
 from poolwise.cli.one_run import RunOptions, ScopeChoice
 from poolwise.cli.units import check_sample, interval, unit_tables
 
