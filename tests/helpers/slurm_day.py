@@ -110,7 +110,12 @@ class RecordedDay:
     def replay(self) -> Schedule:
         """Run the day's jobs on the same machine under Slurm's order and backfill."""
         conf, order = str(self.folder / "slurm.conf"), self.order()
-        how = ListScheduler(order, SlurmBackfill(conf, begun=self.backfills[len(self.backfills) // 2] / 1000, looked=self.looks[0], every=self.looks[1]))
+        how = ListScheduler(
+            order,
+            SlurmBackfill(
+                conf, begun=self.backfills[len(self.backfills) // 2] / 1000, looked=self.looks[0], every=self.looks[1]
+            ),
+        )
         return simulate(sixteen_racked_nodes(), self.workload(), how).schedule
 
     def late_ms(self, schedule: Schedule) -> np.ndarray:
