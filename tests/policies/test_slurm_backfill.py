@@ -66,7 +66,7 @@ def test_a_job_is_backfilled_at_the_next_pass_not_before() -> None:
 
 
 def test_the_end_of_a_reservation_is_rounded_down_to_the_resolution() -> None:
-    """The second is promised 100 to 190, which counts as 180; so the third is promised 180, and the fourth would run into it."""
+    """The second is promised 100 to 190, which counts as 180; the third is promised 180, the fourth would run into it."""
     rows = [(0, 2, 100, 100), (1, 3, 90, 90), (2, 4, 60, 60), (3, 1, 155, 155)]
     assert day(rows, exact())[4] == 30
     assert day(rows, SlurmBackfill())[4] > 180
