@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import tempfile
 from pathlib import Path
@@ -10,18 +11,30 @@ from poolwise.errors import InputError
 
 
 def write_whole(path: Path, content: bytes) -> None:
-    """Write beside the target, flush to disk, rename: a crash leaves the old file or the new one, never half of one."""
-    with tempfile.NamedTemporaryFile(dir=path.parent, prefix=f".{path.name}.", delete=False) as draft:
-        try:
-            draft.write(content)
-            draft.flush()
-            os.fsync(draft.fileno())
-            Path(draft.name).chmod(0o644)
-            Path(draft.name).replace(path)
-        except BaseException:
-            Path(draft.name).unlink(missing_ok=True)
-            raise
-    sync_folder(path.parent)
+    """Write beside the target, flush to disk, rename: a crash leaves the old file or the new one, never half of one.
+
+    Raises InputError that names the path where it cannot be written, as on a full disk.
+    """
+    try:
+        with tempfile.NamedTemporaryFile(dir=path.parent, prefix=f".{path.name}.", delete=False) as draft:
+            try:
+                draft.write(content)
+                draft.flush()
+                os.fsync(draft.fileno())
+                Path(draft.name).chmod(0o644)
+                Path(draft.name).replace(path)
+            except BaseException:
+                Path(draft.name).unlink(missing_ok=True)
+                raise
+        sync_folder(path.parent)
+    except OSError as error:
+        remedy = "free some space or write elsewhere" if error.errno in _FULL else "check the path and its permissions"
+        problem = f"cannot be written: {error.strerror or error}"
+        raise InputError(problem, file=path, remedy=remedy) from error
+
+
+_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+"""What a system says where there is no room."""
 
 
 def sync_folder(folder: Path) -> None:

@@ -9,18 +9,18 @@ import importlib
 import pkgutil
 import sys
 import warnings
+from typing import Any
 
 import typer
 
 from poolwise import __version__
-from poolwise.cli.console import error, warn
+from poolwise.cli.console import INTERRUPTED, error, warn
 from poolwise.errors import InputError, PoolwiseError
 
 app = typer.Typer(
     name="poolwise",
     help="Plan, simulate and run workloads on disaggregated datacenters.",
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
 )
 
@@ -57,17 +57,16 @@ def main() -> None:
 def run(arguments: list[str]) -> int:
     """Run a command; returns the exit code. Errors of the user's making show no traceback."""
     try:
-        code = app(arguments, standalone_mode=False)
+        code = command()(arguments, standalone_mode=False)
+        if code == INTERRUPTED:
+            raise KeyboardInterrupt
         return code if isinstance(code, int) else 0
-    except typer.Abort:
-        error("interrupted")
-        return 130
+    except (typer.Abort, KeyboardInterrupt):
+        error("interrupted; nothing is kept of this run and no file is half written: give the same command to begin again")
+        return INTERRUPTED
     except UsageProblem as problem:
         problem.show()  # type: ignore[attr-defined]  # see UsageProblem
         return 2
-    except KeyboardInterrupt:
-        error("interrupted")
-        return 130
     except BrokenPipeError:
         sys.stderr.close()
         return 1
@@ -80,3 +79,16 @@ def run(arguments: list[str]) -> int:
         )
         error(str(failure))
         return failure.exit_code
+
+
+def command() -> Any:
+    """The whole command line; flags show no type in their help, since they take no value."""
+    made: Any = typer.main.get_command(app)
+    waiting = [made]
+    while waiting:
+        one = waiting.pop()
+        waiting += getattr(one, "commands", {}).values()
+        for parameter in (*one.params, one.get_help_option(typer.Context(one))):
+            if getattr(parameter, "is_flag", False):
+                parameter.metavar = ""
+    return made

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 import typer
 
+from poolwise.cli.examples import examples
+
 if TYPE_CHECKING:
     from poolwise.plans.plan import Answer
 
@@ -25,7 +27,7 @@ def plan(
     Writes plan.json, candidates.csv, candidates.parquet, provenance.json and report.html. Exits with 3 where nothing that may
     be chosen is shown to keep the targets.
     """
-    from poolwise.cli.console import err, error
+    from poolwise.cli.console import err, error, resumable
     from poolwise.cli.console import note as say
     from poolwise.cli.console import out as stdout
     from poolwise.cli.output import check_exports, export, print_json, provenance
@@ -41,7 +43,8 @@ def plan(
     def tell(line: str) -> None:
         err.print(line, markup=False, highlight=False, soft_wrap=True)
 
-    result = plans.run_plan(loaded, folder, jobs, tell)
+    with resumable(folder):
+        result = plans.run_plan(loaded, folder, jobs, tell)
     write_plan(result, folder / "report.html")
     source = provenance(None, []) | {"plan": result.provenance()}
     export(result.answer.candidates, source, csv, parquet)
@@ -68,4 +71,4 @@ def _print(answer: Answer) -> None:
 
 def register(app: typer.Typer) -> None:
     """Add the command."""
-    app.command()(plan)
+    app.command(epilog=examples("poolwise plan gpu-share --out results/gpu-share"))(plan)

@@ -6,6 +6,8 @@ from pathlib import Path
 
 import typer
 
+from poolwise.cli.examples import examples
+
 
 def reproduce(
     name: str = typer.Argument(help="Name of a reproduction (`poolwise list reproductions`)."),
@@ -19,7 +21,7 @@ def reproduce(
     from rich.table import Table
 
     from poolwise import registry
-    from poolwise.cli.console import err
+    from poolwise.cli.console import err, resumable
     from poolwise.cli.console import out as stdout
     from poolwise.cli.output import provenance, write_provenance
     from poolwise.report import write_reproduction
@@ -29,7 +31,7 @@ def reproduce(
     reproduction = registry.make("reproductions", name)
     folder = out if out is not None else Path("results") / name
     folder.mkdir(parents=True, exist_ok=True)
-    with ConsoleProgress(err) as progress:
+    with resumable(folder), ConsoleProgress(err) as progress:
         done = run(name, reproduction, folder, quick=quick, jobs=jobs, progress=progress)
     source = {key: str(value) for key, value in provenance(0, []).items()}
     write_reproduction(replace(done, provenance=source), folder)
@@ -44,8 +46,9 @@ def reproduce(
             table.add_row(f"{claim.artifact}, {claim.condition}: {claim.metric} ({claim.unit})", cells[4], cells[5])
         stdout.print(table)
     count = done.count()
+    begin = "quick run: " if quick else ""
     stdout.print(
-        f"{count['true']} hold, {count['false']} do not, {count['not_measured']} not measured, {count['shown']} shown",
+        f"{begin}{count['true']} hold, {count['false']} do not, {count['not_measured']} not measured, {count['shown']} shown",
         style="bold",
     )
     err.print(f"report: {folder / 'report.html'}", soft_wrap=True)
@@ -53,4 +56,4 @@ def reproduce(
 
 def register(app: typer.Typer) -> None:
     """Add the command."""
-    app.command()(reproduce)
+    app.command(epilog=examples("poolwise reproduce irop --quick --out results/irop"))(reproduce)

@@ -8,13 +8,15 @@ from typing import TYPE_CHECKING
 
 import typer
 
+from poolwise.cli.examples import examples
+
 if TYPE_CHECKING:
     from poolwise.studies import StudyResult
 
 _SHOWN = {
     "mean_bounded_slowdown": "mean bounded\nslowdown",
     "p99_bounded_slowdown": "99th\npercentile",
-    "mean_wait_s": "mean wait\n(s)",
+    "mean_wait_s": "mean\nwait",
     "throughput_per_100s": "jobs per\n100 s",
     "utilization": "nodes\nused",
 }
@@ -33,7 +35,7 @@ def run_study(
     Writes results.csv, results.parquet, provenance.json, report.html and one pair of files a run.
     """
     from poolwise import report, studies
-    from poolwise.cli.console import err, warn
+    from poolwise.cli.console import err, resumable, warn
     from poolwise.cli.console import out as stdout
     from poolwise.cli.output import print_json
     from poolwise.compare.words import today_sentences
@@ -42,7 +44,7 @@ def run_study(
 
     loaded = studies.load(study, dict(parse_setting(text) for text in set_))
     folder = out if out is not None else Path("results") / loaded.name
-    with ConsoleProgress(err) as progress:
+    with resumable(folder), ConsoleProgress(err) as progress:
         result = studies.run(loaded, folder, jobs, progress)
     report.write_study_report(result, folder / "report.html")
     for note in result.notes():
@@ -78,14 +80,20 @@ def _table(result: StudyResult) -> object:
     for cell in result.cells:
         counts = [*([str(cell.seed)] if seeds else []), f"{sum(cell.rejected.values()):,}"]
         names = [str(value).removeprefix(PREFIX) for value in cell.parameters.values()]
-        table.add_row(*names, *counts, *(_number(cell.metrics[name]) for name in (*_SHOWN, *result.asked)))
+        table.add_row(
+            *names, *counts, *(_number(cell.metrics[name], result.described[name].unit) for name in (*_SHOWN, *result.asked))
+        )
     return table
 
 
-def _number(value: float) -> str:
-    """Four digits, no exponent; "-" where a metric is undefined."""
+def _number(value: float, unit: str) -> str:
+    """Four digits, no exponent, times with a unit of their own; "-" where a metric is undefined."""
+    from poolwise.units import format_time
+
     if value != value:
         return "-"
+    if unit == "s":
+        return format_time(value)
     return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"
 
 
@@ -96,4 +104,4 @@ def _plain(value: object) -> object:
 
 def register(app: typer.Typer) -> None:
     """Add the command."""
-    app.command("run")(run_study)
+    app.command("run", epilog=examples("poolwise run cerit-pools --set workload.jobs=700 --set scheduler.order=fm"))(run_study)

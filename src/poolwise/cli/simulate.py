@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
+from poolwise.cli.examples import TICKS, examples
 from poolwise.cli.one_run import RunOptions, ScopeChoice
 from poolwise.cli.units import check_sample, interval, unit_tables
 
@@ -152,7 +153,9 @@ def _recorded(reference: Path, options: RunOptions) -> tuple[Cell, tuple[Choice,
 def _simulate(cell: Cell, files: list[Path], output: OutputOptions, metrics: tuple[Choice, ...]) -> None:
     """Run a cell that was read from files; write and print what is asked for."""
     from poolwise.atomic import check_writable
+    from poolwise.cli.console import err
     from poolwise.cli.output import print_json, write_provenance
+    from poolwise.cli.watching import ConsoleWatch
     from poolwise.engines import simulate
     from poolwise.report.timeline import write_timeline
     from poolwise.studies.cells import workload_of
@@ -163,16 +166,18 @@ def _simulate(cell: Cell, files: list[Path], output: OutputOptions, metrics: tup
         if path is not None:
             check_writable(path)
     what, asked = Configured.of(cell), [choice.make("metrics") for choice in metrics]
-    result = simulate(
-        cell.machine,
-        workload_of(cell),
-        what.scheduler,
-        truth=what.truth,
-        estimate=what.estimate,
-        seed=cell.seed,
-        engine=output.engine.value,
-        pass_per_event=cell.scheduler.pass_per_event,
-    )
+    with ConsoleWatch(err, f"reading {Path(cell.trace.path).name}") as watch:
+        result = simulate(
+            cell.machine,
+            workload_of(cell),
+            what.scheduler,
+            truth=what.truth,
+            estimate=what.estimate,
+            seed=cell.seed,
+            engine=output.engine.value,
+            pass_per_event=cell.scheduler.pass_per_event,
+            watch=watch,
+        )
     content = _measured(result, asked, output)
     if output.schedule is not None:
         _write_schedule(result.schedule, output.schedule)
@@ -190,10 +195,11 @@ def _measured(result: Result, asked: Sequence[Measure], output: OutputOptions) -
     from poolwise.cli.console import warn
     from poolwise.cli.output import print_run
 
-    run = api.measured(result.schedule, result.engine, result.wall_s, asked=asked)
+    run = api.measured(result.schedule, result.engine, result.wall_s, asked=asked, said=result.notes())
     tables = unit_tables(result.schedule, output.sample)
     for note in run.notes:
-        warn(note)
+        if note not in result.notes():  # that was said while it ran
+            warn(note)
     if output.json:
         return {**run.to_dict(), **tables}
     print_run(run)
@@ -223,4 +229,9 @@ def _write_schedule(record: Schedule, path: Path) -> None:
 
 def register(app: typer.Typer) -> None:
     """Add the command."""
-    app.command()(simulate)
+    lines = [
+        "poolwise simulate catalog:cerit-2013.swf.gz --machine cerit-racks",
+        "poolwise simulate catalog:cerit-2013.swf.gz --machine cerit-racks --order fm",
+        f"poolwise simulate catalog:example-ticks.csv --machine perlmutter-like {TICKS}",
+    ]
+    app.command(epilog=examples(*lines))(simulate)

@@ -163,5 +163,5 @@ class StudyFile(RunFile):
 
 def check(document: Document) -> StudyFile:
     """Validate the study that a document holds; the machine and the names in it are judged elsewhere."""
-    check_version(document)
+    check_version(document, model=StudyFile)
     return validate(StudyFile, document)

@@ -10,6 +10,7 @@ from poolwise.errors import PolicyError
 from poolwise.interfaces import (
     BackfillPolicy,
     Dispatcher,
+    ListRule,
     PlacementPolicy,
     PreparedOrder,
     QueuePolicy,
@@ -43,8 +44,12 @@ class ListScheduler(Scheduler):
         """Begin a run; list scheduling draws nothing."""
         return ListDispatcher(replace(self, order=opened(self.order), backfill=self.backfill.open()))
 
+    def rule(self) -> ListRule:
+        """Its three policies."""
+        return ListRule(self.order, self.backfill, self.placement)
+
     def check(self, machine: Machine, jobs: JobTable) -> None:
-        """Ask the order and the placement to check them."""
+        """Ask the order and the placement."""
         if isinstance(self.order, PreparedOrder):
             self.order.check(machine, jobs)
         self.placement.check(machine, jobs)

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from poolwise import catalog, registry
-from poolwise.errors import InputError
+from poolwise.errors import InputError, Problems
 from poolwise.files import scheduler as scheduler_file
 from poolwise.files import study as study_file
 from poolwise.files.choice import Choice
@@ -113,13 +113,25 @@ def resolve(document: Document, set: Mapping[str, Any] | None = None) -> Study:
     _open(document, *FILES)
     for key, value in sorted((set or {}).items(), key=lambda item: item[0].count(".")):
         _set(document, key, value)
-    base = study_file.check(document)
-    vary = _vary(document)
+    problems = Problems()
+    with problems.attempt():
+        base = study_file.check(document)
+    with problems.attempt():
+        vary = _vary(document)
+    if isinstance(document.tables.get("machine"), dict) and "machine" not in str(document.tables.get("vary")):
+        with problems.attempt():
+            described(document, ("machine",))
+    problems.finish()
     cells: list[Cell] = []
     today: dict[str, Cell] = {}
     seen: dict[tuple[str, str], str] = {}
     resolver = _Resolver()
-    resolver.names(base, document)  # a wrong name is wrong, even where what is varied replaces it
+    with problems.attempt():
+        resolver.names(base, document)  # a wrong name is wrong, even where what is varied replaces it
+    if not any(path.startswith("workload") for path in vary):
+        with problems.attempt():
+            resolver.workload(base, document, base.seeds.chosen()[0])
+    problems.finish()
     for parameters, variant in _variants(document, vary):
         checked = study_file.check(variant)
         for seed in base.seeds.chosen():
@@ -299,7 +311,7 @@ class _Resolver:
             parameters,
             seed,
             *machine,
-            self._workload(file, document, seed),
+            self.workload(file, document, seed),
             scheduler,
             performance,
             file.measure.warm_up,
@@ -308,18 +320,21 @@ class _Resolver:
         )
 
     def names(self, file: StudyFile, document: Document) -> tuple[SchedulerSection, PerformanceSection]:
-        scheduler = scheduler_file.resolve(file.scheduler, document, ("scheduler",))
+        problems = Problems()
+        with problems.attempt():
+            scheduler = scheduler_file.resolve(file.scheduler, document, ("scheduler",))
         named = {"model": file.performance.model, "estimate_model": file.performance.estimate_model}
         found = {key: choice.beside(document.file.parent) for key, choice in named.items() if choice is not None}
         performance = file.performance.model_copy(update=found)
         for key, choice in found.items():
-            with document.placing("performance", key):
+            with problems.attempt(), document.placing("performance", key):
                 choice.make("models")
+        problems.finish()
         with document.placing("performance"):
             models_of(performance, 0)
         return scheduler, performance
 
-    def _workload(self, file: StudyFile, document: Document, seed: int) -> Trace | Generated:
+    def workload(self, file: StudyFile, document: Document, seed: int) -> Trace | Generated:
         workload = file.workload
         if workload.generator is None:
             return self._trace(file, document, seed)

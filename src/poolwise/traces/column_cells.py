@@ -23,6 +23,8 @@ from poolwise.units import DAY, HOUR, MINUTE, SECOND, UNITS
 LONGEST = 2**31 * SECOND
 """Ns: submit + runtime stay below 2**63."""
 
+_MANY = 1e30  # beyond any amount of memory, and not so large that products overflow
+
 _UNKNOWN = frozenset({"", "-1", "-1.0", "nan", "none", "null", "na", "n/a", "unknown", "invalid", "nat"})
 _NUMBER = re.compile(r"[-+]?[0-9.]+(?:[eE][-+]?[0-9]+)?")
 _CLOCK = re.compile(r"(?:([0-9]{1,5})(?:-| days?,? ))?([0-9]{1,6}):([0-9]{2}):([0-9]{2})(?:\.([0-9]{1,9}))?")
@@ -203,7 +205,7 @@ def _is_read(word: str, reader: Callable[[list[str]], object]) -> bool:
 def _scaled(words: Sequence[str], size: int) -> IntArray:
     """(n_word,) ns of numbers of ticks; whole ones exactly, others to the nearest. Raises NotANumber from 2**62 on."""
     values = reals(words)
-    for position in np.flatnonzero(np.abs(values) * size >= 2.0**62).tolist():
+    for position in np.flatnonzero(np.abs(values) >= 2.0**62 / size).tolist():
         raise NotANumber(position, f"'{words[position][:40]}' is too large for a time")
     if are_whole(words):
         return wholes(words) * size
@@ -236,7 +238,7 @@ def _amounts(words: Sequence[str], size: float) -> FloatArray:
     """(n_word,) MiB of numbers of a size, or of amounts with units of their own; Slurm's K, M, G and T are binary."""
     if size:
         try:
-            return reals(words) * size
+            return np.clip(reals(words), -_MANY, _MANY) * size
         except NotANumber:
             pass
     found = np.empty(len(words), dtype=np.float64)
@@ -246,7 +248,7 @@ def _amounts(words: Sequence[str], size: float) -> FloatArray:
         if match and unit in UNITS["memory"]:
             found[position] = float(match[1]) * UNITS["memory"][unit]
         elif size and _NUMBER.fullmatch(word):
-            found[position] = float(reals([word])[0]) * size
+            found[position] = float(np.clip(reals([word])[0], -_MANY, _MANY)) * size
         else:
             raise NotANumber(position, f"'{word[:40]}' is not an amount of memory with its unit")
     return found

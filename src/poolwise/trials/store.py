@@ -89,8 +89,13 @@ class Store:
     def note_time(self, key: str, label: str, seconds: float) -> None:
         """Note how long a trial took; kept apart from results, which must not depend on it."""
         line = json.dumps({"key": key, "cell": label, "seconds": round(seconds, 3)})
-        with (self.folder / "timings.jsonl").open("a", encoding="utf-8") as timings:
-            timings.write(line + "\n")
+        path = self.folder / "timings.jsonl"
+        try:
+            with path.open("a", encoding="utf-8") as timings:
+                timings.write(line + "\n")
+        except OSError as error:
+            problem = f"cannot be written: {error.strerror or error}"
+            raise InputError(problem, file=path, remedy="free some space, then give the same command again") from error
 
     def times(self) -> dict[str, float]:
         """Seconds that trials took when they were last run, by label; empty if unknown."""

@@ -1,0 +1,89 @@
+"""Loads the kernels of list scheduling, each when a run needs it: for short queues, for deep ones, and for reservations."""
+
+from __future__ import annotations
+
+import atexit
+import os
+import subprocess
+import sys
+from functools import cache
+from typing import Literal, get_args
+
+import numpy as np
+
+from poolwise.engines import family
+from poolwise.engines.family import Parts
+from poolwise.engines.list_scheduling.columns import ListArrays, RunColumns
+from poolwise.interfaces import ListRule, rule_of
+from poolwise.model import Machine, Workload
+from poolwise.performance.ideal import Ideal
+from poolwise.policies.backfill.conservative import Conservative
+from poolwise.policies.backfill.easy import Easy
+from poolwise.schedulers.list import ListScheduler
+from poolwise.units import SECOND
+
+FOLDER = "list_scheduling"
+"""Folder of the kernels."""
+
+KernelKind = Literal["short queues", "deep queues", "reservations", "kept reservations"]
+"""What a kernel is for: queues that are scanned, queues in a tree, reservations of everyone, and such as are kept."""
+KINDS: tuple[KernelKind, ...] = get_args(KernelKind)
+
+
+def kinds_of(rule: ListRule) -> tuple[KernelKind, ...]:
+    """Kernels that runs under a list scheduler may need, the first one in any case."""
+    backfill = rule_of(rule.backfill)
+    if backfill is not None and backfill.reserves == "everyone":
+        return ("kept reservations",) if backfill.keeps else ("reservations",)
+    return ("short queues",) if rule.order.kind == "opaque" else ("short queues", "deep queues")
+
+
+_beside: dict[KernelKind, subprocess.Popen[bytes]] = {}
+"""Kernels that other processes compile."""
+
+
+def compile_beside(kind: KernelKind) -> None:
+    """Compile a kernel in another process, if it must be, beside what this one does meanwhile; `load` waits for it."""
+    from poolwise.kernels.jit import is_compiled
+
+    if is_compiled(FOLDER, kind) or kind in _beside:
+        return
+    script = f"from poolwise.engines.list_scheduling.loading import load; load({kind!r})"
+    where = {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
+    quiet = subprocess.DEVNULL
+    process = subprocess.Popen([sys.executable, "-c", script], env=where, stdin=quiet, stdout=quiet, stderr=quiet)
+    _beside[kind] = process
+    atexit.register(process.wait)  # it began with the first kernel and is done about as soon
+
+
+@cache
+def load(kind: KernelKind) -> None:
+    """Load a kernel, compiling it where this has not been done before on this computer; says so in the log."""
+    if kind in _beside:
+        _beside.pop(kind).wait()  # should it have failed, the kernel is compiled here
+    family.load(FOLDER, kind, f"list scheduling, {kind}", "ten to twenty seconds", lambda: _smallest(kind))
+
+
+def load_all() -> None:
+    """Load all of them, compiled two at a time."""
+    for one, other in zip(KINDS[::2], KINDS[1::2], strict=True):
+        compile_beside(other)
+        load(one)
+        load(other)
+
+
+def _smallest(kind: KernelKind) -> int:
+    """Run the kernel on two jobs."""
+    from poolwise.kernels.list_scheduling.replay import replay
+
+    return int(replay(*_arguments(kind)))
+
+
+def _arguments(kind: KernelKind) -> ListArrays:
+    from poolwise.kernels.list_scheduling.index import plant
+
+    scheduler = ListScheduler(backfill=Conservative(kind == "kept reservations") if "reservations" in kind else Easy())
+    second = np.full(2, SECOND, dtype=np.int64)
+    two = Parts(Machine.flat(1), Workload.of(second, second), scheduler, Ideal(), Ideal())
+    arrays = RunColumns(two, scheduler.rule()).arrays()
+    return arrays._replace(tree=plant(2)) if kind == "deep queues" else arrays
