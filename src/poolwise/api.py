@@ -10,13 +10,14 @@ run.metrics["mean_bounded_slowdown"]
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
 import polars as pl
 
 from poolwise import engines, registry
+from poolwise.engines.promise import check_kind
 from poolwise.interfaces import BackfillPolicy, PerformanceModel, PlacementPolicy, QueuePolicy, Scheduler
 from poolwise.metrics import Measure, MeasuredRun, Metric, Outcomes
 from poolwise.metrics.latency import job_latency_us
@@ -163,6 +164,7 @@ def simulate(
     """
     chosen = scheduler if scheduler is not None else list_scheduler(order, backfill, placement, scope)
     model = truth if truth is not None else default_model(machine, seed)
+    promises = check_kind(chosen, machine, workload)
     result = engines.simulate(
         machine,
         workload,
@@ -174,7 +176,8 @@ def simulate(
         pass_per_event=pass_per_event,
     )
     asked = [registry.make("metrics", name) if isinstance(name, str) else name for name in metrics]
-    return measured(result.schedule, result.engine, result.wall_s, baseline, asked)
+    run = measured(result.schedule, result.engine, result.wall_s, baseline, asked)
+    return replace(run, notes=(*run.notes, *promises))
 
 
 def measured(
