@@ -16,7 +16,7 @@ _OTHERS = tuple(
 
 
 def place_of(thing: object) -> tuple[str, int] | None:
-    """File and line of the class of an object that stands outside Poolwise; None for Poolwise's own, and where it is unknown."""
+    """File and line of an object's class that stands outside Poolwise; None for Poolwise's own, and where it is unknown."""
     kind = thing if isinstance(thing, type) else type(thing)
     if kind.__module__.partition(".")[0] in ("poolwise", "builtins"):
         return None

@@ -7,7 +7,6 @@ from typing import get_args
 
 import numpy as np
 
-from poolwise.arrays import FloatArray
 from poolwise.conformance.cases import Case, devices, modules, on_those_that_suit, racks, state, units, walk
 from poolwise.conformance.findings import DETERMINISTIC, PICKLES, RUNS, UNCHANGED, Broken, Check, Findings
 from poolwise.conformance.scheduler import check_scheduler
@@ -60,7 +59,9 @@ def check_order(order: QueuePolicy, case: Case | None = None) -> tuple[Check, ..
         for other in (order, copy):
             same = np.array_equal(value, other.priority(queue, snapshot), equal_nan=True)
             findings.require(DETERMINISTIC, same, "asked twice about the same queue, it answered differently")
-        if order.kind != "opaque":
+        if order.kind == "opaque":
+            findings.tested(KIND)  # which promises nothing
+        else:
             problem = promise.problem(queue, snapshot, value)
             if promise.again or problem:
                 findings.require(KIND, not problem, problem)
@@ -152,6 +153,7 @@ def _ask_for_more(placement: PlacementPolicy, row: int, snapshot: Snapshot, find
     table = JobTable(known.id[one], known.submit[one], known.requested[one], known.tasks[one], requests, attributes)
     free = snapshot.machine.capacity
     idle = Snapshot(snapshot.now, snapshot.machine, table, free, free, RunTable(free.size), snapshot.estimate)
+    findings.tested(REFUSES)
     try:
         placement.place(table.job(0), idle)
     except InputError as error:

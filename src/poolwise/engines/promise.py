@@ -13,6 +13,7 @@ from poolwise.interfaces import AgingOrder, OrderKind, QueuePolicy, Scheduler
 from poolwise.loop import run_loop
 from poolwise.model import Machine, Queue, Snapshot, Workload
 from poolwise.own_code import place_of
+from poolwise.performance.ideal import Ideal
 from poolwise.platforms.simulated import Simulation
 from poolwise.schedulers.list import ListScheduler
 
@@ -89,7 +90,7 @@ def check_kind(scheduler: Scheduler, machine: Machine, workload: Workload) -> tu
         attributes={name: column[rows] for name, column in workload.attributes.items()},
     )
     promise = KindPromise(order)
-    run_loop(Simulation(machine, sample), replace(scheduler, order=_Asked(promise)))
+    run_loop(Simulation(machine, sample, Ideal()), replace(scheduler, order=_Asked(promise)))
     name = type(order).__name__
     if not promise.again:
         return (f"{name} says that it is {order.kind}: not tested, since none of the first {n} jobs waited for a second pass",)

@@ -8,7 +8,8 @@ import numpy as np
 
 from poolwise.arrays import BoolArray
 from poolwise.errors import UnknownNameError
-from poolwise.model.job_table import Column, JobTable, Kinds
+from poolwise.model.columns import Column, Kinds
+from poolwise.model.job_table import JobTable
 from poolwise.model.machine import Machine
 
 PARTITION, CONSTRAINT = "partition", "constraint"

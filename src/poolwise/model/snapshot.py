@@ -10,6 +10,7 @@ import numpy as np
 
 from poolwise.arrays import IntArray
 from poolwise.model.decision import Start
+from poolwise.model.history import RunHistory
 from poolwise.model.job_table import JobTable
 from poolwise.model.machine import Machine
 from poolwise.model.placement import Placement
@@ -72,6 +73,7 @@ class Snapshot:
     estimate : the performance model that the scheduler believes in
     may_grow : whether owners may still join or capacity may come back, so that nothing can be said never to fit
     freed_at : ns of the latest instant at which a run ended or the machine changed, -1 before the first
+    history : the runs that have ended, None where the platform does not keep them
     """
 
     __slots__ = (
@@ -85,6 +87,7 @@ class Snapshot:
         "estimate",
         "free",
         "freed_at",
+        "history",
         "machine",
         "may_grow",
         "now",
@@ -105,12 +108,13 @@ class Snapshot:
         work: IntArray | None = None,
         may_grow: bool = False,
         freed_at: int = -1,
+        history: RunHistory | None = None,
     ) -> None:
         self.now, self.machine, self.table, self.estimate = now, machine, table, estimate
         self.capacity = capacity if not capacity.flags.writeable else _read_only(capacity)
         self.free = _read_only(free)
         self._work = work
-        self.may_grow, self.freed_at = may_grow, freed_at
+        self.may_grow, self.freed_at, self.history = may_grow, freed_at, history
         self._runs, self._progress = runs, progress
         self._extra: tuple[Run, ...] = ()
         self._ended: int | None = None  # runs expected to end by then are gone
@@ -129,6 +133,7 @@ class Snapshot:
             work=self._work,
             may_grow=self.may_grow,
             freed_at=self.freed_at,
+            history=self.history,
         )
         other._extra, other._ended, other._real = self._extra, self._ended, self._real
         return other
@@ -205,6 +210,7 @@ class Snapshot:
             work=self._work,
             may_grow=self.may_grow,
             freed_at=self.freed_at,
+            history=self.history,
         )
 
     def expected_end(self, job: int, placement: Placement) -> int:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from poolwise.arrays import kept
-from poolwise.errors import PolicyError
+from poolwise.errors import InputError, PolicyError
 from poolwise.interfaces import PerformanceModel
 from poolwise.model import (
     Arrival,
@@ -32,6 +32,7 @@ from poolwise.model import (
     Wake,
     Workload,
 )
+from poolwise.model.history import RunHistory
 from poolwise.model.runs import RunTable
 from poolwise.platforms.progress import Course, RunPace, RunProgress
 from poolwise.platforms.recorder import Recorder
@@ -55,6 +56,15 @@ class _Fetched:
     """A run has its data, and its work begins; schedulers are not told."""
 
     run: int
+
+
+def too_late() -> InputError:
+    """Make the error of a run whose clock is beyond `HORIZON`, the same for every engine."""
+    return InputError(
+        "the simulation runs beyond 290 years, which engines cannot count in nanoseconds",
+        field="submit",
+        remedy="correct the rows with the latest submission or the longest runtime",
+    )
 
 
 class Simulation:
@@ -96,7 +106,7 @@ class Simulation:
         self._alike = self.truth is self.estimate and np.array_equal(workload.duration, workload.requested)
         self.now, self._freed_at = 0, -1
         self._capacity, self._free = kept(machine.capacity), machine.capacity.copy()
-        self._runs = RunTable(machine.capacity.size)
+        self._runs, self._history = RunTable(machine.capacity.size), RunHistory()
         self._progress: dict[int, RunProgress] = {}
         self._waiting: dict[int, set[int]] = {}  # tasks by row; nothing waits before it arrives
         self._sequence = 0
@@ -115,6 +125,8 @@ class Simulation:
         """Yield the events instant by instant: ends, arrivals, changes of capacity, then wake-ups."""
         while self._heap:
             self.now = self._heap[0][0]
+            if self.now > HORIZON:
+                raise too_late()
             events: list[Event] = []
             while self._heap and self._heap[0][0] == self.now:
                 if events and self.pass_per_event:
@@ -139,6 +151,7 @@ class Simulation:
             self._believed_done,
             may_grow=self._may_grow(),
             freed_at=self._freed_at,
+            history=self._history if self.table.edition == 0 else None,  # it names rows
         )
 
     def _may_grow(self) -> bool:
@@ -317,6 +330,8 @@ class Simulation:
         del self._progress[number]
         run.placement.give_to(self._free)
         self.recorder.ended(number, self.now, outcome)
+        if outcome is not Outcome.REFUSED:
+            self._history.add(run.job, run.start, self.now)
         self._freed_at = self.now
         return Ended(number, run.job, run.tasks, outcome, requeue)
 

@@ -7,7 +7,15 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from poolwise.errors import PolicyError
-from poolwise.interfaces import BackfillPolicy, Dispatcher, PlacementPolicy, QueuePolicy, Scheduler, backfill_reason
+from poolwise.interfaces import (
+    BackfillPolicy,
+    Dispatcher,
+    ListRule,
+    PlacementPolicy,
+    QueuePolicy,
+    Scheduler,
+    backfill_reason,
+)
 from poolwise.model import Changes, Decision, JobTable, Machine, Plan, Queue, Reason, Refusal, Reject, Snapshot, Wait
 from poolwise.policies.backfill.easy import Easy
 from poolwise.policies.order.priorities import FCFS
@@ -32,10 +40,15 @@ class ListScheduler(Scheduler):
 
     def open(self, machine: Machine, seed: int) -> Dispatcher:
         """Begin a run; list scheduling draws nothing."""
-        return ListDispatcher(replace(self, backfill=self.backfill.open()))
+        return ListDispatcher(replace(self, order=self.order.open(), backfill=self.backfill.open()))
+
+    def rule(self) -> ListRule:
+        """Its three policies."""
+        return ListRule(self.order, self.backfill, self.placement)
 
     def check(self, machine: Machine, jobs: JobTable) -> None:
-        """Ask the placement to check them."""
+        """Ask the order and the placement."""
+        self.order.check(machine, jobs)
         self.placement.check(machine, jobs)
 
 
@@ -65,8 +78,8 @@ class ListDispatcher(Dispatcher):
             raise PolicyError(
                 f"{type(order).__name__} must return {len(jobs)} priorities that are numbers, got {priority!r}", by=order
             )
-        starts = backfill.select(queue, priority, snapshot, placement)
-        return Plan((*decisions, *starts))
+        starts = tuple(backfill.select(queue, priority, snapshot, placement))
+        return Plan((*decisions, *starts), backfill.wake_at(snapshot.now) if len(starts) < len(jobs) else None)
 
     def why(self, job: int, queue: Queue, snapshot: Snapshot, plan: Plan) -> Reason:
         """Ask the backfill, whose pass left out what does not fit the empty machine."""

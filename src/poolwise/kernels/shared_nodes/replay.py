@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from poolwise.arrays import BoolArray, IntArray
 from poolwise.kernels.jit import entry, inlined
-from poolwise.kernels.list_scheduling.state import ASK, ASKED, DONE, LATE, ROOM, Order, Tree
+from poolwise.kernels.list_scheduling.state import ASK, ASKED, CONSERVATIVE, DONE, INSTANTS, LATE, PAUSED, ROOM, Order, Tree
 from poolwise.kernels.list_scheduling.tournament import clear, put
-from poolwise.kernels.shared_nodes.choose import choose
+from poolwise.kernels.shared_nodes.choose import fits
+from poolwise.kernels.shared_nodes.conservative import conserve_shared, has_steps
 from poolwise.kernels.shared_nodes.reservation import finds_room
 from poolwise.kernels.shared_nodes.runs import end_first, has_room
 from poolwise.kernels.shared_nodes.search import search
@@ -19,6 +20,7 @@ from poolwise.kernels.shared_nodes.state import (
     MAKE_PASS,
     NEXT,
     PASSES,
+    PAUSE,
     PHASE,
     QUIET,
     REJECTED,
@@ -27,12 +29,14 @@ from poolwise.kernels.shared_nodes.state import (
     TAKE_EVENTS,
     TIME,
     WAITING,
-    JobArrays,
     KindArrays,
     NodeArrays,
-    QueueArrays,
-    Rules,
-    RunArrays,
+    ProfileSteps,
+    SharedJobs,
+    SharedQueue,
+    SharedRules,
+    SharedRuns,
+    ThenArrays,
     TimelineArrays,
 )
 from poolwise.kernels.shared_nodes.waiting import join
@@ -41,62 +45,99 @@ from poolwise.units import HORIZON, NEVER
 
 @entry
 def replay(
-    jobs: JobArrays,
+    jobs: SharedJobs,
     kinds: KindArrays,
     order: Order,
-    rules: Rules,
+    rules: SharedRules,
     nodes: NodeArrays,
+    ahead: NodeArrays | None,
     timeline: TimelineArrays,
-    queue: QueueArrays,
+    then: ThenArrays,
+    profile: ProfileSteps | None,
+    queue: SharedQueue,
     tree: Tree,
-    runs: RunArrays,
+    runs: SharedRuns,
     now: IntArray,
 ) -> int:
     """Go on until the events end (DONE) or the caller has to help; the answers are those of `list_scheduling.state`.
 
     ASK: write the keys of the waiting jobs. ROOM: give `runs.owner`, `.resource` and `.amount` at least `now[ROWS]` rows.
-    LATE: the clock is beyond `HORIZON`.
+    INSTANTS: give the profile at least `now[ROWS]` steps. LATE: the clock is beyond `HORIZON`.
+    PAUSED: so many passes are over as `now[PAUSE]` says.
+
+    What is None is not asked for, and kernels are compiled without it: there is one for queues, and one for reservations of
+    everyone (`ahead`, `profile`).
     """
     while True:
         if now[PHASE] == TAKE_EVENTS:
+            if now[PASSES] >= now[PAUSE]:
+                return PAUSED
             if not _take_events(jobs, kinds, order, rules, nodes, timeline, queue, tree, runs, now):
                 return DONE
             if now[TIME] > HORIZON:
                 return LATE
             now[PHASE] = MAKE_PASS
         if not now[QUIET] and now[WAITING] > 0:
-            if not has_room(rules, runs, now):
-                return ROOM
-            if order.kind == ASKED:
-                if now[PHASE] == MAKE_PASS and _any_fits(jobs, kinds, rules, nodes, queue, now):
-                    now[PHASE] = ASKED_PASS
-                    return ASK
-                if now[PHASE] == MAKE_PASS:
-                    now[PHASE] = TAKE_EVENTS
-                    continue
-                _lay_out_anew(jobs, order, queue, tree, now)
-            search(jobs, kinds, order, rules, nodes, timeline, queue, tree, runs, now)
+            wanted = _pass(jobs, kinds, order, rules, nodes, ahead, timeline, then, profile, queue, tree, runs, now)
+            if wanted != DONE:
+                return wanted
         now[PHASE] = TAKE_EVENTS
 
 
+@inlined
+def _pass(
+    jobs: SharedJobs,
+    kinds: KindArrays,
+    order: Order,
+    rules: SharedRules,
+    nodes: NodeArrays,
+    ahead: NodeArrays | None,
+    timeline: TimelineArrays,
+    then: ThenArrays,
+    profile: ProfileSteps | None,
+    queue: SharedQueue,
+    tree: Tree,
+    runs: SharedRuns,
+    now: IntArray,
+) -> int:
+    """Make a pass in the way that suits the rules; what the caller has to do first, or DONE."""
+    if not has_room(rules, runs, now):
+        return ROOM
+    if now[PHASE] == MAKE_PASS and (profile is not None or order.kind == ASKED):
+        if not _any_fits(jobs, kinds, nodes, queue, now):
+            return DONE
+        if profile is not None and not has_steps(rules.parts, nodes, timeline, profile, now):
+            return INSTANTS
+        if order.kind == ASKED:
+            now[PHASE] = ASKED_PASS
+            return ASK
+    if profile is not None and ahead is not None:
+        conserve_shared(jobs, kinds, order, rules, nodes, ahead, timeline, profile, queue, runs, now)
+        return DONE
+    if order.kind == ASKED:
+        _lay_out_anew(jobs, order, queue, tree, now)
+    search(jobs, kinds, order, rules, nodes, timeline, then, queue, tree, runs, now)
+    return DONE
+
+
 @entry
-def screen(rules: Rules, kinds: KindArrays, nodes: NodeArrays, fits: BoolArray) -> None:
+def screen(kinds: KindArrays, nodes: NodeArrays, able: BoolArray) -> None:
     """Write for each kind, (n_kind,), whether a job of it finds room."""
-    for kind in range(fits.size):
-        fits[kind] = choose(kind, rules, kinds, nodes)
+    for kind in range(able.size):
+        able[kind] = fits(kind, kinds, nodes)
 
 
 @inlined
-def _any_fits(jobs: JobArrays, kinds: KindArrays, rules: Rules, nodes: NodeArrays, queue: QueueArrays, now: IntArray) -> bool:
+def _any_fits(jobs: SharedJobs, kinds: KindArrays, nodes: NodeArrays, queue: SharedQueue, now: IntArray) -> bool:
     """Whether some waiting job finds room now; if none does, no order can start anything."""
     for k in range(now[WAITING]):  # noqa: SIM110  # a loop is what compiles
-        if finds_room(jobs.nodes[queue.job[k]], rules, kinds, nodes, now):
+        if finds_room(jobs.nodes[queue.job[k]], kinds, nodes, now):
             return True
     return False
 
 
 @inlined
-def _lay_out_anew(jobs: JobArrays, order: Order, queue: QueueArrays, tree: Tree, now: IntArray) -> None:
+def _lay_out_anew(jobs: SharedJobs, order: Order, queue: SharedQueue, tree: Tree, now: IntArray) -> None:
     """Put all waiting jobs into the tree with the keys that were given."""
     clear(tree)
     for k in range(now[WAITING]):
@@ -106,15 +147,15 @@ def _lay_out_anew(jobs: JobArrays, order: Order, queue: QueueArrays, tree: Tree,
 
 @inlined
 def _take_events(
-    jobs: JobArrays,
+    jobs: SharedJobs,
     kinds: KindArrays,
     order: Order,
-    rules: Rules,
+    rules: SharedRules,
     nodes: NodeArrays,
     timeline: TimelineArrays,
-    queue: QueueArrays,
+    queue: SharedQueue,
     tree: Tree,
-    runs: RunArrays,
+    runs: SharedRuns,
     now: IntArray,
 ) -> bool:
     """Process all events of the next instant (or one of them); False if nothing is left."""
@@ -130,7 +171,7 @@ def _take_events(
         if rules.per_event:
             return True
     while now[NEXT] < jobs.submit.size and jobs.submit[now[NEXT]] == now[TIME]:
-        _arrive(now[NEXT], jobs, order, queue, tree, runs, now)
+        _arrive(now[NEXT], jobs, order, rules, queue, tree, runs, now)
         now[NEXT] += 1
         if rules.per_event:
             return True
@@ -138,13 +179,22 @@ def _take_events(
 
 
 @inlined
-def _arrive(job: int, jobs: JobArrays, order: Order, queue: QueueArrays, tree: Tree, runs: RunArrays, now: IntArray) -> None:
+def _arrive(
+    job: int,
+    jobs: SharedJobs,
+    order: Order,
+    rules: SharedRules,
+    queue: SharedQueue,
+    tree: Tree,
+    runs: SharedRuns,
+    now: IntArray,
+) -> None:
     """Let a job wait or turn it away."""
     if not jobs.able[job]:
         runs.rejected[now[REJECTED]] = job
         now[REJECTED] += 1
         return
     join(job, queue, now)
-    if order.kind != ASKED:
+    if order.kind != ASKED and rules.backfill != CONSERVATIVE:
         put(job, now[TIME], jobs, order, tree)
     now[QUIET] = 0

@@ -6,22 +6,21 @@ Source: specs of the memory pools, "Placement"; Li et al., section IV-A (consoli
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
 
 import numpy as np
 
 from poolwise.arrays import BoolArray, IntArray
 from poolwise.interfaces import PlacementPolicy
 from poolwise.model import Job, Placement, Refusal, Snapshot
+from poolwise.model.rules import PoolScope as PoolScope
+from poolwise.model.rules import RackRule
 from poolwise.registry import register
-
-PoolScope = Literal["rack", "system"]
 
 
 @register("placements", "racks")
 @dataclass(frozen=True)
 class RackPlacement(PlacementPolicy):
-    """Whole nodes of racks, remote memory from the rack's pool or from any.
+    """Whole nodes of racks, remote memory from the rack's pool or from any; all tasks of a job together, as one job's nodes.
 
     The offer of a rack is min(free nodes, pool free / remote memory per node); in scope "system" the pools are one sum and
     the offer is the free nodes. Among racks whose offer holds the whole job: most free nodes, then lowest index. Otherwise
@@ -40,7 +39,7 @@ class RackPlacement(PlacementPolicy):
         """Place all nodes of a job, or say whether nodes or pool memory are short."""
         layout = snapshot.machine.racks
         free = snapshot.free[layout.nodes, layout.node_column].tolist()
-        n, remote = job.nodes, max(0, job.memory - snapshot.machine.local_memory)
+        n, remote = job.nodes * job.tasks, max(0, job.memory - snapshot.machine.local_memory)
         if sum(free) < n:
             return Refusal("not enough free nodes", "nodes", n, sum(free))
         pool = self._pool_free(snapshot) if remote else [0] * len(free)
@@ -64,7 +63,7 @@ class RackPlacement(PlacementPolicy):
         """(k,) exactly the jobs (or states) for which `place` finds room."""
         layout, workload = snapshot.machine.racks, snapshot.table
         nodes = free[:, layout.nodes, layout.node_column]
-        n = workload.nodes[jobs]
+        n = workload.nodes[jobs] * workload.tasks[jobs]
         fits: BoolArray = nodes.sum(axis=1) >= n
         remote = np.maximum(workload.memory[jobs] - snapshot.machine.local_memory, 0)
         if not remote.any():
@@ -81,6 +80,10 @@ class RackPlacement(PlacementPolicy):
             offer = np.where(remote[:, None] > 0, np.minimum(nodes, pool // np.maximum(remote, 1)[:, None]), nodes)
             fits[ask] = offer.sum(axis=1) >= n
         return fits
+
+    def rule(self) -> RackRule:
+        """These racks, and which pools a node may use."""
+        return RackRule(self.scope)
 
     def _pool_free(self, snapshot: Snapshot) -> list[int]:
         layout = snapshot.machine.racks

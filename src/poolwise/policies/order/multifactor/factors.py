@@ -1,0 +1,168 @@
+"""The factors of a job that never change: its size, partition, quality of service, resources, and nice value.
+
+Source: Slurm's documentation, "Multifactor Priority Plugin"; held against Slurm 22.05 to the printed digit (`tests/live`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from poolwise.arrays import FloatArray, IntArray
+from poolwise.errors import InputError
+from poolwise.model import JobTable, Kind, Machine
+from poolwise.policies.order.multifactor.rules import TRES, PriorityRules
+from poolwise.slurm.conf import SlurmConf
+from poolwise.units import MINUTE
+
+
+@dataclass(frozen=True)
+class ClusterSize:
+    """Nodes, CPUs and MiB of a machine, as Slurm counts them."""
+
+    nodes: int
+    cpu: int
+    mem: int
+
+    @classmethod
+    def of(cls, machine: Machine) -> ClusterSize:
+        """Count a machine's nodes, taken whole or shared."""
+        owners, capacity = machine.of_kind(Kind.NODE), machine.capacity
+        count = capacity[owners, machine.resource("nodes")] if "nodes" in machine.resources else np.zeros(len(owners), np.int64)
+        whole = count > 0
+        amounts = {}
+        for name in ("cores", "memory"):
+            each = machine.per_node.get(name)
+            own = capacity[owners, machine.resource(name)] if name in machine.resources else np.zeros(len(owners), np.int64)
+            amounts[name] = int(np.where(whole, 0 if each is None else each[owners] * count, own).sum())
+        return cls(int(np.where(whole, count, 1).sum()), amounts["cores"], amounts["memory"])
+
+
+@dataclass(frozen=True)
+class FixedFactors:
+    """Works out, for rows of a job table, the weighted factors that never change.
+
+    Attributes
+    ----------
+    rules, conf : what slurm.conf says
+    machine : gives the size of the cluster
+    qualities : QOS -> priority
+    """
+
+    rules: PriorityRules
+    conf: SlurmConf
+    machine: Machine
+    qualities: Mapping[str, int]
+
+    def job_size(self, table: JobTable, rows: slice) -> FloatArray:
+        """(k,) weighted job size, from (nodes / N + CPUs / C) / 2, each in 0 to 1."""
+        rules, size = self.rules, ClusterSize.of(self.machine)
+        nodes, cpu = (amount.astype(np.float64) for amount in _nodes_and_cpus(table, rows, self.machine))
+        if not rules.job_size:
+            return np.zeros(len(nodes))
+        if "SMALL_RELATIVE_TO_TIME" in rules.flags:
+            minutes = np.maximum(-(-table.requested[rows] // MINUTE), 1)
+            factor = np.maximum(nodes * float(size.cpu) / float(size.nodes), cpu) / minutes / size.cpu
+            factor = 1.0 - factor if rules.favor_small else factor
+        else:
+            if rules.favor_small:
+                nodes, cpu = size.nodes - nodes, size.cpu - cpu
+            factor = (nodes / float(size.nodes) + cpu / float(size.cpu)) / 2
+        return np.clip(factor, 0.0, 1.0) * float(rules.job_size)
+
+    def partition(self, table: JobTable, rows: slice) -> FloatArray:
+        """(k,) weighted partition, from its PriorityJobFactor over the largest."""
+        factors = {name: section.whole("PriorityJobFactor", 1) for name, section in self.conf.partitions.items()}
+        default = self.conf.default_partition
+        names = _texts(table, "partition", rows, default)
+        if not self.rules.partition:
+            return np.zeros(len(names))
+        for name in sorted({*names} - {*factors}):
+            remedy = f"define it by PartitionName=, or give the job another: {', '.join(factors) or 'none is defined'}"
+            problem = f"jobs ask for the partition '{name}', which is not defined"
+            raise InputError(problem, file=self.conf.file, field="PartitionName", remedy=remedy)
+        most = max(factors.values(), default=0)
+        scale = 1.0 if "NO_NORMAL_PART" in self.rules.flags else float(most)
+        known = {name: value / scale if scale else 0.0 for name, value in factors.items()}
+        return np.array([known[name] for name in names], dtype=np.float64) * float(self.rules.partition)
+
+    def quality(self, table: JobTable, rows: slice) -> FloatArray:
+        """(k,) weighted QOS, from its priority over the largest; 0 for a QOS that the dump does not name."""
+        most = max(self.qualities.values(), default=0)
+        scale = 1.0 if "NO_NORMAL_QOS" in self.rules.flags else float(most)
+        known = {name: value / scale if scale else 0.0 for name, value in self.qualities.items()}
+        names = _texts(table, "qos", rows, "normal")
+        return np.array([known.get(name, 0.0) for name in names], dtype=np.float64) * float(self.rules.qos)
+
+    def resources(self, table: JobTable, rows: slice) -> FloatArray:
+        """(k,) weighted TRES, each amount over what the job's partition has."""
+        nodes, cpu = _nodes_and_cpus(table, rows, self.machine)
+        asked = {"cpu": cpu, "mem": table.memory[rows] * nodes, "node": nodes}
+        total = np.zeros(len(nodes))
+        if not self.rules.tres:
+            return total
+        names = _texts(table, "partition", rows, self.conf.default_partition)
+        sizes = {name: self._partition_size(name) for name in {*names}}
+        for resource in TRES:
+            weight = self.rules.tres.get(resource)
+            if weight is None:
+                continue
+            if "NO_NORMAL_TRES" in self.rules.flags:
+                factor = asked[resource].astype(np.float64)
+            else:
+                whole = np.array([sizes[name][resource] for name in names], dtype=np.float64)
+                factor = np.divide(asked[resource], whole, out=np.zeros(len(whole)), where=whole > 0)
+            total += factor * weight
+        return total
+
+    def _partition_size(self, name: str) -> dict[str, int]:
+        """What a partition has: its own nodes where slurm.conf lists some of them, else the machine."""
+        section = self.conf.partitions.get(name)
+        if section is not None and section.text("Nodes", "ALL").upper() != "ALL":
+            hosts = self.conf.hosts(name)
+            return {
+                "cpu": self.conf.amount(hosts, "CPUs"),
+                "mem": self.conf.amount(hosts, "RealMemory"),
+                "node": len(hosts),
+            }
+        size = ClusterSize.of(self.machine)
+        return {"cpu": size.cpu, "mem": size.mem, "node": size.nodes}
+
+    def nice(self, table: JobTable, rows: slice) -> FloatArray:
+        """(k,) nice values, which are taken off; 0 where the table has none."""
+        column = table.attributes.get("nice")
+        count = len(range(*rows.indices(len(table))))
+        return np.zeros(count) if column is None else np.asarray(column[rows], dtype=np.float64)
+
+    def billing(self, table: JobTable, rows: slice) -> FloatArray:
+        """(k,) what a second of each job costs: its CPUs."""
+        return _nodes_and_cpus(table, rows, self.machine)[1].astype(np.float64)
+
+
+def texts_of(table: JobTable, name: str) -> Any:
+    """(n_job,) texts of an attribute, None where the table has no such column."""
+    return table.attributes.get(name)
+
+
+def _texts(table: JobTable, name: str, rows: slice, default: str) -> list[str]:
+    """Texts of an attribute in some rows; the default where the table has none or a text is empty."""
+    column = table.attributes.get(name)
+    if column is None:
+        return [default] * len(range(*rows.indices(len(table))))
+    return [str(value) or default for value in column[rows].tolist()]
+
+
+def _nodes_and_cpus(table: JobTable, rows: slice, machine: Machine) -> tuple[IntArray, IntArray]:
+    """(k,) nodes and (k,) CPUs of each job: whole nodes bring all of theirs, a task on a shared node takes its own."""
+    tasks = table.tasks[rows]
+    nodes = table.nodes[rows] * tasks
+    own = table.request("cores")[rows] * tasks
+    each = machine.per_node.get("cores")
+    whole = table.request("nodes")[rows] > 0
+    if each is None or not whole.any():
+        return nodes, np.maximum(own, 1)
+    per_node = int(each[machine.of_kind(Kind.NODE)].max())
+    return nodes, np.where(whole, nodes * max(per_node, 1), np.maximum(own, 1))

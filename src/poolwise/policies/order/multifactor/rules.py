@@ -1,0 +1,87 @@
+"""What `slurm.conf` says about priorities: weights, limits and flags.
+
+Source: slurm.conf(5) of Slurm 22.05, the keys that begin with "Priority".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from poolwise.errors import InputError
+from poolwise.slurm.conf import SlurmConf
+from poolwise.slurm.durations import FOREVER
+
+FLAGS = ("NO_FAIR_TREE", "FAIR_TREE", "SMALL_RELATIVE_TO_TIME", "NO_NORMAL_PART", "NO_NORMAL_QOS", "NO_NORMAL_TRES")
+"""PriorityFlags that decide and are followed."""
+HARMLESS = ("CALCULATE_RUNNING", "ACCRUE_ALWAYS", "NO_NORMAL_ASSOC")
+"""PriorityFlags that change nothing here: no job is held, and running jobs have no use for a priority."""
+TRES = ("cpu", "mem", "node")
+"""Resources that PriorityWeightTRES and TRESBillingWeights may weigh, in the order in which Slurm adds them up."""
+
+
+@dataclass(frozen=True)
+class PriorityRules:
+    """Weights, limits and flags of the multifactor priority.
+
+    Attributes
+    ----------
+    age, fair_share, job_size, partition, qos : weights
+    tres : resource of `TRES` -> weight
+    max_age, period, half_life : s; a half-life of 0 lets usage count forever
+    damping : FairShareDampeningFactor
+    favor_small : whether the smaller job comes first
+    flags : PriorityFlags that are set
+    """
+
+    age: int = 0
+    fair_share: int = 0
+    job_size: int = 0
+    partition: int = 0
+    qos: int = 0
+    tres: Mapping[str, float] = field(default_factory=dict)
+    max_age: int = 7 * 86400
+    period: int = 300
+    half_life: int = 7 * 86400
+    damping: int = 1
+    favor_small: bool = False
+    flags: frozenset[str] = frozenset()
+
+    @classmethod
+    def of(cls, conf: SlurmConf) -> PriorityRules:
+        """Read them; raises InputError for what is not followed here, naming file and line."""
+        kind = conf.text("PriorityType", "priority/multifactor" if str(conf.file) == "settings" else "priority/basic")
+        if kind != "priority/multifactor":
+            problem = f"it says {kind}, which has no factors"
+            raise InputError(problem, file=conf.file, field="PriorityType", remedy='choose order = "fcfs" instead')
+        flags = frozenset(conf.words("PriorityFlags"))
+        if unknown := sorted(flags - {*FLAGS, *HARMLESS}):
+            raise conf.refuse("PriorityFlags", f"{unknown[0]} is not followed here", f"known: {', '.join((*FLAGS, *HARMLESS))}")
+        if conf.text("PriorityUsageResetPeriod", "NONE").upper() not in ("NONE", ""):
+            raise conf.refuse("PriorityUsageResetPeriod", "resetting the usage is not followed here", "leave the key out")
+        found = cls(
+            conf.whole("PriorityWeightAge", 0),
+            conf.whole("PriorityWeightFairshare", 0),
+            conf.whole("PriorityWeightJobSize", 0),
+            conf.whole("PriorityWeightPartition", 0),
+            conf.whole("PriorityWeightQOS", 0),
+            conf.numbers("PriorityWeightTRES"),
+            conf.seconds("PriorityMaxAge", cls.max_age),
+            conf.seconds("PriorityCalcPeriod", cls.period),
+            conf.seconds("PriorityDecayHalfLife", cls.half_life),
+            conf.whole("FairShareDampeningFactor", 1, 1),
+            conf.yes("PriorityFavorSmall"),
+            flags,
+        )
+        if unknown := sorted({*found.tres} - {*TRES}):
+            remedy = f"known: {', '.join(TRES)}"
+            raise conf.refuse("PriorityWeightTRES", f"'{unknown[0]}' is not weighed here", remedy)
+        for key, value in (("PriorityMaxAge", found.max_age), ("PriorityCalcPeriod", found.period)):
+            if value in (0, FOREVER):
+                raise conf.refuse(key, "must be a time above 0", "write such as 7-0 or 5")
+        return found
+
+    @property
+    def decay(self) -> float:
+        """Part of the usage that is left after a second, as Slurm works it out: 1 - 0.693 / half-life."""
+        return 1.0 - 0.693 / self.half_life if self.half_life > 0 else 1.0

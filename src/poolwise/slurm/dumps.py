@@ -1,0 +1,107 @@
+"""Dumps of Slurm's accounting: the tree of shares (`sshare -a -l -P`) and the qualities of service.
+
+Both are tables between bars with a header, as `-P` (`--parsable2`) writes them.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from pathlib import Path
+
+from poolwise.errors import InputError
+
+
+@dataclass(frozen=True)
+class Association:
+    """An account, or a user in one.
+
+    Attributes
+    ----------
+    account : name of the account
+    user : name of the user, empty for the account itself
+    parent : position of the account above in the dump, -1 for the root
+    shares : raw shares among its siblings
+    usage : raw usage so far, seconds times billing units, decayed
+    effective : effective usage as printed, NaN where the dump does not say it
+    """
+
+    account: str
+    user: str
+    parent: int
+    shares: int
+    usage: float
+    effective: float = math.nan
+
+
+SHARES_REMEDY = "write it with `sshare --all --long --parsable2`"
+QOS_REMEDY = "write it with `sacctmgr --parsable2 show qos format=Name,Priority`"
+
+
+def read_shares(path: Path) -> tuple[Association, ...]:
+    """Read the tree of shares, parents before children; raises InputError naming file, line and field."""
+    found: list[Association] = []
+    above: list[int] = []  # the last account of each depth
+    for line, row in _rows(path, ("Account", "User", "RawShares", "RawUsage"), SHARES_REMEDY):
+        name, user = row["Account"], row["User"].strip()
+        depth = len(name) - len(name.lstrip(" "))
+        if depth > len(above) or (depth == 0 and found):
+            problem = "the account is indented deeper than its parent" if depth else "a second root"
+            raise InputError(problem, file=path, line=line, field="Account", remedy=SHARES_REMEDY)
+        if row["RawShares"].strip().lower() == "parent":
+            problem = "shares of the parent (fairshare=parent) are not modelled"
+            raise InputError(problem, file=path, line=line, field="RawShares", remedy="give the association shares of its own")
+        shares = _whole(row["RawShares"].strip() or "1", path, line, "RawShares")
+        usage = _whole(row["RawUsage"].strip() or "0", path, line, "RawUsage")
+        parent = above[depth - 1] if depth else -1
+        if not user:
+            above[depth:] = [len(found)]
+        effective = _share(row.get("EffectvUsage", "").strip(), path, line)
+        found.append(Association(name.strip(), user, parent, shares, float(usage), effective))
+    if not any(one.user for one in found):
+        raise InputError("no user has shares", file=path, field="User", remedy=SHARES_REMEDY)
+    return tuple(found)
+
+
+def read_priorities(path: Path) -> dict[str, int]:
+    """Read the priorities of the qualities of service, by name; raises InputError naming file, line and field."""
+    rows = _rows(path, ("Name", "Priority"), QOS_REMEDY)
+    return {row["Name"].strip(): _whole(row["Priority"].strip() or "0", path, line, "Priority") for line, row in rows}
+
+
+def _rows(path: Path, needed: tuple[str, ...], remedy: str) -> list[tuple[int, dict[str, str]]]:
+    try:
+        lines = path.read_text(encoding="utf-8", errors="replace").splitlines()
+    except OSError as error:
+        raise InputError(f"cannot be read: {error.strerror}", file=path, remedy=remedy) from None
+    header = lines[0].rstrip("|").split("|") if lines else []
+    for name in needed:
+        if name not in header:
+            raise InputError(f"the header lacks '{name}'", file=path, line=1, field=name, remedy=remedy)
+    found = []
+    for line, text in enumerate(lines[1:], start=2):
+        if text.strip():
+            cells = text.split("|")
+            if len(cells) < len(header):
+                raise InputError(f"{len(cells)} cells, the header has {len(header)}", file=path, line=line, remedy=remedy)
+            found.append((line, dict(zip(header, cells, strict=False))))
+    return found
+
+
+def _share(text: str, path: Path, line: int) -> float:
+    try:
+        return float(text) if text else math.nan
+    except ValueError:
+        problem = f"'{text}' is not a number"
+        raise InputError(problem, file=path, line=line, field="EffectvUsage", remedy="correct the row") from None
+
+
+def _whole(text: str, path: Path, line: int, field: str) -> int:
+    try:
+        number = int(text)
+    except ValueError:
+        number = -1
+    if number < 0:
+        problem = f"'{text}' is not a whole number of at least 0"
+        raise InputError(problem, file=path, line=line, field=field, remedy="correct the row")
+    return number

@@ -1,0 +1,37 @@
+"""Lists of hosts as Slurm writes them, "n[000-003,7],login1"."""
+
+from __future__ import annotations
+
+import re
+
+_PARTS = re.compile(r",(?![^\[]*\])")
+_BRACKET = re.compile(r"(?P<before>[^\[\]]*)\[(?P<ranges>[^\[\]]+)\](?P<after>.*)\Z")
+MOST = 1_000_000
+"""Names that one list may have."""
+
+
+def expand(text: str) -> list[str]:
+    """Names in a list, in its order; raises ValueError for a range that is none, and for more than `MOST` names."""
+    names: list[str] = []
+    for part in _PARTS.split(text):
+        names += _expand(part.strip())
+        if len(names) > MOST:
+            raise ValueError(f"'{text}' has more than {MOST:,} names")
+    return [name for name in names if name]
+
+
+def _expand(part: str) -> list[str]:
+    found = _BRACKET.match(part)
+    if found is None:
+        if "[" in part or "]" in part:
+            raise ValueError(f"'{part}': a bracket does not close")
+        return [part]
+    names = []
+    for piece in found["ranges"].split(","):
+        low, _, high = piece.partition("-")
+        high = high or low
+        if not (low.isdigit() and high.isdigit()) or int(high) < int(low) or int(high) - int(low) >= MOST:
+            raise ValueError(f"'{piece}' in '{part}' is not a range of numbers")
+        names += [f"{found['before']}{number:0{len(low)}d}" for number in range(int(low), int(high) + 1)]
+    rest = _expand(found["after"])
+    return [name + end for name in names for end in rest]
