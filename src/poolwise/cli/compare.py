@@ -46,11 +46,12 @@ def compare(
     from poolwise.cli.output import check_exports, export, print_json, provenance
     from poolwise.compare.kept_run import read_runs
     from poolwise.compare.runs import Comparison
+    from poolwise.compare.today import with_today
     from poolwise.files.choice import Choice
     from poolwise.report.compare import write_comparison
 
     check_exports(csv, parquet, report)
-    kept = [run for reference in runs for run in read_runs(reference)]
+    kept = with_today([run for reference in runs for run in read_runs(reference)])
     asked = [Choice(name=name).beside(Path()) for name in metric]
     found = Comparison.of(kept, None if over is None else over.value, asked)
     inputs = {name: sha for run in found.runs for name, sha in run.inputs.items()}

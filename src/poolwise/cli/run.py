@@ -38,6 +38,7 @@ def run_study(
     from poolwise.cli.console import err, resumable, warn
     from poolwise.cli.console import out as stdout
     from poolwise.cli.output import print_json
+    from poolwise.compare.words import today_sentences
     from poolwise.studies.study import parse_setting
     from poolwise.trials.progress import ConsoleProgress
 
@@ -48,11 +49,15 @@ def run_study(
     report.write_study_report(result, folder / "report.html")
     for note in result.notes():
         warn(note)
+    against = report.changes_against_today(result)
     if json:
         rows = [{name: _plain(value) for name, value in row.items()} for row in result.frame().iter_rows(named=True)]
-        print_json({"study": loaded.name, "cells": rows, "notes": result.notes(), "provenance": result.provenance()})
+        today = {} if against is None else {"today": against.to_dict(0)}
+        print_json({"study": loaded.name, "cells": rows, **today, "notes": result.notes(), "provenance": result.provenance()})
         return
     stdout.print(_table(result))
+    for line in [] if against is None else today_sentences(against):
+        stdout.print(line, markup=False, highlight=False, soft_wrap=True)
     stdout.print(f"report: {folder / 'report.html'}", markup=False, highlight=False, soft_wrap=True)
 
 
