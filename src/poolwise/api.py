@@ -17,6 +17,7 @@ import numpy as np
 import polars as pl
 
 from poolwise import engines, registry
+from poolwise.engines.promise import check_kind
 from poolwise.interfaces import BackfillPolicy, PerformanceModel, PlacementPolicy, QueuePolicy, Scheduler
 from poolwise.metrics import Measure, MeasuredRun, Metric, Outcomes
 from poolwise.metrics.latency import job_latency_us
@@ -163,6 +164,7 @@ def simulate(
     """
     chosen = scheduler if scheduler is not None else list_scheduler(order, backfill, placement, scope)
     model = truth if truth is not None else default_model(machine, seed)
+    promises = check_kind(chosen, machine, workload)
     result = engines.simulate(
         machine,
         workload,
@@ -174,7 +176,7 @@ def simulate(
         pass_per_event=pass_per_event,
     )
     asked = [registry.make("metrics", name) if isinstance(name, str) else name for name in metrics]
-    return measured(result.schedule, result.engine, result.wall_s, baseline, asked, result.notes())
+    return measured(result.schedule, result.engine, result.wall_s, baseline, asked, (*result.notes(), *promises))
 
 
 def measured(

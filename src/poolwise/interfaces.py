@@ -199,7 +199,8 @@ class AgingOrder(QueuePolicy):
             if column.shape != jobs.shape or not _moderate(column, zero):
                 raise PolicyError(
                     f"{type(self).__name__} must give {len(jobs)} {name} between {1 / EXTREME:g} and {EXTREME:g} in size"
-                    f"{', or 0' if zero else ''}, got {column!r}"
+                    f"{', or 0' if zero else ''}, got {column!r}",
+                    by=self,
                 )
         return pace, weight
 

@@ -74,6 +74,7 @@ class _Look:
 
     def _look(self, run: Run, view: Snapshot, what: str, slowdown: float, touches: tuple[int, ...]) -> None:
         """Compare a slowdown with the last one of the same phase, and what is on the owners that it may depend on."""
+        self.findings.tested(SLOWDOWN, TOUCHES)
         if not (isinstance(slowdown, float | int) and -1.0 < slowdown < math.inf):
             self.findings.blame(SLOWDOWN, f"{what} {slowdown!r} for run {run.id}")
             raise Broken

@@ -7,11 +7,11 @@ from typing import get_args
 
 import numpy as np
 
-from poolwise.arrays import FloatArray
 from poolwise.conformance.cases import Case, devices, modules, on_those_that_suit, racks, state, units, walk
 from poolwise.conformance.engines import RULE, compare_engines
 from poolwise.conformance.findings import DETERMINISTIC, PICKLES, RUNS, UNCHANGED, Broken, Check, Findings
 from poolwise.conformance.scheduler import check_scheduler
+from poolwise.engines.promise import KindPromise
 from poolwise.errors import InputError
 from poolwise.interfaces import AgingOrder, BackfillPolicy, OrderKind, PlacementPolicy, QueuePolicy, rule_of
 from poolwise.model import Changes, JobTable, Placement, Queue, Refusal, Snapshot, Start
@@ -39,7 +39,7 @@ def check_order(order: QueuePolicy, case: Case | None = None) -> tuple[Check, ..
     others of these checks.
     """
     findings = Findings(RUNS, PICKLES, DETERMINISTIC, UNCHANGED, SHAPE, KIND)
-    seen: dict[int, tuple[float, ...]] = {}
+    promise = KindPromise(order)
     asked = False
 
     def visit(queue: Queue, snapshot: Snapshot, changes: Changes) -> None:
@@ -58,56 +58,31 @@ def check_order(order: QueuePolicy, case: Case | None = None) -> tuple[Check, ..
         for other in (order, copy):
             same = np.array_equal(value, other.priority(queue, snapshot), equal_nan=True)
             findings.require(DETERMINISTIC, same, "asked twice about the same queue, it answered differently")
-        _keep_kind(order, queue, snapshot, value, seen, findings)
+        if order.kind == "opaque":
+            findings.tested(KIND)  # which promises nothing
+        else:
+            problem = promise.problem(queue, snapshot, value)
+            if promise.again or problem:
+                findings.require(KIND, not problem, problem)
 
     def ask(case: Case) -> None:
         nonlocal asked
         asked = False
-        seen.clear()
+        promise.seen.clear()
         walk(case, visit)
         findings.require(RUNS, asked, "no job ever waited, so nothing was checked")
 
     with findings.running():
         copy = findings.pickled(order)
         kind = getattr(order, "kind", None)
-        findings.require(KIND, kind in get_args(OrderKind), f"kind is {kind!r}, not one of {', '.join(get_args(OrderKind))}")
+        if kind not in get_args(OrderKind):
+            findings.blame(KIND, f"kind is {kind!r}, not one of {', '.join(get_args(OrderKind))}")
+            raise Broken
+        if kind in ("linear", "cubic") and not isinstance(order, AgingOrder):
+            findings.blame(KIND, f"{kind}, but no AgingOrder: engines read the pace and the weight that it gives")
+            raise Broken
         on_those_that_suit((racks(), devices()) if case is None else (case,), ask)
     return findings.checks()
-
-
-def _keep_kind(
-    order: QueuePolicy,
-    queue: Queue,
-    snapshot: Snapshot,
-    value: FloatArray,
-    seen: dict[int, tuple[float, ...]],
-    findings: Findings,
-) -> None:
-    """Compare what is known of each job, whatever the time and the queue, with what was said when it was first seen.
-
-    That is its priority under a static order; under one that ages, its pace and weight, asked for by itself at first.
-    """
-    jobs = queue.jobs
-    if order.kind == "static":
-        for job, now in zip(jobs.tolist(), value.tolist(), strict=True):
-            (then,) = seen.setdefault(job, (now,))
-            findings.require(KIND, now == then, f"static, but the job in row {job} had {then} at first and has {now} later")
-    elif order.kind != "opaque" and not isinstance(order, AgingOrder):
-        findings.blame(KIND, f"{order.kind}, but no AgingOrder: engines read the pace and the weight that it gives")
-        raise Broken
-    elif isinstance(order, AgingOrder):
-        columns = np.stack(order.aging(jobs, queue.table, snapshot.machine), axis=1)
-        for job, now in zip(jobs.tolist(), map(tuple, columns.tolist()), strict=True):
-            if job not in seen:
-                alone = order.aging(np.array([job], dtype=np.int64), queue.table, snapshot.machine)
-                seen[job] = tuple(float(column[0]) for column in alone)
-            findings.require(
-                KIND,
-                now == seen[job],
-                f"{order.kind}, but pace and weight of the job in row {job} were {seen[job]} and are {now}",
-            )
-        same = np.array_equal(value, AgingOrder.priority(order, queue, snapshot))
-        findings.require(KIND, same, f"{order.kind}, but its priorities are not those that follow from pace and weight")
 
 
 def check_placement(placement: PlacementPolicy, case: Case | None = None) -> tuple[Check, ...]:
@@ -183,6 +158,7 @@ def _ask_for_more(placement: PlacementPolicy, row: int, snapshot: Snapshot, find
     table = JobTable(known.id[one], known.submit[one], known.requested[one], known.tasks[one], requests, attributes)
     free = snapshot.machine.capacity
     idle = Snapshot(snapshot.now, snapshot.machine, table, free, free, RunTable(free.size), snapshot.estimate)
+    findings.tested(REFUSES)
     try:
         placement.place(table.job(0), idle)
     except InputError as error:

@@ -186,6 +186,10 @@ def load(path: str | Path, set: Mapping[str, Any] | None = None) -> ResolvedPlan
     return ResolvedPlan(document.file.stem, title, kind, question, content, digest(canonical(content)))
 
 
+load_plan = load
+"""`load` by the name that it has in `poolwise`, beside the `load` of studies."""
+
+
 def find(path: str | Path) -> Path:
     """Path of a plan file, or of a shipped plan by its name."""
     file = Path(path)

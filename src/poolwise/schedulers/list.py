@@ -78,7 +78,9 @@ class ListDispatcher(Dispatcher):
             return Plan(tuple(decisions))  # nothing fits: no order can start anything
         priority = order.priority(queue, snapshot)
         if priority.shape != jobs.shape or bool(np.isnan(priority).any()):
-            raise PolicyError(f"{type(order).__name__} must return {len(jobs)} priorities that are numbers, got {priority!r}")
+            raise PolicyError(
+                f"{type(order).__name__} must return {len(jobs)} priorities that are numbers, got {priority!r}", by=order
+            )
         starts = tuple(backfill.select(queue, priority, snapshot, placement))
         return Plan((*decisions, *starts), backfill.wake_at(snapshot.now) if len(starts) < len(jobs) else None)
 
