@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from html import escape
 from typing import Any, Literal
 
@@ -24,6 +25,7 @@ from poolwise.metrics.summary import every_measure, measure_run, metrics_named
 from poolwise.model import Kind, Machine, Schedule, Workload
 from poolwise.performance.ideal import Ideal
 from poolwise.performance.remote_memory import RemoteMemory
+from poolwise.sanity import Sanity
 from poolwise.schedulers.list import ListScheduler
 
 SPARSE_SHARE = 0.05
@@ -57,10 +59,16 @@ class SimulatedRun:
         """Jobs that ran to their end, all tasks of each."""
         return int(np.count_nonzero(~np.isnan(job_latency_us(self.schedule))))
 
+    @cached_property
+    def sanity(self) -> Sanity:
+        """What to know before the numbers: the load, jobs that can never run, outliers."""
+        return Sanity.of(self.outcomes)
+
     def to_dict(self) -> dict[str, Any]:
         """Plain data, as `poolwise simulate --json` prints it."""
         workload = self.schedule.workload
         return {
+            "sanity": self.sanity.to_dict(),
             "jobs": self.jobs,
             "excluded": dict(workload.excluded),
             "repaired": dict(workload.repaired),
@@ -80,7 +88,8 @@ class SimulatedRun:
             if not np.isnan(self.metrics[name])
         ]
         head = f"{escape(self.schedule.workload.name)} on {escape(self.schedule.machine.name)}"
-        return f"<table><caption>{head}: {self.jobs} jobs</caption>{''.join(rows)}</table>"
+        said = "".join(f"<p>{escape(line)}</p>" for line in self.sanity.sentences)
+        return f"{said}<table><caption>{head}: {self.jobs} jobs</caption>{''.join(rows)}</table>"
 
 
 def list_scheduler(

@@ -43,6 +43,7 @@ class Answer:
     ----------
     status : decided; undecided within the budget; infeasible: nothing that may be chosen keeps the target
     headline : the answer in one line
+    first : sentences to read before it: load, jobs that can never run, outliers, whether a few jobs decide it
     because : sentences that support it
     sections : heading -> further sentences
     notes : what a reader must know beside the numbers
@@ -65,6 +66,7 @@ class Answer:
     content: Json = field(repr=False)
     inputs: Mapping[str, str] = field(repr=False)
     seeds: Sequence[int] = field(repr=False)
+    first: Sequence[str] = ()
 
 
 class Question(Protocol):

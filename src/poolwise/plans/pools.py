@@ -14,6 +14,7 @@ from poolwise.errors import InputError
 from poolwise.files import study as study_file
 from poolwise.files.document import Document
 from poolwise.files.fields import Count, Section, validate
+from poolwise.plans.leave_out import leave_out
 from poolwise.plans.plan import Answer, Tell
 from poolwise.plans.pools_answer import pools_answer
 from poolwise.plans.search import search
@@ -96,7 +97,7 @@ class Pools:
             trials = self._trials(store, jobs, tell)
             cost = costs(self.sizes, self.document)
             found = search(trials, cost, self.section.sensitivity, self.section.checks)
-            return pools_answer(trials, cost, found)
+            return pools_answer(trials, cost, found, leave_out(trials, cost, found))
 
     def _trials(self, store: CellStore, jobs: int | None, tell: Tell) -> Trials:
         tau = study_file.check(self.document).measure.tau / SECOND
