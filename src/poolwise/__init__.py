@@ -5,6 +5,8 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from poolwise.version import __version__
+
 if TYPE_CHECKING:
     from poolwise.api import SimulatedRun, list_scheduler, simulate
     from poolwise.compare.runs import compare_runs
@@ -17,8 +19,6 @@ if TYPE_CHECKING:
     from poolwise.schedulers.list import ListScheduler
     from poolwise.studies import load, run
     from poolwise.traces.read import read
-
-__version__ = "0.1.0"
 
 # name -> module: imported when first used, so that the command line starts without NumPy
 _PUBLIC = {

@@ -11,6 +11,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
+from html import escape
 from typing import Any, Literal
 
 import numpy as np
@@ -26,6 +28,7 @@ from poolwise.model import Kind, Machine, Schedule, Workload
 from poolwise.model.shown import html_table
 from poolwise.performance.ideal import Ideal
 from poolwise.performance.remote_memory import RemoteMemory
+from poolwise.sanity import Sanity
 from poolwise.schedulers.list import ListScheduler
 from poolwise.units import SECOND, format_time
 
@@ -60,10 +63,16 @@ class SimulatedRun:
         """Jobs that ran to their end, all tasks of each."""
         return int(np.count_nonzero(~np.isnan(job_latency_us(self.schedule))))
 
+    @cached_property
+    def sanity(self) -> Sanity:
+        """What to know before the numbers: the load, jobs that can never run, outliers."""
+        return Sanity.of(self.outcomes)
+
     def to_dict(self) -> dict[str, Any]:
         """Plain data, as `poolwise simulate --json` prints it."""
         workload = self.schedule.workload
         return {
+            "sanity": self.sanity.to_dict(),
             "jobs": self.jobs,
             "excluded": dict(workload.excluded),
             "repaired": dict(workload.repaired),
@@ -82,7 +91,8 @@ class SimulatedRun:
             for name, metric in self.described.items()
             if not np.isnan(value := self.metrics[name])
         }
-        return html_table(f"{self.schedule.workload.name} on {self.schedule.machine.name}: {self.jobs} jobs", rows)
+        said = "".join(f"<p>{escape(line)}</p>" for line in self.sanity.sentences)
+        return said + html_table(f"{self.schedule.workload.name} on {self.schedule.machine.name}: {self.jobs} jobs", rows)
 
     def frame(self) -> pl.DataFrame:
         """One row a job: id, submit_ns, start_ns, end_ns (the last try), wait_s, nodes, memory, how it ended, attributes."""

@@ -13,10 +13,10 @@ from typing import Any
 
 import typer
 
-from poolwise import __version__
 from poolwise.cli.console import INTERRUPTED, error, warn
 from poolwise.errors import InputError, PolicyError, PoolwiseError
 from poolwise.own_code import failure_in
+from poolwise.version import __version__
 
 app = typer.Typer(
     name="poolwise",

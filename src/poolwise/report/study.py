@@ -23,6 +23,7 @@ from poolwise.report.page import Page, PageSection, PageTable, TableRow
 from poolwise.report.page import write_page as write_page
 from poolwise.report.sweep import Sweep
 from poolwise.studies import CellResult, StudyResult
+from poolwise.studies.sanity import sanity_sentences
 from poolwise.units import format_memory
 
 
@@ -47,6 +48,7 @@ def study_page(result: StudyResult) -> Page:
     nothing = "No answer: no job that every run could take finished."
     page = Page(
         title=result.study.title,
+        first=sanity_sentences(result.sanity()),
         lead=words.headline(found, sweep) if found else nothing,
         because=words.because(found, sweep) if found else (),
         sections=sections,
