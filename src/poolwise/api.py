@@ -85,13 +85,17 @@ class SimulatedRun:
         return html_table(f"{self.schedule.workload.name} on {self.schedule.machine.name}: {self.jobs} jobs", rows)
 
     def frame(self) -> pl.DataFrame:
-        """One row a job: id, submit_ns, start_ns, end_ns (the last try), wait_s, nodes, memory, how it ended, attributes."""
+        """One row a job: id, submit_ns, start_ns, end_ns (the last try), wait_s, nodes, memory, how it ended, attributes.
+
+        The wait that the log records, if any, is logged_wait_s.
+        """
         outcomes, workload = self.outcomes, self.schedule.workload
         kept = outcomes.to_frame()
         times = {name: kept[name] for name in ("submit", "start", "end", "duration", "requested")}
         waited = (outcomes.start - outcomes.submit) / SECOND
         ran = outcomes.start >= 0
-        more = {name: pl.Series(column) for name, column in workload.attributes.items() if name not in kept.columns}
+        logged = {("logged_wait_s" if name == "wait_s" else name): column for name, column in workload.attributes.items()}
+        more = {name: pl.Series(column) for name, column in logged.items() if name not in kept.columns}
         return kept.drop(*times).with_columns(
             *(column.alias(f"{name}_ns") for name, column in times.items()),
             pl.Series("wait_s", np.where(ran, waited, np.nan)),
