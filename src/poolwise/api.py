@@ -10,14 +10,14 @@ run.metrics["mean_bounded_slowdown"]
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
 import polars as pl
 
 from poolwise import engines, registry
-from poolwise.engines.promise import check_kind
+from poolwise.engines.promise import try_promise
 from poolwise.interfaces import BackfillPolicy, PerformanceModel, PlacementPolicy, QueuePolicy, Scheduler
 from poolwise.metrics import Measure, MeasuredRun, Metric, Outcomes
 from poolwise.metrics.latency import job_latency_us
@@ -168,7 +168,7 @@ def simulate(
     """
     chosen = scheduler if scheduler is not None else list_scheduler(order, backfill, placement, scope)
     model = truth if truth is not None else default_model(machine, seed)
-    promises = check_kind(chosen, machine, workload)
+    promises = try_promise(chosen, machine, workload)
     result = engines.simulate(
         machine,
         workload,
