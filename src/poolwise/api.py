@@ -19,7 +19,7 @@ import numpy as np
 import polars as pl
 
 from poolwise import engines, registry
-from poolwise.engines.promise import check_kind
+from poolwise.engines.promise import try_promise
 from poolwise.interfaces import BackfillPolicy, PerformanceModel, PlacementPolicy, QueuePolicy, Scheduler
 from poolwise.metrics import Measure, MeasuredRun, Metric, Outcomes
 from poolwise.metrics.latency import job_latency_us
@@ -95,13 +95,17 @@ class SimulatedRun:
         return said + html_table(f"{self.schedule.workload.name} on {self.schedule.machine.name}: {self.jobs} jobs", rows)
 
     def frame(self) -> pl.DataFrame:
-        """One row a job: id, submit_ns, start_ns, end_ns (the last try), wait_s, nodes, memory, how it ended, attributes."""
+        """One row a job: id, submit_ns, start_ns, end_ns (the last try), wait_s, nodes, memory, how it ended, attributes.
+
+        The wait that the log records, if any, is logged_wait_s.
+        """
         outcomes, workload = self.outcomes, self.schedule.workload
         kept = outcomes.to_frame()
         times = {name: kept[name] for name in ("submit", "start", "end", "duration", "requested")}
         waited = (outcomes.start - outcomes.submit) / SECOND
         ran = outcomes.start >= 0
-        more = {name: pl.Series(column) for name, column in workload.attributes.items() if name not in kept.columns}
+        logged = {("logged_wait_s" if name == "wait_s" else name): column for name, column in workload.attributes.items()}
+        more = {name: pl.Series(column) for name, column in logged.items() if name not in kept.columns}
         return kept.drop(*times).with_columns(
             *(column.alias(f"{name}_ns") for name, column in times.items()),
             pl.Series("wait_s", np.where(ran, waited, np.nan)),
@@ -174,7 +178,7 @@ def simulate(
     """
     chosen = scheduler if scheduler is not None else list_scheduler(order, backfill, placement, scope)
     model = truth if truth is not None else default_model(machine, seed)
-    promises = check_kind(chosen, machine, workload)
+    promises = try_promise(chosen, machine, workload)
     result = engines.simulate(
         machine,
         workload,

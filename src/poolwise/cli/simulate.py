@@ -157,7 +157,7 @@ def _simulate(cell: Cell, files: list[Path], output: OutputOptions, metrics: tup
     from poolwise.cli.output import print_json, write_provenance
     from poolwise.cli.watching import ConsoleWatch
     from poolwise.engines import simulate
-    from poolwise.engines.promise import check_kind
+    from poolwise.engines.promise import try_promise
     from poolwise.report.timeline import write_timeline
     from poolwise.studies.cells import workload_of
     from poolwise.studies.description import Configured
@@ -168,7 +168,7 @@ def _simulate(cell: Cell, files: list[Path], output: OutputOptions, metrics: tup
             check_writable(path)
     what, asked = Configured.of(cell), [choice.make("metrics") for choice in metrics]
     with ConsoleWatch(err, f"reading {Path(cell.trace.path).name}") as watch:
-        promises = check_kind(what.scheduler, cell.machine, workload_of(cell))
+        promises = try_promise(what.scheduler, cell.machine, workload_of(cell))
         result = simulate(
             cell.machine,
             workload_of(cell),

@@ -72,7 +72,7 @@ class _Asked(QueuePolicy):
         return value
 
 
-def check_kind(scheduler: Scheduler, machine: Machine, workload: Workload) -> tuple[str, ...]:
+def try_promise(scheduler: Scheduler, machine: Machine, workload: Workload) -> tuple[str, ...]:
     """Try the promise of an order of the user's own on the first jobs, in the reference engine.
 
     Returns a sentence on what was tried; nothing for Poolwise's own orders and for opaque ones, which promise nothing. Raises
