@@ -93,7 +93,7 @@ def _keep_kind(
         for job, now in zip(jobs.tolist(), value.tolist(), strict=True):
             (then,) = seen.setdefault(job, (now,))
             findings.require(KIND, now == then, f"static, but the job in row {job} had {then} at first and has {now} later")
-    elif order.kind != "opaque" and not isinstance(order, AgingOrder):
+    elif order.kind in ("linear", "cubic") and not isinstance(order, AgingOrder):
         findings.blame(KIND, f"{order.kind}, but no AgingOrder: engines read the pace and the weight that it gives")
         raise Broken
     elif isinstance(order, AgingOrder):
