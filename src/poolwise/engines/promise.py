@@ -9,7 +9,7 @@ import numpy as np
 
 from poolwise.arrays import FloatArray
 from poolwise.errors import PolicyError
-from poolwise.interfaces import AgingOrder, OrderKind, QueuePolicy, Scheduler
+from poolwise.interfaces import AgingOrder, OrderKind, QueuePolicy, RecalculatedOrder, Scheduler
 from poolwise.loop import run_loop
 from poolwise.model import Machine, Queue, Snapshot, Workload
 from poolwise.own_code import place_of
@@ -43,6 +43,14 @@ class KindPromise:
                 (then,) = self.seen.setdefault(job, (now,))
                 if now != then:
                     return f"static, but the job in row {job} had {then} at first and has {now} later"
+        elif isinstance(order, RecalculatedOrder):
+            last = order.last(snapshot.now)
+            for job, now in zip(jobs.tolist(), value.tolist(), strict=True):
+                when, then = self.seen.get(job, (-1.0, now))
+                self.again += when == last
+                if when == last and now != then:
+                    return f"recalculated, but the job in row {job} had {then} and has {now} without a recalculation"
+                self.seen[job] = last, now
         elif isinstance(order, AgingOrder):
             columns = np.stack(order.aging(jobs, queue.table, snapshot.machine), axis=1)
             for job, pair in zip(jobs.tolist(), map(tuple, columns.tolist()), strict=True):
