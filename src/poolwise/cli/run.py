@@ -44,16 +44,20 @@ def run_study(
     folder = out if out is not None else Path("results") / loaded.name
     with resumable(folder), ConsoleProgress(err) as progress:
         result = studies.run(loaded, folder, jobs, progress)
-    report.write_study_report(result, folder / "report.html")
+    with resumable(folder):
+        left_out = report.leave_out(result, jobs)
     sanity = result.sanity()
+    first = [*sanity_sentences(sanity), *([] if left_out is None else [left_out.text])]
+    report.write_study_report(result, folder / "report.html", first)
     for note in result.notes():
         warn(note)
     if json:
         rows = [{name: _plain(value) for name, value in row.items()} for row in result.frame().iter_rows(named=True)]
-        content = {"study": loaded.name, "sanity": [one.to_dict() for one in sanity], "cells": rows}
+        before = {"sanity": [one.to_dict() for one in sanity], "decisive": None if left_out is None else left_out.to_dict()}
+        content = {"study": loaded.name, **before, "cells": rows}
         print_json({**content, "notes": result.notes(), "provenance": result.provenance()})
         return
-    print_sentences(sanity_sentences(sanity))
+    print_sentences(first)
     stdout.print(_table(result))
     stdout.print(f"report: {folder / 'report.html'}", markup=False, highlight=False, soft_wrap=True)
 
