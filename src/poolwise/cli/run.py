@@ -47,18 +47,22 @@ def run_study(
     folder = out if out is not None else Path("results") / loaded.name
     with resumable(folder), ConsoleProgress(err) as progress:
         result = studies.run(loaded, folder, jobs, progress)
-    report.write_study_report(result, folder / "report.html")
+    with resumable(folder):
+        left_out = report.leave_out(result, jobs)
     sanity = result.sanity()
+    first = [*sanity_sentences(sanity), *([] if left_out is None else [left_out.text])]
+    report.write_study_report(result, folder / "report.html", first)
     for note in result.notes():
         warn(note)
     against = report.changes_against_today(result)
     if json:
         rows = [{name: _plain(value) for name, value in row.items()} for row in result.frame().iter_rows(named=True)]
+        before = {"sanity": [one.to_dict() for one in sanity], "decisive": None if left_out is None else left_out.to_dict()}
         today = {} if against is None else {"today": against.to_dict(0)}
-        content = {"study": loaded.name, "sanity": [one.to_dict() for one in sanity], "cells": rows, **today}
+        content = {"study": loaded.name, **before, "cells": rows, **today}
         print_json({**content, "notes": result.notes(), "provenance": result.provenance()})
         return
-    print_sentences(sanity_sentences(sanity))
+    print_sentences(first)
     stdout.print(_table(result))
     for line in [] if against is None else today_sentences(against):
         stdout.print(line, markup=False, highlight=False, soft_wrap=True)

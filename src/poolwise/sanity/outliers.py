@@ -121,10 +121,10 @@ def _apart(outcomes: Outcomes, quantity: _Quantity) -> Outliers | None:
     count = int(np.argmax(ratios)) + 1
     low, high, rest = (quantity.written(float(amount)) for amount in (top[count - 1], top[0], top[count]))
     does = (quantity.one if count == 1 else quantity.several).format(
-        low if low == high else f"{low} to {high}", node=_unit(outcomes)
+        low if low == high else f"{low} to {high}", node=outcomes.unit
     )
     whose = "its" if count == 1 else "theirs"
-    words = f"{does}, no other job more than {rest}; {{share}} of all {_unit(outcomes)}-hours are {whose}"
+    words = f"{does}, no other job more than {rest}; {{share}} of all {outcomes.unit}-hours are {whose}"
     return _group(outcomes, quantity.name, amounts, rows[:count], float(top[count]), words)
 
 
@@ -136,12 +136,8 @@ def _heavy(outcomes: Outcomes) -> Outliers | None:
         return None
     count = int(np.argmax(shares >= HEAVY)) + 1
     rest = float(hours[rows[count]])
-    words = f"{'holds' if count == 1 else 'hold'} {{share}} of all {_unit(outcomes)}-hours, no other job more than {rest:,.3g}"
+    words = f"{'holds' if count == 1 else 'hold'} {{share}} of all {outcomes.unit}-hours, no other job more than {rest:,.3g}"
     return _group(outcomes, "node_hours", hours, rows[:count], rest, words)
-
-
-def _unit(outcomes: Outcomes) -> str:
-    return "node" if outcomes.whole_nodes else "task"
 
 
 def _group(outcomes: Outcomes, quantity: str, amounts: FloatArray, rows: IntArray, rest: float, words: str) -> Outliers:

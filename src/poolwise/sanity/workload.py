@@ -28,19 +28,21 @@ class NeverRun:
     ids : of all of them, in the order of submission
     most_nodes : the most nodes that one of them asks for
     most_memory : the most memory a node that one of them asks for, MiB
+    unit : node, or task where jobs share nodes
     """
 
     reason: str
     ids: tuple[int, ...]
     most_nodes: int
     most_memory: int
+    unit: str
 
     @property
     def text(self) -> str:
-        """Say so, without the full stop."""
-        memory = f" and {format_memory(self.most_memory)} a node" if self.most_memory else ""
-        nodes = f"{self.most_nodes:,} node{'' if self.most_nodes == 1 else 's'}"
-        return f"{len(self.ids):,} {self.reason} ({ids_text(self.ids)}; up to {nodes}{memory})"
+        """Reason, ids and the largest requests, in words."""
+        memory = f" and {format_memory(self.most_memory)} a {self.unit}" if self.most_memory else ""
+        nodes = f"{self.most_nodes:,} {self.unit}{'' if self.most_nodes == 1 else 's'}"
+        return f"{self.reason} ({ids_text(self.ids)}; up to {nodes}{memory})"
 
 
 @dataclass(frozen=True)
@@ -134,7 +136,8 @@ class Sanity:
         if not self.never:
             return ()
         count = sum(len(group.ids) for group in self.never)
-        return (f"{count:,} of {self.jobs:,} jobs can never run: {'; '.join(group.text for group in self.never)}.",)
+        why = "; ".join(group.text if len(self.never) == 1 else f"{len(group.ids):,} {group.text}" for group in self.never)
+        return (f"{count:,} of {self.jobs:,} jobs can never run: {why}.",)
 
 
 def _never(outcomes: Outcomes) -> tuple[NeverRun, ...]:
@@ -148,6 +151,7 @@ def _never(outcomes: Outcomes) -> tuple[NeverRun, ...]:
             tuple(int(job) for job in outcomes.id[rows]),
             int(outcomes.nodes[rows].max()),
             int(outcomes.memory[rows].max()),
+            outcomes.unit,
         )
         for reason, rows in sorted(groups.items())
     )
