@@ -6,15 +6,16 @@ import hashlib
 import io
 import json
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rich.table import Table
 
-from poolwise import __version__
 from poolwise.atomic import check_writable, write_whole
 from poolwise.cli.console import out
+from poolwise.units import format_time
+from poolwise.version import __version__
 
 if TYPE_CHECKING:
     import polars as pl
@@ -30,8 +31,15 @@ def print_json(content: Mapping[str, Any]) -> None:
     sys.stdout.write(json.dumps(content, indent=2, allow_nan=False) + "\n")
 
 
+def print_sentences(lines: Iterable[str]) -> None:
+    """Print sentences on stdout, each on a line of its own."""
+    for line in lines:
+        out.print(line, markup=False, highlight=False, soft_wrap=True)
+
+
 def print_run(run: SimulatedRun) -> None:
-    """Print one run's results as a table."""
+    """Print what to know of one run before its numbers, then the numbers as a table."""
+    print_sentences(run.sanity.sentences)
     content = run.to_dict()
     table = Table(
         title=f"{run.schedule.workload.name} on {run.schedule.machine.name}", box=None, pad_edge=False, title_justify="left"
@@ -44,13 +52,18 @@ def print_run(run: SimulatedRun) -> None:
         for reason, count in content[what].items():
             table.add_row(f"{what}: {reason}", f"{count:,}", "jobs")
     for name, metric in run.described.items():
-        value, unit = run.metrics[name], metric.unit
-        if unit == "us" and value >= US_IN_SECONDS:
-            value, unit = value / 1e6, "s"
+        value = run.metrics[name]
         if value == value:  # not NaN
-            table.add_row(metric.description, f"{value:,.6g}", unit)
+            table.add_row(metric.description, *amount(value, metric.unit))
     table.add_row(f"simulated by the {run.engine} engine in", f"{run.wall_s:.3g}", "s")
     out.print(table)
+
+
+def amount(value: float, unit: str) -> tuple[str, str]:
+    """Value and unit as people read them: times of any length carry a unit of their own."""
+    if unit == "s" or (unit == "us" and value >= US_IN_SECONDS):
+        return format_time(value if unit == "s" else value / 1e6), ""
+    return f"{value:,.6g}", unit
 
 
 def provenance(seed: int | None, inputs: Sequence[Path]) -> dict[str, Any]:

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 import typer
 
+from poolwise.cli.examples import examples
+
 if TYPE_CHECKING:
     from poolwise.plans.plan import Answer
 
@@ -60,7 +62,9 @@ def plan(
 
 def _print(answer: Answer) -> None:
     from poolwise.cli.console import out
+    from poolwise.cli.output import print_sentences
 
+    print_sentences(answer.first)
     out.print(answer.headline, style="bold", markup=False, highlight=False, soft_wrap=True)
     for lines in (answer.because, *answer.sections.values()):
         for line in lines:
@@ -69,4 +73,4 @@ def _print(answer: Answer) -> None:
 
 def register(app: typer.Typer) -> None:
     """Add the command."""
-    app.command()(plan)
+    app.command(epilog=examples("poolwise plan gpu-share --out results/gpu-share"))(plan)

@@ -8,7 +8,11 @@ from dataclasses import replace
 from pathlib import Path
 
 from poolwise.catalog import PREFIX
+from poolwise.compare.runs import Comparison
+from poolwise.compare.today import changes
+from poolwise.compare.words import today_heading, today_sentences
 from poolwise.exhibits.figure import Axis, Curves, Distribution, Figure
+from poolwise.exhibits.table import cell_text
 from poolwise.metrics import METRICS
 from poolwise.metrics.slowdown import bounded_slowdown
 from poolwise.report import resources, words
@@ -19,28 +23,32 @@ from poolwise.report.page import Page, PageSection, PageTable, TableRow
 from poolwise.report.page import write_page as write_page
 from poolwise.report.sweep import Sweep
 from poolwise.studies import CellResult, StudyResult
+from poolwise.studies.sanity import sanity_sentences
 from poolwise.units import format_memory
 
 
-def write_study_report(result: StudyResult, path: Path) -> None:
-    """Write the report of a study; the file appears whole or not at all."""
-    write_page(study_page(result), path)
+def write_study_report(result: StudyResult, path: Path, first: Sequence[str] | None = None) -> None:
+    """Write the report of a study; the file appears whole or not at all. `first` are sentences to read before the answer."""
+    write_page(study_page(result, first), path)
 
 
-def study_page(result: StudyResult) -> Page:
-    """Put the report of a study together."""
+def study_page(result: StudyResult, first: Sequence[str] | None = None) -> Page:
+    """Put the report of a study together; what to know of its workload stands first if nothing else is given."""
     sweep = Sweep.of(result)
     found = answer(result, sweep)
     sections: list[PageSection] = []
     if found is not None:
         seeds = len(sweep.cells[found.series, found.at])
+        against = changes_against_today(result)
         sections = [
+            *([] if against is None else [PageSection(today_heading(against), today_sentences(against))]),
             PageSection("What the choice costs", words.gives_up(found, sweep)),
             PageSection("How certain that is", words.how_sure(found, sweep, seeds)),
         ]
     nothing = "No answer: no job that every run could take finished."
     page = Page(
         title=result.study.title,
+        first=sanity_sentences(result.sanity()) if first is None else first,
         lead=words.headline(found, sweep) if found else nothing,
         because=words.because(found, sweep) if found else (),
         sections=sections,
@@ -50,6 +58,13 @@ def study_page(result: StudyResult) -> Page:
         provenance={name: str(value) for name, value in result.provenance().items()},
     )
     return _with_resources(page, result, sweep)
+
+
+def changes_against_today(result: StudyResult) -> Comparison | None:
+    """What the answer changes against what runs today; None if the study names no today, or there is no answer."""
+    sweep = Sweep.of(result)
+    found = answer(result, sweep) if result.study.today else None
+    return None if found is None else changes(result, sweep.cells[found.series, found.at])
 
 
 def _with_resources(page: Page, result: StudyResult, sweep: Sweep) -> Page:
@@ -188,15 +203,6 @@ def _glossary(result: StudyResult) -> PageTable:
         for name, m in result.described.items()
     ]
     return PageTable("What the numbers mean", ["metric", "unit", "", "name in the results files"], rows, text=True)
-
-
-def cell_text(value: float, unit: str) -> str:
-    """Write a metric for a table."""
-    if not math.isfinite(value):
-        return "-"
-    if unit == "fraction":
-        return f"{100 * value:.1f}"
-    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.3g}"
 
 
 def _shown(unit: str) -> str:
