@@ -6,6 +6,7 @@ import csv
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 import numpy as np
@@ -61,23 +62,34 @@ class RecordedDay:
         instants = json.loads((folder / "instants.json").read_text())
         return cls(folder, {**columns, **numbers}, instants["recalculations"], instants["backfills"], priorities)
 
-    @property
-    def looks(self) -> tuple[float, float]:
-        """Seconds at which the main scheduler first looked at the queue, and from one look to the next: a second and a little.
+    @cached_property
+    def _looks(self) -> tuple[np.ndarray, np.ndarray]:
+        """Ms of the main scheduler's starts, and which of its looks each was: they are a second and a little apart."""
+        starts = np.unique(self.columns["start_ms"][self.columns["by"] == "main"])
+        within = np.unwrap(starts % 1000, period=1000)  # it moves on slowly, by less than half a second from start to start
+        return starts, np.round((starts - within) / 1000).astype(np.int64)
 
-        Its starts tell: how far into a second they lie moves on slowly, by less than half a second from start to start.
-        """
-        starts = np.unique(self.columns["start_ms"][self.columns["by"] == "main"]) / 1000
-        within = np.unwrap(starts % 1.0, period=1.0)
-        drift = np.polynomial.Polynomial.fit(starts, within, 1).convert().coef
-        return float(drift[0]), 1.0 / (1.0 - float(drift[1]))
+    @cached_property
+    def looks(self) -> tuple[float, float]:
+        """Seconds of look 0, and from one look to the next."""
+        starts, number = self._looks
+        first, step = np.polynomial.Polynomial.fit(number, starts / 1000, 1).convert().coef
+        return float(first), float(step)
+
+    def clock(self, ms: np.ndarray) -> np.ndarray:
+        """(n,) ns of what happened, by a clock on which the looks are equally far apart: off by part of a second."""
+        starts, number = self._looks
+        first, step = self.looks
+        even = (first + step * number) * 1000
+        off = np.interp(ms, starts, even - starts)
+        return np.maximum(np.round((ms + off) * MS), 0).astype(np.int64)
 
     def workload(self) -> Workload:
         """The jobs, with the time that each ran."""
         known = self.columns
         return Workload.of(
-            known["submit_ms"] * MS,
-            (known["end_ms"] - known["start_ms"]) * MS,
+            self.clock(known["submit_ms"]),
+            self.clock(known["end_ms"]) - self.clock(known["start_ms"]),
             id=known["id"],
             requested=known["limit_s"] * 1000 * MS,
             requests={"nodes": known["nodes"], "memory": known["cpus"] // known["nodes"]},  # DefMemPerCPU=1
@@ -121,5 +133,5 @@ class RecordedDay:
     def late_ms(self, schedule: Schedule) -> np.ndarray:
         """(n_job,) ms by which each job starts later in the replay than it did."""
         starts = np.empty(len(schedule.job), dtype=np.int64)
-        starts[schedule.job] = schedule.start // MS
-        return starts - self.columns["start_ms"]
+        starts[schedule.job] = schedule.start
+        return (starts - self.clock(self.columns["start_ms"])) // MS

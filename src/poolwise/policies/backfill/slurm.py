@@ -23,6 +23,8 @@ from poolwise.registry import register
 from poolwise.slurm.conf import SlurmConf
 from poolwise.units import MINUTE, NEVER, SECOND
 
+WINDOW: Final = 60 * SECOND
+"""Ends of runs that lie within it of the first are taken together: a real one was seen to do so with ends 37 s apart."""
 FOLLOWED: Final = {"bf_interval": 30, "bf_window": 1440, "bf_max_job_test": 500, "bf_resolution": 60}
 """Parameters that decide, and their defaults: s, min, jobs, s."""
 HARMLESS: Final = (
@@ -48,8 +50,9 @@ class SlurmBackfill(BackfillPolicy):
     """Start jobs in priority order until one does not fit; every `bf_interval`, backfill behind it.
 
     A backfill pass takes the first `bf_max_job_test` jobs by priority. Each is reserved the earliest interval in which it
-    fits beside those before it, if that begins within `bf_window`; it starts if that is now. A reservation begins and ends at
-    a multiple of `bf_resolution`, rounded down. All partitions have all nodes, so that the first job that does not fit stops
+    fits beside those before it, if that begins within `bf_window`; it starts if that is now. A reservation ends at a multiple
+    of `bf_resolution`, rounded down, and begins when a group of runs is over that end within a minute (then two, four) of
+    each other. All partitions have all nodes, so that the first job that does not fit stops
     the main scheduler in each of them.
 
     Parameters
@@ -153,7 +156,7 @@ class SlurmBackfill(BackfillPolicy):
     ) -> Iterator[tuple[int, Reservation]]:
         """Reserve for jobs, (k,) rows, in turn; yields each with its interval, once the next is asked for it is held."""
         now, table = state.now, self.timetable
-        profile = AvailabilityProfile(state) if profile is None else profile
+        profile = _grouped(state) if profile is None else profile
         for job in jobs.tolist():
             found = profile.reserve(queue.job(job), placement)
             if found is None:
@@ -190,7 +193,7 @@ class SlurmBackfill(BackfillPolicy):
         if job not in tested:
             text = f"it fits, but a backfill pass tests no more than {self.timetable.depth} jobs (bf_max_job_test)"
             return Reason.of(Rule.ROUND, text, blocker=passed.ahead[0])
-        profile = AvailabilityProfile(state)
+        profile = _grouped(state)
         before = int(np.flatnonzero(tested == job)[0])
         last: tuple[int, int | None] = (passed.ahead[0], None)
         for row, held in self._reservations(tested[: before + 1], queue, state, placement, profile):
@@ -199,6 +202,21 @@ class SlurmBackfill(BackfillPolicy):
             last = row, held.start
         text = "it fits, but would run into the reservation of a job of higher priority"
         return Reason.of(Rule.RESERVATION, text, blocker=last[0] if last[0] != job else passed.ahead[0], reserved=last[1])
+
+
+def _grouped(state: Snapshot) -> AvailabilityProfile:
+    """What is free from each expected end on, ends that follow soon taken together with the last of them.
+
+    Slurm asks whether a job would run when the first ends are over that lie within `WINDOW` of each other, then twice as far.
+    """
+    profile, window = AvailabilityProfile(state), WINDOW
+    kept, at, times = [0], 1, profile.times
+    while at < len(times):
+        at = int(times.searchsorted(times[at] + window, side="right"))
+        kept.append(at - 1)
+        window *= 2
+    profile.keep(np.array(kept, dtype=np.int64))
+    return profile
 
 
 def _after(now: int, first_s: float, step: int) -> int:
