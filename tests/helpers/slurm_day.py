@@ -84,12 +84,14 @@ class RecordedDay:
         off = np.interp(ms, starts, even - starts)
         return np.maximum(np.round((ms + off) * MS), 0).astype(np.int64)
 
-    def workload(self) -> Workload:
-        """The jobs, with the time that each ran."""
+    def workload(self, even: bool = True) -> Workload:
+        """The jobs, with the time that each ran; on the clock that has the looks equally far apart, or on the wall."""
         known = self.columns
+        submit, start, end = (known[f"{name}_ms"] for name in ("submit", "start", "end"))
+        submit, start, end = (self.clock(ms) if even else ms * MS for ms in (submit, start, end))
         return Workload.of(
-            self.clock(known["submit_ms"]),
-            self.clock(known["end_ms"]) - self.clock(known["start_ms"]),
+            submit,
+            end - start,
             id=known["id"],
             requested=known["limit_s"] * 1000 * MS,
             requests={"nodes": known["nodes"], "memory": known["cpus"] // known["nodes"]},  # DefMemPerCPU=1
@@ -103,7 +105,7 @@ class RecordedDay:
 
     def priorities_at(self, recalculated_ms: int, jobs: Sequence[int]) -> dict[int, int]:
         """Priorities of jobs, by id, after a recalculation, given when every job really ran."""
-        known, machine, table = self.columns, sixteen_racked_nodes(), self.workload().table
+        known, machine, table = self.columns, sixteen_racked_nodes(), self.workload(even=False).table
         history, runs = RunHistory(), RunTable(machine.capacity.size)
         now = (recalculated_ms + SLACK_MS) * MS
         for row in np.argsort(known["end_ms"], kind="stable").tolist():

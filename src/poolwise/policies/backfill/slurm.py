@@ -137,9 +137,10 @@ class SlurmBackfill(BackfillPolicy):
         if not waits or not self.backfills(snapshot.now):
             return starts
         rest = self._tested(queue, priority, starts)
-        found = (Start(job, queue.tasks(job), held.placement) for job, held in self._reservations(rest, queue, state, placement)
-                 if held.start == snapshot.now)  # fmt: skip
-        return [*starts, *found]
+        for job, held, _ in self._reservations(rest, queue, state, placement):
+            if held.start == snapshot.now:
+                starts.append(Start(job, queue.tasks(job), held.placement))
+        return starts
 
     def _tested(self, queue: Queue, priority: FloatArray, starts: Sequence[Start]) -> IntArray:
         """(k,) rows that a backfill pass tests: the first by priority of those that the main scheduler left."""
@@ -147,26 +148,30 @@ class SlurmBackfill(BackfillPolicy):
         return ranked[~np.isin(ranked, [start.job for start in starts])][: self.timetable.depth]
 
     def _reservations(
-        self,
-        jobs: IntArray,
-        queue: Queue,
-        state: Snapshot,
-        placement: PlacementPolicy,
-        profile: AvailabilityProfile | None = None,
-    ) -> Iterator[tuple[int, Reservation]]:
-        """Reserve for jobs, (k,) rows, in turn; yields each with its interval, once the next is asked for it is held."""
+        self, jobs: IntArray, queue: Queue, state: Snapshot, placement: PlacementPolicy
+    ) -> Iterator[tuple[int, Reservation, AvailabilityProfile]]:
+        """Reserve for jobs, (k,) rows, in turn; yields each with its interval and what is left to those after it.
+
+        A job that starts now is a run like others from then on: its end is grouped with theirs.
+        """
         now, table = state.now, self.timetable
-        profile = _grouped(state) if profile is None else profile
+        profile, held = _grouped(state), list[Reservation]()
         for job in jobs.tolist():
             found = profile.reserve(queue.job(job), placement)
             if found is None:
                 continue
-            yield job, found
-            if found.start > now:
+            if found.start == now:
+                state = state.with_started(job, found.placement, end=found.end)
+                profile = _grouped(state)
+                for reservation in held:
+                    profile.take(reservation)
+            else:
                 profile.give_back(found)
                 end = found.end // table.resolution * table.resolution
                 if found.start <= now + table.window and end > found.start:
-                    profile.take(Reservation(found.start, found.placement, end))
+                    held.append(Reservation(found.start, found.placement, end))
+                    profile.take(held[-1])
+            yield job, found, profile
 
     def why(
         self,
@@ -193,15 +198,14 @@ class SlurmBackfill(BackfillPolicy):
         if job not in tested:
             text = f"it fits, but a backfill pass tests no more than {self.timetable.depth} jobs (bf_max_job_test)"
             return Reason.of(Rule.ROUND, text, blocker=passed.ahead[0])
-        profile = _grouped(state)
-        before = int(np.flatnonzero(tested == job)[0])
-        last: tuple[int, int | None] = (passed.ahead[0], None)
-        for row, held in self._reservations(tested[: before + 1], queue, state, placement, profile):
-            if last[0] != row and profile.fit(queue.job(job), 0, placement)[0] is None and row != job:
+        before = tested[: int(np.flatnonzero(tested == job)[0])]
+        blocker, reserved = passed.ahead[0], None
+        for row, held, left in self._reservations(before, queue, state, placement):
+            if left.fit(queue.job(job), 0, placement)[0] is None:
+                blocker, reserved = row, held.start
                 break
-            last = row, held.start
         text = "it fits, but would run into the reservation of a job of higher priority"
-        return Reason.of(Rule.RESERVATION, text, blocker=last[0] if last[0] != job else passed.ahead[0], reserved=last[1])
+        return Reason.of(Rule.RESERVATION, text, blocker=blocker, reserved=reserved)
 
 
 def _grouped(state: Snapshot) -> AvailabilityProfile:
