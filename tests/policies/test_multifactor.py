@@ -43,7 +43,7 @@ def test_every_number_that_sprio_prints_of_classic_fair_share() -> None:
 def test_every_priority_of_a_day_at_every_recalculation() -> None:
     """Given when each job really ran, age and decaying usage give all priorities that the controller worked out.
 
-    Two jobs are a second older or younger there: the log has the one 2 ms after a second that its submission was before, and the
+    Two jobs are a second older or younger there: the log has the one 2 ms after a second that it came before, and the
     other came less than a second before a recalculation.
     """
     day, second = RecordedDay.read(DATA / "day"), 10_000 / 600  # of age
