@@ -6,6 +6,7 @@ import csv
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 import numpy as np
@@ -61,23 +62,36 @@ class RecordedDay:
         instants = json.loads((folder / "instants.json").read_text())
         return cls(folder, {**columns, **numbers}, instants["recalculations"], instants["backfills"], priorities)
 
-    @property
+    @cached_property
+    def _looks(self) -> tuple[np.ndarray, np.ndarray]:
+        """Ms of the main scheduler's starts, and which of its looks each was: they are a second and a little apart."""
+        starts = np.unique(self.columns["start_ms"][self.columns["by"] == "main"])
+        within = np.unwrap(starts % 1000, period=1000)  # it moves on slowly, by less than half a second from start to start
+        return starts, np.round((starts - within) / 1000).astype(np.int64)
+
+    @cached_property
     def looks(self) -> tuple[float, float]:
-        """Seconds at which the main scheduler first looked at the queue, and from one look to the next: a second and a little.
+        """Seconds of look 0, and from one look to the next."""
+        starts, number = self._looks
+        first, step = np.polynomial.Polynomial.fit(number, starts / 1000, 1).convert().coef
+        return float(first), float(step)
 
-        Its starts tell: how far into a second they lie moves on slowly, by less than half a second from start to start.
-        """
-        starts = np.unique(self.columns["start_ms"][self.columns["by"] == "main"]) / 1000
-        within = np.unwrap(starts % 1.0, period=1.0)
-        drift = np.polynomial.Polynomial.fit(starts, within, 1).convert().coef
-        return float(drift[0]), 1.0 / (1.0 - float(drift[1]))
+    def clock(self, ms: np.ndarray) -> np.ndarray:
+        """(n,) ns of what happened, by a clock on which the looks are equally far apart: off by part of a second."""
+        starts, number = self._looks
+        first, step = self.looks
+        even = (first + step * number) * 1000
+        off = np.interp(ms, starts, even - starts)
+        return np.maximum(np.round((ms + off) * MS), 0).astype(np.int64)
 
-    def workload(self) -> Workload:
-        """The jobs, with the time that each ran."""
+    def workload(self, even: bool = True) -> Workload:
+        """The jobs, with the time that each ran; on the clock that has the looks equally far apart, or on the wall."""
         known = self.columns
+        submit, start, end = (known[f"{name}_ms"] for name in ("submit", "start", "end"))
+        submit, start, end = (self.clock(ms) if even else ms * MS for ms in (submit, start, end))
         return Workload.of(
-            known["submit_ms"] * MS,
-            (known["end_ms"] - known["start_ms"]) * MS,
+            submit,
+            end - start,
             id=known["id"],
             requested=known["limit_s"] * 1000 * MS,
             requests={"nodes": known["nodes"], "memory": known["cpus"] // known["nodes"]},  # DefMemPerCPU=1
@@ -91,7 +105,7 @@ class RecordedDay:
 
     def priorities_at(self, recalculated_ms: int, jobs: Sequence[int]) -> dict[int, int]:
         """Priorities of jobs, by id, after a recalculation, given when every job really ran."""
-        known, machine, table = self.columns, sixteen_racked_nodes(), self.workload().table
+        known, machine, table = self.columns, sixteen_racked_nodes(), self.workload(even=False).table
         history, runs = RunHistory(), RunTable(machine.capacity.size)
         now = (recalculated_ms + SLACK_MS) * MS
         for row in np.argsort(known["end_ms"], kind="stable").tolist():
@@ -121,5 +135,5 @@ class RecordedDay:
     def late_ms(self, schedule: Schedule) -> np.ndarray:
         """(n_job,) ms by which each job starts later in the replay than it did."""
         starts = np.empty(len(schedule.job), dtype=np.int64)
-        starts[schedule.job] = schedule.start // MS
-        return starts - self.columns["start_ms"]
+        starts[schedule.job] = schedule.start
+        return (starts - self.clock(self.columns["start_ms"])) // MS

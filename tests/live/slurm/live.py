@@ -29,7 +29,8 @@ def test_a_short_day(tmp_path: Path) -> None:
     day.record(tmp_path, 300)
     found = RecordedDay.read(tmp_path)
     for instant, printed in found.priorities.items():
-        assert found.priorities_at(instant, [*printed]) == printed
+        ours = found.priorities_at(instant, [*printed])
+        assert all(abs(ours[job] - value) <= 18 for job, value in printed.items())  # a second of age: the log has milliseconds
     late = np.abs(found.late_ms(found.replay()))
     print(f"{len(late)} jobs, {np.mean(late <= 10_000):.0%} of the starts within one backfill interval")
     assert np.mean(late <= 10_000) >= 0.6

@@ -23,6 +23,8 @@ from poolwise.registry import register
 from poolwise.slurm.conf import SlurmConf
 from poolwise.units import MINUTE, NEVER, SECOND
 
+WINDOW: Final = 60 * SECOND
+"""Ends of runs that lie within it of the first are taken together: a real one was seen to do so with ends 37 s apart."""
 FOLLOWED: Final = {"bf_interval": 30, "bf_window": 1440, "bf_max_job_test": 500, "bf_resolution": 60}
 """Parameters that decide, and their defaults: s, min, jobs, s."""
 HARMLESS: Final = (
@@ -48,8 +50,9 @@ class SlurmBackfill(BackfillPolicy):
     """Start jobs in priority order until one does not fit; every `bf_interval`, backfill behind it.
 
     A backfill pass takes the first `bf_max_job_test` jobs by priority. Each is reserved the earliest interval in which it
-    fits beside those before it, if that begins within `bf_window`; it starts if that is now. A reservation begins and ends at
-    a multiple of `bf_resolution`, rounded down. All partitions have all nodes, so that the first job that does not fit stops
+    fits beside those before it, if that begins within `bf_window`; it starts if that is now. A reservation ends at a multiple
+    of `bf_resolution`, rounded down, and begins when a group of runs is over that end within a minute (then two, four) of
+    each other. All partitions have all nodes, so that the first job that does not fit stops
     the main scheduler in each of them.
 
     Parameters
@@ -134,9 +137,10 @@ class SlurmBackfill(BackfillPolicy):
         if not waits or not self.backfills(snapshot.now):
             return starts
         rest = self._tested(queue, priority, starts)
-        found = (Start(job, queue.tasks(job), held.placement) for job, held in self._reservations(rest, queue, state, placement)
-                 if held.start == snapshot.now)  # fmt: skip
-        return [*starts, *found]
+        for job, held, _ in self._reservations(rest, queue, state, placement):
+            if held.start == snapshot.now:
+                starts.append(Start(job, queue.tasks(job), held.placement))
+        return starts
 
     def _tested(self, queue: Queue, priority: FloatArray, starts: Sequence[Start]) -> IntArray:
         """(k,) rows that a backfill pass tests: the first by priority of those that the main scheduler left."""
@@ -144,26 +148,30 @@ class SlurmBackfill(BackfillPolicy):
         return ranked[~np.isin(ranked, [start.job for start in starts])][: self.timetable.depth]
 
     def _reservations(
-        self,
-        jobs: IntArray,
-        queue: Queue,
-        state: Snapshot,
-        placement: PlacementPolicy,
-        profile: AvailabilityProfile | None = None,
-    ) -> Iterator[tuple[int, Reservation]]:
-        """Reserve for jobs, (k,) rows, in turn; yields each with its interval, once the next is asked for it is held."""
+        self, jobs: IntArray, queue: Queue, state: Snapshot, placement: PlacementPolicy
+    ) -> Iterator[tuple[int, Reservation, AvailabilityProfile]]:
+        """Reserve for jobs, (k,) rows, in turn; yields each with its interval and what is left to those after it.
+
+        A job that starts now is a run like others from then on: its end is grouped with theirs.
+        """
         now, table = state.now, self.timetable
-        profile = AvailabilityProfile(state) if profile is None else profile
+        profile, held = _grouped(state), list[Reservation]()
         for job in jobs.tolist():
             found = profile.reserve(queue.job(job), placement)
             if found is None:
                 continue
-            yield job, found
-            if found.start > now:
+            if found.start == now:
+                state = state.with_started(job, found.placement, end=found.end)
+                profile = _grouped(state)
+                for reservation in held:
+                    profile.take(reservation)
+            else:
                 profile.give_back(found)
                 end = found.end // table.resolution * table.resolution
                 if found.start <= now + table.window and end > found.start:
-                    profile.take(Reservation(found.start, found.placement, end))
+                    held.append(Reservation(found.start, found.placement, end))
+                    profile.take(held[-1])
+            yield job, found, profile
 
     def why(
         self,
@@ -190,15 +198,29 @@ class SlurmBackfill(BackfillPolicy):
         if job not in tested:
             text = f"it fits, but a backfill pass tests no more than {self.timetable.depth} jobs (bf_max_job_test)"
             return Reason.of(Rule.ROUND, text, blocker=passed.ahead[0])
-        profile = AvailabilityProfile(state)
-        before = int(np.flatnonzero(tested == job)[0])
-        last: tuple[int, int | None] = (passed.ahead[0], None)
-        for row, held in self._reservations(tested[: before + 1], queue, state, placement, profile):
-            if last[0] != row and profile.fit(queue.job(job), 0, placement)[0] is None and row != job:
+        before = tested[: int(np.flatnonzero(tested == job)[0])]
+        blocker, reserved = passed.ahead[0], None
+        for row, held, left in self._reservations(before, queue, state, placement):
+            if left.fit(queue.job(job), 0, placement)[0] is None:
+                blocker, reserved = row, held.start
                 break
-            last = row, held.start
         text = "it fits, but would run into the reservation of a job of higher priority"
-        return Reason.of(Rule.RESERVATION, text, blocker=last[0] if last[0] != job else passed.ahead[0], reserved=last[1])
+        return Reason.of(Rule.RESERVATION, text, blocker=blocker, reserved=reserved)
+
+
+def _grouped(state: Snapshot) -> AvailabilityProfile:
+    """What is free from each expected end on, ends that follow soon taken together with the last of them.
+
+    Slurm asks whether a job would run when the first ends are over that lie within `WINDOW` of each other, then twice as far.
+    """
+    profile, window = AvailabilityProfile(state), WINDOW
+    kept, at, times = [0], 1, profile.times
+    while at < len(times):
+        at = int(times.searchsorted(times[at] + window, side="right"))
+        kept.append(at - 1)
+        window *= 2
+    profile.keep(np.array(kept, dtype=np.int64))
+    return profile
 
 
 def _after(now: int, first_s: float, step: int) -> int:
