@@ -16,17 +16,21 @@ from html import escape
 from typing import Any, Literal
 
 import numpy as np
+import polars as pl
 
 from poolwise import engines, registry
+from poolwise.engines.promise import try_promise
 from poolwise.interfaces import BackfillPolicy, PerformanceModel, PlacementPolicy, QueuePolicy, Scheduler
 from poolwise.metrics import Measure, MeasuredRun, Metric, Outcomes
 from poolwise.metrics.latency import job_latency_us
 from poolwise.metrics.summary import every_measure, measure_run, metrics_named
 from poolwise.model import Kind, Machine, Schedule, Workload
+from poolwise.model.shown import html_table
 from poolwise.performance.ideal import Ideal
 from poolwise.performance.remote_memory import RemoteMemory
 from poolwise.sanity import Sanity
 from poolwise.schedulers.list import ListScheduler
+from poolwise.units import SECOND, format_time
 
 SPARSE_SHARE = 0.05
 """A result in which fewer jobs than this share need remote memory says so: pools can hardly matter there."""
@@ -82,14 +86,31 @@ class SimulatedRun:
         }
 
     def _repr_html_(self) -> str:
-        rows = [
-            f"<tr><td>{escape(metric.description)}</td><td>{self.metrics[name]:.6g}</td><td>{escape(metric.unit)}</td></tr>"
+        rows = {
+            metric.description: format_time(value) if metric.unit == "s" else f"{value:.6g} {metric.unit}"
             for name, metric in self.described.items()
-            if not np.isnan(self.metrics[name])
-        ]
-        head = f"{escape(self.schedule.workload.name)} on {escape(self.schedule.machine.name)}"
+            if not np.isnan(value := self.metrics[name])
+        }
         said = "".join(f"<p>{escape(line)}</p>" for line in self.sanity.sentences)
-        return f"{said}<table><caption>{head}: {self.jobs} jobs</caption>{''.join(rows)}</table>"
+        return said + html_table(f"{self.schedule.workload.name} on {self.schedule.machine.name}: {self.jobs} jobs", rows)
+
+    def frame(self) -> pl.DataFrame:
+        """One row a job: id, submit_ns, start_ns, end_ns (the last try), wait_s, nodes, memory, how it ended, attributes.
+
+        The wait that the log records, if any, is logged_wait_s.
+        """
+        outcomes, workload = self.outcomes, self.schedule.workload
+        kept = outcomes.to_frame()
+        times = {name: kept[name] for name in ("submit", "start", "end", "duration", "requested")}
+        waited = (outcomes.start - outcomes.submit) / SECOND
+        ran = outcomes.start >= 0
+        logged = {("logged_wait_s" if name == "wait_s" else name): column for name, column in workload.attributes.items()}
+        more = {name: pl.Series(column) for name, column in logged.items() if name not in kept.columns}
+        return kept.drop(*times).with_columns(
+            *(column.alias(f"{name}_ns") for name, column in times.items()),
+            pl.Series("wait_s", np.where(ran, waited, np.nan)),
+            *(column.alias(name) for name, column in more.items()),
+        )
 
 
 def list_scheduler(
@@ -157,6 +178,7 @@ def simulate(
     """
     chosen = scheduler if scheduler is not None else list_scheduler(order, backfill, placement, scope)
     model = truth if truth is not None else default_model(machine, seed)
+    promises = try_promise(chosen, machine, workload)
     result = engines.simulate(
         machine,
         workload,
@@ -168,7 +190,7 @@ def simulate(
         pass_per_event=pass_per_event,
     )
     asked = [registry.make("metrics", name) if isinstance(name, str) else name for name in metrics]
-    return measured(result.schedule, result.engine, result.wall_s, baseline, asked, result.notes())
+    return measured(result.schedule, result.engine, result.wall_s, baseline, asked, (*result.notes(), *promises))
 
 
 def measured(

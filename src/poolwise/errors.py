@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
+
+from poolwise.own_code import said_of
 
 
 class PoolwiseError(Exception):
@@ -66,6 +69,53 @@ def _rebuild_input_error(
     return kind(message, file=file, line=line, field=field, remedy=remedy)
 
 
+class ManyErrors(InputError):
+    """Several things cannot be used; its place, message and remedy are those of the first, its text tells them all.
+
+    Attributes
+    ----------
+    errors : each of them
+    """
+
+    errors: tuple[InputError, ...] = ()
+
+    @classmethod
+    def of(cls, errors: Sequence[InputError]) -> InputError:
+        """Put errors together; one alone stays what it is."""
+        flat = [one for error in errors for one in (error.errors if isinstance(error, ManyErrors) else (error,))]
+        if len(flat) == 1:
+            return flat[0]
+        first = flat[0]
+        many = cls(first.message, file=first.file, line=first.line, field=first.field, remedy=first.remedy)
+        many.errors = tuple(flat)
+        many.args = ("\n".join(str(error) for error in flat),)
+        return many
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return (ManyErrors.of, (self.errors,)) if self.errors else super().__reduce__()
+
+
+class Problems:
+    """Collects errors, so that the user is told of all of them at once."""
+
+    def __init__(self) -> None:
+        self._found: list[InputError] = []
+
+    @contextmanager
+    def attempt(self) -> Iterator[None]:
+        """Keep an InputError that is raised inside."""
+        try:
+            yield
+        except InputError as error:
+            self._found.append(error)
+
+    def finish(self) -> None:
+        """Raise what was kept, if anything was; the same error is told once."""
+        once = {str(error): error for error in self._found}
+        if once:
+            raise ManyErrors.of([*once.values()])
+
+
 class UnknownNameError(InputError):
     """A name that nothing is registered under; the remedy lists the nearest ones."""
 
@@ -95,6 +145,12 @@ class InfeasibleError(PoolwiseError):
 
 
 class PolicyError(PoolwiseError):
-    """A policy, scheduler or model broke its contract: NaN priorities, capacity given twice, a queue left to starve."""
+    """A policy, scheduler or model broke its contract: NaN priorities, capacity given twice, a queue left to starve.
+
+    `by` is the object that did; where it is the user's own its file and line stand before the message.
+    """
 
     exit_code = 1
+
+    def __init__(self, message: str, *, by: object = None) -> None:
+        super().__init__(message if by is None else said_of(by, message))

@@ -9,7 +9,7 @@ import numpy as np
 from poolwise.arrays import BoolArray, FloatArray, IntArray, blocks
 from poolwise.engines.kernel_arrays import read_only
 from poolwise.errors import PolicyError
-from poolwise.interfaces import AgingOrder, ListRule, PerformanceModel, QueuePolicy, fixed_slowdown
+from poolwise.interfaces import AgingOrder, ListRule, PerformanceModel, QueuePolicy, fixed_slowdown, opened
 from poolwise.model import Machine, Queue, Snapshot, Workload
 from poolwise.model.rules import FixedSlowdown
 from poolwise.model.runs import RunTable
@@ -37,7 +37,7 @@ class StudyColumns:
         estimate: PerformanceModel,
     ) -> None:
         self.machine, self.workload = machine, workload
-        self.scheduler = scheduler._replace(order=scheduler.order.open())
+        self.scheduler = scheduler._replace(order=opened(scheduler.order))
         self.truth, self.estimate = truth, estimate
         self.empty = Snapshot(
             0, machine, workload.table, machine.capacity, machine.capacity, RunTable(machine.capacity.size), estimate
@@ -47,7 +47,9 @@ class StudyColumns:
         """Return the keys of jobs (k,), their negative priorities; raises PolicyError as the reference engine does."""
         if priority.shape != jobs.shape or bool(np.isnan(priority).any()):
             name = type(self.scheduler.order).__name__
-            raise PolicyError(f"{name} must return {len(jobs)} priorities that are numbers, got {priority!r}")
+            raise PolicyError(
+                f"{name} must return {len(jobs)} priorities that are numbers, got {priority!r}", by=self.scheduler.order
+            )
         return -priority
 
     def order(self, able: BoolArray) -> Order:
@@ -69,7 +71,9 @@ class StudyColumns:
     def _aging(self, order: QueuePolicy, jobs: IntArray) -> tuple[FloatArray, FloatArray, FloatArray]:
         """(n_job,) pace, weight and rate of some jobs; 1 of the others, which never wait."""
         if not isinstance(order, AgingOrder):
-            raise PolicyError(f"{type(order).__name__} is {order.kind}, but no AgingOrder: it gives neither pace nor weight")
+            raise PolicyError(
+                f"{type(order).__name__} is {order.kind}, but no AgingOrder: it gives neither pace nor weight", by=order
+            )
         pace, weight = np.ones(len(self.workload)), np.ones(len(self.workload))
         for rows in blocks(len(jobs)):
             some = jobs[rows]

@@ -50,9 +50,9 @@ def leave_out(result: StudyResult, jobs: int | None = None) -> LeftOut | None:
         there = answer(run, Sweep.of(run))
         return None if there is None else there.at
 
-    at_all: int | None = found.at
+    here: int | None = found.at
     with store.writing():
-        changed = fewest(group, at_all, again)
+        changed = fewest(group, here, again)
     if changed is None:
         text = f"{group.text(group.counts[-1])}; without them the size is the same, {sweep.labels[found.at]}."
         return LeftOut(text, tried=True, what=group.what)

@@ -12,9 +12,11 @@ from poolwise.interfaces import (
     Dispatcher,
     ListRule,
     PlacementPolicy,
+    PreparedOrder,
     QueuePolicy,
     Scheduler,
     backfill_reason,
+    opened,
 )
 from poolwise.model import Changes, Decision, JobTable, Machine, Plan, Queue, Reason, Refusal, Reject, Snapshot, Wait
 from poolwise.policies.backfill.easy import Easy
@@ -40,7 +42,7 @@ class ListScheduler(Scheduler):
 
     def open(self, machine: Machine, seed: int) -> Dispatcher:
         """Begin a run; list scheduling draws nothing."""
-        return ListDispatcher(replace(self, order=self.order.open(), backfill=self.backfill.open()))
+        return ListDispatcher(replace(self, order=opened(self.order), backfill=self.backfill.open()))
 
     def rule(self) -> ListRule:
         """Its three policies."""
@@ -48,7 +50,8 @@ class ListScheduler(Scheduler):
 
     def check(self, machine: Machine, jobs: JobTable) -> None:
         """Ask the order and the placement."""
-        self.order.check(machine, jobs)
+        if isinstance(self.order, PreparedOrder):
+            self.order.check(machine, jobs)
         self.placement.check(machine, jobs)
 
 
@@ -75,7 +78,9 @@ class ListDispatcher(Dispatcher):
             return Plan(tuple(decisions))  # nothing fits: no order can start anything
         priority = order.priority(queue, snapshot)
         if priority.shape != jobs.shape or bool(np.isnan(priority).any()):
-            raise PolicyError(f"{type(order).__name__} must return {len(jobs)} priorities that are numbers, got {priority!r}")
+            raise PolicyError(
+                f"{type(order).__name__} must return {len(jobs)} priorities that are numbers, got {priority!r}", by=order
+            )
         starts = tuple(backfill.select(queue, priority, snapshot, placement))
         return Plan((*decisions, *starts), backfill.wake_at(snapshot.now) if len(starts) < len(jobs) else None)
 
