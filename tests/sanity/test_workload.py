@@ -198,3 +198,9 @@ def test_a_load_that_a_few_jobs_make_is_told_without_them():
     assert "(24.9 % without the 2 of most node-hours)" in found.sentences[0]
     assert found.sentences[1].startswith("1 of 200 jobs (job 6) runs for 5.56 h, no other job more than 1.67 min; 50 % of")
     assert found.sentences[-1].startswith("1 of 200 jobs (job 6) holds 50 % of all node-hours, no other job more than 0.0278")
+
+
+def test_a_machine_that_is_asked_for_all_it_offers_is_overloaded():
+    full, room = (told([job(submit=at, nodes=4, duration=duration) for at in (0, 100)])[0] for duration in (50, 49))
+    assert (full.load, full.overloaded, full.backlog_s) == (1.0, True, 0.0)
+    assert (room.load, room.overloaded) == (0.98, False)

@@ -13,11 +13,14 @@ from poolwise.studies.results import measure
 from poolwise.studies.simulation import Cells, CellStore
 from poolwise.trials import fill
 
+TRIALS = "left_out"
+"""Folder of the runs without some jobs, in that of the results."""
+
 
 def leave_out(result: StudyResult, jobs: int | None = None) -> LeftOut | None:
     """Look for the recommended size again without the few jobs that ask for the most of it; in `jobs` processes.
 
-    None where a study recommends no size, or has too few jobs. The runs are kept in its folder.
+    None where a study recommends no size, or has too few jobs. The runs are kept in the folder `TRIALS` of its results.
     """
     sweep = Sweep.of(result)
     found = answer(result, sweep)
@@ -36,7 +39,7 @@ def leave_out(result: StudyResult, jobs: int | None = None) -> LeftOut | None:
         return LeftOut(f"Whether a few jobs decide the size was not tried: {why_not}.")
     if not group.counts:
         return LeftOut(f"More than {len(group.ids)} jobs ask for the most {group.what}: no few of them decide the size.")
-    store = CellStore(result.folder)
+    store = CellStore(result.folder / TRIALS)
     bare = study.measure.model_copy(update={"baseline": False})
 
     def again(ids: tuple[int, ...]) -> int | None:

@@ -78,7 +78,7 @@ class LeftOut:
     ----------
     text : the same in sentences
     tried : whether the answer was looked for again
-    decide : ids of the fewest jobs without which the answer was found to be another one; empty where it stays
+    decide : ids of the fewest jobs without which the answer is the one without all of the few; empty where it stays
     what : what they ask for the most of
     then : the answer without them, as plain data; None where it stays, or where nothing keeps the targets
     """
@@ -101,23 +101,22 @@ class LeftOut:
 
 
 def fewest(group: Largest, answer: Found, again: Callable[[tuple[int, ...]], Found]) -> tuple[int, Found] | None:
-    """Find the fewest of the largest jobs without which the answer is another one, and that answer; None if it stays.
+    """Find the fewest of the largest jobs that change the answer as all of the few do, and that answer; None if it stays.
 
-    `again` finds the answer without jobs, by their ids; it is asked for all of the few first. Where leaving out more jobs
-    changes an answer that fewer do not change, and never the other way round, no fewer would do.
+    `again` finds the answer without jobs, by their ids; it is asked for all of the few first. Where the answer stays the
+    same once it is the one without all of them, however many more are left out, no fewer would do.
     """
     counts = group.counts
     if not counts or (last := again(group.ids[: counts[-1]])) == answer:
         return None
-    low, high, found = 0, len(counts) - 1, last
+    low, high = 0, len(counts) - 1
     while low < high:
         middle = (low + high) // 2
-        there = again(group.ids[: counts[middle]])
-        if there == answer:
-            low = middle + 1
+        if again(group.ids[: counts[middle]]) == last:
+            high = middle
         else:
-            high, found = middle, there
-    return counts[high], found
+            low = middle + 1
+    return counts[high], last
 
 
 def reason_not_to(engines: set[str], jobs: int, runs: int) -> str | None:

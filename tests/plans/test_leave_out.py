@@ -1,0 +1,106 @@
+"""A plan says which few jobs decide it: the answer without them is that of a log in which they never stood."""
+
+from pathlib import Path
+
+import pytest
+
+from poolwise.plans import plan
+from poolwise.plans.plan import Answer
+
+PLAN = """\
+version = 1
+machine = "machine.toml"
+
+[workload]
+trace = "jobs.csv"
+
+[scheduler]
+order = "fm"
+
+[measure]
+warm_up = 5
+
+[plan]
+kind = "pools"
+checks = 0
+sensitivity = 0
+
+[[plan.size]]
+key = "machine.pool.memory.memory"
+values = ["24 GiB", "32 GiB", "48 GiB", "64 GiB", "96 GiB"]
+price = "5 $/GiB"
+
+[[plan.target]]
+metric = "mean_bounded_slowdown"
+at_most = 3.0
+
+[plan.certainty]
+over = "nothing"
+least = 1
+"""
+
+
+def answered(folder: Path, large: dict[int, int], settings: dict[str, object] | None = None) -> Answer:
+    """Answer the plan for 220 jobs, of which some (id -> GiB a node) ask for more than 34 GiB a node; 0 leaves one out."""
+    rows = ["id,submit_ns,nodes,duration_ns,memory_mib"]
+    for k in range(1, 221):
+        memory = large.get(k, (18, 26, 34)[k % 3])
+        if memory:
+            rows.append(f"{k},{k * 200 * 10**9},1,{(200 + 37 * (k % 11)) * 10**9},{memory * 1024}")
+    (folder / "jobs.csv").write_text("\n".join(rows) + "\n")
+    (folder / "plan.toml").write_text(PLAN)
+    return plan.load(folder / "plan.toml", settings).question.answer(folder / "out", 1, lambda line: None)
+
+
+@pytest.fixture
+def place(folder: Path) -> Path:
+    return folder
+
+
+def test_a_few_jobs_that_decide_are_named_and_the_answer_without_them_is_run(place):
+    found = answered(place, {50: 90, 120: 80})
+    (decisive,) = found.content["sanity"]["decisive"]
+    rest = answered(place, {50: 0, 120: 0})
+    assert decisive["tried"] and decisive["ids"] == [50, 120] and decisive["largest_by"] == "memory a node"
+    assert decisive["answer_without_them"]["sizes"] == rest.content["chosen"]["sizes"] != found.content["chosen"]["sizes"]
+    assert decisive["answer_without_them"]["cost_dollars"] == rest.content["chosen"]["cost_dollars"]
+    small = rest.content["chosen"]["sizes"]["machine.pool.memory.memory"]
+    assert (
+        found.first[-1]
+        == decisive["text"]
+        == (
+            "2 of 220 jobs (jobs 50, 120) ask for more than 34 GiB of memory a node; without them "
+            f"pool.memory.memory = {small} would do instead of pool.memory.memory = 96 GiB."
+        )
+    )
+    assert found.first[0].startswith("Load ")
+
+
+def test_where_they_do_not_decide_that_is_said(place):
+    found = answered(
+        place,
+        {50: 35},
+        {"plan.size": [{"key": "machine.pool.memory.memory", "values": ["1 MiB", "96 GiB"], "price": "5 $/GiB"}]},
+    )
+    (decisive,) = found.content["sanity"]["decisive"]
+    assert decisive["tried"] and decisive["ids"] == [] and decisive["answer_without_them"] is None
+    assert decisive["text"].endswith(
+        "(job 50) asks for more than 34 GiB of memory a node; without them the answer is the same."
+    )
+
+
+def test_what_is_not_tried_is_said(place, monkeypatch):
+    alike = answered(place, {})
+    assert alike.first[-1].startswith("More than 2 jobs ask for the most memory a node") or "nothing cheaper" in alike.first[-1]
+    monkeypatch.setattr("poolwise.sanity.leave_out.CHEAP", 219)
+    before = len(list((place / "out").rglob("*.parquet")))
+    found = answered(place, {50: 90, 120: 80, 121: 70})
+    assert "was not tried: that takes" in found.first[-1]
+    assert not found.content["sanity"]["decisive"][0]["tried"]
+    runs = found.content["simulations"]["runs"]
+    assert len(list((place / "out").rglob("*.parquet"))) <= before + runs, "nothing else was run"
+
+
+def test_the_smallest_candidate_needs_no_trial(place):
+    found = answered(place, {50: 35}, {"plan.target": [{"metric": "mean_bounded_slowdown", "at_most": 1e9}]})
+    assert found.first[-1] == "No few jobs decide the answer: nothing cheaper may be chosen."

@@ -1,0 +1,79 @@
+"""A study says which few jobs decide the size that it recommends; the trials are those of a log without them."""
+
+import json
+from pathlib import Path
+
+from poolwise import studies
+from poolwise.cli import app
+from poolwise.report import leave_out
+from poolwise.report.answer import answer
+from poolwise.report.sweep import Sweep
+
+STUDY = """\
+version = 1
+machine = "machine.toml"
+
+[workload]
+trace = "jobs.csv"
+
+[measure]
+warm_up = 5
+baseline = true
+
+[vary]
+"scheduler.order" = ["fcfs", "fm"]
+"machine.pool.memory.memory" = ["24 GiB", "48 GiB", "96 GiB"]
+"""
+
+
+def write(folder: Path, large: dict[int, int]) -> Path:
+    rows = ["id,submit_ns,nodes,duration_ns,memory_mib"]
+    for k in range(1, 221):
+        memory = large.get(k, (8, 18, 26)[k % 3])
+        if memory:
+            rows.append(f"{k},{k * 300 * 10**9},1,{(200 + 37 * (k % 11)) * 10**9},{memory * 1024}")
+    (folder / "jobs.csv").write_text("\n".join(rows) + "\n")
+    (folder / "study.toml").write_text(STUDY)
+    return folder / "study.toml"
+
+
+def size(result: studies.StudyResult) -> str:
+    sweep = Sweep.of(result)
+    found = answer(result, sweep)
+    assert found is not None
+    return sweep.labels[found.at]
+
+
+def test_the_jobs_that_decide_the_size_are_named(folder: Path, commands: None, capsys) -> None:
+    result = studies.run(studies.load(write(folder, {50: 90, 120: 80})), folder / "out", 1)
+    found = leave_out(result, 1)
+    rest = studies.run(studies.load(write(folder, {50: 0, 120: 0})), folder / "rest", 1)
+    assert found is not None and found.tried and found.decide == (50, 120)
+    assert size(result) == "96 GiB" and found.then == {"machine.pool.memory.memory": size(rest)} != {
+        "machine.pool.memory.memory": "96 GiB"
+    }
+    assert found.text == (
+        "2 of 220 jobs (jobs 50, 120) ask for more than 26 GiB of memory a node; without them "
+        f"{size(rest)} would do instead of 96 GiB."
+    )
+    write(folder, {50: 90, 120: 80})
+    kept = set((folder / "out" / "left_out" / "cells").iterdir())
+    assert leave_out(result, 1) == found, "from what the folder holds"
+    assert kept == set((folder / "out" / "left_out" / "cells").iterdir()) and len(kept) == 2 * 2 * 6
+    assert len(list((folder / "out" / "cells").iterdir())) == 2 * (6 + 3)
+    assert app.run(["run", str(folder / "study.toml"), "--out", str(folder / "out"), "--jobs", "1", "--json"]) == 0
+    content = json.loads(capsys.readouterr().out)
+    assert content["decisive"] == found.to_dict() and content["sanity"][0]["machine"] == "24 GiB"
+    html = (folder / "out" / "report.html").read_text()
+    assert html.index("Load ") < html.index(found.text) < html.index('<p class="lead">')
+
+
+def test_what_is_not_tried_is_said(folder: Path, monkeypatch) -> None:
+    result = studies.run(studies.load(write(folder, {})), folder / "out", 1)
+    assert str(getattr(leave_out(result, 1), "text", "")).startswith("No few jobs decide the size: it is the smallest")
+    many = studies.run(studies.load(write(folder, {50: 90, 120: 90, 121: 90})), folder / "out", 1)
+    assert "More than 2 jobs ask for the most memory a node" in str(getattr(leave_out(many, 1), "text", ""))
+    monkeypatch.setattr("poolwise.sanity.leave_out.CHEAP", 6 * 220 - 1)
+    assert "was not tried: that takes 6 runs of 220 jobs" in str(getattr(leave_out(many, 1), "text", ""))
+    fixed = studies.run(studies.load(folder / "study.toml", {"machine.pool.memory.memory": "96 GiB"}), folder / "out", 1)
+    assert leave_out(fixed, 1) is None
