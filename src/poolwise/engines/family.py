@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from poolwise.interfaces import PerformanceModel, Scheduler
 from poolwise.loop import Observer
 from poolwise.model import Machine, Schedule, Workload
+from poolwise.model.eligibility import NO_PARTITION, has_tiers, taking_partitions
 from poolwise.platforms.simulated import Disturbance
 
 log = logging.getLogger(__name__)
@@ -58,8 +59,26 @@ def interrupted(parts: Parts) -> str:
     """Say what no kernel can do for a run, whatever its scheduler; empty if nothing."""
     if len(parts.disturbances):
         return "capacity changes during the run"
+    if why := _restricted(parts):
+        return why
     if parts.observer is not None:
         return "an observer wants to see each pass"
+    return ""
+
+
+def _restricted(parts: Parts) -> str:
+    """Say what a machine allows and forbids that no kernel knows of; empty if nothing."""
+    machine, table = parts.machine, parts.workload.table
+    if machine.windows:
+        return "windows are kept free"
+    if machine.qos:
+        return "QOS have limits"
+    if machine.node_sets and "nodes" in machine.resources:
+        return "jobs may use some of the racks only"
+    if has_tiers(machine):
+        return "partitions have different tiers"
+    if machine.partitions and bool((taking_partitions(machine, table, slice(0, len(table))) == NO_PARTITION).any()):
+        return "a job is beyond the limits of its partitions"
     return ""
 
 

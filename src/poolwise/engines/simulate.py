@@ -58,6 +58,12 @@ def simulate(
     for part in (scheduler, truth, estimate):
         if part is not None:
             part.check(machine, workload.table)
+    if machine.restricted and not scheduler.knows_restrictions:
+        raise InputError(
+            f"machine '{machine.name}' says which jobs may use which nodes, and {type(scheduler).__name__} does not keep to it",
+            field="scheduler",
+            remedy="choose list scheduling that places by nodes or racks, or a machine without partitions, features and windows",
+        )
     if engine not in get_args(Engine):
         raise UnknownNameError.of("engine", engine, get_args(Engine), field="engine")
     if engine != "reference":

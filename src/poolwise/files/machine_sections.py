@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
-from poolwise.files.fields import Bandwidth, Count, Memory, Name, Positive, Section, Time
+from poolwise.files.fields import Bandwidth, Count, Label, Memory, Name, Positive, Section, Time
 
 Attributes = dict[Name, float]
 
@@ -32,6 +32,7 @@ class NodeType(Owner):
     """A type of node. Jobs take `whole` nodes, or `shared` ones where each asks for cores and memory of its own."""
 
     allocation: Literal["whole", "shared"] = "whole"
+    features: list[Label] = Field(default=[], description="names that jobs may ask for as a constraint")
 
 
 class Racks(Section):
@@ -66,6 +67,49 @@ class Link(Section):
     latency: Time = 0
 
 
+NodePatterns = Annotated[
+    list[str], Field(min_length=1, description='patterns of node types ("gpu*"), of racks ("rack0") or of owners ("rack*.n1*")')
+]
+
+
+class PartitionSection(Section):
+    """A partition: some nodes, and what jobs on them may ask for. Partitions may overlap."""
+
+    name: Label
+    nodes: NodePatterns
+    default: bool = Field(default=False, description="takes the jobs that name no partition")
+    max_time: Time | None = Field(default=None, description="longest time that a job may request")
+    max_nodes: Positive | None = Field(default=None, description="nodes that a job may ask for")
+    tier: Count = Field(default=1, description="jobs of a higher tier are considered before all others")
+
+
+class QosSection(Section):
+    """A quality of service (QOS): what its jobs may have at a time."""
+
+    name: Label
+    default: bool = Field(default=False, description="that of the jobs that name none")
+    max_time: Time | None = Field(default=None, description="longest time that a job may request")
+    per_user: dict[Name, Count] = Field(default={}, description="most jobs, nodes, cores, ... of one user")
+    total: dict[Name, Count] = Field(default={}, description="most jobs, nodes, cores, ... of all its jobs together")
+
+
+class WindowSection(Section):
+    """Nodes that are kept free for a time that is known beforehand: maintenance, or a reservation."""
+
+    name: Label
+    start: Time = Field(description="from when, counted from time 0 of the workload")
+    end: Time
+    nodes: NodePatterns = Field(default=["*"])
+    users: list[str] = Field(default=[], description="whose jobs may use the nodes all the same")
+    accounts: list[str] = Field(default=[], description="the same, by account")
+
+    @model_validator(mode="after")
+    def _lasts(self) -> WindowSection:
+        if self.end <= self.start:
+            raise ValueError("the window must end after it starts")
+        return self
+
+
 class MachineFile(Section):
     """A machine."""
 
@@ -77,13 +121,17 @@ class MachineFile(Section):
     pool: list[Pool] = Field(default=[])
     device: list[Device] = Field(default=[])
     link: list[Link] = Field(default=[])
+    partition: list[PartitionSection] = Field(default=[])
+    qos: list[QosSection] = Field(default=[])
+    window: list[WindowSection] = Field(default=[])
 
     def content(self) -> dict[str, Any]:
         """Everything that a result depends on, in base units; names and titles of the whole are left out."""
         return self.model_dump(mode="json", by_alias=True, exclude={"title", "name"})
 
 
-_UNITS = {"memory": "MiB", "storage": "MiB", "bandwidth": "MB/s", "latency": "ns"}
+_TIMES = ("latency", "max_time", "start", "end")
+_UNITS = {"memory": "MiB", "storage": "MiB", "bandwidth": "MB/s", **dict.fromkeys(_TIMES, "ns")}
 
 
 def written(content: dict[str, Any]) -> dict[str, Any]:
@@ -96,5 +144,5 @@ def written(content: dict[str, Any]) -> dict[str, Any]:
 
 
 def _entry(entry: dict[str, Any]) -> dict[str, Any]:
-    given = {key: value for key, value in entry.items() if value is not None and value != {}}
+    given = {key: value for key, value in entry.items() if value not in (None, {}, [])}
     return {key: f"{value} {_UNITS[key]}" if key in _UNITS else value for key, value in given.items()}

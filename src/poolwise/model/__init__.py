@@ -22,6 +22,7 @@ from poolwise.model.job_table import Job, JobTable
 from poolwise.model.kind import Kind
 from poolwise.model.machine import Machine
 from poolwise.model.machine_builder import MachineBuilder
+from poolwise.model.partition import Partition, QualityOfService, ReservedWindow
 from poolwise.model.placement import Placement, Refusal
 from poolwise.model.queue import Queue
 from poolwise.model.reason import Reason, Rule
@@ -50,13 +51,16 @@ __all__ = [
     "Machine",
     "MachineBuilder",
     "Outcome",
+    "Partition",
     "Placement",
     "Plan",
+    "QualityOfService",
     "Queue",
     "Reason",
     "Refusal",
     "Reject",
     "Renumbered",
+    "ReservedWindow",
     "Rule",
     "Run",
     "Schedule",

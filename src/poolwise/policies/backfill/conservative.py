@@ -139,6 +139,8 @@ class Promises(BackfillPolicy):
         for job in sorted((job for job in ranked if job in self.kept), key=lambda job: self.kept[job].start):
             start, found, end = self.kept[job]
             late = max(profile.snapshot.now - start, 0)
+            if late and profile.snapshot.machine.windows:
+                continue  # later it might run into one
             moved = Reservation(start + late, found, end + late)
             if profile.holds(moved):
                 profile.take(moved)
