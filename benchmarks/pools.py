@@ -11,7 +11,7 @@ from benchmarks import naive_pools
 from benchmarks.case import Figures, case, peak_mb, seconds
 from benchmarks.workloads import LOCAL_MIB, TIB, overloaded, perlmutter, perlmutter_jobs, with_slowdown, write_naive
 from poolwise.engines import Result, simulate
-from poolwise.engines.list_scheduling.replay import load
+from poolwise.engines.list_scheduling.loading import load_all as load
 from poolwise.model import Machine, Schedule, Workload
 from poolwise.performance.remote_memory import RemoteMemory
 from poolwise.registry import make

@@ -159,19 +159,27 @@ def simulate(
         pass_per_event=pass_per_event,
     )
     asked = [registry.make("metrics", name) if isinstance(name, str) else name for name in metrics]
-    return measured(result.schedule, result.engine, result.wall_s, baseline, asked)
+    return measured(result.schedule, result.engine, result.wall_s, baseline, asked, result.notes())
 
 
 def measured(
-    schedule: Schedule, engine_name: str, wall_s: float, baseline: Schedule | None = None, asked: Sequence[Measure] = ()
+    schedule: Schedule,
+    engine_name: str,
+    wall_s: float,
+    baseline: Schedule | None = None,
+    asked: Sequence[Measure] = (),
+    said: Sequence[str] = (),
 ) -> SimulatedRun:
     """Measure a schedule over all jobs that finished, from the first submission to the last end.
 
-    By every measure that is registered and applies, and by those that are asked for.
+    By every measure that is registered and applies, and by those that are asked for; what was `said` of the run comes last
+    among its notes.
     """
     run, measures = MeasuredRun.of(schedule, baseline), every_measure(asked)
     metrics = measure_run(run, measures)
-    return SimulatedRun(schedule, run.outcomes, metrics, metrics_named(measures, metrics), engine_name, wall_s, notes(schedule))
+    return SimulatedRun(
+        schedule, run.outcomes, metrics, metrics_named(measures, metrics), engine_name, wall_s, (*notes(schedule), *said)
+    )
 
 
 def notes(schedule: Schedule) -> tuple[str, ...]:

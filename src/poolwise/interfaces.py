@@ -9,7 +9,7 @@ compared, pickled, swept and named in a study file.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import ClassVar, Literal, NamedTuple, Protocol, final
+from typing import ClassVar, Literal, NamedTuple, Protocol, TypeVar, final
 
 import numpy as np
 
@@ -33,8 +33,12 @@ from poolwise.model import (
     Snapshot,
     Start,
 )
+from poolwise.model.rules import BackfillRule as BackfillRule
+from poolwise.model.rules import FixedSlowdown, RackRule
 from poolwise.model.snapshot import Estimate
 
+T = TypeVar("T")
+T_co = TypeVar("T_co", covariant=True)
 OrderKind = Literal["static", "linear", "cubic", "opaque"]
 EXTREME = 1e60
 """Largest size of the paces and weights of an `AgingOrder`, and its inverse the least: nothing worked out overflows."""
@@ -66,6 +70,36 @@ class Scheduler(Protocol):
     def check(self, machine: Machine, jobs: JobTable) -> None:
         """Raise InputError for what a study can know beforehand, such as jobs that ask for what the machine does not have."""
         return
+
+    def rule(self) -> ListRule | None:
+        """Say which list scheduling this is, so that fast engines can do it; None if it is something else (`rule_of`)."""
+        return None
+
+
+class ListRule(NamedTuple):
+    """What a fast engine has to know of a scheduler that is list scheduling.
+
+    Attributes
+    ----------
+    order, backfill, placement : what it is put together from
+    warm_up : so many first jobs run first come, first served without backfilling, until the last of them has started
+    """
+
+    order: QueuePolicy
+    backfill: BackfillPolicy
+    placement: PlacementPolicy
+    warm_up: int = 0
+
+
+class _Ruled(Protocol[T_co]):
+    """A policy that may describe what it does as a rule."""
+
+    def rule(self) -> T_co | None: ...
+
+
+def rule_of(policy: _Ruled[T]) -> T | None:
+    """Rule of a policy; None where its own class states none, whatever its base classes state: it may do something else."""
+    return policy.rule() if "rule" in vars(type(policy)) else None
 
 
 class Dispatcher(Protocol):
@@ -240,21 +274,9 @@ class PlacementPolicy(Protocol):
         """
         return np.ones(np.broadcast_shapes((len(jobs),), (len(free),)), dtype=np.bool_)
 
-
-class BackfillRule(NamedTuple):
-    """What a fast engine has to know of a backfill to choose the same starts.
-
-    Attributes
-    ----------
-    reserves : who has a reservation: "nobody" (the first job that does not fit blocks the rest), "head" (that first job, and
-        what delays it does not start; EASY), "everyone" (all waiting jobs, reservations made anew at each pass; conservative)
-    extra : whether a job may start beside the head that ends after the head's reservation begins, but leaves it room
-    counts_pools : whether the head's reservation counts what is free in memory pools, not only nodes
-    """
-
-    reserves: Literal["nobody", "head", "everyone"]
-    extra: bool = True
-    counts_pools: bool = True
+    def rule(self) -> RackRule | None:
+        """Describe what `place` does, so that fast engines can do it (`rule_of`); None if no such rule describes it."""
+        return None
 
 
 class BackfillPolicy(Protocol):
@@ -302,16 +324,8 @@ class BackfillPolicy(Protocol):
         return Reason(Rule.UNSAID, f"it fits, and {type(self).__name__} gives no reason")
 
     def rule(self) -> BackfillRule | None:
-        """Describe what `select` does as a rule, so that fast engines can do it; None if no such rule describes it.
-
-        It speaks for its own class alone (`rule_of`): a subclass may select in another way, so it states its own or has none.
-        """
+        """Describe what `select` does, so that fast engines can do it (`rule_of`); None if no such rule describes it."""
         return None
-
-
-def rule_of(backfill: BackfillPolicy) -> BackfillRule | None:
-    """Rule of a backfill, None where its own class states none, whatever its base classes state."""
-    return backfill.rule() if "rule" in vars(type(backfill)) else None
 
 
 def backfill_reason(
@@ -376,6 +390,24 @@ class PerformanceModel(Estimate, Protocol):
     def check(self, machine: Machine, jobs: JobTable) -> None:
         """Raise InputError, and warn, for what a study can know of its jobs beforehand."""
         return
+
+    def fixed(self, table: JobTable, rows: slice, machine: Machine) -> FixedSlowdown | None:
+        """Slowdowns of some rows of the job table on racks, where nothing else takes time and no neighbour changes them.
+
+        None, the default, if that does not describe the model. It speaks for its own class alone (`fixed_slowdown`).
+        """
+        return None
+
+
+def fixed_slowdown(model: PerformanceModel, table: JobTable, rows: slice, machine: Machine) -> FixedSlowdown | None:
+    """Slowdowns that a model states (`PerformanceModel.fixed`); None where its own class states none.
+
+    Raises PolicyError for a slowdown of -1 or less, or one that is no number: with it, no run could progress.
+    """
+    found = model.fixed(table, rows, machine) if "fixed" in vars(type(model)) else None
+    if found is not None and not all(bool(((x > -1) & (x * found.weight > -1) & np.isfinite(x)).all()) for x in found[:2]):
+        raise PolicyError(f"{type(model).__name__}.fixed must give finite slowdowns above -1")
+    return found
 
 
 class Platform(Protocol):

@@ -28,8 +28,11 @@ UNKNOWN = 2**60
 OVERDUE = SECOND
 """A run past its expected end is expected to end this many ns from now (specs of the memory pools, backfilling)."""
 
-HORIZON = 2**62
-"""The latest instant (ns) that a plan reckons with; what would end later ends then."""
+HORIZON = 290 * 31_557_600 * SECOND
+"""The latest instant (ns), 290 Julian years: what is expected to end later ends then; a clock that runs beyond is an error."""
+
+LONGEST = 2**63 - 1024
+"""The longest time (ns) that both int64 and float64 hold exactly; longer ones are cut off there, which is beyond `HORIZON`."""
 
 Dimension = Literal["time", "memory", "bandwidth", "count", "power", "money"]
 

@@ -19,7 +19,9 @@ from poolwise.schedulers.list import ListScheduler
 from poolwise.traces.generators import generate
 from poolwise.units import SECOND
 from tests.helpers.golden import golden_jobs, golden_times
-from tests.helpers.random_studies import OWN, compare, difference
+from tests.helpers.random_studies import EASY_FAMILY, OWN, YEAR, compare, difference
+
+LONG = (YEAR // 100, YEAR // 30, YEAR // 10, YEAR)
 
 pytestmark = pytest.mark.filterwarnings("ignore:remote latency")
 
@@ -35,6 +37,14 @@ def test_random_studies_with_the_index_from_the_first_or_the_ninth_job_on(block:
     monkeypatch.setattr(columns, "DEEP_QUEUE", 8 * (block % 2))  # odd ones change between index and scan
     for seed in range(1000 + 20 * block, 1000 + 20 * block + 20):
         compare(seed)
+
+
+@pytest.mark.parametrize("deep", [0, 10_000])
+def test_random_studies_of_months_and_years_and_several_tasks(deep: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ends and requests up to the horizon of 290 years and beyond it, where both engines say the same."""
+    monkeypatch.setattr(columns, "DEEP_QUEUE", deep)
+    said = [compare(seed, (*EASY_FAMILY, "conservative", "kept"), 40, units=LONG) for seed in range(5000 + deep, 5060 + deep)]
+    assert said.count("") > 20 and sum("290 years" in text for text in said) > 5
 
 
 @pytest.mark.parametrize("deep", [0, 8, 10_000])
@@ -55,6 +65,11 @@ def test_random_studies_with_conservative_backfilling() -> None:
         compare(seed, ("conservative",), most=100)
 
 
+def test_random_studies_with_reservations_that_are_kept() -> None:
+    for seed in range(6000, 6040):
+        compare(seed, ("kept",), most=60)
+
+
 def test_random_studies_without_compiling() -> None:
     """The kernels are plain Python as well: with the compiler off they do the same, index or not."""
     script = (
@@ -62,7 +77,7 @@ def test_random_studies_without_compiling() -> None:
         "from tests.helpers.random_studies import compare\n"
         "for deep in (0, 1000):\n"
         "    columns.DEEP_QUEUE = deep\n"
-        "    for seed in range(3000, 3012): compare(seed, ('none', 'easy', 'easy_no_extra', 'conservative'), most=40)\n"
+        "    for seed in range(3000, 3012): compare(seed, ('none', 'easy', 'easy_no_extra', 'conservative', 'kept'), most=40)\n"
     )
     path = os.pathsep.join(sys.path)  # the package and the helpers of these tests, wherever they were found here
     environment = {**os.environ, "NUMBA_DISABLE_JIT": "1", "PYTHONPATH": path, "PYTHONWARNINGS": "ignore"}

@@ -11,7 +11,7 @@ import pytest
 
 from poolwise.arrays import FloatArray, IntArray
 from poolwise.engines import Disturbance, families, load_kernels, simulate
-from poolwise.engines.list_scheduling import replay as compiled
+from poolwise.engines.list_scheduling import loading
 from poolwise.errors import InputError, PolicyError, UnknownNameError
 from poolwise.interfaces import AgingOrder, BackfillRule, OrderKind, QueuePolicy, rule_of
 from poolwise.kernels import jit
@@ -31,7 +31,7 @@ from poolwise.schedulers.dispatch import Dispatch
 from poolwise.schedulers.list import ListScheduler
 from poolwise.schedulers.warm_up import WarmUp
 from poolwise.traces import vinesim
-from poolwise.units import SECOND
+from poolwise.units import HORIZON, SECOND
 
 MACHINE = Machine.of_racks(2, 4, local=64, pool=100)
 JOBS = Workload.of(
@@ -50,6 +50,11 @@ class Impatient(Easy):
 
     def reserving(self, state: Snapshot) -> Snapshot:
         return state.empty()
+
+
+@dataclass(frozen=True)
+class Slower(RemoteMemory):
+    """A model of a user's own: without slowdowns of its own it is not taken for its parent."""
 
 
 @dataclass(frozen=True)
@@ -86,7 +91,7 @@ def test_each_rule_is_that_of_its_own_class() -> None:
     assert rule_of(Easy()) == BackfillRule("head") != rule_of(EasyNodesOnly()) == BackfillRule("head", counts_pools=False)
     assert rule_of(EasyNoExtra()) == rule_of(Easy(extra=False)) == BackfillRule("head", extra=False)
     assert rule_of(NoBackfill()) == BackfillRule("nobody") and rule_of(Conservative()) == BackfillRule("everyone")
-    for backfill in (Impatient(), Grandchild(), Skip(), Conservative(True)):
+    for backfill in (Impatient(), Grandchild(), Skip(), Conservative(True).open()):
         assert rule_of(backfill) is None
 
 
@@ -149,11 +154,10 @@ def test_no_order_that_keeps_its_promise_is_asked_in_mid_run() -> None:
         ("performance model Combined", {"truth": Combined((Ideal(),))}),
         ("performance model Combined", {"estimate": Combined((Ideal(),))}),
         ("placement Sparse", {"scheduler": ListScheduler(placement=Sparse())}),
-        ("warm-up", {"scheduler": WarmUp(ListScheduler(), 2, ListScheduler(order=SJF(), backfill=NoBackfill()))}),
-        ("several tasks", {"workload": Workload.of(np.array([0]), np.array([SECOND]), tasks=2)}),
-        ("longer than", {"workload": Workload.of(np.array([0]), np.array([2**53 + 1]))}),
+        ("scheduler WarmUp", {"scheduler": WarmUp(ListScheduler(), 2, ListScheduler(order=SJF(), backfill=NoBackfill()))}),
         ("empty", {"workload": Workload.of(np.zeros(0), np.zeros(0))}),
-        ("latency is above", {"truth": RemoteMemory(far_ns=20_000)}),
+        ("model RemoteMemory", {"truth": RemoteMemory(far_ns=-1)}),
+        ("model Slower", {"truth": Slower()}),
     ],
 )
 def test_what_has_no_kernel_runs_on_the_reference_engine(reason: str, change: dict[str, Any]) -> None:
@@ -230,10 +234,28 @@ def test_an_opaque_order_sees_the_queue_and_the_machine_as_the_reference_shows_t
     assert seen[0] == seen[1]
 
 
-def test_time_without_end_is_refused() -> None:
-    jobs = Workload.of(np.array([2**62 + 1]), np.array([SECOND]))
-    with pytest.raises(InputError, match="146 years"):
-        simulate(Machine.flat(1), jobs, ListScheduler(), engine="compiled")
+@pytest.mark.parametrize("engine", ["reference", "compiled"])
+@pytest.mark.parametrize(("submit", "duration"), [(HORIZON + 1, SECOND), (HORIZON, 1), (1, HORIZON), (0, 2**63 - 1)])
+def test_time_without_end_is_refused(engine: str, submit: int, duration: int) -> None:
+    jobs = Workload.of(np.array([submit]), np.array([duration]))
+    with pytest.raises(InputError, match="290 years"):
+        simulate(Machine.flat(1), jobs, ListScheduler(), engine=engine)
+
+
+@pytest.mark.parametrize("engine", ["reference", "compiled"])
+def test_a_job_of_290_years_runs_behind_one_that_asks_for_longer(engine: str) -> None:
+    day = 86_400 * SECOND
+    jobs = Workload.of(np.array([0, 1]), np.array([day, HORIZON - 2 * day]), requested=np.array([2**63 - 1, HORIZON]))
+    schedule = simulate(Machine.flat(1), jobs, ListScheduler(), engine=engine).schedule
+    assert schedule.start.tolist() == [0, day] and schedule.end.tolist() == [day, HORIZON - day]
+
+
+def test_all_tasks_of_a_job_run_together() -> None:
+    jobs = Workload.of(np.array([0, 0]), np.array([9, 1]), tasks=np.array([3, 2]), requests={"nodes": np.array([2, 2])})
+    for engine in ("reference", "compiled"):
+        schedule = simulate(MACHINE, jobs, ListScheduler(), engine=engine).schedule
+        assert schedule.job.tolist() == [0, 1] and schedule.tasks.tolist() == [3, 2] and schedule.start.tolist() == [0, 9]
+        assert schedule.amount[: schedule.offset[1]].sum() == 6 and schedule.done.all()
 
 
 def test_each_kernel_is_compiled_for_one_kind_of_arrays() -> None:
@@ -241,16 +263,17 @@ def test_each_kernel_is_compiled_for_one_kind_of_arrays() -> None:
 
     for order in (FCFS(), SJF()):
         simulate(MACHINE, JOBS, ListScheduler(order=order), engine="compiled")
+    loading.load_all()
     if not jit.numba.config.DISABLE_JIT:
-        assert len(replay.signatures) == 1
+        assert len(replay.signatures) == len(loading.KINDS)
 
 
 def test_compiling_is_announced(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
-    marked: list[str] = []
-    monkeypatch.setattr(jit, "is_compiled", lambda family: False)
-    monkeypatch.setattr(jit, "mark_compiled", marked.append)
-    compiled.load.cache_clear()
+    marked: list[tuple[str, str]] = []
+    monkeypatch.setattr(jit, "is_compiled", lambda family, kind: False)
+    monkeypatch.setattr(jit, "mark_compiled", lambda *names: marked.append(names))
+    loading.load.cache_clear()
     with caplog.at_level(logging.WARNING):
-        compiled.load()
+        loading.load("short queues")
     assert "once for this version" in caplog.text
-    assert marked == ["list_scheduling"]
+    assert marked == [("list_scheduling", "short queues")]

@@ -308,16 +308,15 @@ NVME = [
 
 @pytest.mark.parametrize("policy", NVME, ids=lambda policy: type(policy).__name__)
 def test_cores_devices_and_fabrics_of_compositions(policy: Composer) -> None:
-    met: set[str] = set()
+    met, alone = set[str](), isinstance(policy, NvmeFirstFit)
     for seed in range(6):
         g, n = np.random.default_rng(seed), 12
         kinds = g.choice(["smufin", "fio", "capacity", "small", "compute"], n).tolist()
         load = workload(list(zip(np.sort(g.integers(0, 1000, n)).tolist(), kinds, strict=True)))
-        asked = load.request("bandwidth") > 0
-        amounts = {"bandwidth": asked * g.integers(1, 10, n) * 200, "storage": asked * g.choice([0, 100, 500, 800], n)}
+        asked, most = load.request("bandwidth") > 0, 800 if alone else 1500
+        amounts = {"bandwidth": asked * g.integers(1, 10, n) * 200, "storage": asked * g.choice([0, 100, 500, most], n)}
         load = replace(load, requests={**load.requests, **amounts})
         scheduler = CompositionScheduler(EDF(), policy) if seed % 2 else ListScheduler(EDF(), Skip(), policy)
-        alone = isinstance(policy, NvmeFirstFit)
         met |= run(composable(g), load, Adding(scheduler, to_composed(alone), 4), SHARING)
     place = "a free device" if alone else "the free devices of a place"
     assert met == {

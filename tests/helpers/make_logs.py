@@ -1,6 +1,6 @@
 """Make the logs in tests/data/logs from those of the Parallel Workloads Archive: `python -m tests.helpers.make_logs FOLDER`.
 
-Rows and header stand as in the archive, without the spaces that align columns; of UniLu-Gaia there are the first 9,000 rows.
+Rows and header stand as in the archive, without the spaces that align columns; of the larger logs there are the first rows.
 """
 
 import gzip
@@ -11,7 +11,7 @@ from tests.helpers.data import LOGS
 
 MADE = {
     "hpc2n-2002.swf.gz": ("hpc_hpc2n_excerpt_2002/hpc2n.swf.gz", None),
-    "nasa-ipsc-1993.swf.gz": ("hpc_nasa_ipsc_1993/NASA-iPSC-1993-3.1-cln.swf.gz", None),
+    "nasa-ipsc-1993.swf.gz": ("hpc_nasa_ipsc_1993/NASA-iPSC-1993-3.1-cln.swf.gz", 5000),
     "unilu-gaia-2014.swf.gz": ("hpc_unilu_gaia_2014/UniLu-Gaia-2014-2.swf.gz", 9000),
 }
 

@@ -11,7 +11,7 @@ from poolwise.units import SECOND
 def machine(
     nodes: np.ndarray, rack: np.ndarray, *, pools: dict[int, int] | None = None, devices: list[tuple[int, str]] = (), sets=None
 ) -> Machine:
-    """Nodes with (n_node, 2) cores and MiB in racks (n_node,); MiB of pools by rack (-1: the machine's); devices (node, type)."""
+    """Nodes with (n_node, 2) cores and MiB in racks (n_node,), pools of MiB by rack (-1: of all), devices (node, type)."""
     pools = pools or {}
     n, p, d = len(nodes), len(pools), len(devices)
     capacity = np.zeros((n + p + d, 3), dtype=np.int64)

@@ -9,16 +9,19 @@ from typing import ClassVar
 import numpy as np
 
 from poolwise.arrays import FloatArray, IntArray
-from poolwise.engines import simulate
-from poolwise.interfaces import AgingOrder, OrderKind, PerformanceModel, QueuePolicy, Scheduler
+from poolwise.engines import Result, simulate
+from poolwise.errors import InputError
+from poolwise.interfaces import AgingOrder, BackfillPolicy, OrderKind, PerformanceModel, QueuePolicy, Scheduler
 from poolwise.model import Machine, Queue, Schedule, Snapshot, Workload
 from poolwise.performance.ideal import Ideal
 from poolwise.performance.remote_memory import RemoteMemory
+from poolwise.policies.backfill.conservative import Conservative
 from poolwise.registry import make
 from poolwise.schedulers.list import ListScheduler
 from poolwise.schedulers.warm_up import WarmUp
 from poolwise.units import SECOND
 
+UNITS = (1, SECOND // 10, SECOND, 60 * SECOND)
 EASY_FAMILY = ("none", "easy", "easy", "easy_no_extra", "easy_nodes_only")
 
 
@@ -104,23 +107,37 @@ def machine(g: np.random.Generator) -> Machine:
     return whole.with_capacity(capacity)
 
 
-def workload(g: np.random.Generator, on: Machine, jobs: int) -> Workload:
-    """Jobs with many ties in every column, some too large for the machine, and estimates that may be too short."""
-    unit = int(g.choice([1, SECOND // 10, SECOND, 60 * SECOND]))
+YEAR = 365 * 86_400 * SECOND
+
+
+def workload(g: np.random.Generator, on: Machine, jobs: int, units: Sequence[int] = UNITS) -> Workload:
+    """Jobs with many ties in every column, some too large for the machine, and estimates that may be too short.
+
+    Times are counted in one of the `units`, ns; where these are long ones, jobs may have several tasks.
+    """
+    unit, tasks = int(g.choice(units)), 1
     span = max(1, int(jobs * 30 * g.choice([0.05, 0.3, 1, 3])))
-    duration = g.integers(1, int(g.choice([3, 30, 200])), jobs) * unit
+    duration = _ns(g.integers(1, int(g.choice([3, 30, 200])), jobs), unit)
     if g.random() < 0.5:
         duration = duration + g.integers(0, 3, jobs)
-    guess = np.maximum(1, (duration * g.choice([0.3, 0.5, 1, 1, 2, 5], jobs)).astype(np.int64))
+    guess = np.maximum(1, _ns(duration, g.choice([0.3, 0.5, 1, 1, 2, 5], jobs)))
     nodes = np.minimum(g.integers(1, int(on.capacity[:, 0].sum()) + 2, jobs), g.choice([1, 2, 3, 4, 8, 100], jobs))
+    if unit > YEAR // 1000:
+        tasks = g.integers(1, 4, jobs)
     memory = g.choice([0, 30, 60, 64, 65, 80, 120, 200, 500], jobs) * int(g.random() < 0.8)
     return Workload.of(
-        g.integers(0, span, jobs) * unit,
+        _ns(g.integers(0, span, jobs), unit),
         duration,
+        tasks=tasks,
         requested=None if g.random() < 0.4 else guess,
         requests={"nodes": nodes, "memory": memory},
         attributes={} if g.random() < 0.3 else {"u": g.random(jobs)},
     )
+
+
+def _ns(counts: IntArray, unit: float | FloatArray) -> IntArray:
+    """Ns of some counts of a unit, at most 291 years."""
+    return np.minimum(counts * np.asarray(unit, dtype=np.float64), 291.0 * YEAR).astype(np.int64)
 
 
 def model(g: np.random.Generator) -> PerformanceModel:
@@ -136,6 +153,11 @@ def model(g: np.random.Generator) -> PerformanceModel:
     )
 
 
+def backfill(name: str) -> BackfillPolicy:
+    """A backfill by its name; "kept" for conservative backfilling that keeps its reservations."""
+    return Conservative(keep_reservations=True) if name == "kept" else make("backfills", name)
+
+
 def scheduler(
     g: np.random.Generator, jobs: int, backfills: tuple[str, ...], orders: Sequence[QueuePolicy] | None = None
 ) -> Scheduler:
@@ -143,28 +165,39 @@ def scheduler(
     orders = [*named, Curious(), *OWN] if orders is None else orders
     listed = ListScheduler(
         orders[int(g.integers(len(orders)))],
-        make("backfills", g.choice(backfills).item()),
+        backfill(g.choice(backfills).item()),
         make("placements", "racks", scope=g.choice(["rack", "system"]).item()),
     )
     return WarmUp.before(listed, int(g.integers(0, jobs + 10))) if g.random() < 0.35 else listed
 
 
 def compare(
-    seed: int, backfills: tuple[str, ...] = EASY_FAMILY, most: int = 150, orders: Sequence[QueuePolicy] | None = None
-) -> None:
-    """Run one random study on both engines and insist on the same schedule."""
+    seed: int,
+    backfills: tuple[str, ...] = EASY_FAMILY,
+    most: int = 150,
+    orders: Sequence[QueuePolicy] | None = None,
+    units: Sequence[int] = UNITS,
+) -> str:
+    """Run one random study on both engines and insist on the same schedule, or on the same error, which is returned."""
     g = np.random.default_rng(seed)
     jobs = int(g.integers(1, most))
     on = machine(g)
-    load, how, truth = workload(g, on, jobs), scheduler(g, jobs, backfills, orders), model(g)
+    load, how, truth = workload(g, on, jobs, units), scheduler(g, jobs, backfills, orders), model(g)
     estimate = None if g.random() < 0.5 else model(g)
     per_event = bool(g.random() < 0.25)
-    plain, fast = (
-        simulate(on, load, how, truth=truth, estimate=estimate, pass_per_event=per_event, engine=engine)
-        for engine in ("reference", "compiled")
-    )
+    found: list[Result | str] = []
+    for engine in ("reference", "compiled"):
+        try:
+            found.append(simulate(on, load, how, truth=truth, estimate=estimate, pass_per_event=per_event, engine=engine))
+        except InputError as error:
+            found.append(str(error))
+    plain, fast = found
+    if isinstance(plain, str) or isinstance(fast, str):
+        assert plain == fast, f"seed {seed}: {on.name}, {how}"
+        return plain
     assert (plain.engine, fast.engine) == ("reference", "compiled")
     assert difference(plain.schedule, fast.schedule) == "", f"seed {seed}: {on.name}, {how}"
+    return ""
 
 
 def difference(a: Schedule, b: Schedule) -> str:

@@ -1,12 +1,16 @@
 """Outputs of a run of tasks on units, against counting by hand and by the nanosecond."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from poolwise.api import measured
 from poolwise.engines import simulate
 from poolwise.errors import InputError
+from poolwise.metrics import MeasuredRun
 from poolwise.metrics.latency import Spread, job_latency_us, response_us, task_latency_us
+from poolwise.metrics.measures.latency import LatencyMeasure, TaskLatency
 from poolwise.metrics.unit_use import dispatch_window, energy_j, purchase, unit_series, unit_use
 from poolwise.model import Schedule
 from poolwise.performance.affinity import compute_times, rates
@@ -78,6 +82,13 @@ def test_by_hand() -> None:
     series = unit_series(schedule, dispatch_window(schedule), 10_000)
     assert {name: column.tolist() for name, column in series.by_type.items()} == {"cpu-intel": [1, 1, 0], "gpu": [1, 1, 1]}
     assert series.overall.tolist() == [1, 1, 0.5]
+
+
+def test_tasks_of_jobs_that_are_not_measured_do_not_count() -> None:
+    run = replace(MeasuredRun.of(hand()), population=np.array([True, False]))
+    found = TaskLatency().of(run)
+    assert (found["measured_tasks"], found["mean_task_latency_us"], found["mean_response_us"]) == (2, 15, 15)
+    assert LatencyMeasure().of(run)["mean_job_latency_us"] == 20
 
 
 def test_what_does_not_apply_is_left_out_and_not_nought() -> None:

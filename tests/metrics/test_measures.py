@@ -6,18 +6,21 @@ from typing import ClassVar
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from poolwise import engines, registry
 from poolwise.api import measured, simulate
 from poolwise.errors import InputError
 from poolwise.metrics import METRICS, Measure, MeasuredRun, Metric, Window, metrics_of, summarise
+from poolwise.metrics.measures.throughput import OfferedLoad
 from poolwise.metrics.measures.waits import Waits
 from poolwise.metrics.summary import STANDARD, every_measure, measure_run, metric_columns, metrics_named
 from poolwise.model import Machine, Workload
 from poolwise.schedulers.composition import CompositionScheduler
 from poolwise.schedulers.dispatch import Dispatch
 from poolwise.studies import load, run
-from poolwise.traces import vinesim
+from poolwise.traces import info, vinesim
 from poolwise.units import SECOND
 from tests.helpers.nvme_examples import SHARING
 from tests.helpers.nvme_examples import machine as nvme_machine
@@ -123,7 +126,7 @@ def one_of_each_system():
 def test_every_registered_measure_applies_to_some_system_and_is_left_out_of_the_others():
     """What applies gives exactly what it names; only what is `per` something may have any number of parts."""
     further = {
-        "whole nodes": set(),
+        "whole nodes": {"load"},
         "shared nodes": {"devices", "resources", "energy", "purchase", "memory", "memory_dollars"},
         "devices": {"devices", "resources", "deadlines"},
         "units": {"units", "task_latency"},
@@ -177,4 +180,18 @@ def test_parts_stand_where_their_metric_stands_and_anything_else_is_refused():
 def test_what_is_asked_for_replaces_what_is_registered():
     kinds = [type(measure) for measure in every_measure([Waits()])]
     assert kinds.count(Waits) == 1 and kinds[-1] is Waits and len(kinds) == len(registry.names("metrics"))
-    assert [type(measure) for measure in every_measure()][: len(STANDARD)] == [type(measure) for measure in STANDARD]
+    assert [type(measure) for measure in every_measure()][: 1 + len(STANDARD)] == [OfferedLoad, *map(type, STANDARD)]
+
+
+@settings(max_examples=40)
+@given(
+    st.lists(st.tuples(st.integers(0, 50), st.integers(1, 30), st.integers(1, 5)), min_size=1, max_size=12), st.integers(1, 4)
+)
+def test_the_load_is_that_of_trace_info_and_the_first_of_all_metrics(jobs, nodes):
+    submit, duration, asked = (np.array(column, dtype=np.int64) for column in zip(*jobs, strict=True))
+    workload = Workload.of(submit * SECOND, duration * SECOND, requests={"nodes": asked})
+    machine = Machine.flat(nodes)
+    found = simulate(workload, machine, engine_name="reference")
+    expected = info(workload, machine)["load"]
+    assert found.metrics["offered_load"] == pytest.approx(np.nan if expected is None else expected, nan_ok=True)
+    assert next(iter(found.metrics)) == "offered_load"

@@ -8,6 +8,8 @@ from hypothesis import strategies as st
 from poolwise.engines import simulate
 from poolwise.errors import InputError
 from poolwise.model import Machine, Workload
+from poolwise.performance.combined import Combined
+from poolwise.performance.ideal import Ideal
 from poolwise.performance.remote_memory import FAR_NS, NEAR_NS, Latency, RemoteMemory
 from poolwise.policies.placement.memory.racks import RackPlacement
 from poolwise.schedulers.list import ListScheduler
@@ -52,3 +54,10 @@ def test_both_engines_read_the_sums_of_the_parts() -> None:
     for engine in ("reference", "compiled"):
         schedule = simulate(machine, load, ListScheduler(placement=RackPlacement()), truth=truth, engine=engine).schedule
         assert schedule.job_end[0] / SECOND == pytest.approx(100 * (1 + 1.66840426 / 2 * 0.5), abs=1e-8)
+
+
+def test_models_that_are_combined_check_what_each_of_them_needs() -> None:
+    second = np.full(1, 10**9)
+    jobs = Workload.of(second, second, attributes={"u": np.array([1.5])}).table
+    with pytest.raises(InputError, match=r"\[0, 1\)"):
+        Combined((Ideal(), RemoteMemory())).check(Machine.flat(1), jobs)

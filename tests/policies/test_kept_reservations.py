@@ -6,7 +6,6 @@ from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -14,7 +13,6 @@ from poolwise.arrays import FloatArray
 from poolwise.conformance import check_backfill
 from poolwise.conformance.scheduler import WARM
 from poolwise.engines import simulate
-from poolwise.errors import InputError
 from poolwise.interfaces import BackfillPolicy, BackfillRule, Dispatcher, PlacementPolicy, Scheduler
 from poolwise.loop import run_loop
 from poolwise.model import Changes, Machine, Plan, Queue, Reject, Snapshot, Start, Workload
@@ -161,13 +159,13 @@ def test_no_job_starts_later_than_it_was_first_promised(jobs: Jobs, memory: list
     assert not loop.waiting and not loop.refused
 
 
-def test_the_kernels_decline_it() -> None:
+def test_the_kernels_know_it() -> None:
     assert KEPT == pickle.loads(pickle.dumps(KEPT)) == replace(KEPT) != Conservative()
-    assert Conservative().rule() == BackfillRule("everyone") and KEPT.rule() is None
-    load, scheduler = workload([(0, 1, 5, 5)]), ListScheduler(SJF(), KEPT)
-    assert simulate(Machine.flat(4), load, scheduler).engine == "reference"
-    with pytest.raises(InputError, match=r"Conservative\(keep_reservations=True\) has no kernel"):
-        simulate(Machine.flat(4), load, scheduler, engine="compiled")
+    assert Conservative().rule() == BackfillRule("everyone") != KEPT.rule() == BackfillRule("everyone", keeps=True)
+    jobs = [(0, 3, 10, 10), (1, 4, 10, 10), (2, 1, 9, 9)]
+    found = [simulate(Machine.flat(4), workload(jobs), ListScheduler(SJF(), how)) for how in (Conservative(), KEPT)]
+    assert [run.engine for run in found] == ["compiled", "compiled"]
+    assert [(run.schedule.job_start // SECOND).tolist() for run in found] == [[0, 11, 2], [0, 10, 20]]
 
 
 def test_a_subclass_keeps_reservations_as_its_setting_says() -> None:

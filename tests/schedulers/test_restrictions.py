@@ -1,5 +1,7 @@
 """Partitions, features, QOS and windows: what may run where when, held against an obvious judge."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -17,13 +19,14 @@ from poolwise.policies.backfill.conservative import Conservative
 from poolwise.policies.backfill.easy import Easy, reservation
 from poolwise.policies.backfill.none import NoBackfill
 from poolwise.policies.backfill.skip import Skip
-from poolwise.policies.order.priorities import SJF
+from poolwise.policies.order.priorities import FCFS, SJF
 from poolwise.policies.placement.nodes.placement import FirstNodes
 from poolwise.policies.placement.windows import BesideWindows
 from poolwise.schedulers.composition import CompositionScheduler
 from poolwise.schedulers.fitting import NEVER_FITS
 from poolwise.schedulers.list import ListScheduler
 from poolwise.units import SECOND
+from tests.helpers.node_machines import machine
 from tests.helpers.restricted_machines import Judge, restricted_jobs, restricted_machine
 
 BACKFILLS = (NoBackfill(), Skip(), Easy(), Easy(extra=False), Conservative(), Conservative(keep_reservations=True))
@@ -195,3 +198,33 @@ def test_a_scheduler_that_knows_nothing_of_partitions_is_refused():
     on = two_nodes(partitions=(Partition("left"),))
     with pytest.raises(InputError, match="does not keep to it"):
         simulate(on, one_each(1), CompositionScheduler())
+
+
+@settings(max_examples=25)
+@given(seeds)
+def test_kernels_keep_to_partitions_or_leave_them_to_the_reference_engine(seed):
+    g = np.random.default_rng(seed)
+    on, jobs = restricted_machine(g), restricted_jobs(g, 25)
+    judge, scheduler = Judge(on, jobs), ListScheduler(SJF(), Easy(), FirstNodes())
+    expected = simulate(on, jobs, scheduler, engine="reference").schedule
+    result = simulate(on, jobs, scheduler)
+    tiers = {judge.tier(job) for job in range(len(jobs))}
+    outside = any(judge.named(job) and not judge.partitions(job) for job in range(len(jobs)))
+    if len(tiers) > 1 or outside or on.qos or on.windows:
+        assert result.engine == "reference"
+    assert np.array_equal(result.schedule.start, expected.start) and np.array_equal(result.schedule.owner, expected.owner)
+    assert result.schedule.rejected == expected.rejected
+
+
+def test_partitions_of_one_tier_run_in_kernels():
+    on = machine(np.tile([4, 100], (3, 1)), np.zeros(3, dtype=np.int64), sets={"p": [1, 1, 0], "q": [0, 0, 1]})
+    on = replace(on, partitions=(Partition("p", True, max_time=5 * SECOND), Partition("q")))
+    jobs = Workload.of(
+        np.arange(4),
+        np.full(4, 9 * SECOND),
+        requests={"cores": np.full(4, 3)},
+        attributes={"partition": np.array(["p,q", "q", "q", "p,q"])},
+    )
+    result = simulate(on, jobs, ListScheduler(FCFS(), Easy(), FirstNodes()))
+    assert result.engine == "compiled"
+    assert set(result.schedule.owner.tolist()) == {2}, "p takes no job of 9 s"

@@ -89,6 +89,13 @@ def test_a_recorded_run_is_run_again(tmp_path, monkeypatch, capsys):
     assert Path("fcfs.csv").read_text() != Path("runs.csv").read_text()
     code, _, err = call(capsys, "simulate", "--run", record, "--order", "fm")
     assert code == 2 and "--set" in err
+    code, _, err = call(capsys, "simulate", "--run", "runs.csv")
+    assert code == 2 and "give runs.csv.provenance.json, which stands beside it" in err
+    Path("alone.csv").write_text(Path("runs.csv").read_text())
+    code, _, err = call(capsys, "simulate", "--run", "alone.csv")
+    assert code == 2 and "does not describe a run" in err and "give alone.csv.provenance.json" in err
+    code, _, err = call(capsys, "simulate", "--run", "gone.csv.provenance.json")
+    assert code == 2 and "no such file" in err and "give FILE.provenance.json" in err
     Path("old.json").write_text(json.dumps({"poolwise": "0.1.0", "command": ["poolwise", "simulate"]}))
     code, _, err = call(capsys, "simulate", "--run", "old.json")
     assert code == 2 and "run it again" in err

@@ -235,10 +235,11 @@ def test_it_recognises_its_files_by_name_or_first_row(tmp_path):
     ("path", "jobs", "excluded"),
     [
         (LOGS / "unilu-gaia-2014.swf.gz", 8999, 1),
-        (LOGS / "nasa-ipsc-1993.swf.gz", 18_066, 173),
+        (LOGS / "nasa-ipsc-1993.swf.gz", 4_970, 30),
         (LOGS / "hpc2n-2002.swf.gz", 3_145, 25),
         *beside(
             ("hpc_unilu_gaia_2014/UniLu-Gaia-2014-2.swf.gz", 51_859, 128),
+            ("hpc_nasa_ipsc_1993/NASA-iPSC-1993-3.1-cln.swf.gz", 18_066, 173),
             ("hpc_lcg_2005/LCG.swf.gz", 187_520, 521),
         ),
     ],

@@ -78,8 +78,13 @@ def simulated(file: Path) -> RecordedRun | None:
     """Find the description of the run of which `poolwise simulate` wrote a file; None for a file of another origin."""
     from poolwise.studies.description import read_descriptions
 
-    record = file.with_name(f"{file.name}.provenance.json")
+    record = _beside(file)
     return read_descriptions(record)[0] if record.is_file() else None
+
+
+def _beside(file: Path) -> Path:
+    """Name of the file that says where a file comes from."""
+    return file.with_name(f"{file.name}.provenance.json")
 
 
 def recorded(file: Path, settings: Sequence[str]) -> tuple[Cell, tuple[Choice, ...]]:
@@ -90,8 +95,15 @@ def recorded(file: Path, settings: Sequence[str]) -> tuple[Cell, tuple[Choice, .
     from poolwise.studies.description import read_descriptions
     from poolwise.studies.study import parse_setting
 
+    record = _beside(file)
+    if record.is_file():
+        problem = "this file is what a run wrote, not the description of it"
+        raise InputError(problem, file=file, field="--run", remedy=f"give {record.name}, which stands beside it")
     if not file.is_file():
         raise InputError("no such file", file=file, field="--run", remedy="give FILE.provenance.json of an earlier run")
+    if file.suffix != ".json":
+        remedy = f"give {record.name}, which 'poolwise simulate' writes beside it"
+        raise InputError("this file does not describe a run", file=file, field="--run", remedy=remedy)
     runs = read_descriptions(file)
     if len(runs) > 1:
         problem = f"the file describes {len(runs)} runs"

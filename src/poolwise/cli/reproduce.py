@@ -44,8 +44,9 @@ def reproduce(
             table.add_row(f"{claim.artifact}, {claim.condition}: {claim.metric} ({claim.unit})", cells[4], cells[5])
         stdout.print(table)
     count = done.count()
+    begin = "quick run: " if quick else ""
     stdout.print(
-        f"{count['true']} hold, {count['false']} do not, {count['not_measured']} not measured, {count['shown']} shown",
+        f"{begin}{count['true']} hold, {count['false']} do not, {count['not_measured']} not measured, {count['shown']} shown",
         style="bold",
     )
     err.print(f"report: {folder / 'report.html'}", soft_wrap=True)

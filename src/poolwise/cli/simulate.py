@@ -152,7 +152,9 @@ def _recorded(reference: Path, options: RunOptions) -> tuple[Cell, tuple[Choice,
 def _simulate(cell: Cell, files: list[Path], output: OutputOptions, metrics: tuple[Choice, ...]) -> None:
     """Run a cell that was read from files; write and print what is asked for."""
     from poolwise.atomic import check_writable
+    from poolwise.cli.console import err
     from poolwise.cli.output import print_json, write_provenance
+    from poolwise.cli.watching import ConsoleWatch
     from poolwise.engines import simulate
     from poolwise.report.timeline import write_timeline
     from poolwise.studies.cells import workload_of
@@ -163,16 +165,18 @@ def _simulate(cell: Cell, files: list[Path], output: OutputOptions, metrics: tup
         if path is not None:
             check_writable(path)
     what, asked = Configured.of(cell), [choice.make("metrics") for choice in metrics]
-    result = simulate(
-        cell.machine,
-        workload_of(cell),
-        what.scheduler,
-        truth=what.truth,
-        estimate=what.estimate,
-        seed=cell.seed,
-        engine=output.engine.value,
-        pass_per_event=cell.scheduler.pass_per_event,
-    )
+    with ConsoleWatch(err, f"reading {Path(cell.trace.path).name}") as watch:
+        result = simulate(
+            cell.machine,
+            workload_of(cell),
+            what.scheduler,
+            truth=what.truth,
+            estimate=what.estimate,
+            seed=cell.seed,
+            engine=output.engine.value,
+            pass_per_event=cell.scheduler.pass_per_event,
+            watch=watch,
+        )
     content = _measured(result, asked, output)
     if output.schedule is not None:
         _write_schedule(result.schedule, output.schedule)
@@ -190,10 +194,11 @@ def _measured(result: Result, asked: Sequence[Measure], output: OutputOptions) -
     from poolwise.cli.console import warn
     from poolwise.cli.output import print_run
 
-    run = api.measured(result.schedule, result.engine, result.wall_s, asked=asked)
+    run = api.measured(result.schedule, result.engine, result.wall_s, asked=asked, said=result.notes())
     tables = unit_tables(result.schedule, output.sample)
     for note in run.notes:
-        warn(note)
+        if note not in result.notes():  # that was said while it ran
+            warn(note)
     if output.json:
         return {**run.to_dict(), **tables}
     print_run(run)

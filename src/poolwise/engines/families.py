@@ -9,7 +9,9 @@ import numpy as np
 from poolwise.engines.dispatch import replay as dispatch
 from poolwise.engines.family import Family, Parts, foreign
 from poolwise.engines.list_scheduling import replay as list_scheduling
+from poolwise.engines.list_scheduling.loading import load_all
 from poolwise.engines.shared_nodes import replay as shared_nodes
+from poolwise.engines.watch import Obstacle
 from poolwise.errors import InputError
 from poolwise.interfaces import Scheduler
 from poolwise.model import Machine, Workload
@@ -17,18 +19,18 @@ from poolwise.performance.ideal import Ideal
 
 FAMILIES = (
     Family("shared nodes", shared_nodes.unsupported, shared_nodes.replay, shared_nodes.load),
-    Family("list scheduling", list_scheduling.unsupported, list_scheduling.replay, list_scheduling.load),
+    Family("list scheduling", list_scheduling.unsupported, list_scheduling.replay, load_all),
     Family("task dispatch", dispatch.unsupported, dispatch.replay, dispatch.load),
 )
 
 
-def family_of(parts: Parts) -> tuple[Family | None, str]:
-    """Find the family that can replay a run; None and the reason why there is no kernel where none can."""
+def family_of(parts: Parts) -> tuple[Family | None, Obstacle | None]:
+    """Find the family that can replay a run; None and what is in the way where none can."""
     reasons = []
     for family in FAMILIES:
         why = family.unsupported(parts)
-        if not why:
-            return family, ""
+        if why is None:
+            return family, None
         reasons.append(why)
     unknown = foreign(parts.scheduler)
     return None, next((why for why in reasons if why != unknown), unknown)
@@ -47,6 +49,6 @@ def _may_run(family: Family, machine: Machine, scheduler: Scheduler) -> bool:
     """Whether a family has kernels for one job of 1 ns on a machine under a scheduler."""
     one = np.ones(1, dtype=np.int64)
     try:
-        return not family.unsupported(Parts(machine, Workload.of(one, one), scheduler, Ideal(), Ideal()))
+        return None is family.unsupported(Parts(machine, Workload.of(one, one), scheduler, Ideal(), Ideal()))
     except InputError:
         return False  # the run itself says what is wrong with it

@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from poolwise.engines.watch import Obstacle, Watch
 from poolwise.interfaces import PerformanceModel, Scheduler
 from poolwise.loop import Observer
 from poolwise.model import Machine, Schedule, Workload
@@ -30,6 +31,7 @@ class Parts:
     requeue: bool = True
     pass_per_event: bool = False
     observer: Observer | None = None
+    watch: Watch | None = None
 
 
 @dataclass(frozen=True)
@@ -39,60 +41,60 @@ class Family:
     Attributes
     ----------
     name : what messages call it
-    unsupported : says why there is no kernel for a run (`foreign` if its scheduler is none of this family); empty if there is
+    unsupported : says why there is no kernel for a run (`foreign` if its scheduler is none of this family); None if there is
     replay : runs what `unsupported` has no objection to; returns the schedule and the seconds without compiling or loading
     load : loads the kernels, compiling them where this has not been done before on this computer; says so in the log
     """
 
     name: str
-    unsupported: Callable[[Parts], str]
+    unsupported: Callable[[Parts], Obstacle | None]
     replay: Callable[[Parts], tuple[Schedule, float]]
     load: Callable[[], None]
 
 
-def foreign(scheduler: Scheduler) -> str:
+def foreign(scheduler: Scheduler) -> Obstacle:
     """Say that a family knows nothing of a scheduler."""
-    return f"scheduler {type(scheduler).__name__} has no kernel"
+    return Obstacle(f"scheduler {type(scheduler).__name__} has no kernel", "list scheduling and task dispatch have")
 
 
-def interrupted(parts: Parts) -> str:
-    """Say what no kernel can do for a run, whatever its scheduler; empty if nothing."""
+def interrupted(parts: Parts) -> Obstacle | None:
+    """Say what no kernel can do for a run, whatever its scheduler; None if nothing."""
     if len(parts.disturbances):
-        return "capacity changes during the run"
-    if why := _restricted(parts):
-        return why
+        return Obstacle("capacity changes during the run", "without disturbances it runs in kernels")
+    if (restricted := _restricted(parts)) is not None:
+        return restricted
     if parts.observer is not None:
-        return "an observer wants to see each pass"
-    return ""
+        return Obstacle("an observer wants to see each pass", "without an observer it runs in kernels")
+    return None
 
 
-def _restricted(parts: Parts) -> str:
-    """Say what a machine allows and forbids that no kernel knows of; empty if nothing."""
+def _restricted(parts: Parts) -> Obstacle | None:
+    """Say what a machine allows and forbids that no kernel knows of; None if nothing."""
     machine, table = parts.machine, parts.workload.table
     if machine.windows:
-        return "windows are kept free"
+        return Obstacle("windows are kept free", "without windows it runs in kernels")
     if machine.qos:
-        return "QOS have limits"
+        return Obstacle("QOS have limits", "without [[qos]] it runs in kernels")
     if machine.node_sets and "nodes" in machine.resources:
-        return "jobs may use some of the racks only"
+        return Obstacle("jobs may use some of the racks only", "nodes that jobs share have kernels for that")
     if has_tiers(machine):
-        return "partitions have different tiers"
+        return Obstacle("jobs are of different tiers", "with partitions of one tier it runs in kernels")
     if machine.partitions and bool((taking_partitions(machine, table, slice(0, len(table))) == NO_PARTITION).any()):
-        return "a job is beyond the limits of its partitions"
-    return ""
+        return Obstacle("a job is beyond the limits of its partitions", "without that job it runs in kernels")
+    return None
 
 
-def load(folder: str, name: str, about: str, smallest: Callable[[], object]) -> None:
-    """Load the kernels of a folder by a smallest run that reaches all of them; says in the log if they must be compiled.
+def load(folder: str, kind: str, name: str, about: str, smallest: Callable[[], object]) -> None:
+    """Load kernels of one kind in a folder by a smallest run that reaches them; says in the log if they must be compiled.
 
     One process does this before others start; two that compile at once do no harm.
     """
     from poolwise.kernels.jit import is_compiled, mark_compiled
 
-    known, begun = is_compiled(folder), time.perf_counter()
+    known, begun = is_compiled(folder, kind), time.perf_counter()
     if not known:
-        log.warning("compiling the %s kernels, once for this version on this computer: %s", name, about)
+        log.warning("compiling kernels (%s), once for this version on this computer: %s", name, about)
     smallest()
     if not known:
-        mark_compiled(folder)
+        mark_compiled(folder, kind)
         log.warning("kernels compiled in %.0f s", time.perf_counter() - begun)

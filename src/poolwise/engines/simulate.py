@@ -9,23 +9,37 @@ from typing import Literal, get_args
 
 from poolwise.engines.families import family_of
 from poolwise.engines.family import Parts
+from poolwise.engines.watch import LONG_S, Meter, Obstacle, Watch
 from poolwise.errors import InputError, UnknownNameError
 from poolwise.interfaces import PerformanceModel, Scheduler
 from poolwise.loop import Observer, run_loop
 from poolwise.model import Machine, Schedule, Workload
 from poolwise.performance.ideal import Ideal
 from poolwise.platforms.simulated import Disturbance, Simulation
+from poolwise.units import format_time
 
 Engine = Literal["auto", "reference", "compiled"]
 
 
 @dataclass(frozen=True)
 class Result:
-    """A schedule, the engine that made it, and the seconds the simulation alone took (no reading, no compiling)."""
+    """A schedule, the engine that made it, and the seconds the simulation alone took (no reading, no compiling).
+
+    Attributes
+    ----------
+    obstacle : why no kernel made it, where the choice was left to `simulate`; None where one did
+    """
 
     schedule: Schedule
     engine: str
     wall_s: float
+    obstacle: Obstacle | None = None
+
+    def notes(self) -> tuple[str, ...]:
+        """What a reader should know of the engine: why it took so long, and what would have been faster."""
+        if self.obstacle is None or self.wall_s < LONG_S:
+            return ()
+        return (f"the reference engine ran this, in {format_time(self.wall_s)}: {self.obstacle}",)
 
 
 def simulate(
@@ -41,6 +55,7 @@ def simulate(
     requeue: bool = True,
     pass_per_event: bool = False,
     observer: Observer | None = None,
+    watch: Watch | None = None,
 ) -> Result:
     """Run a workload on a machine under a scheduler.
 
@@ -53,28 +68,28 @@ def simulate(
         dispatch in kernels, with the same result, and raises InputError where it cannot; "auto" takes the fastest that can.
     disturbances, requeue, pass_per_event, observer
         See `Simulation` and `loop.run_loop`.
+    watch
+        Is told how far the run is.
     """
     truth = truth if truth is not None else Ideal()
     for part in (scheduler, truth, estimate):
         if part is not None:
             part.check(machine, workload.table)
-    if machine.restricted and not scheduler.knows_restrictions:
-        raise InputError(
-            f"machine '{machine.name}' says which jobs may use which nodes, and {type(scheduler).__name__} does not keep to it",
-            field="scheduler",
-            remedy="choose list scheduling that places by nodes or racks, or a machine without partitions, features and windows",
-        )
+    _check_restrictions(machine, scheduler)
     if engine not in get_args(Engine):
         raise UnknownNameError.of("engine", engine, get_args(Engine), field="engine")
+    obstacle: Obstacle | None = None
     if engine != "reference":
         believed = estimate if estimate is not None else truth
-        parts = Parts(machine, workload, scheduler, truth, believed, seed, disturbances, requeue, pass_per_event, observer)
-        family, why = family_of(parts)
+        parts = Parts(
+            machine, workload, scheduler, truth, believed, seed, disturbances, requeue, pass_per_event, observer, watch
+        )
+        family, obstacle = family_of(parts)
         if family is not None:
             schedule, wall = family.replay(parts)
             return Result(schedule, "compiled", wall)
         if engine == "compiled":
-            raise InputError(f"no kernel runs this: {why}", field="engine", remedy='take the engine "reference" or "auto"')
+            raise InputError(f"no kernel runs this: {obstacle}", field="engine", remedy='take the engine "reference" or "auto"')
     simulation = Simulation(
         machine,
         workload,
@@ -84,7 +99,20 @@ def simulate(
         requeue=requeue,
         pass_per_event=pass_per_event,
     )
+    if watch is not None:
+        watch.begin(obstacle)
+        observer = Meter(watch, len(workload), observer)
     begun = time.perf_counter()
     loop = run_loop(simulation, scheduler, seed, observer=observer)
     wall = time.perf_counter() - begun
-    return Result(simulation.recorder.schedule(machine, workload, loop), "reference", wall)
+    return Result(simulation.recorder.schedule(machine, workload, loop), "reference", wall, obstacle)
+
+
+def _check_restrictions(machine: Machine, scheduler: Scheduler) -> None:
+    """Raise InputError for a scheduler that would not keep to what the machine says about partitions and the like."""
+    if machine.restricted and not scheduler.knows_restrictions:
+        raise InputError(
+            f"machine '{machine.name}' restricts which nodes jobs may use, and {type(scheduler).__name__} does not keep to it",
+            field="scheduler",
+            remedy="choose list scheduling by nodes or racks, or a machine without partitions, features, QOS and windows",
+        )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -10,10 +9,11 @@ import numpy as np
 from poolwise.arrays import BoolArray, FloatArray, IntArray, blocks
 from poolwise.engines.kernel_arrays import read_only
 from poolwise.errors import PolicyError
-from poolwise.interfaces import AgingOrder, PerformanceModel, QueuePolicy
+from poolwise.interfaces import AgingOrder, ListRule, PerformanceModel, QueuePolicy, fixed_slowdown
 from poolwise.model import Machine, Queue, Snapshot, Workload
+from poolwise.model.rules import FixedSlowdown
 from poolwise.model.runs import RunTable
-from poolwise.schedulers.list import ListScheduler
+from poolwise.units import LONGEST
 
 if TYPE_CHECKING:
     from poolwise.kernels.list_scheduling.state import Order
@@ -32,12 +32,12 @@ class StudyColumns:
         self,
         machine: Machine,
         workload: Workload,
-        scheduler: ListScheduler,
+        scheduler: ListRule,
         truth: PerformanceModel,
         estimate: PerformanceModel,
     ) -> None:
         self.machine, self.workload = machine, workload
-        self.scheduler = replace(scheduler, order=scheduler.order.open())
+        self.scheduler = scheduler._replace(order=scheduler.order.open())
         self.truth, self.estimate = truth, estimate
         self.empty = Snapshot(
             0, machine, workload.table, machine.capacity, machine.capacity, RunTable(machine.capacity.size), estimate
@@ -75,3 +75,17 @@ class StudyColumns:
             some = jobs[rows]
             pace[some], weight[some] = order.aging(some, self.workload.table, self.machine)
         return pace, weight, (weight if order.kind == "linear" else np.cbrt(weight)) / pace
+
+    def slowdown(self, model: PerformanceModel, rows: slice) -> FixedSlowdown:
+        """Slowdowns of some jobs, as a model states them."""
+        found = fixed_slowdown(model, self.workload.table, rows, self.machine)
+        assert found is not None
+        return found
+
+
+def stretched(work: IntArray, slow: FloatArray) -> IntArray:
+    """(n,) ns that work (ns) takes at a slowdown: `kernels.list_scheduling.racks.stretch` of many jobs."""
+    whole = np.minimum(work.astype(np.float64), float(LONGEST))
+    length: IntArray = np.ceil(np.minimum(whole * slow, LONGEST - whole)).astype(np.int64)
+    length += whole.astype(np.int64)
+    return length

@@ -12,7 +12,7 @@ from poolwise.engines.list_scheduling import replay as list_scheduling
 from poolwise.errors import InputError, PolicyError
 from poolwise.explain.explanation import Explanation
 from poolwise.explain.replay import Replay
-from poolwise.interfaces import Dispatcher, PerformanceModel, Scheduler, reason_of
+from poolwise.interfaces import Dispatcher, PerformanceModel, Scheduler, reason_of, rule_of
 from poolwise.loop import run_loop
 from poolwise.metrics import Outcomes
 from poolwise.metrics.outcomes import Status
@@ -55,11 +55,13 @@ def explain_wait(
     truth = truth if truth is not None else Ideal()
     decided: Scheduler = scheduler
     parts = Parts(machine, workload, scheduler, truth, estimate if estimate is not None else truth, seed)
+    rule = rule_of(scheduler)
+    warm_up = 0 if rule is None else rule.warm_up
     if not list_scheduling.unsupported(parts):
         schedule, _ = list_scheduling.replay(parts)
         if outcomes is not None:
             _check_starts(Outcomes.of(schedule), outcomes)
-        decided = Replay(schedule, list_scheduling.warm_up_of(scheduler))
+        decided = Replay(schedule, warm_up)
     for part in (scheduler, truth, estimate):
         if part is not None:
             part.check(machine, workload.table)

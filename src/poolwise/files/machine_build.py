@@ -111,7 +111,7 @@ def _add_links(link: Link, build: MachineBuilder, racks: int, document: Document
 
 
 def matches(name: str, pattern: str) -> bool:
-    """Say whether the parts between dots match one by one: "rack*.server*" is no pattern of "rack0.server0.gpu0", a local GPU."""
+    """Whether the parts between dots match one by one: "rack*.server*" is no pattern of "rack0.server0.gpu0", a local GPU."""
     parts, patterns = name.split("."), pattern.split(".")
     return len(parts) == len(patterns) and all(fnmatchcase(*pair) for pair in zip(parts, patterns, strict=True))
 

@@ -116,18 +116,18 @@ def folder(family: str) -> Path:
         return instead
 
 
-def is_compiled(family: str) -> bool:
-    """Whether a process has compiled all kernels of a family before and left its mark."""
-    return bool(config.DISABLE_JIT) or _mark(family).is_file()
+def is_compiled(family: str, kind: str) -> bool:
+    """Whether a process has compiled the kernels of one kind of a family before and left its mark."""
+    return bool(config.DISABLE_JIT) or _mark(family, kind).is_file()
 
 
-def mark_compiled(family: str) -> None:
+def mark_compiled(family: str, kind: str) -> None:
     """Leave the mark that `is_compiled` looks for."""
-    _mark(family).touch()
+    _mark(family, kind).touch()
 
 
-def _mark(family: str) -> Path:
-    return folder(family) / "complete"
+def _mark(family: str, kind: str) -> Path:
+    return folder(family) / f"{kind.replace(' ', '-')}.compiled"
 
 
 def _cache_root() -> Path:

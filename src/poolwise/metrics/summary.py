@@ -11,7 +11,7 @@ from poolwise.errors import InputError
 from poolwise.metrics.measure import Measure, MeasuredRun, Metric
 from poolwise.metrics.measures.fairness import Fairness
 from poolwise.metrics.measures.memory import MemoryDollars, MemoryMeasure
-from poolwise.metrics.measures.throughput import Throughput
+from poolwise.metrics.measures.throughput import OfferedLoad, Throughput
 from poolwise.metrics.measures.waits import Waits
 from poolwise.metrics.memory import DOLLARS_PER_GB
 from poolwise.metrics.outcomes import Outcomes
@@ -40,15 +40,15 @@ METRICS: Mapping[str, Metric] = metrics_of(STANDARD)
 
 
 def every_measure(asked: Sequence[Measure] = ()) -> tuple[Measure, ...]:
-    """Every measure that is registered, the standard ones first, then what is asked for beside them.
+    """Every measure that is registered, the load and the standard ones first, then what is asked for beside them.
 
     One that is registered and asked for with settings of its own stands once, as asked for.
     """
     kinds = {type(measure) for measure in asked}
-    standard = {type(measure) for measure in STANDARD}
+    first = (OfferedLoad(), *STANDARD)
     registered = [registry.make("metrics", name) for name in registry.names("metrics")]
-    further = [measure for measure in registered if type(measure) not in standard]
-    return tuple(measure for measure in (*STANDARD, *further) if type(measure) not in kinds) + tuple(asked)
+    further = [measure for measure in registered if type(measure) not in {type(known) for known in first}]
+    return tuple(measure for measure in (*first, *further) if type(measure) not in kinds) + tuple(asked)
 
 
 def measure_run(run: MeasuredRun, measures: Sequence[Measure]) -> dict[str, float]:

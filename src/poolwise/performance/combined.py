@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from poolwise.interfaces import PerformanceModel
-from poolwise.model import Fetch, Placement, Run, Snapshot
+from poolwise.model import Fetch, JobTable, Machine, Placement, Run, Snapshot
 from poolwise.model.snapshot import Estimate, model_parts
 from poolwise.registry import register
 
@@ -48,6 +48,11 @@ class Combined(PerformanceModel):
     def touches(self, placement: Placement, view: Snapshot) -> tuple[int, ...]:
         """The union."""
         return tuple(sorted({owner for model in self.models for owner in model.touches(placement, view)}))
+
+    def check(self, machine: Machine, jobs: JobTable) -> None:
+        """Ask every model."""
+        for model in self.models:
+            model.check(machine, jobs)
 
 
 def _product(slowdowns: Iterable[float]) -> float:

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
+
 from poolwise.interfaces import PerformanceModel
-from poolwise.model import Placement, Run, Snapshot
+from poolwise.model import JobTable, Machine, Placement, Run, Snapshot
+from poolwise.model.rules import FixedSlowdown
 from poolwise.registry import register
 
 
@@ -34,3 +37,8 @@ class Ideal(FixedAtStart):
     def slowdown(self, run: Run, view: Snapshot) -> float:
         """0."""
         return 0.0
+
+    def fixed(self, table: JobTable, rows: slice, machine: Machine) -> FixedSlowdown:
+        """None at all."""
+        none = np.zeros(len(table.requested[rows]))
+        return FixedSlowdown(none, none, none)

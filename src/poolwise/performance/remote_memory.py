@@ -13,10 +13,11 @@ from typing import Literal
 
 import numpy as np
 
-from poolwise.arrays import FloatArray
+from poolwise.arrays import BoolArray, FloatArray
 from poolwise.draws import uniform
 from poolwise.errors import InputError
-from poolwise.model import JobTable, Machine, Placement, Run, Snapshot
+from poolwise.model import JobTable, Kind, Machine, Placement, Run, Snapshot
+from poolwise.model.rules import FixedSlowdown, RackSpread
 from poolwise.performance.ideal import FixedAtStart
 from poolwise.registry import register
 
@@ -128,6 +129,9 @@ def _curve(points: tuple[float, ...], u: float, curve: Curve) -> float:
 class RemoteMemory(FixedAtStart):
     """Runs slow down in proportion to the share of their memory that is remote, fixed at the start.
 
+    On whole nodes that is what exceeds the local memory. On shared nodes it is what each part took from a pool when it was
+    placed; the pool of the machine is as far as that of another rack.
+
     Parameters
     ----------
     seed
@@ -143,7 +147,8 @@ class RemoteMemory(FixedAtStart):
         what a scheduler may believe that does not know its jobs.
     spread
         A job over several racks is as slow as its "worst" rack (default), as the "mean" of its memory, or all remote
-        memory counts as "far" as soon as any of it leaves the rack's pool ("paper": scope system at 280 ns for all).
+        memory counts as "far" as soon as any of it leaves the rack's pool ("paper": scope system at 280 ns for all). On
+        shared nodes it is as slow as its "worst" part, or as the "mean" of its parts.
     """
 
     seed: int = 0
@@ -151,7 +156,7 @@ class RemoteMemory(FixedAtStart):
     near_ns: int = NEAR_NS
     far_ns: int = FAR_NS
     expect: Literal["own", "mean", "none"] = "own"
-    spread: Literal["worst", "mean", "paper"] = "worst"
+    spread: RackSpread = "worst"
     latency: Latency | None = None
 
     def __post_init__(self) -> None:
@@ -173,12 +178,62 @@ class RemoteMemory(FixedAtStart):
         """sld_factor * rm_ratio of the run at its placement."""
         workload = view.table
         memory = int(workload.memory[run.job])
+        if "nodes" not in view.machine.resources:
+            return self._of_parts(run, memory, view)
         local = view.machine.local_memory
         remote = memory - local
         if remote <= 0 or self.expect == "none":
             return 0.0
         near, far = self._factors(workload, run.job)
         return self._mixed(near, far, self._inside(run.placement, remote, view)) * (remote / memory)
+
+    def _of_parts(self, run: Run, memory: int, view: Snapshot) -> float:
+        """Slowdown of a run on shared nodes, where each row of a pool is what one part lacks."""
+        placement, machine = run.placement, view.machine
+        if self.expect == "none" or "memory" not in machine.resources:
+            return 0.0
+        pooled = (machine.kind[placement.owner] == Kind.POOL) & (placement.resource == machine.resource("memory"))
+        if not pooled.any():
+            return 0.0
+        far = machine.rack[placement.owner[pooled]] < 0
+        if self.spread == "paper":
+            far[:] = far.any()
+        factors = self._factors(view.table, run.job)
+        each: list[float] = [
+            factors[where] * (lack / memory)
+            for where, lack in zip(far.tolist(), placement.amount[pooled].tolist(), strict=True)
+        ]
+        return sum(each) / (int(view.table.nodes[run.job]) * len(run.tasks)) if self.spread == "mean" else max(each)
+
+    def fixed(self, table: JobTable, rows: slice, machine: Machine) -> FixedSlowdown | None:
+        """Both factors of each job, weighted with its share of remote memory; None for a latency below 0."""
+        if min(self.near_ns, self.far_ns) < 0:
+            return None
+        memory = table.memory[rows]
+        if "nodes" not in machine.resources:
+            near, far = (self._factor(ns, table, rows, memory > 0) for ns in (self.near_ns, self.far_ns))
+            return FixedSlowdown(near, far, np.ones(len(near)), self.spread, per_part=True)
+        remote = np.maximum(memory - machine.local_memory, 0)
+        some, share = remote > 0, np.zeros(len(remote))
+        np.divide(remote, memory, out=share, where=some)
+        near, far = (self._factor(ns, table, rows, some) for ns in (self.near_ns, self.far_ns))
+        return FixedSlowdown(near, far, share, self.spread)
+
+    def _factor(self, ns: int, table: JobTable, rows: slice, some: BoolArray) -> FloatArray:
+        """(n,) `sld_factor` of those of some rows that have remote memory, `some` (n,); 0 for the others."""
+        factor = np.zeros(len(some))
+        if self.expect == "none" or not some.any():
+            return factor
+        if self.expect == "mean":
+            factor[some] = mean_factor(ns, self.curve)
+            return factor
+        u = sensitivity(table, self.seed)[rows][some]
+        if self.curve == "quantile":  # depends on floor(11 u) alone
+            steps = np.array([sld_factor((k + 0.5) / 11, ns) for k in range(11)])
+            factor[some] = steps[(u * 11).astype(np.int64)]
+        else:
+            factor[some] = [sld_factor(value, ns, self.curve) for value in u.tolist()]
+        return factor
 
     def _mixed(self, near: float, far: float, inside: float) -> float:
         """Slowdown with a share `inside` of the remote memory near and the rest far."""

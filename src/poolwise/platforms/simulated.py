@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from poolwise.arrays import kept
-from poolwise.errors import PolicyError
+from poolwise.errors import InputError, PolicyError
 from poolwise.interfaces import PerformanceModel
 from poolwise.model import (
     Arrival,
@@ -56,6 +56,15 @@ class _Fetched:
     """A run has its data, and its work begins; schedulers are not told."""
 
     run: int
+
+
+def too_late() -> InputError:
+    """Make the error of a run whose clock is beyond `HORIZON`, the same for every engine."""
+    return InputError(
+        "the simulation runs beyond 290 years, which engines cannot count in nanoseconds",
+        field="submit",
+        remedy="correct the rows with the latest submission or the longest runtime",
+    )
 
 
 class Simulation:
@@ -116,6 +125,8 @@ class Simulation:
         """Yield the events instant by instant: ends, arrivals, changes of capacity, then wake-ups."""
         while self._heap:
             self.now = self._heap[0][0]
+            if self.now > HORIZON:
+                raise too_late()
             events: list[Event] = []
             while self._heap and self._heap[0][0] == self.now:
                 if events and self.pass_per_event:

@@ -89,4 +89,5 @@ def reproduce(
     checked_jobs(jobs)
     claims = read_claims(catalog.find("reproductions", f"{name}.csv"))
     findings = reproduction.run(out, quick=quick, jobs=jobs, progress=progress)
-    return Reproduced(name, reproduction.title, reproduction.paper, compare(claims, findings.measured), findings)
+    title = f"{reproduction.title}, quick run" if quick else reproduction.title
+    return Reproduced(name, title, reproduction.paper, compare(claims, findings.measured), findings)

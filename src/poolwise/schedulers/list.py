@@ -13,6 +13,7 @@ from poolwise.interfaces import (
     AdmissionPolicy,
     BackfillPolicy,
     Dispatcher,
+    ListRule,
     PlacementPolicy,
     QueuePolicy,
     Scheduler,
@@ -69,6 +70,12 @@ class ListScheduler(Scheduler):
     def open(self, machine: Machine, seed: int) -> Dispatcher:
         """Begin a run; list scheduling draws nothing."""
         return ListDispatcher(replace(self, order=self.order.open(), backfill=self.backfill.open()))
+
+    def rule(self) -> ListRule | None:
+        """Its order, backfill and placement; with an admission of another kind it has no such rule."""
+        if self.admission != MachineLimits():
+            return None
+        return ListRule(self.order, self.backfill, self.placement)
 
     def check(self, machine: Machine, jobs: JobTable) -> None:
         """Ask the order, the placement and the admission."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from poolwise.arrays import BoolArray
-from poolwise.interfaces import Dispatcher, Scheduler, reason_of
+from poolwise.interfaces import Dispatcher, ListRule, Scheduler, reason_of, rule_of
 from poolwise.model import Changes, JobTable, Machine, Plan, Queue, Reason, Reject, Rule, Snapshot, Start
 from poolwise.policies.backfill.none import NoBackfill
 from poolwise.policies.order.priorities import FCFS
@@ -30,6 +30,13 @@ class WarmUp(Scheduler):
     def before(cls, then: ListScheduler, jobs: int) -> WarmUp:
         """Warm up under FCFS without backfilling, with the placement of the list scheduler that takes over."""
         return cls(then, jobs, replace(then, order=FCFS(), backfill=NoBackfill()))
+
+    def rule(self) -> ListRule | None:
+        """That of `then` after a warm-up, where the warm-up is FCFS without backfilling and places as `then` does."""
+        rule = rule_of(self.then)
+        if rule is None or rule.warm_up or rule_of(self.first) != ListRule(FCFS(), NoBackfill(), rule.placement):
+            return None
+        return rule._replace(warm_up=self.jobs)
 
     @property
     def knows_restrictions(self) -> bool:

@@ -57,6 +57,8 @@ def fill(
     """
     wanted = {bench.key(trial): trial for trial in trials}
     missing = {key: trial for key, trial in wanted.items() if store.content(key) is None}
+    if missing:
+        bench.prepare(list(missing.values()))  # before the clock of the progress runs: compiling is no trial
     if progress is not None:
         progress.begin(len(wanted), len(wanted) - len(missing), sum(map(store.damaged, missing)))
     processes = min(_cores(jobs), len(missing) // worth)
@@ -94,8 +96,6 @@ def _cores(jobs: int | None) -> int:
 
 def _finished(bench: Bench[Trial], trials: dict[str, Trial], processes: int) -> Generator[_Done, None, None]:
     """Trials as they finish. Workers only compute: one process writes, so a killed run cannot leave a second writer."""
-    if trials:
-        bench.prepare(list(trials.values()))
     if processes <= 1:
         yield from (_named(bench, key, trial) for key, trial in trials.items())
         return

@@ -15,13 +15,14 @@ from poolwise.engines import family
 from poolwise.engines.dispatch.columns import arrays
 from poolwise.engines.dispatch.star import Star
 from poolwise.engines.family import Parts, foreign, interrupted
-from poolwise.errors import InputError
+from poolwise.engines.watch import Obstacle
 from poolwise.interfaces import PerformanceModel, QueuePolicy
 from poolwise.model import Kind, Machine, MachineBuilder, Outcome, Schedule, Workload
 from poolwise.model.snapshot import model_parts
 from poolwise.performance.affinity import Affinity
 from poolwise.performance.ideal import Ideal
 from poolwise.performance.transfer import Transfer, places
+from poolwise.platforms.simulated import too_late
 from poolwise.policies.placement.units.high import High
 from poolwise.policies.placement.units.layout import UnitLayout
 from poolwise.policies.placement.units.policy import TieredPolicy
@@ -32,17 +33,26 @@ FOLDER = "dispatch"
 """Folder of the kernels."""
 
 
-def unsupported(parts: Parts) -> str:
-    """Say why there is no kernel for a run; empty if there is one. What the scheduler believes does not matter here.
+def unsupported(parts: Parts) -> Obstacle | None:
+    """Say why there is no kernel for a run; None if there is one. What the scheduler believes does not matter here.
 
     A subclass of the scheduler or of a model is not taken for it: it may do something else. Any order will do under which
     tasks come as they arrive.
     """
-    scheduler = parts.scheduler
-    if type(scheduler) is not Dispatch:
-        return foreign(scheduler)
-    if why := interrupted(parts):
-        return why
+    if type(parts.scheduler) is not Dispatch:
+        return foreign(parts.scheduler)
+    if obstacle := interrupted(parts):
+        return obstacle
+    why = _why(parts, parts.scheduler)
+    return (
+        Obstacle(why, "high, low and flat placement in order of arrival have, with models affinity and transfer")
+        if why
+        else None
+    )
+
+
+def _why(parts: Parts, scheduler: Dispatch) -> str:
+    """Say why there is no kernel for tasks under a dispatcher; empty if there is one."""
     if parts.pass_per_event:
         return "a pass after each event"
     policy = scheduler.placement
@@ -99,7 +109,7 @@ def _no_distances(machine: Machine, workload: Workload, truth: PerformanceModel)
 def replay(parts: Parts) -> tuple[Schedule, float]:
     """Run what `unsupported` has no objection to; returns the schedule and the seconds without compiling or loading.
 
-    Raises InputError as the reference does for tasks that nothing may run, and for a run beyond 146 years.
+    Raises InputError as the reference does for tasks that nothing may run, and for a run beyond 290 years.
     """
     load()
     begun = time.perf_counter()
@@ -116,7 +126,7 @@ def _replay(parts: Parts) -> Schedule:
     scheduler.check(machine, workload.table)  # refuses what nothing may run
     given = arrays(machine, workload, scheduler, parts.truth, parts.seed)
     if go_on(*given) == state.LATE:
-        raise InputError("the simulation runs beyond 146 years, which engines cannot count in nanoseconds", field="submit")
+        raise too_late()
     layout, runs, count = UnitLayout.of(machine), given.runs, len(given.runs.job)
     return Schedule(
         machine=machine,
@@ -145,4 +155,4 @@ def load() -> None:
     build.node("unit", type="unit", slots=1)
     unit = Machine.of(build)
     task = Parts(unit, Workload.of(one, one), Dispatch(High()), Ideal(), Ideal())  # reaches all kernels
-    family.load(FOLDER, "dispatch", "a few seconds", lambda: _replay(task))
+    family.load(FOLDER, "all", "dispatch", "a few seconds", lambda: _replay(task))

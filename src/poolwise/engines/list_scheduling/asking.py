@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-import numpy as np
+from typing import Protocol
 
 from poolwise.arrays import FloatArray, IntArray
 from poolwise.engines.study_columns import StudyColumns
@@ -12,9 +10,42 @@ from poolwise.model import Placement, Queue, Run, Snapshot
 from poolwise.model.history import RunHistory
 from poolwise.model.runs import RunTable
 
-if TYPE_CHECKING:
-    from poolwise.kernels.list_scheduling.state import QueueArrays as Waiting
-    from poolwise.kernels.list_scheduling.state import RunArrays
+
+class WaitingColumns(Protocol):
+    """What is read of the waiting jobs: see `kernels.list_scheduling.state.QueueArrays`."""
+
+    @property
+    def since(self) -> IntArray:
+        """Number of the pass in which each joined, by position."""
+        ...
+
+    @property
+    def where(self) -> IntArray:
+        """Position by row of the job, -1 if it does not wait."""
+        ...
+
+
+class RunsColumns(Protocol):
+    """What is read of the runs: see `kernels.list_scheduling.state.RunArrays`, whose columns these are."""
+
+    @property
+    def job(self) -> IntArray: ...  # noqa: D102
+    @property
+    def start(self) -> IntArray: ...  # noqa: D102
+    @property
+    def end(self) -> IntArray: ...  # noqa: D102
+    @property
+    def expected(self) -> IntArray: ...  # noqa: D102
+    @property
+    def offset(self) -> IntArray: ...  # noqa: D102
+    @property
+    def owner(self) -> IntArray: ...  # noqa: D102
+    @property
+    def resource(self) -> IntArray: ...  # noqa: D102
+    @property
+    def amount(self) -> IntArray: ...  # noqa: D102
+    @property
+    def ending(self) -> IntArray: ...  # noqa: D102
 
 
 class Asker:
@@ -33,7 +64,7 @@ class Asker:
         self.table, self.history = RunTable(columns.machine.capacity.size), RunHistory()
         self._pass, self._next, self._started = 0, 0, 0
 
-    def answer(self, key: FloatArray, waiting: Waiting, runs: RunArrays, now: IntArray) -> None:
+    def answer(self, key: FloatArray, waiting: WaitingColumns, runs: RunsColumns, now: IntArray) -> None:
         """Write the keys of the waiting jobs for the pass that is about to be made."""
         from poolwise.kernels.list_scheduling import state
 
@@ -44,7 +75,7 @@ class Asker:
         priority = self.columns.scheduler.order.priority(self.queue, self._snapshot(int(now[state.TIME])))
         key[jobs] = self.columns.check(priority, jobs)
 
-    def _follow_queue(self, waiting: Waiting, runs: RunArrays, next_: int, started: int, passes: int) -> None:
+    def _follow_queue(self, waiting: WaitingColumns, runs: RunsColumns, next_: int, started: int, passes: int) -> None:
         for job in runs.job[self._started : started].tolist():
             if job in self.queue:
                 self.queue.take(job)
@@ -61,7 +92,7 @@ class Asker:
             self.queue.count_pass()
             self._pass += 1
 
-    def _follow_runs(self, runs: RunArrays, started: int, at_work: IntArray) -> None:
+    def _follow_runs(self, runs: RunsColumns, started: int, at_work: IntArray) -> None:
         alive = set(at_work.tolist())
         gone = [run.id for run in self.table if run.id not in alive]
         for number in gone:
@@ -74,9 +105,11 @@ class Asker:
                 placement = self._placement(runs, number)
                 cells = placement.owner * len(self.columns.machine.resources) + placement.resource
                 start, end = int(runs.start[number]), int(runs.expected[number])
-                self.table.add(Run(number, int(runs.job[number]), (0,), placement, start, end), cells, ())
+                job = int(runs.job[number])
+                tasks = tuple(range(int(self.jobs.tasks[job])))
+                self.table.add(Run(number, job, tasks, placement, start, end), cells, ())
 
-    def _placement(self, runs: RunArrays, number: int) -> Placement:
+    def _placement(self, runs: RunsColumns, number: int) -> Placement:
         part = slice(int(runs.offset[number]), int(runs.offset[number + 1]))
         columns = (column[part].tolist() for column in (runs.owner, runs.resource, runs.amount))
         return Placement.of([(0, *row) for row in zip(*columns, strict=True)])
@@ -85,7 +118,7 @@ class Asker:
         machine = self.columns.machine
         free = machine.capacity.copy()
         for run in self.table:
-            np.subtract.at(free, (run.placement.owner, run.placement.resource), run.placement.amount)
+            run.placement.take_from(free)
         return Snapshot(
             time,
             machine,

@@ -6,18 +6,25 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from poolwise.arrays import BoolArray, FloatArray, IntArray, blocks
+from poolwise.arrays import BoolArray, IntArray, blocks
+from poolwise.engines.family import Parts
 from poolwise.engines.kernel_arrays import blank, read_only
-from poolwise.engines.study_columns import StudyColumns
-from poolwise.interfaces import PerformanceModel, rule_of
-from poolwise.model import Machine, Refusal, Workload
-from poolwise.performance.remote_memory import RemoteMemory, mean_factor, sensitivity, sld_factor
+from poolwise.engines.study_columns import StudyColumns, stretched
+from poolwise.interfaces import ListRule, rule_of
+from poolwise.model import Refusal
 from poolwise.policies.backfill.easy_nodes_only import inexhaustible
-from poolwise.policies.placement.memory.racks import RackPlacement
-from poolwise.schedulers.list import ListScheduler
 
 if TYPE_CHECKING:
-    from poolwise.kernels.list_scheduling.state import JobArrays, Order, ProfileArrays, RackArrays, Rules, RunArrays, Tree
+    from poolwise.kernels.list_scheduling.state import (
+        JobArrays,
+        KeptArrays,
+        Order,
+        ProfileArrays,
+        RackArrays,
+        Rules,
+        RunArrays,
+        Tree,
+    )
     from poolwise.kernels.list_scheduling.state import QueueArrays as Waiting
 
 DEEP_QUEUE = 128
@@ -32,8 +39,9 @@ class ListArrays(NamedTuple):
     rules: Rules
     racks: RackArrays
     queue: Waiting
-    tree: Tree
-    profile: ProfileArrays
+    tree: Tree | None
+    profile: ProfileArrays | None
+    kept: KeptArrays | None
     runs: RunArrays
     now: IntArray
 
@@ -43,30 +51,24 @@ class RunColumns(StudyColumns):
 
     Parameters
     ----------
-    machine, workload, scheduler
+    parts
         What `unsupported` has no objection to.
-    truth, estimate
-        `Ideal` or `RemoteMemory`.
+    rule
+        What its scheduler is.
     """
 
-    def __init__(
-        self,
-        machine: Machine,
-        workload: Workload,
-        scheduler: ListScheduler,
-        truth: PerformanceModel,
-        estimate: PerformanceModel,
-    ) -> None:
-        assert isinstance(scheduler.placement, RackPlacement)
-        super().__init__(machine, workload, scheduler, truth, estimate)
-        self.placement = scheduler.placement
+    def __init__(self, parts: Parts, rule: ListRule) -> None:
+        super().__init__(parts.machine, parts.workload, rule, parts.truth, parts.estimate)
+        backfill, placement = rule_of(rule.backfill), rule_of(rule.placement)
+        assert backfill is not None and placement is not None
+        self.backfill, self.anywhere, self.per_event = backfill, placement.pools == "system", parts.pass_per_event
+        self.nodes = self.workload.nodes if int(self.workload.tasks.max()) == 1 else self.workload.nodes * self.workload.tasks
 
-    def arrays(self, warm_up: int, per_event: bool) -> ListArrays:
+    def arrays(self) -> ListArrays:
         """Lay out everything that a replay starts from."""
         from poolwise.kernels.list_scheduling import state
-        from poolwise.kernels.list_scheduling.index import plant
 
-        n, rows = len(self.workload), 2 * max(len(self.workload), 1024)
+        n, rows, warm_up = len(self.workload), 2 * max(len(self.workload), 1024), self.scheduler.warm_up
         racks, remote = self._racks(), self.workload.memory - self.machine.local_memory
         np.maximum(remote, 0, out=remote)
         able = self._able(remote, racks)
@@ -96,25 +98,37 @@ class RunColumns(StudyColumns):
             due=blank(n),
             rejected=blank(n),
         )
-        rules = self._rules(warm_up, per_event)
-        return ListArrays(self._jobs(remote, able), order, rules, racks, queue, plant(0), self.profile(0), runs, now)
+        profile = self.profile(0) if self.backfill.reserves == "everyone" else None
+        jobs = self._jobs(remote, able)
+        kept = self._kept() if self.backfill.keeps else None
+        return ListArrays(jobs, order, self._rules(), racks, queue, None, profile, kept, runs, now)
 
     def profile(self, size: int) -> ProfileArrays:
         """Return a profile with room for `size` instants."""
         from poolwise.kernels.list_scheduling.state import ProfileArrays
 
         n_rack = len(self.machine.racks.nodes)
-        free, pool = np.zeros((size, n_rack), dtype=np.int64), np.zeros((size, n_rack), dtype=np.int64)
-        return ProfileArrays(blank(size), free, pool, blank(1), blank(n_rack), blank(n_rack))
+        free, pool, low_free, low_pool = (np.zeros((size, n_rack), dtype=np.int64) for _ in range(4))
+        return ProfileArrays(
+            blank(size), free, pool, low_free, low_pool, blank(2), blank(n_rack), blank(n_rack), blank(len(self.workload))
+        )
+
+    def _kept(self) -> KeptArrays:
+        """Return room for a reservation of each job."""
+        from poolwise.kernels.list_scheduling.state import KeptArrays
+
+        n = len(self.workload)
+        take, borrow = (np.zeros((n, len(self.machine.racks.nodes)), dtype=np.int64) for _ in range(2))
+        return KeptArrays(np.full(n, -1), blank(n), take, borrow, blank(n), blank(n))
 
     def refusals(self, jobs: IntArray) -> dict[int, str]:
         """Reasons why jobs (k,) do not fit the empty machine, found once for each size of job."""
         reasons: dict[tuple[int, int], str] = {}
         out: dict[int, str] = {}
         for job in jobs.tolist():
-            size = int(self.workload.nodes[job]), int(self.workload.memory[job])
+            size = int(self.nodes[job]), int(self.workload.memory[job])
             if size not in reasons:
-                found = self.placement.place(self.workload.job(job), self.empty)
+                found = self.scheduler.placement.place(self.workload.job(job), self.empty)
                 assert isinstance(found, Refusal)
                 reasons[size] = f"cannot fit on the empty machine: {found.reason}"
             out[job] = reasons[size]
@@ -125,65 +139,39 @@ class RunColumns(StudyColumns):
         from poolwise.kernels.list_scheduling.racks import screen
 
         able = np.zeros(len(remote), dtype=np.bool_)
-        anywhere = self.placement.scope == "system"
-        screen(read_only(self.workload.nodes), read_only(remote), anywhere, racks.free, racks.pool, able)
+        screen(read_only(self.nodes), read_only(remote), self.anywhere, racks.free, racks.pool, able)
         return able
 
     def _jobs(self, remote: IntArray, able: BoolArray) -> JobArrays:
         from poolwise.kernels.list_scheduling.state import JobArrays
 
-        workload, same, mixes = self.workload, self.estimate == self.truth, self.placement.scope == "system"
-        runtime, length = np.empty(len(workload), dtype=np.int64), np.empty(len(workload), dtype=np.int64)
-        mixed = np.empty((5, len(workload) if mixes else 0))
-        for rows in blocks(len(workload)):
-            ratio = np.zeros(len(remote[rows]))
-            np.divide(remote[rows], workload.memory[rows], out=ratio, where=remote[rows] > 0)
-            near = self._factor(self.truth, "near_ns", remote, rows)
-            believed_near = near if same else self._factor(self.estimate, "near_ns", remote, rows)
-            slow = believed_near * ratio
-            if mixes:
-                far = self._factor(self.truth, "far_ns", remote, rows)
-                believed_far = far if same else self._factor(self.estimate, "far_ns", remote, rows)
+        workload, n = self.workload, len(self.workload)
+        runtime, length = np.empty(n, dtype=np.int64), np.empty(n, dtype=np.int64)
+        mixed = np.empty((6, n if self.anywhere else 0))
+        for rows in blocks(n):
+            true = self.slowdown(self.truth, rows)
+            believed = true if self.estimate == self.truth else self.slowdown(self.estimate, rows)
+            slow = believed.near * believed.weight
+            if self.anywhere:
                 # a mixture may round to just below both its parts
-                slow = np.minimum(believed_near, believed_far) * ratio * (1 - 1e-12)
-                mixed[:, rows] = ratio, near, far, believed_near, believed_far
-            runtime[rows] = stretched(workload.duration[rows], near * ratio)
+                slow = np.minimum(believed.near, believed.far) * believed.weight
+                slow -= 1e-12 * np.abs(slow)
+                mixed[:, rows] = *true[:3], *believed[:3]
+            runtime[rows] = stretched(workload.duration[rows], true.near * true.weight)
             length[rows] = stretched(workload.requested[rows], slow)
-        whole = workload.submit, workload.nodes, remote, able, workload.duration, workload.requested, runtime, length
+        whole = workload.submit, self.nodes, remote, able, workload.duration, workload.requested, runtime, length
         columns: Any = (read_only(column) for column in (*whole, *mixed))
         return JobArrays(*columns)
 
-    def _factor(self, model: PerformanceModel, latency: str, remote: IntArray, rows: slice) -> FloatArray:
-        """(n,) slowdown of some jobs with all their memory at a latency of the model; 0 for jobs without remote memory."""
-        some = remote[rows] > 0
-        factor = np.zeros(len(some))
-        if not isinstance(model, RemoteMemory) or model.expect == "none" or not some.any():
-            return factor
-        ns = getattr(model, latency)
-        if model.expect == "mean":
-            factor[some] = mean_factor(ns, model.curve)
-            return factor
-        u = sensitivity(self.workload.table, model.seed)[rows][some]
-        if model.curve == "quantile":  # depends on floor(11 u) alone
-            steps = np.array([sld_factor((k + 0.5) / 11, ns) for k in range(11)])
-            factor[some] = steps[(u * 11).astype(np.int64)]
-        else:
-            factor[some] = [sld_factor(value, ns, model.curve) for value in u.tolist()]
-        return factor
-
-    def _rules(self, warm_up: int, per_event: bool) -> Rules:
+    def _rules(self) -> Rules:
         from poolwise.kernels.list_scheduling import state
 
-        rule = rule_of(self.scheduler.backfill)
-        assert rule is not None
+        rule = self.backfill
         code = {"nobody": state.NONE, "head": state.EASY if rule.extra else state.EASY_NO_EXTRA, "everyone": state.CONSERVATIVE}
         spreads = {"worst": state.WORST, "mean": state.MEAN, "paper": state.PAPER}
-        spread, believed = (
-            spreads[model.spread] if isinstance(model, RemoteMemory) else state.WORST for model in (self.truth, self.estimate)
-        )
-        return state.Rules(
-            self.placement.scope == "system", code[rule.reserves], spread, believed, not rule.counts_pools, warm_up, per_event
-        )
+        spread, believed = (spreads[self.slowdown(model, slice(0, 0)).spread] for model in (self.truth, self.estimate))
+        nodes_only, warm_up = not rule.counts_pools, self.scheduler.warm_up
+        return state.Rules(self.anywhere, code[rule.reserves], spread, believed, nodes_only, warm_up, self.per_event)
 
     def _racks(self) -> RackArrays:
         from poolwise.kernels.list_scheduling.state import RackArrays
@@ -214,11 +202,3 @@ class RunColumns(StudyColumns):
             layout.node_column,
             layout.memory_column,
         )
-
-
-def stretched(work: IntArray, slow: FloatArray) -> IntArray:
-    """(n,) ns that work (ns) takes at a slowdown: `kernels.list_scheduling.racks.stretch` of many jobs."""
-    extra = work * slow
-    length: IntArray = np.ceil(extra, out=extra).astype(np.int64)
-    length += work
-    return length

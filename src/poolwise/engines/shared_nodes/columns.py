@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from poolwise.arrays import BoolArray, IntArray
 from poolwise.engines.kernel_arrays import blank, read_only
 from poolwise.engines.shared_nodes.kinds import JobKinds, job_kinds
-from poolwise.engines.study_columns import StudyColumns
+from poolwise.engines.study_columns import StudyColumns, stretched
 from poolwise.interfaces import rule_of
 from poolwise.model import Refusal
 from poolwise.model.eligibility import eligible_owners, eligible_sets
@@ -21,12 +21,13 @@ from poolwise.units import NEVER
 if TYPE_CHECKING:
     from poolwise.kernels.list_scheduling.state import Order, Tree
     from poolwise.kernels.shared_nodes.state import (
-        JobArrays,
         KindArrays,
         NodeArrays,
-        QueueArrays,
-        Rules,
-        RunArrays,
+        SharedJobs,
+        SharedQueue,
+        SharedRules,
+        SharedRuns,
+        ThenArrays,
         TimelineArrays,
     )
 
@@ -34,15 +35,16 @@ if TYPE_CHECKING:
 class SharedArrays(NamedTuple):
     """The arguments of the kernel `replay`."""
 
-    jobs: JobArrays
+    jobs: SharedJobs
     kinds: KindArrays
     order: Order
-    rules: Rules
+    rules: SharedRules
     nodes: NodeArrays
     timeline: TimelineArrays
-    queue: QueueArrays
+    then: ThenArrays
+    queue: SharedQueue
     tree: Tree
-    runs: RunArrays
+    runs: SharedRuns
     now: IntArray
 
 
@@ -64,24 +66,17 @@ class SharedColumns(StudyColumns):
         nodes, kinds = self._nodes(layout, wanted), self._kinds(wanted)
         rules = self._rules(wanted, nodes, per_event)
         fits = np.zeros(len(wanted.parts), dtype=np.bool_)
-        screen(rules, kinds, nodes, fits)
+        screen(kinds, nodes, fits)
         able = fits[wanted.of]
-        jobs = state.JobArrays(
-            read_only(self.workload.submit),
-            read_only(wanted.of),
-            read_only(wanted.ask[wanted.of, state.CORES]),
-            read_only(self.workload.requested),
-            read_only(self.workload.duration),
-            read_only(able),
-        )
+        jobs = self._jobs(wanted, able, bool(len(nodes.pool)))
         tree = plant(n)
-        tree.path[np.lexsort((self.workload.requested, wanted.of))] = np.arange(n)
+        tree.path[np.lexsort((jobs.length, wanted.of))] = np.arange(n)
         now = blank(state.N_NOW)
-        now[state.HEAD], now[state.AWAITED] = -1, -1
-        queue = state.QueueArrays(blank(n), blank(n), np.full(n, -1))
-        timeline = self._timeline(wanted, nodes, able, rules.overruns)
+        now[state.HEAD], now[state.AWAITED], now[state.KEPT] = -1, -1, -1
+        queue = state.SharedQueue(blank(n), blank(n), np.full(n, -1))
+        timeline = self._timeline(wanted, nodes, able)
         runs = self._runs(int(wanted.parts[wanted.of[able]].sum()), max(rules.rows * rules.parts, 2 * n))
-        return SharedArrays(jobs, kinds, self.order(able), rules, nodes, timeline, queue, tree, runs, now)
+        return SharedArrays(jobs, kinds, self.order(able), rules, nodes, timeline, self._then(nodes), queue, tree, runs, now)
 
     def refusals(self, jobs: IntArray) -> dict[int, str]:
         """Reasons why jobs (k,) do not fit the empty machine, found once for each kind of job."""
@@ -94,20 +89,52 @@ class SharedColumns(StudyColumns):
                 reasons[int(kind[job])] = f"{NEVER_FITS}: {found.reason}"
         return {job: reasons[int(kind[job])] for job in jobs.tolist()}
 
-    def _rules(self, wanted: JobKinds, nodes: NodeArrays, per_event: bool) -> Rules:
-        from poolwise.kernels.list_scheduling.state import CONSERVATIVE, EASY, EASY_NO_EXTRA, NONE
-        from poolwise.kernels.shared_nodes.state import CORES, Rules
+    def _jobs(self, wanted: JobKinds, able: BoolArray, pools: bool) -> SharedJobs:
+        from poolwise.kernels.shared_nodes.state import CORES, SharedJobs
+
+        workload = self.workload
+        slowed = pools and any(self.slowdown(model, slice(0, 0)).per_part for model in (self.truth, self.estimate))
+        factors, length = np.zeros((4, len(workload) if slowed else 0)), workload.requested
+        if slowed:
+            for k, model in enumerate((self.truth, self.estimate)):
+                factors[2 * k : 2 * k + 2] = self.slowdown(model, slice(None))[:2]
+            length = stretched(length, np.minimum(factors[2:].min(axis=0), 0.0) * (1 + 1e-12))
+        cores = wanted.ask[wanted.of, CORES]
+        columns: Any = (wanted.of, cores, length, able, workload.duration, workload.requested, *factors)
+        return SharedJobs(read_only(workload.submit), *map(read_only, columns))
+
+    def _then(self, nodes: NodeArrays) -> ThenArrays:
+        from poolwise.kernels.shared_nodes.state import ThenArrays
+
+        pools = len(nodes.pool)
+        size, n = (len(nodes.owner), len(self.workload)) if pools else (0, 0)
+        return ThenArrays(np.zeros((size, nodes.top.shape[1]), np.int64), blank(pools), blank(pools), blank(n), blank(n))
+
+    def _rules(self, wanted: JobKinds, nodes: NodeArrays, per_event: bool) -> SharedRules:
+        from poolwise.kernels.list_scheduling.state import (
+            CONSERVATIVE,
+            EASY,
+            EASY_NO_EXTRA,
+            MEAN,
+            NONE,
+            PAPER,
+            WORST,
+        )
+        from poolwise.kernels.shared_nodes.state import CORES, SharedRules
 
         rule, placement = rule_of(self.scheduler.backfill), self.scheduler.placement
         assert rule is not None
         code = {"nobody": NONE, "head": EASY if rule.extra else EASY_NO_EXTRA, "everyone": CONSERVATIVE}
+        spreads = {"worst": WORST, "mean": MEAN, "paper": PAPER}
+        spread, believed = (spreads[self.slowdown(model, slice(0, 0)).spread] for model in (self.truth, self.estimate))
         owners = nodes.owner
         devices = wanted.ask[:, len(nodes.order) :].sum(axis=1).max(initial=0)
-        return Rules(
+        return SharedRules(
             placement=[type(placement) is kind for kind in PLACEMENTS].index(True),
             backfill=code[rule.reserves],
+            spread=spread,
+            believed_spread=believed,
             per_event=per_event,
-            overruns=bool((self.workload.duration > self.workload.requested).any()),
             cores=int(self.machine.capacity[owners, nodes.column[CORES]].sum()),
             parts=int(wanted.parts.max(initial=1)),
             rows=len(nodes.order) + 1 + int(devices),
@@ -117,19 +144,31 @@ class SharedColumns(StudyColumns):
         from poolwise.kernels.shared_nodes.state import KindArrays
 
         n = len(wanted.parts)
-        given = (read_only(column) for column in (wanted.ask, wanted.parts, wanted.eligible, wanted.group))
-        return KindArrays(*given, np.zeros(n, np.bool_), np.full(n, -1), np.zeros(n, np.bool_), np.full(n, -1))
+        return KindArrays(
+            ask=read_only(wanted.ask),
+            parts=read_only(wanted.parts),
+            eligible=read_only(wanted.eligible),
+            group=read_only(wanted.group),
+            fits=np.zeros(n, dtype=np.bool_),
+            fits_at=np.full(n, -1),
+            room=np.zeros(n, dtype=np.bool_),
+            room_at=np.full(n, -1),
+        )
 
     def _nodes(self, layout: NodeLayout, wanted: JobKinds) -> NodeArrays:
         from poolwise.kernels.shared_nodes.state import CORES, WORD, NodeArrays
 
-        machine, n, types = self.machine, len(layout.nodes), list(layout.inside.values())
+        machine, n = self.machine, len(layout.nodes)
+        place = np.arange(n)
+        if type(self.scheduler.placement) is PackedNodes:
+            place = np.argsort(layout.rack, kind="stable")
+        owner, types = layout.nodes[place], [owners[place] for owners in layout.inside.values()]
         leaves, counted = 1 << (n - 1).bit_length(), len(wanted.names) - len(types)
         columns = [layout.counted[0][1], layout.memory, *(column for _, column in layout.counted[1:])]
         top = np.full((2 * leaves, len(wanted.names)), -1, dtype=np.int64)
         leaf = top[leaves : leaves + n]
         for d, column in enumerate(columns):
-            leaf[:, d] = machine.capacity[layout.nodes, column] if column >= 0 else 0
+            leaf[:, d] = machine.capacity[owner, column] if column >= 0 else 0
         devices = np.full((n, len(types), max((owners.shape[1] for owners in types), default=0)), -1, dtype=np.int64)
         for t, owners in enumerate(types):
             devices[:, t, : owners.shape[1]] = owners
@@ -137,14 +176,13 @@ class SharedColumns(StudyColumns):
         sets = eligible_sets(machine, self.workload.table).value
         within = np.zeros((len(sets), 2 * leaves), dtype=np.bool_)
         for k, value in enumerate(sets):
-            within[k, leaves : leaves + n] = eligible_owners(machine, *value)[layout.nodes]
+            within[k, leaves : leaves + n] = eligible_owners(machine, *value)[owner]
         for t in range(leaves - 1, 0, -1):
             top[t] = np.maximum(top[2 * t], top[2 * t + 1])
             within[:, t] = within[:, 2 * t] | within[:, 2 * t + 1]
-        pools, pool_of = np.unique(layout.pool[layout.pool >= 0], return_inverse=True)
-        of = np.full(n, -1, dtype=np.int64)
-        of[layout.pool >= 0] = pool_of
-        racks, rack = np.unique(layout.rack, return_inverse=True)
+        pool, of = layout.pool[place], np.full(n, -1, dtype=np.int64)
+        pools, of[pool >= 0] = np.unique(pool[pool >= 0], return_inverse=True)
+        racks, rack = np.unique(layout.rack[place], return_inverse=True)
         free = leaf[:, CORES]
         classes = int(free.max()) + 1 if type(self.scheduler.placement) in (FullestNodes, EmptiestNodes) else 0
         bits = np.zeros((classes, -(-n // WORD)), dtype=np.int64)
@@ -154,7 +192,9 @@ class SharedColumns(StudyColumns):
             top=top,
             open=within,
             rack=rack.astype(np.int64),
+            first=np.searchsorted(rack, np.arange(len(racks) + 1)),
             pool_of=of,
+            distant=machine.rack[pools] < 0,
             pool=machine.capacity[pools, layout.memory] if len(pools) else blank(0),
             having=np.bincount(free, minlength=classes).astype(np.int64) if classes else blank(0),
             bits=bits,
@@ -163,29 +203,30 @@ class SharedColumns(StudyColumns):
             lack=blank(n),
             key=blank(n),
             line=blank(n),
-            count=blank(len(racks)),
-            owner=layout.nodes.astype(np.int64),
+            tally=blank(len(racks)),
+            owner=owner.astype(np.int64),
             pool_owner=pools.astype(np.int64),
             device=devices,
             column=np.array([*columns, *(layout.device_column for _ in types)], dtype=np.int64),
             order=np.argsort(np.array(columns), kind="stable"),
         )
 
-    def _timeline(self, wanted: JobKinds, nodes: NodeArrays, able: BoolArray, overruns: bool) -> TimelineArrays:
+    def _timeline(self, wanted: JobKinds, nodes: NodeArrays, able: BoolArray) -> TimelineArrays:
         from poolwise.kernels.shared_nodes.state import CORES, TimelineArrays
 
         n, size = len(nodes.owner), len(nodes.top)
         least = int(wanted.ask[wanted.of[able], CORES].min(initial=int(nodes.top[1, CORES])))
         slots = max(int(nodes.top[1, CORES]) // max(least, 1), 1)
         until, by, kind, local = (np.zeros((n, slots), dtype=np.int64) for _ in range(4))
-        ready, first_end = np.full(size, NEVER), np.full(size if overruns else 0, NEVER)
-        return TimelineArrays(blank(n), until, by, kind, local, ready, blank(n), np.zeros(n, np.bool_), first_end, blank(size))
+        first_end, ready = np.full(size, NEVER), np.full(size, NEVER)
+        exact, is_stale = np.zeros(n, np.bool_), np.zeros(n, np.bool_)
+        return TimelineArrays(blank(n), until, by, kind, local, first_end, ready, exact, blank(n), is_stale, blank(size))
 
-    def _runs(self, parts: int, rows: int) -> RunArrays:
-        from poolwise.kernels.shared_nodes.state import RunArrays
+    def _runs(self, parts: int, rows: int) -> SharedRuns:
+        from poolwise.kernels.shared_nodes.state import SharedRuns
 
         n = len(self.workload)
-        return RunArrays(
+        return SharedRuns(
             job=blank(n),
             start=blank(n),
             end=blank(n),

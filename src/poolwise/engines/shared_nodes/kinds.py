@@ -59,5 +59,5 @@ def job_kinds(workload: Workload, layout: NodeLayout) -> JobKinds:
         np.stack([column[first] for column in asked], axis=1),
         workload.nodes[first],
         columns[0][first],
-        np.cumsum(apart)[new],
+        np.cumsum(apart, dtype=np.int64)[new],
     )

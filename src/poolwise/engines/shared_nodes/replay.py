@@ -18,41 +18,51 @@ from poolwise.engines.family import Parts, foreign, interrupted
 from poolwise.engines.kernel_arrays import blank
 from poolwise.engines.list_scheduling.asking import Asker
 from poolwise.engines.shared_nodes.columns import PLACEMENTS, SharedColumns
+from poolwise.engines.watch import Obstacle
 from poolwise.errors import InputError
-from poolwise.interfaces import rule_of
+from poolwise.interfaces import ListRule, PerformanceModel, fixed_slowdown, rule_of
 from poolwise.model import Kind, Machine, Outcome, Schedule, Workload
 from poolwise.performance.ideal import Ideal
+from poolwise.platforms.simulated import too_late
 from poolwise.policies.placement.nodes.layout import NodeLayout, node_layout
 from poolwise.policies.placement.nodes.placement import FirstNodes
 from poolwise.schedulers.list import ListScheduler
 from poolwise.units import SECOND
 
 if TYPE_CHECKING:
-    from poolwise.kernels.shared_nodes.state import RunArrays
+    from poolwise.kernels.shared_nodes.state import SharedRuns
 
 FOLDER = "shared_nodes"
 """Folder of the kernels."""
 _MOST_DEVICES = 62  # of a type in a node: a bit each
 
 
-def unsupported(parts: Parts) -> str:
-    """Say why there is no kernel for a run; empty if there is one.
+def unsupported(parts: Parts) -> Obstacle | None:
+    """Say why there is no kernel for a run; None if there is one.
 
-    A subclass of the scheduler, of the placement or of a model is not taken for it: it may do something else. Any queue
-    order will do, and any backfill that states a rule. Raises InputError for jobs that name unknown sets of nodes.
+    A subclass of a placement is not taken for it: it may do something else. Any queue order will do, and any backfill,
+    scheduler and model that states what it does. Raises InputError for jobs that name unknown sets of nodes.
     """
-    scheduler = parts.scheduler
-    if type(scheduler) is not ListScheduler or type(scheduler.placement) not in PLACEMENTS:
-        return foreign(scheduler)
-    if why := interrupted(parts):
-        return why
+    scheduler = rule_of(parts.scheduler)
+    if scheduler is None or type(scheduler.placement) not in PLACEMENTS:
+        return foreign(parts.scheduler)
+    if obstacle := interrupted(parts):
+        return obstacle
+    why = _why(parts, scheduler)
+    return Obstacle(why, "EASY or no backfilling on nodes without pools has, for jobs of one task") if why else None
+
+
+def _why(parts: Parts, scheduler: ListRule) -> str:
+    """Say why there is no kernel for jobs on shared nodes; empty if there is one."""
     rule = rule_of(scheduler.backfill)
     if rule is None or not rule.counts_pools:
         return f"backfill {scheduler.backfill!r} has no kernel on shared nodes"
     if rule.reserves == "everyone":
         return "conservative backfilling has no kernel on shared nodes"
+    if scheduler.warm_up:
+        return "a warm-up has no kernel on shared nodes"
     for model in (parts.truth, parts.estimate):
-        if type(model) is not Ideal:
+        if not _known(model, parts):
             return f"performance model {type(model).__name__} has no kernel on shared nodes"
     try:
         layout = node_layout(parts.machine)
@@ -61,10 +71,14 @@ def unsupported(parts: Parts) -> str:
     return _unsuitable_machine(layout) or _unsuitable(parts.workload, layout)
 
 
+def _known(model: PerformanceModel, parts: Parts) -> bool:
+    """Whether the kernels can count with a model: it slows down parts by what they lack, or nothing at all."""
+    found = fixed_slowdown(model, parts.workload.table, slice(None), parts.machine)
+    return found is not None and (found.per_part or not (found.near.any() or found.far.any()))
+
+
 def _unsuitable_machine(layout: NodeLayout) -> str:
     """Say what of a machine the kernels cannot count with; empty if nothing."""
-    if bool((layout.pool >= 0).any()):
-        return "memory pools of shared nodes have no kernel"
     if max((owners.shape[1] for owners in layout.inside.values()), default=0) > _MOST_DEVICES:
         return f"a node has more than {_MOST_DEVICES} devices of a type"
     return ""
@@ -98,15 +112,16 @@ def _replay(parts: Parts) -> Schedule:
     from poolwise.kernels.list_scheduling import state
     from poolwise.kernels.shared_nodes.replay import replay as go_on
 
-    assert isinstance(parts.scheduler, ListScheduler)
-    columns = SharedColumns(parts.machine, parts.workload, parts.scheduler, parts.truth, parts.estimate)
+    rule = rule_of(parts.scheduler)
+    assert rule is not None
+    columns = SharedColumns(parts.machine, parts.workload, rule, parts.truth, parts.estimate)
     arrays = columns.arrays(parts.pass_per_event)
     asker = Asker(columns)
     while (wanted := go_on(*arrays)) != state.DONE:
         if wanted == state.ASK:
             asker.answer(arrays.order.key, arrays.queue, arrays.runs, arrays.now)
         elif wanted == state.LATE:
-            raise InputError("the simulation runs beyond 146 years, which engines cannot count in nanoseconds", field="submit")
+            raise too_late()
         else:
             arrays = arrays._replace(runs=_enlarged(arrays.runs, arrays.now))
     return _schedule(columns, arrays.runs, arrays.queue.where, arrays.now)
@@ -118,7 +133,7 @@ def load() -> None:
     second, one = np.full(2, SECOND, dtype=np.int64), np.ones(2, dtype=np.int64)
     two = Workload.of(second, second, requests={"cores": one})
     parts = Parts(_one_node(), two, ListScheduler(placement=FirstNodes()), Ideal(), Ideal())  # reaches all kernels
-    family.load(FOLDER, "shared nodes", "about half a minute", lambda: _replay(parts))
+    family.load(FOLDER, "all", "shared nodes", "about half a minute", lambda: _replay(parts))
 
 
 def _one_node() -> Machine:
@@ -128,7 +143,7 @@ def _one_node() -> Machine:
     )
 
 
-def _enlarged(runs: RunArrays, now: IntArray) -> RunArrays:
+def _enlarged(runs: SharedRuns, now: IntArray) -> SharedRuns:
     """Return the record with room for the rows that it needs, and as many again as it had."""
     from poolwise.kernels.shared_nodes import state
 
@@ -139,7 +154,7 @@ def _enlarged(runs: RunArrays, now: IntArray) -> RunArrays:
     return runs._replace(**larger)
 
 
-def _schedule(columns: SharedColumns, runs: RunArrays, where: IntArray, now: IntArray) -> Schedule:
+def _schedule(columns: SharedColumns, runs: SharedRuns, where: IntArray, now: IntArray) -> Schedule:
     """Build the schedule from the record and from what was left over."""
     from poolwise.kernels.shared_nodes import state
 

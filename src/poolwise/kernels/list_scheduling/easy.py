@@ -22,13 +22,13 @@ from poolwise.kernels.list_scheduling.state import (
     PERHAPS,
     REFUSED,
     SETTLED,
-    SHADOW,
     SPARE_MEMORY,
     SPARE_MOST,
     SPARE_NODES,
     TIME,
     WAITING,
     WELCOME,
+    WINDOW,
     JobArrays,
     Order,
     QueueArrays,
@@ -164,9 +164,7 @@ def _next(
         at = queue.chosen[k]
         says = PERHAPS
         if not rules.anywhere:
-            says = verdict(
-                queue.nodes[at], queue.remote[at], queue.length[at] <= now[SHADOW] - now[TIME], head, jobs, racks, now
-            )
+            says = verdict(queue.nodes[at], queue.remote[at], queue.length[at] <= now[WINDOW], head, jobs, racks, now)
         if says == REFUSED:
             continue
         job = queue.job[at]
@@ -205,7 +203,7 @@ def is_settled(
 @inlined
 def _harmless(count: int, queue: QueueArrays, now: IntArray) -> int:
     """Keep of the first `count` chosen positions those whose jobs might not delay the head; returns how many."""
-    window, nodes, memory, most = now[SHADOW] - now[TIME], now[SPARE_NODES], now[SPARE_MEMORY], now[SPARE_MOST]
+    window, nodes, memory, most = now[WINDOW], now[SPARE_NODES], now[SPARE_MEMORY], now[SPARE_MOST]
     kept = 0
     for k in range(count):
         at = queue.chosen[k]

@@ -27,13 +27,13 @@ from poolwise.kernels.list_scheduling.state import (
     REMOTE,
     RESTING,
     SETTLED,
-    SHADOW,
     SPARE_MEMORY,
     SPARE_MOST,
     SPARE_NODES,
     TIME,
     WAITING,
     WELCOME,
+    WINDOW,
     WINNER,
     JobArrays,
     Order,
@@ -134,7 +134,7 @@ def _next(
 def _ask(head: int, row: IntArray, jobs: JobArrays, rules: Rules, racks: RackArrays, now: IntArray) -> int:
     """REFUSED if none of the jobs at and below a node may start, WELCOME if it is a single one and may, else PERHAPS."""
     n, remote = row[NODES], row[REMOTE]
-    ends = row[LENGTH] <= now[SHADOW] - now[TIME]
+    ends = row[LENGTH] <= now[WINDOW]
     if not ends and (n > now[SPARE_NODES] or n * remote > now[SPARE_MEMORY] or remote > now[SPARE_MOST]):
         return REFUSED  # more than the head leaves over in all
     if rules.anywhere:

@@ -61,6 +61,6 @@ def lasts(a: int, b: int, time: int, order: Order) -> int:
     if slow_a >= fast_b:
         return NEVER
     ahead = lead / (fast_b - slow_a) * (1 - 1e-9) - 1.0
-    if ahead > 4e18:
+    if ahead > 0.99 * (NEVER - time):  # beyond the horizon
         return NEVER
     return time + max(int(ahead), 0)

@@ -11,6 +11,7 @@ import math
 from poolwise.arrays import BoolArray, IntArray
 from poolwise.kernels.jit import entry, inlined, step
 from poolwise.kernels.list_scheduling.state import MEAN, PAPER, JobArrays
+from poolwise.units import LONGEST
 
 
 @step
@@ -134,7 +135,7 @@ def inside(remote: int, take: IntArray, borrow: IntArray, spread: int) -> float:
 
 
 @step
-def slowdown(near: float, far: float, ratio: float, share: float, spread: int) -> float:
+def slowdown(near: float, far: float, weight: float, share: float, spread: int) -> float:
     """Extra time per unit of work with `share` of the remote memory near."""
     if share == 1.0:
         factor = near
@@ -142,13 +143,14 @@ def slowdown(near: float, far: float, ratio: float, share: float, spread: int) -
         factor = far
     else:
         factor = share * near + (1 - share) * far
-    return factor * ratio
+    return factor * weight
 
 
 @step
 def stretch(work: int, slow: float) -> int:
-    """Nanoseconds that work takes at a slowdown."""
-    return int(work) + math.ceil(float(work) * slow)
+    """Nanoseconds that work takes at a slowdown, as `units.with_slowdown` has it; cut off where int64 ends, at `LONGEST`."""
+    whole = min(float(work), float(LONGEST))
+    return int(whole) + math.ceil(min(whole * slow, float(LONGEST) - whole))
 
 
 @step
@@ -157,7 +159,7 @@ def runtime(job: int, jobs: JobArrays, take: IntArray, borrow: IntArray, anywher
     if not anywhere or jobs.remote[job] == 0:
         return int(jobs.runtime[job])
     share = inside(jobs.remote[job], take, borrow, spread)
-    return stretch(jobs.work[job], slowdown(jobs.near[job], jobs.far[job], jobs.ratio[job], share, spread))
+    return stretch(jobs.work[job], slowdown(jobs.near[job], jobs.far[job], jobs.weight[job], share, spread))
 
 
 @step
@@ -166,5 +168,5 @@ def expected(job: int, jobs: JobArrays, take: IntArray, borrow: IntArray, anywhe
     if not anywhere or jobs.remote[job] == 0:
         return int(jobs.length[job])
     share = inside(jobs.remote[job], take, borrow, spread)
-    slow = slowdown(jobs.believed_near[job], jobs.believed_far[job], jobs.ratio[job], share, spread)
+    slow = slowdown(jobs.believed_near[job], jobs.believed_far[job], jobs.believed_weight[job], share, spread)
     return stretch(jobs.asked[job], slow)

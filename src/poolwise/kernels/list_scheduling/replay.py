@@ -8,16 +8,17 @@ from __future__ import annotations
 
 from poolwise.arrays import IntArray
 from poolwise.kernels.jit import entry, inlined, step
-from poolwise.kernels.list_scheduling.conservative import conserve, has_instants
+from poolwise.kernels.list_scheduling.conservative import conserve
 from poolwise.kernels.list_scheduling.easy import any_fits, challenge, scan
 from poolwise.kernels.list_scheduling.indexed import search
+from poolwise.kernels.list_scheduling.profile import has_instants
+from poolwise.kernels.list_scheduling.promises import keep_promises
 from poolwise.kernels.list_scheduling.racks import place
 from poolwise.kernels.list_scheduling.runs import end_first, has_room, start
 from poolwise.kernels.list_scheduling.state import (
     ASK,
     ASKED,
     ASKED_PASS,
-    CONSERVATIVE,
     DEEP,
     DEPTH,
     DONE,
@@ -29,11 +30,14 @@ from poolwise.kernels.list_scheduling.state import (
     MAKE_PASS,
     NEXT,
     PASSES,
+    PAUSE,
+    PAUSED,
     PHASE,
     QUIET,
     REJECTED,
     ROOM,
     RUNNING,
+    SHALLOW,
     TAKE_EVENTS,
     TIME,
     WAITING,
@@ -41,6 +45,7 @@ from poolwise.kernels.list_scheduling.state import (
     WARM_FIRST,
     WARM_LAST,
     JobArrays,
+    KeptArrays,
     Order,
     ProfileArrays,
     QueueArrays,
@@ -61,8 +66,9 @@ def replay(
     rules: Rules,
     racks: RackArrays,
     queue: QueueArrays,
-    tree: Tree,
-    profile: ProfileArrays,
+    tree: Tree | None,
+    profile: ProfileArrays | None,
+    kept: KeptArrays | None,
     runs: RunArrays,
     now: IntArray,
 ) -> int:
@@ -70,10 +76,16 @@ def replay(
 
     ASK: write the keys of the waiting jobs. ROOM: give `runs.owner`, `.resource` and `.amount` at least `now[ROWS]` rows.
     INSTANTS: give the profile at least `now[ROWS]` instants.
-    DEEP: the queue is so long that a tree pays; lay one out (`index.lay_out`). LATE: the clock is beyond `HORIZON`.
+    DEEP: the queue is so long that a tree pays; lay one out (`index.lay_out`) and go on with it. SHALLOW: go on without.
+    LATE: the clock is beyond `HORIZON`. PAUSED: so many passes are over as `now[PAUSE]` says.
+
+    What is None is not asked for, and kernels are compiled without it: there is one for queues that are scanned, one for
+    queues in a tree, one for reservations of everyone (`profile`), and one for such as are kept.
     """
     while True:
         if now[PHASE] == TAKE_EVENTS:
+            if now[PASSES] >= now[PAUSE]:
+                return PAUSED
             if not _take_events(jobs, order, rules, racks, queue, tree, runs, now):
                 return DONE
             if now[TIME] > HORIZON:
@@ -85,7 +97,7 @@ def replay(
             if now[WARM]:
                 _warm_up(jobs, rules, racks, queue, runs, now)
         if not (now[WARM] or now[QUIET]) and now[WAITING] > 0:
-            wanted = _pass(jobs, order, rules, racks, queue, tree, profile, runs, now)
+            wanted = _pass(jobs, order, rules, racks, queue, tree, profile, kept, runs, now)
             if wanted != DONE:
                 return wanted
         now[PHASE] = TAKE_EVENTS
@@ -98,36 +110,77 @@ def _pass(
     rules: Rules,
     racks: RackArrays,
     queue: QueueArrays,
-    tree: Tree,
-    profile: ProfileArrays,
+    tree: Tree | None,
+    profile: ProfileArrays | None,
+    kept: KeptArrays | None,
     runs: RunArrays,
     now: IntArray,
 ) -> int:
     """Make a pass in the way that suits the rules and the queue; what the caller has to do first, or DONE."""
-    if now[INDEXED] and now[WAITING] < now[DEPTH] // 4:
-        clear(tree)
-        now[INDEXED], now[FIRST] = 0, -1
-    if not now[INDEXED] and now[WAITING] > now[DEPTH] and order.kind != ASKED and rules.backfill != CONSERVATIVE:
-        if tree.path.size == 0:
-            return DEEP
+    if profile is not None:
+        return _conserve(jobs, order, rules, racks, queue, profile, kept, runs, now)
+    if tree is not None:
+        return _search(jobs, order, rules, racks, queue, tree, runs, now)
+    if now[WAITING] > now[DEPTH] and order.kind != ASKED:
+        return DEEP
+    if order.kind == ASKED and now[PHASE] == MAKE_PASS:
+        if not any_fits(rules, racks, queue, now):
+            return DONE
+        now[PHASE], now[FIRST] = ASKED_PASS, -1
+        return ASK
+    scan(jobs, order, rules, racks, queue, runs, now)
+    return DONE
+
+
+@inlined
+def _search(
+    jobs: JobArrays,
+    order: Order,
+    rules: Rules,
+    racks: RackArrays,
+    queue: QueueArrays,
+    tree: Tree,
+    runs: RunArrays,
+    now: IntArray,
+) -> int:
+    """Make a pass over a queue in a tree; SHALLOW if it has become too short for one."""
+    if not now[INDEXED]:
         for k in range(now[WAITING]):
             put(queue.job[k], now[TIME], jobs, order, tree)
         now[INDEXED] = 1
-    if now[INDEXED]:
-        search(jobs, order, rules, racks, queue, tree, runs, now)
-        return DONE
-    if now[PHASE] == MAKE_PASS and (order.kind == ASKED or rules.backfill == CONSERVATIVE):
-        if not any_fits(rules, racks, queue, now):
+    elif now[WAITING] < now[DEPTH] // 4:
+        clear(tree)
+        now[INDEXED], now[FIRST] = 0, -1
+        return SHALLOW
+    search(jobs, order, rules, racks, queue, tree, runs, now)
+    return DONE
+
+
+@inlined
+def _conserve(
+    jobs: JobArrays,
+    order: Order,
+    rules: Rules,
+    racks: RackArrays,
+    queue: QueueArrays,
+    profile: ProfileArrays,
+    kept: KeptArrays | None,
+    runs: RunArrays,
+    now: IntArray,
+) -> int:
+    """Make a pass with reservations for everyone."""
+    if now[PHASE] == MAKE_PASS:
+        if kept is None and not any_fits(rules, racks, queue, now):
             return DONE
-        if rules.backfill == CONSERVATIVE and not has_instants(profile, now):
+        if not has_instants(profile, now):
             return INSTANTS
         if order.kind == ASKED:
-            now[PHASE], now[FIRST] = ASKED_PASS, -1
+            now[PHASE] = ASKED_PASS
             return ASK
-    if rules.backfill == CONSERVATIVE:
+    if kept is None:
         conserve(jobs, order, rules, racks, queue, profile, runs, now)
     else:
-        scan(jobs, order, rules, racks, queue, runs, now)
+        keep_promises(jobs, order, rules, racks, queue, profile, kept, runs, now)
     return DONE
 
 
@@ -138,7 +191,7 @@ def _take_events(
     rules: Rules,
     racks: RackArrays,
     queue: QueueArrays,
-    tree: Tree,
+    tree: Tree | None,
     runs: RunArrays,
     now: IntArray,
 ) -> bool:
@@ -164,7 +217,7 @@ def _take_events(
 
 @inlined
 def _arrive(
-    job: int, jobs: JobArrays, order: Order, rules: Rules, queue: QueueArrays, tree: Tree, runs: RunArrays, now: IntArray
+    job: int, jobs: JobArrays, order: Order, rules: Rules, queue: QueueArrays, tree: Tree | None, runs: RunArrays, now: IntArray
 ) -> None:
     """Let a job wait or turn it away; while the warm-up lasts, a later job waits and is judged when it ends."""
     if now[WARM] and job >= rules.warm_up:
@@ -177,10 +230,10 @@ def _arrive(
         now[WARM_LAST] += 1
     else:
         join(job, jobs, queue, now)
-        if now[INDEXED]:
-            put(job, now[TIME], jobs, order, tree)
-        else:
+        if tree is None:
             challenge(job, order, now)
+        elif now[INDEXED]:
+            put(job, now[TIME], jobs, order, tree)
     now[QUIET] = 0
 
 

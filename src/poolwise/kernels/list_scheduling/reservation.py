@@ -19,31 +19,33 @@ from poolwise.kernels.list_scheduling.state import (
     SPARE_NODES,
     SURPLUS,
     TIME,
+    WINDOW,
     JobArrays,
     RackArrays,
     Rules,
     RunArrays,
 )
-from poolwise.units import NEVER, OVERDUE
+from poolwise.units import HORIZON, NEVER, OVERDUE
 
 
 @step
 def reserve(job: int, jobs: JobArrays, rules: Rules, racks: RackArrays, runs: RunArrays, now: IntArray) -> None:
     """Find the head's shadow time and the machine as it will be then: `now[SHADOW]`, `racks.then_free`, `racks.then_pool`.
 
-    It is kept while the same job is the head, and that is exact. A job backfilled since ends by the shadow time, or was
-    taken off the machine of that time with the head still finding room: before it less is free than was counted on, where
-    the head found no room already, and at it what was counted on. A run that ended when expected was counted on. What
-    ends at another time, a start in order, or another head drops it (`now[HEAD] = -1`); while a run is overdue its
-    release moves with the clock and nothing is kept. Nor is it where only nodes count: there the head may find room now,
-    and its reservation is for the next release, whatever started since.
+    `now[WINDOW]` says how long a run may take that ends by then. The rest is kept while the same job is the head, and
+    that is exact. A job backfilled since ends by the shadow time, or was taken off the machine of that time with the head
+    still finding room: before it less is free than was counted on, where the head found no room already, and at it what
+    was counted on. A run that ended when expected was counted on. What ends at another time, a start in order, or
+    another head drops it (`now[HEAD] = -1`); while a run is overdue its release moves with the clock and nothing is kept.
+    Nor is it where only nodes count: there the head may find room now, and its reservation is for the next release,
+    whatever started since.
     """
     overdue = now[RUNNING] > 0 and runs.expected[runs.due[now[RUNNING] - 1]] <= now[TIME]
-    if now[HEAD] == job and not overdue:
-        return
-    now[HEAD] = -1 if overdue or rules.nodes_only else job
-    _foresee(job, jobs, rules, racks, runs, now)
-    spare(job, jobs, rules, racks, now)
+    if now[HEAD] != job or overdue:
+        now[HEAD] = -1 if overdue or rules.nodes_only else job
+        _foresee(job, jobs, rules, racks, runs, now)
+        spare(job, jobs, rules, racks, now)
+    now[WINDOW] = now[SHADOW] - now[TIME] if now[SHADOW] < HORIZON else NEVER  # what would end later ends at the horizon
 
 
 @inlined
@@ -117,7 +119,7 @@ def may_start(job: int, head: int, keep: bool, jobs: JobArrays, rules: Rules, ra
     if not place(jobs.nodes[job], jobs.remote[job], anywhere, racks.free, racks.pool, racks.take, racks.borrow):
         return False
     length = expected(job, jobs, racks.take, racks.borrow, anywhere, rules.believed_spread)
-    return now[TIME] + length <= now[SHADOW] or (rules.backfill == EASY and leaves_room(head, keep, jobs, rules, racks, now))
+    return length <= now[WINDOW] or (rules.backfill == EASY and leaves_room(head, keep, jobs, rules, racks, now))
 
 
 @inlined

@@ -19,6 +19,7 @@ from poolwise.kernels.list_scheduling.state import (
     Rules,
     RunArrays,
 )
+from poolwise.units import HORIZON
 
 
 @step
@@ -28,10 +29,11 @@ def start(job: int, jobs: JobArrays, rules: Rules, racks: RackArrays, runs: RunA
     k = now[STARTED]
     _record(k, jobs.remote[job] > 0, racks, runs)
     runs.job[k], runs.start[k] = job, now[TIME]
-    runs.end[k] = now[TIME] + runtime(job, jobs, racks.take, racks.borrow, rules.anywhere, rules.spread)
+    length = runtime(job, jobs, racks.take, racks.borrow, rules.anywhere, rules.spread)
+    runs.end[k] = now[TIME] + min(length, HORIZON + 1 - now[TIME])  # beyond the horizon is beyond it
     heap.push(runs.ending, now[RUNNING], k, runs.end)
     length = expected(job, jobs, racks.take, racks.borrow, rules.anywhere, rules.believed_spread)
-    runs.expected[k] = now[TIME] + length
+    runs.expected[k] = now[TIME] + min(length, HORIZON - now[TIME])
     if rules.backfill != NONE:
         _expect(k, now[RUNNING], runs)
     now[RUNNING] += 1

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from poolwise.arrays import BoolArray, FloatArray, IntArray
 
@@ -13,7 +13,7 @@ NONE, EASY, EASY_NO_EXTRA, CONSERVATIVE = range(4)
 # Rules.spread, Rules.believed_spread
 WORST, MEAN, PAPER = range(3)
 # What `replay` returns
-DONE, ASK, ROOM, INSTANTS, DEEP, LATE = range(6)
+DONE, ASK, ROOM, INSTANTS, DEEP, SHALLOW, LATE, PAUSED = range(8)
 
 
 class JobArrays(NamedTuple):
@@ -22,15 +22,14 @@ class JobArrays(NamedTuple):
     Attributes
     ----------
     submit : ns
-    nodes : whole nodes
+    nodes : whole nodes of all tasks
     remote : MiB of remote memory per node
     able : whether the job fits the empty machine; the others are rejected
     work, asked : ns of work, and as the scheduler expects it
     runtime : ns, true runtime with all memory near
     length : ns, a lower bound of the expected runtime; the expected runtime itself in scope "rack"
-    ratio : remote memory / memory per node; this and the next four are (0,) in scope "rack", where all memory is near
-    near, far : slowdown where all memory is in the pool of the own rack, or of another
-    believed_near, believed_far : the same as the scheduler expects it
+    near, far, weight : see `model.rules.FixedSlowdown`; these and the next are (0,) in scope "rack", where all memory is near
+    believed_near, believed_far, believed_weight : the same as the scheduler expects it
     """
 
     submit: IntArray
@@ -41,11 +40,31 @@ class JobArrays(NamedTuple):
     asked: IntArray
     runtime: IntArray
     length: IntArray
-    ratio: FloatArray
     near: FloatArray
     far: FloatArray
+    weight: FloatArray
     believed_near: FloatArray
     believed_far: FloatArray
+    believed_weight: FloatArray
+
+
+class Demands(Protocol):
+    """What a tree over the waiting jobs reads of them, (n_job,) each: two demands, and how long they last at least."""
+
+    @property
+    def nodes(self) -> IntArray:
+        """The first demand."""
+        ...
+
+    @property
+    def remote(self) -> IntArray:
+        """The second demand."""
+        ...
+
+    @property
+    def length(self) -> IntArray:
+        """Expected runtime (ns), or a lower bound of it."""
+        ...
 
 
 class Order(NamedTuple):
@@ -196,16 +215,40 @@ class ProfileArrays(NamedTuple):
     ----------
     time : (n_instant,) ns ascending, the first `size[0]` count; the first is now; grown by the caller on INSTANTS
     free, pool : (n_instant, n_rack)
-    size : (1,)
+    low_free, low_pool : (n_instant, n_rack) the least from now to each instant
+    size : (2,) how many instants count; the length (ns) of the interval found last
     least_free, least_pool : (n_rack,) scratch: the least over an interval
+    hopeful : (n_job,) scratch of a pass: jobs that might still start now
     """
 
     time: IntArray
     free: IntArray
     pool: IntArray
+    low_free: IntArray
+    low_pool: IntArray
     size: IntArray
     least_free: IntArray
     least_pool: IntArray
+    hopeful: IntArray
+
+
+class KeptArrays(NamedTuple):
+    """Reservations that are kept from pass to pass.
+
+    Attributes
+    ----------
+    start, end : (n_job,) ns; -1 where a job has no reservation
+    take, borrow : (n_job, n_rack) nodes and MiB of the placement
+    ranked : (n_job,) scratch of a pass: waiting jobs in priority order
+    begin : (n_job,) scratch: when the reservations of the ranked jobs begin
+    """
+
+    start: IntArray
+    end: IntArray
+    take: IntArray
+    borrow: IntArray
+    ranked: IntArray
+    begin: IntArray
 
 
 class RunArrays(NamedTuple):
@@ -250,6 +293,7 @@ class RunArrays(NamedTuple):
     WARM,  # 1 while the warm-up lasts
     HEAD,  # job of the reservation that is kept, -1 for none
     SHADOW,
+    WINDOW,  # how long a run may take that is to end by SHADOW
     SPARE_NODES,  # what the head leaves over at its shadow time: see `reservation.spare`
     SPARE_MEMORY,
     SPARE_MOST,
@@ -263,8 +307,9 @@ class RunArrays(NamedTuple):
     SETTLED,  # 1 if the last pass started nothing and nothing ended since: only jobs that arrive now may start
     INDEXED,  # 1 while the tree holds the queue
     DEPTH,  # waiting jobs beyond which the queue is held in a tree
+    PAUSE,  # passes after which the caller is told how far the replay is
     N_NOW,
-) = range(28)
+) = range(30)
 
 TAKE_EVENTS, MAKE_PASS, ASKED_PASS = range(3)
 """Values of now[PHASE]: where `replay` goes on."""

@@ -29,7 +29,7 @@ from poolwise.kernels.list_scheduling.state import (
     UNUSED,
     USED,
     WINNER,
-    JobArrays,
+    Demands,
     Order,
     Tree,
 )
@@ -37,7 +37,7 @@ from poolwise.units import NEVER
 
 
 @inlined
-def put(job: int, time: int, jobs: JobArrays, order: Order, tree: Tree) -> None:
+def put(job: int, time: int, jobs: Demands, order: Order, tree: Tree) -> None:
     """Put a waiting job into the tree."""
     if tree.node[1, FORK] == EMPTY:
         _rest(job, 1, jobs, tree)
@@ -110,7 +110,7 @@ def _new_fork(tree: Tree) -> int:
 
 
 @step
-def _rest(job: int, node: int, jobs: JobArrays, tree: Tree) -> None:
+def _rest(job: int, node: int, jobs: Demands, tree: Tree) -> None:
     """Put a job at a node."""
     row = tree.node[node]
     row[FORK], row[WINNER], row[UNTIL] = RESTING, job, NEVER

@@ -18,12 +18,12 @@ from poolwise.kernels.shared_nodes.state import (
     WORST_FIT,
     KindArrays,
     NodeArrays,
-    Rules,
+    SharedRules,
 )
 
 
 @step
-def choose(kind: int, rules: Rules, kinds: KindArrays, nodes: NodeArrays) -> bool:
+def choose(kind: int, rules: SharedRules, kinds: KindArrays, nodes: NodeArrays) -> bool:
     """Find nodes for all parts of a job (`nodes.chosen`, `nodes.lack`); False if there is no room."""
     if rules.placement == FIRST_FIT:
         found = _first(kind, kinds, nodes)
@@ -38,6 +38,14 @@ def choose(kind: int, rules: Rules, kinds: KindArrays, nodes: NodeArrays) -> boo
     if nodes.pool.size == 0 or kinds.ask[kind, MEMORY] == 0:
         return False
     return _borrowing(kind, rules.placement, kinds, nodes)
+
+
+@step
+def fits(kind: int, kinds: KindArrays, nodes: NodeArrays) -> bool:
+    """Whether there is room for all parts of a job: the same for each placement."""
+    if _first(kind, kinds, nodes):
+        return True
+    return nodes.pool.size > 0 and kinds.ask[kind, MEMORY] > 0 and _borrowing(kind, FIRST_FIT, kinds, nodes)
 
 
 @inlined
@@ -77,44 +85,60 @@ def _by_cores(kind: int, ascending: bool, kinds: KindArrays, nodes: NodeArrays) 
 @step
 def _packed(kind: int, kinds: KindArrays, nodes: NodeArrays) -> bool:
     """All parts in the rack with the fewest fitting nodes that suffice, else in racks with most fitting nodes first."""
-    wanted, fitting, line = kinds.parts[kind], 0, nodes.line
-    for r in range(nodes.count.size):
-        nodes.count[r] = 0
+    wanted, rack = kinds.parts[kind], _rack_of_all(kind, kinds, nodes)
+    if rack >= 0:
+        return bool(_fill(rack, 0, kind, kinds, nodes) == wanted)
+    part, fitting = 0, 0
+    for r in range(nodes.tally.size):
+        fitting += nodes.tally[r]
+    while fitting >= wanted and part < wanted:
+        rack = 0
+        for r in range(1, nodes.tally.size):
+            if nodes.tally[r] > nodes.tally[rack]:
+                rack = r
+        part = _fill(rack, part, kind, kinds, nodes)
+        nodes.tally[rack] = 0
+    return bool(part == wanted)
+
+
+@inlined
+def _rack_of_all(kind: int, kinds: KindArrays, nodes: NodeArrays) -> int:
+    """The rack with the fewest fitting nodes of those that hold all parts, -1 if none does; then `tally` tells how many fit.
+
+    A rack that has as many as the best so far is not counted to its end.
+    """
+    wanted, best, least = kinds.parts[kind], -1, nodes.rack.size + 1
+    for r in range(nodes.tally.size):
+        nodes.tally[r] = 0
     n = next_fit(0, kind, -1, kinds, nodes)
     while n >= 0:
-        line[fitting] = n
-        nodes.count[nodes.rack[n]] += 1
-        fitting += 1
-        n = next_fit(n + 1, kind, -1, kinds, nodes)
-    part = 0
-    while fitting >= wanted and part < wanted:
-        rack = next_rack(wanted, nodes)
-        for k in range(fitting):
-            if nodes.rack[line[k]] == rack and part < wanted:
-                nodes.chosen[part] = line[k]
-                part += 1
-        nodes.count[rack] = 0
-    return part == wanted
-
-
-@step
-def next_rack(wanted: int, nodes: NodeArrays) -> int:
-    """The next rack to fill, by `nodes.count`: with the fewest nodes of those that suffice, else with the most."""
-    best = 0
-    for r in range(1, nodes.count.size):
-        here, there = nodes.count[r], nodes.count[best]
-        if (here >= wanted) != (there >= wanted):
-            better = here >= wanted
-        else:
-            better = here < there if here >= wanted else here > there
-        if better:
-            best = r
+        r = nodes.rack[n]
+        count, end = 0, nodes.first[r + 1]
+        while n >= 0 and n < end and count < least:
+            count += 1
+            n = next_fit(n + 1, kind, -1, kinds, nodes)
+        nodes.tally[r] = count
+        if wanted <= count < least:
+            best, least = r, count
+        if n >= 0 and n < end:
+            n = next_fit(end, kind, -1, kinds, nodes)
     return best
+
+
+@inlined
+def _fill(rack: int, part: int, kind: int, kinds: KindArrays, nodes: NodeArrays) -> int:
+    """Let parts from `part` on take the first fitting nodes of a rack; returns the next part."""
+    n, end = next_fit(nodes.first[rack], kind, -1, kinds, nodes), nodes.first[rack + 1]
+    while part < kinds.parts[kind] and n >= 0 and n < end:
+        nodes.chosen[part] = n
+        part += 1
+        n = next_fit(n + 1, kind, -1, kinds, nodes)
+    return part
 
 
 @step
 def _borrowing(kind: int, placement: int, kinds: KindArrays, nodes: NodeArrays) -> bool:
-    """Nodes by what they lack of the part's memory, then as the placement has it; those whose pool has too little are passed by."""
+    """Nodes by what they lack of the memory, then as the placement has it; where the pool has too little, one is passed by."""
     wanted, memory = kinds.parts[kind], kinds.ask[kind, MEMORY]
     line, leaves, fitting = nodes.line, nodes.top.shape[0] // 2, 0
     n = next_fit(0, kind, MEMORY, kinds, nodes)
@@ -143,7 +167,7 @@ def _borrowing(kind: int, placement: int, kinds: KindArrays, nodes: NodeArrays) 
     for k in range(part):  # what was held while counting is given back
         if nodes.lack[k] > 0:
             nodes.pool[nodes.pool_of[nodes.chosen[k]]] += nodes.lack[k]
-    return part == wanted
+    return bool(part == wanted)
 
 
 @inlined
@@ -153,7 +177,7 @@ def _rank(kind: int, placement: int, fitting: int, kinds: KindArrays, nodes: Nod
     most = nodes.top[1, CORES]
     if placement == PACKED:
         _rank_racks(kinds.parts[kind], fitting, nodes)
-        most = nodes.count.size
+        most = nodes.tally.size
     for k in range(fitting):
         n, turn = line[k], 0
         if placement == BEST_FIT:
@@ -161,13 +185,13 @@ def _rank(kind: int, placement: int, fitting: int, kinds: KindArrays, nodes: Nod
         elif placement == WORST_FIT:
             turn = most - nodes.top[leaves + n, CORES]
         elif placement == PACKED:
-            turn = -1 - nodes.count[nodes.rack[n]]
+            turn = -1 - nodes.tally[nodes.rack[n]]
         key[n] = key[n] * (most + 1) + turn
 
 
 @step
 def _rank_racks(wanted: int, fitting: int, nodes: NodeArrays) -> None:
-    """Write -1 - rank of each rack into `count`, by its nodes among those that lack least, as many as there are parts."""
+    """Write -1 - rank of each rack into `tally`, by its nodes among those that lack least, as many as there are parts."""
     line, key, chosen = nodes.line, nodes.key, nodes.chosen
     for k in range(fitting):
         chosen[k] = line[k]
@@ -175,24 +199,24 @@ def _rank_racks(wanted: int, fitting: int, nodes: NodeArrays) -> None:
     enough = 0
     for k in range(wanted):
         enough = key[heap.pop(chosen, fitting - k, key)]
-    for r in range(nodes.count.size):
-        nodes.count[r] = 0
+    for r in range(nodes.tally.size):
+        nodes.tally[r] = 0
     for k in range(fitting):
         if key[line[k]] <= enough:
-            nodes.count[nodes.rack[line[k]]] += 1
-    for rank in range(nodes.count.size):
-        nodes.count[_next_unranked(wanted, nodes)] = -1 - rank
+            nodes.tally[nodes.rack[line[k]]] += 1
+    for rank in range(nodes.tally.size):
+        nodes.tally[_next_unranked(wanted, nodes)] = -1 - rank
 
 
 @inlined
 def _next_unranked(wanted: int, nodes: NodeArrays) -> int:
     """As `next_rack`, of racks that have no rank yet."""
     best = -1
-    for r in range(nodes.count.size):
-        here = nodes.count[r]
+    for r in range(nodes.tally.size):
+        here = nodes.tally[r]
         if here < 0:
             continue
-        there = nodes.count[best] if best >= 0 else -1
+        there = nodes.tally[best] if best >= 0 else -1
         if best < 0 or (here >= wanted) != (there >= wanted):
             better = best < 0 or here >= wanted
         else:

@@ -62,7 +62,7 @@ def next_fit(n: int, kind: int, skip: int, kinds: KindArrays, nodes: NodeArrays)
     while True:
         if _may(t, kind, skip, kinds, nodes):
             if t >= leaves:
-                return t - leaves
+                return int(t - leaves)
             t *= 2
             continue
         while t & 1:

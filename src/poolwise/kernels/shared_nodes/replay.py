@@ -10,7 +10,7 @@ from poolwise.arrays import BoolArray, IntArray
 from poolwise.kernels.jit import entry, inlined
 from poolwise.kernels.list_scheduling.state import ASK, ASKED, DONE, LATE, ROOM, Order, Tree
 from poolwise.kernels.list_scheduling.tournament import clear, put
-from poolwise.kernels.shared_nodes.choose import choose
+from poolwise.kernels.shared_nodes.choose import fits
 from poolwise.kernels.shared_nodes.reservation import finds_room
 from poolwise.kernels.shared_nodes.runs import end_first, has_room
 from poolwise.kernels.shared_nodes.search import search
@@ -27,12 +27,13 @@ from poolwise.kernels.shared_nodes.state import (
     TAKE_EVENTS,
     TIME,
     WAITING,
-    JobArrays,
     KindArrays,
     NodeArrays,
-    QueueArrays,
-    Rules,
-    RunArrays,
+    SharedJobs,
+    SharedQueue,
+    SharedRules,
+    SharedRuns,
+    ThenArrays,
     TimelineArrays,
 )
 from poolwise.kernels.shared_nodes.waiting import join
@@ -41,15 +42,16 @@ from poolwise.units import HORIZON, NEVER
 
 @entry
 def replay(
-    jobs: JobArrays,
+    jobs: SharedJobs,
     kinds: KindArrays,
     order: Order,
-    rules: Rules,
+    rules: SharedRules,
     nodes: NodeArrays,
     timeline: TimelineArrays,
-    queue: QueueArrays,
+    then: ThenArrays,
+    queue: SharedQueue,
     tree: Tree,
-    runs: RunArrays,
+    runs: SharedRuns,
     now: IntArray,
 ) -> int:
     """Go on until the events end (DONE) or the caller has to help; the answers are those of `list_scheduling.state`.
@@ -68,35 +70,35 @@ def replay(
             if not has_room(rules, runs, now):
                 return ROOM
             if order.kind == ASKED:
-                if now[PHASE] == MAKE_PASS and _any_fits(jobs, kinds, rules, nodes, queue, now):
+                if now[PHASE] == MAKE_PASS and _any_fits(jobs, kinds, nodes, queue, now):
                     now[PHASE] = ASKED_PASS
                     return ASK
                 if now[PHASE] == MAKE_PASS:
                     now[PHASE] = TAKE_EVENTS
                     continue
                 _lay_out_anew(jobs, order, queue, tree, now)
-            search(jobs, kinds, order, rules, nodes, timeline, queue, tree, runs, now)
+            search(jobs, kinds, order, rules, nodes, timeline, then, queue, tree, runs, now)
         now[PHASE] = TAKE_EVENTS
 
 
 @entry
-def screen(rules: Rules, kinds: KindArrays, nodes: NodeArrays, fits: BoolArray) -> None:
+def screen(kinds: KindArrays, nodes: NodeArrays, able: BoolArray) -> None:
     """Write for each kind, (n_kind,), whether a job of it finds room."""
-    for kind in range(fits.size):
-        fits[kind] = choose(kind, rules, kinds, nodes)
+    for kind in range(able.size):
+        able[kind] = fits(kind, kinds, nodes)
 
 
 @inlined
-def _any_fits(jobs: JobArrays, kinds: KindArrays, rules: Rules, nodes: NodeArrays, queue: QueueArrays, now: IntArray) -> bool:
+def _any_fits(jobs: SharedJobs, kinds: KindArrays, nodes: NodeArrays, queue: SharedQueue, now: IntArray) -> bool:
     """Whether some waiting job finds room now; if none does, no order can start anything."""
     for k in range(now[WAITING]):  # noqa: SIM110  # a loop is what compiles
-        if finds_room(jobs.nodes[queue.job[k]], rules, kinds, nodes, now):
+        if finds_room(jobs.nodes[queue.job[k]], kinds, nodes, now):
             return True
     return False
 
 
 @inlined
-def _lay_out_anew(jobs: JobArrays, order: Order, queue: QueueArrays, tree: Tree, now: IntArray) -> None:
+def _lay_out_anew(jobs: SharedJobs, order: Order, queue: SharedQueue, tree: Tree, now: IntArray) -> None:
     """Put all waiting jobs into the tree with the keys that were given."""
     clear(tree)
     for k in range(now[WAITING]):
@@ -106,15 +108,15 @@ def _lay_out_anew(jobs: JobArrays, order: Order, queue: QueueArrays, tree: Tree,
 
 @inlined
 def _take_events(
-    jobs: JobArrays,
+    jobs: SharedJobs,
     kinds: KindArrays,
     order: Order,
-    rules: Rules,
+    rules: SharedRules,
     nodes: NodeArrays,
     timeline: TimelineArrays,
-    queue: QueueArrays,
+    queue: SharedQueue,
     tree: Tree,
-    runs: RunArrays,
+    runs: SharedRuns,
     now: IntArray,
 ) -> bool:
     """Process all events of the next instant (or one of them); False if nothing is left."""
@@ -138,7 +140,7 @@ def _take_events(
 
 
 @inlined
-def _arrive(job: int, jobs: JobArrays, order: Order, queue: QueueArrays, tree: Tree, runs: RunArrays, now: IntArray) -> None:
+def _arrive(job: int, jobs: SharedJobs, order: Order, queue: SharedQueue, tree: Tree, runs: SharedRuns, now: IntArray) -> None:
     """Let a job wait or turn it away."""
     if not jobs.able[job]:
         runs.rejected[now[REJECTED]] = job

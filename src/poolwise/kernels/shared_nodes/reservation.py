@@ -10,69 +10,129 @@ from poolwise.arrays import IntArray
 from poolwise.kernels.jit import inlined, step
 from poolwise.kernels.list_scheduling import heap
 from poolwise.kernels.list_scheduling.state import EASY
-from poolwise.kernels.shared_nodes.choose import choose
+from poolwise.kernels.shared_nodes.borrowing import holds, promise, put_aside
+from poolwise.kernels.shared_nodes.choose import choose, fits
 from poolwise.kernels.shared_nodes.runs import start
+from poolwise.kernels.shared_nodes.slowdown import expected
 from poolwise.kernels.shared_nodes.state import (
-    AWAITED,
+    BORROWS,
+    EARLIER,
+    HEAD,
     HOLDING,
+    KEPT,
+    MEMORY,
     PROMISE,
     SHADOW,
     STATE,
     TIME,
-    JobArrays,
     KindArrays,
     NodeArrays,
-    Rules,
-    RunArrays,
+    SharedJobs,
+    SharedRules,
+    SharedRuns,
+    ThenArrays,
     TimelineArrays,
 )
-from poolwise.kernels.shared_nodes.timeline import foresee, given_back
+from poolwise.kernels.shared_nodes.timeline import foresee, given_back, is_overdue, look_at
 from poolwise.units import NEVER
 
 
 @step
-def reserve(kind: int, kinds: KindArrays, nodes: NodeArrays, timeline: TimelineArrays, now: IntArray) -> None:
-    """Find the shadow time of a head that does not fit now, and how many nodes could hold a part of it then."""
+def reserve(
+    head: int,
+    jobs: SharedJobs,
+    kinds: KindArrays,
+    nodes: NodeArrays,
+    timeline: TimelineArrays,
+    then: ThenArrays,
+    runs: SharedRuns,
+    now: IntArray,
+) -> None:
+    """Find the shadow time of a head that does not fit now, and what it is left then."""
+    kind = jobs.nodes[head]
+    now[HEAD], now[BORROWS] = head, int(nodes.pool.size > 0 and kinds.ask[kind, MEMORY] > 0)
+    now[PROMISE] += 1
+    if now[BORROWS]:
+        promise(kind, jobs, kinds, nodes, then, runs, is_overdue(timeline, now), now)
+    else:
+        now[KEPT] = -1
+        _await(kind, kinds, nodes, timeline, now)
+
+
+@inlined
+def _await(kind: int, kinds: KindArrays, nodes: NodeArrays, timeline: TimelineArrays, now: IntArray) -> None:
+    """Find the shadow time of a head on nodes that do not depend on each other, and how many could hold a part of it then.
+
+    It is the time found last as long as fewer nodes than there are parts could hold one earlier, and enough could then.
+    """
     foresee(kind, kinds, nodes, timeline, now)
+    wanted = kinds.parts[kind]
+    if now[SHADOW] >= now[TIME] and now[EARLIER] < wanted <= now[HOLDING]:
+        return
     ready, front, leaves = timeline.ready, timeline.front, timeline.ready.size // 2
     front[0] = 1
-    size, holding, wanted = 1, 0, kinds.parts[kind]
-    shadow = NEVER
-    while size > 0 and (holding < wanted or ready[front[0]] <= shadow):
+    size, found, earlier, shadow = 1, 0, 0, NEVER
+    now[SHADOW] = -1  # nothing is counted meanwhile
+    while size > 0 and (found < wanted or ready[front[0]] <= shadow):
         t = heap.pop(front, size, ready)
         size -= 1
-        if t >= leaves:
-            holding += 1
-            if holding == wanted:
-                shadow = ready[t]
+        if t >= leaves and not timeline.exact[t - leaves]:
+            look_at(t - leaves, kind, kinds, nodes, timeline, now)  # it stands where it was or later
+            heap.push(front, size, t, ready)
+            size += 1
+        elif t >= leaves:
+            if found == 0 or ready[t] > shadow:
+                earlier = found
+            found += 1
+            shadow = ready[t]
         else:
             heap.push(front, size, 2 * t, ready)
             heap.push(front, size + 1, 2 * t + 1, ready)
             size += 2
-    now[SHADOW], now[HOLDING] = shadow, holding
-    now[PROMISE] += 1
+    now[SHADOW], now[EARLIER], now[HOLDING] = shadow, earlier, found
 
 
 @step
-def finds_room(kind: int, rules: Rules, kinds: KindArrays, nodes: NodeArrays, now: IntArray) -> bool:
+def finds_room(kind: int, kinds: KindArrays, nodes: NodeArrays, now: IntArray) -> bool:
     """Whether a job of a kind fits now; the answer is kept until something is taken or given back."""
     if kinds.fits_at[kind] != now[STATE]:
         kinds.fits_at[kind] = now[STATE]
-        kinds.fits[kind] = choose(kind, rules, kinds, nodes)
+        kinds.fits[kind] = fits(kind, kinds, nodes)
     return bool(kinds.fits[kind])
 
 
 @step
-def leaves_room(kind: int, rules: Rules, kinds: KindArrays, nodes: NodeArrays, timeline: TimelineArrays, now: IntArray) -> bool:
-    """Whether a job of a kind that fits now, and runs beyond the shadow time, leaves the head room; kept as long as it holds."""
+def leaves_room(
+    kind: int,
+    rules: SharedRules,
+    jobs: SharedJobs,
+    kinds: KindArrays,
+    nodes: NodeArrays,
+    timeline: TimelineArrays,
+    then: ThenArrays,
+    now: IntArray,
+) -> bool:
+    """Whether a job of a kind that fits now, and runs beyond the shadow time, leaves the head room; kept while it holds."""
     if rules.backfill != EASY:
         return False
     if kinds.room_at[kind] != now[PROMISE]:
         kinds.room_at[kind] = now[PROMISE]
         choose(kind, rules, kinds, nodes)
-        head = now[AWAITED]
-        kinds.room[kind] = now[HOLDING] - _spoilt(kind, head, kinds, nodes, timeline, now) >= kinds.parts[head]
+        head = jobs.nodes[now[HEAD]]
+        if now[BORROWS]:
+            kinds.room[kind] = _holds_beside(kind, head, kinds, nodes, then)
+        else:
+            kinds.room[kind] = now[HOLDING] - _spoilt(kind, head, kinds, nodes, timeline, now) >= kinds.parts[head]
     return bool(kinds.room[kind])
+
+
+@inlined
+def _holds_beside(kind: int, head: int, kinds: KindArrays, nodes: NodeArrays, then: ThenArrays) -> bool:
+    """Whether the head finds room at its shadow time beside the placement just found."""
+    put_aside(kind, -1, kinds, nodes, then)
+    found = holds(head, kinds, nodes, then)
+    put_aside(kind, 1, kinds, nodes, then)
+    return found
 
 
 @inlined
@@ -81,10 +141,14 @@ def _spoilt(kind: int, head: int, kinds: KindArrays, nodes: NodeArrays, timeline
     spoilt, leaves = 0, nodes.top.shape[0] // 2
     for part in range(kinds.parts[kind]):
         n = nodes.chosen[part]
+        if not timeline.exact[n]:
+            look_at(n, head, kinds, nodes, timeline, now)
         if timeline.ready[leaves + n] > now[SHADOW]:
             continue
         for d in range(nodes.top.shape[1]):
             short = kinds.ask[head, d] + kinds.ask[kind, d] - nodes.top[leaves + n, d]
+            if d == MEMORY:
+                short -= nodes.lack[part]
             if short > 0 and given_back(n, d, now[SHADOW], kinds, timeline, now) < short:
                 spoilt += 1
                 break
@@ -94,37 +158,49 @@ def _spoilt(kind: int, head: int, kinds: KindArrays, nodes: NodeArrays, timeline
 @step
 def may_start(
     job: int,
-    rules: Rules,
-    jobs: JobArrays,
+    rules: SharedRules,
+    jobs: SharedJobs,
     kinds: KindArrays,
     nodes: NodeArrays,
     timeline: TimelineArrays,
+    then: ThenArrays,
     now: IntArray,
 ) -> bool:
     """Whether a job fits now, and ends by the shadow time or leaves the head room."""
     kind = jobs.nodes[job]
-    if not finds_room(kind, rules, kinds, nodes, now):
+    if not finds_room(kind, kinds, nodes, now):
         return False
-    if now[TIME] + jobs.length[job] <= now[SHADOW]:
+    if now[TIME] + jobs.length[job] <= now[SHADOW] and _ends_in_time(job, rules, jobs, kinds, nodes, now):
         return True
-    return leaves_room(kind, rules, kinds, nodes, timeline, now)
+    return leaves_room(kind, rules, jobs, kinds, nodes, timeline, then, now)
+
+
+@inlined
+def _ends_in_time(job: int, rules: SharedRules, jobs: SharedJobs, kinds: KindArrays, nodes: NodeArrays, now: IntArray) -> bool:
+    """Whether a job that would with all memory in the nodes ends by the shadow time where it is placed."""
+    if jobs.near.size == 0:
+        return True
+    choose(jobs.nodes[job], rules, kinds, nodes)
+    return bool(now[TIME] + expected(job, rules, jobs, kinds, nodes) <= now[SHADOW])
 
 
 @step
 def backfill(
     job: int,
-    rules: Rules,
-    jobs: JobArrays,
+    rules: SharedRules,
+    jobs: SharedJobs,
     kinds: KindArrays,
     nodes: NodeArrays,
     timeline: TimelineArrays,
-    runs: RunArrays,
+    then: ThenArrays,
+    runs: SharedRuns,
     now: IntArray,
 ) -> None:
-    """Start a job that `may_start`; what it spoils for the head is counted."""
-    kind, head = jobs.nodes[job], now[AWAITED]
+    """Start a job that `may_start`, beside the head; what it takes from the head's time is counted no longer."""
+    kind = jobs.nodes[job]
     choose(kind, rules, kinds, nodes)
-    if now[TIME] + jobs.length[job] > now[SHADOW]:
-        now[HOLDING] -= _spoilt(kind, head, kinds, nodes, timeline, now)
-    start(job, jobs, kinds, nodes, timeline, runs, now)
-    foresee(head, kinds, nodes, timeline, now)
+    if now[BORROWS] and now[TIME] + expected(job, rules, jobs, kinds, nodes) > now[SHADOW]:
+        put_aside(kind, -1, kinds, nodes, then)
+    start(job, rules, jobs, kinds, nodes, timeline, runs, now)
+    if not now[BORROWS]:
+        foresee(jobs.nodes[now[HEAD]], kinds, nodes, timeline, now)

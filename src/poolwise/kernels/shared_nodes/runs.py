@@ -6,7 +6,9 @@ from poolwise.arrays import IntArray
 from poolwise.kernels.jit import inlined, step
 from poolwise.kernels.list_scheduling import heap
 from poolwise.kernels.shared_nodes.nodes import change
+from poolwise.kernels.shared_nodes.slowdown import expected, runtime
 from poolwise.kernels.shared_nodes.state import (
+    KEPT,
     MEMORY,
     PROMISE,
     ROWS,
@@ -16,11 +18,11 @@ from poolwise.kernels.shared_nodes.state import (
     STATE,
     TIME,
     WAITING,
-    JobArrays,
     KindArrays,
     NodeArrays,
-    Rules,
-    RunArrays,
+    SharedJobs,
+    SharedRules,
+    SharedRuns,
     TimelineArrays,
 )
 from poolwise.kernels.shared_nodes.timeline import move_out, settle_in
@@ -28,12 +30,20 @@ from poolwise.kernels.shared_nodes.timeline import move_out, settle_in
 
 @step
 def start(
-    job: int, jobs: JobArrays, kinds: KindArrays, nodes: NodeArrays, timeline: TimelineArrays, runs: RunArrays, now: IntArray
+    job: int,
+    rules: SharedRules,
+    jobs: SharedJobs,
+    kinds: KindArrays,
+    nodes: NodeArrays,
+    timeline: TimelineArrays,
+    runs: SharedRuns,
+    now: IntArray,
 ) -> None:
     """Start a job on the nodes in `nodes.chosen`, with `nodes.lack` from their pools."""
     k, kind = now[STARTED], jobs.nodes[job]
     runs.job[k], runs.start[k] = job, now[TIME]
-    runs.end[k], runs.expected[k] = now[TIME] + jobs.runtime[job], now[TIME] + jobs.length[job]
+    runs.end[k] = now[TIME] + runtime(job, rules, jobs, kinds, nodes)
+    runs.expected[k] = now[TIME] + expected(job, rules, jobs, kinds, nodes)
     first = runs.part[k]
     row = runs.offset[k]
     for part in range(kinds.parts[kind]):
@@ -55,7 +65,7 @@ def start(
 
 
 @inlined
-def _record(n: int, kind: int, local: int, lack: int, row: int, kinds: KindArrays, nodes: NodeArrays, runs: RunArrays) -> int:
+def _record(n: int, kind: int, local: int, lack: int, row: int, kinds: KindArrays, nodes: NodeArrays, runs: SharedRuns) -> int:
     """Write what one part takes, from row `row` on; returns the next row. Devices are taken here, the lowest first."""
     for k in range(nodes.order.size):
         d = nodes.order[k]
@@ -81,7 +91,7 @@ def _record(n: int, kind: int, local: int, lack: int, row: int, kinds: KindArray
 
 @step
 def end_first(
-    jobs: JobArrays, kinds: KindArrays, nodes: NodeArrays, timeline: TimelineArrays, runs: RunArrays, now: IntArray
+    jobs: SharedJobs, kinds: KindArrays, nodes: NodeArrays, timeline: TimelineArrays, runs: SharedRuns, now: IntArray
 ) -> None:
     """End the run at the top of the heap."""
     k = heap.pop(runs.ending, now[RUNNING], runs.end)
@@ -93,6 +103,8 @@ def end_first(
             nodes.pool[nodes.pool_of[n]] += lack
     if nodes.idle.shape[1] > 0:
         _return_devices(k, kind, kinds, nodes, runs)
+    if runs.expected[k] != runs.end[k]:
+        now[KEPT] = -1  # a release came at another time than the reservation counted on
     now[RUNNING] -= 1
     now[STATE] += 1
     now[PROMISE] += 1
@@ -100,7 +112,7 @@ def end_first(
 
 
 @step
-def _return_devices(k: int, kind: int, kinds: KindArrays, nodes: NodeArrays, runs: RunArrays) -> None:
+def _return_devices(k: int, kind: int, kinds: KindArrays, nodes: NodeArrays, runs: SharedRuns) -> None:
     """Give back the devices of a run; the rows of a part stand in the order in which they were written."""
     row = runs.offset[k]
     for part in range(runs.part[k], runs.part[k + 1]):
@@ -119,7 +131,7 @@ def _return_devices(k: int, kind: int, kinds: KindArrays, nodes: NodeArrays, run
 
 
 @inlined
-def has_room(rules: Rules, runs: RunArrays, now: IntArray) -> bool:
+def has_room(rules: SharedRules, runs: SharedRuns, now: IntArray) -> bool:
     """Whether the record can take all starts of a pass; else `now[ROWS]` says how many rows it needs."""
     now[ROWS] = runs.offset[now[STARTED]] + rules.rows * min(now[WAITING] * rules.parts, rules.cores)
     return bool(now[ROWS] <= runs.owner.size)

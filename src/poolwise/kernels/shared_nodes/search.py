@@ -29,20 +29,21 @@ from poolwise.kernels.shared_nodes.choose import choose
 from poolwise.kernels.shared_nodes.reservation import backfill, finds_room, leaves_room, may_start, reserve
 from poolwise.kernels.shared_nodes.runs import start
 from poolwise.kernels.shared_nodes.state import (
-    AWAITED,
     CORES,
     HEAD,
+    KEPT,
     PASSES,
     SETTLED,
     SHADOW,
     TIME,
     WAITING,
-    JobArrays,
     KindArrays,
     NodeArrays,
-    QueueArrays,
-    Rules,
-    RunArrays,
+    SharedJobs,
+    SharedQueue,
+    SharedRules,
+    SharedRuns,
+    ThenArrays,
     TimelineArrays,
 )
 from poolwise.kernels.shared_nodes.timeline import is_overdue
@@ -51,60 +52,62 @@ from poolwise.kernels.shared_nodes.waiting import leave
 
 @step
 def search(
-    jobs: JobArrays,
+    jobs: SharedJobs,
     kinds: KindArrays,
     order: Order,
-    rules: Rules,
+    rules: SharedRules,
     nodes: NodeArrays,
     timeline: TimelineArrays,
-    queue: QueueArrays,
+    then: ThenArrays,
+    queue: SharedQueue,
     tree: Tree,
-    runs: RunArrays,
+    runs: SharedRuns,
     now: IntArray,
 ) -> None:
     """Start jobs in order until one does not fit, the head; backfill behind it."""
-    if _is_settled(jobs, kinds, order, rules, nodes, timeline, queue, tree, now):
+    if _is_settled(jobs, kinds, order, rules, nodes, timeline, then, queue, tree, now):
         return
     head = -1
     while now[WAITING] > 0:
         head = decide(now[TIME], order, tree)
         if not choose(jobs.nodes[head], rules, kinds, nodes):
             break
-        start(head, jobs, kinds, nodes, timeline, runs, now)
+        start(head, rules, jobs, kinds, nodes, timeline, runs, now)
+        now[KEPT] = -1
         _remove(head, order, queue, tree, now)
         head = -1
     if head < 0:
         return
-    now[HEAD], now[SETTLED] = head, 1  # a start unsettles it
+    now[HEAD], now[SETTLED] = head, int(rules.backfill == NONE)
     if rules.backfill == NONE or now[WAITING] < 2:
-        now[AWAITED] = -1 if rules.backfill == NONE else now[AWAITED]
-        now[SETTLED] = int(rules.backfill == NONE)
         return
-    reserve(jobs.nodes[head], kinds, nodes, timeline, now)
+    reserve(head, jobs, kinds, nodes, timeline, then, runs, now)
+    now[SETTLED] = 1  # a start unsettles it
     last = head
     while True:
-        last = _next(head, last, jobs, kinds, order, rules, nodes, timeline, tree, now)
+        last = _next(head, last, jobs, kinds, order, rules, nodes, timeline, then, tree, now)
         if last < 0:
             return
-        backfill(last, rules, jobs, kinds, nodes, timeline, runs, now)
+        backfill(last, rules, jobs, kinds, nodes, timeline, then, runs, now)
         _remove(last, order, queue, tree, now)
 
 
 @inlined
-def _remove(job: int, order: Order, queue: QueueArrays, tree: Tree, now: IntArray) -> None:
+def _remove(job: int, order: Order, queue: SharedQueue, tree: Tree, now: IntArray) -> None:
     take(job, now[TIME], order, tree)
     leave(job, queue, now)
 
 
 @inlined
 def _is_settled(
-    jobs: JobArrays,
+    jobs: SharedJobs,
     kinds: KindArrays,
     order: Order,
-    rules: Rules,
+    rules: SharedRules,
     nodes: NodeArrays,
     timeline: TimelineArrays,
-    queue: QueueArrays,
+    then: ThenArrays,
+    queue: SharedQueue,
     tree: Tree,
     now: IntArray,
 ) -> bool:
@@ -118,7 +121,7 @@ def _is_settled(
     k = now[WAITING] - 1
     while rules.backfill != NONE and k >= 0 and queue.since[k] == now[PASSES] - 1:
         job = queue.job[k]
-        if job != now[HEAD] and may_start(job, rules, jobs, kinds, nodes, timeline, now):
+        if job != now[HEAD] and may_start(job, rules, jobs, kinds, nodes, timeline, then, now):
             return False
         k -= 1
     return True
@@ -128,12 +131,13 @@ def _is_settled(
 def _next(
     head: int,
     last: int,
-    jobs: JobArrays,
+    jobs: SharedJobs,
     kinds: KindArrays,
     order: Order,
-    rules: Rules,
+    rules: SharedRules,
     nodes: NodeArrays,
     timeline: TimelineArrays,
+    then: ThenArrays,
     tree: Tree,
     now: IntArray,
 ) -> int:
@@ -148,11 +152,14 @@ def _next(
         job = row[WINNER]
         if best >= 0 and not comes_before(job, best, now[TIME], order):
             continue
-        if not _ask(row, kinds, rules, nodes, timeline, now):
+        if not _ask(row, kinds, rules, nodes, now):
             continue
         if row[FORK] == RESTING:
-            if comes_before(last, job, now[TIME], order):
+            turn = comes_before(last, job, now[TIME], order)
+            if turn and may_start(job, rules, jobs, kinds, nodes, timeline, then, now):
                 best = job
+            continue
+        if _all_late(row, now) and not leaves_room(row[NODES], rules, jobs, kinds, nodes, timeline, then, now):
             continue
         left = 2 * row[FORK]
         winner = left + int(tree.node[left, WINNER] != job)  # the winner's side is looked at first
@@ -162,14 +169,18 @@ def _next(
 
 
 @inlined
-def _ask(row: IntArray, kinds: KindArrays, rules: Rules, nodes: NodeArrays, timeline: TimelineArrays, now: IntArray) -> bool:
-    """Whether any of the jobs at and below a node may start; exact for a single one, and for jobs of one kind that end late."""
+def _ask(row: IntArray, kinds: KindArrays, rules: SharedRules, nodes: NodeArrays, now: IntArray) -> bool:
+    """Whether any of the jobs at and below a node of the tree may find room, and end in time where that is asked for."""
     ends = row[LENGTH] <= now[SHADOW] - now[TIME]
     if row[REMOTE] > nodes.top[1, CORES] or not (ends or rules.backfill == EASY):
         return False
-    least, most = row[NODES], row[MOST_NODES]
-    if kinds.group[least] != kinds.group[most]:
+    least = row[NODES]
+    if kinds.group[least] != kinds.group[row[MOST_NODES]]:
         return True
-    if not finds_room(least, rules, kinds, nodes, now):  # it asks for the least of all
-        return False
-    return ends or least != most or leaves_room(least, rules, kinds, nodes, timeline, now)
+    return finds_room(least, kinds, nodes, now)  # it asks for the least of all
+
+
+@inlined
+def _all_late(row: IntArray, now: IntArray) -> bool:
+    """Whether all jobs below are of one kind and end after the shadow time."""
+    return bool(row[NODES] == row[MOST_NODES] and row[LENGTH] > now[SHADOW] - now[TIME])

@@ -7,54 +7,63 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from poolwise.arrays import BoolArray, IntArray
+from poolwise.arrays import BoolArray, FloatArray, IntArray
 
-# Rules.placement
+# SharedRules.placement
 FIRST_FIT, BEST_FIT, WORST_FIT, PACKED = range(4)
 # Dimensions of what a part asks for and a node has; further ones are what else is counted, then types of devices
 CORES, MEMORY, FURTHER = range(3)
 
 
-class Rules(NamedTuple):
+class SharedRules(NamedTuple):
     """What a replay follows.
 
     Attributes
     ----------
     placement : FIRST_FIT, BEST_FIT, WORST_FIT or PACKED
     backfill : NONE, EASY, EASY_NO_EXTRA or CONSERVATIVE of `list_scheduling.state`
+    spread, believed_spread : WORST, MEAN or PAPER of `list_scheduling.state`
     per_event : one pass for each event instead of one for each instant
-    overruns : whether a job may run beyond its expected end
     cores : cores of all nodes: no more parts start in a pass, as each takes one at least
     parts, rows : most parts of a job, and rows of the placement of a part
     """
 
     placement: int
     backfill: int
+    spread: int
+    believed_spread: int
     per_event: bool
-    overruns: bool
     cores: int
     parts: int
     rows: int
 
 
-class JobArrays(NamedTuple):
+class SharedJobs(NamedTuple):
     """(n_job,) each, in the order (submit, id), which is the tie rule.
 
     Attributes
     ----------
     submit : ns
     nodes, remote : number of the job's kind, and cores of one part: the demands by which the tree over a queue is laid out
-    length : ns that the scheduler expects it to run
-    runtime : ns that it runs
+    length : ns that the scheduler expects it to run with all memory in the nodes; no more than with any of it in pools
     able : whether the job fits the empty machine; the others are rejected
+    work, asked : ns of work, and as the scheduler expects it
+    near, far : slowdown where all memory is in the pool of the own rack, or of the machine; (0,) as the next two where no
+        job is slowed down
+    believed_near, believed_far : the same as the scheduler expects it
     """
 
     submit: IntArray
     nodes: IntArray
     remote: IntArray
     length: IntArray
-    runtime: IntArray
     able: BoolArray
+    work: IntArray
+    asked: IntArray
+    near: FloatArray
+    far: FloatArray
+    believed_near: FloatArray
+    believed_far: FloatArray
 
 
 class KindArrays(NamedTuple):
@@ -88,13 +97,16 @@ class NodeArrays(NamedTuple):
     top : (2 * n_leaf, n_dim) the most of each dimension that any node below has free; -1 where there is none
     open : (n_set, 2 * n_leaf) whether any node below belongs to a set
     rack : (n_node,) racks, numbered from 0 on
+    first : (n_rack + 1,) nodes first[r]:first[r + 1] are those of rack r, if PACKED
     pool_of : (n_node,) memory pool that serves the node, -1 where none does
     pool : (n_pool,) free MiB
+    distant : (n_pool,) whether it is that of the machine
     having : (n_class,) how many nodes have so many free cores; (0,) this and the next where no placement asks
     bits : (n_class, n_word) which nodes they are, `WORD` to a word
     idle : (n_node, n_type) free devices of each type, a bit each
     chosen, lack : (n_node,) nodes of the placement found last, and MiB of each of its parts that come from the pool
-    key, line, count : (n_node,) scratch
+    key, line : (n_node,) scratch
+    tally : (n_rack,) scratch
     owner, pool_owner : owner of a node, of a pool
     device : (n_node, n_type, most) owners of devices
     column : (n_dim,) resource of each dimension, that of devices for the types
@@ -104,8 +116,10 @@ class NodeArrays(NamedTuple):
     top: IntArray
     open: BoolArray
     rack: IntArray
+    first: IntArray
     pool_of: IntArray
     pool: IntArray
+    distant: BoolArray
     having: IntArray
     bits: IntArray
     idle: IntArray
@@ -113,7 +127,7 @@ class NodeArrays(NamedTuple):
     lack: IntArray
     key: IntArray
     line: IntArray
-    count: IntArray
+    tally: IntArray
     owner: IntArray
     pool_owner: IntArray
     device: IntArray
@@ -133,11 +147,12 @@ class TimelineArrays(NamedTuple):
     size : (n_node,) parts on a node
     until : (n_node, n_slot) ns, expected ends of the parts on a node, ascending; the first `size` count
     by, kind, local : (n_node, n_slot) run, kind and MiB taken from the node of each part
-    ready : (n_leaf * 2,) as a tree like `NodeArrays.top`: ns of the first time at which any node below could hold a part of
-        the kind `now[AWAITED]`, NEVER if none could
-    stale : (n_node,) nodes for which that has changed, the first `now[STALE]` count
+    first_end : (n_leaf * 2,) a tree like `NodeArrays.top`: ns of the first expected end on any node below
+    ready : (n_leaf * 2,) a tree of the same kind: when any node below could hold a part of the kind `now[AWAITED]`, NEVER if
+        none could; a lower bound for nodes that nobody asked about
+    exact : (n_node,) whether it is no bound, but the time itself
+    stale : (n_node,) nodes for which it has changed, the first `now[STALE]` count
     is_stale : (n_node,) whether a node is among them
-    first_end : (n_leaf * 2,) the same kind of tree: the first expected end; (0,) where no job overruns
     front : (n_leaf * 2,) scratch
     """
 
@@ -146,14 +161,32 @@ class TimelineArrays(NamedTuple):
     by: IntArray
     kind: IntArray
     local: IntArray
+    first_end: IntArray
     ready: IntArray
+    exact: BoolArray
     stale: IntArray
     is_stale: BoolArray
-    first_end: IntArray
     front: IntArray
 
 
-class QueueArrays(NamedTuple):
+class ThenArrays(NamedTuple):
+    """The machine at the shadow time of a head that may take memory of pools; all empty where there are none.
+
+    Attributes
+    ----------
+    free : (n_node, n_dim)
+    pool, spent : (n_pool,) MiB, and scratch
+    due, ends : (n_job,) scratch: the runs at work by expected end, and that end of each run
+    """
+
+    free: IntArray
+    pool: IntArray
+    spent: IntArray
+    due: IntArray
+    ends: IntArray
+
+
+class SharedQueue(NamedTuple):
     """The waiting jobs, in no order.
 
     Attributes
@@ -168,7 +201,7 @@ class QueueArrays(NamedTuple):
     where: IntArray
 
 
-class RunArrays(NamedTuple):
+class SharedRuns(NamedTuple):
     """Runs in the order of their starts: the record, and those at work.
 
     Attributes
@@ -211,14 +244,17 @@ class RunArrays(NamedTuple):
     HEAD,  # job that had the last reservation, -1 for none
     AWAITED,  # kind for which `TimelineArrays.ready` holds, -1 for none
     STALE,
-    SHADOW,
+    SHADOW,  # ns, for the kind `now[AWAITED]`
+    EARLIER,  # nodes that could hold a part of the head before its shadow time
     HOLDING,  # nodes that could hold a part of the head at its shadow time
+    KEPT,  # kind for whose head `ThenArrays` hold, -1 for none
+    BORROWS,  # 1 if the head may take memory of pools: `ThenArrays` say what it is left
     STATE,  # counts the changes of what is free
     PROMISE,  # counts the reservations, and what is started beside them
     SETTLED,  # 1 if the last pass started nothing and nothing ended since: only jobs that arrive now may start
     ROWS,  # rows wanted, on ROOM
     N_NOW,
-) = range(19)
+) = range(22)
 
 TAKE_EVENTS, MAKE_PASS, ASKED_PASS = range(3)
 """Values of now[PHASE]: where `replay` goes on."""

@@ -4,8 +4,19 @@ from __future__ import annotations
 
 from poolwise.arrays import IntArray
 from poolwise.kernels.jit import inlined, step
-from poolwise.kernels.shared_nodes.nodes import raise_tree
-from poolwise.kernels.shared_nodes.state import AWAITED, MEMORY, STALE, TIME, KindArrays, NodeArrays, TimelineArrays
+from poolwise.kernels.shared_nodes.nodes import next_fit, raise_tree
+from poolwise.kernels.shared_nodes.state import (
+    AWAITED,
+    EARLIER,
+    HOLDING,
+    MEMORY,
+    SHADOW,
+    STALE,
+    TIME,
+    KindArrays,
+    NodeArrays,
+    TimelineArrays,
+)
 from poolwise.units import NEVER, OVERDUE
 
 
@@ -41,10 +52,9 @@ def move_out(n: int, run: int, timeline: TimelineArrays, now: IntArray) -> int:
 @inlined
 def _touch(n: int, timeline: TimelineArrays, now: IntArray) -> None:
     """Note that what is known of a node's future no longer holds."""
-    if timeline.first_end.size > 0:
-        leaf = timeline.first_end.size // 2 + n
-        timeline.first_end[leaf] = timeline.until[n, 0] if timeline.size[n] > 0 else NEVER
-        raise_tree(timeline.first_end, leaf)
+    leaf = timeline.first_end.size // 2 + n
+    timeline.first_end[leaf] = timeline.until[n, 0] if timeline.size[n] > 0 else NEVER
+    raise_tree(timeline.first_end, leaf)
     if now[AWAITED] >= 0 and not timeline.is_stale[n]:
         timeline.is_stale[n] = True
         timeline.stale[now[STALE]] = n
@@ -54,38 +64,48 @@ def _touch(n: int, timeline: TimelineArrays, now: IntArray) -> None:
 @inlined
 def is_overdue(timeline: TimelineArrays, now: IntArray) -> bool:
     """Whether a run at work should have ended."""
-    return bool(timeline.first_end.size > 0 and timeline.first_end[1] <= now[TIME])
+    return bool(timeline.first_end[1] <= now[TIME])
 
 
 @step
 def foresee(kind: int, kinds: KindArrays, nodes: NodeArrays, timeline: TimelineArrays, now: IntArray) -> None:
     """Bring `timeline.ready` up to date for jobs of a kind.
 
-    Runs that are overdue are expected to end a fixed time from now: nodes with such runs are looked at in each pass.
+    A node that does not hold a part now will not before somebody there ends. Runs that are overdue are expected to end a
+    fixed time from now: nodes with such runs are looked at in each pass.
     """
-    leaves = timeline.ready.size // 2
     if now[AWAITED] != kind:
-        for k in range(now[STALE]):
-            timeline.is_stale[timeline.stale[k]] = False
-        now[AWAITED], now[STALE] = kind, 0
+        now[AWAITED], now[SHADOW], now[EARLIER], now[HOLDING] = kind, -1, 0, 0
+        for t in range(timeline.ready.size):
+            timeline.ready[t] = timeline.first_end[t]
         for n in range(nodes.rack.size):
-            timeline.ready[leaves + n] = _ready(n, kind, kinds, nodes, timeline, now)
-        for t in range(leaves - 1, 0, -1):
-            timeline.ready[t] = min(timeline.ready[2 * t], timeline.ready[2 * t + 1])
-    else:
-        for k in range(now[STALE]):
-            n = timeline.stale[k]
-            timeline.is_stale[n] = False
-            timeline.ready[leaves + n] = _ready(n, kind, kinds, nodes, timeline, now)
-            raise_tree(timeline.ready, leaves + n)
-        now[STALE] = 0
-    if timeline.first_end.size > 0:
-        n = next_overdue(0, timeline, now)
+            timeline.exact[n] = False
+        n = next_fit(0, kind, -1, kinds, nodes)
         while n >= 0:
-            if timeline.ready[leaves + n] != NEVER:
-                timeline.ready[leaves + n] = _ready(n, kind, kinds, nodes, timeline, now)
-                raise_tree(timeline.ready, leaves + n)
-            n = next_overdue(n + 1, timeline, now)
+            look_at(n, kind, kinds, nodes, timeline, now)
+            n = next_fit(n + 1, kind, -1, kinds, nodes)
+    for k in range(now[STALE]):
+        n = timeline.stale[k]
+        timeline.is_stale[n] = False
+        look_at(n, kind, kinds, nodes, timeline, now)
+    now[STALE] = 0
+    n = next_overdue(0, timeline, now)
+    while n >= 0:
+        look_at(n, kind, kinds, nodes, timeline, now)
+        n = next_overdue(n + 1, timeline, now)
+
+
+@step
+def look_at(n: int, kind: int, kinds: KindArrays, nodes: NodeArrays, timeline: TimelineArrays, now: IntArray) -> None:
+    """Find when a node could hold a part, and count it where it belongs."""
+    leaf = timeline.ready.size // 2 + n
+    before, after = timeline.ready[leaf], _ready(n, kind, kinds, nodes, timeline, now)
+    timeline.exact[n] = True
+    if before != after:
+        now[EARLIER] += int(after < now[SHADOW]) - int(before < now[SHADOW])
+        now[HOLDING] += int(after <= now[SHADOW]) - int(before <= now[SHADOW])
+        timeline.ready[leaf] = after
+        raise_tree(timeline.ready, leaf)
 
 
 @step
@@ -98,7 +118,7 @@ def next_overdue(n: int, timeline: TimelineArrays, now: IntArray) -> int:
     while True:
         if tree[t] <= now[TIME]:
             if t >= leaves:
-                return t - leaves
+                return int(t - leaves)
             t *= 2
             continue
         while t & 1:

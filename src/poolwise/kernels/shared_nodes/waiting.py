@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from poolwise.arrays import IntArray
 from poolwise.kernels.jit import inlined
-from poolwise.kernels.shared_nodes.state import PASSES, WAITING, QueueArrays
+from poolwise.kernels.shared_nodes.state import PASSES, WAITING, SharedQueue
 
 
 @inlined
-def join(job: int, queue: QueueArrays, now: IntArray) -> None:
+def join(job: int, queue: SharedQueue, now: IntArray) -> None:
     """Add a job to the queue."""
     at = now[WAITING]
     queue.job[at], queue.where[job], queue.since[at] = job, at, now[PASSES] - 1
@@ -16,7 +16,7 @@ def join(job: int, queue: QueueArrays, now: IntArray) -> None:
 
 
 @inlined
-def leave(job: int, queue: QueueArrays, now: IntArray) -> None:
+def leave(job: int, queue: SharedQueue, now: IntArray) -> None:
     """Take a job out of the queue."""
     now[WAITING] -= 1
     last, at = now[WAITING], queue.where[job]

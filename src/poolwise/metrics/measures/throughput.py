@@ -11,6 +11,24 @@ from poolwise.metrics.measure import Measure, MeasuredRun, Metric
 from poolwise.registry import register
 
 
+@register("metrics", "load")
+@dataclass(frozen=True)
+class OfferedLoad(Measure):
+    """How much the jobs ask of the machine; above 1 it is overloaded. For machines whose nodes are taken whole."""
+
+    metrics: ClassVar[Mapping[str, Metric]] = {
+        "offered_load": Metric("load offered while jobs arrive, overloaded above 1", "", "neither")
+    }
+
+    def applies(self, run: MeasuredRun) -> bool:
+        """Whether jobs take whole nodes."""
+        return run.outcomes.whole_nodes
+
+    def of(self, run: MeasuredRun) -> Mapping[str, float]:
+        """Compute it; NaN where all jobs are submitted at once."""
+        return {"offered_load": throughput.offered_load(run.outcomes)}
+
+
 @register("metrics", "throughput")
 @dataclass(frozen=True)
 class Throughput(Measure):

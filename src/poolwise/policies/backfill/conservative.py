@@ -91,9 +91,9 @@ class Conservative(BackfillPolicy):
                 )
         raise passed.contradiction()
 
-    def rule(self) -> BackfillRule | None:
-        """Everyone has a reservation, made anew at each pass; reservations that are kept have no such rule."""
-        return None if self.keep_reservations else BackfillRule("everyone")
+    def rule(self) -> BackfillRule:
+        """Everyone has a reservation, made anew at each pass, or kept."""
+        return BackfillRule("everyone", keeps=self.keep_reservations)
 
 
 class Reservation(NamedTuple):
@@ -141,7 +141,7 @@ class Promises(BackfillPolicy):
             late = max(profile.snapshot.now - start, 0)
             if late and profile.snapshot.machine.windows:
                 continue  # later it might run into one
-            moved = Reservation(start + late, found, end + late)
+            moved = Reservation(start + late, found, min(end + late, HORIZON))
             if profile.holds(moved):
                 profile.take(moved)
                 held[job] = moved
@@ -156,14 +156,12 @@ class Promises(BackfillPolicy):
                 if before.start == profile.snapshot.now:
                     continue
                 profile.give_back(before)
-            found = profile.reserve(queue.job(job), placement)
-            if before is not None and (found is None or found.start >= before.start):
-                if found is not None:
-                    profile.give_back(found)
-                profile.take(before)
-            elif found is not None:
+            found = profile.earliest(queue.job(job), placement)
+            if found is not None and (before is None or found.start < before.start):
                 self.kept[job] = found
                 moved = True
+            if job in self.kept:
+                profile.take(self.kept[job])
         return moved
 
 
@@ -179,6 +177,7 @@ class AvailabilityProfile:
         self.count = sum(len(some) for some in ends)
         room = 2 * self.count + 16  # buffers that grow by doubling: a reservation adds one instant
         self._times = np.concatenate([*ends, np.zeros(room - self.count, dtype=np.int64)])
+        self._windows = {window.end for window in snapshot.machine.windows}
         self._free = np.concatenate([*free, np.zeros((room - self.count, *snapshot.free.shape), dtype=np.int64)])
 
     @property
@@ -196,22 +195,27 @@ class AvailabilityProfile:
         if not len(positions):
             return positions
         view, asked = self.snapshot, jobs[positions]
-        until = self.times.searchsorted(view.now + view.table.requested[asked])
+        until = self.times.searchsorted(view.now + np.minimum(view.table.requested[asked], HORIZON - view.now))
         least = np.minimum.accumulate(self.free[: int(until.max())])  # (m, n_owner, n_resource) over [now, instant m]
         return positions[placement.screen(asked, least[until - 1], view)]
 
     def reserve(self, job: Job, placement: PlacementPolicy) -> Reservation | None:
         """Take the earliest interval in which the job fits throughout; None while lost capacity leaves it none."""
+        found = self.earliest(job, placement)
+        if found is not None:
+            self.take(found)
+        return found
+
+    def earliest(self, job: Job, placement: PlacementPolicy) -> Reservation | None:
+        """Find the earliest interval in which the job fits throughout; None while lost capacity leaves it none."""
         view, row, times = self.snapshot, np.array([job.index], dtype=np.int64), self.times
         shut = np.flatnonzero(~placement.screen(row, self.free, view))  # instants at which the job surely does not fit
         blocked = np.append(times[shut], NEVER)  # when a start at k meets the next such instant
         following = blocked[np.searchsorted(shut, np.arange(len(times)))]
-        for k in np.flatnonzero(times + job.requested <= following).tolist():
+        for k in np.flatnonzero(times + np.minimum(job.requested, HORIZON - times) <= following).tolist():
             found, end = self.fit(job, k, placement)
             if found is not None:
-                reservation = Reservation(int(times[k]), found, end)
-                self.take(reservation)
-                return reservation
+                return Reservation(int(times[k]), found, end)
         if isinstance(placement.place(job, view.empty()), Refusal):
             return None
         raise PolicyError(
@@ -225,7 +229,7 @@ class AvailabilityProfile:
         until = 0
         found: Placement | None = None
         while True:
-            before, until = until, max(int(times.searchsorted(start + length)), k + 1)
+            before, until = until, max(int(times.searchsorted(min(start + length, HORIZON))), k + 1)
             if until == before:  # longer than thought, but it meets no further instant: nothing else is known
                 return found, min(start + length, HORIZON)
             state = view.imagined(start, self.free[k:until].min(axis=0))
@@ -251,19 +255,30 @@ class AvailabilityProfile:
 
     def holds(self, reservation: Reservation) -> bool:
         """Whether what a reservation holds is free throughout its interval."""
+        if reservation.start == reservation.end:
+            return True  # at the horizon
         first = int(self.times.searchsorted(reservation.start, side="right")) - 1
         least = self.free[first : int(self.times.searchsorted(reservation.end))].min(axis=0)
         return bool((self._amounts(reservation.placement) <= least).all())
 
     def take(self, reservation: Reservation) -> None:
         """Take what a reservation holds out of what is free in its interval."""
+        if reservation.start == reservation.end:
+            return  # at the horizon
         first, last = self._instant(reservation.start), self._instant(reservation.end)
         self._free[first:last] -= self._amounts(reservation.placement)
 
     def give_back(self, reservation: Reservation) -> None:
-        """Undo `take`."""
+        """Undo `take`; an instant at which nothing changes any more is none, unless a window ends then."""
+        if reservation.start == reservation.end:
+            return
         first, last = self._instant(reservation.start), self._instant(reservation.end)
         self._free[first:last] += self._amounts(reservation.placement)
+        for at in (last, first):
+            if at and np.array_equal(self._free[at], self._free[at - 1]) and int(self._times[at]) not in self._windows:
+                self._times[at : self.count - 1] = self._times[at + 1 : self.count]
+                self._free[at : self.count - 1] = self._free[at + 1 : self.count]
+                self.count -= 1
 
     def _amounts(self, placement: Placement) -> IntArray:
         """(n_owner, n_resource) what a placement holds."""

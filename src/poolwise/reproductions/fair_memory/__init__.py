@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
 
-from poolwise.engines.list_scheduling import replay as compiled
+from poolwise.engines.list_scheduling.loading import load_all
 from poolwise.registry import register
 from poolwise.reproductions.fair_memory import claims, figures
 from poolwise.reproductions.fair_memory.runs import MACHINES, Done, FairMemoryResults, RunGroup, simulate_batch
@@ -37,7 +37,7 @@ class FairMemory(Reproduction):
         """Simulate both machines over all seeds (one with `quick`, and every third pool size) and judge the claims."""
         seeds = range(QUICK_SEEDS if quick else SEEDS)
         batches = [RunGroup(name, seed, scope, quick) for seed in seeds for name in MACHINES for scope in ("rack", "system")]
-        done = measure_all(batches, simulate_batch, out, jobs, compiled.load, progress)
+        done = measure_all(batches, simulate_batch, out, jobs, load_all, progress)
         results = FairMemoryResults.of([Done.of(done[batch]) for batch in batches])
         results.frame.write_parquet(out / "runs.parquet")
         return ReproductionResult(

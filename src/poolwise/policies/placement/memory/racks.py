@@ -6,7 +6,7 @@ Source: specs of the memory pools, "Placement"; Li et al., section IV-A (consoli
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import ClassVar
 
 import numpy as np
 
@@ -14,15 +14,15 @@ from poolwise.arrays import BoolArray, IntArray
 from poolwise.interfaces import PlacementPolicy
 from poolwise.model import Job, Placement, Refusal, Snapshot
 from poolwise.model.eligibility import eligible_nodes
+from poolwise.model.rules import PoolScope as PoolScope
+from poolwise.model.rules import RackRule
 from poolwise.registry import register
-
-PoolScope = Literal["rack", "system"]
 
 
 @register("placements", "racks")
 @dataclass(frozen=True)
 class RackPlacement(PlacementPolicy):
-    """Whole nodes of racks, remote memory from the rack's pool or from any.
+    """Whole nodes of racks, remote memory from the rack's pool or from any; all tasks of a job together, as one job's nodes.
 
     The offer of a rack is min(free nodes, pool free / remote memory per node); in scope "system" the pools are one sum and
     the offer is the free nodes. Among racks whose offer holds the whole job: most free nodes, then lowest index. Otherwise
@@ -45,7 +45,7 @@ class RackPlacement(PlacementPolicy):
         if snapshot.machine.node_sets:
             may = eligible_nodes(snapshot.machine, job.table, np.array([job.index]), layout.nodes)[0].tolist()
             free = [f if here else 0 for f, here in zip(free, may, strict=True)]
-        n, remote = job.nodes, max(0, job.memory - snapshot.machine.local_memory)
+        n, remote = job.nodes * job.tasks, max(0, job.memory - snapshot.machine.local_memory)
         if sum(free) < n:
             return Refusal("not enough free nodes", "nodes", n, sum(free))
         pool = self._pool_free(snapshot) if remote else [0] * len(free)
@@ -71,7 +71,7 @@ class RackPlacement(PlacementPolicy):
         nodes = free[:, layout.nodes, layout.node_column]
         if snapshot.machine.node_sets:
             nodes = np.where(eligible_nodes(snapshot.machine, workload, jobs, layout.nodes), nodes, 0)
-        n = workload.nodes[jobs]
+        n = workload.nodes[jobs] * workload.tasks[jobs]
         fits: BoolArray = nodes.sum(axis=1) >= n
         remote = np.maximum(workload.memory[jobs] - snapshot.machine.local_memory, 0)
         if not remote.any():
@@ -87,6 +87,10 @@ class RackPlacement(PlacementPolicy):
             offer = np.where(remote[:, None] > 0, np.minimum(nodes, pool // np.maximum(remote, 1)[:, None]), nodes)
             fits[ask] = offer.sum(axis=1) >= n
         return fits
+
+    def rule(self) -> RackRule:
+        """These racks, and which pools a node may use."""
+        return RackRule(self.scope)
 
     def _pool_free(self, snapshot: Snapshot) -> list[int]:
         layout = snapshot.machine.racks

@@ -1,0 +1,65 @@
+"""Loads the kernels of list scheduling, each when a run needs it: for short queues, for deep ones, and for reservations."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Literal, get_args
+
+import numpy as np
+
+from poolwise.engines import family
+from poolwise.engines.family import Parts
+from poolwise.engines.list_scheduling.columns import ListArrays, RunColumns
+from poolwise.interfaces import ListRule, rule_of
+from poolwise.model import Machine, Workload
+from poolwise.performance.ideal import Ideal
+from poolwise.policies.backfill.conservative import Conservative
+from poolwise.policies.backfill.easy import Easy
+from poolwise.schedulers.list import ListScheduler
+from poolwise.units import SECOND
+
+FOLDER = "list_scheduling"
+"""Folder of the kernels."""
+
+KernelKind = Literal["short queues", "deep queues", "reservations", "kept reservations"]
+"""What a kernel is for: queues that are scanned, queues in a tree, reservations of everyone, and such as are kept."""
+KINDS: tuple[KernelKind, ...] = get_args(KernelKind)
+
+
+def kinds_of(rule: ListRule) -> tuple[KernelKind, ...]:
+    """Kernels that runs under a list scheduler may need, the first one in any case."""
+    backfill = rule_of(rule.backfill)
+    if backfill is not None and backfill.reserves == "everyone":
+        return ("kept reservations",) if backfill.keeps else ("reservations",)
+    return ("short queues",) if rule.order.kind == "opaque" else ("short queues", "deep queues")
+
+
+@cache
+def load(kind: KernelKind) -> None:
+    """Load a kernel, compiling it where this has not been done before on this computer; says so in the log."""
+    family.load(FOLDER, kind, f"list scheduling, {kind}", "ten to twenty seconds", lambda: _smallest(kind))
+
+
+def load_all() -> None:
+    """Load all of them."""
+    for kind in KINDS:
+        load(kind)
+
+
+def _smallest(kind: KernelKind) -> int:
+    """Run the kernel on two jobs."""
+    from poolwise.kernels.list_scheduling.replay import replay
+
+    return int(replay(*_arguments(kind)))
+
+
+def _arguments(kind: KernelKind) -> ListArrays:
+    from poolwise.kernels.list_scheduling.index import plant
+
+    scheduler = ListScheduler(backfill=Conservative(kind == "kept reservations") if "reservations" in kind else Easy())
+    second = np.full(2, SECOND, dtype=np.int64)
+    two = Parts(Machine.flat(1), Workload.of(second, second), scheduler, Ideal(), Ideal())
+    rule = scheduler.rule()
+    assert rule is not None
+    arrays = RunColumns(two, rule).arrays()
+    return arrays._replace(tree=plant(2)) if kind == "deep queues" else arrays

@@ -1,0 +1,45 @@
+"""How long a job runs on the nodes that were chosen for it: the same as `performance.remote_memory`, operation by operation."""
+
+from __future__ import annotations
+
+from poolwise.kernels.jit import step
+from poolwise.kernels.list_scheduling.racks import stretch
+from poolwise.kernels.list_scheduling.state import MEAN, PAPER
+from poolwise.kernels.shared_nodes.state import MEMORY, KindArrays, NodeArrays, SharedJobs, SharedRules
+
+
+@step
+def runtime(job: int, rules: SharedRules, jobs: SharedJobs, kinds: KindArrays, nodes: NodeArrays) -> int:
+    """True runtime (ns) on `nodes.chosen` with `nodes.lack` from pools."""
+    if jobs.near.size == 0:
+        return int(jobs.work[job])
+    slow = _slowdown(jobs.nodes[job], jobs.near[job], jobs.far[job], rules.spread, kinds, nodes)
+    return stretch(jobs.work[job], slow)
+
+
+@step
+def expected(job: int, rules: SharedRules, jobs: SharedJobs, kinds: KindArrays, nodes: NodeArrays) -> int:
+    """Runtime (ns) that the scheduler expects there."""
+    if jobs.near.size == 0:
+        return int(jobs.asked[job])
+    slow = _slowdown(jobs.nodes[job], jobs.believed_near[job], jobs.believed_far[job], rules.believed_spread, kinds, nodes)
+    return stretch(jobs.asked[job], slow)
+
+
+@step
+def _slowdown(kind: int, near: float, far: float, spread: int, kinds: KindArrays, nodes: NodeArrays) -> float:
+    """Extra time per unit of work: of the worst part, or the mean of all."""
+    parts, memory = kinds.parts[kind], kinds.ask[kind, MEMORY]
+    whole, worst, any_far, lacks = 0.0, 0.0, False, False
+    for part in range(parts):
+        any_far = any_far or (nodes.lack[part] > 0 and nodes.distant[nodes.pool_of[nodes.chosen[part]]])
+    for part in range(parts):
+        lack = nodes.lack[part]
+        if lack > 0:
+            is_far = any_far if spread == PAPER else nodes.distant[nodes.pool_of[nodes.chosen[part]]]
+            slow = (far if is_far else near) * (lack / memory)
+            whole += slow
+            if not lacks or slow > worst:
+                worst = slow
+            lacks = True
+    return whole / parts if spread == MEAN else worst

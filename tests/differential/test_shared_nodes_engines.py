@@ -1,0 +1,62 @@
+"""The compiled engine on shared nodes against the reference engine, byte for byte."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from benchmarks.shared_nodes import shared, shared_jobs
+from poolwise.engines import simulate
+from poolwise.model import Workload
+from poolwise.registry import make
+from poolwise.schedulers.list import ListScheduler
+from tests.helpers.random_studies import OWN, difference
+from tests.helpers.shared_studies import PLACEMENTS, compare_shared
+
+
+@pytest.mark.parametrize("block", range(4))
+def test_random_studies(block: int) -> None:
+    for seed in range(12 * block, 12 * block + 12):
+        compare_shared(seed)
+
+
+def test_many_nodes_with_parts_on_dozens_of_them() -> None:
+    for seed in range(500, 510):
+        compare_shared(seed, most=80, nodes=70)
+
+
+def test_orders_of_a_users_own_with_slopes_of_any_sign() -> None:
+    for seed in range(700, 700 + 2 * len(OWN)):
+        compare_shared(seed, orders=[OWN[seed % len(OWN)]])
+
+
+def test_random_studies_without_compiling() -> None:
+    """The kernels are plain Python as well: with the compiler off they do the same."""
+    script = (
+        "from tests.helpers.shared_studies import compare_shared\nfor seed in range(900, 908): compare_shared(seed, most=60)"
+    )
+    path = os.pathsep.join(sys.path)
+    environment = {**os.environ, "NUMBA_DISABLE_JIT": "1", "PYTHONPATH": path, "PYTHONWARNINGS": "ignore"}
+    subprocess.run([sys.executable, "-c", script], check=True, env=environment)
+
+
+@pytest.mark.parametrize("placement", PLACEMENTS)
+def test_fifteen_hundred_nodes(placement: str) -> None:
+    """Shortcuts that were right on a few nodes may be wrong here; jobs of hundreds of nodes wait."""
+    machine, jobs = shared(1500), shared_jobs(500, 1500, 5.0, seed=7)
+    hour = 3600 * 10**9  # few instants, so that the reference engine has few passes to make
+    workload = Workload.of(
+        -(-jobs.submit // hour) * hour,
+        -(-jobs.duration // (6 * hour)) * 6 * hour,
+        requested=-(-jobs.requested // (6 * hour)) * 6 * hour,
+        requests={**jobs.requests, "nodes": jobs.request("nodes") * (jobs.id % 3) * 20 + jobs.id % 7},
+    )
+    how = ListScheduler(make("orders", "fm"), make("backfills", "easy"), make("placements", placement))
+    plain, fast = (simulate(machine, workload, how, engine=engine) for engine in ("reference", "compiled"))
+    assert difference(plain.schedule, fast.schedule) == ""
+    assert (plain.schedule.start > workload.submit[plain.schedule.job]).sum() > 100
+    assert np.unique(fast.schedule.owner).size > 1400
