@@ -8,10 +8,13 @@ import sys
 from pathlib import Path
 
 import benchmarks.dispatch  # registers its cases
+import benchmarks.features  # registers its case
+import benchmarks.first_simulate  # registers its case
 import benchmarks.flow  # registers its cases
 import benchmarks.flow_scheduler  # registers its cases
 import benchmarks.nvme_scale  # registers its case
-import benchmarks.pools  # noqa: F401  # registers its cases
+import benchmarks.pools  # registers its cases
+import benchmarks.shared_nodes  # noqa: F401  # registers its cases
 from benchmarks.case import cases
 
 

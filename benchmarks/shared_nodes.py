@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
+from benchmarks.case import Figures, case, seconds
+from benchmarks.pools import mean_waiting
 from poolwise.draws import uniform
 from poolwise.engines import Result, simulate
+from poolwise.engines.shared_nodes.replay import load
 from poolwise.model import Kind, Machine, Workload
 from poolwise.registry import make
 from poolwise.schedulers.list import ListScheduler
@@ -64,3 +67,92 @@ def run(
     """One run under EASY."""
     how = ListScheduler(make("orders", order), make("backfills", "easy"), make("placements", placement))
     return simulate(machine, workload, how, engine=engine)
+
+
+def throughput(placement: str, jobs: int) -> Figures:
+    """Jobs replayed in a second of processor time at load 0.9 on 1,500 nodes under FCFS and EASY."""
+    load()
+    machine, workload = shared(1500), shared_jobs(jobs, 1500, 0.9)
+    spent, result = seconds(lambda: run(machine, workload, placement))
+    waited = result.schedule.start - workload.submit[result.schedule.job]
+    return {
+        "seconds": spent,
+        "jobs_per_second": jobs / spent,
+        "mean_waiting": mean_waiting(result.schedule),
+        "share_that_waited": float((waited > 0).mean()),
+    }
+
+
+@case("shared-million", jobs_per_second=(">=", 100_000), peak_mb=("<=", 1000))
+def shared_million() -> Figures:
+    """A million jobs by first fit."""
+    return throughput("first_fit", 1_000_000)
+
+
+@case("shared-best-fit", jobs_per_second=(">=", 100_000))
+def shared_best_fit() -> Figures:
+    """A fifth of a million by best fit, which leaves whole nodes for wide jobs: few wait."""
+    return throughput("best_fit", 200_000)
+
+
+@case("shared-worst-fit", jobs_per_second=(">=", 50_000))
+def shared_worst_fit() -> Figures:
+    """The same by worst fit, which breaks all nodes up: half of the jobs wait."""
+    return throughput("worst_fit", 200_000)
+
+
+@case("shared-packed", jobs_per_second=(">=", 50_000))
+def shared_packed() -> Figures:
+    """The same packed by rack."""
+    return throughput("packed", 200_000)
+
+
+def against_reference(backfill: str) -> Figures:
+    """Seconds of the reference engine over those of the compiled one; jobs come three times as fast as they are served."""
+    load()
+    machine, workload = shared(1500), shared_jobs(2_000, 1500, 3.0)
+    how = ListScheduler(make("orders", "fcfs"), make("backfills", backfill), make("placements", "first_fit"))
+    quick, fast = seconds(lambda: simulate(machine, workload, how, engine="compiled"), repeat=5)
+    slow, plain = seconds(lambda: simulate(machine, workload, how, engine="reference"))
+    same = all(
+        np.array_equal(getattr(fast.schedule, name), getattr(plain.schedule, name))
+        for name in ("job", "start", "end", "offset", "owner", "amount")
+    )
+    if not same:
+        raise AssertionError("the engines disagree")
+    return {"ratio": slow / quick, "seconds": quick, "reference_seconds": slow}
+
+
+@case("shared-reference", ratio=(">=", 200))
+def shared_reference() -> Figures:
+    """EASY on 1,500 nodes."""
+    return against_reference("easy")
+
+
+@case("shared-growth-nodes", exponent=("<=", 0.6))
+def growth_with_nodes() -> Figures:
+    """Exponent of the processor time of a job with the number of nodes at load 0.9, from 375 to 6,000 of them."""
+    figures: Figures = {}
+    sizes, cost = (375, 1_500, 6_000), []
+    load()
+    for nodes in sizes:
+        workload = shared_jobs(40 * nodes, nodes, 0.9)
+        spent, _ = seconds(lambda w=workload, n=nodes: run(shared(n), w), repeat=3)
+        cost.append(1e6 * spent / len(workload))
+        figures[f"us_per_job_{nodes}"] = cost[-1]
+    return {**figures, "exponent": float(np.polyfit(np.log(sizes), np.log(cost), 1)[0])}
+
+
+@case("shared-growth-queue", exponent=("<=", 0.6))
+def growth_with_queue() -> Figures:
+    """Exponent of a job's processor time with the jobs that wait, which come a hundred times as fast as they are served."""
+    figures: Figures = {}
+    waiting, cost = [], []
+    load()
+    for jobs in (400, 4_000, 40_000):
+        workload = shared_jobs(jobs, 100, 0.9, burst=100)
+        spent, result = seconds(lambda w=workload: run(shared(100), w), repeat=3)
+        waiting.append(mean_waiting(result.schedule))
+        cost.append(1e6 * spent / jobs)
+        figures[f"waiting_{jobs}"], figures[f"us_per_job_{jobs}"] = waiting[-1], cost[-1]
+    return {**figures, "exponent": float(np.polyfit(np.log(waiting), np.log(cost), 1)[0])}

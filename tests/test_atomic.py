@@ -1,5 +1,6 @@
 """Files that appear whole or not at all: whatever fails on the way, the old file stands or the new one."""
 
+import errno
 import os
 import signal
 import subprocess
@@ -38,7 +39,7 @@ def test_a_failure_leaves_what_was_there_and_no_draft(
         raise error
 
     monkeypatch.setattr(os if step == "fsync" else Path, step, fail)
-    with pytest.raises(type(error)):
+    with pytest.raises(InputError if isinstance(error, OSError) else type(error)):
         write_whole(path, NEW)
     assert [file.read_bytes() for file in tmp_path.iterdir()] == ([] if before is None else [before])
 
@@ -123,3 +124,27 @@ def test_a_folder_that_is_not_there_cannot_be_flushed(tmp_path: Path) -> None:
     sync_folder(tmp_path)
     with pytest.raises(FileNotFoundError):
         sync_folder(tmp_path / "missing")
+
+
+@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EDQUOT])
+def test_a_full_disk_is_named_with_the_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int) -> None:
+    def full(handle: int) -> None:
+        raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(InputError, match="cannot be written") as caught:
+        write_whole(tmp_path / "result.json", NEW)
+    assert (caught.value.file, "free some space" in str(caught.value)) == (tmp_path / "result.json", True)
+    assert [*tmp_path.iterdir()] == []
+
+
+def test_a_limit_on_the_size_of_files_is_named_with_the_path(tmp_path: Path) -> None:
+    """The system's own refusal, in a process of its own."""
+    program = (
+        "import resource, sys; from pathlib import Path; from poolwise.atomic import write_whole\n"
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000)); write_whole(Path(sys.argv[1]), b'x' * 5000)"
+    )
+    path = tmp_path / "result.json"
+    done = subprocess.run([sys.executable, "-c", program, str(path)], capture_output=True, text=True, check=False)
+    assert f"InputError: {path}: cannot be written: File too large" in done.stderr
+    assert [*tmp_path.iterdir()] == []

@@ -11,10 +11,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from html import escape
 from typing import Any, Literal
 
 import numpy as np
+import polars as pl
 
 from poolwise import engines, registry
 from poolwise.interfaces import BackfillPolicy, PerformanceModel, PlacementPolicy, QueuePolicy, Scheduler
@@ -22,9 +22,11 @@ from poolwise.metrics import Measure, MeasuredRun, Metric, Outcomes
 from poolwise.metrics.latency import job_latency_us
 from poolwise.metrics.summary import every_measure, measure_run, metrics_named
 from poolwise.model import Kind, Machine, Schedule, Workload
+from poolwise.model.shown import html_table
 from poolwise.performance.ideal import Ideal
 from poolwise.performance.remote_memory import RemoteMemory
 from poolwise.schedulers.list import ListScheduler
+from poolwise.units import SECOND, format_time
 
 SPARSE_SHARE = 0.05
 """A result in which fewer jobs than this share need remote memory says so: pools can hardly matter there."""
@@ -74,13 +76,26 @@ class SimulatedRun:
         }
 
     def _repr_html_(self) -> str:
-        rows = [
-            f"<tr><td>{escape(metric.description)}</td><td>{self.metrics[name]:.6g}</td><td>{escape(metric.unit)}</td></tr>"
+        rows = {
+            metric.description: format_time(value) if metric.unit == "s" else f"{value:.6g} {metric.unit}"
             for name, metric in self.described.items()
-            if not np.isnan(self.metrics[name])
-        ]
-        head = f"{escape(self.schedule.workload.name)} on {escape(self.schedule.machine.name)}"
-        return f"<table><caption>{head}: {self.jobs} jobs</caption>{''.join(rows)}</table>"
+            if not np.isnan(value := self.metrics[name])
+        }
+        return html_table(f"{self.schedule.workload.name} on {self.schedule.machine.name}: {self.jobs} jobs", rows)
+
+    def frame(self) -> pl.DataFrame:
+        """One row a job: id, submit_ns, start_ns, end_ns (the last try), wait_s, nodes, memory, how it ended, attributes."""
+        outcomes, workload = self.outcomes, self.schedule.workload
+        kept = outcomes.to_frame()
+        times = {name: kept[name] for name in ("submit", "start", "end", "duration", "requested")}
+        waited = (outcomes.start - outcomes.submit) / SECOND
+        ran = outcomes.start >= 0
+        more = {name: pl.Series(column) for name, column in workload.attributes.items() if name not in kept.columns}
+        return kept.drop(*times).with_columns(
+            *(column.alias(f"{name}_ns") for name, column in times.items()),
+            pl.Series("wait_s", np.where(ran, waited, np.nan)),
+            *(column.alias(name) for name, column in more.items()),
+        )
 
 
 def list_scheduler(

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 
@@ -64,6 +65,53 @@ def _rebuild_input_error(
 ) -> InputError:
     """Unpickle an `InputError` raised in a worker process."""
     return kind(message, file=file, line=line, field=field, remedy=remedy)
+
+
+class ManyErrors(InputError):
+    """Several things cannot be used; its place, message and remedy are those of the first, its text tells them all.
+
+    Attributes
+    ----------
+    errors : each of them
+    """
+
+    errors: tuple[InputError, ...] = ()
+
+    @classmethod
+    def of(cls, errors: Sequence[InputError]) -> InputError:
+        """Put errors together; one alone stays what it is."""
+        flat = [one for error in errors for one in (error.errors if isinstance(error, ManyErrors) else (error,))]
+        if len(flat) == 1:
+            return flat[0]
+        first = flat[0]
+        many = cls(first.message, file=first.file, line=first.line, field=first.field, remedy=first.remedy)
+        many.errors = tuple(flat)
+        many.args = ("\n".join(str(error) for error in flat),)
+        return many
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return (ManyErrors.of, (self.errors,)) if self.errors else super().__reduce__()
+
+
+class Problems:
+    """Collects errors, so that the user is told of all of them at once."""
+
+    def __init__(self) -> None:
+        self._found: list[InputError] = []
+
+    @contextmanager
+    def attempt(self) -> Iterator[None]:
+        """Keep an InputError that is raised inside."""
+        try:
+            yield
+        except InputError as error:
+            self._found.append(error)
+
+    def finish(self) -> None:
+        """Raise what was kept, if anything was; the same error is told once."""
+        once = {str(error): error for error in self._found}
+        if once:
+            raise ManyErrors.of([*once.values()])
 
 
 class UnknownNameError(InputError):

@@ -156,17 +156,26 @@ class QueuePolicy(Protocol):
 
     kind: ClassVar[OrderKind]
 
+    def priority(self, queue: Queue, snapshot: Snapshot) -> FloatArray:
+        """(n_queued,) float64, higher first; row k is `queue.jobs[k]`. NaN is an error."""
+        ...
+
+
+class PreparedOrder(QueuePolicy):
+    """A queue order that reads files, or keeps caches from pass to pass: it is opened for each run."""
+
     def open(self) -> QueuePolicy:
-        """Begin a run. An order that reads files or keeps caches returns what holds them; others themselves."""
+        """Begin a run; returns what holds the files' content and the caches."""
         return self
 
     def check(self, machine: Machine, jobs: JobTable) -> None:
         """Raise InputError, and warn, for what a study can know of its jobs beforehand."""
         return
 
-    def priority(self, queue: Queue, snapshot: Snapshot) -> FloatArray:
-        """(n_queued,) float64, higher first; row k is `queue.jobs[k]`. NaN is an error."""
-        ...
+
+def opened(order: QueuePolicy) -> QueuePolicy:
+    """Begin a run of an order."""
+    return order.open() if isinstance(order, PreparedOrder) else order
 
 
 class AgingOrder(QueuePolicy):

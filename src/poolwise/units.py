@@ -112,7 +112,9 @@ def format_memory(mib: float) -> str:
 
 
 def format_time(seconds: float) -> str:
-    """Write seconds with the unit that reads best: 7380 -> '2.05 h'."""
+    """Write seconds with the unit that reads best: 7380 -> '2.05 h'; never with an exponent from 1 ns up."""
+    if abs(seconds) >= 1000 * 86400.0:
+        return f"{seconds / 86400.0:,.0f} d"
     for unit, size in (("d", 86400.0), ("h", 3600.0), ("min", 60.0), ("s", 1.0), ("ms", 1e-3), ("us", 1e-6)):
         if abs(seconds) >= size:
             return f"{seconds / size:.3g} {unit}"

@@ -17,11 +17,23 @@ from poolwise.schedulers.list import ListScheduler
 from tests.helpers.random_studies import OWN, difference
 from tests.helpers.shared_studies import PLACEMENTS, compare_shared
 
+pytestmark = pytest.mark.filterwarnings("ignore:remote latency")
+
 
 @pytest.mark.parametrize("block", range(4))
 def test_random_studies(block: int) -> None:
     for seed in range(12 * block, 12 * block + 12):
         compare_shared(seed)
+
+
+def test_memory_pools_and_the_slowdown_by_remote_memory() -> None:
+    for seed in range(100, 150):
+        compare_shared(seed, pools=True)
+
+
+def test_conservative_backfilling() -> None:
+    for seed in range(200, 224):
+        compare_shared(seed, ("conservative",), most=60)
 
 
 def test_many_nodes_with_parts_on_dozens_of_them() -> None:
@@ -37,7 +49,10 @@ def test_orders_of_a_users_own_with_slopes_of_any_sign() -> None:
 def test_random_studies_without_compiling() -> None:
     """The kernels are plain Python as well: with the compiler off they do the same."""
     script = (
-        "from tests.helpers.shared_studies import compare_shared\nfor seed in range(900, 908): compare_shared(seed, most=60)"
+        "from tests.helpers.shared_studies import compare_shared\n"
+        "for seed in range(900, 916):\n"
+        "    how = ('conservative',) if seed % 4 == 0 else ('easy',)\n"
+        "    compare_shared(seed, how, most=40, pools=seed % 4 > 1)"
     )
     path = os.pathsep.join(sys.path)
     environment = {**os.environ, "NUMBA_DISABLE_JIT": "1", "PYTHONPATH": path, "PYTHONWARNINGS": "ignore"}

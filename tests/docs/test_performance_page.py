@@ -6,12 +6,20 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks.features import FEATURES, engine_of
+
 ROOT = Path(__file__).parents[2]
 ROWS = [
     (name, cells)
     for line in (ROOT / "docs/explanation/performance.md").read_text(encoding="utf-8").splitlines()
     for name, cells in re.findall(r"^\| `([\w-]+)` \| [^|]*\| (.*) \|$", line)
 ]
+PRICES = re.findall(
+    r"^\| (\S.*) \| (compiled|reference) \| ([\d.,]+) \|$",
+    (ROOT / "docs/explanation/performance.md").read_text(encoding="utf-8"),
+    re.MULTILINE,
+)
+"""Feature, engine, cost beside the fastest path."""
 SCALES = (1.0, 1e3, 1e-3)
 """Figures are printed in their own unit, or seconds as milliseconds and the like."""
 
@@ -32,6 +40,18 @@ def test_each_figure_was_measured(name: str, cells: str) -> None:
     numbers = [text.replace(",", "") for text in re.findall(r"\d[\d,]*\d(?:\.\d+)?|\d+(?:\.\d+)?", cells)]
     assert numbers
     assert [number for number in numbers if not any(_printed_as(figure, number) for figure in figures.values())] == []
+
+
+@pytest.mark.parametrize("feature", FEATURES)
+def test_each_feature_runs_on_the_engine_and_at_the_price_that_the_page_says(feature: str) -> None:
+    (engine, price), *others = [cells for name, *cells in PRICES if name == feature]
+    assert not others and engine == engine_of(feature)
+    figures = json.loads((ROOT / "benchmarks/results/features.json").read_text(encoding="utf-8"))["figures"]
+    assert figures.keys() - {"peak_mb"} == set(FEATURES) and _printed_as(figures[feature], price.replace(",", ""))
+
+
+def test_no_feature_of_the_page_is_unknown() -> None:
+    assert [name for name, *_ in PRICES] == list(FEATURES)
 
 
 def test_the_tables_are_read() -> None:

@@ -8,16 +8,41 @@ from __future__ import annotations
 
 import argparse
 import json
+import multiprocessing
 import sys
+import tempfile
 import time
 from collections import Counter
+from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
 from pathlib import Path
 from typing import Any
 
-from tests.fuzz.cases import run_many
+from tests.fuzz.cases import Tally, run_many
 from tests.fuzz.originals import originals
 
-BLOCK = 2000
+BLOCK = 5000
+
+
+def run_apart(seed: int, numbers: range) -> tuple[Tally, int]:
+    """Run cases in a process that may die, as a library's panic can make it; a death fails the case in which it came.
+
+    Returns what was seen, and the number after the last case. What the dead process had seen before is run again.
+    """
+    with tempfile.TemporaryDirectory() as folder, ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as apart:
+        begun = Path(folder) / "begun"
+        try:
+            return apart.submit(_run_noted, seed, numbers, begun).result(), numbers.stop
+        except BrokenProcessPool:
+            dead = int(begun.read_text(encoding="utf-8"))
+    tally, _ = run_apart(seed, range(numbers.start, dead)) if dead > numbers.start else (Tally(), dead)
+    tally.failed.append((dead, "the process died"))
+    return tally, dead + 1
+
+
+def _run_noted(seed: int, numbers: range, begun: Path) -> Tally:
+    """Run cases, and note each before it is run."""
+    return run_many(originals(), seed, numbers, lambda number: begun.write_text(str(number), encoding="utf-8"))
 
 
 def main(words: list[str]) -> int:
@@ -30,9 +55,8 @@ def main(words: list[str]) -> int:
     options.add_argument("--state", type=Path, help="JSON file that keeps the count, to go on from")
     options.add_argument("--only", type=int, help="run one input again, by its number")
     chosen = options.parse_args(words)
-    known = originals()
     if chosen.only is not None:
-        tally = run_many(known, chosen.seed, range(chosen.only, chosen.only + 1))
+        tally = run_many(originals(), chosen.seed, range(chosen.only, chosen.only + 1))
         print(dict(tally.read), dict(tally.refused), *(text for _, text in tally.failed), sep="\n")
         return bool(tally.failed)
     state: dict[str, Any] = {"seed": chosen.seed, "done": 0, "seconds": 0.0, "read": {}, "refused": {}, "failed": []}
@@ -43,11 +67,11 @@ def main(words: list[str]) -> int:
     while state["done"] < chosen.count:
         begun = time.perf_counter()
         numbers = range(state["done"], min(chosen.count, state["done"] + BLOCK))
-        tally = run_many(known, chosen.seed, numbers)
+        tally, done = run_apart(chosen.seed, numbers)
         for name in ("read", "refused"):
             state[name] = dict(sorted((Counter(state[name]) + getattr(tally, name)).items()))
         state["failed"] += tally.failed
-        state["done"], state["seconds"] = numbers.stop, state["seconds"] + time.perf_counter() - begun
+        state["done"], state["seconds"] = done, state["seconds"] + time.perf_counter() - begun
         if chosen.state is not None:
             chosen.state.write_text(json.dumps(state, indent=1) + "\n", encoding="utf-8")
         for number, text in tally.failed:

@@ -7,7 +7,7 @@ import tempfile
 import traceback
 import warnings
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -59,10 +59,13 @@ def run(known: Mapping[str, tuple[Original, ...]], seed: int, number: int, folde
         tally.failed.append((number, f"{format}: {traceback.format_exc(limit=-3)}"))
 
 
-def run_many(known: Mapping[str, tuple[Original, ...]], seed: int, numbers: range) -> Tally:
-    """Run cases in a folder of their own."""
+def run_many(
+    known: Mapping[str, tuple[Original, ...]], seed: int, numbers: range, note: Callable[[int], object] = lambda number: None
+) -> Tally:
+    """Run cases in a folder of their own; `note` is told of each before."""
     tally = Tally()
     with tempfile.TemporaryDirectory() as name:
         for number in numbers:
+            note(number)
             run(known, seed, number, Path(name), tally)
     return tally

@@ -34,19 +34,23 @@ def machine(
     )
 
 
-def random_machine(g: np.random.Generator, most: int = 9, *, pools: bool = True) -> Machine:
+def random_machine(g: np.random.Generator, most: int = 9, *, pools: bool = True, devices: bool = True) -> Machine:
     """Nodes of up to two types in up to three racks, with or without pools, devices and node sets."""
     n, racks = int(g.integers(1, most + 1)), int(g.integers(1, 4))
     types = np.array([[4, 100], [8, 60]])[: int(g.integers(1, 3))]
     rack = np.sort(g.integers(0, racks, n)) if g.random() < 0.8 else g.integers(0, racks, n)
     of_rack = {r: int(g.choice([0, 50, 200])) for r in range(racks) if g.random() < 0.7}
     found = {**of_rack, **({-1: 150} if g.random() < 0.4 else {})} if pools and g.random() < 0.6 else {}
-    devices = [(node, name) for node in range(n) for name, p in (("gpu", 0.5), ("gpu", 0.4), ("fpga", 0.3)) if g.random() < p]
+    inside = [(node, name) for node in range(n) for name, p in (("gpu", 0.5), ("gpu", 0.4), ("fpga", 0.3)) if g.random() < p]
     sets = None
     if g.random() < 0.5:
         sets = {name: g.random(n) < share for name, share in (("long", 0.8), ("short", 0.6), ("fast", 0.7))}
     return machine(
-        types[g.integers(0, len(types), n)], rack, pools=found, devices=devices if g.random() < 0.5 else [], sets=sets
+        types[g.integers(0, len(types), n)],
+        rack,
+        pools=found,
+        devices=inside if g.random() < 0.5 and devices else [],
+        sets=sets,
     )
 
 

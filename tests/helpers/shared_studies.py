@@ -30,7 +30,7 @@ def compare_shared(
     """Run one random study on both engines and insist on the same schedule."""
     g = np.random.default_rng(seed)
     jobs = int(g.integers(1, most))
-    on = random_machine(g, nodes, pools=pools)
+    on = random_machine(g, nodes, pools=pools, devices="conservative" not in backfills)
     load, drawn = random_jobs(g, on, jobs), scheduler(g, 0, backfills, orders)
     how = replace(drawn if isinstance(drawn, ListScheduler) else drawn.then, placement=make("placements", PLACEMENTS[seed % 4]))
     per_event = bool(g.random() < 0.25)

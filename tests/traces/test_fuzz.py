@@ -1,6 +1,8 @@
 """A slice of the damaged logs that `python -m tests.fuzz` reads, and that it finds what it looks for."""
 
 import json
+from concurrent.futures import Future
+from concurrent.futures.process import BrokenProcessPool
 
 import pytest
 
@@ -8,7 +10,7 @@ from poolwise import registry
 from poolwise.errors import InputError
 from poolwise.traces.read import read
 from tests.fuzz import cases
-from tests.fuzz.__main__ import main
+from tests.fuzz.__main__ import main, run_apart
 from tests.fuzz.originals import MAKERS, originals
 
 KNOWN = originals()
@@ -65,6 +67,32 @@ def test_what_is_looked_for_is_found(tmp_path, monkeypatch, raised, said):
     cases.run(KNOWN, 0, 7, tmp_path, tally)
     ((number, text),) = tally.failed
     assert (number, said in text) == (7, True)
+
+
+def test_a_process_that_dies_fails_its_case_alone(monkeypatch):
+    died = []
+
+    class Apart:
+        def __init__(self, *_):
+            pass
+
+        __enter__ = lambda self: self  # noqa: E731
+        __exit__ = lambda *_: None  # noqa: E731
+
+        def submit(self, work, seed, numbers, begun):
+            future = Future()
+            if 13 in numbers:
+                begun.write_text("13")
+                died.append(numbers)
+                future.set_exception(BrokenProcessPool())
+            else:
+                future.set_result(work(seed, numbers, begun))
+            return future
+
+    monkeypatch.setattr("tests.fuzz.__main__.ProcessPoolExecutor", Apart)
+    tally, after = run_apart(0, range(10, 20))
+    assert (died, after, tally.failed) == ([range(10, 20)], 14, [(13, "the process died")])
+    assert sum((tally.read + tally.refused).values()) == 3
 
 
 def test_the_command_goes_on_where_it_was_stopped(tmp_path):

@@ -6,6 +6,8 @@ from pathlib import Path
 
 import typer
 
+from poolwise.cli.examples import examples
+
 
 def affinity(
     source: str = typer.Argument(help="Source of the measurements: gavel, splitwise, FILE.py:NAME or MODULE:NAME."),
@@ -38,4 +40,4 @@ def affinity(
 
 def register(app: typer.Typer) -> None:
     """Add the command."""
-    app.command()(affinity)
+    app.command(epilog=examples("poolwise affinity gavel gavel_isolated.csv --name my-gpus"))(affinity)

@@ -58,6 +58,8 @@ def run(arguments: list[str]) -> int:
     """Run a command; returns the exit code. Errors of the user's making show no traceback."""
     try:
         code = command()(arguments, standalone_mode=False)
+        if code == INTERRUPTED:
+            raise KeyboardInterrupt
         return code if isinstance(code, int) else 0
     except (typer.Abort, KeyboardInterrupt):
         error("interrupted; nothing is kept of this run and no file is half written: give the same command to begin again")

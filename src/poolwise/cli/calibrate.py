@@ -6,6 +6,8 @@ from pathlib import Path
 
 import typer
 
+from poolwise.cli.examples import examples
+
 
 def calibrate(
     mix: Path = typer.Argument(help="MIX.toml, or the name of a shipped mix such as nvme-high-bandwidth."),
@@ -45,4 +47,4 @@ def calibrate(
 
 def register(app: typer.Typer) -> None:
     """Add the command."""
-    app.command()(calibrate)
+    app.command(epilog=examples("poolwise calibrate nvme-high-bandwidth --machine nvme-pooled --load 0.7"))(calibrate)

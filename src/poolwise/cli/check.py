@@ -6,6 +6,8 @@ from typing import Any
 
 import typer
 
+from poolwise.cli.examples import examples
+
 
 def check(
     what: str = typer.Argument(metavar="NAME", help="MODULE:OBJECT, FILE.py:NAME or a registered name."),
@@ -38,4 +40,4 @@ def _things(what: str) -> list[Any]:
 
 def register(app: typer.Typer) -> None:
     """Add the command."""
-    app.command("check")(check)
+    app.command("check", epilog=examples("poolwise check fm", "poolwise check area.py:Area"))(check)

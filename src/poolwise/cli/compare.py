@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 
 import typer
 
+from poolwise.cli.examples import examples
+
 if TYPE_CHECKING:
     from poolwise.compare.runs import Comparison
 
@@ -44,11 +46,12 @@ def compare(
     from poolwise.cli.output import check_exports, export, print_json, provenance
     from poolwise.compare.kept_run import read_runs
     from poolwise.compare.runs import Comparison
+    from poolwise.compare.today import with_today
     from poolwise.files.choice import Choice
     from poolwise.report.compare import write_comparison
 
     check_exports(csv, parquet, report)
-    kept = [run for reference in runs for run in read_runs(reference)]
+    kept = with_today([run for reference in runs for run in read_runs(reference)])
     asked = [Choice(name=name).beside(Path()) for name in metric]
     found = Comparison.of(kept, None if over is None else over.value, asked)
     inputs = {name: sha for run in found.runs for name, sha in run.inputs.items()}
@@ -67,30 +70,50 @@ def _print(found: Comparison, changed: int) -> None:
 
     from poolwise.cli.console import out
     from poolwise.metrics import metrics_of
-    from poolwise.units import format_time
 
     table = Table("metric", "run", "value", "difference", box=None, pad_edge=False)
     table.add_column("95 % interval", no_wrap=True)
     table.add_column("")
     asked = metrics_of(found.measures)
     for name in [name for name in found.described if name in _SHOWN or name.partition(".")[0] in asked]:
-        table.add_row(found.described[name].description, found.labels[0], f"{found.metrics[0][name].mean():,.4g}", "", "", "")
+        unit = found.described[name].unit
+        first = _value(float(found.metrics[0][name].mean()), unit)
+        table.add_row(found.described[name].description, found.labels[0], first, "", "", "")
         for d in found.differences:
             if d.metric == name:
                 sure = d.interval.low == d.interval.low
-                spread = f"[{d.interval.low:+.3g}, {d.interval.high:+.3g}]" if sure else ""
-                table.add_row("", found.labels[d.run], f"{d.value:,.4g}", f"{d.interval.mean:+.3g}", spread, d.verdict)
+                spread = f"[{_change(d.interval.low, unit)}, {_change(d.interval.high, unit)}]" if sure else ""
+                table.add_row("", found.labels[d.run], _value(d.value, unit), _change(d.interval.mean, unit), spread, d.verdict)
     out.print(table)
     out.print(f"differences from {found.labels[0]}; intervals: {found.interval_of}", highlight=False, markup=False)
     jobs = Table("run", "job", "wait before", "wait", "change", box=None, pad_edge=False, title="jobs that changed most")
     for job in found.changed(changed):
-        sign = "+" if job.change_s > 0 else "-"
-        words = (format_time(job.first_wait_s), format_time(job.wait_s), f"{sign}{format_time(abs(job.change_s))}")
+        words = (_value(job.first_wait_s, "s"), _value(job.wait_s, "s"), _change(job.change_s, "s"))
         jobs.add_row(found.labels[job.run], str(job.id), *words)
     if jobs.row_count:
         out.print(jobs)
 
 
+def _value(value: float, unit: str) -> str:
+    from poolwise.units import format_time
+
+    return format_time(value) if unit == "s" else f"{value:,.4g}"
+
+
+def _change(value: float, unit: str) -> str:
+    from poolwise.units import format_time
+
+    if unit != "s" or value != value:
+        return f"{value:+.3g}"
+    return f"{'+' if value > 0 else '-' if value < 0 else ''}{format_time(abs(value))}"
+
+
 def register(app: typer.Typer) -> None:
     """Add the command."""
-    app.command()(compare)
+    simulate = "poolwise simulate catalog:example-sacct.txt --machine cerit-racks"
+    lines = [
+        f"{simulate} --schedule fcfs.csv",
+        f"{simulate} --order sjf --schedule sjf.csv",
+        "poolwise compare fcfs.csv sjf.csv",
+    ]
+    app.command(epilog=examples(*lines))(compare)

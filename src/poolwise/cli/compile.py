@@ -6,6 +6,8 @@ from collections.abc import Callable, Mapping
 
 import typer
 
+from poolwise.cli.examples import examples
+
 
 def compile_kernels() -> None:
     """Compile all kernels on all cores, for an image or before a benchmark; at the second call they are only loaded."""
@@ -58,4 +60,4 @@ def _flow() -> None:
 
 def register(app: typer.Typer) -> None:
     """Add the command."""
-    app.command("compile")(compile_kernels)
+    app.command("compile", epilog=examples("poolwise compile"))(compile_kernels)

@@ -6,8 +6,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-import typer
 from rich.console import Console
+
+from poolwise.errors import PoolwiseError
 
 out = Console()
 err = Console(stderr=True)
@@ -35,11 +36,17 @@ INTERRUPTED = 130
 """Exit code after Ctrl-C, as of other programs."""
 
 
+class StoppedError(PoolwiseError):
+    """The user has stopped a command that can go on."""
+
+    exit_code = INTERRUPTED
+
+
 @contextmanager
 def resumable(folder: Path) -> Iterator[None]:
     """Say on Ctrl-C how to go on: what has finished is kept in a folder."""
     try:
         yield
     except KeyboardInterrupt:
-        error(f"interrupted; what has finished is kept in {folder}: give the same command again and it goes on from there")
-        raise typer.Exit(INTERRUPTED) from None
+        problem = f"interrupted; what has finished is kept in {folder}: give the same command again and it goes on from there"
+        raise StoppedError(problem) from None

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
+from poolwise.cli.examples import examples
 from poolwise.cli.one_run import RunOptions, ScopeChoice
 
 if TYPE_CHECKING:
@@ -221,4 +222,4 @@ def _span(least: str, most: str) -> str:
 
 def register(app: typer.Typer) -> None:
     """Add the command."""
-    app.command()(explain)
+    app.command(epilog=examples("poolwise explain catalog:example-sacct.txt 48020 --machine cerit-racks"))(explain)

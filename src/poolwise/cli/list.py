@@ -6,6 +6,8 @@ from enum import StrEnum
 
 import typer
 
+from poolwise.cli.examples import examples
+
 
 class What(StrEnum):
     """Groups that can be listed."""
@@ -59,4 +61,4 @@ def list_names(what: What = typer.Argument(help="What to list.")) -> None:
 
 def register(app: typer.Typer) -> None:
     """Add the command."""
-    app.command("list")(list_names)
+    app.command("list", epilog=examples("poolwise list orders", "poolwise list machines"))(list_names)

@@ -167,7 +167,7 @@ class RunOptions:
 
 def resolved(run: dict[str, Any], settings: dict[str, Any]) -> Cell:
     """Resolve the sections of a run that options wrote; errors that stand in no file name none."""
-    from poolwise.errors import InputError
+    from poolwise.errors import InputError, ManyErrors
     from poolwise.files.document import Document
     from poolwise.studies.study import resolve
 
@@ -177,7 +177,8 @@ def resolved(run: dict[str, Any], settings: dict[str, Any]) -> Cell:
     except InputError as error:
         if error.file != document.file:
             raise
-        raise type(error)(error.message, field=error.field, remedy=error.remedy) from error
+        found = error.errors if isinstance(error, ManyErrors) else (error,)
+        raise ManyErrors.of([type(e)(e.message, field=e.field, remedy=e.remedy) for e in found]) from error
     if len(cells) != 1:
         raise InputError("one run varies nothing", field="--set", remedy="write a study, and run it with `poolwise run`")
     return cells[0]

@@ -15,6 +15,7 @@ from rich.table import Table
 from poolwise import __version__
 from poolwise.atomic import check_writable, write_whole
 from poolwise.cli.console import out
+from poolwise.units import format_time
 
 if TYPE_CHECKING:
     import polars as pl
@@ -44,13 +45,18 @@ def print_run(run: SimulatedRun) -> None:
         for reason, count in content[what].items():
             table.add_row(f"{what}: {reason}", f"{count:,}", "jobs")
     for name, metric in run.described.items():
-        value, unit = run.metrics[name], metric.unit
-        if unit == "us" and value >= US_IN_SECONDS:
-            value, unit = value / 1e6, "s"
+        value = run.metrics[name]
         if value == value:  # not NaN
-            table.add_row(metric.description, f"{value:,.6g}", unit)
+            table.add_row(metric.description, *amount(value, metric.unit))
     table.add_row(f"simulated by the {run.engine} engine in", f"{run.wall_s:.3g}", "s")
     out.print(table)
+
+
+def amount(value: float, unit: str) -> tuple[str, str]:
+    """Value and unit as people read them: times of any length carry a unit of their own."""
+    if unit == "s" or (unit == "us" and value >= US_IN_SECONDS):
+        return format_time(value if unit == "s" else value / 1e6), ""
+    return f"{value:,.6g}", unit
 
 
 def provenance(seed: int | None, inputs: Sequence[Path]) -> dict[str, Any]:

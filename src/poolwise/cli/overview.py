@@ -6,6 +6,8 @@ from pathlib import Path
 
 import typer
 
+from poolwise.cli.examples import examples
+
 
 def overview(
     results: list[Path] = typer.Argument(
@@ -37,4 +39,4 @@ def overview(
 
 def register(app: typer.Typer) -> None:
     """Add the command."""
-    app.command()(overview)
+    app.command(epilog=examples("poolwise overview irop.csv --out overview.md"))(overview)

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
+from poolwise.cli.examples import examples
+
 if TYPE_CHECKING:
     from poolwise.batch.problem.assignment import Solution
     from poolwise.batch.problem.check import CheckedAssignment
@@ -145,4 +147,4 @@ def _print(solution: Solution, verdict: CheckedAssignment, method: str, wall_s: 
 
 def register(app: typer.Typer) -> None:
     """Add the command."""
-    app.command()(place)
+    app.command(epilog=examples("poolwise place batch-150x1200 --method first-fit"))(place)

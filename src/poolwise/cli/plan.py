@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 import typer
 
+from poolwise.cli.examples import examples
+
 if TYPE_CHECKING:
     from poolwise.plans.plan import Answer
 
@@ -69,4 +71,4 @@ def _print(answer: Answer) -> None:
 
 def register(app: typer.Typer) -> None:
     """Add the command."""
-    app.command()(plan)
+    app.command(epilog=examples("poolwise plan gpu-share --out results/gpu-share"))(plan)

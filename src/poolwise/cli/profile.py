@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 import typer
 
+from poolwise.cli.examples import examples
+
 if TYPE_CHECKING:
     from poolwise.exhibits.figure import Figure
     from poolwise.performance.fitting import Errors, Fit
@@ -19,7 +21,7 @@ def _group() -> None:
     pass
 
 
-@commands.command("fit")
+@commands.command("fit", epilog=examples("poolwise profile fit measured.csv --out profiles.csv"))
 def fit(
     measurements: Path = typer.Argument(help="CSV with the columns workload, remote, seconds, and optionally frequency."),
     pieces: int = typer.Option(3, min=1, max=3, help="Pieces of equal width."),

@@ -6,6 +6,8 @@ from pathlib import Path
 
 import typer
 
+from poolwise.cli.examples import examples
+
 
 def reproduce(
     name: str = typer.Argument(help="Name of a reproduction (`poolwise list reproductions`)."),
@@ -54,4 +56,4 @@ def reproduce(
 
 def register(app: typer.Typer) -> None:
     """Add the command."""
-    app.command()(reproduce)
+    app.command(epilog=examples("poolwise reproduce irop --quick --out results/irop"))(reproduce)

@@ -8,13 +8,15 @@ from typing import TYPE_CHECKING
 
 import typer
 
+from poolwise.cli.examples import examples
+
 if TYPE_CHECKING:
     from poolwise.studies import StudyResult
 
 _SHOWN = {
     "mean_bounded_slowdown": "mean bounded\nslowdown",
     "p99_bounded_slowdown": "99th\npercentile",
-    "mean_wait_s": "mean wait\n(s)",
+    "mean_wait_s": "mean\nwait",
     "throughput_per_100s": "jobs per\n100 s",
     "utilization": "nodes\nused",
 }
@@ -36,6 +38,7 @@ def run_study(
     from poolwise.cli.console import err, resumable, warn
     from poolwise.cli.console import out as stdout
     from poolwise.cli.output import print_json
+    from poolwise.compare.words import today_sentences
     from poolwise.studies.study import parse_setting
     from poolwise.trials.progress import ConsoleProgress
 
@@ -46,11 +49,15 @@ def run_study(
     report.write_study_report(result, folder / "report.html")
     for note in result.notes():
         warn(note)
+    against = report.changes_against_today(result)
     if json:
         rows = [{name: _plain(value) for name, value in row.items()} for row in result.frame().iter_rows(named=True)]
-        print_json({"study": loaded.name, "cells": rows, "notes": result.notes(), "provenance": result.provenance()})
+        today = {} if against is None else {"today": against.to_dict(0)}
+        print_json({"study": loaded.name, "cells": rows, **today, "notes": result.notes(), "provenance": result.provenance()})
         return
     stdout.print(_table(result))
+    for line in [] if against is None else today_sentences(against):
+        stdout.print(line, markup=False, highlight=False, soft_wrap=True)
     stdout.print(f"report: {folder / 'report.html'}", markup=False, highlight=False, soft_wrap=True)
 
 
@@ -73,14 +80,20 @@ def _table(result: StudyResult) -> object:
     for cell in result.cells:
         counts = [*([str(cell.seed)] if seeds else []), f"{sum(cell.rejected.values()):,}"]
         names = [str(value).removeprefix(PREFIX) for value in cell.parameters.values()]
-        table.add_row(*names, *counts, *(_number(cell.metrics[name]) for name in (*_SHOWN, *result.asked)))
+        table.add_row(
+            *names, *counts, *(_number(cell.metrics[name], result.described[name].unit) for name in (*_SHOWN, *result.asked))
+        )
     return table
 
 
-def _number(value: float) -> str:
-    """Four digits, no exponent; "-" where a metric is undefined."""
+def _number(value: float, unit: str) -> str:
+    """Four digits, no exponent, times with a unit of their own; "-" where a metric is undefined."""
+    from poolwise.units import format_time
+
     if value != value:
         return "-"
+    if unit == "s":
+        return format_time(value)
     return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"
 
 
@@ -91,4 +104,4 @@ def _plain(value: object) -> object:
 
 def register(app: typer.Typer) -> None:
     """Add the command."""
-    app.command("run")(run_study)
+    app.command("run", epilog=examples("poolwise run cerit-pools --set workload.jobs=700 --set scheduler.order=fm"))(run_study)

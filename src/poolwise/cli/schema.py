@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
+from poolwise.cli.examples import examples
+
 if TYPE_CHECKING:
     from pydantic import BaseModel
 
@@ -80,4 +82,4 @@ def _open_machine(file: dict[str, Any], sections: dict[str, Any]) -> None:
 
 def register(app: typer.Typer) -> None:
     """Add the command."""
-    app.command()(schema)
+    app.command(epilog=examples("poolwise schema machine"))(schema)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
+from poolwise.cli.examples import TICKS, examples
 from poolwise.cli.one_run import RunOptions, ScopeChoice
 from poolwise.cli.units import check_sample, interval, unit_tables
 
@@ -228,4 +229,9 @@ def _write_schedule(record: Schedule, path: Path) -> None:
 
 def register(app: typer.Typer) -> None:
     """Add the command."""
-    app.command()(simulate)
+    lines = [
+        "poolwise simulate catalog:cerit-2013.swf.gz --machine cerit-racks",
+        "poolwise simulate catalog:cerit-2013.swf.gz --machine cerit-racks --order fm",
+        f"poolwise simulate catalog:example-ticks.csv --machine perlmutter-like {TICKS}",
+    ]
+    app.command(epilog=examples(*lines))(simulate)

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from poolwise.cli.examples import TICKS, examples
+
 if TYPE_CHECKING:
     from poolwise.model import Machine
     from poolwise.traces import TraceFormat
@@ -70,7 +72,12 @@ Strict = Annotated[bool, typer.Option("--strict", help="Stop at the first row th
 Scale = Annotated[float | None, typer.Option(help="Factor on the memory of every job.")]
 
 
-@commands.command()
+@commands.command(
+    epilog=examples(
+        "poolwise trace info catalog:example-sacct.txt --machine-cores 32 --nodes 32",
+        f"poolwise trace info catalog:example-ticks.csv --nodes 128 {TICKS}",
+    )
+)
 def info(
     trace: TraceArgument,
     format: FormatOption = "auto",
@@ -121,7 +128,13 @@ _EXPORT = (
 """Lines short enough to be copied from a terminal of 80 columns."""
 
 
-@commands.command(epilog="\n\n".join(_EXPORT))
+@commands.command(
+    epilog=examples(
+        f"poolwise trace convert catalog:example-ticks.csv jobs.parquet {TICKS}",
+        "poolwise trace convert catalog:example-sacct.txt jobs.csv --machine cerit-racks",
+        before="\n\n".join(_EXPORT),
+    )
+)
 def convert(
     trace: TraceArgument,
     out: Annotated[Path, typer.Argument(help="Where to write: .parquet, .csv, .csv.gz, .swf or .swf.gz.")],

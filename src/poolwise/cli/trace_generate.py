@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from poolwise.cli.examples import examples
 from poolwise.cli.trace import commands
 
 if TYPE_CHECKING:
     from poolwise.model import Workload
 
 
-@commands.command()
+@commands.command(epilog=examples("poolwise trace generate lublin --jobs 1000 --out jobs.parquet"))
 def generate(
     name: Annotated[str, typer.Argument(help="A name from `poolwise list generators`, FILE.py:NAME or MODULE:NAME.")],
     out: Annotated[Path, typer.Option(help="Where to write the job table: .parquet, .csv or .csv.gz.")],

@@ -6,6 +6,8 @@ from pathlib import Path
 
 import typer
 
+from poolwise.cli.examples import examples
+
 
 def validate(
     file: str = typer.Argument(
@@ -57,25 +59,10 @@ def _find(file: str) -> list[Path]:
 
 def _say_machine(path: Path) -> None:
     from poolwise.cli.console import out
-    from poolwise.model import Kind
     from poolwise.studies import load_machine
-    from poolwise.units import format_memory
 
     machine = load_machine(path)
-    nodes, pools = machine.of_kind(Kind.NODE), machine.of_kind(Kind.POOL)
-    whole = machine.capacity[nodes, machine.resource("nodes")] if "nodes" in machine.resources else 0 * nodes
-    counts = {
-        "whole nodes": int(whole.sum()),
-        "shared nodes": int((whole == 0).sum()),
-        "pools": len(pools),
-        "devices": len(machine.of_kind(Kind.DEVICE)),
-        "links": len(machine.of_kind(Kind.LINK)),
-    }
-    words = [f"{count:,} {what}" for what, count in counts.items() if count]
-    if "memory" in machine.resources:
-        words.append(f"{format_memory(int(machine.capacity[pools, machine.resource('memory')].sum()))} of memory in pools")
-    if whole.any():
-        words.append(f"{format_memory(machine.local_memory)} in each whole node")
+    words = [f"{amount} {what}" for what, amount in machine.summary().items()]
     out.print(f"{path}: a machine, {machine.name}", markup=False, highlight=False, soft_wrap=True)
     out.print(f"  {', '.join(words)}", markup=False, highlight=False, soft_wrap=True)
 
@@ -138,4 +125,4 @@ def _say_costs(path: Path) -> None:
 
 def register(app: typer.Typer) -> None:
     """Add the command."""
-    app.command()(validate)
+    app.command(epilog=examples("poolwise validate cerit-pools"))(validate)

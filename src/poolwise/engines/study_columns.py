@@ -9,7 +9,7 @@ import numpy as np
 from poolwise.arrays import BoolArray, FloatArray, IntArray, blocks
 from poolwise.engines.kernel_arrays import read_only
 from poolwise.errors import PolicyError
-from poolwise.interfaces import AgingOrder, ListRule, PerformanceModel, QueuePolicy, fixed_slowdown
+from poolwise.interfaces import AgingOrder, ListRule, PerformanceModel, QueuePolicy, fixed_slowdown, opened
 from poolwise.model import Machine, Queue, Snapshot, Workload
 from poolwise.model.rules import FixedSlowdown
 from poolwise.model.runs import RunTable
@@ -37,7 +37,7 @@ class StudyColumns:
         estimate: PerformanceModel,
     ) -> None:
         self.machine, self.workload = machine, workload
-        self.scheduler = scheduler._replace(order=scheduler.order.open())
+        self.scheduler = scheduler._replace(order=opened(scheduler.order))
         self.truth, self.estimate = truth, estimate
         self.empty = Snapshot(
             0, machine, workload.table, machine.capacity, machine.capacity, RunTable(machine.capacity.size), estimate

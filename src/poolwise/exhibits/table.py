@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -27,3 +28,12 @@ class Table:
         for k, row in enumerate(self.rows):
             if len(row) != len(self.columns):
                 raise ValueError(f"row {k} of '{self.title}' has {len(row)} cells for {len(self.columns)} columns")
+
+
+def cell_text(value: float, unit: str) -> str:
+    """Write a metric for a table."""
+    if not math.isfinite(value):
+        return "-"
+    if unit == "fraction":
+        return f"{100 * value:.1f}"
+    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.3g}"

@@ -9,7 +9,7 @@ from typing import Annotated, Any, TypeVar, get_args
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, WithJsonSchema
 from pydantic_core import ErrorDetails
 
-from poolwise.errors import InputError
+from poolwise.errors import InputError, ManyErrors
 from poolwise.files.document import Document
 from poolwise.units import Dimension, parse
 
@@ -52,27 +52,38 @@ T = TypeVar("T", bound=BaseModel)
 
 
 def validate(model: type[T], document: Document, path: tuple[str | int, ...] = ()) -> T:
-    """Validate the table at `path` of a document; raises InputError for the first problem, with its line and a remedy."""
+    """Validate the table at `path` of a document; raises InputError for all problems, each with its line and remedy."""
     value: Any = document.tables
     for part in path:
         value = value[part]
     try:
         return model.model_validate(value)
     except ValidationError as error:
-        first = min(error.errors(include_url=False), key=lambda e: _line(document, (*path, *e["loc"])))
-        raise _explain(model, document, path, first) from None
+        found = sorted(error.errors(include_url=False), key=lambda e: _line(document, (*path, *e["loc"])))
+        told = [_explain(model, document, path, one) for one in found]
+        once = {(one.file, one.line, one.field): one for one in reversed(told)}  # a value may fail each of its alternatives
+        raise ManyErrors.of([one for one in told if once[one.file, one.line, one.field] is one]) from None
 
 
-def check_version(document: Document, path: tuple[str | int, ...] = ()) -> None:
-    """See that the table at `path` says version = 1; a file of another version is not read on."""
+def check_version(document: Document, path: tuple[str | int, ...] = (), model: type[BaseModel] | None = None) -> None:
+    """See that the table at `path` says version = 1; a file of another version is not read on.
+
+    Where the table is validated by a `model` that has the version next, a missing one is told by that, beside other problems.
+    """
     table: Any = document.tables
     for part in path:
         table = table[part]
     version = table.get("version")
     if version is None:
-        raise document.error((*path, "version"), "the version of the format is missing", "write version = 1 at the top")
+        if model is None or "version" not in model.model_fields:
+            raise _no_version(document, path)
+        return
     if version != 1 or isinstance(version, bool):
         raise document.error((*path, "version"), f"version {version!r} is not known", "this Poolwise reads version = 1")
+
+
+def _no_version(document: Document, path: tuple[str | int, ...]) -> InputError:
+    return document.error((*path, "version"), "the version of the format is missing", "write version = 1 at the top")
 
 
 def _line(document: Document, path: tuple[str | int, ...]) -> int:
@@ -84,6 +95,8 @@ def _explain(model: type[BaseModel], document: Document, base: tuple[str | int, 
     if kind == "extra_forbidden":
         known = sorted(known_keys(model, error["loc"][:-1]))
         return document.unknown(where, "key", str(error["loc"][-1]), known)
+    if kind == "missing" and error["loc"] == ("version",):
+        return _no_version(document, base)
     if kind == "missing":
         return document.error(where, "this key is missing", f"write {error['loc'][-1]} = ...")
     where = _existing(document, where)

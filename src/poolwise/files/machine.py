@@ -89,7 +89,7 @@ def _built(form: MachineFormat, document: Document, path: tuple[str, ...]) -> Ma
 
 def check_machine(document: Document, path: tuple[str | int, ...] = ()) -> MachineFile:
     """Validate the machine at `path` of a document; raises InputError with file, line and field."""
-    check_version(document, path)
+    check_version(document, path, MachineFile)
     machine = validate(MachineFile, document, path)
     _check_names(machine, document, path)
     known = [node.name for node in machine.node]

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from poolwise import registry
+from poolwise.errors import Problems
 from poolwise.files.choice import Choice
 from poolwise.files.configured import GROUPS, check_parts, scheduler_content, scheduler_of
 from poolwise.files.document import Document
@@ -30,11 +31,13 @@ def resolve(section: Section, document: Document, path: tuple[str, ...] = ()) ->
     folders = {key: document.place((*path, key))[0].parent for key in (*GROUPS, "settings")}
     named = {key: getattr(section, key) for key in GROUPS}
     found: dict[str, Any] = {key: choice.beside(folders[key]) for key, choice in named.items() if choice is not None}
+    problems = Problems()
     for key, choice in found.items():
-        with document.placing(*path, key):
+        with problems.attempt(), document.placing(*path, key):
             choice.make(GROUPS[key])
-    with document.placing(*path, "kind"):
+    with problems.attempt(), document.placing(*path, "kind"):
         registry.find("schedulers", section.kind)
+    problems.finish()
     with document.placing(*path):
         check_parts(section)
     found["settings"] = Choice(name=section.kind, **section.settings).beside(folders["settings"]).settings

@@ -104,6 +104,20 @@ class MeasureSection(Section):
     dollars_per_gb: float = Field(default=DOLLARS_PER_GB, gt=0, description="price of memory, $ for 1024 MiB")
 
 
+class TodaySection(Section):
+    """What runs today: every answer says what changes against it. What is not given is as in the run that is compared."""
+
+    name: str = Field(default="today", description="what tables and reports call it")
+    machine: str | dict[str, Any] | None = Field(default=None, description="as the study's own machine is written")
+    scheduler: str | SchedulerSection | None = Field(default=None, description="as the study's own scheduler is written")
+
+    @model_validator(mode="after")
+    def _something(self) -> TodaySection:
+        if self.machine is None and self.scheduler is None:
+            raise ValueError("give a machine, a scheduler, or both")
+        return self
+
+
 class SeedsSection(Section):
     """Seeds, by value or by number."""
 
@@ -137,6 +151,7 @@ class RunFile(Section):
     measure: MeasureSection = MeasureSection()
     power: Annotated[PowerSection | None, _OrFile()] = Field(default=None, description="instead of watts in the machine file")
     prices: Annotated[PriceSection | None, _OrFile()] = Field(default=None, description="instead of its prices")
+    today: TodaySection | None = Field(default=None, description="what runs today")
 
 
 class StudyFile(RunFile):
@@ -148,5 +163,5 @@ class StudyFile(RunFile):
 
 def check(document: Document) -> StudyFile:
     """Validate the study that a document holds; the machine and the names in it are judged elsewhere."""
-    check_version(document)
+    check_version(document, model=StudyFile)
     return validate(StudyFile, document)

@@ -30,10 +30,25 @@ class KernelCode(JITCodeLibrary):
 
     def _optimize_final_module(self) -> None:
         """Optimise it, the steps known to be called from here alone."""
+        self._own_steps()
+        super()._optimize_final_module()  # type: ignore[no-untyped-call]  # has no types
+
+    def _own_steps(self) -> None:
+        """Let no one else call the steps."""
         for function in self._final_module.functions:
             if not function.is_declaration and function.linkage == Linkage.linkonce_odr:
                 function.linkage = Linkage.internal
-        super()._optimize_final_module()  # type: ignore[no-untyped-call]  # has no types
+
+
+class EntryCode(KernelCode):
+    """Code of a kernel that follows events: it is all branches, and as fast with one pass of the optimiser, without vectors."""
+
+    def _optimize_final_module(self) -> None:
+        """Optimise it once, as far as `-O2` does."""
+        self._own_steps()
+        codegen: Any = self._codegen
+        passes, builder = codegen._module_pass_manager(opt=2, loop_vectorize=False, slp_vectorize=False)
+        passes.run(self._final_module, builder)
 
 
 class StepCode(JITCodeLibrary):
@@ -105,6 +120,12 @@ class KernelCompiler(CompilerBase):
         return [passes]
 
 
+class EntryCompiler(KernelCompiler):
+    """The same for an entry."""
+
+    code = EntryCode
+
+
 class StepCompiler(KernelCompiler):
     """The same for a step."""
 
@@ -113,7 +134,7 @@ class StepCompiler(KernelCompiler):
 
 # Options of `numba.njit` for each decorator of `jit`
 KERNEL: dict[str, Any] = {"pipeline_class": KernelCompiler}
-ENTRY: dict[str, Any] = {"pipeline_class": KernelCompiler, "_nrt": False}
+ENTRY: dict[str, Any] = {"pipeline_class": EntryCompiler, "_nrt": False}
 STEP: dict[str, Any] = {
     "pipeline_class": StepCompiler,
     "_nrt": False,

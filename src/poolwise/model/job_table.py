@@ -307,12 +307,14 @@ class Job:
     @property
     def nodes(self) -> int:
         """Whole nodes of one task, at least 1."""
-        return max(self.request("nodes"), 1)
+        column = self.table._requests.get("nodes")
+        return 1 if column is None else int(column[self.index]) or 1
 
     @property
     def memory(self) -> int:
         """MiB per node."""
-        return self.request("memory")
+        column = self.table._requests.get("memory")
+        return 0 if column is None else int(column[self.index])
 
     def request(self, resource: str) -> int:
         """Amount one task asks of a resource (per node where it takes whole nodes), 0 if it does not ask."""

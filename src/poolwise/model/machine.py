@@ -14,9 +14,11 @@ from poolwise.model.fabric import Fabric
 from poolwise.model.kind import Kind
 from poolwise.model.machine_builder import MachineBuilder
 from poolwise.model.partition import Partition, QualityOfService, ReservedWindow
+from poolwise.model.shown import html_table
+from poolwise.units import format_memory
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Machine:
     """Owners in a fixed order and what each of them has.
 
@@ -147,6 +149,30 @@ class Machine:
     def of_kind(self, kind: Kind) -> IntArray:
         """(k,) owners of a kind, ascending."""
         return np.flatnonzero(self.kind == kind)
+
+    def summary(self) -> dict[str, str]:
+        """What it has, in words: name -> amount."""
+        nodes, pools = self.of_kind(Kind.NODE), self.of_kind(Kind.POOL)
+        whole = self.capacity[nodes, self.resource("nodes")] if "nodes" in self.resources else 0 * nodes
+        counts = {
+            "whole nodes": int(whole.sum()),
+            "shared nodes": int((whole == 0).sum()),
+            "pools": len(pools),
+            "devices": len(self.of_kind(Kind.DEVICE)),
+            "links": len(self.of_kind(Kind.LINK)),
+        }
+        words = {what: f"{count:,}" for what, count in counts.items() if count}
+        if "memory" in self.resources:
+            words["memory in pools"] = format_memory(int(self.capacity[pools, self.resource("memory")].sum()))
+        if whole.any():
+            words["memory in each whole node"] = format_memory(self.local_memory)
+        return words
+
+    def __repr__(self) -> str:
+        return f"Machine '{self.name}': {', '.join(f'{amount} {what}' for what, amount in self.summary().items())}"
+
+    def _repr_html_(self) -> str:
+        return html_table(f"Machine {self.name}", self.summary())
 
     def with_capacity(self, capacity: IntArray) -> Machine:
         """Return the same machine with other capacities, (n_owner, n_resource)."""

@@ -18,10 +18,15 @@ class Queue:
     Jobs stand in the order (submit, id, name) whatever happened and whatever their rows, so that the tie rule of every
     queue order (earlier submit, then lower id) is simply the order of the queue, and a requeued job returns to its old
     place.
+
+    Attributes
+    ----------
+    table : the jobs that have arrived
+    joined : how often a job has joined; as long as it stays the same, whoever waits has waited before
     """
 
     def __init__(self, table: JobTable) -> None:
-        self.table = table
+        self.table, self.joined = table, 0
         self._rows: list[int] = []
         self._keys: list[tuple[int, int, str]] | None = []  # of the rows, ascending; None until someone looks for a place
         self._tasks: dict[int, list[int]] = {}
@@ -103,6 +108,7 @@ class Queue:
                 if len(merged) == int(self.table.tasks[job]):
                     del self._tasks[job]
             return
+        self.joined += 1
         key = self.table.order_key(job)
         keys = self._places()
         where = bisect_left(keys, key)

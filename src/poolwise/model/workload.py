@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 from poolwise.arrays import FloatArray, IntArray, frozen
 from poolwise.errors import InputError
 from poolwise.model.job_table import Job, JobTable
-from poolwise.units import SECOND
+from poolwise.model.shown import html_table
+from poolwise.units import SECOND, format_time
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +28,7 @@ class TraceJob(Job):
     duration: int = 0
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Workload:
     """Jobs in the order (submit, id), one row each.
 
@@ -125,6 +126,29 @@ class Workload:
 
     def __len__(self) -> int:
         return len(self.id)
+
+    def summary(self) -> dict[str, str]:
+        """What is in it, in words: name -> amount."""
+        words = {"jobs": f"{len(self):,}"}
+        if len(self):
+            words["submitted over"] = format_time(float(np.ptp(self.submit)) / SECOND)
+            words["median runtime"] = format_time(float(np.median(self.duration)) / SECOND)
+            words["nodes of a job"] = f"{int(self.nodes.min()):,} to {int(self.nodes.max()):,}"
+        words |= {what: f"{sum(rows.values()):,} rows" for what, rows in self._changed.items() if rows}
+        return words
+
+    @property
+    def _changed(self) -> dict[str, Mapping[str, int]]:
+        return {"excluded": self.excluded, "repaired": self.repaired}
+
+    def __repr__(self) -> str:
+        return f"Workload '{self.name}': {', '.join(f'{what} {amount}' for what, amount in self.summary().items())}"
+
+    def _repr_html_(self) -> str:
+        counts = {f"{what}: {why}": f"{n:,} rows" for what, rows in self._changed.items() for why, n in rows.items()}
+        facts = {what: amount for what, amount in self.summary().items() if what not in self._changed}
+        notes = {f"note {k}": note for k, note in enumerate(self.notes, start=1)}
+        return html_table(f"Workload {self.name}", {**facts, **counts, **notes})
 
     @cached_property
     def table(self) -> JobTable:

@@ -203,7 +203,8 @@ class RemoteMemory(FixedAtStart):
             factors[where] * (lack / memory)
             for where, lack in zip(far.tolist(), placement.amount[pooled].tolist(), strict=True)
         ]
-        return sum(each) / (int(view.table.nodes[run.job]) * len(run.tasks)) if self.spread == "mean" else max(each)
+        mean = sum(each) / (int(view.table.nodes[run.job]) * len(run.tasks))
+        return float(mean if self.spread == "mean" else max(each))
 
     def fixed(self, table: JobTable, rows: slice, machine: Machine) -> FixedSlowdown | None:
         """Both factors of each job, weighted with its share of remote memory; None for a latency below 0."""

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar, Literal, Self
 
 from pydantic import Field
 
 from poolwise import registry
+from poolwise.compare.runs import Comparison
+from poolwise.compare.words import today_heading, today_sentences
 from poolwise.errors import InputError
 from poolwise.files import study as study_file
 from poolwise.files.document import Document
@@ -96,7 +98,9 @@ class Pools:
             trials = self._trials(store, jobs, tell)
             cost = costs(self.sizes, self.document)
             found = search(trials, cost, self.section.sensitivity, self.section.checks)
-            return pools_answer(trials, cost, found)
+            answer = pools_answer(trials, cost, found)
+            changes = None if found.best is None else trials.changes(found.best, found.verdicts[found.best].seeds)
+            return answer if changes is None else _with_today(answer, changes)
 
     def _trials(self, store: CellStore, jobs: int | None, tell: Tell) -> Trials:
         tau = study_file.check(self.document).measure.tau / SECOND
@@ -114,6 +118,12 @@ class Pools:
             except InputError as error:
                 where = ("plan", "reference", str(error.field))
                 raise self.document.error(where, error.message, error.remedy) from error
+
+
+def _with_today(answer: Answer, changes: Comparison) -> Answer:
+    """Add what the answer changes against today."""
+    sections = {today_heading(changes): today_sentences(changes), **answer.sections}
+    return replace(answer, sections=sections, content={**answer.content, "today": changes.to_dict(0)})
 
 
 def _merge(document: Document, study: Document) -> None:

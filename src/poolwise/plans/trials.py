@@ -10,6 +10,8 @@ import numpy as np
 from pydantic import Field, model_validator
 
 from poolwise.arrays import BoolArray, FloatArray
+from poolwise.compare.runs import Comparison
+from poolwise.compare.today import changes_of
 from poolwise.files.document import Document
 from poolwise.files.fields import Positive, Section
 from poolwise.metrics import Interval, Outcomes, Window, common_population, mean_interval, paired_block_bootstrap, summarise
@@ -104,6 +106,7 @@ class Trials:
     _cells: dict[Element | None, tuple[Cell, ...]] = field(default_factory=dict)
     _metrics: dict[str, dict[str, float]] = field(default_factory=dict)
     _common: dict[int, BoolArray] = field(default_factory=dict)
+    _today: dict[str, Cell] = field(default_factory=dict)
     _told: set[Element] = field(default_factory=set)
     simulated: dict[str, Cell] = field(default_factory=dict)
 
@@ -169,8 +172,17 @@ class Trials:
                 settings |= self.reference
             else:
                 settings["vary"] = {size.key: [size.written[k]] for size, k in zip(self.sizes, element, strict=True)}
-            self._cells[element] = resolve(self.document.copy(), settings).cells
+            study = resolve(self.document.copy(), settings)
+            self._cells[element], self._today = study.cells, {**self._today, **study.today}
         return self._cells[element]
+
+    def changes(self, element: Element, seeds: int) -> Comparison | None:
+        """Compare a candidate that has run with what runs today; None if the plan names no today."""
+        cells = self.cells(element)[:seeds]
+        if not self._today:
+            return None
+        fill(Cells(), [self._today[cell.key] for cell in cells], self.store, self.jobs, LineProgress(self.tell))
+        return changes_of(cells, self._today, self.store)
 
     def _run(self, element: Element, seeds: int) -> None:
         """Simulate the first seeds of a candidate, and of what it is compared with."""

@@ -1,6 +1,6 @@
 """Reports: tables, figures and the HTML page. The only package that draws."""
 
 from poolwise.report.reproduction import write_reproduction
-from poolwise.report.study import write_study_report
+from poolwise.report.study import changes_against_today, write_study_report
 
-__all__ = ["write_reproduction", "write_study_report"]
+__all__ = ["changes_against_today", "write_reproduction", "write_study_report"]

@@ -7,15 +7,15 @@ from pathlib import Path
 
 import numpy as np
 
-from poolwise.compare.runs import Comparison, Difference
+from poolwise.compare.runs import Comparison
+from poolwise.compare.words import GOAL, difference_sentence, population_sentence
 from poolwise.exhibits.figure import Axis, Distribution, Figure
+from poolwise.exhibits.table import cell_text
 from poolwise.metrics.slowdown import bounded_slowdown, wait_s
 from poolwise.report.page import Page, PageSection, PageTable, TableRow
 from poolwise.report.page import write_page as write_page
-from poolwise.report.study import cell_text
 from poolwise.units import format_time
 
-GOAL = "mean_bounded_slowdown"
 _MARKS = {"better": "true", "worse": "false"}
 
 
@@ -29,13 +29,13 @@ def comparison_page(found: Comparison, changed: int, provenance: Mapping[str, ob
     return Page(
         title=f"{len(found.runs)} runs compared",
         lead=headline(found),
-        because=[_sentence(found, d) for d in found.differences if d.metric == GOAL],
+        because=[difference_sentence(found, d) for d in found.differences if d.metric == GOAL],
         sections=[
             PageSection(f"{label} against {found.labels[0]}", lines)
             for k, label in enumerate(found.labels)
             if k and (lines := list(_surely(found, k)))
         ],
-        notes=[f"Intervals (95 %): {found.interval_of}.", _population(found)],
+        notes=[f"Intervals (95 %): {found.interval_of}.", population_sentence(found)],
         figures=_figures(found),
         tables=[_side_by_side(found), _changed(found, changed)],
         provenance={name: str(value) for name, value in provenance.items()},
@@ -56,22 +56,10 @@ def headline(found: Comparison) -> str:
     return f"{found.labels[best]} has the least mean bounded slowdown; its difference from {found.labels[0]} {words}."
 
 
-def _sentence(found: Comparison, d: Difference) -> str:
-    description, unit, *_ = found.described[d.metric]
-    numbers = f"{cell_text(d.value, unit)} against {cell_text(d.first, unit)}"
-    spread = "" if np.isnan(d.interval.low) else f" [{d.interval.low:+.3g}, {d.interval.high:+.3g}]"
-    return f"{description}, {found.labels[d.run]}: {numbers}, {d.interval.mean:+.3g}{spread}: {d.verdict}."
-
-
 def _surely(found: Comparison, k: int) -> Iterator[str]:
     for d in found.differences:
         if d.run == k and d.metric != GOAL and d.verdict in ("better", "worse", "changed"):
-            yield _sentence(found, d)
-
-
-def _population(found: Comparison) -> str:
-    counts = sorted({int(found.population(0, seed).sum()) for seed in found.seeds})
-    return f"Measured on the {' or '.join(f'{n:,}' for n in counts)} jobs after the warm-up that every run finished."
+            yield difference_sentence(found, d)
 
 
 def _side_by_side(found: Comparison) -> PageTable:

@@ -8,7 +8,11 @@ from dataclasses import replace
 from pathlib import Path
 
 from poolwise.catalog import PREFIX
+from poolwise.compare.runs import Comparison
+from poolwise.compare.today import changes
+from poolwise.compare.words import today_heading, today_sentences
 from poolwise.exhibits.figure import Axis, Curves, Distribution, Figure
+from poolwise.exhibits.table import cell_text
 from poolwise.metrics import METRICS
 from poolwise.metrics.slowdown import bounded_slowdown
 from poolwise.report import resources, words
@@ -34,7 +38,9 @@ def study_page(result: StudyResult) -> Page:
     sections: list[PageSection] = []
     if found is not None:
         seeds = len(sweep.cells[found.series, found.at])
+        against = changes_against_today(result)
         sections = [
+            *([] if against is None else [PageSection(today_heading(against), today_sentences(against))]),
             PageSection("What the choice costs", words.gives_up(found, sweep)),
             PageSection("How certain that is", words.how_sure(found, sweep, seeds)),
         ]
@@ -50,6 +56,13 @@ def study_page(result: StudyResult) -> Page:
         provenance={name: str(value) for name, value in result.provenance().items()},
     )
     return _with_resources(page, result, sweep)
+
+
+def changes_against_today(result: StudyResult) -> Comparison | None:
+    """What the answer changes against what runs today; None if the study names no today, or there is no answer."""
+    sweep = Sweep.of(result)
+    found = answer(result, sweep) if result.study.today else None
+    return None if found is None else changes(result, sweep.cells[found.series, found.at])
 
 
 def _with_resources(page: Page, result: StudyResult, sweep: Sweep) -> Page:
@@ -188,15 +201,6 @@ def _glossary(result: StudyResult) -> PageTable:
         for name, m in result.described.items()
     ]
     return PageTable("What the numbers mean", ["metric", "unit", "", "name in the results files"], rows, text=True)
-
-
-def cell_text(value: float, unit: str) -> str:
-    """Write a metric for a table."""
-    if not math.isfinite(value):
-        return "-"
-    if unit == "fraction":
-        return f"{100 * value:.1f}"
-    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.3g}"
 
 
 def _shown(unit: str) -> str:

@@ -27,12 +27,20 @@ class Fitting:
         self._edition = -1
         self._asked = np.zeros(0, dtype=np.bool_)  # by row
         self._refusals: dict[int, Refusal] = {}
+        self._seen: tuple[Queue, int] | None = None  # a queue whose jobs have all been asked for, and how often some had joined
 
     def refusals(self, queue: Queue, snapshot: Snapshot, judge: FitJudge) -> dict[int, Refusal]:
         """Waiting jobs that do not fit the empty machine, in the order of the queue, and why."""
-        if self._capacity is None or self._edition != queue.table.edition or not same(self._capacity, snapshot.capacity):
-            self._capacity, self._edition = kept(snapshot.capacity), queue.table.edition
-            self._asked, self._refusals = np.zeros(0, dtype=np.bool_), {}
+        edition, capacity = queue.table.edition, self._capacity
+        if capacity is None or self._edition != edition or not same(capacity, snapshot.capacity):
+            self._capacity, self._edition = kept(snapshot.capacity), edition
+            self._asked, self._refusals, self._seen = np.zeros(0, dtype=np.bool_), {}, None
+        if self._seen is None or self._seen[0] is not queue or self._seen[1] != queue.joined:
+            self._ask(queue, snapshot, judge)
+        return {job: self._refusals[job] for job in queue.jobs.tolist() if job in self._refusals} if self._refusals else {}
+
+    def _ask(self, queue: Queue, snapshot: Snapshot, judge: FitJudge) -> None:
+        """Ask about the waiting jobs that have not been asked about."""
         if len(self._asked) < len(queue.table):
             self._asked = np.concatenate([self._asked, np.zeros(len(queue.table), dtype=np.bool_)])
         jobs = queue.jobs
@@ -44,4 +52,4 @@ class Fitting:
                 refusal = judge(job, empty)
                 if refusal is not None:
                     self._refusals[job] = refusal
-        return {job: self._refusals[job] for job in jobs.tolist() if job in self._refusals} if self._refusals else {}
+        self._seen = queue, queue.joined

@@ -15,9 +15,11 @@ from poolwise.interfaces import (
     Dispatcher,
     ListRule,
     PlacementPolicy,
+    PreparedOrder,
     QueuePolicy,
     Scheduler,
     backfill_reason,
+    opened,
 )
 from poolwise.model import (
     Changes,
@@ -69,7 +71,7 @@ class ListScheduler(Scheduler):
 
     def open(self, machine: Machine, seed: int) -> Dispatcher:
         """Begin a run; list scheduling draws nothing."""
-        return ListDispatcher(replace(self, order=self.order.open(), backfill=self.backfill.open()))
+        return ListDispatcher(replace(self, order=opened(self.order), backfill=self.backfill.open()))
 
     def rule(self) -> ListRule | None:
         """Its order, backfill and placement; with an admission of another kind it has no such rule."""
@@ -79,7 +81,8 @@ class ListScheduler(Scheduler):
 
     def check(self, machine: Machine, jobs: JobTable) -> None:
         """Ask the order, the placement and the admission."""
-        self.order.check(machine, jobs)
+        if isinstance(self.order, PreparedOrder):
+            self.order.check(machine, jobs)
         self.placement.check(machine, jobs)
         self.admission.check(machine, jobs)
 

@@ -201,7 +201,7 @@ class _Reader:
             first, text = at + 1, lines[at].partition("#")[0].rstrip()
             while text.endswith("\\") and at + 1 < len(lines):
                 at += 1
-                text = text[:-1] + " " + lines[at].partition("#")[0].rstrip()
+                text = text[:-1] + lines[at].partition("#")[0].rstrip()
             at += 1
             if text.strip():
                 self._line(text.strip(), path, first)

@@ -122,8 +122,10 @@ def describe_metrics(metrics: Sequence[Choice], folder: Path) -> list[Json]:
     return [_each_text(table, lambda text: _portable(text, folder)[0]) for table in tables]
 
 
-def read_descriptions(file: Path) -> list[RecordedRun]:
+def read_descriptions(file: Path, *, today: bool = False) -> list[RecordedRun]:
     """Read the runs that a provenance file describes: those of a study, or the one beside a schedule or a timeline.
+
+    With `today` those that a study's cells are compared with.
 
     Raises InputError where there is no such file, and where it describes no run.
     """
@@ -134,22 +136,16 @@ def read_descriptions(file: Path) -> list[RecordedRun]:
     try:
         metrics = tuple(Choice.model_validate(asked).beside(file.parent) for asked in known.get("metrics", ()))
         if "runs" in known:
-            return [
-                RecordedRun(
-                    file,
-                    kept["run"],
-                    kept["files"],
-                    kept["parameters"],
-                    kept["run"]["seeds"]["values"][0],
-                    kept["key"],
-                    metrics,
-                )
-                for kept in known["runs"]
-            ]
+            return [_recorded(file, kept, metrics) for kept in (known["today"]["runs"] if today else known["runs"])]
         return [RecordedRun(file, known["run"], known["files"], {}, known["run"]["seeds"]["values"][0], "", metrics)]
     except (KeyError, TypeError, IndexError, AttributeError, ValidationError) as error:
         problem = "these results do not describe their run: they are of an older version of Poolwise, or of another command"
         raise InputError(problem, file=file, field="run", remedy="run it again") from error
+
+
+def _recorded(file: Path, kept: Json, metrics: tuple[Choice, ...]) -> RecordedRun:
+    seed = kept["run"]["seeds"]["values"][0]
+    return RecordedRun(file, kept["run"], kept["files"], kept["parameters"], seed, kept["key"], metrics)
 
 
 def _portable(text: str, folder: Path) -> tuple[str, Path | None]:

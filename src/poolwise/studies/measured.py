@@ -66,7 +66,8 @@ class Runs:
             return paper_population(self.outcomes(cell), cell.warm_up)
         workload = canonical(cell.trace.content())
         if workload not in self._common:
-            together = [c for c in self._study.cells if canonical(c.trace.content()) == workload]
+            every = (*self._study.cells, *self._study.today.values())
+            together = [c for c in every if canonical(c.trace.content()) == workload]
             self._common[workload] = common_population([self.outcomes(c) for c in together], cell.warm_up)
         return self._common[workload]
 
@@ -100,6 +101,11 @@ class MeasuredStudy:
     def memory_baseline(self, cell: CellResult) -> Outcomes | None:
         """What became of every job on the machine of `measure.memory_baseline`; None if there is none."""
         there = self.study.memory_baseline(self._cell(cell))
+        return None if there is None else self._runs.outcomes(there)
+
+    def today(self, cell: CellResult) -> Outcomes | None:
+        """What becomes of every job today, in the place of a cell; None if the study names no today."""
+        there = self.study.today.get(cell.key)
         return None if there is None else self._runs.outcomes(there)
 
     def window(self, cell: CellResult) -> Window:

@@ -6,7 +6,7 @@ import io
 import math
 import platform
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from html import escape
 from pathlib import Path
 from typing import Any
@@ -87,9 +87,16 @@ class StudyResult(MeasuredStudy):
 
     def runs(self) -> list[Json]:
         """Describe each cell for a file in the folder of the results: key, what is varied, and `describe`."""
-        return [
-            {"key": cell.key, "parameters": dict(cell.parameters), **describe(cell, self.folder)} for cell in self.study.cells
-        ]
+        return self._described(self.study.cells)
+
+    def todays(self) -> Json:
+        """Describe the runs of today in the same way, and say which cell each is compared with."""
+        today = self.study.today
+        runs = self._described({cell.key: cell for cell in today.values()}.values())
+        return {"of": {key: cell.key for key, cell in today.items()}, "runs": runs}
+
+    def _described(self, cells: Iterable[Cell]) -> list[Json]:
+        return [{"key": cell.key, "parameters": dict(cell.parameters), **describe(cell, self.folder)} for cell in cells]
 
     def write(self) -> None:
         """Write the tables and provenance.json, each whole or not at all."""
@@ -103,6 +110,8 @@ class StudyResult(MeasuredStudy):
             write_whole(self.folder / "resources.csv", used.write_csv().encode())
         metrics = describe_metrics(self.study.metrics, self.folder)
         source = {**dict(sorted(self.provenance().items())), "metrics": metrics, "runs": self.runs()}  # not sorted within
+        if self.study.today:
+            source["today"] = self.todays()
         write_whole(self.folder / "provenance.json", pretty(source, sort=False))
 
     def _repr_html_(self) -> str:

@@ -5,13 +5,13 @@ from __future__ import annotations
 import itertools
 import tomllib
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from poolwise import catalog, registry
-from poolwise.errors import InputError
+from poolwise.errors import InputError, Problems
 from poolwise.files import scheduler as scheduler_file
 from poolwise.files import study as study_file
 from poolwise.files.choice import Choice
@@ -59,6 +59,7 @@ class Study:
     memory_machine: Described | None = None
     metrics: tuple[Choice, ...] = ()
     measures: tuple[Measure, ...] = ()
+    today: Mapping[str, Cell] = field(default_factory=dict)
 
     def memory_baseline(self, cell: Cell) -> Cell | None:
         """Run that a cell's throughput per memory dollar is measured against; None if not asked for."""
@@ -81,7 +82,7 @@ class Study:
     def runs(self) -> tuple[Cell, ...]:
         """Everything that is simulated: the cells and those baselines that are not among them."""
         found: dict[str, Cell] = {}
-        for cell in (*self.cells, *self.baselines, *self.memory_baselines):
+        for cell in (*self.cells, *self.baselines, *self.memory_baselines, *self.today.values()):
             found.setdefault(cell.key, cell)  # of rows that share a run the first is kept
         return tuple(found.values())
 
@@ -112,12 +113,25 @@ def resolve(document: Document, set: Mapping[str, Any] | None = None) -> Study:
     _open(document, *FILES)
     for key, value in sorted((set or {}).items(), key=lambda item: item[0].count(".")):
         _set(document, key, value)
-    base = study_file.check(document)
-    vary = _vary(document)
+    problems = Problems()
+    with problems.attempt():
+        base = study_file.check(document)
+    with problems.attempt():
+        vary = _vary(document)
+    if isinstance(document.tables.get("machine"), dict) and "machine" not in str(document.tables.get("vary")):
+        with problems.attempt():
+            described(document, ("machine",))
+    problems.finish()
     cells: list[Cell] = []
+    today: dict[str, Cell] = {}
     seen: dict[tuple[str, str], str] = {}
     resolver = _Resolver()
-    resolver.names(base, document)  # a wrong name is wrong, even where what is varied replaces it
+    with problems.attempt():
+        resolver.names(base, document)  # a wrong name is wrong, even where what is varied replaces it
+    if not any(path.startswith("workload") for path in vary):
+        with problems.attempt():
+            resolver.workload(base, document, base.seeds.chosen()[0])
+    problems.finish()
     for parameters, variant in _variants(document, vary):
         checked = study_file.check(variant)
         for seed in base.seeds.chosen():
@@ -127,11 +141,15 @@ def resolve(document: Document, set: Mapping[str, Any] | None = None) -> Study:
                 raise document.error(("vary",), message, "name each value once")
             seen[same] = cell.label
             cells.append(cell)
+        if base.today is not None:
+            there = _today(variant, base.today.name, parameters)
+            for cell in cells[-len(base.seeds.chosen()) :]:
+                today[cell.key] = resolver.cell(study_file.check(there[1]), there[1], there[0], cell.seed)
     shown = {path: tuple(_written(value) for value in values) for path, values in vary.items()}
     metrics, measures = _measures(document, base)
     machine = _memory_machine(document, base, {_cores(cell.machine) for cell in cells})
     name, runs = file.stem, tuple(cells)
-    return Study(name, base.title or name, file, document.tables, shown, base.measure, runs, machine, metrics, measures)
+    return Study(name, base.title or name, file, document.tables, shown, base.measure, runs, machine, metrics, measures, today)
 
 
 def find(path: str | Path) -> Path:
@@ -185,7 +203,7 @@ def _vary(document: Document) -> dict[str, list[Any]]:
         where = ("vary", path) if path in document.tables["vary"] else ("vary", *path.split("."))
         if not isinstance(values, list) or not values:
             raise document.error(where, "what is varied needs a list of values", f'write "{path}" = [...]')
-        if path.partition(".")[0] in ("vary", "seeds", "measure", "version", "title"):
+        if path.partition(".")[0] in ("vary", "seeds", "measure", "version", "title", "today"):
             raise document.error(where, f"'{path}' cannot be varied", "vary the machine, workload, scheduler or performance")
     return found
 
@@ -201,6 +219,20 @@ def _variants(document: Document, vary: Mapping[str, list[Any]]) -> Iterator[tup
             variant.set(path, chosen[path], Origin(label or "vary", line))
             _open(variant, path)
         yield {path: _written(value) for path, value in chosen.items()}, variant
+
+
+def _today(variant: Document, name: str, parameters: Mapping[str, Parameter]) -> tuple[dict[str, Parameter], Document]:
+    """What runs today in the place of a variant: what is varied of it still, and the document that says so."""
+    there = variant.copy()
+    written = there.tables.pop("today")
+    for part in ("machine", "scheduler"):
+        if part in written:
+            _, line, label = variant.place(("today", part))
+            there.parts.pop(part, None)
+            there.set(part, written[part], Origin(label or "today", line))
+            _open(there, part)
+    left = {path: value for path, value in parameters.items() if path.partition(".")[0] not in written}
+    return {"today": name, **left}, there
 
 
 def _open(document: Document, *sections: str) -> None:
@@ -279,7 +311,7 @@ class _Resolver:
             parameters,
             seed,
             *machine,
-            self._workload(file, document, seed),
+            self.workload(file, document, seed),
             scheduler,
             performance,
             file.measure.warm_up,
@@ -288,18 +320,21 @@ class _Resolver:
         )
 
     def names(self, file: StudyFile, document: Document) -> tuple[SchedulerSection, PerformanceSection]:
-        scheduler = scheduler_file.resolve(file.scheduler, document, ("scheduler",))
+        problems = Problems()
+        with problems.attempt():
+            scheduler = scheduler_file.resolve(file.scheduler, document, ("scheduler",))
         named = {"model": file.performance.model, "estimate_model": file.performance.estimate_model}
         found = {key: choice.beside(document.file.parent) for key, choice in named.items() if choice is not None}
         performance = file.performance.model_copy(update=found)
         for key, choice in found.items():
-            with document.placing("performance", key):
+            with problems.attempt(), document.placing("performance", key):
                 choice.make("models")
+        problems.finish()
         with document.placing("performance"):
             models_of(performance, 0)
         return scheduler, performance
 
-    def _workload(self, file: StudyFile, document: Document, seed: int) -> Trace | Generated:
+    def workload(self, file: StudyFile, document: Document, seed: int) -> Trace | Generated:
         workload = file.workload
         if workload.generator is None:
             return self._trace(file, document, seed)

@@ -100,6 +100,9 @@ def is_table(start: bytes) -> bool:
 
 def _check_names(path: Path, names: Sequence[str], line: int | None) -> None:
     for k, name in enumerate(names):
+        if "\n" in name or "\r" in name:
+            problem = f"the name of column {k + 1} goes over several lines"
+            raise InputError(problem, file=path, line=line, remedy="close the quotes in the header")
         if not name or name in names[:k]:
             problem = f"column '{name}' appears twice" if name else f"column {k + 1} has no name"
             raise InputError(problem, file=path, line=line, field=name or None, remedy="give each column a name of its own")

@@ -2,7 +2,7 @@
 
 The day has a few hundred jobs of seconds in place of hours on 16 nodes, its arrivals crowded around noon. Recorded are what
 decides (slurm.conf, shares, QOS), the jobs with the milliseconds at which the controller's log says that they were
-submitted, started and completed, and when it recalculated priorities and began to backfill.
+submitted, started and completed, when it recalculated priorities and began to backfill, and the priorities it worked out.
 """
 
 from __future__ import annotations
@@ -53,6 +53,7 @@ _EVENT = re.compile(
     r"|(?P<backfill>sched/backfill: _start_job: Started JobId=)|(?P<end>_job_complete: JobId=))(?P<job>\d+)(?P<rest>.*)"
 )
 
+_PRIORITY = re.compile(r"\[(?P<at>[^]]+)] priority/multifactor: \S+ Job (?P<job>\d+) priority: .* = (?P<sum>-?[\d.]+)")
 _MARKS = {"recalculations": "_ft_debug: ", "backfills": "_attempt_backfill: beginning"}
 
 
@@ -66,7 +67,8 @@ def record(folder: Path, seconds: int = 1440) -> None:
         jobs = _submit_all(cluster, seconds)
         while cluster.ask("squeue", "-h"):
             time.sleep(2)
-        times, instants = _read_log(cluster.log.read_text())
+        text = cluster.log.read_text()
+    times, instants = _read_log(text)
     origin = min(times[job]["submit"] for job in jobs) // 1000 * 1000
     with (folder / "jobs.csv").open("w", newline="") as file:
         writer = csv.writer(file, lineterminator="\n")
@@ -76,13 +78,16 @@ def record(folder: Path, seconds: int = 1440) -> None:
             writer.writerow([job, *row, *(known[name] - origin for name in ("submit", "start", "end")), known["by"]])
     facts = {name: [at - origin for at in found] for name, found in instants.items()}
     (folder / "instants.json").write_text(json.dumps(facts) + "\n")
+    worked_out = read_priorities(text, instants["recalculations"])
+    rows = [f"{at - origin},{job},{priority}" for at, job, priority in worked_out if job in jobs]
+    (folder / "priorities.csv").write_text("\n".join(["recalculated_ms,job,priority", *rows]) + "\n")
 
 
 def _submit_all(cluster: Cluster, seconds: int) -> dict[int, tuple[object, ...]]:
     """Submit the day's jobs at their times; id -> user, account, QOS, partition, nice, nodes, CPUs, limit (s)."""
     draw = random.Random(17)
-    count = seconds * 280 // 1440
-    arrivals = sorted(min(max(draw.gauss(0.4, 0.25), 0.0) % 0.95, 0.95) * seconds for _ in range(count))
+    count = seconds * 220 // 1440
+    arrivals = sorted(draw.triangular(0.0, 0.95, 0.4) * seconds for _ in range(count))
     users = list(cluster.users())
     begun, jobs = time.time() + 1, {}
     for at in arrivals:
@@ -122,6 +127,19 @@ def _read_log(text: str) -> tuple[dict[int, dict[str, object]], dict[str, list[i
         elif found["rest"].startswith(" done"):
             of["end"] = at
     return times, instants
+
+
+def read_priorities(text: str, recalculations: list[int]) -> list[tuple[int, int, int]]:
+    """The priorities that the log says were worked out at recalculations: (ms since 1970, job, priority)."""
+    found = []
+    for line in text.splitlines():
+        told = _PRIORITY.match(line)
+        if told is not None:
+            at = _ms(told["at"])
+            before = [instant for instant in recalculations if instant <= at < instant + 1000]
+            if before:
+                found.append((before[-1], int(told["job"]), max(int(float(told["sum"])), 1)))
+    return found
 
 
 def _ms(text: str) -> int:

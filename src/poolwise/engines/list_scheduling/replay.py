@@ -15,8 +15,8 @@ from poolwise.arrays import IntArray
 from poolwise.engines.family import Parts, foreign, interrupted
 from poolwise.engines.kernel_arrays import blank
 from poolwise.engines.list_scheduling.asking import Asker
-from poolwise.engines.list_scheduling.columns import RunColumns
-from poolwise.engines.list_scheduling.loading import kinds_of, load
+from poolwise.engines.list_scheduling.columns import DEEP_QUEUE, RunColumns
+from poolwise.engines.list_scheduling.loading import FOLDER, compile_beside, kinds_of, load
 from poolwise.engines.watch import Obstacle, Stride
 from poolwise.errors import InputError
 from poolwise.interfaces import fixed_slowdown, rule_of
@@ -88,6 +88,11 @@ def replay(parts: Parts) -> tuple[Schedule, float]:
     rule = rule_of(parts.scheduler)
     assert rule is not None
     first, *deep = kinds_of(rule)
+    from poolwise.kernels.jit import is_compiled
+
+    if not is_compiled(FOLDER, first) and len(parts.workload) > DEEP_QUEUE:
+        for kind in deep:
+            compile_beside(kind)
     load(first)
     begun, loading = time.perf_counter(), 0.0
     columns = RunColumns(parts, rule)

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from poolwise.kernels.shared_nodes.state import (
         KindArrays,
         NodeArrays,
+        ProfileSteps,
         SharedJobs,
         SharedQueue,
         SharedRules,
@@ -40,8 +41,10 @@ class SharedArrays(NamedTuple):
     order: Order
     rules: SharedRules
     nodes: NodeArrays
+    ahead: NodeArrays | None
     timeline: TimelineArrays
     then: ThenArrays
+    profile: ProfileSteps | None
     queue: SharedQueue
     tree: Tree
     runs: SharedRuns
@@ -58,6 +61,7 @@ class SharedColumns(StudyColumns):
     def arrays(self, per_event: bool) -> SharedArrays:
         """Lay out everything that a replay starts from."""
         from poolwise.kernels.list_scheduling.index import plant
+        from poolwise.kernels.list_scheduling.state import CONSERVATIVE
         from poolwise.kernels.shared_nodes import state
         from poolwise.kernels.shared_nodes.replay import screen
 
@@ -76,7 +80,12 @@ class SharedColumns(StudyColumns):
         queue = state.SharedQueue(blank(n), blank(n), np.full(n, -1))
         timeline = self._timeline(wanted, nodes, able)
         runs = self._runs(int(wanted.parts[wanted.of[able]].sum()), max(rules.rows * rules.parts, 2 * n))
-        return SharedArrays(jobs, kinds, self.order(able), rules, nodes, timeline, self._then(nodes), queue, tree, runs, now)
+        then, order = self._then(nodes), self.order(able)
+        ahead, profile = None, None
+        if rules.backfill == CONSERVATIVE:
+            own = {name: getattr(nodes, name).copy() for name in ("top", "having", "bits", "chosen", "lack")}
+            ahead, profile = nodes._replace(**own), self.profile(nodes, 0)
+        return SharedArrays(jobs, kinds, order, rules, nodes, ahead, timeline, then, profile, queue, tree, runs, now)
 
     def refusals(self, jobs: IntArray) -> dict[int, str]:
         """Reasons why jobs (k,) do not fit the empty machine, found once for each kind of job."""
@@ -94,13 +103,15 @@ class SharedColumns(StudyColumns):
 
         workload = self.workload
         slowed = pools and any(self.slowdown(model, slice(0, 0)).per_part for model in (self.truth, self.estimate))
-        factors, length = np.zeros((4, len(workload) if slowed else 0)), workload.requested
+        none = np.zeros(len(workload))
+        work, asked = stretched(workload.duration, none), stretched(workload.requested, none)  # as float64 counts them
+        factors, length = np.zeros((4, len(workload) if slowed else 0)), asked
         if slowed:
             for k, model in enumerate((self.truth, self.estimate)):
                 factors[2 * k : 2 * k + 2] = self.slowdown(model, slice(None))[:2]
-            length = stretched(length, np.minimum(factors[2:].min(axis=0), 0.0) * (1 + 1e-12))
+            length = stretched(asked, np.minimum(factors[2:].min(axis=0), 0.0) * (1 + 1e-12))
         cores = wanted.ask[wanted.of, CORES]
-        columns: Any = (wanted.of, cores, length, able, workload.duration, workload.requested, *factors)
+        columns: Any = (wanted.of, cores, length, able, work, asked, *factors)
         return SharedJobs(read_only(workload.submit), *map(read_only, columns))
 
     def _then(self, nodes: NodeArrays) -> ThenArrays:
@@ -109,6 +120,16 @@ class SharedColumns(StudyColumns):
         pools = len(nodes.pool)
         size, n = (len(nodes.owner), len(self.workload)) if pools else (0, 0)
         return ThenArrays(np.zeros((size, nodes.top.shape[1]), np.int64), blank(pools), blank(pools), blank(n), blank(n))
+
+    def profile(self, nodes: NodeArrays, steps: int) -> ProfileSteps:
+        """Return a profile with room for some steps; of any use under conservative backfilling alone."""
+        from poolwise.kernels.shared_nodes.state import ProfileSteps
+
+        n, dims = len(nodes.owner), nodes.top.shape[1]
+        free = np.zeros((steps, dims), dtype=np.int64)
+        asked, count = self.workload.requested, len(self.workload)
+        hold = np.maximum(asked, stretched(asked, np.zeros(count)))  # as float64 counts it, where that is longer
+        return ProfileSteps(blank(n), blank(steps), blank(steps), free, blank(1), hold, blank(n), blank(count))
 
     def _rules(self, wanted: JobKinds, nodes: NodeArrays, per_event: bool) -> SharedRules:
         from poolwise.kernels.list_scheduling.state import (
@@ -193,6 +214,7 @@ class SharedColumns(StudyColumns):
             open=within,
             rack=rack.astype(np.int64),
             first=np.searchsorted(rack, np.arange(len(racks) + 1)),
+            likely=blank(1),
             pool_of=of,
             distant=machine.rack[pools] < 0,
             pool=machine.capacity[pools, layout.memory] if len(pools) else blank(0),

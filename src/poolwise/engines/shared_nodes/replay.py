@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from functools import cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal, get_args
 
 import numpy as np
 
@@ -18,12 +18,14 @@ from poolwise.engines.family import Parts, foreign, interrupted
 from poolwise.engines.kernel_arrays import blank
 from poolwise.engines.list_scheduling.asking import Asker
 from poolwise.engines.shared_nodes.columns import PLACEMENTS, SharedColumns
-from poolwise.engines.watch import Obstacle
+from poolwise.engines.watch import Obstacle, Stride
 from poolwise.errors import InputError
 from poolwise.interfaces import ListRule, PerformanceModel, fixed_slowdown, rule_of
 from poolwise.model import Kind, Machine, Outcome, Schedule, Workload
 from poolwise.performance.ideal import Ideal
 from poolwise.platforms.simulated import too_late
+from poolwise.policies.backfill.conservative import Conservative
+from poolwise.policies.backfill.easy import Easy
 from poolwise.policies.placement.nodes.layout import NodeLayout, node_layout
 from poolwise.policies.placement.nodes.placement import FirstNodes
 from poolwise.schedulers.list import ListScheduler
@@ -49,7 +51,7 @@ def unsupported(parts: Parts) -> Obstacle | None:
     if obstacle := interrupted(parts):
         return obstacle
     why = _why(parts, scheduler)
-    return Obstacle(why, "EASY or no backfilling on nodes without pools has, for jobs of one task") if why else None
+    return Obstacle(why, "see docs/explanation/shared-nodes.md for what has") if why else None
 
 
 def _why(parts: Parts, scheduler: ListRule) -> str:
@@ -57,8 +59,8 @@ def _why(parts: Parts, scheduler: ListRule) -> str:
     rule = rule_of(scheduler.backfill)
     if rule is None or not rule.counts_pools:
         return f"backfill {scheduler.backfill!r} has no kernel on shared nodes"
-    if rule.reserves == "everyone":
-        return "conservative backfilling has no kernel on shared nodes"
+    if rule.keeps:
+        return "reservations that are kept have no kernel on shared nodes"
     if scheduler.warm_up:
         return "a warm-up has no kernel on shared nodes"
     for model in (parts.truth, parts.estimate):
@@ -68,7 +70,7 @@ def _why(parts: Parts, scheduler: ListRule) -> str:
         layout = node_layout(parts.machine)
     except InputError as problem:
         return problem.message
-    return _unsuitable_machine(layout) or _unsuitable(parts.workload, layout)
+    return _unsuitable_machine(layout, rule.reserves == "everyone") or _unsuitable(parts.workload, layout)
 
 
 def _known(model: PerformanceModel, parts: Parts) -> bool:
@@ -77,8 +79,10 @@ def _known(model: PerformanceModel, parts: Parts) -> bool:
     return found is not None and (found.per_part or not (found.near.any() or found.far.any()))
 
 
-def _unsuitable_machine(layout: NodeLayout) -> str:
+def _unsuitable_machine(layout: NodeLayout, conservative: bool) -> str:
     """Say what of a machine the kernels cannot count with; empty if nothing."""
+    if conservative and (layout.inside or bool((layout.pool >= 0).any())):
+        return "conservative backfilling on nodes with devices or memory pools has no kernel"
     if max((owners.shape[1] for owners in layout.inside.values()), default=0) > _MOST_DEVICES:
         return f"a node has more than {_MOST_DEVICES} devices of a type"
     return ""
@@ -92,8 +96,6 @@ def _unsuitable(workload: Workload, layout: NodeLayout) -> str:
         return "a job has several tasks"
     if int(workload.request("cores").min()) < 1:
         return "a job asks for no cores"
-    if int(np.maximum(workload.duration, workload.requested).max()) > 2**53:
-        return "a job is longer than float64 counts whole nanoseconds"
     for name in workload.requests:
         if name not in layout.known and bool(workload.request(name).any()):
             return f"the nodes have no {name}"  # as the reference engine says
@@ -102,24 +104,32 @@ def _unsuitable(workload: Workload, layout: NodeLayout) -> str:
 
 def replay(parts: Parts) -> tuple[Schedule, float]:
     """Run what `unsupported` has no objection to; returns the schedule and the seconds without compiling or loading."""
-    load()
+    rule = rule_of(parts.scheduler)
+    assert rule is not None
+    _load(_kind_of(rule))
     begun = time.perf_counter()
-    schedule = _replay(parts)
+    schedule = _replay(parts, rule)
     return schedule, time.perf_counter() - begun
 
 
-def _replay(parts: Parts) -> Schedule:
+def _replay(parts: Parts, rule: ListRule) -> Schedule:
     from poolwise.kernels.list_scheduling import state
     from poolwise.kernels.shared_nodes.replay import replay as go_on
+    from poolwise.kernels.shared_nodes.state import PASSES, PAUSE, ROWS
 
-    rule = rule_of(parts.scheduler)
-    assert rule is not None
     columns = SharedColumns(parts.machine, parts.workload, rule, parts.truth, parts.estimate)
     arrays = columns.arrays(parts.pass_per_event)
-    asker = Asker(columns)
+    asker, stride = Asker(columns), Stride(parts.watch)
+    if parts.watch is not None:
+        parts.watch.begin(None)
+    arrays.now[PAUSE] = stride.next(0.0, 0)
     while (wanted := go_on(*arrays)) != state.DONE:
         if wanted == state.ASK:
             asker.answer(arrays.order.key, arrays.queue, arrays.runs, arrays.now)
+        elif wanted == state.PAUSED:
+            arrays.now[PAUSE] = stride.next(_share(arrays.now, len(parts.workload)), int(arrays.now[PASSES]))
+        elif wanted == state.INSTANTS:
+            arrays = arrays._replace(profile=columns.profile(arrays.nodes, 2 * int(arrays.now[ROWS])))
         elif wanted == state.LATE:
             raise too_late()
         else:
@@ -127,13 +137,36 @@ def _replay(parts: Parts) -> Schedule:
     return _schedule(columns, arrays.runs, arrays.queue.where, arrays.now)
 
 
-@cache
+def _share(now: IntArray, jobs: int) -> float:
+    """Share of the events, arrivals and ends, that are over; a rejected job ends at once."""
+    from poolwise.kernels.shared_nodes import state
+
+    return float(now[state.NEXT] + now[state.STARTED] - now[state.RUNNING] + now[state.REJECTED]) / (2 * jobs)
+
+
+SharedKind = Literal["queues", "reservations"]
+"""What a kernel is for: queues with one reservation at most, and reservations of everyone."""
+
+
+def _kind_of(scheduler: ListRule) -> SharedKind:
+    """Kernel that a run under a list scheduler needs."""
+    rule = rule_of(scheduler.backfill)
+    return "reservations" if rule is not None and rule.reserves == "everyone" else "queues"
+
+
 def load() -> None:
     """Load the kernels, compiling them where this has not been done before on this computer; says so in the log."""
+    for kind in get_args(SharedKind):
+        _load(kind)
+
+
+@cache
+def _load(kind: SharedKind) -> None:
+    backfill = Conservative() if kind == "reservations" else Easy()
+    scheduler = ListScheduler(backfill=backfill, placement=FirstNodes())
     second, one = np.full(2, SECOND, dtype=np.int64), np.ones(2, dtype=np.int64)
-    two = Workload.of(second, second, requests={"cores": one})
-    parts = Parts(_one_node(), two, ListScheduler(placement=FirstNodes()), Ideal(), Ideal())  # reaches all kernels
-    family.load(FOLDER, "all", "shared nodes", "about half a minute", lambda: _replay(parts))
+    two = Parts(_one_node(), Workload.of(second, second, requests={"cores": one}), scheduler, Ideal(), Ideal())
+    family.load(FOLDER, kind, f"shared nodes, {kind}", "about half a minute", lambda: _replay(two, scheduler.rule()))
 
 
 def _one_node() -> Machine:

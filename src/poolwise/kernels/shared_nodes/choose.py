@@ -105,24 +105,33 @@ def _packed(kind: int, kinds: KindArrays, nodes: NodeArrays) -> bool:
 def _rack_of_all(kind: int, kinds: KindArrays, nodes: NodeArrays) -> int:
     """The rack with the fewest fitting nodes of those that hold all parts, -1 if none does; then `tally` tells how many fit.
 
-    A rack that has as many as the best so far is not counted to its end.
+    A rack that has more than the best so far, or than the one that was the best last time, is not counted to its end.
     """
-    wanted, best, least = kinds.parts[kind], -1, nodes.rack.size + 1
+    wanted, best, least = kinds.parts[kind], -1, nodes.rack.size
+    fitting = _fitting(nodes.likely[0], least, kind, kinds, nodes)
+    if fitting >= wanted:
+        least = fitting
     for r in range(nodes.tally.size):
-        nodes.tally[r] = 0
-    n = next_fit(0, kind, -1, kinds, nodes)
-    while n >= 0:
-        r = nodes.rack[n]
-        count, end = 0, nodes.first[r + 1]
-        while n >= 0 and n < end and count < least:
-            count += 1
-            n = next_fit(n + 1, kind, -1, kinds, nodes)
-        nodes.tally[r] = count
-        if wanted <= count < least:
-            best, least = r, count
-        if n >= 0 and n < end:
-            n = next_fit(end, kind, -1, kinds, nodes)
+        fitting = _fitting(r, least, kind, kinds, nodes)
+        nodes.tally[r] = fitting
+        if fitting >= wanted and fitting <= least and (best < 0 or fitting < least):
+            best, least = r, fitting
+            if fitting == wanted:
+                break
+    if best >= 0:
+        nodes.likely[0] = best
     return best
+
+
+@step
+def _fitting(rack: int, most: int, kind: int, kinds: KindArrays, nodes: NodeArrays) -> int:
+    """Nodes of a rack that hold a part; where they are more than `most`, one more than that."""
+    n, end = next_fit(nodes.first[rack], kind, -1, kinds, nodes), nodes.first[rack + 1]
+    fitting = 0
+    while n >= 0 and n < end and fitting <= most:
+        fitting += 1
+        n = next_fit(n + 1, kind, -1, kinds, nodes)
+    return fitting
 
 
 @inlined

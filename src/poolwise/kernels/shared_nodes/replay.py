@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from poolwise.arrays import BoolArray, IntArray
 from poolwise.kernels.jit import entry, inlined
-from poolwise.kernels.list_scheduling.state import ASK, ASKED, DONE, LATE, ROOM, Order, Tree
+from poolwise.kernels.list_scheduling.state import ASK, ASKED, CONSERVATIVE, DONE, INSTANTS, LATE, PAUSED, ROOM, Order, Tree
 from poolwise.kernels.list_scheduling.tournament import clear, put
 from poolwise.kernels.shared_nodes.choose import fits
+from poolwise.kernels.shared_nodes.conservative import conserve_shared, has_steps
 from poolwise.kernels.shared_nodes.reservation import finds_room
 from poolwise.kernels.shared_nodes.runs import end_first, has_room
 from poolwise.kernels.shared_nodes.search import search
@@ -19,6 +20,7 @@ from poolwise.kernels.shared_nodes.state import (
     MAKE_PASS,
     NEXT,
     PASSES,
+    PAUSE,
     PHASE,
     QUIET,
     REJECTED,
@@ -29,6 +31,7 @@ from poolwise.kernels.shared_nodes.state import (
     WAITING,
     KindArrays,
     NodeArrays,
+    ProfileSteps,
     SharedJobs,
     SharedQueue,
     SharedRules,
@@ -47,8 +50,10 @@ def replay(
     order: Order,
     rules: SharedRules,
     nodes: NodeArrays,
+    ahead: NodeArrays | None,
     timeline: TimelineArrays,
     then: ThenArrays,
+    profile: ProfileSteps | None,
     queue: SharedQueue,
     tree: Tree,
     runs: SharedRuns,
@@ -57,28 +62,62 @@ def replay(
     """Go on until the events end (DONE) or the caller has to help; the answers are those of `list_scheduling.state`.
 
     ASK: write the keys of the waiting jobs. ROOM: give `runs.owner`, `.resource` and `.amount` at least `now[ROWS]` rows.
-    LATE: the clock is beyond `HORIZON`.
+    INSTANTS: give the profile at least `now[ROWS]` steps. LATE: the clock is beyond `HORIZON`.
+    PAUSED: so many passes are over as `now[PAUSE]` says.
+
+    What is None is not asked for, and kernels are compiled without it: there is one for queues, and one for reservations of
+    everyone (`ahead`, `profile`).
     """
     while True:
         if now[PHASE] == TAKE_EVENTS:
+            if now[PASSES] >= now[PAUSE]:
+                return PAUSED
             if not _take_events(jobs, kinds, order, rules, nodes, timeline, queue, tree, runs, now):
                 return DONE
             if now[TIME] > HORIZON:
                 return LATE
             now[PHASE] = MAKE_PASS
         if not now[QUIET] and now[WAITING] > 0:
-            if not has_room(rules, runs, now):
-                return ROOM
-            if order.kind == ASKED:
-                if now[PHASE] == MAKE_PASS and _any_fits(jobs, kinds, nodes, queue, now):
-                    now[PHASE] = ASKED_PASS
-                    return ASK
-                if now[PHASE] == MAKE_PASS:
-                    now[PHASE] = TAKE_EVENTS
-                    continue
-                _lay_out_anew(jobs, order, queue, tree, now)
-            search(jobs, kinds, order, rules, nodes, timeline, then, queue, tree, runs, now)
+            wanted = _pass(jobs, kinds, order, rules, nodes, ahead, timeline, then, profile, queue, tree, runs, now)
+            if wanted != DONE:
+                return wanted
         now[PHASE] = TAKE_EVENTS
+
+
+@inlined
+def _pass(
+    jobs: SharedJobs,
+    kinds: KindArrays,
+    order: Order,
+    rules: SharedRules,
+    nodes: NodeArrays,
+    ahead: NodeArrays | None,
+    timeline: TimelineArrays,
+    then: ThenArrays,
+    profile: ProfileSteps | None,
+    queue: SharedQueue,
+    tree: Tree,
+    runs: SharedRuns,
+    now: IntArray,
+) -> int:
+    """Make a pass in the way that suits the rules; what the caller has to do first, or DONE."""
+    if not has_room(rules, runs, now):
+        return ROOM
+    if now[PHASE] == MAKE_PASS and (profile is not None or order.kind == ASKED):
+        if not _any_fits(jobs, kinds, nodes, queue, now):
+            return DONE
+        if profile is not None and not has_steps(rules.parts, nodes, timeline, profile, now):
+            return INSTANTS
+        if order.kind == ASKED:
+            now[PHASE] = ASKED_PASS
+            return ASK
+    if profile is not None and ahead is not None:
+        conserve_shared(jobs, kinds, order, rules, nodes, ahead, timeline, profile, queue, runs, now)
+        return DONE
+    if order.kind == ASKED:
+        _lay_out_anew(jobs, order, queue, tree, now)
+    search(jobs, kinds, order, rules, nodes, timeline, then, queue, tree, runs, now)
+    return DONE
 
 
 @entry
@@ -132,7 +171,7 @@ def _take_events(
         if rules.per_event:
             return True
     while now[NEXT] < jobs.submit.size and jobs.submit[now[NEXT]] == now[TIME]:
-        _arrive(now[NEXT], jobs, order, queue, tree, runs, now)
+        _arrive(now[NEXT], jobs, order, rules, queue, tree, runs, now)
         now[NEXT] += 1
         if rules.per_event:
             return True
@@ -140,13 +179,22 @@ def _take_events(
 
 
 @inlined
-def _arrive(job: int, jobs: SharedJobs, order: Order, queue: SharedQueue, tree: Tree, runs: SharedRuns, now: IntArray) -> None:
+def _arrive(
+    job: int,
+    jobs: SharedJobs,
+    order: Order,
+    rules: SharedRules,
+    queue: SharedQueue,
+    tree: Tree,
+    runs: SharedRuns,
+    now: IntArray,
+) -> None:
     """Let a job wait or turn it away."""
     if not jobs.able[job]:
         runs.rejected[now[REJECTED]] = job
         now[REJECTED] += 1
         return
     join(job, queue, now)
-    if order.kind != ASKED:
+    if order.kind != ASKED and rules.backfill != CONSERVATIVE:
         put(job, now[TIME], jobs, order, tree)
     now[QUIET] = 0

@@ -25,6 +25,7 @@ from poolwise.kernels.shared_nodes.state import (
     SHADOW,
     STATE,
     TIME,
+    WINDOW,
     KindArrays,
     NodeArrays,
     SharedJobs,
@@ -34,7 +35,7 @@ from poolwise.kernels.shared_nodes.state import (
     TimelineArrays,
 )
 from poolwise.kernels.shared_nodes.timeline import foresee, given_back, is_overdue, look_at
-from poolwise.units import NEVER
+from poolwise.units import HORIZON, NEVER
 
 
 @step
@@ -57,6 +58,13 @@ def reserve(
     else:
         now[KEPT] = -1
         _await(kind, kinds, nodes, timeline, now)
+    now[WINDOW] = window(now)
+
+
+@inlined
+def window(now: IntArray) -> int:
+    """How long a run may take that is to end by the shadow time; what would end later than the horizon ends there."""
+    return int(now[SHADOW] - now[TIME] if now[SHADOW] < HORIZON else NEVER)
 
 
 @inlined
@@ -117,8 +125,11 @@ def leaves_room(
         return False
     if kinds.room_at[kind] != now[PROMISE]:
         kinds.room_at[kind] = now[PROMISE]
-        choose(kind, rules, kinds, nodes)
         head = jobs.nodes[now[HEAD]]
+        if not now[BORROWS] and now[HOLDING] - kinds.parts[kind] >= kinds.parts[head]:
+            kinds.room[kind] = True  # whatever nodes it takes
+            return True
+        choose(kind, rules, kinds, nodes)
         if now[BORROWS]:
             kinds.room[kind] = _holds_beside(kind, head, kinds, nodes, then)
         else:
@@ -170,7 +181,7 @@ def may_start(
     kind = jobs.nodes[job]
     if not finds_room(kind, kinds, nodes, now):
         return False
-    if now[TIME] + jobs.length[job] <= now[SHADOW] and _ends_in_time(job, rules, jobs, kinds, nodes, now):
+    if jobs.length[job] <= now[WINDOW] and _ends_in_time(job, rules, jobs, kinds, nodes, now):
         return True
     return leaves_room(kind, rules, jobs, kinds, nodes, timeline, then, now)
 
@@ -181,7 +192,7 @@ def _ends_in_time(job: int, rules: SharedRules, jobs: SharedJobs, kinds: KindArr
     if jobs.near.size == 0:
         return True
     choose(jobs.nodes[job], rules, kinds, nodes)
-    return bool(now[TIME] + expected(job, rules, jobs, kinds, nodes) <= now[SHADOW])
+    return bool(expected(job, rules, jobs, kinds, nodes) <= now[WINDOW])
 
 
 @step
@@ -199,7 +210,7 @@ def backfill(
     """Start a job that `may_start`, beside the head; what it takes from the head's time is counted no longer."""
     kind = jobs.nodes[job]
     choose(kind, rules, kinds, nodes)
-    if now[BORROWS] and now[TIME] + expected(job, rules, jobs, kinds, nodes) > now[SHADOW]:
+    if now[BORROWS] and expected(job, rules, jobs, kinds, nodes) > now[WINDOW]:
         put_aside(kind, -1, kinds, nodes, then)
     start(job, rules, jobs, kinds, nodes, timeline, runs, now)
     if not now[BORROWS]:

@@ -26,6 +26,7 @@ from poolwise.kernels.shared_nodes.state import (
     TimelineArrays,
 )
 from poolwise.kernels.shared_nodes.timeline import move_out, settle_in
+from poolwise.units import HORIZON
 
 
 @step
@@ -42,8 +43,10 @@ def start(
     """Start a job on the nodes in `nodes.chosen`, with `nodes.lack` from their pools."""
     k, kind = now[STARTED], jobs.nodes[job]
     runs.job[k], runs.start[k] = job, now[TIME]
-    runs.end[k] = now[TIME] + runtime(job, rules, jobs, kinds, nodes)
-    runs.expected[k] = now[TIME] + expected(job, rules, jobs, kinds, nodes)
+    length = runtime(job, rules, jobs, kinds, nodes)
+    runs.end[k] = now[TIME] + min(length, HORIZON + 1 - now[TIME])  # beyond the horizon is beyond it
+    length = expected(job, rules, jobs, kinds, nodes)
+    runs.expected[k] = now[TIME] + min(length, HORIZON - now[TIME])
     first = runs.part[k]
     row = runs.offset[k]
     for part in range(kinds.parts[kind]):

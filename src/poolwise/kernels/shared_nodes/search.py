@@ -26,7 +26,7 @@ from poolwise.kernels.list_scheduling.state import (
 )
 from poolwise.kernels.list_scheduling.tournament import decide, take
 from poolwise.kernels.shared_nodes.choose import choose
-from poolwise.kernels.shared_nodes.reservation import backfill, finds_room, leaves_room, may_start, reserve
+from poolwise.kernels.shared_nodes.reservation import backfill, finds_room, leaves_room, may_start, reserve, window
 from poolwise.kernels.shared_nodes.runs import start
 from poolwise.kernels.shared_nodes.state import (
     CORES,
@@ -34,9 +34,9 @@ from poolwise.kernels.shared_nodes.state import (
     KEPT,
     PASSES,
     SETTLED,
-    SHADOW,
     TIME,
     WAITING,
+    WINDOW,
     KindArrays,
     NodeArrays,
     SharedJobs,
@@ -118,6 +118,7 @@ def _is_settled(
     """
     if now[SETTLED] == 0 or is_overdue(timeline, now) or now[HEAD] != decide(now[TIME], order, tree):
         return False
+    now[WINDOW] = window(now)
     k = now[WAITING] - 1
     while rules.backfill != NONE and k >= 0 and queue.since[k] == now[PASSES] - 1:
         job = queue.job[k]
@@ -171,7 +172,7 @@ def _next(
 @inlined
 def _ask(row: IntArray, kinds: KindArrays, rules: SharedRules, nodes: NodeArrays, now: IntArray) -> bool:
     """Whether any of the jobs at and below a node of the tree may find room, and end in time where that is asked for."""
-    ends = row[LENGTH] <= now[SHADOW] - now[TIME]
+    ends = row[LENGTH] <= now[WINDOW]
     if row[REMOTE] > nodes.top[1, CORES] or not (ends or rules.backfill == EASY):
         return False
     least = row[NODES]
@@ -183,4 +184,4 @@ def _ask(row: IntArray, kinds: KindArrays, rules: SharedRules, nodes: NodeArrays
 @inlined
 def _all_late(row: IntArray, now: IntArray) -> bool:
     """Whether all jobs below are of one kind and end after the shadow time."""
-    return bool(row[NODES] == row[MOST_NODES] and row[LENGTH] > now[SHADOW] - now[TIME])
+    return bool(row[NODES] == row[MOST_NODES] and row[LENGTH] > now[WINDOW])

@@ -98,6 +98,7 @@ class NodeArrays(NamedTuple):
     open : (n_set, 2 * n_leaf) whether any node below belongs to a set
     rack : (n_node,) racks, numbered from 0 on
     first : (n_rack + 1,) nodes first[r]:first[r + 1] are those of rack r, if PACKED
+    likely : (1,) rack that was taken last
     pool_of : (n_node,) memory pool that serves the node, -1 where none does
     pool : (n_pool,) free MiB
     distant : (n_pool,) whether it is that of the machine
@@ -117,6 +118,7 @@ class NodeArrays(NamedTuple):
     open: BoolArray
     rack: IntArray
     first: IntArray
+    likely: IntArray
     pool_of: IntArray
     pool: IntArray
     distant: BoolArray
@@ -167,6 +169,31 @@ class TimelineArrays(NamedTuple):
     stale: IntArray
     is_stale: BoolArray
     front: IntArray
+
+
+class ProfileSteps(NamedTuple):
+    """What each node has free from now on, beside reservations: lists of steps. It is what conservative backfilling plans with.
+
+    Attributes
+    ----------
+    first : (n_node,) first step of each node, which begins now
+    time : (n_step,) ns at which a step begins; grown by the caller on INSTANTS, with the next two
+    next : (n_step,) step that follows on the same node, -1 for none
+    free : (n_step, n_dim) what is free until then
+    used : (1,) steps in use
+    hold : (n_job,) ns that a job's reservation lasts
+    opens : (n_node,) scratch: when a node could hold a part
+    line : (n_job,) scratch: the waiting jobs in order
+    """
+
+    first: IntArray
+    time: IntArray
+    next: IntArray
+    free: IntArray
+    used: IntArray
+    hold: IntArray
+    opens: IntArray
+    line: IntArray
 
 
 class ThenArrays(NamedTuple):
@@ -244,6 +271,7 @@ class SharedRuns(NamedTuple):
     HEAD,  # job that had the last reservation, -1 for none
     AWAITED,  # kind for which `TimelineArrays.ready` holds, -1 for none
     STALE,
+    WINDOW,  # how long a run may take that is to end by SHADOW
     SHADOW,  # ns, for the kind `now[AWAITED]`
     EARLIER,  # nodes that could hold a part of the head before its shadow time
     HOLDING,  # nodes that could hold a part of the head at its shadow time
@@ -252,9 +280,10 @@ class SharedRuns(NamedTuple):
     STATE,  # counts the changes of what is free
     PROMISE,  # counts the reservations, and what is started beside them
     SETTLED,  # 1 if the last pass started nothing and nothing ended since: only jobs that arrive now may start
-    ROWS,  # rows wanted, on ROOM
+    ROWS,  # rows wanted, on ROOM; steps on INSTANTS
+    PAUSE,  # passes after which the caller is told how far the replay is
     N_NOW,
-) = range(22)
+) = range(24)
 
 TAKE_EVENTS, MAKE_PASS, ASKED_PASS = range(3)
 """Values of now[PHASE]: where `replay` goes on."""

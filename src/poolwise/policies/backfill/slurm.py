@@ -161,9 +161,9 @@ class SlurmBackfill(BackfillPolicy):
             yield job, found
             if found.start > now:
                 profile.give_back(found)
-                start, end = (max(at // table.resolution * table.resolution, now) for at in (found.start, found.end))
-                if found.start <= now + table.window and end > start:
-                    profile.take(Reservation(start, found.placement, end))
+                end = found.end // table.resolution * table.resolution
+                if found.start <= now + table.window and end > found.start:
+                    profile.take(Reservation(found.start, found.placement, end))
 
     def why(
         self,

@@ -16,7 +16,7 @@ import numpy as np
 
 from poolwise.arrays import FloatArray, IntArray
 from poolwise.errors import InputError
-from poolwise.interfaces import OrderKind, QueuePolicy
+from poolwise.interfaces import OrderKind, PreparedOrder, QueuePolicy
 from poolwise.model import JobTable, Machine, Queue, Snapshot
 from poolwise.policies.order.multifactor.factors import FixedFactors
 from poolwise.policies.order.multifactor.rules import PriorityRules
@@ -44,7 +44,7 @@ class PriorityTerms(NamedTuple):
 
 @register("orders", "multifactor")
 @dataclass(frozen=True)
-class Multifactor(QueuePolicy):
+class Multifactor(PreparedOrder):
     """Slurm's multifactor priority: age, fair share, job size, partition, QOS, TRES and nice, cut to a whole number.
 
     As in Slurm a priority changes only when it is recalculated, every PriorityCalcPeriod: a job that has just been submitted

@@ -1,0 +1,144 @@
+"""What each feature of list scheduling on racks costs beside the fastest path, and which engine runs it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
+
+import numpy as np
+
+from benchmarks.case import Figures, case, seconds
+from benchmarks.workloads import perlmutter, perlmutter_jobs
+from poolwise.arrays import FloatArray
+from poolwise.engines.families import family_of
+from poolwise.engines.family import Parts
+from poolwise.engines.list_scheduling.loading import load_all
+from poolwise.engines.simulate import simulate
+from poolwise.interfaces import OrderKind, QueuePolicy
+from poolwise.model import Queue, Snapshot
+from poolwise.model.rules import BackfillRule
+from poolwise.performance.remote_memory import RemoteMemory
+from poolwise.platforms.simulated import Disturbance
+from poolwise.policies.backfill.conservative import Conservative
+from poolwise.policies.backfill.easy import Easy
+from poolwise.policies.order.priorities import FM
+from poolwise.policies.placement.memory.racks import RackPlacement
+from poolwise.schedulers.list import ListScheduler
+from poolwise.schedulers.warm_up import WarmUp
+from poolwise.units import HORIZON
+
+JOBS = 2_000
+
+
+class OwnOrder(QueuePolicy):
+    """An opaque order: asked again for the whole queue at each pass."""
+
+    kind: ClassVar[OrderKind] = "opaque"
+
+    def priority(self, queue: Queue, snapshot: Snapshot) -> FloatArray:
+        """Longest wait for the time requested first."""
+        return queue.waited_s(snapshot.now) / queue.table.requested_s[queue.jobs]
+
+
+@dataclass(frozen=True)
+class OwnBackfill(Easy):
+    """A backfill that states no rule."""
+
+
+@dataclass(frozen=True)
+class StatedBackfill(Easy):
+    """A backfill that states one."""
+
+    def rule(self) -> BackfillRule:
+        """EASY."""
+        return BackfillRule("head")
+
+
+@dataclass(frozen=True)
+class OwnPlacement(RackPlacement):
+    """A placement that states no rule."""
+
+
+@dataclass(frozen=True)
+class OwnModel(RemoteMemory):
+    """A model that states no fixed slowdowns."""
+
+
+def fastest() -> Parts:
+    """FM with EASY on racks with pools."""
+    return Parts(perlmutter(28), perlmutter_jobs(JOBS, load=0.9), ListScheduler(FM()), RemoteMemory(), RemoteMemory())
+
+
+def _with(**changes: Any) -> Callable[[Parts], Parts]:
+    return lambda parts: replace(parts, **changes)
+
+
+def _scheduled(**changes: Any) -> Callable[[Parts], Parts]:
+    return _with(scheduler=replace(ListScheduler(FM()), **changes))
+
+
+def _modelled(model: RemoteMemory) -> Callable[[Parts], Parts]:
+    return _with(truth=model, estimate=model)
+
+
+def _long(parts: Parts) -> Parts:
+    requested = parts.workload.requested.copy()
+    requested[::100] = HORIZON
+    return replace(parts, workload=replace(parts.workload, requested=requested))
+
+
+def _tasks(parts: Parts) -> Parts:
+    halves = np.where(parts.workload.nodes % 2 == 0, 2, 1)
+    requests = {**parts.workload.requests, "nodes": parts.workload.nodes // halves}
+    return replace(parts, workload=replace(parts.workload, tasks=halves, requests=requests))
+
+
+FEATURES: Mapping[str, Callable[[Parts], Parts]] = {
+    "EASY, an order that is static or ages": lambda parts: parts,
+    "a backfill of your own that states a rule": _scheduled(backfill=StatedBackfill()),
+    "any pool for any node (scope system)": _scheduled(placement=RackPlacement("system")),
+    "a warm-up": _with(scheduler=WarmUp.before(ListScheduler(FM()), JOBS // 4)),
+    "a pass after each event": _with(pass_per_event=True),
+    "jobs of several tasks": _tasks,
+    "walltimes of 290 years": _long,
+    "latencies of 20 us": _modelled(RemoteMemory(near_ns=20_000, far_ns=20_000)),
+    "conservative backfilling": _scheduled(backfill=Conservative()),
+    "conservative backfilling with kept reservations": _scheduled(backfill=Conservative(keep_reservations=True)),
+    "an opaque order of your own": _scheduled(order=OwnOrder()),
+    "a backfill of your own without a rule": _scheduled(backfill=OwnBackfill()),
+    "a placement of your own without a rule": _scheduled(placement=OwnPlacement()),
+    "a performance model without fixed slowdowns": _modelled(OwnModel()),
+    "capacity that changes during the run": _with(disturbances=[Disturbance(HORIZON - 1, 0, 0, -1)]),
+}
+"""Feature, as the page on performance names it -> how it changes the fastest run."""
+
+
+def engine_of(feature: str) -> str:
+    """Engine that `auto` takes for a feature."""
+    family, _ = family_of(FEATURES[feature](fastest()))
+    return "reference" if family is None else "compiled"
+
+
+@case("features")
+def features() -> Figures:
+    """Processor time of 2,000 jobs with each feature, over that of the fastest path."""
+    load_all()
+    spent = {name: _seconds(change(fastest()), engine_of(name) == "compiled") for name, change in FEATURES.items()}
+    least = spent[next(iter(FEATURES))]
+    return {name: time / least for name, time in spent.items()}
+
+
+def _seconds(parts: Parts, compiled: bool) -> float:
+    def run() -> object:
+        return simulate(
+            parts.machine,
+            parts.workload,
+            parts.scheduler,
+            truth=parts.truth,
+            estimate=parts.estimate,
+            disturbances=parts.disturbances,
+            pass_per_event=parts.pass_per_event,
+        )
+
+    return seconds(run, repeat=5 if compiled else 1)[0]

@@ -1,0 +1,12 @@
+"""How things of the model show themselves in a notebook."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from html import escape
+
+
+def html_table(title: str, rows: Mapping[str, str]) -> str:
+    """Make a table of two columns under a title."""
+    cells = "".join(f"<tr><td>{escape(name)}</td><td>{escape(value)}</td></tr>" for name, value in rows.items())
+    return f"<table><caption>{escape(title)}</caption>{cells}</table>"

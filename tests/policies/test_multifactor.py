@@ -1,0 +1,173 @@
+"""Slurm's multifactor priority: against what a real Slurm 22.05 printed, by hand, and in both engines."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from poolwise.engines import simulate
+from poolwise.errors import InputError
+from poolwise.model import Machine, Workload
+from poolwise.policies.backfill.easy import Easy
+from poolwise.policies.order.multifactor import Multifactor
+from poolwise.policies.order.multifactor.order import Recalculated
+from poolwise.policies.order.multifactor.shares import ShareTree
+from poolwise.schedulers.list import ListScheduler
+from poolwise.slurm.dumps import Association
+from poolwise.units import SECOND
+from tests.helpers.random_studies import difference
+from tests.helpers.slurm_day import RecordedDay
+from tests.helpers.slurm_priorities import RecordedPriorities
+
+DATA = Path(__file__).parents[1] / "data" / "slurm-22.05"
+FILES = tuple(str(DATA / "priorities" / "fair-tree" / name) for name in ("slurm.conf", "sshare.txt", "qos.txt"))
+
+
+@pytest.mark.parametrize("case", ["fair-tree", "size-over-time"])
+def test_every_number_that_sprio_prints(case: str) -> None:
+    found = RecordedPriorities.read(DATA / "priorities" / case)
+    assert len(found.printed) == 9
+    assert found.differences() == []
+
+
+def test_every_number_that_sprio_prints_of_classic_fair_share() -> None:
+    """The dump has six digits of the effective usage: the sum may be cut one lower."""
+    found = RecordedPriorities.read(DATA / "priorities" / "classic-small-first")
+    assert len(found.printed) == 9
+    assert [text for text in found.differences() if ", priority:" not in text] == []
+    assert all(abs(int(row["priority"]) - int(found.ours[job]["priority"])) <= 1 for job, row in found.printed.items())
+
+
+def test_every_priority_of_a_day_at_every_recalculation() -> None:
+    """Given when each job really ran, age and decaying usage give all priorities that the controller worked out."""
+    day = RecordedDay.read(DATA / "day")
+    compared = 0
+    for instant, printed in day.priorities.items():
+        ours = day.priorities_at(instant, [*printed])
+        assert ours == printed, instant
+        compared += len(printed)
+    assert compared > 200
+
+
+def test_a_tree_by_hand() -> None:
+    """Slurm's page on fair tree: rank accounts among siblings first, users within them; those that are even rank alike.
+
+    Usage 100. One account has half the shares and a tenth of the usage: its users come first, whatever they used.
+    """
+    tree = ShareTree(
+        [
+            Association("root", "", -1, 1, 100),
+            Association("lean", "", 0, 1, 10),
+            Association("lean", "ann", 1, 1, 9),
+            Association("lean", "bob", 1, 1, 1),
+            Association("greedy", "", 0, 1, 90),
+            Association("greedy", "cy", 4, 1, 0),
+            Association("greedy", "dee", 4, 2, 60),
+            Association("greedy", "eve", 4, 1, 30),
+        ]
+    )
+    factor = tree.fair_tree(tree.usage)
+    assert {one.user: f for one, f in zip(tree.associations, factor.tolist(), strict=True) if one.user} == {
+        "bob": 1.0, "ann": 4 / 5, "cy": 3 / 5, "dee": 2 / 5, "eve": 2 / 5,
+    }  # fmt: skip
+    classic = tree.classic(tree.effective(tree.usage), 1)
+    # ann: her own 0.09 and half of what the account's 0.1 is above it, over a quarter of all shares
+    assert classic[2] == pytest.approx(2 ** -((0.09 + 0.01 / 2) / 0.25))
+
+
+def test_accounts_that_are_even_are_ranked_as_one() -> None:
+    tree = ShareTree(
+        [
+            Association("root", "", -1, 1, 20),
+            Association("a", "", 0, 1, 10),
+            Association("a", "ann", 1, 1, 10),
+            Association("a", "abe", 1, 1, 0),
+            Association("b", "", 0, 1, 10),
+            Association("b", "bob", 4, 1, 4),
+            Association("b", "bea", 4, 1, 6),
+        ]
+    )
+    factor = tree.fair_tree(tree.usage)
+    assert [factor[k] for k in (3, 5, 6, 2)] == [1.0, 3 / 4, 2 / 4, 1 / 4]  # abe, bob, bea, ann across both accounts
+
+
+def study(seed: int, jobs: int = 60) -> tuple[Machine, Workload]:
+    g = np.random.default_rng(seed)
+    who = np.array(["root/alpha", "daemon/alpha", "bin/alpha", "daemon/beta", "bin/gamma", "nobody/none"])[
+        g.integers(0, 6, jobs)
+    ]
+    user, account = (np.array([text.split("/")[k] for text in who]) for k in (0, 1))
+    return Machine.of_racks(4, 4, cores=16, local=65536), Workload.of(
+        np.sort(g.integers(0, 900, jobs)) * SECOND,
+        g.integers(3, 200, jobs) * SECOND,
+        requested=g.integers(1, 6, jobs) * 60 * SECOND,
+        requests={"nodes": g.choice([1, 1, 2, 4, 8], jobs)},
+        attributes={
+            "user": user,
+            "account": account,
+            "qos": g.choice(["normal", "high"], jobs),
+            "partition": g.choice(["main", "short"], jobs),
+            "nice": g.integers(-50, 2000, jobs),
+        },
+    )
+
+
+@pytest.mark.filterwarnings("ignore:.*without a share")
+@settings(max_examples=12, deadline=None)
+@given(st.integers(0, 10**6), st.sampled_from(("FAIR_TREE", "NO_FAIR_TREE")), st.sampled_from(("0:00:30", "1", "5")))
+def test_both_engines_and_the_order_without_a_memory_agree(seed: int, flags: str, period: str) -> None:
+    """The order that begins anew at each pass is the slow and obvious one."""
+    machine, workload = study(seed)
+    order = Multifactor(*FILES, settings={"PriorityFlags": flags, "PriorityCalcPeriod": period}, recalculated=7.5)
+
+    class Forgetful(Multifactor):
+        def open(self) -> Multifactor:
+            return self
+
+        def priority(self, queue, snapshot):  # type: ignore[no-untyped-def]
+            return Recalculated(self).priority(queue, snapshot)
+
+    forgetful = Forgetful(order.conf, order.shares, order.qos, order.settings, order.recalculated)
+    plain = simulate(machine, workload, ListScheduler(order, Easy()), engine="reference")
+    fast = simulate(machine, workload, ListScheduler(order, Easy()), engine="compiled")
+    slow = simulate(machine, workload, ListScheduler(forgetful, Easy()), engine="reference")
+    assert difference(plain.schedule, fast.schedule) == ""
+    assert difference(plain.schedule, slow.schedule) == ""
+
+
+def test_a_job_that_has_just_come_has_no_age_until_the_next_recalculation() -> None:
+    machine = Machine.flat(1)
+    workload = Workload.of(
+        np.array([0, 1, 30]) * SECOND, np.array([80, 10, 10]) * SECOND, attributes={"nice": np.array([0, 0, -5])}
+    )
+    late = {"PriorityWeightAge": 600, "PriorityMaxAge": "0:10:00", "PriorityCalcPeriod": "1"}
+    for period, first in (("1", 1), ("2", 2)):  # at 80 s: with a recalculation at 60 s the older job leads by 29
+        order = Multifactor(settings={**late, "PriorityCalcPeriod": period})
+        starts = simulate(machine, workload, ListScheduler(order)).schedule.job.tolist()
+        assert starts[1] == first
+
+
+@pytest.mark.parametrize(
+    ("order", "words"),
+    [
+        (Multifactor(settings={"PriorityWeightFairshare": 1}), "no shares are given"),
+        (Multifactor(settings={"PriorityWeightQOS": 1}), "no priorities of QOS are given"),
+        (Multifactor(settings={"PriorityWeightPartition": 1}), "'main', which is not defined"),
+        (Multifactor(settings={"PriorityFlags": "DEPTH_OBLIVIOUS"}), "is not followed here"),
+        (Multifactor(settings={"PriorityWeightTRES": "gres/gpu=5"}), "is not weighed here"),
+        (Multifactor(settings={"PriorityType": "priority/basic"}), "has no factors"),
+        (Multifactor(settings={"PriorityMaxAge": "UNLIMITED"}), "must be a time above 0"),
+        (Multifactor(FILES[0], FILES[1], FILES[2], {"TRESBillingWeights": "CPU=1"}), ""),
+    ],
+)
+def test_what_is_missing_or_not_followed_is_said_before_the_run(order: Multifactor, words: str) -> None:
+    machine, workload = study(1)
+    if not words:
+        with pytest.warns(UserWarning, match="users without a share"):
+            ListScheduler(order).check(machine, workload.table)
+        return
+    with pytest.raises(InputError, match=words) as found:
+        ListScheduler(order).check(machine, workload.table)
+    assert found.value.remedy

@@ -1,0 +1,116 @@
+"""What runs today, named by a study or a plan: every answer says what changes against it."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from poolwise import studies
+from poolwise.compare.kept_run import read_runs
+from poolwise.compare.runs import Comparison
+from poolwise.compare.today import changes, with_today
+from poolwise.compare.words import today_sentences
+from poolwise.errors import InputError
+from poolwise.plans import plan
+from poolwise.report.study import study_page
+from tests.helpers import small_study
+
+NOW = '\n[today]\nname = "our cluster"\nscheduler = "old.toml"\nmachine = "now.toml"\n'
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    small_study.write(tmp_path)
+    (tmp_path / "old.toml").write_text('version = 1\norder = "fcfs"\nbackfill = "none"\n')
+    (tmp_path / "now.toml").write_text(small_study.MACHINE.replace("32 GiB", "48 GiB").replace('"small"', '"now"'))
+    (tmp_path / "study.toml").write_text(small_study.STUDY + NOW)
+    return tmp_path
+
+
+def test_every_cell_is_compared_with_the_same_jobs_on_todays_machine_under_todays_scheduler(folder: Path) -> None:
+    study = studies.load(folder / "study.toml")
+    there = {cell.key: cell for cell in study.today.values()}
+    assert len(study.cells) == 4 and len(there) == 1, "what is varied of machine and scheduler is not there"
+    (now,) = there.values()
+    assert (now.machine.name, now.scheduler.order.name, now.scheduler.backfill.name) == ("now", "fcfs", "none")
+    assert now.trace == study.cells[0].trace and now.key in {cell.key for cell in study.runs}
+    only = studies.load(folder / "study.toml", {"today": {"scheduler": "old.toml"}})
+    assert len({cell.key for cell in only.today.values()}) == 2, "the pools that are varied are there"
+    assert not studies.load(folder / "study.toml", {"today.name": "x"}).cells[0].parameters.keys() & {"today"}
+
+
+def test_run_report_and_compare_say_what_changes(folder: Path) -> None:
+    result = studies.run(studies.load(folder / "study.toml"), folder / "out", 1)
+    cell = result.cells[-1]
+    found = changes(result, [cell])
+    assert found is not None and found.labels[0] == "today=our cluster"
+    mine, now = result.outcomes(cell), result.today(cell)
+    both = result.population(cell)
+    waits = [float(np.mean((o.start - o.submit)[both])) / 1e9 for o in (now, mine)]
+    by_name = {d.metric: d for d in found.differences}
+    assert [by_name["mean_wait_s"].first, by_name["mean_wait_s"].value] == pytest.approx(waits)
+    page = study_page(result)
+    assert any(section.title == "What changes against our cluster" for section in page.sections)
+    kept = with_today(read_runs(f"{folder / 'out'}:order=fm,memory=64 GiB"))
+    assert Comparison.of(kept).labels[0] == "today=our cluster"
+    again = {d.metric: d for d in Comparison.of(kept).differences}
+    assert again["mean_wait_s"].first == by_name["mean_wait_s"].first
+    assert today_sentences(found)[-1].startswith("Measured on the 55 jobs")
+    known = json.loads((folder / "out" / "provenance.json").read_text())["today"]
+    assert set(known["of"]) == {cell.key for cell in result.cells}
+
+
+def test_without_a_today_nothing_is_said(folder: Path) -> None:
+    (folder / "study.toml").write_text(small_study.STUDY)
+    result = studies.run(studies.load(folder / "study.toml"), folder / "out", 1)
+    assert changes(result, result.cells[:1]) is None and result.today(result.cells[0]) is None
+    assert len(with_today(read_runs(f"{folder / 'out'}:order=fm"))) == 2
+    assert "today" not in json.loads((folder / "out" / "provenance.json").read_text())
+
+
+@pytest.mark.parametrize(
+    ("section", "field", "words"),
+    [
+        ('[today]\nname = "x"', "today", "give a machine, a scheduler, or both"),
+        ('[today]\nscheduler = "none.toml"', "today.scheduler", "no such file"),
+        ('[today]\nmachine = "catalog:nothing"', "today.machine", "unknown"),
+        ('[today]\nmachin = "machine.toml"', "today.machin", "unknown key"),
+        ('[today]\nscheduler = { order = "fmm" }', "scheduler.order", "unknown order"),
+    ],
+)
+def test_a_wrong_today_is_named(folder: Path, section: str, field: str, words: str) -> None:
+    (folder / "study.toml").write_text(f"{small_study.STUDY}\n{section}\n")
+    with pytest.raises(InputError, match=words) as found:
+        studies.load(folder / "study.toml")
+    assert found.value.field is not None and found.value.field.endswith(field.split(".")[-1])
+
+
+PLAN = """
+[plan]
+kind = "pools"
+[[plan.size]]
+key = "machine.pool.memory.memory"
+values = ["24 GiB", "96 GiB"]
+price = "5 $/GiB"
+[[plan.target]]
+metric = "mean_bounded_slowdown"
+at_most = 100.0
+[plan.certainty]
+over = "nothing"
+least = 1
+"""
+
+
+def test_a_plan_says_what_its_answer_changes(folder: Path) -> None:
+    """Measured on the jobs that both finish: the numbers of a study of the two."""
+    study = small_study.STUDY.partition("[vary]")[0]
+    (folder / "plan.toml").write_text(study + PLAN + NOW)
+    answer = plan.run_plan(plan.load(folder / "plan.toml"), folder / "out", 1).answer
+    assert answer.chosen is not None
+    lines = answer.sections["What changes against our cluster"]
+    (folder / "study.toml").write_text(study + '[vary]\n"machine.pool.memory.memory" = ["24 GiB"]\n' + NOW)
+    result = studies.run(studies.load(folder / "study.toml"), folder / "other", 1)
+    same = changes(result, result.cells)
+    assert same is not None and lines == today_sentences(same)
+    assert answer.content["today"]["differences"] == same.to_dict(0)["differences"]
