@@ -15,6 +15,7 @@ from poolwise.interfaces import PerformanceModel, Scheduler
 from poolwise.loop import Observer, run_loop
 from poolwise.model import Machine, Schedule, Workload
 from poolwise.performance.ideal import Ideal
+from poolwise.platforms.failing import trouble_of
 from poolwise.platforms.simulated import Disturbance, Simulation
 from poolwise.units import format_time
 
@@ -67,7 +68,7 @@ def simulate(
         "reference" is the readable simulator that takes any scheduler; "compiled" replays list scheduling on racks and task
         dispatch in kernels, with the same result, and raises InputError where it cannot; "auto" takes the fastest that can.
     disturbances, requeue, pass_per_event, observer
-        See `Simulation` and `loop.run_loop`.
+        See `Simulation` and `loop.run_loop`. What the machine says of its failures comes on top, and decides on `requeue`.
     watch
         Is told how far the run is.
     """
@@ -76,6 +77,9 @@ def simulate(
         if part is not None:
             part.check(machine, workload.table)
     _check_restrictions(machine, scheduler)
+    if machine.failures is not None:
+        machine, failing, requeue = trouble_of(machine, workload, seed)
+        disturbances = (*disturbances, *failing)
     if engine not in get_args(Engine):
         raise UnknownNameError.of("engine", engine, get_args(Engine), field="engine")
     obstacle: Obstacle | None = None

@@ -11,8 +11,8 @@ import numpy as np
 from poolwise.arrays import BoolArray
 from poolwise.files.document import Document
 from poolwise.files.machine_build import FieldPath, matches
-from poolwise.files.machine_sections import MachineFile, PartitionSection, QosSection, WindowSection
-from poolwise.model import Kind, Machine, Partition, QualityOfService, ReservedWindow
+from poolwise.files.machine_sections import FailuresSection, MachineFile, PartitionSection, QosSection, WindowSection
+from poolwise.model import Failures, Kind, Machine, Outage, Partition, QualityOfService, ReservedWindow
 from poolwise.units import NEVER
 
 
@@ -41,7 +41,21 @@ def restricted(machine: Machine, file: MachineFile, document: Document, path: Fi
             _window(window, _members(machine, window.nodes, document, (*path, "window", k, "nodes")))
             for k, window in enumerate(file.window)
         ),
+        failures=_failures(machine, file.failures, document, (*path, "failures")),
     )
+
+
+def _failures(machine: Machine, section: FailuresSection | None, document: Document, path: FieldPath) -> Failures | None:
+    if section is None:
+        return None
+
+    def owners(patterns: Sequence[str], *place: str | int) -> tuple[int, ...]:
+        return tuple(np.flatnonzero(_members(machine, patterns, document, (*path, *place))).tolist())
+
+    outages = tuple(Outage(owners(o.nodes, "outage", k, "nodes"), o.down, o.up) for k, o in enumerate(section.outage))
+    drawn = owners(section.nodes, "nodes") if section.mtbf is not None else ()
+    until = NEVER if section.until is None else section.until
+    return Failures(outages, drawn, section.mtbf or NEVER, section.mttr, until, section.jobs == "requeue")
 
 
 def _partition(part: PartitionSection) -> Partition:

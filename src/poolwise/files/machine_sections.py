@@ -110,6 +110,31 @@ class WindowSection(Section):
         return self
 
 
+class OutageSection(Section):
+    """Nodes that are down for a time, which no scheduler knows beforehand."""
+
+    nodes: NodePatterns
+    down: Time = Field(description="from when, counted from time 0 of the workload")
+    up: Time = Field(description="until when")
+
+    @model_validator(mode="after")
+    def _lasts(self) -> OutageSection:
+        if self.up <= self.down:
+            raise ValueError("the nodes must come up after they go down")
+        return self
+
+
+class FailuresSection(Section):
+    """What breaks: outages that are given, and others that are drawn from the run's seed."""
+
+    outage: list[OutageSection] = Field(default=[])
+    nodes: NodePatterns = Field(default=["*"])
+    mtbf: Time | None = Field(default=None, gt=0, description="mean time from a node's repair to its next failure, exponential")
+    mttr: Time = Field(default=0, description="mean time to its repair, exponential")
+    until: Time | None = Field(default=None, description="nothing fails from then on; by default the last submission")
+    jobs: Literal["requeue", "lose"] = Field(default="requeue", description="what becomes of jobs that lose a node")
+
+
 class MachineFile(Section):
     """A machine."""
 
@@ -124,22 +149,33 @@ class MachineFile(Section):
     partition: list[PartitionSection] = Field(default=[])
     qos: list[QosSection] = Field(default=[])
     window: list[WindowSection] = Field(default=[])
+    failures: FailuresSection | None = None
 
     def content(self) -> dict[str, Any]:
         """Everything that a result depends on, in base units; names and titles of the whole are left out."""
         return self.model_dump(mode="json", by_alias=True, exclude={"title", "name"})
 
 
-_TIMES = ("latency", "max_time", "start", "end")
+_TIMES = ("latency", "max_time", "start", "end", "down", "up", "mtbf", "mttr", "until")
 _UNITS = {"memory": "MiB", "storage": "MiB", "bandwidth": "MB/s", **dict.fromkeys(_TIMES, "ns")}
 
 
 def written(content: dict[str, Any]) -> dict[str, Any]:
     """Write the content of a machine file as such a file says it: quantities with their units, and only what is given."""
     return {
-        section: [_entry(entry) for entry in entries] if isinstance(entries, list) else entries
+        section: [_entry(entry) for entry in entries] if isinstance(entries, list) else _written_section(entries)
         for section, entries in content.items()
-        if entries != []
+        if entries not in ([], None)
+    }
+
+
+def _written_section(section: Any) -> Any:
+    """A table with tables in it, or any other value as it is."""
+    if not isinstance(section, dict):
+        return section
+    return {
+        key: [_entry(part) for part in value] if isinstance(value, list) and value and isinstance(value[0], dict) else value
+        for key, value in _entry(section).items()
     }
 
 

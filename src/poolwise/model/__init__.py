@@ -18,6 +18,7 @@ from poolwise.model.event import (
     Withdrawn,
 )
 from poolwise.model.fabric import Fabric
+from poolwise.model.failures import Failures, Outage
 from poolwise.model.job_table import Job, JobTable
 from poolwise.model.kind import Kind
 from poolwise.model.machine import Machine
@@ -42,6 +43,7 @@ __all__ = [
     "Event",
     "EventBatch",
     "Fabric",
+    "Failures",
     "Fetch",
     "Job",
     "JobTable",
@@ -50,6 +52,7 @@ __all__ = [
     "Left",
     "Machine",
     "MachineBuilder",
+    "Outage",
     "Outcome",
     "Partition",
     "Placement",

@@ -11,6 +11,7 @@ import numpy as np
 from poolwise.arrays import BoolArray, FloatArray, IntArray, frozen
 from poolwise.errors import InputError, UnknownNameError
 from poolwise.model.fabric import Fabric
+from poolwise.model.failures import Failures
 from poolwise.model.kind import Kind
 from poolwise.model.machine_builder import MachineBuilder
 from poolwise.model.partition import Partition, QualityOfService, ReservedWindow
@@ -41,6 +42,7 @@ class Machine:
     fabric : the links, None where the network is not modelled
     node_sets : name -> (n_owner,) owners that a partition, or all nodes with a feature, consist of (see `model.eligibility`)
     partitions, qos, windows : what it allows (see `model.partition`)
+    failures : what breaks on it; None where schedulers see the machine, who cannot know
     """
 
     name: str
@@ -59,6 +61,7 @@ class Machine:
     partitions: tuple[Partition, ...] = ()
     qos: tuple[QualityOfService, ...] = ()
     windows: tuple[ReservedWindow, ...] = ()
+    failures: Failures | None = None
 
     def __post_init__(self) -> None:
         for array in (
