@@ -61,6 +61,8 @@ def interrupted(parts: Parts) -> Obstacle | None:
     """Say what no kernel can do for a run, whatever its scheduler; None if nothing."""
     if len(parts.disturbances):
         return Obstacle("capacity changes during the run", "without disturbances it runs in kernels")
+    if parts.workload.closed_loop:
+        return Obstacle("submissions follow from the schedule", "without a closed loop it runs in kernels")
     if (restricted := _restricted(parts)) is not None:
         return restricted
     if parts.observer is not None:

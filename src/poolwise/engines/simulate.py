@@ -15,6 +15,7 @@ from poolwise.interfaces import PerformanceModel, Scheduler
 from poolwise.loop import Observer, run_loop
 from poolwise.model import Machine, Schedule, Workload
 from poolwise.performance.ideal import Ideal
+from poolwise.platforms.closed_loop import ClosedLoop
 from poolwise.platforms.failing import trouble_of
 from poolwise.platforms.simulated import Disturbance, Simulation
 from poolwise.units import format_time
@@ -94,7 +95,7 @@ def simulate(
             return Result(schedule, "compiled", wall)
         if engine == "compiled":
             raise InputError(f"no kernel runs this: {obstacle}", field="engine", remedy='take the engine "reference" or "auto"')
-    simulation = Simulation(
+    simulation = (ClosedLoop if workload.closed_loop else Simulation)(
         machine,
         workload,
         truth,
@@ -109,7 +110,7 @@ def simulate(
     begun = time.perf_counter()
     loop = run_loop(simulation, scheduler, seed, observer=observer)
     wall = time.perf_counter() - begun
-    return Result(simulation.recorder.schedule(machine, workload, loop), "reference", wall, obstacle)
+    return Result(simulation.schedule(machine, workload, loop), "reference", wall, obstacle)
 
 
 def _check_restrictions(machine: Machine, scheduler: Scheduler) -> None:

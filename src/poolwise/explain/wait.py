@@ -53,6 +53,12 @@ def explain_wait(
     Raises InputError for an unknown job, and where the run does not come out as it was recorded.
     """
     row = find_job(workload, job)
+    if workload.closed_loop:
+        raise InputError(
+            "waits in a closed loop cannot be explained: submissions follow from the schedule",
+            field="closed_loop",
+            remedy="explain a run without it",
+        )
     truth = truth if truth is not None else Ideal()
     machine, failing, requeue = trouble_of(machine, workload, seed)
     decided: Scheduler = scheduler
