@@ -24,7 +24,7 @@ from poolwise.interfaces import BackfillPolicy, PerformanceModel, PlacementPolic
 from poolwise.metrics import Measure, MeasuredRun, Metric, Outcomes
 from poolwise.metrics.latency import job_latency_us
 from poolwise.metrics.summary import every_measure, measure_run, metrics_named
-from poolwise.model import Kind, Machine, Schedule, Workload
+from poolwise.model import Kind, Machine, Outcome, Schedule, Workload
 from poolwise.model.shown import html_table
 from poolwise.performance.ideal import Ideal
 from poolwise.performance.remote_memory import RemoteMemory
@@ -221,6 +221,9 @@ def notes(schedule: Schedule) -> tuple[str, ...]:
         share = float((workload.memory > machine.local_memory).mean())
         if share < SPARSE_SHARE:
             said.append(f"only {100 * share:.2g} % of the jobs need remote memory: pools can hardly matter on this workload")
+    if lost := sum(outcome is Outcome.LOST for outcome in schedule.outcome):
+        over = int((np.bincount(schedule.job, minlength=len(workload)) > 0).sum() - schedule.done.sum())
+        said.append(f"{lost} runs lost a node that failed; {over} of their jobs did not run again to their end")
     if schedule.waiting:
         said.append(f"{len(schedule.waiting)} jobs were still waiting when nothing more could happen")
     if schedule.refused:

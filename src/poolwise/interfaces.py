@@ -48,6 +48,11 @@ class Scheduler(Protocol):
     """A scheduling algorithm and its settings; holds no state of a run."""
 
     @property
+    def knows_restrictions(self) -> bool:
+        """Whether it keeps what a machine says about partitions, features, QOS and windows (`Machine.restricted`)."""
+        return False
+
+    @property
     def remembers(self) -> str:
         """What a dispatcher keeps that no queue and snapshot show, such as reservations that are promises.
 
@@ -252,8 +257,34 @@ def _moderate(column: FloatArray, zero: bool) -> bool:
     return bool(least >= 1 / EXTREME) and bool(most <= EXTREME)
 
 
+class AdmissionPolicy(Protocol):
+    """Which waiting jobs may be considered at all, whatever is free: limits of the machine, or rules of your own.
+
+    What is not admitted now is passed over and holds up nobody. As more runs start, no job that was not admitted becomes so.
+    """
+
+    def check(self, machine: Machine, jobs: JobTable) -> None:
+        """Raise InputError for what a study can know of its jobs beforehand."""
+        return
+
+    def never(self, job: int, snapshot: Snapshot) -> Refusal | None:
+        """Say why a job (row) may never run, whatever else does; None if it may. The answer never changes."""
+        return None
+
+    def admits(self, queue: Queue, snapshot: Snapshot) -> BoolArray | None:
+        """(n_queued,) which of the waiting jobs may be considered beside the runs of the snapshot; None for all."""
+        ...
+
+    def why(self, job: int, queue: Queue, snapshot: Snapshot) -> Refusal:
+        """Say what held back a job that was not admitted."""
+        return Refusal(f"{type(self).__name__} does not admit it")
+
+
 class PlacementPolicy(Protocol):
     """Where a job runs."""
+
+    knows_eligibility: ClassVar[bool] = False
+    """Whether it takes nothing but nodes on which a job may run (`model.eligibility`)."""
 
     def check(self, machine: Machine, jobs: JobTable) -> None:
         """Raise InputError for settings, and for what a study can know beforehand, such as requests that nothing can meet."""

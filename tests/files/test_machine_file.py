@@ -7,8 +7,9 @@ from hypothesis import strategies as st
 
 from poolwise import catalog
 from poolwise.errors import InputError
-from poolwise.model import Kind, Machine
+from poolwise.model import Kind, Machine, Partition, QualityOfService
 from poolwise.studies import load_machine
+from poolwise.units import DAY, HOUR
 
 MACHINE = """\
 version = 1
@@ -229,3 +230,79 @@ def test_a_pattern_of_nodes_is_none_of_the_devices_inside(tmp_path, pattern, cou
     for gpu in machine.of_kind(Kind.DEVICE).tolist():
         own = f"access:{machine.owners[gpu]}" in machine.owners
         assert (machine.fabric.vertex[gpu] == machine.fabric.vertex[machine.home[gpu]]) != own
+
+
+PARTITIONS = """\
+version = 1
+
+[[node]]
+name = "thin"
+allocation = "shared"
+cores = 8
+features = ["avx"]
+
+[[node]]
+name = "fat"
+allocation = "shared"
+cores = 8
+features = ["avx", "big"]
+
+[[rack]]
+count = 2
+nodes = { thin = 2, fat = 1 }
+
+[[partition]]
+name = "1"
+nodes = ["rack0"]
+default = true
+max_time = "1 d"
+max_nodes = 2
+
+[[partition]]
+name = "large"
+nodes = ["fat", "rack1.thin1"]
+tier = 5
+
+[[qos]]
+name = "normal"
+max_time = "2 d"
+per_user = { jobs = 3, cores = 16 }
+total = { nodes = 4 }
+
+[[window]]
+name = "upkeep"
+start = "10 h"
+end = "12 h"
+nodes = ["rack1"]
+users = ["root"]
+"""
+
+
+def test_partitions_features_qos_and_windows(tmp_path):
+    machine = load_machine(write(tmp_path, PARTITIONS))
+    assert machine.owners == ("rack0.thin0", "rack0.thin1", "rack0.fat0", "rack1.thin0", "rack1.thin1", "rack1.fat0")
+    sets = {name: np.flatnonzero(members).tolist() for name, members in machine.node_sets.items()}
+    assert sets == {"avx": [0, 1, 2, 3, 4, 5], "big": [2, 5], "1": [0, 1, 2], "large": [2, 4, 5]}
+    assert machine.partitions == (Partition("1", True, DAY, 2, 1), Partition("large", tier=5))
+    assert machine.qos == (QualityOfService("normal", False, 2 * DAY, (("cores", 16), ("jobs", 3)), (("nodes", 4),)),)
+    (window,) = machine.windows
+    assert (window.name, window.start, window.end, window.users) == ("upkeep", 10 * HOUR, 12 * HOUR, {"root"})
+    assert np.flatnonzero(window.owners).tolist() == [3, 4, 5]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "line", "field", "said"),
+    [
+        ('nodes = ["rack0"]', 'nodes = ["rak0"]', 21, "partition.1.nodes", "unknown nodes 'rak0'"),
+        ('name = "large"', 'name = "big"', 27, "partition.big.name", "is also a feature, which other nodes have"),
+        ('name = "large"', 'name = "1"', 27, "partition.1.name", "there is another partition '1'"),
+        ("tier = 5", "default = true", 29, "partition.large.default", "'1' is the default already"),
+        ("cores = 16", "coers = 16", 34, "qos.normal.per_user.coers", "unknown amount 'coers'"),
+        ('end = "12 h"', 'end = "9 h"', 37, "window.upkeep", "must end after it starts"),
+    ],
+)
+def test_what_partitions_cannot_say_is_an_error_with_its_line(tmp_path, old, new, line, field, said):
+    with pytest.raises(InputError, match=said) as caught:
+        load_machine(write(tmp_path, PARTITIONS.replace(old, new)))
+    assert (caught.value.line, str(caught.value.field).split(".0")[0]) == (line, field)
+    assert caught.value.remedy

@@ -196,6 +196,7 @@ def _words(rule: Rule, resource: str) -> str:
         Rule.SHORT: f"short of {resource or 'room'}",
         Rule.ORDER: "behind a head of the queue that does not fit",
         Rule.RESERVATION: f"kept off a reservation{f' ({resource})' if resource else ''}",
+        Rule.LIMIT: f"at a limit of its QOS{f' ({resource})' if resource else ''}",
         Rule.WARM_UP: "for the end of the warm-up",
         Rule.POSTPONED: "for a better place or time",
         Rule.ROUND: "for the next round",

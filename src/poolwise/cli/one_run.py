@@ -37,6 +37,7 @@ class RunOptions:
     format: str = "auto"
     map: str | None = None
     strict: bool = False
+    closed_loop: bool = False
     seed: int = 0
     table: tuple[str, ...] = ()
     affinity: Path | None = None
@@ -96,14 +97,14 @@ class RunOptions:
         }
 
     def _workload(self) -> dict[str, Any]:
-        given = {"map": self.map, "strict": self.strict or None}
+        given = {"map": self.map, "strict": self.strict or None, "closed_loop": self.closed_loop or None}
         options = {name: value for name, value in given.items() if value is not None}
         format = "columns" if self.map is not None and self.format == "auto" else self.format
         return {"trace": self._trace(), "format": format, "clock": "trace", "options": options}
 
     def _units(self) -> dict[str, Any]:
         """Tasks on processing units, from the files of VineSim."""
-        other = ("order", "backfill", "scope", "scheduler", "processors", "table", "map", "strict")
+        other = ("order", "backfill", "scope", "scheduler", "processors", "table", "map", "strict", "closed_loop")
         _refuse({name: getattr(self, name) for name in other}, "does not apply to --format vinesim")
         machine = self._deployment()
         options: dict[str, Any] = {} if self.inter_arrival is None else {"inter_arrival": self.inter_arrival}

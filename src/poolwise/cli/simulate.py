@@ -75,6 +75,9 @@ def simulate(
         None, "--map", metavar="FIELD=COLUMN:UNIT,...", help="Columns of any table: submit=submit_time:10s, memory=mem_gb:GB."
     ),
     strict: bool = typer.Option(False, "--strict", help="Stop at the first row that cannot be read (columns, sacct)."),
+    closed_loop: bool = typer.Option(
+        False, "--closed-loop", help="Submit each job when its predecessor is over and its user has thought (SWF)."
+    ),
     seed: int = typer.Option(0, help="Seed of all that is drawn: sensitivities to remote memory, random units, arrivals."),
     json: bool = typer.Option(False, "--json", help="Print exactly one JSON object."),
     schedule: Path | None = typer.Option(
@@ -121,6 +124,7 @@ def simulate(
         format=format,
         map=map_,
         strict=strict,
+        closed_loop=closed_loop,
         seed=seed,
         table=tuple(table),
         affinity=affinity,

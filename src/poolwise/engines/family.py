@@ -11,6 +11,7 @@ from poolwise.engines.watch import Obstacle, Watch
 from poolwise.interfaces import PerformanceModel, Scheduler
 from poolwise.loop import Observer
 from poolwise.model import Machine, Schedule, Workload
+from poolwise.model.eligibility import NO_PARTITION, has_tiers, taking_partitions
 from poolwise.platforms.simulated import Disturbance
 
 log = logging.getLogger(__name__)
@@ -60,8 +61,28 @@ def interrupted(parts: Parts) -> Obstacle | None:
     """Say what no kernel can do for a run, whatever its scheduler; None if nothing."""
     if len(parts.disturbances):
         return Obstacle("capacity changes during the run", "without disturbances it runs in kernels")
+    if parts.workload.closed_loop:
+        return Obstacle("submissions follow from the schedule", "without a closed loop it runs in kernels")
+    if (restricted := _restricted(parts)) is not None:
+        return restricted
     if parts.observer is not None:
         return Obstacle("an observer wants to see each pass", "without an observer it runs in kernels")
+    return None
+
+
+def _restricted(parts: Parts) -> Obstacle | None:
+    """Say what a machine allows and forbids that no kernel knows of; None if nothing."""
+    machine, table = parts.machine, parts.workload.table
+    if machine.windows:
+        return Obstacle("windows are kept free", "without windows it runs in kernels")
+    if machine.qos:
+        return Obstacle("QOS have limits", "without [[qos]] it runs in kernels")
+    if machine.node_sets and "nodes" in machine.resources:
+        return Obstacle("jobs may use some of the racks only", "nodes that jobs share have kernels for that")
+    if has_tiers(machine):
+        return Obstacle("jobs are of different tiers", "with partitions of one tier it runs in kernels")
+    if machine.partitions and bool((taking_partitions(machine, table, slice(0, len(table))) == NO_PARTITION).any()):
+        return Obstacle("a job is beyond the limits of its partitions", "without that job it runs in kernels")
     return None
 
 

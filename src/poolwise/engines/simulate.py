@@ -15,6 +15,8 @@ from poolwise.interfaces import PerformanceModel, Scheduler
 from poolwise.loop import Observer, run_loop
 from poolwise.model import Machine, Schedule, Workload
 from poolwise.performance.ideal import Ideal
+from poolwise.platforms.closed_loop import ClosedLoop
+from poolwise.platforms.failing import trouble_of
 from poolwise.platforms.simulated import Disturbance, Simulation
 from poolwise.units import format_time
 
@@ -67,7 +69,7 @@ def simulate(
         "reference" is the readable simulator that takes any scheduler; "compiled" replays list scheduling on racks and task
         dispatch in kernels, with the same result, and raises InputError where it cannot; "auto" takes the fastest that can.
     disturbances, requeue, pass_per_event, observer
-        See `Simulation` and `loop.run_loop`.
+        See `Simulation` and `loop.run_loop`. What the machine says of its failures comes on top, and decides on `requeue`.
     watch
         Is told how far the run is.
     """
@@ -75,6 +77,10 @@ def simulate(
     for part in (scheduler, truth, estimate):
         if part is not None:
             part.check(machine, workload.table)
+    _check_restrictions(machine, scheduler)
+    if machine.failures is not None:
+        machine, failing, requeue = trouble_of(machine, workload, seed)
+        disturbances = (*disturbances, *failing)
     if engine not in get_args(Engine):
         raise UnknownNameError.of("engine", engine, get_args(Engine), field="engine")
     obstacle: Obstacle | None = None
@@ -89,7 +95,7 @@ def simulate(
             return Result(schedule, "compiled", wall)
         if engine == "compiled":
             raise InputError(f"no kernel runs this: {obstacle}", field="engine", remedy='take the engine "reference" or "auto"')
-    simulation = Simulation(
+    simulation = (ClosedLoop if workload.closed_loop else Simulation)(
         machine,
         workload,
         truth,
@@ -104,4 +110,14 @@ def simulate(
     begun = time.perf_counter()
     loop = run_loop(simulation, scheduler, seed, observer=observer)
     wall = time.perf_counter() - begun
-    return Result(simulation.recorder.schedule(machine, workload, loop), "reference", wall, obstacle)
+    return Result(simulation.schedule(machine, workload, loop), "reference", wall, obstacle)
+
+
+def _check_restrictions(machine: Machine, scheduler: Scheduler) -> None:
+    """Raise InputError for a scheduler that would not keep to what the machine says about partitions and the like."""
+    if machine.restricted and not scheduler.knows_restrictions:
+        raise InputError(
+            f"machine '{machine.name}' restricts which nodes jobs may use, and {type(scheduler).__name__} does not keep to it",
+            field="scheduler",
+            remedy="choose list scheduling by nodes or racks, or a machine without partitions, features, QOS and windows",
+        )

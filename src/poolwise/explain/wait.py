@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -18,7 +18,8 @@ from poolwise.metrics import Outcomes
 from poolwise.metrics.outcomes import Status
 from poolwise.model import Changes, EventBatch, Machine, Placement, Plan, Queue, Reason, Snapshot, Start, Workload
 from poolwise.performance.ideal import Ideal
-from poolwise.platforms.simulated import Simulation
+from poolwise.platforms.failing import trouble_of
+from poolwise.platforms.simulated import Disturbance, Simulation
 
 NEAREST = 5
 """Ids that the error for an unknown job names."""
@@ -52,9 +53,16 @@ def explain_wait(
     Raises InputError for an unknown job, and where the run does not come out as it was recorded.
     """
     row = find_job(workload, job)
+    if workload.closed_loop:
+        raise InputError(
+            "waits in a closed loop cannot be explained: submissions follow from the schedule",
+            field="closed_loop",
+            remedy="explain a run without it",
+        )
     truth = truth if truth is not None else Ideal()
+    machine, failing, requeue = trouble_of(machine, workload, seed)
     decided: Scheduler = scheduler
-    parts = Parts(machine, workload, scheduler, truth, estimate if estimate is not None else truth, seed)
+    parts = Parts(machine, workload, scheduler, truth, estimate if estimate is not None else truth, seed, failing, requeue)
     rule = rule_of(scheduler)
     warm_up = 0 if rule is None else rule.warm_up
     if not list_scheduling.unsupported(parts):
@@ -66,7 +74,7 @@ def explain_wait(
         if part is not None:
             part.check(machine, workload.table)
     witness = _Witness(decided, scheduler, row)
-    simulation = _Excerpt(machine, workload, truth, estimate, witness)
+    simulation = _Excerpt(machine, workload, truth, estimate, witness, failing, requeue)
     loop = run_loop(simulation, witness, seed)
     for decision, why in loop.refused:
         if isinstance(decision, Start) and (decision.job == row or decided is not scheduler):
@@ -148,8 +156,10 @@ class _Excerpt(Simulation):
         truth: PerformanceModel,
         estimate: PerformanceModel | None,
         witness: _Witness,
+        disturbances: Sequence[Disturbance],
+        requeue: bool,
     ) -> None:
-        super().__init__(machine, workload, truth, estimate)
+        super().__init__(machine, workload, truth, estimate, disturbances=disturbances, requeue=requeue)
         self._witness = witness
 
     def events(self) -> Iterator[EventBatch]:

@@ -45,6 +45,8 @@ Positive = Annotated[int, Field(strict=True, ge=1, le=2**40)]
 """A bare whole number, at least 1."""
 Name = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_-]*$")]
 """Letters, digits, _ and -, so that it can stand in a dotted path."""
+Label = Annotated[str, Field(pattern=r"^[A-Za-z0-9_][A-Za-z0-9_-]*$")]
+"""As a name, and may begin with a digit: what logs call partitions and qualities of service."""
 
 T = TypeVar("T", bound=BaseModel)
 

@@ -13,6 +13,7 @@ from poolwise.files.choice import Choice
 from poolwise.files.document import Document
 from poolwise.files.fields import check_version, validate
 from poolwise.files.machine_build import machine_of
+from poolwise.files.machine_limits import restricted
 from poolwise.files.machine_sections import MachineFile, written
 from poolwise.identity import Json
 from poolwise.model import Machine
@@ -55,7 +56,8 @@ def described(document: Document, path: tuple[str | int, ...] = (), default: str
     if "format" in table:
         return _in_format(document, table, tuple(str(part) for part in path))
     file = check_machine(document, path)
-    content, machine = file.content(), machine_of(file, default, document, path)
+    content = file.content()
+    machine = restricted(machine_of(file, default, document, path), file, document, path)
     order = [list(rack.nodes) for rack in file.rack]  # canonical JSON sorts keys, and it says which nodes stand first
     return Described(machine, {**content, "order": order}, {**written(content), "name": machine.name})
 

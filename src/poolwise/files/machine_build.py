@@ -98,7 +98,7 @@ def _add_links(link: Link, build: MachineBuilder, racks: int, document: Document
     """Links of an entry; "rack0" and "machine" are switches."""
     owners = build.owners
     matched: list[tuple[str, Vertex, int]] = [
-        (o.name, k, o.rack) for k, o in enumerate(owners) if o.kind is not Kind.LINK and _matches(o.name, link.from_)
+        (o.name, k, o.rack) for k, o in enumerate(owners) if o.kind is not Kind.LINK and matches(o.name, link.from_)
     ]
     matched += [(f"rack{r}", f"rack{r}", r) for r in range(racks) if fnmatchcase(f"rack{r}", link.from_)]
     if not matched:
@@ -110,7 +110,7 @@ def _add_links(link: Link, build: MachineBuilder, racks: int, document: Document
             build.link(f"{link.name}:{name}", vertex, there, type=link.name, rack=rack, **more)
 
 
-def _matches(name: str, pattern: str) -> bool:
+def matches(name: str, pattern: str) -> bool:
     """Whether the parts between dots match one by one: "rack*.server*" is no pattern of "rack0.server0.gpu0", a local GPU."""
     parts, patterns = name.split("."), pattern.split(".")
     return len(parts) == len(patterns) and all(fnmatchcase(*pair) for pair in zip(parts, patterns, strict=True))

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
-from poolwise.files.fields import Bandwidth, Count, Memory, Name, Positive, Section, Time
+from poolwise.files.fields import Bandwidth, Count, Label, Memory, Name, Positive, Section, Time
 
 Attributes = dict[Name, float]
 
@@ -32,6 +32,7 @@ class NodeType(Owner):
     """A type of node. Jobs take `whole` nodes, or `shared` ones where each asks for cores and memory of its own."""
 
     allocation: Literal["whole", "shared"] = "whole"
+    features: list[Label] = Field(default=[], description="names that jobs may ask for as a constraint")
 
 
 class Racks(Section):
@@ -66,6 +67,74 @@ class Link(Section):
     latency: Time = 0
 
 
+NodePatterns = Annotated[
+    list[str], Field(min_length=1, description='patterns of node types ("gpu*"), of racks ("rack0") or of owners ("rack*.n1*")')
+]
+
+
+class PartitionSection(Section):
+    """A partition: some nodes, and what jobs on them may ask for. Partitions may overlap."""
+
+    name: Label
+    nodes: NodePatterns
+    default: bool = Field(default=False, description="takes the jobs that name no partition")
+    max_time: Time | None = Field(default=None, description="longest time that a job may request")
+    max_nodes: Positive | None = Field(default=None, description="nodes that a job may ask for")
+    tier: Count = Field(default=1, description="jobs of a higher tier are considered before all others")
+
+
+class QosSection(Section):
+    """A quality of service (QOS): what its jobs may have at a time."""
+
+    name: Label
+    default: bool = Field(default=False, description="that of the jobs that name none")
+    max_time: Time | None = Field(default=None, description="longest time that a job may request")
+    per_user: dict[Name, Count] = Field(default={}, description="most jobs, nodes, cores, ... of one user")
+    total: dict[Name, Count] = Field(default={}, description="most jobs, nodes, cores, ... of all its jobs together")
+
+
+class WindowSection(Section):
+    """Nodes that are kept free for a time that is known beforehand: maintenance, or a reservation."""
+
+    name: Label
+    start: Time = Field(description="from when, counted from time 0 of the workload")
+    end: Time
+    nodes: NodePatterns = Field(default=["*"])
+    users: list[str] = Field(default=[], description="whose jobs may use the nodes all the same")
+    accounts: list[str] = Field(default=[], description="the same, by account")
+
+    @model_validator(mode="after")
+    def _lasts(self) -> WindowSection:
+        if self.end <= self.start:
+            raise ValueError("the window must end after it starts")
+        return self
+
+
+class OutageSection(Section):
+    """Nodes that are down for a time, which no scheduler knows beforehand."""
+
+    nodes: NodePatterns
+    down: Time = Field(description="from when, counted from time 0 of the workload")
+    up: Time = Field(description="until when")
+
+    @model_validator(mode="after")
+    def _lasts(self) -> OutageSection:
+        if self.up <= self.down:
+            raise ValueError("the nodes must come up after they go down")
+        return self
+
+
+class FailuresSection(Section):
+    """What breaks: outages that are given, and others that are drawn from the run's seed."""
+
+    outage: list[OutageSection] = Field(default=[])
+    nodes: NodePatterns = Field(default=["*"])
+    mtbf: Time | None = Field(default=None, gt=0, description="mean time from a node's repair to its next failure, exponential")
+    mttr: Time = Field(default=0, description="mean time to its repair, exponential")
+    until: Time | None = Field(default=None, description="nothing fails from then on; by default the last submission")
+    jobs: Literal["requeue", "lose"] = Field(default="requeue", description="what becomes of jobs that lose a node")
+
+
 class MachineFile(Section):
     """A machine."""
 
@@ -77,24 +146,39 @@ class MachineFile(Section):
     pool: list[Pool] = Field(default=[])
     device: list[Device] = Field(default=[])
     link: list[Link] = Field(default=[])
+    partition: list[PartitionSection] = Field(default=[])
+    qos: list[QosSection] = Field(default=[])
+    window: list[WindowSection] = Field(default=[])
+    failures: FailuresSection | None = None
 
     def content(self) -> dict[str, Any]:
         """Everything that a result depends on, in base units; names and titles of the whole are left out."""
         return self.model_dump(mode="json", by_alias=True, exclude={"title", "name"})
 
 
-_UNITS = {"memory": "MiB", "storage": "MiB", "bandwidth": "MB/s", "latency": "ns"}
+_TIMES = ("latency", "max_time", "start", "end", "down", "up", "mtbf", "mttr", "until")
+_UNITS = {"memory": "MiB", "storage": "MiB", "bandwidth": "MB/s", **dict.fromkeys(_TIMES, "ns")}
 
 
 def written(content: dict[str, Any]) -> dict[str, Any]:
     """Write the content of a machine file as such a file says it: quantities with their units, and only what is given."""
     return {
-        section: [_entry(entry) for entry in entries] if isinstance(entries, list) else entries
+        section: [_entry(entry) for entry in entries] if isinstance(entries, list) else _written_section(entries)
         for section, entries in content.items()
-        if entries != []
+        if entries not in ([], None)
+    }
+
+
+def _written_section(section: Any) -> Any:
+    """A table with tables in it, or any other value as it is."""
+    if not isinstance(section, dict):
+        return section
+    return {
+        key: [_entry(part) for part in value] if isinstance(value, list) and value and isinstance(value[0], dict) else value
+        for key, value in _entry(section).items()
     }
 
 
 def _entry(entry: dict[str, Any]) -> dict[str, Any]:
-    given = {key: value for key, value in entry.items() if value is not None and value != {}}
+    given = {key: value for key, value in entry.items() if value not in (None, {}, [])}
     return {key: f"{value} {_UNITS[key]}" if key in _UNITS else value for key, value in given.items()}

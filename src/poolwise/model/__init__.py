@@ -18,10 +18,12 @@ from poolwise.model.event import (
     Withdrawn,
 )
 from poolwise.model.fabric import Fabric
+from poolwise.model.failures import Failures, Outage
 from poolwise.model.job_table import Job, JobTable
 from poolwise.model.kind import Kind
 from poolwise.model.machine import Machine
 from poolwise.model.machine_builder import MachineBuilder
+from poolwise.model.partition import Partition, QualityOfService, ReservedWindow
 from poolwise.model.placement import Placement, Refusal
 from poolwise.model.queue import Queue
 from poolwise.model.reason import Reason, Rule
@@ -41,6 +43,7 @@ __all__ = [
     "Event",
     "EventBatch",
     "Fabric",
+    "Failures",
     "Fetch",
     "Job",
     "JobTable",
@@ -49,14 +52,18 @@ __all__ = [
     "Left",
     "Machine",
     "MachineBuilder",
+    "Outage",
     "Outcome",
+    "Partition",
     "Placement",
     "Plan",
+    "QualityOfService",
     "Queue",
     "Reason",
     "Refusal",
     "Reject",
     "Renumbered",
+    "ReservedWindow",
     "Rule",
     "Run",
     "Schedule",

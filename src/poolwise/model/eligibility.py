@@ -1,4 +1,8 @@
-"""On which nodes a job may run: those of the partitions that it names, with all the features that it needs."""
+"""On which nodes a job may run: those of the partitions that take it, with all the features that it needs.
+
+Where a machine has `partitions`, a job that names none is in the default one, and a partition takes only jobs within its
+limits; a job that names several may use the nodes of all that take it. No limit of time stops a job that requests none.
+"""
 
 from __future__ import annotations
 
@@ -6,13 +10,17 @@ from functools import lru_cache
 
 import numpy as np
 
-from poolwise.arrays import BoolArray
+from poolwise.arrays import BoolArray, IntArray
 from poolwise.errors import UnknownNameError
 from poolwise.model.columns import Column, Kinds
 from poolwise.model.job_table import JobTable
 from poolwise.model.machine import Machine
+from poolwise.model.partition import Partition, default_of
+from poolwise.units import UNKNOWN, format_time, to_seconds
 
 PARTITION, CONSTRAINT = "partition", "constraint"
+NO_PARTITION = "!"
+"""In the place of a job's partitions where none takes it: it can never run."""
 _NOTHING = ("", "-1")  # SWF numbers the partitions, and writes -1 for none
 
 
@@ -23,27 +31,110 @@ def eligible_sets(machine: Machine, table: JobTable) -> Kinds:
     will do; "constraint" names sets joined by "&", in all of which its nodes must be. A job that names none may run
     anywhere, and where the machine has no sets all jobs may.
     """
-    limited = bool(machine.node_sets)
-    return table.kinds(("eligible", limited), lambda table, rows: _named(table, rows, limited))
+    key = ("eligible", bool(machine.node_sets), machine.partitions)
+    return table.kinds(key, lambda table, rows: _named(machine, table, rows))
 
 
-def _named(table: JobTable, rows: slice, limited: bool) -> tuple[Column, Column]:
-    """(k,) partitions and (k,) constraints of some rows, as text."""
+def _named(machine: Machine, table: JobTable, rows: slice) -> tuple[Column, Column]:
+    """(k,) partitions that take some rows, and (k,) their constraints, as text."""
+    constraint = table.attributes.get(CONSTRAINT) if machine.node_sets else None
     empty = np.full(len(table.submit[rows]), "")
-    found = (table.attributes.get(name) if limited else None for name in (PARTITION, CONSTRAINT))
-    partition, constraint = (empty if column is None else column[rows].astype(np.str_) for column in found)
-    return partition, constraint
+    return taking_partitions(machine, table, rows), empty if constraint is None else constraint[rows].astype(np.str_)
+
+
+def taking_partitions(machine: Machine, table: JobTable, rows: slice) -> Column:
+    """(k,) partitions that take each of some rows, as text: `NO_PARTITION` where none of those that it names does.
+
+    Raises InputError for a name that the machine does not have.
+    """
+    column = table.attributes.get(PARTITION) if machine.node_sets else None
+    named = np.full(len(table.submit[rows]), "") if column is None else column[rows].astype(np.str_)
+    if not machine.partitions:
+        return named
+    requested, nodes = table.requested[rows], nodes_asked(machine, table, rows)
+    taking = np.full(len(named), NO_PARTITION, dtype=object)
+    for text in np.unique(named).tolist():
+        which = named == text
+        parts = named_partitions(machine, text)
+        if not parts:
+            taking[which] = ""
+        for part in parts:
+            fits = which & ((requested <= part.max_time) | (requested >= UNKNOWN)) & (nodes <= part.max_nodes)
+            taking[fits] = [part.name if known == NO_PARTITION else f"{known},{part.name}" for known in taking[fits].tolist()]
+    return taking.astype(np.str_)
+
+
+def nodes_asked(machine: Machine, table: JobTable, rows: slice) -> IntArray:
+    """(k,) nodes that some jobs ask for; tasks that share nodes may all be on one."""
+    nodes = table.nodes[rows]
+    return nodes * table.tasks[rows] if "nodes" in machine.resources else nodes
+
+
+@lru_cache(maxsize=1024)  # a machine is compared by identity
+def named_partitions(machine: Machine, text: str) -> tuple[Partition, ...]:
+    """Partitions of a machine that a job names, the default one where it names none; raises InputError for unknown ones."""
+    if text in _NOTHING:
+        text = default_of(machine.partitions)
+    known = {part.name: part for part in machine.partitions}
+    names = [name.strip() for name in text.split(",")] if text else []
+    for name in names:
+        if name not in known:
+            raise UnknownNameError.of(PARTITION, name, known, field=PARTITION)
+    return tuple(known[name] for name in dict.fromkeys(names))
+
+
+def has_tiers(machine: Machine) -> bool:
+    """Whether some jobs come before others because of their partitions; jobs in none have tier 1."""
+    outside = {1} if machine.partitions and not default_of(machine.partitions) else set[int]()
+    return len({part.tier for part in machine.partitions} | outside) > 1
+
+
+def tiers(machine: Machine, table: JobTable) -> IntArray:
+    """(n_job,) the highest tier among the partitions that take each job, 1 for a job in none."""
+    known = {part.name: part.tier for part in machine.partitions}
+
+    def of(table: JobTable, rows: slice) -> IntArray:
+        texts, which = np.unique(taking_partitions(machine, table, rows), return_inverse=True)
+        highest = [max(known.get(name, 1) for name in text.split(",")) for text in texts.tolist()]
+        return np.array(highest, dtype=np.int64)[which]
+
+    return table.derived(("tier", machine.partitions), of)
+
+
+def beyond(machine: Machine, table: JobTable, job: int) -> str:
+    """Say which limits of all its partitions a job is beyond; empty if one takes it."""
+    row = slice(job, job + 1)
+    if not machine.partitions or taking_partitions(machine, table, row)[0] != NO_PARTITION:
+        return ""
+    column = table.attributes.get(PARTITION)
+    parts = named_partitions(machine, "" if column is None else str(column[job]))
+    return "; ".join(_allows(part, int(table.requested[job])) for part in parts)
+
+
+def _allows(part: Partition, requested: int) -> str:
+    """The limit of a partition that a job is beyond."""
+    if part.max_time < requested < UNKNOWN:
+        return f"partition '{part.name}' allows {format_time(to_seconds(part.max_time))} a job"
+    return f"partition '{part.name}' allows {part.max_nodes} nodes a job"
 
 
 @lru_cache(maxsize=1024)  # a machine is compared by identity
 def eligible_owners(machine: Machine, partition: str, constraint: str) -> BoolArray:
     """(n_owner,) owners on which a job may run that names these; raises InputError for a set that the machine lacks."""
-    found = np.ones(machine.n_owner, dtype=np.bool_)
-    if partition not in _NOTHING and machine.node_sets:
+    found = np.full(machine.n_owner, partition != NO_PARTITION)
+    if partition not in (*_NOTHING, NO_PARTITION) and machine.node_sets:
         found = np.any([_members(machine, name, PARTITION) for name in partition.split(",")], axis=0)
     if constraint not in _NOTHING and machine.node_sets:
         found = np.all([found, *(_members(machine, name, CONSTRAINT) for name in constraint.split("&"))], axis=0)
     found.setflags(write=False)
+    return found
+
+
+def eligible_nodes(machine: Machine, table: JobTable, jobs: IntArray, owners: IntArray) -> BoolArray:
+    """(k, n) whether each of (k,) jobs may run on each of (n,) owners."""
+    sets = eligible_sets(machine, table)
+    allowed = np.array([eligible_owners(machine, *value)[owners] for value in sets.value], dtype=np.bool_)
+    found: BoolArray = allowed.reshape(-1, len(owners))[sets.of[jobs]]
     return found
 
 

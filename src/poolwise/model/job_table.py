@@ -250,11 +250,14 @@ class JobTable:
         self._length = n + k
         return range(n, n + k)
 
-    def taken(self, rows: IntArray) -> JobTable:
-        """Return a table of some rows, (k,), in their order, as the next edition: finished jobs are left out."""
+    def taken(self, rows: IntArray, submit: IntArray | None = None) -> JobTable:
+        """Return a table of some rows, (k,), in their order, as the next edition: finished jobs are left out.
+
+        `submit`, (k,), takes the place of when they were submitted.
+        """
         return JobTable(
             self.id[rows],
-            self.submit[rows],
+            self.submit[rows] if submit is None else submit,
             self.requested[rows],
             self.tasks[rows],
             {name: column[rows] for name, column in self._requests.items()},

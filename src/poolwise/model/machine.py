@@ -11,8 +11,10 @@ import numpy as np
 from poolwise.arrays import BoolArray, FloatArray, IntArray, frozen
 from poolwise.errors import InputError, UnknownNameError
 from poolwise.model.fabric import Fabric
+from poolwise.model.failures import Failures
 from poolwise.model.kind import Kind
 from poolwise.model.machine_builder import MachineBuilder
+from poolwise.model.partition import Partition, QualityOfService, ReservedWindow
 from poolwise.model.shown import html_table
 from poolwise.units import format_memory
 
@@ -39,6 +41,8 @@ class Machine:
     attributes : name -> (n_owner,) numbers that models and policies read (frequency, watts, price, ...)
     fabric : the links, None where the network is not modelled
     node_sets : name -> (n_owner,) owners that a partition, or all nodes with a feature, consist of (see `model.eligibility`)
+    partitions, qos, windows : what it allows (see `model.partition`)
+    failures : what breaks on it; None where schedulers see the machine, who cannot know
     """
 
     name: str
@@ -54,6 +58,10 @@ class Machine:
     attributes: Mapping[str, FloatArray] = field(default_factory=dict)
     fabric: Fabric | None = None
     node_sets: Mapping[str, BoolArray] = field(default_factory=dict)
+    partitions: tuple[Partition, ...] = ()
+    qos: tuple[QualityOfService, ...] = ()
+    windows: tuple[ReservedWindow, ...] = ()
+    failures: Failures | None = None
 
     def __post_init__(self) -> None:
         for array in (
@@ -70,6 +78,8 @@ class Machine:
         for name, members in self.node_sets.items():
             if members.shape != (len(self.owners),):
                 raise ValueError(f"node set '{name}' has shape {members.shape}, expected {(len(self.owners),)}")
+        if missing := [part.name for part in self.partitions if part.name not in self.node_sets]:
+            raise ValueError(f"partition '{missing[0]}' has no nodes in node_sets")
         if self.capacity.shape != (len(self.owners), len(self.resources)):
             raise ValueError(f"capacity has shape {self.capacity.shape}, expected {(len(self.owners), len(self.resources))}")
         if len(set(self.owners)) != len(self.owners):
@@ -133,6 +143,11 @@ class Machine:
     @cached_property
     def _numbers(self) -> dict[str, int]:
         return {name: k for k, name in enumerate(self.owners)}
+
+    @property
+    def restricted(self) -> bool:
+        """Whether it says which jobs may use which nodes when: a scheduler that does not know of this must not run there."""
+        return bool(self.node_sets or self.partitions or self.qos or self.windows)
 
     def of_kind(self, kind: Kind) -> IntArray:
         """(k,) owners of a kind, ascending."""

@@ -71,4 +71,5 @@ def joined(machine: Machine, like: tuple[int, ...], capacity: IntArray, suffix: 
         attributes={name: more(column) for name, column in machine.attributes.items()},
         fabric=fabric,
         node_sets={name: more(members) for name, members in machine.node_sets.items()},
+        windows=tuple(replace(window, owners=more(window.owners)) for window in machine.windows),
     )

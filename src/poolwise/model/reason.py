@@ -14,6 +14,7 @@ class Rule(StrEnum):
     SHORT = "short"  # its placement was refused: a resource was short
     ORDER = "order"  # it fits, but the head of the queue does not, and nothing is backfilled
     RESERVATION = "reservation"  # it fits, but would be in the way of a reservation
+    LIMIT = "limit"  # it may not be considered now: a limit of its quality of service is reached
     WARM_UP = "warm-up"  # other jobs fill the machine first
     POSTPONED = "postponed"  # there is room for it, but the scheduler waits for a better place or time
     ROUND = "round"  # the scheduler plans at intervals

@@ -284,11 +284,11 @@ class Snapshot:
         return other
 
     def futures(self, block: int = 256) -> Iterator[tuple[IntArray, IntArray]]:
-        """Walk through the expected releases in order.
+        """Walk through the expected releases in order, and the ends of the machine's windows among them.
 
         Yields
         ------
-        ends : (k,) distinct expected ends, ascending
+        ends : (k,) distinct expected ends, and ends of windows, ascending
         free : (k, n_owner, n_resource) what is free from each of them on, if nothing else starts
         """
         table, shape = self._runs, self.free.shape
@@ -296,7 +296,9 @@ class Snapshot:
         if self._ended is not None:
             keep = known_ends > self._ended
             known_ends, slots = known_ends[keep], slots[keep]
-        ends = np.concatenate([known_ends, np.array([run.expected_end for run in self._extra], dtype=np.int64)])
+        imagined = np.array([run.expected_end for run in self._extra], dtype=np.int64)
+        windows = np.array([window.end for window in self.machine.windows if window.end > self.now], dtype=np.int64)
+        ends, n_run = np.concatenate([known_ends, imagined, windows]), len(known_ends) + len(imagined)
         order = np.argsort(ends, kind="stable")
         block = max(16, min(block, 4_000_000 // max(1, table.n_cell)))
         carry = self.free.reshape(-1)
@@ -306,7 +308,7 @@ class Snapshot:
             known = part < len(slots)
             if known.any():
                 delta[known] = table.released(slots[part[known]])
-            for row in np.flatnonzero(~known).tolist():
+            for row in np.flatnonzero(~known & (part < n_run)).tolist():
                 placement = self._extra[int(part[row]) - len(slots)].placement
                 np.add.at(delta[row], placement.owner * shape[1] + placement.resource, placement.amount)
             free = np.cumsum(delta, axis=0)

@@ -48,6 +48,8 @@ class Workload:
     repaired : reason -> rows that were changed while reading
     name : what reports call it
     notes : sentences on how the trace was read, such as columns that were guessed
+    closed_loop : whether jobs are submitted when their predecessors are over (attributes "preceding" and "think_s"), not when
+        the trace says
     """
 
     id: IntArray
@@ -61,6 +63,7 @@ class Workload:
     repaired: Mapping[str, int] = field(default_factory=dict)
     name: str = "workload"
     notes: tuple[str, ...] = ()
+    closed_loop: bool = False
 
     def __post_init__(self) -> None:
         n = len(self.id)

@@ -12,6 +12,7 @@ import numpy as np
 from poolwise.arrays import kept
 from poolwise.errors import InputError, PolicyError
 from poolwise.interfaces import PerformanceModel
+from poolwise.loop import LoopResult
 from poolwise.model import (
     Arrival,
     CapacityChanged,
@@ -25,6 +26,7 @@ from poolwise.model import (
     Plan,
     Reject,
     Run,
+    Schedule,
     Snapshot,
     Start,
     Stop,
@@ -38,7 +40,7 @@ from poolwise.platforms.progress import Course, RunPace, RunProgress
 from poolwise.platforms.recorder import Recorder
 from poolwise.units import HORIZON
 
-_END, _ARRIVAL, _CAPACITY, _WAKE = range(4)  # the order within an instant
+_END, ARRIVAL, _CAPACITY, _WAKE = range(4)  # the order within an instant
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +134,7 @@ class Simulation:
                 if events and self.pass_per_event:
                     break
                 _, kind, _, event = heapq.heappop(self._heap)
-                if kind == _ARRIVAL:
+                if kind == ARRIVAL:
                     self._next_arrival()
                 events.extend(self._happen(event))
             if events:
@@ -153,6 +155,10 @@ class Simulation:
             freed_at=self._freed_at,
             history=self._history if self.table.edition == 0 else None,  # it names rows
         )
+
+    def schedule(self, machine: Machine, workload: Workload, loop: LoopResult) -> Schedule:
+        """What has happened, for the machine and workload that were simulated."""
+        return self.recorder.schedule(machine, workload, loop)
 
     def _may_grow(self) -> bool:
         """Whether more capacity is still to come."""
@@ -213,7 +219,7 @@ class Simulation:
 
     def _next_arrival(self) -> None:
         for submit, job in self._arrivals:
-            self._push(submit, _ARRIVAL, Arrival(job))
+            self._push(submit, ARRIVAL, Arrival(job))
             return
 
     def _happen(self, event: Any) -> Iterable[Event]:

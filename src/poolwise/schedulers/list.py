@@ -1,13 +1,16 @@
-"""List scheduling: a queue order, a backfill and a placement policy put together."""
+"""List scheduling: a queue order, a backfill, a placement policy and an admission policy put together."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from typing import NamedTuple
 
 import numpy as np
 
+from poolwise.arrays import BoolArray, FloatArray
 from poolwise.errors import PolicyError
 from poolwise.interfaces import (
+    AdmissionPolicy,
     BackfillPolicy,
     Dispatcher,
     ListRule,
@@ -18,10 +21,27 @@ from poolwise.interfaces import (
     backfill_reason,
     opened,
 )
-from poolwise.model import Changes, Decision, JobTable, Machine, Plan, Queue, Reason, Refusal, Reject, Snapshot, Wait
+from poolwise.model import (
+    Changes,
+    Decision,
+    JobTable,
+    Machine,
+    Plan,
+    Queue,
+    Reason,
+    Refusal,
+    Reject,
+    Rule,
+    Snapshot,
+    Start,
+    Wait,
+)
+from poolwise.model.eligibility import has_tiers, tiers
+from poolwise.policies.admission.machine_limits import MachineLimits
 from poolwise.policies.backfill.easy import Easy
 from poolwise.policies.order.priorities import FCFS
 from poolwise.policies.placement.memory.racks import RackPlacement
+from poolwise.policies.placement.windows import BesideWindows
 from poolwise.registry import register
 from poolwise.schedulers.fitting import NEVER_FITS, Fitting
 
@@ -29,11 +49,20 @@ from poolwise.schedulers.fitting import NEVER_FITS, Fitting
 @register("schedulers", "list")
 @dataclass(frozen=True)
 class ListScheduler(Scheduler):
-    """Rigid jobs, one pass an instant: reject what can never run; else order the queue and let the backfill choose."""
+    """Rigid jobs, one pass an instant: reject what can never run; else order the queue and let the backfill choose.
+
+    On a machine with partitions, jobs of a higher tier come before all others; what is not admitted is passed over.
+    """
 
     order: QueuePolicy = field(default_factory=FCFS)
     backfill: BackfillPolicy = field(default_factory=Easy)
     placement: PlacementPolicy = field(default_factory=RackPlacement)
+    admission: AdmissionPolicy = field(default_factory=MachineLimits)
+
+    @property
+    def knows_restrictions(self) -> bool:
+        """Whether the placement knows on which nodes a job may run."""
+        return self.placement.knows_eligibility
 
     @property
     def remembers(self) -> str:
@@ -44,62 +73,154 @@ class ListScheduler(Scheduler):
         """Begin a run; list scheduling draws nothing."""
         return ListDispatcher(replace(self, order=opened(self.order), backfill=self.backfill.open()))
 
-    def rule(self) -> ListRule:
-        """Its three policies."""
+    def rule(self) -> ListRule | None:
+        """Its order, backfill and placement; with an admission of another kind it has no such rule."""
+        if self.admission != MachineLimits():
+            return None
         return ListRule(self.order, self.backfill, self.placement)
 
     def check(self, machine: Machine, jobs: JobTable) -> None:
-        """Ask the order and the placement."""
+        """Ask the order, the placement and the admission."""
         if isinstance(self.order, PreparedOrder):
             self.order.check(machine, jobs)
         self.placement.check(machine, jobs)
+        self.admission.check(machine, jobs)
 
 
 @dataclass
 class ListDispatcher(Dispatcher):
-    """A run of a list scheduler; which jobs fit the machine at all is a cache."""
+    """A run of a list scheduler; which jobs fit the machine at all, and which may never run, are caches."""
 
     scheduler: ListScheduler
     fitting: Fitting = field(default_factory=Fitting)
+    barred: Fitting = field(default_factory=Fitting)
 
     def schedule(self, queue: Queue, snapshot: Snapshot, changes: Changes) -> Plan:
-        """Reject jobs that do not fit the empty machine, or else choose starts."""
-        order, backfill, placement = self.scheduler.order, self.scheduler.backfill, self.scheduler.placement
+        """Reject jobs that may never run or do not fit the empty machine, or else choose starts."""
+        barred = self.barred.refusals(queue, snapshot, self.scheduler.admission.never)
         never = self.fitting.refusals(queue, snapshot, self._refusal)
-        if never and not snapshot.may_grow:
-            return Plan(tuple(Reject(job, f"{NEVER_FITS}: {refusal.reason}") for job, refusal in never.items()))
-        decisions: list[Decision] = [Wait(job, refusal) for job, refusal in never.items()]
+        rejects = {job: refusal.reason for job, refusal in barred.items()}
+        if not snapshot.may_grow:
+            rejects = {**{job: f"{NEVER_FITS}: {refusal.reason}" for job, refusal in never.items()}, **rejects}
+        if rejects:
+            again = self._wake_at(snapshot) if len(rejects) < len(queue) else None
+            return Plan(tuple(Reject(job, reason) for job, reason in rejects.items()), again)
+        aside: list[Decision] = [Wait(job, refusal) for job, refusal in never.items()]
         if never:
             queue = queue.only(np.setdiff1d(queue.jobs, list(never)))
-        jobs = queue.jobs
-        if not len(jobs):
-            return Plan(tuple(decisions))
-        if not backfill.sees_every_pass and not placement.screen(jobs, snapshot.free[None], snapshot).any():
-            return Plan(tuple(decisions))  # nothing fits: no order can start anything
+        if not len(queue):
+            return Plan(tuple(aside))
+        if not self.scheduler.backfill.sees_every_pass:
+            able = _placement(self.scheduler, snapshot).screen(queue.jobs, snapshot.free[None], snapshot)
+            if not able.any():  # nothing fits: no order can start anything
+                return Plan(tuple(aside), _window_end(snapshot))
+        starts = self._starts(queue, snapshot)
+        return Plan((*aside, *starts), self._wake_at(snapshot) if len(starts) < len(queue) else None)
+
+    def _wake_at(self, snapshot: Snapshot) -> int | None:
+        """When the backfill wants to be asked again, or nodes come out of a window."""
+        asked = (self.scheduler.backfill.wake_at(snapshot.now), _window_end(snapshot))
+        return min((time for time in asked if time is not None), default=None)
+
+    def _starts(self, queue: Queue, snapshot: Snapshot) -> tuple[Start, ...]:
+        """What the backfill chooses from the jobs that are admitted; it chooses anew once a start bars another of them."""
+        backfill, placement = self.scheduler.backfill, _placement(self.scheduler, snapshot)
+        considered = _Considered(queue, self._priority(queue, snapshot), snapshot)
+        admitted = self.scheduler.admission.admits(queue, snapshot)
+        if admitted is None:
+            return tuple(backfill.select(*considered, placement))
+        considered, starts, again = considered.only(admitted), list[Start](), True
+        while again and len(considered.queue):
+            again = False
+            for start in backfill.select(*considered, placement):
+                starts.append(start)
+                considered, again = self._beside(considered, start)
+                if again:
+                    break
+        return tuple(starts)
+
+    def _beside(self, considered: _Considered, start: Start) -> tuple[_Considered, bool]:
+        """The jobs that are admitted beside a start, and whether it bars any that were."""
+        rest = considered.started(start)
+        admitted = self.scheduler.admission.admits(rest.queue, rest.snapshot)
+        return (rest, False) if admitted is None or admitted.all() else (rest.only(admitted), True)
+
+    def _priority(self, queue: Queue, snapshot: Snapshot) -> FloatArray:
+        """(n_queued,) priorities; where partitions have different tiers, positions in the order of tier and priority."""
+        order, n = self.scheduler.order, len(queue)
         priority = order.priority(queue, snapshot)
-        if priority.shape != jobs.shape or bool(np.isnan(priority).any()):
-            raise PolicyError(
-                f"{type(order).__name__} must return {len(jobs)} priorities that are numbers, got {priority!r}", by=order
-            )
-        starts = tuple(backfill.select(queue, priority, snapshot, placement))
-        return Plan((*decisions, *starts), backfill.wake_at(snapshot.now) if len(starts) < len(jobs) else None)
+        if priority.shape != (n,) or bool(np.isnan(priority).any()):
+            raise PolicyError(f"{type(order).__name__} must return {n} priorities that are numbers, got {priority!r}", by=order)
+        if not has_tiers(snapshot.machine):
+            return priority
+        ranked = np.lexsort((-priority, -tiers(snapshot.machine, queue.table)[queue.jobs]))  # stable
+        found = np.empty(n)
+        found[ranked] = -np.arange(n)
+        return found
 
     def why(self, job: int, queue: Queue, snapshot: Snapshot, plan: Plan) -> Reason:
-        """Ask the backfill, whose pass left out what does not fit the empty machine."""
+        """Name the limit that bars the job, or ask the backfill, whose pass left out what does not fit or is not admitted."""
         aside = plan.waits
         if job in aside:
             return super().why(job, queue, snapshot, plan)
         if aside or plan.rejected:
             queue = queue.only(np.setdiff1d(queue.jobs, [*aside, *plan.rejected]))
-        backfill, placement, starts = self.scheduler.backfill, self.scheduler.placement, plan.starts
-        priority = self.scheduler.order.priority(queue, snapshot)
-        reason = backfill_reason(backfill, job, queue, priority, snapshot, placement, starts)
-        mine = int(np.flatnonzero(queue.jobs == job)[0])
-        before = priority > priority[mine]
-        before[:mine] |= priority[:mine] == priority[mine]
-        ahead = before & ~np.isin(queue.jobs, [start.job for start in starts])
-        return replace(reason, ahead=int(np.count_nonzero(ahead)))
+        considered, starts = _Considered(queue, self._priority(queue, snapshot), snapshot), plan.starts
+        ahead = considered.ahead(job, starts)
+        admitted = self.scheduler.admission.admits(queue, snapshot)
+        if admitted is not None:
+            considered, starts = self._last_choice(considered.only(admitted), starts)
+            if job not in considered.queue:
+                short = self.scheduler.admission.why(job, queue, considered.snapshot)
+                return Reason.of(Rule.LIMIT, short.reason, short, ahead=ahead)
+        placement = _placement(self.scheduler, snapshot)
+        reason = backfill_reason(self.scheduler.backfill, job, *considered, placement, starts)
+        return replace(reason, ahead=ahead)
+
+    def _last_choice(self, considered: _Considered, starts: tuple[Start, ...]) -> tuple[_Considered, tuple[Start, ...]]:
+        """What the backfill was shown when it chose for the last time in a pass, and what it chose then."""
+        shown, chosen = considered, starts
+        for k, start in enumerate(starts, start=1):
+            considered, again = self._beside(considered, start)
+            if again:
+                shown, chosen = considered, starts[k:]
+        return shown, chosen
 
     def _refusal(self, job: int, empty: Snapshot) -> Refusal | None:
         found = self.scheduler.placement.place(empty.table.job(job), empty)
         return found if isinstance(found, Refusal) else None
+
+
+class _Considered(NamedTuple):
+    """What a backfill is shown: (n_queued,) jobs, their priorities, and the state with the starts that are decided."""
+
+    queue: Queue
+    priority: FloatArray
+    snapshot: Snapshot
+
+    def only(self, which: BoolArray) -> _Considered:
+        """Return some of the jobs, (n_queued,)."""
+        return _Considered(self.queue.only(self.queue.jobs[which]), self.priority[which], self.snapshot)
+
+    def started(self, start: Start) -> _Considered:
+        """Return the others, in the state with a start."""
+        rest = self.only(self.queue.jobs != start.job)
+        return rest._replace(snapshot=self.snapshot.with_started(start.job, start.placement, start.tasks))
+
+    def ahead(self, job: int, starts: tuple[Start, ...]) -> int:
+        """Count the jobs before one that some starts leave waiting."""
+        jobs, priority = self.queue.jobs, self.priority
+        mine = int(np.flatnonzero(jobs == job)[0])
+        before = priority > priority[mine]
+        before[:mine] |= priority[:mine] == priority[mine]
+        return int(np.count_nonzero(before & ~np.isin(jobs, [start.job for start in starts])))
+
+
+def _placement(scheduler: ListScheduler, snapshot: Snapshot) -> PlacementPolicy:
+    """The placement of a scheduler, which by itself knows nothing of windows."""
+    return BesideWindows(scheduler.placement) if snapshot.machine.windows else scheduler.placement
+
+
+def _window_end(snapshot: Snapshot) -> int | None:
+    """The next instant (ns) at which nodes come out of a window."""
+    return min((window.end for window in snapshot.machine.windows if window.end > snapshot.now), default=None)

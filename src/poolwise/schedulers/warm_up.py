@@ -39,6 +39,11 @@ class WarmUp(Scheduler):
         return rule._replace(warm_up=self.jobs)
 
     @property
+    def knows_restrictions(self) -> bool:
+        """Whether both schedulers do."""
+        return self.first.knows_restrictions and self.then.knows_restrictions
+
+    @property
     def remembers(self) -> str:
         """What the two schedulers remember, and that the warm-up is over, should one of its jobs wait again."""
         return "that the warm-up is over"

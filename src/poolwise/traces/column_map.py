@@ -58,6 +58,7 @@ FIELDS: Mapping[str, ColumnField] = {
     "partition": ColumnField("text", ("partition",)),
     "queue": ColumnField("text", ("queue", "queuename")),
     "qos": ColumnField("text", ("qos",)),
+    "constraint": ColumnField("text", ("constraint", "constraints")),
 }  # fmt: skip
 """What a table may hold; any other field that a map names becomes an attribute of the jobs."""
 

@@ -38,9 +38,9 @@ class MappedTable(TraceFormat):
     The map is written "submit=submit_time:10s, duration=elapsed:s, memory=mem_gb:GB, id=jobid": field, column, and the unit of
     one in it. Fields are id; submit, start and end (units or ticks since any zero, "date", or a form of strptime such as
     "%d.%m.%Y %H:%M"); wait, duration and requested (units or ticks; 1-02:03:04 needs none); nodes; cores, gpus (of the whole
-    job); memory (per node), cpu_memory, job_memory; user, account, group, partition, queue, qos. Any other field becomes an
-    attribute of that name. "FIELD=" leaves a field out. What the map leaves open is guessed where the names of columns are
-    plain, and told: numbers without a unit in time columns count seconds.
+    job); memory (per node), cpu_memory, job_memory; user, account, group, partition, queue, qos, constraint. Any other field
+    becomes an attribute of that name. "FIELD=" leaves a field out. What the map leaves open is guessed where the
+    names of columns are plain, and told: numbers without a unit in time columns count seconds.
 
     Needed are submit (or start), duration (or start and end), and nodes, cores or gpus. Where nodes are taken whole and the
     table has nodes, a job takes as many of them; else as many as hold its cores and GPUs. Jobs without submit time, runtime or

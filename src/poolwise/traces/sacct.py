@@ -37,7 +37,14 @@ _ENDED = (
     "COMPLETED", "FAILED", "TIMEOUT", "CANCELLED", "OUT_OF_MEMORY", "NODE_FAIL", "PREEMPTED", "DEADLINE", "BOOT_FAIL",
     "LAUNCH_FAILED", "RECONFIG_FAIL", "REVOKED",
 )  # fmt: skip
-_TEXTS = {"User": "user", "Account": "account", "Partition": "partition", "QOS": "qos", "JobID": "job_name"}
+_TEXTS = {
+    "User": "user",
+    "Account": "account",
+    "Partition": "partition",
+    "QOS": "qos",
+    "Constraints": "constraint",
+    "JobID": "job_name",
+}
 _LONGEST = 2**31  # seconds: submit + runtime stay below 2**63 ns
 _LARGEST = {"NNodes": 2**24, "AllocCPUS": 2**31}  # times as many MiB on each they stay below 2**63
 _CORRECT = "correct or remove the row"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -53,12 +53,15 @@ class SWF(TraceFormat):
         What to do with a job whose memory is unknown or 0: "zero", "exclude", or an amount per node such as "4 GiB".
     memory_scale
         Factor on the memory of every job for which it is known.
+    closed_loop
+        Submit each job when its predecessor (field 17) is over and its user has thought (field 18), not when the log says.
     """
 
     extra_columns: int = 0
     memory_field: MemoryField = "used-then-requested"
     memory_unknown: str = "zero"
     memory_scale: float = 1.0
+    closed_loop: bool = False
 
     def recognises(self, path: Path) -> bool:
         """Whether the name says so, or the first row is 18 numbers or more."""
@@ -88,17 +91,22 @@ class SWF(TraceFormat):
         if unknown is not None and not known.all():
             memory = np.where(known, memory, unknown)
             repaired[f"memory unknown or 0, taken as {self.memory_unknown}"] = int((~known).sum())
-        return Workload.of(
+        found = Workload.of(
             _submit(log),
             runtime,
             id=log.values[:, swf.JOB].astype(np.int64),
             requested=requested,
             requests={"nodes": nodes, **shared, "memory": memory},
-            attributes={**_attributes(log), "memory_known": known.astype(np.int64)},
+            attributes={
+                **_attributes(log),
+                **(_feedback(log) if self.closed_loop else {}),
+                "memory_known": known.astype(np.int64),
+            },
             excluded=excluded,
             repaired=repaired,
             name=path.name.removesuffix(".gz").removesuffix(".swf"),
         )
+        return replace(found, closed_loop=self.closed_loop)
 
     def _processors(self, log: SwfRows) -> IntArray:
         """(n_row,) processors."""
@@ -205,6 +213,17 @@ def _attributes(log: SwfRows) -> dict[str, IntArray | FloatArray]:
     if bool((waited >= 0).any()):
         found["wait_s"] = np.where(waited >= 0, waited, np.nan)
     return found
+
+
+def _feedback(log: SwfRows) -> dict[str, IntArray | FloatArray]:
+    """Predecessor of each job (-1 for none) and the seconds that its user thinks after that (-1 unknown)."""
+    log.refuse(
+        log.values[:, swf.THINK] > _LONGEST,
+        swf.THINK,
+        "{value} s are more than 68 years",
+        "times are in seconds; correct the row",
+    )
+    return {"preceding": log.values[:, swf.PRECEDING].astype(np.int64), "think_s": log.values[:, swf.THINK]}
 
 
 def _is_number(word: str) -> bool:

@@ -85,5 +85,7 @@ def _arguments(kind: KernelKind) -> ListArrays:
     scheduler = ListScheduler(backfill=Conservative(kind == "kept reservations") if "reservations" in kind else Easy())
     second = np.full(2, SECOND, dtype=np.int64)
     two = Parts(Machine.flat(1), Workload.of(second, second), scheduler, Ideal(), Ideal())
-    arrays = RunColumns(two, scheduler.rule()).arrays()
+    rule = scheduler.rule()
+    assert rule is not None
+    arrays = RunColumns(two, rule).arrays()
     return arrays._replace(tree=plant(2)) if kind == "deep queues" else arrays

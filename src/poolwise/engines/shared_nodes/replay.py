@@ -164,7 +164,9 @@ def _load(kind: SharedKind) -> None:
     scheduler = ListScheduler(backfill=backfill, placement=FirstNodes())
     second, one = np.full(2, SECOND, dtype=np.int64), np.ones(2, dtype=np.int64)
     two = Parts(_one_node(), Workload.of(second, second, requests={"cores": one}), scheduler, Ideal(), Ideal())
-    family.load(FOLDER, kind, f"shared nodes, {kind}", "about half a minute", lambda: _replay(two, scheduler.rule()))
+    rule = scheduler.rule()
+    assert rule is not None
+    family.load(FOLDER, kind, f"shared nodes, {kind}", "about half a minute", lambda: _replay(two, rule))
 
 
 def _one_node() -> Machine:

@@ -139,6 +139,8 @@ class Promises(BackfillPolicy):
         for job in sorted((job for job in ranked if job in self.kept), key=lambda job: self.kept[job].start):
             start, found, end = self.kept[job]
             late = max(profile.snapshot.now - start, 0)
+            if late and profile.snapshot.machine.windows:
+                continue  # later it might run into one
             moved = Reservation(start + late, found, min(end + late, HORIZON))
             if profile.holds(moved):
                 profile.take(moved)
@@ -175,6 +177,7 @@ class AvailabilityProfile:
         self.count = sum(len(some) for some in ends)
         room = 2 * self.count + 16  # buffers that grow by doubling: a reservation adds one instant
         self._times = np.concatenate([*ends, np.zeros(room - self.count, dtype=np.int64)])
+        self._windows = {window.end for window in snapshot.machine.windows}
         self._free = np.concatenate([*free, np.zeros((room - self.count, *snapshot.free.shape), dtype=np.int64)])
 
     @property
@@ -271,13 +274,13 @@ class AvailabilityProfile:
         self._free[first:last] -= self._amounts(reservation.placement)
 
     def give_back(self, reservation: Reservation) -> None:
-        """Undo `take`; an instant at which nothing changes any more is none."""
+        """Undo `take`; an instant at which nothing changes any more is none, unless a window ends then."""
         if reservation.start == reservation.end:
             return
         first, last = self._instant(reservation.start), self._instant(reservation.end)
         self._free[first:last] += self._amounts(reservation.placement)
         for at in (last, first):
-            if at and np.array_equal(self._free[at], self._free[at - 1]):
+            if at and np.array_equal(self._free[at], self._free[at - 1]) and int(self._times[at]) not in self._windows:
                 self._times[at : self.count - 1] = self._times[at + 1 : self.count]
                 self._free[at : self.count - 1] = self._free[at + 1 : self.count]
                 self.count -= 1

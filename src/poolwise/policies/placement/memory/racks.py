@@ -6,12 +6,14 @@ Source: specs of the memory pools, "Placement"; Li et al., section IV-A (consoli
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
 from poolwise.arrays import BoolArray, IntArray
 from poolwise.interfaces import PlacementPolicy
 from poolwise.model import Job, Placement, Refusal, Snapshot
+from poolwise.model.eligibility import eligible_nodes
 from poolwise.model.rules import PoolScope as PoolScope
 from poolwise.model.rules import RackRule
 from poolwise.registry import register
@@ -33,12 +35,16 @@ class RackPlacement(PlacementPolicy):
         "rack": a node may use only its rack's pool; "system": any pool.
     """
 
+    knows_eligibility: ClassVar[bool] = True
     scope: PoolScope = "rack"
 
     def place(self, job: Job, snapshot: Snapshot) -> Placement | Refusal:
         """Place all nodes of a job, or say whether nodes or pool memory are short."""
         layout = snapshot.machine.racks
         free = snapshot.free[layout.nodes, layout.node_column].tolist()
+        if snapshot.machine.node_sets:
+            may = eligible_nodes(snapshot.machine, job.table, np.array([job.index]), layout.nodes)[0].tolist()
+            free = [f if here else 0 for f, here in zip(free, may, strict=True)]
         n, remote = job.nodes * job.tasks, max(0, job.memory - snapshot.machine.local_memory)
         if sum(free) < n:
             return Refusal("not enough free nodes", "nodes", n, sum(free))
@@ -63,6 +69,8 @@ class RackPlacement(PlacementPolicy):
         """(k,) exactly the jobs (or states) for which `place` finds room."""
         layout, workload = snapshot.machine.racks, snapshot.table
         nodes = free[:, layout.nodes, layout.node_column]
+        if snapshot.machine.node_sets:
+            nodes = np.where(eligible_nodes(snapshot.machine, workload, jobs, layout.nodes), nodes, 0)
         n = workload.nodes[jobs] * workload.tasks[jobs]
         fits: BoolArray = nodes.sum(axis=1) >= n
         remote = np.maximum(workload.memory[jobs] - snapshot.machine.local_memory, 0)
@@ -70,8 +78,7 @@ class RackPlacement(PlacementPolicy):
             return fits
         ask = np.flatnonzero(fits)  # the rest needs no division
         pool = np.where(layout.pools >= 0, free[:, layout.pools, layout.memory_column], 0)
-        if len(nodes) > 1:
-            nodes, pool = nodes[ask], pool[ask]
+        nodes, pool = (column[ask] if len(column) > 1 else column for column in (nodes, pool))
         if len(jobs) > 1:
             n, remote = n[ask], remote[ask]
         if self.scope == "system":

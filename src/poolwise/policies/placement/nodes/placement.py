@@ -12,13 +12,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 import numpy as np
 
 from poolwise.arrays import BoolArray, IntArray
 from poolwise.interfaces import PlacementPolicy
 from poolwise.model import Job, Placement, Refusal, Snapshot
-from poolwise.model.eligibility import eligible_owners, eligible_sets
+from poolwise.model.eligibility import eligible_nodes
 from poolwise.policies.placement.nodes.layout import MEMORY, NODES, NodeLayout, node_layout
 from poolwise.registry import register
 
@@ -45,6 +46,8 @@ class Candidates:
 
 class NodePlacement(PlacementPolicy):
     """What placements on shared nodes have in common; subclasses say which of equally good nodes go first."""
+
+    knows_eligibility: ClassVar[bool] = True
 
     def turn(self, nodes: Candidates) -> IntArray:
         """(n_node,) numbers by which nodes that need as much of a pool are chosen: the least first, then the first."""
@@ -93,9 +96,7 @@ class NodePlacement(PlacementPolicy):
     def screen(self, jobs: IntArray, free: IntArray, snapshot: Snapshot) -> BoolArray:
         """(k,) False where fewer nodes than there are parts have all that one asks for, each with the whole of its pool."""
         layout, table = node_layout(snapshot.machine), snapshot.table
-        sets = eligible_sets(snapshot.machine, table)
-        allowed = np.array([eligible_owners(snapshot.machine, *value)[layout.nodes] for value in sets.value])
-        able = allowed[sets.of[jobs]]
+        able = eligible_nodes(snapshot.machine, table, jobs, layout.nodes)
         for name, offered in (*layout.offers(free), (MEMORY, layout.local(free) + layout.pooled(free))):
             able = able & (offered >= table.request(name)[jobs][:, None])
         fits: BoolArray = able.sum(axis=1) >= table.nodes[jobs]

@@ -1,0 +1,150 @@
+"""A simulated machine whose users wait for their jobs: each is submitted when its predecessor is over and its user has thought.
+
+Source: the Standard Workload Format, fields 17 (preceding job) and 18 (think time).
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from poolwise.arrays import IntArray
+from poolwise.errors import InputError
+from poolwise.interfaces import PerformanceModel
+from poolwise.loop import LoopResult
+from poolwise.model import Arrival, CommitResult, Ended, Event, Machine, Outcome, Plan, Reject, Schedule, Workload
+from poolwise.model.columns import grown
+from poolwise.platforms.simulated import ARRIVAL, Simulation
+from poolwise.units import SECOND
+
+PRECEDING, THINK = "preceding", "think_s"
+
+
+@dataclass(frozen=True, slots=True)
+class _Submission:
+    """A job (row of the workload) is submitted."""
+
+    row: int
+
+
+def predecessors(workload: Workload) -> IntArray:
+    """(n_job,) row of each job's predecessor, -1 where it has none among the jobs; raises InputError where it comes later."""
+    named = workload.attributes.get(PRECEDING)
+    if named is None:
+        raise InputError(
+            "the jobs do not say which job precedes them",
+            field=PRECEDING,
+            remedy="give a log with fields 17 and 18, such as SWF",
+        )
+    row_of = {job: row for row, job in enumerate(workload.id.tolist())}
+    found = np.array([row_of.get(int(job), -1) for job in named.tolist()], dtype=np.int64)
+    late = np.flatnonzero(found >= np.arange(len(found)))
+    if len(late):
+        job, before = int(workload.id[late[0]]), int(workload.id[found[late[0]]])
+        raise InputError(
+            f"job {job} follows job {before}, which is not submitted before it",
+            field=PRECEDING,
+            remedy="correct the row, or write -1",
+        )
+    return found
+
+
+class ClosedLoop(Simulation):
+    """A simulation whose submissions follow from its schedule; takes what `Simulation` takes.
+
+    A job without a predecessor among the jobs is submitted when the log says; any other when its predecessor has ended, was
+    lost or rejected, and the think time is over (0 where the log does not say). Jobs arrive as rows at the end of the table.
+    """
+
+    def __init__(
+        self,
+        machine: Machine,
+        workload: Workload,
+        truth: PerformanceModel,
+        estimate: PerformanceModel | None = None,
+        **settings: Any,
+    ) -> None:
+        none = np.zeros(0, dtype=np.int64)
+        super().__init__(machine, replace(workload, **_rows(workload, none)), truth, estimate, **settings)
+        self._source, self._row, self._new = workload, list[int](), dict[int, int]()
+        self._jobs = self.table = workload.table.taken(none)
+        self._alike = self.truth is self.estimate and np.array_equal(workload.duration, workload.requested)
+        before = predecessors(workload)
+        self._successors: dict[int, list[int]] = defaultdict(list)
+        think = (
+            np.nan_to_num(np.maximum(workload.attributes[THINK], 0.0))
+            if THINK in workload.attributes
+            else np.zeros(len(before))
+        )
+        self._think = np.ceil(think * SECOND).astype(np.int64)
+        for row, first in enumerate(before.tolist()):
+            if first >= 0:
+                self._successors[first].append(row)
+            else:
+                self._push(int(workload.submit[row]), ARRIVAL, _Submission(row))
+        self._left = workload.tasks.tolist()  # tasks that are not over
+
+    def _happen(self, event: Any) -> Iterable[Event]:
+        """Put a job that is submitted at the end of the table."""
+        if not isinstance(event, _Submission):
+            return super()._happen(event)
+        one = self._source.table.taken(np.array([event.row]), submit=np.array([self.now], dtype=np.int64))
+        (row,) = self._jobs.append(one)
+        self._duration = grown(self._duration, row, self._source.duration[event.row : event.row + 1])[: row + 1]
+        self._row.append(event.row)
+        self._waiting[row] = set(range(int(self._jobs.tasks[row])))
+        return (Arrival(row),)
+
+    def _end(self, number: int, outcome: Outcome, requeue: bool, touched: set[int]) -> Ended:
+        ended = super()._end(number, outcome, requeue, touched)
+        if not requeue:
+            self._over(ended.job, len(ended.tasks))
+        return ended
+
+    def commit(self, plan: Plan) -> CommitResult:
+        """Carry out a plan; a job that is rejected is over."""
+        waiting = {job: len(self._waiting.get(job, ())) for job in plan.rejected}
+        result = super().commit(plan)
+        for decision in result.committed:
+            if isinstance(decision, Reject):
+                self._over(decision.job, waiting[decision.job])
+        return result
+
+    def _over(self, job: int, tasks: int) -> None:
+        """Count tasks that will not run any more; with the last of them the user begins to think."""
+        row = self._row[job]
+        self._left[row] -= tasks
+        if not self._left[row]:
+            for later in self._successors[row]:
+                self._push(self.now + int(self._think[later]), ARRIVAL, _Submission(later))
+
+    def schedule(self, machine: Machine, workload: Workload, loop: LoopResult) -> Schedule:
+        """The record, of the workload as it was submitted; jobs that never were keep the log's time and are still waiting."""
+        submit = self._source.submit.copy()
+        submit[self._row] = self._jobs.submit
+        order = np.lexsort((self._source.id, submit))
+        place = np.empty(len(order), dtype=np.int64)
+        place[order] = np.arange(len(order))
+        told = replace(self._source, **{**_rows(self._source, order), "submit": submit[order]})
+        record = self.recorder.schedule(machine, told, loop)
+        row = np.array(self._row, dtype=np.int64)
+        never = np.setdiff1d(np.arange(len(order)), row)
+        return replace(
+            record,
+            job=place[row[record.job]],
+            rejected={int(place[row[job]]): why for job, why in loop.rejected.items()},
+            waiting=tuple(sorted(place[[*row[list(loop.waiting)], *never]].tolist())),
+        )
+
+
+def _rows(workload: Workload, rows: IntArray) -> dict[str, Any]:
+    """Columns of a workload with some of its rows."""
+    return {
+        **{name: getattr(workload, name)[rows] for name in ("id", "submit", "duration", "requested", "tasks")},
+        "requests": {name: column[rows] for name, column in workload.requests.items()},
+        "attributes": {name: column[rows] for name, column in workload.attributes.items()},
+    }

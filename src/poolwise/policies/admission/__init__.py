@@ -1,0 +1,1 @@
+"""Admission: which waiting jobs may be considered at all."""
