@@ -2,11 +2,11 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: help setup kernels test lint demo bench docs format clean
+.PHONY: help setup kernels test test-live lint demo bench docs format clean
 .DEFAULT_GOAL := help
 
 help: ## list the targets
-	@grep -E '^[a-z]+:.*##' Makefile | sed -E 's/:.*## /\t/' | expand -t 10
+	@grep -E '^[a-z-]+:.*##' Makefile | sed -E 's/:.*## /\t/' | expand -t 10
 
 setup: .venv/ready ## build .venv with pinned versions
 
@@ -28,6 +28,10 @@ kernels: setup ## compile all kernels once (half a minute on two cores; later st
 
 test: lint kernels ## everything CI runs
 	$(BIN)/pytest --numprocesses 2 --dist loadgroup
+
+test-live: setup ## against a real Slurm: installs one where it is missing and root asks, and says so
+	tests/live/slurm/packages.sh
+	$(BIN)/pytest -rs -s tests/live/slurm/live.py
 
 demo: setup ## the main job on the CERIT-SC log: a table, and a report to open in a browser
 	$(BIN)/poolwise run cerit-pools --out results/cerit-pools

@@ -5,17 +5,20 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from poolwise.version import __version__
+
 if TYPE_CHECKING:
     from poolwise.api import SimulatedRun, list_scheduler, simulate
+    from poolwise.compare.runs import compare_runs
     from poolwise.conformance import check
     from poolwise.metrics import METRICS, Outcomes
     from poolwise.model import Job, Machine, Placement, Queue, Schedule, Snapshot, Workload
     from poolwise.performance.remote_memory import RemoteMemory
+    from poolwise.plans.plan import load_plan, run_plan
+    from poolwise.report.shown import figures, save_figures
     from poolwise.schedulers.list import ListScheduler
     from poolwise.studies import load, run
     from poolwise.traces.read import read
-
-__version__ = "0.1.0"
 
 # name -> module: imported when first used, so that the command line starts without NumPy
 _PUBLIC = {
@@ -32,6 +35,11 @@ _PUBLIC = {
     "Snapshot": "poolwise.model",
     "Workload": "poolwise.model",
     "check": "poolwise.conformance",
+    "compare_runs": "poolwise.compare.runs",
+    "figures": "poolwise.report.shown",
+    "save_figures": "poolwise.report.shown",
+    "run_plan": "poolwise.plans.plan",
+    "load_plan": "poolwise.plans.plan",
     "list_scheduler": "poolwise.api",
     "load": "poolwise.studies",
     "read": "poolwise.traces",
@@ -56,10 +64,15 @@ __all__ = [
     "Workload",
     "__version__",
     "check",
+    "compare_runs",
+    "figures",
     "list_scheduler",
     "load",
+    "load_plan",
     "read",
     "run",
+    "run_plan",
+    "save_figures",
     "simulate",
 ]
 

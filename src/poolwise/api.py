@@ -11,12 +11,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
+from html import escape
 from typing import Any, Literal
 
 import numpy as np
 import polars as pl
 
 from poolwise import engines, registry
+from poolwise.engines.promise import try_promise
 from poolwise.interfaces import BackfillPolicy, PerformanceModel, PlacementPolicy, QueuePolicy, Scheduler
 from poolwise.metrics import Measure, MeasuredRun, Metric, Outcomes
 from poolwise.metrics.latency import job_latency_us
@@ -25,6 +28,7 @@ from poolwise.model import Kind, Machine, Outcome, Schedule, Workload
 from poolwise.model.shown import html_table
 from poolwise.performance.ideal import Ideal
 from poolwise.performance.remote_memory import RemoteMemory
+from poolwise.sanity import Sanity
 from poolwise.schedulers.list import ListScheduler
 from poolwise.units import SECOND, format_time
 
@@ -59,10 +63,16 @@ class SimulatedRun:
         """Jobs that ran to their end, all tasks of each."""
         return int(np.count_nonzero(~np.isnan(job_latency_us(self.schedule))))
 
+    @cached_property
+    def sanity(self) -> Sanity:
+        """What to know before the numbers: the load, jobs that can never run, outliers."""
+        return Sanity.of(self.outcomes)
+
     def to_dict(self) -> dict[str, Any]:
         """Plain data, as `poolwise simulate --json` prints it."""
         workload = self.schedule.workload
         return {
+            "sanity": self.sanity.to_dict(),
             "jobs": self.jobs,
             "excluded": dict(workload.excluded),
             "repaired": dict(workload.repaired),
@@ -81,16 +91,21 @@ class SimulatedRun:
             for name, metric in self.described.items()
             if not np.isnan(value := self.metrics[name])
         }
-        return html_table(f"{self.schedule.workload.name} on {self.schedule.machine.name}: {self.jobs} jobs", rows)
+        said = "".join(f"<p>{escape(line)}</p>" for line in self.sanity.sentences)
+        return said + html_table(f"{self.schedule.workload.name} on {self.schedule.machine.name}: {self.jobs} jobs", rows)
 
     def frame(self) -> pl.DataFrame:
-        """One row a job: id, submit_ns, start_ns, end_ns (the last try), wait_s, nodes, memory, how it ended, attributes."""
+        """One row a job: id, submit_ns, start_ns, end_ns (the last try), wait_s, nodes, memory, how it ended, attributes.
+
+        The wait that the log records, if any, is logged_wait_s.
+        """
         outcomes, workload = self.outcomes, self.schedule.workload
         kept = outcomes.to_frame()
         times = {name: kept[name] for name in ("submit", "start", "end", "duration", "requested")}
         waited = (outcomes.start - outcomes.submit) / SECOND
         ran = outcomes.start >= 0
-        more = {name: pl.Series(column) for name, column in workload.attributes.items() if name not in kept.columns}
+        logged = {("logged_wait_s" if name == "wait_s" else name): column for name, column in workload.attributes.items()}
+        more = {name: pl.Series(column) for name, column in logged.items() if name not in kept.columns}
         return kept.drop(*times).with_columns(
             *(column.alias(f"{name}_ns") for name, column in times.items()),
             pl.Series("wait_s", np.where(ran, waited, np.nan)),
@@ -163,6 +178,7 @@ def simulate(
     """
     chosen = scheduler if scheduler is not None else list_scheduler(order, backfill, placement, scope)
     model = truth if truth is not None else default_model(machine, seed)
+    promises = try_promise(chosen, machine, workload)
     result = engines.simulate(
         machine,
         workload,
@@ -174,7 +190,7 @@ def simulate(
         pass_per_event=pass_per_event,
     )
     asked = [registry.make("metrics", name) if isinstance(name, str) else name for name in metrics]
-    return measured(result.schedule, result.engine, result.wall_s, baseline, asked, result.notes())
+    return measured(result.schedule, result.engine, result.wall_s, baseline, asked, (*result.notes(), *promises))
 
 
 def measured(

@@ -7,6 +7,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
+from poolwise.own_code import said_of
+
 
 class PoolwiseError(Exception):
     """Root of all errors that Poolwise raises on purpose; `exit_code` is what the command line returns for it."""
@@ -143,6 +145,12 @@ class InfeasibleError(PoolwiseError):
 
 
 class PolicyError(PoolwiseError):
-    """A policy, scheduler or model broke its contract: NaN priorities, capacity given twice, a queue left to starve."""
+    """A policy, scheduler or model broke its contract: NaN priorities, capacity given twice, a queue left to starve.
+
+    `by` is the object that did; where it is the user's own its file and line stand before the message.
+    """
 
     exit_code = 1
+
+    def __init__(self, message: str, *, by: object = None) -> None:
+        super().__init__(message if by is None else said_of(by, message))

@@ -39,7 +39,7 @@ from poolwise.model.snapshot import Estimate
 
 T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)
-OrderKind = Literal["static", "linear", "cubic", "opaque"]
+OrderKind = Literal["static", "linear", "cubic", "recalculated", "opaque"]
 EXTREME = 1e60
 """Largest size of the paces and weights of an `AgingOrder`, and its inverse the least: nothing worked out overflows."""
 
@@ -150,8 +150,8 @@ class QueuePolicy(Protocol):
     """The order in which waiting jobs are considered. Ties: earlier submit, then lower id.
 
     `kind` is a promise that lets engines skip work: "static" (a job's priority never changes, and follows from the job table
-    and the machine alone), "linear" or "cubic" (it follows from the time waited: see `AgingOrder`), or "opaque" (anything;
-    asked again for the whole queue at each pass).
+    and the machine alone), "linear" or "cubic" (it follows from the time waited: see `AgingOrder`), "recalculated" (it changes
+    at intervals: see `RecalculatedOrder`), or "opaque" (anything; asked again for the whole queue at each pass).
     """
 
     kind: ClassVar[OrderKind]
@@ -159,6 +159,35 @@ class QueuePolicy(Protocol):
     def priority(self, queue: Queue, snapshot: Snapshot) -> FloatArray:
         """(n_queued,) float64, higher first; row k is `queue.jobs[k]`. NaN is an error."""
         ...
+
+
+class RecalculatedOrder(QueuePolicy):
+    """A queue order whose priorities change only when they are recalculated, at equal intervals.
+
+    Fast engines ask for them at recalculations alone.
+    """
+
+    kind: ClassVar[OrderKind] = "recalculated"
+
+    def last(self, now: int) -> int:
+        """Ns of the last recalculation up to a time."""
+        raise NotImplementedError
+
+    def following(self, recalculated: int) -> int:
+        """Ns of the recalculation after another."""
+        raise NotImplementedError
+
+    def at(self, recalculated: int, jobs: IntArray, snapshot: Snapshot) -> FloatArray:
+        """(k,) priorities of jobs, (k,) rows, from a recalculation until the next; the snapshot is of a time in between.
+
+        What ended or started after the recalculation must not change them. A job that comes after it may be asked about.
+        """
+        raise NotImplementedError
+
+    @final
+    def priority(self, queue: Queue, snapshot: Snapshot) -> FloatArray:
+        """(n_queued,) priorities."""
+        return self.at(self.last(snapshot.now), queue.jobs, snapshot)
 
 
 class PreparedOrder(QueuePolicy):
@@ -204,7 +233,8 @@ class AgingOrder(QueuePolicy):
             if column.shape != jobs.shape or not _moderate(column, zero):
                 raise PolicyError(
                     f"{type(self).__name__} must give {len(jobs)} {name} between {1 / EXTREME:g} and {EXTREME:g} in size"
-                    f"{', or 0' if zero else ''}, got {column!r}"
+                    f"{', or 0' if zero else ''}, got {column!r}",
+                    by=self,
                 )
         return pace, weight
 

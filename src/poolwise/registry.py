@@ -14,9 +14,11 @@ import sys
 from collections.abc import Callable, Mapping
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeVar, get_args
 
 from poolwise.errors import InputError, UnknownNameError
+from poolwise.interfaces import AgingOrder, OrderKind
+from poolwise.own_code import failure_in, place_of
 
 T = TypeVar("T")
 
@@ -84,6 +86,7 @@ def make(group: str, name: str, **settings: Any) -> Any:
     Raises InputError for settings that it does not have.
     """
     found = find(group, name)
+    _check_contract(group, found)
     if not isinstance(found, type):
         if settings:
             raise InputError(f"'{name}' is configured already and takes no settings", field=next(iter(settings)))
@@ -92,6 +95,39 @@ def make(group: str, name: str, **settings: Any) -> Any:
         return found(**settings)
     except TypeError as error:
         raise InputError(f"{group.rstrip('s')} '{name}': {error}", field=group.rstrip("s"), remedy=_settings(found)) from error
+
+
+_NEEDED: Mapping[str, tuple[str, ...]] = {
+    "orders": ("kind", "priority"),
+    "backfills": ("select",),
+    "placements": ("place",),
+    "models": ("setup", "slowdown"),
+    "schedulers": ("open",),
+}
+"""Group -> what a thing must have to be used there."""
+
+
+def _check_contract(group: str, found: Any) -> None:
+    """Raise InputError, with file and line, for something of the user's own that lacks what its group needs."""
+    place = place_of(found)
+    if place is None:
+        return
+    name = found.__name__ if isinstance(found, type) else type(found).__name__
+    kinds = ", ".join(f'"{kind}"' for kind in get_args(OrderKind))
+    for part in _NEEDED.get(group, ()):
+        if not hasattr(found, part):
+            remedy = f"write kind = one of {kinds} in the class" if part == "kind" else f"write the method {part}"
+            raise InputError(f"{name} has no {part}", file=place[0], line=place[1], field=part, remedy=remedy)
+    if group == "orders" and found.kind not in get_args(OrderKind):
+        raise InputError(
+            f"{name} is of kind {found.kind!r}", file=place[0], line=place[1], field="kind", remedy=f"write one of {kinds}"
+        )
+    aging = issubclass(found if isinstance(found, type) else type(found), AgingOrder)
+    if group == "orders" and found.kind in ("linear", "cubic") and not aging:
+        remedy = "derive it from poolwise.interfaces.AgingOrder and give pace and weight"
+        raise InputError(
+            f"{name} is {found.kind}, but no AgingOrder", file=place[0], line=place[1], field="kind", remedy=remedy
+        )
 
 
 def _settings(found: type) -> str:
@@ -117,7 +153,8 @@ def load(reference: str) -> Any:
                 spec.loader.exec_module(module)
             except Exception as error:
                 del sys.modules[module_name]
-                raise InputError(f"{where} cannot be imported: {error!r}", file=where) from error
+                said = failure_in(error) or repr(error)
+                raise InputError(f"it cannot be imported: {said}", file=where, remedy="correct the file") from error
     else:
         try:
             module = importlib.import_module(where)

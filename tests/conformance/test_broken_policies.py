@@ -6,11 +6,13 @@ from typing import ClassVar
 import numpy as np
 import pytest
 
-from poolwise.conformance import check, check_backfill, check_order, check_placement, cost
+from poolwise.conformance import check, check_backfill, check_model, check_order, check_placement, cost
 from poolwise.conformance.findings import DETERMINISTIC, UNCHANGED
 from poolwise.errors import InputError
 from poolwise.interfaces import AgingOrder, BackfillRule, PlacementPolicy, QueuePolicy
-from poolwise.model import Job, Machine, Placement, Queue, Refusal, Snapshot, Start, Workload
+from poolwise.model import Job, JobTable, Machine, Placement, Queue, Refusal, Snapshot, Start, Workload
+from poolwise.model.rules import FixedSlowdown, PoolScope, RackRule
+from poolwise.performance.remote_memory import RemoteMemory
 from poolwise.policies.backfill.easy import Easy
 from poolwise.policies.cost.model import CostModel, Places, TaskClasses, Waiting
 from poolwise.policies.placement.memory.racks import RackPlacement
@@ -259,7 +261,34 @@ class Stated(Easy):
 )
 def test_a_backfill_that_states_another_rule_is_found_out(rule: BackfillRule) -> None:
     assert not failed(check_backfill(Stated()))
-    only(check_backfill(Stated(said=rule)), "starts what the rule that it states says", "starts at another time")
+    only(check_backfill(Stated(said=rule)), "does what the rule that it states says", "starts at another time")
+
+
+@dataclass(frozen=True)
+class StatedRacks(RackPlacement):
+    """Rack placement that states a rule, rightly or wrongly."""
+
+    said: PoolScope = "rack"
+
+    def rule(self) -> RackRule:
+        return RackRule(self.said)
+
+
+@dataclass(frozen=True)
+class StatedModel(RemoteMemory):
+    """Remote memory that states slowdowns, rightly or wrongly."""
+
+    factor: float = 1.0
+
+    def fixed(self, table: JobTable, rows: slice, machine: Machine) -> FixedSlowdown | None:
+        found = super().fixed(table, rows, machine)
+        return None if found is None else found._replace(weight=found.weight * self.factor)
+
+
+def test_a_placement_and_a_model_that_state_something_else_are_found_out() -> None:
+    assert not failed(check_placement(StatedRacks())) and not failed(check_model(StatedModel()))
+    only(check_placement(StatedRacks(said="system")), "does what the rule that it states says", "by its rule")
+    only(check_model(StatedModel(factor=1.5)), "does what the rule that it states says", "by its rule")
 
 
 # Cost models

@@ -19,7 +19,7 @@ from poolwise.schedulers.list import ListScheduler
 from poolwise.traces.generators import generate
 from poolwise.units import SECOND
 from tests.helpers.golden import golden_jobs, golden_times
-from tests.helpers.random_studies import EASY_FAMILY, OWN, YEAR, compare, difference
+from tests.helpers.random_studies import EASY_FAMILY, OWN, YEAR, Stepped, compare, difference
 
 LONG = (YEAR // 100, YEAR // 30, YEAR // 10, YEAR)
 
@@ -53,6 +53,14 @@ def test_orders_of_a_users_own_with_slopes_of_any_sign(deep: int, monkeypatch: p
     monkeypatch.setattr(columns, "DEEP_QUEUE", deep)
     for seed in range(4000 + deep, 4000 + deep + 90):
         compare(seed, orders=[OWN[seed % len(OWN)]])
+
+
+@pytest.mark.parametrize("deep", [0, 8, 10_000])
+def test_an_order_that_is_recalculated(deep: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In the index and in scans, with reservations for one and for everyone, and after a warm-up."""
+    monkeypatch.setattr(columns, "DEEP_QUEUE", deep)
+    for seed in range(4300 + deep, 4300 + deep + 24):
+        compare(seed, ("none", "easy", "easy", "easy_no_extra", "conservative"), most=80, orders=[Stepped()])
 
 
 def test_orders_of_a_users_own_with_conservative_backfilling() -> None:

@@ -34,6 +34,8 @@ def run_apart(seed: int, numbers: range) -> tuple[Tally, int]:
         try:
             return apart.submit(_run_noted, seed, numbers, begun).result(), numbers.stop
         except BrokenProcessPool:
+            if not begun.is_file():
+                raise
             dead = int(begun.read_text(encoding="utf-8"))
     tally, _ = run_apart(seed, range(numbers.start, dead)) if dead > numbers.start else (Tally(), dead)
     tally.failed.append((dead, "the process died"))

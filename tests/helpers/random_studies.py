@@ -11,7 +11,15 @@ import numpy as np
 from poolwise.arrays import FloatArray, IntArray
 from poolwise.engines import Result, simulate
 from poolwise.errors import InputError
-from poolwise.interfaces import AgingOrder, BackfillPolicy, OrderKind, PerformanceModel, QueuePolicy, Scheduler
+from poolwise.interfaces import (
+    AgingOrder,
+    BackfillPolicy,
+    OrderKind,
+    PerformanceModel,
+    QueuePolicy,
+    RecalculatedOrder,
+    Scheduler,
+)
 from poolwise.model import Machine, Queue, Schedule, Snapshot, Workload
 from poolwise.performance.ideal import Ideal
 from poolwise.performance.remote_memory import RemoteMemory
@@ -70,6 +78,24 @@ class SignedCubic(Signed):
     """The same with the third power of the wait."""
 
     kind: ClassVar[OrderKind] = "cubic"
+
+
+class Stepped(RecalculatedOrder):
+    """A user's order that is shuffled at each recalculation, looking at what has ended and at what runs."""
+
+    def last(self, now: int) -> int:
+        return (now - 7) // (20 * SECOND) * 20 * SECOND + 7
+
+    def following(self, recalculated: int) -> int:
+        return recalculated + 20 * SECOND
+
+    def at(self, recalculated: int, jobs: IntArray, snapshot: Snapshot) -> FloatArray:
+        past = snapshot.history
+        assert past is not None
+        told = int((past.end[past.end < recalculated] % 11).sum())
+        told += int((past.start[(past.end >= recalculated) & (past.start < recalculated)] % 3).sum())
+        told += sum(run.start % 3 for run in snapshot.runs() if run.start < recalculated)
+        return ((jobs * 7919 + told + recalculated // SECOND) % 17).astype(np.float64)
 
 
 class Coarse(QueuePolicy):

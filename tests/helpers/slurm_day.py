@@ -62,10 +62,15 @@ class RecordedDay:
         return cls(folder, {**columns, **numbers}, instants["recalculations"], instants["backfills"], priorities)
 
     @property
-    def looked_ms(self) -> int:
-        """Ms after a whole second at which the main scheduler looks at the queue: where most of its starts lie."""
-        within = np.sort(self.columns["start_ms"][self.columns["by"] == "main"] % 1000)
-        return int(np.median((within + 500) % 1000)) - 500 if within[-1] - within[0] > 500 else int(np.median(within))
+    def looks(self) -> tuple[float, float]:
+        """Seconds at which the main scheduler first looked at the queue, and from one look to the next: a second and a little.
+
+        Its starts tell: how far into a second they lie moves on slowly, by less than half a second from start to start.
+        """
+        starts = np.unique(self.columns["start_ms"][self.columns["by"] == "main"]) / 1000
+        within = np.unwrap(starts % 1.0, period=1.0)
+        drift = np.polynomial.Polynomial.fit(starts, within, 1).convert().coef
+        return float(drift[0]), 1.0 / (1.0 - float(drift[1]))
 
     def workload(self) -> Workload:
         """The jobs, with the time that each ran."""
@@ -105,7 +110,12 @@ class RecordedDay:
     def replay(self) -> Schedule:
         """Run the day's jobs on the same machine under Slurm's order and backfill."""
         conf, order = str(self.folder / "slurm.conf"), self.order()
-        how = ListScheduler(order, SlurmBackfill(conf, begun=self.backfills[0] / 1000, every=1, looked=self.looked_ms / 1000))
+        how = ListScheduler(
+            order,
+            SlurmBackfill(
+                conf, begun=self.backfills[len(self.backfills) // 2] / 1000, looked=self.looks[0], every=self.looks[1]
+            ),
+        )
         return simulate(sixteen_racked_nodes(), self.workload(), how).schedule
 
     def late_ms(self, schedule: Schedule) -> np.ndarray:

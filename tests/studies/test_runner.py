@@ -16,6 +16,7 @@ from poolwise.files.configured import models_of, scheduler_of
 from poolwise.metrics import METRICS, Outcomes, Window, common_population, summarise
 from poolwise.studies import load, run
 from poolwise.studies.cells import workload_of
+from poolwise.studies.sanity import sanity_sentences
 
 RESULTS = ("results.parquet", "results.csv")
 
@@ -238,9 +239,10 @@ def test_rejected_and_left_out_jobs_are_counted_and_said(folder):
     by_pool = {c.parameters["machine.pool.memory.memory"]: sum(c.rejected.values()) for c in result.cells}
     assert by_pool == {"32 GiB": 2, "64 GiB": 1}
     assert {int(result.population(cell).sum()) for cell in result.cells} == {55}, "on the jobs that both sizes can run"
-    said = " ".join(result.notes())
-    assert "2 of 62 jobs can never run (32 GiB)" in said and "1 of 62 jobs can never run (64 GiB)" in said
-    assert "2 jobs that some run could not finish" in said
+    said = sanity_sentences(result.sanity())
+    assert any(line.startswith("On 32 GiB: 2 of 62 jobs can never run: ") for line in said)
+    assert any(line.startswith("On 64 GiB: 1 of 62 jobs can never run: cannot fit on the empty machine") for line in said)
+    assert "2 jobs that some run could not finish" in " ".join(result.notes())
 
 
 def test_the_paper_s_population_differs_from_run_to_run(folder):

@@ -13,9 +13,10 @@ from typing import Any
 
 import typer
 
-from poolwise import __version__
 from poolwise.cli.console import INTERRUPTED, error, warn
-from poolwise.errors import InputError, PoolwiseError
+from poolwise.errors import InputError, PolicyError, PoolwiseError
+from poolwise.own_code import failure_in
+from poolwise.version import __version__
 
 app = typer.Typer(
     name="poolwise",
@@ -79,6 +80,12 @@ def run(arguments: list[str]) -> int:
         )
         error(str(failure))
         return failure.exit_code
+    except Exception as problem:
+        said = failure_in(problem)
+        if said is None:
+            raise
+        error(said)
+        return PolicyError.exit_code
 
 
 def command() -> Any:

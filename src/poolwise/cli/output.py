@@ -6,16 +6,16 @@ import hashlib
 import io
 import json
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rich.table import Table
 
-from poolwise import __version__
 from poolwise.atomic import check_writable, write_whole
 from poolwise.cli.console import out
 from poolwise.units import format_time
+from poolwise.version import __version__
 
 if TYPE_CHECKING:
     import polars as pl
@@ -31,8 +31,15 @@ def print_json(content: Mapping[str, Any]) -> None:
     sys.stdout.write(json.dumps(content, indent=2, allow_nan=False) + "\n")
 
 
+def print_sentences(lines: Iterable[str]) -> None:
+    """Print sentences on stdout, each on a line of its own."""
+    for line in lines:
+        out.print(line, markup=False, highlight=False, soft_wrap=True)
+
+
 def print_run(run: SimulatedRun) -> None:
-    """Print one run's results as a table."""
+    """Print what to know of one run before its numbers, then the numbers as a table."""
+    print_sentences(run.sanity.sentences)
     content = run.to_dict()
     table = Table(
         title=f"{run.schedule.workload.name} on {run.schedule.machine.name}", box=None, pad_edge=False, title_justify="left"

@@ -62,7 +62,9 @@ def plan(
 
 def _print(answer: Answer) -> None:
     from poolwise.cli.console import out
+    from poolwise.cli.output import print_sentences
 
+    print_sentences(answer.first)
     out.print(answer.headline, style="bold", markup=False, highlight=False, soft_wrap=True)
     for lines in (answer.because, *answer.sections.values()):
         for line in lines:

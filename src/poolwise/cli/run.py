@@ -37,8 +37,9 @@ def run_study(
     from poolwise import report, studies
     from poolwise.cli.console import err, resumable, warn
     from poolwise.cli.console import out as stdout
-    from poolwise.cli.output import print_json
+    from poolwise.cli.output import print_json, print_sentences
     from poolwise.compare.words import today_sentences
+    from poolwise.studies.sanity import sanity_sentences
     from poolwise.studies.study import parse_setting
     from poolwise.trials.progress import ConsoleProgress
 
@@ -46,15 +47,22 @@ def run_study(
     folder = out if out is not None else Path("results") / loaded.name
     with resumable(folder), ConsoleProgress(err) as progress:
         result = studies.run(loaded, folder, jobs, progress)
-    report.write_study_report(result, folder / "report.html")
+    with resumable(folder):
+        left_out = report.leave_out(result, jobs)
+    sanity = result.sanity()
+    first = [*sanity_sentences(sanity), *([] if left_out is None else [left_out.text])]
+    report.write_study_report(result, folder / "report.html", first)
     for note in result.notes():
         warn(note)
     against = report.changes_against_today(result)
     if json:
         rows = [{name: _plain(value) for name, value in row.items()} for row in result.frame().iter_rows(named=True)]
+        before = {"sanity": [one.to_dict() for one in sanity], "decisive": None if left_out is None else left_out.to_dict()}
         today = {} if against is None else {"today": against.to_dict(0)}
-        print_json({"study": loaded.name, "cells": rows, **today, "notes": result.notes(), "provenance": result.provenance()})
+        content = {"study": loaded.name, **before, "cells": rows, **today}
+        print_json({**content, "notes": result.notes(), "provenance": result.provenance()})
         return
+    print_sentences(first)
     stdout.print(_table(result))
     for line in [] if against is None else today_sentences(against):
         stdout.print(line, markup=False, highlight=False, soft_wrap=True)

@@ -161,6 +161,7 @@ def _simulate(cell: Cell, files: list[Path], output: OutputOptions, metrics: tup
     from poolwise.cli.output import print_json, write_provenance
     from poolwise.cli.watching import ConsoleWatch
     from poolwise.engines import simulate
+    from poolwise.engines.promise import try_promise
     from poolwise.report.timeline import write_timeline
     from poolwise.studies.cells import workload_of
     from poolwise.studies.description import Configured
@@ -171,6 +172,7 @@ def _simulate(cell: Cell, files: list[Path], output: OutputOptions, metrics: tup
             check_writable(path)
     what, asked = Configured.of(cell), [choice.make("metrics") for choice in metrics]
     with ConsoleWatch(err, f"reading {Path(cell.trace.path).name}") as watch:
+        promises = try_promise(what.scheduler, cell.machine, workload_of(cell))
         result = simulate(
             cell.machine,
             workload_of(cell),
@@ -182,7 +184,7 @@ def _simulate(cell: Cell, files: list[Path], output: OutputOptions, metrics: tup
             pass_per_event=cell.scheduler.pass_per_event,
             watch=watch,
         )
-    content = _measured(result, asked, output)
+    content = _measured(result, asked, output, promises)
     if output.schedule is not None:
         _write_schedule(result.schedule, output.schedule)
         write_provenance(output.schedule, _source(cell, files, output.schedule.parent, output.engine, metrics))
@@ -193,9 +195,14 @@ def _simulate(cell: Cell, files: list[Path], output: OutputOptions, metrics: tup
         print_json({**content, "provenance": _source(cell, files, Path(), output.engine, metrics)})
 
 
-def _measured(result: Result, asked: Sequence[Measure], output: OutputOptions) -> dict[str, Any] | None:
+def _measured(
+    result: Result, asked: Sequence[Measure], output: OutputOptions, promises: tuple[str, ...]
+) -> dict[str, Any] | None:
     """Print what a run came to, or return it if it is to be printed as JSON."""
+    from dataclasses import replace
+
     from poolwise import api
+    from poolwise.cli.console import note as say
     from poolwise.cli.console import warn
     from poolwise.cli.output import print_run
 
@@ -204,8 +211,10 @@ def _measured(result: Result, asked: Sequence[Measure], output: OutputOptions) -
     for note in run.notes:
         if note not in result.notes():  # that was said while it ran
             warn(note)
+    for promise in promises:
+        say(promise)
     if output.json:
-        return {**run.to_dict(), **tables}
+        return {**replace(run, notes=(*run.notes, *promises)).to_dict(), **tables}
     print_run(run)
     return None
 

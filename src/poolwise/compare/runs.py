@@ -6,13 +6,14 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
 import polars as pl
 
 from poolwise.arrays import BoolArray, FloatArray, IntArray
-from poolwise.compare.kept_run import KeptRun
+from poolwise.compare.kept_run import KeptRun, read_runs
 from poolwise.errors import InputError
 from poolwise.files.choice import Choice
 from poolwise.identity import Json, canonical
@@ -321,3 +322,12 @@ def _means(metrics: dict[str, FloatArray]) -> Json:
 
 def _plain(value: Any) -> Any:
     return None if isinstance(value, float) and math.isnan(value) else value
+
+
+def compare_runs(*references: str | Path, over: ComparedOver | None = None) -> Comparison:
+    """Put runs that stand in files side by side, the others against the first.
+
+    A reference is a folder of `poolwise run`, FOLDER:PATH=VALUE,... for some of its runs, or a file that
+    `poolwise simulate --schedule` wrote. Raises InputError unless they are at least two, of the same jobs.
+    """
+    return Comparison.of([run for reference in references for run in read_runs(str(reference))], over)

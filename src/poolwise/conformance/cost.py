@@ -47,6 +47,7 @@ def _placing(cost: CostModel, copy: CostModel, tasks: TaskClasses, places: Place
     before = _bytes(tasks), _bytes(places)
     value = cost.placing(tasks, places, COPIES)
     shape, kept = getattr(value, "shape", None), (len(tasks), len(places))
+    findings.tested(SHAPE)
     if shape not in ((*kept, 1), (*kept, COPIES)) or value.dtype != np.float64:
         findings.blame(SHAPE, f"returned shape {shape} for {kept[0]} tasks at {kept[1]} places, {COPIES} copies, or no float64")
         raise Broken

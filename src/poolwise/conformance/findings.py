@@ -8,6 +8,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
+from poolwise.own_code import failure_in
+
 RUNS = "runs without an error"
 PICKLES = "is equal after pickling"
 UNCHANGED = "leaves its inputs unchanged"
@@ -21,18 +23,22 @@ class Check:
     Attributes
     ----------
     name : the promise
-    problem : one sentence, empty if the promise was kept
+    problem : one sentence, empty if nothing was seen that breaks the promise
+    tested : whether the cases asked for it at all
     """
 
     name: str
     problem: str = ""
+    tested: bool = True
 
     @property
     def ok(self) -> bool:
-        """Whether the promise was kept."""
+        """Whether nothing was seen that breaks the promise; `tested` says whether anything could have been."""
         return not self.problem
 
     def __str__(self) -> str:
+        if not self.tested:
+            return f"-       {self.name}: not tested, the cases never came to it"
         return f"ok      {self.name}" if self.ok else f"failed  {self.name}: {self.problem}"
 
 
@@ -45,14 +51,21 @@ class Findings:
 
     def __init__(self, *names: str) -> None:
         self._problems = dict.fromkeys(names, "")
+        self._tested: set[str] = set()
+
+    def tested(self, *names: str) -> None:
+        """Note that promises were put to the test."""
+        self._tested.update(names)
 
     def blame(self, name: str, problem: str) -> None:
         """Note a problem; only the first of each promise is kept."""
+        self.tested(name)
         if not self._problems[name]:
             self._problems[name] = problem
 
     def require(self, name: str, kept: bool, problem: str) -> None:
-        """Note a problem unless the promise was kept."""
+        """Note that a promise was put to the test, and a problem unless it was kept."""
+        self.tested(name)
         if not kept:
             self.blame(name, problem)
 
@@ -61,11 +74,14 @@ class Findings:
         """Turn an exception of the object into a problem."""
         try:
             yield
+            self.tested(RUNS)
         except Broken:
-            pass
+            self.tested(RUNS)
         except Exception as error:  # whatever a user's code may raise is a finding here
             text = " ".join(str(error).split())
-            self.blame(RUNS, f"raised {type(error).__name__}: {text}" if text else f"raised {type(error).__name__}")
+            raised = f"{type(error).__name__}: {text}" if text else type(error).__name__
+            own = failure_in(error)
+            self.blame(RUNS, f"raised {raised}" if own is None else f"raised {' '.join(own.split())}")
 
     def pickled(self, thing: Any) -> Any:
         """Send an object through pickle; the object itself where that fails."""
@@ -79,4 +95,4 @@ class Findings:
 
     def checks(self) -> tuple[Check, ...]:
         """One check for each promise, in the order in which they were named."""
-        return tuple(Check(name, problem) for name, problem in self._problems.items())
+        return tuple(Check(name, problem, name in self._tested) for name, problem in self._problems.items())

@@ -5,9 +5,13 @@ from __future__ import annotations
 import math
 
 from poolwise.conformance.cases import Case, devices, on_those_that_suit, racks, state, units, walk
+from poolwise.conformance.engines import RULE, compare_engines
 from poolwise.conformance.findings import DETERMINISTIC, PICKLES, RUNS, UNCHANGED, Broken, Check, Findings
 from poolwise.interfaces import PerformanceModel
 from poolwise.model import Changes, Fetch, Queue, Run, Snapshot
+from poolwise.policies.order.priorities import FAIR
+from poolwise.policies.placement.memory.racks import RackPlacement
+from poolwise.schedulers.list import ListScheduler
 
 SETUP = "gives a setup of whole nanoseconds, at least 0"
 FETCH = "fetches for whole nanoseconds over links of the machine"
@@ -19,15 +23,20 @@ HONEST = "names in touches all that its slowdown depends on"
 def check_model(model: PerformanceModel, case: Case | None = None) -> tuple[Check, ...]:
     """Ask a model about every run at every pass, on racks with pools, on nodes and devices in a network, on units.
 
+    One that states fixed slowdowns (`PerformanceModel.fixed`) runs racks once more, by the kernels that count with them.
+
     Parameters
     ----------
     case
         One case of your own instead. Of the default ones a model may decline one with an InputError.
     """
-    findings = Findings(RUNS, PICKLES, DETERMINISTIC, UNCHANGED, SETUP, FETCH, SLOWDOWN, TOUCHES, HONEST)
+    stated = (RULE,) if "fixed" in vars(type(model)) else ()
+    findings = Findings(RUNS, PICKLES, DETERMINISTIC, UNCHANGED, SETUP, FETCH, SLOWDOWN, TOUCHES, HONEST, *stated)
 
     def ask(case: Case) -> None:
         walk(case, _Look(model, copy, findings).visit, truth=model)
+        for pools in ("rack", "system") if stated and "nodes" in case.machine.resources else ():
+            compare_engines(ListScheduler(FAIR(), placement=RackPlacement(pools)), case, findings, model)
 
     with findings.running():
         copy = findings.pickled(model)
@@ -65,6 +74,7 @@ class _Look:
 
     def _look(self, run: Run, view: Snapshot, what: str, slowdown: float, touches: tuple[int, ...]) -> None:
         """Compare a slowdown with the last one of the same phase, and what is on the owners that it may depend on."""
+        self.findings.tested(SLOWDOWN, TOUCHES)
         if not (isinstance(slowdown, float | int) and -1.0 < slowdown < math.inf):
             self.findings.blame(SLOWDOWN, f"{what} {slowdown!r} for run {run.id}")
             raise Broken

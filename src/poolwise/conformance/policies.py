@@ -7,14 +7,14 @@ from typing import get_args
 
 import numpy as np
 
-from poolwise.arrays import FloatArray
 from poolwise.conformance.cases import Case, devices, modules, on_those_that_suit, racks, state, units, walk
+from poolwise.conformance.engines import RULE, compare_engines
 from poolwise.conformance.findings import DETERMINISTIC, PICKLES, RUNS, UNCHANGED, Broken, Check, Findings
 from poolwise.conformance.scheduler import check_scheduler
-from poolwise.engines import simulate
+from poolwise.engines.promise import KindPromise
 from poolwise.errors import InputError
-from poolwise.interfaces import AgingOrder, BackfillPolicy, OrderKind, PlacementPolicy, QueuePolicy, rule_of
-from poolwise.model import Changes, JobTable, Kind, Placement, Queue, Refusal, Snapshot, Start
+from poolwise.interfaces import AgingOrder, BackfillPolicy, OrderKind, PlacementPolicy, QueuePolicy, RecalculatedOrder, rule_of
+from poolwise.model import Changes, JobTable, Placement, Queue, Refusal, Snapshot, Start
 from poolwise.model.runs import RunTable
 from poolwise.policies.backfill.none import NoBackfill
 from poolwise.policies.order.priorities import FAIR, FCFS
@@ -29,7 +29,6 @@ EMPTY = "places on the empty machine what it places on a busy one"
 SCREEN = "screens out only what it cannot place"
 REFUSES = "raises for no job, whatever it asks for"
 NOWHERE = "something that no machine has"
-RULE = "starts what the rule that it states says"
 CHOICE = "starts each waiting job at most once, within what is free"
 
 
@@ -40,7 +39,7 @@ def check_order(order: QueuePolicy, case: Case | None = None) -> tuple[Check, ..
     others of these checks.
     """
     findings = Findings(RUNS, PICKLES, DETERMINISTIC, UNCHANGED, SHAPE, KIND)
-    seen: dict[int, tuple[float, ...]] = {}
+    promise = KindPromise(order)
     asked = False
 
     def visit(queue: Queue, snapshot: Snapshot, changes: Changes) -> None:
@@ -59,61 +58,43 @@ def check_order(order: QueuePolicy, case: Case | None = None) -> tuple[Check, ..
         for other in (order, copy):
             same = np.array_equal(value, other.priority(queue, snapshot), equal_nan=True)
             findings.require(DETERMINISTIC, same, "asked twice about the same queue, it answered differently")
-        _keep_kind(order, queue, snapshot, value, seen, findings)
+        if order.kind == "opaque":
+            findings.tested(KIND)  # which promises nothing
+        else:
+            problem = promise.problem(queue, snapshot, value)
+            if promise.again or problem:
+                findings.require(KIND, not problem, problem)
 
     def ask(case: Case) -> None:
         nonlocal asked
         asked = False
-        seen.clear()
+        promise.seen.clear()
         walk(case, visit)
         findings.require(RUNS, asked, "no job ever waited, so nothing was checked")
 
     with findings.running():
         copy = findings.pickled(order)
         kind = getattr(order, "kind", None)
-        findings.require(KIND, kind in get_args(OrderKind), f"kind is {kind!r}, not one of {', '.join(get_args(OrderKind))}")
+        if kind not in get_args(OrderKind):
+            findings.blame(KIND, f"kind is {kind!r}, not one of {', '.join(get_args(OrderKind))}")
+            raise Broken
+        if kind in ("linear", "cubic") and not isinstance(order, AgingOrder):
+            findings.blame(KIND, f"{kind}, but no AgingOrder: engines read the pace and the weight that it gives")
+            raise Broken
+        if kind == "recalculated" and not isinstance(order, RecalculatedOrder):
+            findings.blame(KIND, "recalculated, but no RecalculatedOrder: engines ask it when it is recalculated")
+            raise Broken
         on_those_that_suit((racks(), devices()) if case is None else (case,), ask)
     return findings.checks()
 
 
-def _keep_kind(
-    order: QueuePolicy,
-    queue: Queue,
-    snapshot: Snapshot,
-    value: FloatArray,
-    seen: dict[int, tuple[float, ...]],
-    findings: Findings,
-) -> None:
-    """Compare what is known of each job, whatever the time and the queue, with what was said when it was first seen.
-
-    That is its priority under a static order; under one that ages, its pace and weight, asked for by itself at first.
-    """
-    jobs = queue.jobs
-    if order.kind == "static":
-        for job, now in zip(jobs.tolist(), value.tolist(), strict=True):
-            (then,) = seen.setdefault(job, (now,))
-            findings.require(KIND, now == then, f"static, but the job in row {job} had {then} at first and has {now} later")
-    elif order.kind != "opaque" and not isinstance(order, AgingOrder):
-        findings.blame(KIND, f"{order.kind}, but no AgingOrder: engines read the pace and the weight that it gives")
-        raise Broken
-    elif isinstance(order, AgingOrder):
-        columns = np.stack(order.aging(jobs, queue.table, snapshot.machine), axis=1)
-        for job, now in zip(jobs.tolist(), map(tuple, columns.tolist()), strict=True):
-            if job not in seen:
-                alone = order.aging(np.array([job], dtype=np.int64), queue.table, snapshot.machine)
-                seen[job] = tuple(float(column[0]) for column in alone)
-            findings.require(
-                KIND,
-                now == seen[job],
-                f"{order.kind}, but pace and weight of the job in row {job} were {seen[job]} and are {now}",
-            )
-        same = np.array_equal(value, AgingOrder.priority(order, queue, snapshot))
-        findings.require(KIND, same, f"{order.kind}, but its priorities are not those that follow from pace and weight")
-
-
 def check_placement(placement: PlacementPolicy, case: Case | None = None) -> tuple[Check, ...]:
-    """Ask a placement policy for every waiting job at every pass of a run, now and at all expected releases."""
-    findings = Findings(RUNS, PICKLES, DETERMINISTIC, UNCHANGED, FITS, ENOUGH, EMPTY, SCREEN, REFUSES)
+    """Ask a placement policy for every waiting job at every pass of a run, now and at all expected releases.
+
+    One that states a rule (`PlacementPolicy.rule`) runs racks once more, by the kernels that know the rule.
+    """
+    stated = () if rule_of(placement) is None else (RULE,)
+    findings = Findings(RUNS, PICKLES, DETERMINISTIC, UNCHANGED, FITS, ENOUGH, EMPTY, SCREEN, REFUSES, *stated)
 
     def visit(queue: Queue, snapshot: Snapshot, changes: Changes) -> None:
         before = state(queue, snapshot)
@@ -138,6 +119,8 @@ def check_placement(placement: PlacementPolicy, case: Case | None = None) -> tup
 
     def ask(case: Case) -> None:
         walk(case, visit)
+        if stated:
+            compare_engines(ListScheduler(FAIR(), placement=placement), case, findings)
 
     with findings.running():
         copy = findings.pickled(placement)
@@ -178,6 +161,7 @@ def _ask_for_more(placement: PlacementPolicy, row: int, snapshot: Snapshot, find
     table = JobTable(known.id[one], known.submit[one], known.requested[one], known.tasks[one], requests, attributes)
     free = snapshot.machine.capacity
     idle = Snapshot(snapshot.now, snapshot.machine, table, free, free, RunTable(free.size), snapshot.estimate)
+    findings.tested(REFUSES)
     try:
         placement.place(table.job(0), idle)
     except InputError as error:
@@ -209,25 +193,12 @@ def check_backfill(backfill: BackfillPolicy, case: Case | None = None) -> tuple[
         suited = case if case is not None else racks()
         walk(suited, visit)
         if rule_of(backfill) is not None:
-            _compare_engines(backfill, suited, findings)
+            compare_engines(ListScheduler(FAIR(), backfill), suited, findings)
     results = {result.name: result for result in findings.checks()}
     for result in check_scheduler(ListScheduler(FCFS(), backfill), case):
         if not result.ok or result.name not in results:
             results[result.name] = result
     return tuple(results.values())
-
-
-def _compare_engines(backfill: BackfillPolicy, case: Case, findings: Findings) -> None:
-    """Compare the starts that a backfill chooses with those that engines work out from its rule, also where pools are small."""
-    scarce = case.machine.capacity.copy()
-    scarce[case.machine.of_kind(Kind.POOL)] //= 3
-    for machine in (case.machine, case.machine.with_capacity(scarce)):
-        asked, told = (
-            simulate(machine, case.workload, ListScheduler(FAIR(), backfill), truth=case.truth, engine=engine).schedule
-            for engine in ("reference", "auto")
-        )
-        other = np.flatnonzero(asked.job_start != told.job_start)
-        findings.require(RULE, not len(other), f"by its rule the job in row {other[:1]} starts at another time")
 
 
 def _inspect_starts(starts: list[Start], waiting: list[int], snapshot: Snapshot, findings: Findings) -> None:

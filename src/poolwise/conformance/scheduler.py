@@ -94,6 +94,7 @@ class _Compared(Scheduler, Dispatcher):
         """Ask both, and look at what they leave behind."""
         before = state(queue, snapshot)
         plan = self.warm.schedule(queue, snapshot, changes)
+        self.findings.tested(UNCHANGED)
         if state(queue, snapshot) != before:
             self.findings.blame(UNCHANGED, f"its plan at {snapshot.now} ns changed the queue or the snapshot")
             raise Broken
@@ -179,6 +180,7 @@ def _replay(schedule: Schedule, findings: Findings) -> None:
         + [(int(start), 1, k) for k, start in enumerate(schedule.start.tolist())]
     )
     for time, starts, k in events:
+        findings.tested(CAPACITY)
         for owner, resource, amount in schedule.placement_of(k):
             held[owner, resource] += amount if starts else -amount
         if (held > schedule.machine.capacity).any():

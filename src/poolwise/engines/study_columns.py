@@ -47,7 +47,9 @@ class StudyColumns:
         """Return the keys of jobs (k,), their negative priorities; raises PolicyError as the reference engine does."""
         if priority.shape != jobs.shape or bool(np.isnan(priority).any()):
             name = type(self.scheduler.order).__name__
-            raise PolicyError(f"{name} must return {len(jobs)} priorities that are numbers, got {priority!r}")
+            raise PolicyError(
+                f"{name} must return {len(jobs)} priorities that are numbers, got {priority!r}", by=self.scheduler.order
+            )
         return -priority
 
     def order(self, able: BoolArray) -> Order:
@@ -69,7 +71,9 @@ class StudyColumns:
     def _aging(self, order: QueuePolicy, jobs: IntArray) -> tuple[FloatArray, FloatArray, FloatArray]:
         """(n_job,) pace, weight and rate of some jobs; 1 of the others, which never wait."""
         if not isinstance(order, AgingOrder):
-            raise PolicyError(f"{type(order).__name__} is {order.kind}, but no AgingOrder: it gives neither pace nor weight")
+            raise PolicyError(
+                f"{type(order).__name__} is {order.kind}, but no AgingOrder: it gives neither pace nor weight", by=order
+            )
         pace, weight = np.ones(len(self.workload)), np.ones(len(self.workload))
         for rows in blocks(len(jobs)):
             some = jobs[rows]

@@ -151,6 +151,11 @@ class Outcomes:
         return np.equal(self.status, Status.FINISHED)
 
     @property
+    def unit(self) -> str:
+        """What `nodes` counts, in words: nodes, or tasks where jobs share nodes."""
+        return "node" if self.whole_nodes else "task"
+
+    @property
     def installed_memory(self) -> int:
         """MiB in nodes and pools."""
         return self.node_memory + self.pool_memory

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from poolwise.arrays import FloatArray
+from poolwise.arrays import BoolArray, FloatArray
 from poolwise.metrics.outcomes import Outcomes, Status
 from poolwise.metrics.window import Window
 from poolwise.units import SECOND
@@ -42,16 +42,18 @@ def utilization(outcomes: Outcomes, window: Window) -> float:
     return busy / (outcomes.n_nodes * window.length_s)
 
 
-def offered_load(outcomes: Outcomes) -> float:
+def offered_load(outcomes: Outcomes, among: BoolArray | None = None) -> float:
     """Node-seconds that jobs ask for / what all nodes offer between the first and the last submission, as `trace info` has it.
 
     Above 1 the queue grows for as long as jobs arrive, and waits say more of the length of the log than of a policy. Jobs that
-    can never run are left out. NaN where all jobs are submitted at once, and where jobs do not take whole nodes.
+    can never run are left out, and those outside `among`, (n_job,), where it is given. NaN where all jobs are submitted at
+    once, and where jobs do not take whole nodes.
     """
     offered = outcomes.n_nodes * (np.ptp(outcomes.submit) / SECOND if len(outcomes) else 0.0)
     if not offered or not outcomes.whole_nodes:
         return float("nan")
-    asked = (outcomes.nodes * (outcomes.duration / SECOND))[outcomes.status != Status.REJECTED]
+    counted = outcomes.status != Status.REJECTED
+    asked = (outcomes.nodes * (outcomes.duration / SECOND))[counted if among is None else counted & among]
     return float(asked.sum() / offered)
 
 

@@ -14,7 +14,7 @@ import numpy as np
 import polars as pl
 from pydantic import Field
 
-from poolwise import __version__, catalog, registry
+from poolwise import catalog, registry
 from poolwise.atomic import write_whole
 from poolwise.errors import InputError
 from poolwise.exhibits.figure import Figure
@@ -22,6 +22,7 @@ from poolwise.files.document import SET, Document, Origin
 from poolwise.files.fields import Section, check_version
 from poolwise.identity import Json, canonical, digest, pretty, sources
 from poolwise.trials import checked_jobs
+from poolwise.version import __version__
 
 PlanStatus = Literal["decided", "undecided", "infeasible"]
 Tell = Callable[[str], None]
@@ -43,6 +44,7 @@ class Answer:
     ----------
     status : decided; undecided within the budget; infeasible: nothing that may be chosen keeps the target
     headline : the answer in one line
+    first : sentences to read before it: load, jobs that can never run, outliers, whether a few jobs decide it
     because : sentences that support it
     sections : heading -> further sentences
     notes : what a reader must know beside the numbers
@@ -65,6 +67,7 @@ class Answer:
     content: Json = field(repr=False)
     inputs: Mapping[str, str] = field(repr=False)
     seeds: Sequence[int] = field(repr=False)
+    first: Sequence[str] = ()
 
 
 class Question(Protocol):
@@ -184,6 +187,10 @@ def load(path: str | Path, set: Mapping[str, Any] | None = None) -> ResolvedPlan
     question: Question = registry.find("plans", kind).read(document)
     title = str(document.tables.get("title") or document.file.stem)
     return ResolvedPlan(document.file.stem, title, kind, question, content, digest(canonical(content)))
+
+
+load_plan = load
+"""`load` by the name that it has in `poolwise`, beside the `load` of studies."""
 
 
 def find(path: str | Path) -> Path:

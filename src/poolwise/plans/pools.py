@@ -16,6 +16,7 @@ from poolwise.errors import InputError
 from poolwise.files import study as study_file
 from poolwise.files.document import Document
 from poolwise.files.fields import Count, Section, validate
+from poolwise.plans.leave_out import leave_out
 from poolwise.plans.plan import Answer, Tell
 from poolwise.plans.pools_answer import pools_answer
 from poolwise.plans.search import search
@@ -98,7 +99,7 @@ class Pools:
             trials = self._trials(store, jobs, tell)
             cost = costs(self.sizes, self.document)
             found = search(trials, cost, self.section.sensitivity, self.section.checks)
-            answer = pools_answer(trials, cost, found)
+            answer = pools_answer(trials, cost, found, leave_out(trials, cost, found))
             changes = None if found.best is None else trials.changes(found.best, found.verdicts[found.best].seeds)
             return answer if changes is None else _with_today(answer, changes)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -17,18 +17,22 @@ from poolwise.plans.plan import Answer, PlanStatus
 from poolwise.plans.search import Search, neighbours
 from poolwise.plans.targets import KNOWN, Target
 from poolwise.plans.trials import Trials, Verdict
+from poolwise.sanity import Sanity
+from poolwise.sanity.leave_out import LeftOut
 
 ASSUMED = "more of a size never makes a target harder to keep"
 
 
-def pools_answer(trials: Trials, cost: FloatArray, found: Search) -> Answer:
-    """Put the answer together."""
+def pools_answer(trials: Trials, cost: FloatArray, found: Search, left_out: Sequence[LeftOut] = ()) -> Answer:
+    """Put the answer together; `left_out` says whether a few jobs decide it."""
     status: PlanStatus = "decided" if found.best is not None and found.open is None else "undecided"
     if found.best is None and found.open is None:
         status = "infeasible"
     frame, order = _frame(trials, cost, found)
     chosen = None if found.best is None else order.index(found.best)
     cells = list(trials.simulated.values())
+    shown = trials.largest if found.best is None else found.best
+    sanity = Sanity.of(trials.store.outcomes(trials.cells(shown)[0]))
     return Answer(
         status=status,
         headline=_headline(trials, cost, found, status),
@@ -41,9 +45,13 @@ def pools_answer(trials: Trials, cost: FloatArray, found: Search) -> Answer:
         figures=_figures(trials, cost, found),
         candidates=frame,
         chosen=chosen,
-        content=_content(trials, cost, found),
+        content={
+            "sanity": sanity.to_dict() | {"decisive": [one.to_dict() for one in left_out]},
+            **_content(trials, cost, found),
+        },
         inputs=dict(sorted({Path(cell.trace.path).name: cell.trace.sha256 for cell in cells}.items())),
         seeds=sorted({cell.seed for cell in cells}),
+        first=[*sanity.sentences, *(one.text for one in left_out)],
     )
 
 

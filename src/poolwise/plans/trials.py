@@ -91,6 +91,7 @@ class Trials:
     reference : dotted path -> value of the machine that relative targets refer to; empty without one
     store, jobs, tell : where runs are kept, processes, who is told of each candidate
     tau_s : bound of the bounded slowdown, seconds
+    left_out : ids of jobs that no run has
     simulated : key -> cell of every run that was needed, whenever it was done
     """
 
@@ -103,12 +104,29 @@ class Trials:
     jobs: int | None
     tell: Tell
     tau_s: float
+    left_out: tuple[int, ...] = ()
     _cells: dict[Element | None, tuple[Cell, ...]] = field(default_factory=dict)
     _metrics: dict[str, dict[str, float]] = field(default_factory=dict)
     _common: dict[int, BoolArray] = field(default_factory=dict)
     _today: dict[str, Cell] = field(default_factory=dict)
     _told: set[Element] = field(default_factory=set)
     simulated: dict[str, Cell] = field(default_factory=dict)
+
+    def without(self, ids: tuple[int, ...]) -> Trials:
+        """Return trials of the same candidates without some jobs; nothing is told of each, but how many are left out."""
+        self.tell(f"again without {len(ids)} of the jobs that ask for the most")
+        return Trials(
+            self.document,
+            self.sizes,
+            self.targets,
+            self.certainty,
+            self.reference,
+            self.store,
+            self.jobs,
+            lambda line: None,
+            self.tau_s,
+            ids,
+        )
 
     @property
     def largest(self) -> Element:
@@ -173,7 +191,9 @@ class Trials:
             else:
                 settings["vary"] = {size.key: [size.written[k]] for size, k in zip(self.sizes, element, strict=True)}
             study = resolve(self.document.copy(), settings)
-            self._cells[element], self._today = study.cells, {**self._today, **study.today}
+            cells = study.cells
+            self._cells[element] = tuple(cell.without(self.left_out) for cell in cells) if self.left_out else cells
+            self._today = {**self._today, **study.today}
         return self._cells[element]
 
     def changes(self, element: Element, seeds: int) -> Comparison | None:

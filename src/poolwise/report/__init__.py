@@ -1,6 +1,7 @@
 """Reports: tables, figures and the HTML page. The only package that draws."""
 
+from poolwise.report.leave_out import leave_out
 from poolwise.report.reproduction import write_reproduction
 from poolwise.report.study import changes_against_today, write_study_report
 
-__all__ = ["changes_against_today", "write_reproduction", "write_study_report"]
+__all__ = ["changes_against_today", "leave_out", "write_reproduction", "write_study_report"]

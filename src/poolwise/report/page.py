@@ -48,6 +48,7 @@ class Page:
     Attributes
     ----------
     title : what this is about
+    first : sentences to read before the answer: load, jobs that can never run, outliers
     lead : the answer in one line, and `because` the sentences that support it
     sections : shown side by side below the answer
     notes : what a reader must know beside the numbers
@@ -55,6 +56,7 @@ class Page:
 
     title: str
     lead: str
+    first: Sequence[str] = ()
     because: Sequence[str] = ()
     sections: Sequence[PageSection] = ()
     notes: Sequence[str] = ()

@@ -19,6 +19,7 @@ def plan_page(result: PlanResult) -> Page:
     answer = result.answer
     return Page(
         title=result.plan.title,
+        first=answer.first,
         lead=answer.headline,
         because=answer.because,
         sections=[PageSection(heading, lines) for heading, lines in answer.sections.items() if lines],

@@ -23,16 +23,17 @@ from poolwise.report.page import Page, PageSection, PageTable, TableRow
 from poolwise.report.page import write_page as write_page
 from poolwise.report.sweep import Sweep
 from poolwise.studies import CellResult, StudyResult
+from poolwise.studies.sanity import sanity_sentences
 from poolwise.units import format_memory
 
 
-def write_study_report(result: StudyResult, path: Path) -> None:
-    """Write the report of a study; the file appears whole or not at all."""
-    write_page(study_page(result), path)
+def write_study_report(result: StudyResult, path: Path, first: Sequence[str] | None = None) -> None:
+    """Write the report of a study; the file appears whole or not at all. `first` are sentences to read before the answer."""
+    write_page(study_page(result, first), path)
 
 
-def study_page(result: StudyResult) -> Page:
-    """Put the report of a study together."""
+def study_page(result: StudyResult, first: Sequence[str] | None = None) -> Page:
+    """Put the report of a study together; what to know of its workload stands first if nothing else is given."""
     sweep = Sweep.of(result)
     found = answer(result, sweep)
     sections: list[PageSection] = []
@@ -47,6 +48,7 @@ def study_page(result: StudyResult) -> Page:
     nothing = "No answer: no job that every run could take finished."
     page = Page(
         title=result.study.title,
+        first=sanity_sentences(result.sanity()) if first is None else first,
         lead=words.headline(found, sweep) if found else nothing,
         because=words.because(found, sweep) if found else (),
         sections=sections,

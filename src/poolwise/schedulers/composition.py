@@ -90,7 +90,7 @@ class CompositionDispatcher(Dispatcher):
             return Plan(tuple(decisions))
         priority = self.order.priority(queue, snapshot)
         if priority.shape != jobs.shape or bool(np.isnan(priority).any()):
-            raise PolicyError(f"{type(self.order).__name__} must return {len(jobs)} priorities that are numbers")
+            raise PolicyError(f"{type(self.order).__name__} must return {len(jobs)} priorities that are numbers", by=self.order)
         if self.placement.counts_waiting:
             view.waiting = _demand(snapshot.table, jobs[keep])
         order = np.argsort(-priority, kind="stable")

@@ -108,7 +108,9 @@ def _priorities(order: QueuePolicy, queue: Queue, snapshot: Snapshot) -> FloatAr
     """(n_queued,) priorities; raises PolicyError for NaN."""
     priority = order.priority(queue, snapshot)
     if priority.shape != queue.jobs.shape or bool(np.isnan(priority).any()):
-        raise PolicyError(f"{type(order).__name__} must return {len(queue)} priorities that are numbers, got {priority!r}")
+        raise PolicyError(
+            f"{type(order).__name__} must return {len(queue)} priorities that are numbers, got {priority!r}", by=order
+        )
     return priority
 
 

@@ -150,7 +150,7 @@ class ListDispatcher(Dispatcher):
         order, n = self.scheduler.order, len(queue)
         priority = order.priority(queue, snapshot)
         if priority.shape != (n,) or bool(np.isnan(priority).any()):
-            raise PolicyError(f"{type(order).__name__} must return {n} priorities that are numbers, got {priority!r}")
+            raise PolicyError(f"{type(order).__name__} must return {n} priorities that are numbers, got {priority!r}", by=order)
         if not has_tiers(snapshot.machine):
             return priority
         ranked = np.lexsort((-priority, -tiers(snapshot.machine, queue.table)[queue.jobs]))  # stable

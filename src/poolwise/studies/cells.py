@@ -16,7 +16,7 @@ from poolwise.files.machine import Described
 from poolwise.files.study import PerformanceSection, SchedulerSection
 from poolwise.identity import Json, canonical, digest
 from poolwise.model import Machine, Workload
-from poolwise.traces import read, stretch
+from poolwise.traces import read, stretch, without
 from poolwise.traces.generators import generate
 
 Parameter = str | int | float | bool
@@ -33,6 +33,7 @@ class Trace:
     first: int
     jobs: int | None
     clock: str = "first job"  # or "trace", see the study file
+    without: tuple[int, ...] = ()  # ids of jobs of the stretch that are left out, to see what depends on them
 
     def content(self) -> Json:
         """What a result depends on."""
@@ -43,10 +44,14 @@ class Trace:
             "first": self.first,
             "jobs": self.jobs,
             "clock": self.clock,
+            **_left_out(self.without),
         }
 
     def read(self, machine: Machine) -> Workload:
         """Read the jobs as they stand on a machine; raises InputError, also if the file has changed meanwhile."""
+        return without(self._read(machine), self.without)
+
+    def _read(self, machine: Machine) -> Workload:
         path = Path(self.path)
         if digest(path.read_bytes()) != self.sha256:
             raise InputError("the trace changed while the study ran", file=path, remedy="run the study again")
@@ -75,6 +80,7 @@ class Generated:
     settings: str  # canonical JSON, the seed included
     first: int
     jobs: int | None
+    without: tuple[int, ...] = ()
 
     @property
     def path(self) -> str:
@@ -93,14 +99,20 @@ class Generated:
             "settings": Choice(name=self.generator, **json.loads(self.settings)).hashed_settings,
             "first": self.first,
             "jobs": self.jobs,
+            **_left_out(self.without),
         }
 
     def read(self, machine: Machine) -> Workload:
         """Draw the jobs; raises InputError for settings out of range and for a stretch beyond the end."""
         whole = generate(self.generator, **json.loads(self.settings))
-        return (
-            whole if not self.first and self.jobs is None else stretch(whole, self.first, self.jobs or len(whole) - self.first)
-        )
+        if self.first or self.jobs is not None:
+            whole = stretch(whole, self.first, self.jobs or len(whole) - self.first)
+        return without(whole, self.without)
+
+
+def _left_out(ids: tuple[int, ...]) -> Json:
+    """What a result depends on; nothing where no job is left out."""
+    return {"without": list(ids)} if ids else {}
 
 
 @dataclass(frozen=True, eq=False)
@@ -157,6 +169,10 @@ class Cell:
         """What messages call the cell."""
         words = [f"{path}={value}" for path, value in self.parameters.items()]
         return " ".join([*words, f"seed={self.seed}"])
+
+    def without(self, ids: tuple[int, ...]) -> Cell:
+        """Return the same run without some jobs of its workload, (k,) ids: what depends on them shows in the difference."""
+        return replace(self, trace=replace(self.trace, without=ids))
 
     def baseline(self) -> Cell:
         """Return FCFS without backfilling on the same machine, workload and memory: the measure of fairness."""

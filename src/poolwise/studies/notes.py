@@ -13,19 +13,18 @@ from poolwise.units import format_memory
 
 
 def notes(result: MeasuredStudy) -> list[str]:
-    """Sentences on rejected, waiting and left-out jobs, refused decisions, sparse use of pools, and warnings."""
+    """Sentences on waiting and left-out jobs, refused decisions, sparse use of pools, and warnings.
+
+    `studies.sanity` tells of jobs that can never run.
+    """
     said: list[str] = []
-    for machine, cells in _by_machine(result):
+    for machine, cells in cells_by_machine(result):
         first = cells[0]
         outcomes = result.outcomes(first)
         where = f" ({machine})" if machine else ""
         share = float((outcomes.memory > outcomes.local_memory).mean())
         if outcomes.pool_memory and outcomes.whole_nodes and share < SPARSE_SHARE:
             said.append(f"Only {100 * share:.2g} % of the jobs need remote memory{where}: pools can hardly matter here.")
-        rejected = max(sum(cell.rejected.values()) for cell in cells)
-        if rejected:
-            reasons = sorted({reason for cell in cells for reason in cell.rejected})
-            said.append(f"{rejected:,} of {first.jobs:,} jobs can never run{where}: {'; '.join(reasons)}.")
         waiting = max(cell.waiting for cell in cells)
         if waiting:
             said.append(f"{waiting:,} jobs were still waiting when nothing more could happen{where}.")
@@ -74,8 +73,8 @@ def _left_out(result: MeasuredStudy) -> list[str]:
     return [f"{_jobs(most - measured)} that some run could not finish are left out of the measures of every run."]
 
 
-def _by_machine(result: MeasuredStudy) -> list[tuple[str, Sequence[CellResult]]]:
-    """Cells by what was varied of the machine."""
+def cells_by_machine(result: MeasuredStudy) -> list[tuple[str, Sequence[CellResult]]]:
+    """Cells by what was varied of the machine, in words; "" where nothing was."""
     groups: dict[str, list[CellResult]] = {}
     for cell in result.cells:
         name = ", ".join(str(value) for path, value in cell.parameters.items() if path.startswith("machine"))

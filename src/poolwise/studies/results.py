@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from poolwise import __version__
 from poolwise.atomic import write_whole
 from poolwise.errors import InputError
 from poolwise.files import costs
@@ -28,9 +27,11 @@ from poolwise.studies.distributions import distributions, memory_over_time, vari
 from poolwise.studies.measured import CellResult, MeasuredStudy, Runs
 from poolwise.studies.notes import description, notes
 from poolwise.studies.resources import resource_frame
+from poolwise.studies.sanity import MachineSanity, by_machine
 from poolwise.studies.simulation import CellStore, simulate_again
 from poolwise.studies.study import Study
 from poolwise.units import SECOND
+from poolwise.version import __version__
 
 
 class StudyResult(MeasuredStudy):
@@ -62,6 +63,10 @@ class StudyResult(MeasuredStudy):
     def notes(self) -> list[str]:
         """Sentences that a reader of the results must know."""
         return notes(self)
+
+    def sanity(self) -> list[MachineSanity]:
+        """What to know before the answer, for each machine of the study."""
+        return by_machine(self)
 
     def description(self) -> list[tuple[str, str]]:
         """What was run, as (name, value) pairs for a reader."""

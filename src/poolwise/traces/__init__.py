@@ -1,7 +1,7 @@
 """Traces: readers of job logs, one format a file; each registers itself under a name."""
 
 from poolwise.traces.format import TraceFormat
-from poolwise.traces.read import choose_format, info, read, stretch
+from poolwise.traces.read import choose_format, info, read, stretch, without
 from poolwise.traces.table import write_table
 
-__all__ = ["TraceFormat", "choose_format", "info", "read", "stretch", "write_table"]
+__all__ = ["TraceFormat", "choose_format", "info", "read", "stretch", "without", "write_table"]

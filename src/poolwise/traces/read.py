@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from poolwise import catalog, registry
+from poolwise.arrays import BoolArray
 from poolwise.errors import InputError
 from poolwise.model import Kind, Machine, Workload
 from poolwise.traces.format import TraceFormat
@@ -92,11 +94,31 @@ def stretch(workload: Workload, first: int, jobs: int) -> Workload:
             field="stretch",
             remedy=f"rows count from 0: first + jobs must be at most {len(workload)}",
         )
-    rows = slice(first, first + jobs)
+    taken = _taken(workload, slice(first, first + jobs))
+    return replace(taken, submit=taken.submit - workload.submit[first])
+
+
+def without(workload: Workload, ids: Collection[int]) -> Workload:
+    """Leave out the jobs with some ids; the times of all others stay.
+
+    Raises InputError for ids that no job has, and where no job is left.
+    """
+    if not ids:
+        return workload
+    left = ~np.isin(workload.id, list(ids))
+    if unknown := sorted(set(ids) - set(workload.id.tolist())):
+        problem = f"'{workload.name}' has no job {unknown[0]}"
+        raise InputError(problem, field="without", remedy="name jobs by the ids of the workload")
+    if not left.any():
+        raise InputError("no job is left", field="without", remedy="leave out fewer")
+    return _taken(workload, left)
+
+
+def _taken(workload: Workload, rows: slice | BoolArray) -> Workload:
     return replace(
         workload,
         id=workload.id[rows],
-        submit=workload.submit[rows] - workload.submit[first],
+        submit=workload.submit[rows],
         duration=workload.duration[rows],
         requested=workload.requested[rows],
         tasks=workload.tasks[rows],

@@ -13,8 +13,9 @@ from typing import NamedTuple, TypeVar
 
 from joblib import Parallel, delayed  # type: ignore[import-untyped]  # joblib ships no types
 
-from poolwise.errors import InputError, PoolwiseError
+from poolwise.errors import InputError, PolicyError, PoolwiseError
 from poolwise.identity import Json
+from poolwise.own_code import failure_in
 from poolwise.trials.bench import Bench, Progress, Record
 from poolwise.trials.store import Store
 
@@ -139,6 +140,9 @@ def _named(bench: Bench[Trial], key: str, trial: Trial) -> _Done:
     except PoolwiseError as error:
         raise type(error)(f"{error} (in the cell {label})") from error
     except Exception as error:
+        said = failure_in(error)
+        if said is not None:
+            raise PolicyError(f"{said} (in the cell {label})") from error
         error.add_note(f"in the cell {label}")
         raise
 

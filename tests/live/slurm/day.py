@@ -86,14 +86,14 @@ def record(folder: Path, seconds: int = 1440) -> None:
 def _submit_all(cluster: Cluster, seconds: int) -> dict[int, tuple[object, ...]]:
     """Submit the day's jobs at their times; id -> user, account, QOS, partition, nice, nodes, CPUs, limit (s)."""
     draw = random.Random(17)
-    count = seconds * 220 // 1440
+    count = seconds * 240 // 1440
     arrivals = sorted(draw.triangular(0.0, 0.95, 0.4) * seconds for _ in range(count))
     users = list(cluster.users())
     begun, jobs = time.time() + 1, {}
     for at in arrivals:
         account, user = draw.choice(users)
         nodes = draw.choices([1, 2, 3, 4, 8, 16], [35, 25, 10, 15, 11, 4])[0]
-        runtime = min(max(round(draw.lognormvariate(2.9, 0.7)), 3), 150)
+        runtime = min(max(round(draw.lognormvariate(2.5, 0.7)), 3), 150)
         limit = min(-(-round(runtime * draw.uniform(1.2, 3)) // 60), 5)
         quality = "high" if draw.random() < 0.15 else "normal"
         partition = "short" if limit <= 3 and draw.random() < 0.3 else "main"

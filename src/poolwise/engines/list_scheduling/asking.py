@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from typing import Protocol
 
+import numpy as np
+
 from poolwise.arrays import FloatArray, IntArray
 from poolwise.engines.study_columns import StudyColumns
+from poolwise.interfaces import RecalculatedOrder
 from poolwise.model import Placement, Queue, Run, Snapshot
 from poolwise.model.history import RunHistory
 from poolwise.model.runs import RunTable
@@ -13,6 +16,11 @@ from poolwise.model.runs import RunTable
 
 class WaitingColumns(Protocol):
     """What is read of the waiting jobs: see `kernels.list_scheduling.state.QueueArrays`."""
+
+    @property
+    def job(self) -> IntArray:
+        """Row of each, by position."""
+        ...
 
     @property
     def since(self) -> IntArray:
@@ -74,6 +82,23 @@ class Asker:
         jobs = self.queue.jobs
         priority = self.columns.scheduler.order.priority(self.queue, self._snapshot(int(now[state.TIME])))
         key[jobs] = self.columns.check(priority, jobs)
+
+    def renew(self, key: FloatArray, waiting: WaitingColumns, runs: RunsColumns, now: IntArray) -> None:
+        """Write the keys of a recalculated order, those of jobs included that come before the next recalculation."""
+        from poolwise.kernels.list_scheduling import state
+
+        order, whole = self.columns.scheduler.order, self.columns.workload.table
+        assert isinstance(order, RecalculatedOrder)
+        started, arrived = int(now[state.STARTED]), int(now[state.NEXT])
+        self._follow_runs(runs, started, runs.ending[: int(now[state.RUNNING])])
+        self._started, self.jobs = started, whole  # what is worked out of it row by row is worked out once
+        last = order.last(int(now[state.TIME]))
+        following = order.following(last)
+        coming = np.arange(arrived, max(arrived, int(np.searchsorted(whole.submit, following))))
+        jobs = np.concatenate([waiting.job[: int(now[state.WAITING])], coming])
+        key[jobs] = self.columns.check(order.at(last, jobs, self._snapshot(int(now[state.TIME]))), jobs)
+        now[state.RENEWAL] = following
+        now[state.FIRST], now[state.SETTLED] = -1, 0
 
     def _follow_queue(self, waiting: WaitingColumns, runs: RunsColumns, next_: int, started: int, passes: int) -> None:
         for job in runs.job[self._started : started].tolist():

@@ -10,9 +10,10 @@ from poolwise.arrays import BoolArray, IntArray, blocks
 from poolwise.engines.family import Parts
 from poolwise.engines.kernel_arrays import blank, read_only
 from poolwise.engines.study_columns import StudyColumns, stretched
-from poolwise.interfaces import ListRule, rule_of
+from poolwise.interfaces import ListRule, RecalculatedOrder, rule_of
 from poolwise.model import Refusal
 from poolwise.policies.backfill.easy_nodes_only import inexhaustible
+from poolwise.units import NEVER
 
 if TYPE_CHECKING:
     from poolwise.kernels.list_scheduling.state import (
@@ -72,8 +73,10 @@ class RunColumns(StudyColumns):
         racks, remote = self._racks(), self.workload.memory - self.machine.local_memory
         np.maximum(remote, 0, out=remote)
         able = self._able(remote, racks)
-        order = self.order(able)
+        order, renewed = self.order(able), isinstance(self.scheduler.order, RecalculatedOrder)
+        order = order._replace(kind=state.STATIC) if renewed else order  # until the next recalculation
         now = blank(state.N_NOW)
+        now[state.RENEWAL] = -1 if renewed else NEVER
         now[state.HEAD], now[state.FIRST], now[state.WARM], now[state.DEPTH] = -1, -1, int(warm_up > 0), DEEP_QUEUE
         queue = state.QueueArrays(
             job=blank(n),

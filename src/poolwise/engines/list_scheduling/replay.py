@@ -105,6 +105,11 @@ def replay(parts: Parts) -> tuple[Schedule, float]:
     while (wanted := go_on(*arrays)) != state.DONE:
         if wanted == state.ASK:
             asker.answer(arrays.order.key, arrays.queue, arrays.runs, arrays.now)
+        elif wanted == state.RENEW:
+            asker.renew(arrays.order.key, arrays.queue, arrays.runs, arrays.now)
+            arrays.now[state.INDEXED] = 0
+            if tree is not None:
+                tree.node[1, state.FORK], tree.forks[:] = state.EMPTY, 0
         elif wanted == state.PAUSED:
             arrays.now[state.PAUSE] = stride.next(_share(arrays.now, len(parts.workload)), int(arrays.now[state.PASSES]))
         elif wanted == state.INSTANTS:

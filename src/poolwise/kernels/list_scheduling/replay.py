@@ -35,6 +35,8 @@ from poolwise.kernels.list_scheduling.state import (
     PHASE,
     QUIET,
     REJECTED,
+    RENEW,
+    RENEWAL,
     ROOM,
     RUNNING,
     SHALLOW,
@@ -77,6 +79,7 @@ def replay(
     ASK: write the keys of the waiting jobs. ROOM: give `runs.owner`, `.resource` and `.amount` at least `now[ROWS]` rows.
     INSTANTS: give the profile at least `now[ROWS]` instants.
     DEEP: the queue is so long that a tree pays; lay one out (`index.lay_out`) and go on with it. SHALLOW: go on without.
+    RENEW: write the keys of the waiting jobs, and of those that come before the next recalculation; and when that is.
     LATE: the clock is beyond `HORIZON`. PAUSED: so many passes are over as `now[PAUSE]` says.
 
     What is None is not asked for, and kernels are compiled without it: there is one for queues that are scanned, one for
@@ -92,6 +95,8 @@ def replay(
                 return LATE
             now[PHASE] = MAKE_PASS
         if now[PHASE] == MAKE_PASS:
+            if now[TIME] >= now[RENEWAL]:
+                return RENEW
             if not has_room(now[WAITING] + now[WARM_LAST] - now[WARM_FIRST], racks, runs, now):
                 return ROOM
             if now[WARM]:

@@ -13,7 +13,7 @@ NONE, EASY, EASY_NO_EXTRA, CONSERVATIVE = range(4)
 # Rules.spread, Rules.believed_spread
 WORST, MEAN, PAPER = range(3)
 # What `replay` returns
-DONE, ASK, ROOM, INSTANTS, DEEP, SHALLOW, LATE, PAUSED = range(8)
+DONE, ASK, ROOM, INSTANTS, DEEP, SHALLOW, LATE, PAUSED, RENEW = range(9)
 
 
 class JobArrays(NamedTuple):
@@ -308,8 +308,9 @@ class RunArrays(NamedTuple):
     INDEXED,  # 1 while the tree holds the queue
     DEPTH,  # waiting jobs beyond which the queue is held in a tree
     PAUSE,  # passes after which the caller is told how far the replay is
+    RENEWAL,  # ns from which on keys are others than those written: the next recalculation
     N_NOW,
-) = range(30)
+) = range(31)
 
 TAKE_EVENTS, MAKE_PASS, ASKED_PASS = range(3)
 """Values of now[PHASE]: where `replay` goes on."""

@@ -62,7 +62,7 @@ class SlurmBackfill(BackfillPolicy):
         Seconds from time 0 to a backfill pass; others follow and precede it at steps of the interval.
     every
         Seconds between two looks of the main scheduler at the queue: what happens between them it sees together. A real
-        Slurm looks once a second; 0 looks at each event.
+        Slurm looks once a second and a little; 0 looks at each event.
     looked
         Seconds from time 0 to such a look.
     """
@@ -70,7 +70,7 @@ class SlurmBackfill(BackfillPolicy):
     conf: str | None = None
     settings: Mapping[str, int] = field(default_factory=dict)
     begun: float = 0.0
-    every: int = 0
+    every: float = 0.0
     looked: float = 0.0
 
     def open(self) -> BackfillPolicy:
@@ -109,7 +109,7 @@ class SlurmBackfill(BackfillPolicy):
 
     def wake_at(self, now: int) -> int:
         """The next look of the main scheduler, or the next backfill pass."""
-        return min(self.next_backfill(now), _after(now, self.looked, self.every * SECOND) if self.every else NEVER)
+        return min(self.next_backfill(now), _after(now, self.looked, int(self.every * SECOND)) if self.every else NEVER)
 
     def next_backfill(self, now: int) -> int:
         """The first backfill pass (ns) after a time."""
@@ -123,7 +123,7 @@ class SlurmBackfill(BackfillPolicy):
         self, queue: Queue, priority: FloatArray, snapshot: Snapshot, placement: PlacementPolicy
     ) -> tuple[list[Start], bool, Snapshot]:
         """What the main scheduler starts, whether it leaves anyone waiting, and the state after it."""
-        if self.every and _after(snapshot.now - 1, self.looked, self.every * SECOND) != snapshot.now:
+        if self.every and _after(snapshot.now - 1, self.looked, int(self.every * SECOND)) != snapshot.now:
             return [], True, snapshot
         starts, head, state = start_in_order(queue, priority, snapshot, placement)
         return starts, head >= 0, state

@@ -16,7 +16,7 @@ import numpy as np
 
 from poolwise.arrays import FloatArray, IntArray
 from poolwise.errors import InputError
-from poolwise.interfaces import OrderKind, PreparedOrder, QueuePolicy
+from poolwise.interfaces import OrderKind, PreparedOrder, QueuePolicy, RecalculatedOrder
 from poolwise.model import JobTable, Machine, Queue, Snapshot
 from poolwise.policies.order.multifactor.factors import FixedFactors
 from poolwise.policies.order.multifactor.rules import PriorityRules
@@ -72,7 +72,7 @@ class Multifactor(PreparedOrder):
     qos: str | None = None
     settings: Mapping[str, str | int | float] = field(default_factory=dict)
     recalculated: float = 0.0
-    kind: ClassVar[OrderKind] = "opaque"
+    kind: ClassVar[OrderKind] = "recalculated"
 
     def open(self) -> QueuePolicy:
         """Read the files and begin a run."""
@@ -87,10 +87,8 @@ class Multifactor(PreparedOrder):
         return self.open().priority(queue, snapshot)
 
 
-class Recalculated(QueuePolicy):
+class Recalculated(RecalculatedOrder):
     """The order in a run. It keeps columns of the job table and the usage as of the last recalculation, both caches."""
-
-    kind: ClassVar[OrderKind] = "opaque"
 
     def __init__(self, chosen: Multifactor) -> None:
         self.chosen = chosen
@@ -128,18 +126,18 @@ class Recalculated(QueuePolicy):
             share = f"{nobody:,} of {len(jobs):,} jobs"
             warnings.warn(f"{share} are of users without a share in {self.chosen.shares}: their fair share is 0", stacklevel=2)
 
-    def priority(self, queue: Queue, snapshot: Snapshot) -> FloatArray:
-        """(n_queued,) whole numbers from 1 on."""
-        return self.at(self.last(snapshot.now), queue.jobs, snapshot)
-
     def last(self, now: int) -> int:
         """The last recalculation (ns) up to a time (ns)."""
         period, first = self.rules.period * SECOND, int(self.chosen.recalculated * SECOND)
         return (now - first) // period * period + first
 
-    def at(self, when: int, jobs: IntArray, snapshot: Snapshot) -> FloatArray:
+    def following(self, recalculated: int) -> int:
+        """The recalculation (ns) after another."""
+        return recalculated + self.rules.period * SECOND
+
+    def at(self, recalculated: int, jobs: IntArray, snapshot: Snapshot) -> FloatArray:
         """(k,) priorities of jobs, (k,) rows, from a recalculation (ns) until the next; those submitted later have no age."""
-        age, share, size, partition, quality, resources, nice = self.terms(when, jobs, snapshot)
+        age, share, size, partition, quality, resources, nice = self.terms(recalculated, jobs, snapshot)
         total = age + share + size + partition + quality + resources - nice  # in this order, as Slurm adds
         whole: FloatArray = np.floor(np.clip(total, 1.0, MOST))
         return whole
@@ -219,5 +217,5 @@ class Recalculated(QueuePolicy):
         whose = self._whose(table)[job]
         while known.at < when:
             known.advance(known.at + self.rules.period * SECOND, whose, start, end, billing)
-        self._seen += int(np.searchsorted(ended, when, side="right"))
+        self._seen += int(np.searchsorted(ended, when, side="left"))
         return known

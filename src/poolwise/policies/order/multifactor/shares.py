@@ -182,13 +182,13 @@ class Usage:
         whose
             (k,) user of each run, -1 for nobody.
         start, end
-            (k,) ns; a run that has ended by `to` does not count.
+            (k,) ns; a run that has ended before `to` does not count.
         billing
             (k,) what a second of each run costs.
         """
         before = self.tree.effective(self.amount)
         self.amount *= self.decay ** float(to // SECOND - self.at // SECOND)
-        counts = (start < to) & (end > to) & (whose >= 0)
+        counts = (start < to) & (end >= to) & (whose >= 0)
         seconds = (to // SECOND - np.maximum(start[counts], self.at) // SECOND).astype(np.float64)
         new = np.bincount(whose[counts], seconds * self.decay**seconds * billing[counts], minlength=len(self.tree))
         for k in range(len(new) - 1, 0, -1):  # children before parents

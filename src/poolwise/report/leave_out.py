@@ -1,0 +1,60 @@
+"""Whether a few jobs decide which size a study recommends: the study again, without the jobs that ask for the most."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from poolwise.report.answer import answer
+from poolwise.report.sweep import Sweep
+from poolwise.sanity.leave_out import LeftOut, fewest, largest_jobs, reason_not_to
+from poolwise.studies import StudyResult
+from poolwise.studies.cells import workload_of
+from poolwise.studies.results import measure
+from poolwise.studies.simulation import Cells, CellStore
+from poolwise.trials import fill
+
+
+def leave_out(result: StudyResult, jobs: int | None = None) -> LeftOut | None:
+    """Look for the recommended size again without the few jobs that ask for the most of it; in `jobs` processes.
+
+    None where a study recommends no size, or has too few jobs. The runs are kept in its folder.
+    """
+    sweep = Sweep.of(result)
+    found = answer(result, sweep)
+    if found is None or not sweep.x_name.startswith("machine."):
+        return None
+    study = result.study
+    group = largest_jobs(workload_of(study.cells[0]), sweep.x_name)
+    if not group.ids:
+        return None
+    if found.at == 0:
+        return LeftOut("No few jobs decide the size: it is the smallest that was tried.")
+    why_not = reason_not_to({cell.engine for cell in result.cells}, group.jobs, len(result.cells))
+    if any(facts.get("resources") for facts in result.facts.values()):
+        why_not = "machines and policies are ranked together"
+    if why_not is not None:
+        return LeftOut(f"Whether a few jobs decide the size was not tried: {why_not}.")
+    if not group.counts:
+        return LeftOut(f"More than {len(group.ids)} jobs ask for the most {group.what}: no few of them decide the size.")
+    store = CellStore(result.folder)
+    bare = study.measure.model_copy(update={"baseline": False})
+
+    def again(ids: tuple[int, ...]) -> int | None:
+        cells = tuple(cell.without(ids) for cell in study.cells)
+        rest = replace(study, cells=cells, measure=bare, memory_machine=None, metrics=(), measures=())
+        fill(Cells(), rest.runs, store, jobs)
+        run = measure(rest, store)
+        there = answer(run, Sweep.of(run))
+        return None if there is None else there.at
+
+    here: int | None = found.at
+    with store.writing():
+        changed = fewest(group, here, again)
+    if changed is None:
+        text = f"{group.text(group.counts[-1])}; without them the size is the same, {sweep.labels[found.at]}."
+        return LeftOut(text, tried=True, what=group.what)
+    count, at = changed
+    size = None if at is None else sweep.labels[at]
+    would = "no size is enough" if size is None else f"{size} would do instead of {sweep.labels[found.at]}"
+    text = f"{group.text(count)}; without them {would}."
+    return LeftOut(text, True, group.ids[:count], group.what, None if size is None else {sweep.x_name: size})

@@ -1,0 +1,175 @@
+"""Policies of the user's own that fail: one message with their file and line, no traceback."""
+
+from functools import partial
+
+import pytest
+
+from poolwise import api, registry
+from poolwise.cli import app as cli
+from poolwise.conformance import check
+from poolwise.errors import InputError, PolicyError
+from poolwise.model import Machine
+from poolwise.traces import read
+
+HEAD = """from dataclasses import dataclass
+
+import numpy as np
+
+from poolwise.interfaces import AgingOrder
+
+"""
+ORDERS = {
+    "nokind": (
+        """
+@dataclass(frozen=True)
+class Mine:
+    def priority(self, queue, snapshot):
+        return np.zeros(len(queue))
+""",
+        "Mine has no kind",
+        8,
+    ),
+    "badkind": (
+        """
+@dataclass(frozen=True)
+class Mine:
+    kind = "statik"
+
+    def priority(self, queue, snapshot):
+        return np.zeros(len(queue))
+""",
+        "Mine is of kind 'statik'",
+        8,
+    ),
+    "notaging": (
+        """
+@dataclass(frozen=True)
+class Mine:
+    kind = "linear"
+
+    def priority(self, queue, snapshot):
+        return np.zeros(len(queue))
+""",
+        "Mine is linear, but no AgingOrder",
+        8,
+    ),
+    "raises": (
+        """
+@dataclass(frozen=True)
+class Mine:
+    kind = "opaque"
+
+    def priority(self, queue, snapshot):
+        return np.zeros(len(queue)) / self.missing
+""",
+        "in priority: AttributeError: 'Mine' object has no attribute 'missing'",
+        13,
+    ),
+    "shape": (
+        """
+@dataclass(frozen=True)
+class Mine:
+    kind = "opaque"
+
+    def priority(self, queue, snapshot):
+        return np.zeros(1 + len(queue))
+""",
+        "Mine must return",
+        8,
+    ),
+    "broken": (
+        """
+@dataclass(frozen=True)
+class Mine:
+    kind = "static"
+
+    def priority(self, queue, snapshot):
+        return -queue.waited_s(snapshot.now)
+""",
+        "Mine breaks the promise of its kind: it is static, but the job in row",
+        8,
+    ),
+    "syntax": ("class Mine(:\n", "cannot be imported", None),
+}
+
+
+def written(folder, name, text=None):
+    path = folder / f"{name}.py"
+    path.write_text(HEAD + (ORDERS[name][0] if text is None else text))
+    return path
+
+
+def run(order, capsys, *more):
+    words = ["simulate", "catalog:example-sacct.txt", "--machine", "cerit-racks", "--order", f"{order}:Mine", *more]
+    code = cli.run(words)
+    return code, capsys.readouterr()
+
+
+@pytest.mark.parametrize("name", ORDERS)
+def test_an_order_that_fails_is_one_message_with_its_file_and_line(commands, name, tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    _, said, line = ORDERS[name]
+    code, captured = run(written(tmp_path, name).name, capsys, "--engine", "reference")
+    assert code in (1, 2)
+    assert said in " ".join(captured.err.split())
+    assert f"{name}.py" in captured.err
+    assert line is None or f"line {line}" in captured.err
+    assert "Traceback" not in captured.err
+    assert captured.out == ""
+
+
+def test_an_order_that_keeps_its_promise_is_said_to_have_on_the_sample(commands, tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    kept = ORDERS["broken"][0].replace("-queue.waited_s(snapshot.now)", "-queue.table.requested_s[queue.jobs]")
+    code, captured = run(written(tmp_path, "kept", kept).name, capsys, "--engine", "reference", "--set", "workload.jobs=300")
+    assert code == 0
+    assert "Mine says that it is static: that held for the first 200 jobs" in " ".join(captured.err.split())
+
+
+def test_what_nothing_waits_for_is_said_not_to_be_tested(tmp_path):
+    kept = ORDERS["broken"][0].replace("-queue.waited_s(snapshot.now)", "-queue.table.requested_s[queue.jobs]")
+    machine = Machine.of_racks(4, 500, local=10**6, cores=32)
+    workload = read("catalog:example-sacct.txt", machine)
+    found = api.simulate(workload, machine, f"{written(tmp_path, 'idle', kept)}:Mine", engine_name="reference")
+    assert any("not tested, since none of the first 200 jobs waited" in note for note in found.notes)
+    assert api.simulate(workload, machine, "sjf", engine_name="reference").notes == ()
+    with pytest.raises(PolicyError, match="breaks the promise"):
+        api.simulate(workload, Machine.of_racks(1, 16, local=10**6, cores=32), f"{written(tmp_path, 'broken')}:Mine")
+
+
+def test_a_study_names_the_line_too(commands, tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    written(tmp_path, "raises")
+    words = ["run", "cerit-pools", "--set", "workload.jobs=700", "--set", f"scheduler.order={tmp_path}/raises.py:Mine"]
+    code = cli.run([*words, "--out", str(tmp_path / "out"), "--jobs", "1"])
+    err = " ".join(capsys.readouterr().err.split())
+    assert (code, "raises.py, line 13, in priority: AttributeError" in err) == (1, True)
+    assert "Traceback" not in err
+
+
+@pytest.mark.parametrize(("group", "part"), [("backfills", "select"), ("placements", "place"), ("models", "setup")])
+def test_parts_that_lack_a_method_are_named(tmp_path, group, part):
+    path = written(tmp_path, "empty", "\n@dataclass(frozen=True)\nclass Mine:\n    pass\n")
+    with pytest.raises(InputError, match=f"Mine has no {part}") as caught:
+        registry.make(group, f"{path}:Mine")
+    assert (str(caught.value.file), caught.value.line, caught.value.field) == (str(path), 8, part)
+
+
+def test_checks_claim_nothing_that_they_did_not_test(tmp_path):
+    wrong = registry.load(f"{written(tmp_path, 'badkind')}:Mine")()
+    lines = {result.name: result for result in check(wrong)}
+    assert not lines["keeps the promise of its kind"].ok
+    assert [name for name, result in lines.items() if not result.tested] == [
+        "is deterministic",
+        "leaves its inputs unchanged",
+        "gives every waiting job one float64 that is a number",
+    ]
+    assert "not tested" in str(lines["is deterministic"])
+    right = check(registry.make("orders", "sjf"))
+    assert all(result.ok and result.tested for result in right)
+
+
+def test_errors_of_poolwise_itself_still_show_where_they_are(commands, monkeypatch):
+    monkeypatch.setattr("poolwise.traces.choose_format", partial(divmod, 1, 0))
+    with pytest.raises(TypeError):
+        cli.run(["trace", "info", "catalog:example-sacct.txt"])

@@ -1,0 +1,35 @@
+"""Against a real Slurm, started here: `make test-live`. What it decides now is held against the order and the backfill."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.helpers.slurm_day import RecordedDay
+from tests.helpers.slurm_priorities import RecordedPriorities
+from tests.live.slurm import day, priorities
+from tests.live.slurm.cluster import why_not
+
+pytestmark = pytest.mark.skipif(bool(why_not()), reason=why_not() or "a Slurm is installed")
+
+
+def test_every_number_that_sprio_prints(tmp_path: Path) -> None:
+    """Of classic fair share the dump has six digits only: there a sum may be cut one lower."""
+    priorities.record(tmp_path)
+    for case in priorities.CASES:
+        found = RecordedPriorities.read(tmp_path / case)
+        assert len(found.printed) == len(priorities.WAITING)
+        sums = [text for text in found.differences() if ", priority:" in text]
+        assert found.differences() == (sums if case == "classic-small-first" else [])
+        assert all(abs(int(row["priority"]) - int(found.ours[job]["priority"])) <= 1 for job, row in found.printed.items())
+
+
+def test_a_short_day(tmp_path: Path) -> None:
+    """All priorities at all recalculations; starts of the replay are reported, and most agree: races may decide the others."""
+    day.record(tmp_path, 300)
+    found = RecordedDay.read(tmp_path)
+    for instant, printed in found.priorities.items():
+        assert found.priorities_at(instant, [*printed]) == printed
+    late = np.abs(found.late_ms(found.replay()))
+    print(f"{len(late)} jobs, {np.mean(late <= 10_000):.0%} of the starts within one backfill interval")
+    assert np.mean(late <= 10_000) >= 0.6
