@@ -12,10 +12,10 @@ from poolwise.model import Failures, Machine, Workload
 from poolwise.platforms.simulated import Disturbance
 
 STREAM = "failures"
-Interval = tuple[int, int]
+_Span = tuple[int, int]
 
 
-class Trouble(NamedTuple):
+class FailingMachine(NamedTuple):
     """A machine as a scheduler may know it, and what will happen to it.
 
     Attributes
@@ -30,11 +30,11 @@ class Trouble(NamedTuple):
     requeue: bool = True
 
 
-def trouble_of(machine: Machine, workload: Workload, seed: int) -> Trouble:
+def trouble_of(machine: Machine, workload: Workload, seed: int) -> FailingMachine:
     """What happens to a machine while a workload runs; draws depend on the seed and the node alone."""
     failures = machine.failures
     if failures is None:
-        return Trouble(machine)
+        return FailingMachine(machine)
     changes: list[Disturbance] = []
     last = int(workload.submit.max()) if len(workload) else 0
     for owner in range(machine.n_owner):
@@ -45,12 +45,12 @@ def trouble_of(machine: Machine, workload: Workload, seed: int) -> Trouble:
                 changes += _changes(machine, owner, down, -1)
                 changes += _changes(machine, owner, up, 1)
     in_time = tuple(sorted(changes, key=lambda change: change.time))
-    return Trouble(replace(machine, failures=None), in_time, failures.requeue)
+    return FailingMachine(replace(machine, failures=None), in_time, failures.requeue)
 
 
-def merged(intervals: Iterable[Interval]) -> Iterator[Interval]:
+def merged(intervals: Iterable[_Span]) -> Iterator[_Span]:
     """Join intervals that overlap or touch; in the order of time."""
-    held: Interval | None = None
+    held: _Span | None = None
     for down, up in sorted(intervals):
         if held is not None and down <= held[1]:
             held = held[0], max(held[1], up)
@@ -62,7 +62,7 @@ def merged(intervals: Iterable[Interval]) -> Iterator[Interval]:
         yield held
 
 
-def _drawn(failures: Failures, seed: int, owner: int, number: int, until: int) -> Iterator[Interval]:
+def _drawn(failures: Failures, seed: int, owner: int, number: int, until: int) -> Iterator[_Span]:
     """Outages of one node up to a time."""
     time, turn = 0, 0
     counter = (owner << 20) + number
