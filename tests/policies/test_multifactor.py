@@ -164,7 +164,8 @@ def test_a_job_that_has_just_come_has_no_age_until_the_next_recalculation() -> N
         (Multifactor(settings={"PriorityWeightTRES": "gres/gpu=5"}), "is not weighed here"),
         (Multifactor(settings={"PriorityType": "priority/basic"}), "has no factors"),
         (Multifactor(settings={"PriorityMaxAge": "UNLIMITED"}), "must be a time above 0"),
-        (Multifactor(FILES[0], FILES[1], FILES[2], {"TRESBillingWeights": "CPU=1"}), ""),
+        (Multifactor(settings={"TRESBillingWeights": "CPU=1"}), "billing weights are not followed"),
+        (Multifactor(FILES[0], FILES[1], FILES[2]), ""),
     ],
 )
 def test_what_is_missing_or_not_followed_is_said_before_the_run(order: Multifactor, words: str) -> None:

@@ -59,6 +59,10 @@ class PriorityRules:
             raise conf.refuse("PriorityFlags", f"{unknown[0]} is not followed here", f"known: {', '.join((*FLAGS, *HARMLESS))}")
         if conf.text("PriorityUsageResetPeriod", "NONE").upper() not in ("NONE", ""):
             raise conf.refuse("PriorityUsageResetPeriod", "resetting the usage is not followed here", "leave the key out")
+        for section in (conf, *conf.partitions.values()):
+            if section.text("TRESBillingWeights", ""):
+                remedy = "leave the key out: usage and job size then count cores"
+                raise section.refuse("TRESBillingWeights", "billing weights are not followed here", remedy)
         found = cls(
             conf.whole("PriorityWeightAge", 0),
             conf.whole("PriorityWeightFairshare", 0),
