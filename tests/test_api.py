@@ -33,7 +33,8 @@ def test_every_public_name_is_there() -> None:
 
 def test_a_run_shows_itself_as_a_table(run: poolwise.SimulatedRun) -> None:
     html = run._repr_html_()
-    assert html.startswith("<table>")
+    assert html.count("<table>") == 1
+    assert html.startswith("<p>Load 3.85: ")
     assert "mean bounded slowdown" in html
     assert "nan" not in html
 

@@ -110,10 +110,10 @@ def test_a_scheduler_file_goes_in_the_place_of_its_parts(
     mine = tmp_path / "mine.toml"
     mine.write_text('version = 1\norder = "sjf"\nbackfill = "none"\nscope = "system"\n', encoding="utf-8")
     assert result("--scheduler", str(mine)) == result("--order", "sjf", "--backfill", "none", "--scope", "system")
+    assert result() == result("--order", "fcfs", "--backfill", "easy")
     for words, says in (
         (["--scheduler", str(mine), "--order", "fm"], "--scheduler says what --order says"),
         (["--scheduler", str(mine), "--scope", "rack"], "--scheduler says what --scope says"),
-        ([], "give either --order or --scheduler"),
         (["--scheduler", "catalog:fm-eazy"], "did you mean 'fm-easy'"),
     ):
         assert run([*on, *words]) == 2

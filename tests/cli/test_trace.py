@@ -156,7 +156,7 @@ def test_help_gives_the_export_that_the_reader_needs(capsys):
     page = (Path(__file__).parents[2] / "docs" / "how-to" / "own-log.md").read_text(encoding="utf-8")
     for text in (out, page):
         fields = {name for line in text.splitlines() if "fields=" in line for name in line.partition("=")[2].strip().split(",")}
-        assert {*REQUIRED} <= fields
+        assert all(fields.intersection(any_of_them) for any_of_them in REQUIRED)
 
 
 def test_help_does_not_load_numpy_or_polars():

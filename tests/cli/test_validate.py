@@ -14,7 +14,7 @@ def test_a_machine_is_recognised_and_described(capsys):
     code, out, err = call(capsys, "validate", "cerit-racks")
     assert (code, err) == (0, "")
     assert "a machine, CERIT racks" in out
-    assert "192 whole nodes, 4 pools, 2 TiB of memory in pools, 16 GiB in each whole node" in out
+    assert "192 whole nodes, 4 pools, 2 TiB memory in pools, 16 GiB memory in each whole node" in out
 
 
 def test_a_scheduler_is_recognised_and_described(capsys, tmp_path):

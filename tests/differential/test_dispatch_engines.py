@@ -86,7 +86,7 @@ def test_parts_of_models_are_what_kernels_know() -> None:
         result = simulate(case.machine, case.workload, Dispatch(), truth=truth)
         assert result.engine == "compiled" and difference(result.schedule, plain.schedule) == ""
     for truth, why in ((Twice(models), "model Twice"), (Combined((*models, Transfer(local=3))), "counts twice")):
-        assert why in unsupported(Parts(case.machine, case.workload, Dispatch(), truth, truth))
+        assert why in str(unsupported(Parts(case.machine, case.workload, Dispatch(), truth, truth)))
 
 
 def test_a_network_of_unequal_ports_is_left_to_the_reference() -> None:
@@ -95,5 +95,5 @@ def test_a_network_of_unequal_ports_is_left_to_the_reference() -> None:
     port = case.machine.owners.index("port.0.0")
     capacity[port, case.machine.resource("bandwidth")] = 7
     machine = case.machine.with_capacity(capacity)
-    assert "equal ports" in unsupported(Parts(machine, case.workload, Dispatch(), case.model, case.model))
+    assert "equal ports" in str(unsupported(Parts(machine, case.workload, Dispatch(), case.model, case.model)))
     assert not unsupported(Parts(machine, case.workload, Dispatch(), Affinity(), Affinity()))

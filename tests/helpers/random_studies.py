@@ -42,7 +42,8 @@ class Curious(QueuePolicy):
         runs = list(snapshot.runs())
         told = sum(run.expected_end % 7 + run.start % 3 + len(run.placement) for run in runs)
         left = sum(int(snapshot.work_left(run.id)) for run in runs)
-        return ((queue.jobs * 7919 + queue.passes() * 13 + told + left + int(snapshot.free.sum())) % 17).astype(np.float64)
+        seen = (told + left + int(snapshot.free.sum())) % 17
+        return ((queue.jobs * 7919 + queue.passes() * 13 + seen) % 17).astype(np.float64)
 
 
 @dataclass(frozen=True)

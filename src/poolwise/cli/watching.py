@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import time
+from typing import TYPE_CHECKING
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 
 from poolwise.cli.console import note
-from poolwise.engines.watch import LONG_S, Obstacle
 from poolwise.units import format_time
+
+if TYPE_CHECKING:
+    from poolwise.engines.watch import Obstacle
 
 EVERY_S = 10.0
 """Seconds between two lines where there is no terminal."""
@@ -58,6 +61,8 @@ class ConsoleWatch:
 
     def advance(self, share: float, seconds: float) -> None:
         """Say once why the reference engine runs this if more than `LONG_S` are ahead, and now and then how far it is."""
+        from poolwise.engines.watch import LONG_S
+
         ahead = seconds * (1 - share) / share
         left = f"about {format_time(ahead)} left"
         self._bar.update(self._task, completed=share, left=left)

@@ -13,7 +13,16 @@ from poolwise.conformance.findings import DETERMINISTIC, PICKLES, RUNS, UNCHANGE
 from poolwise.conformance.scheduler import check_scheduler
 from poolwise.engines.promise import KindPromise
 from poolwise.errors import InputError
-from poolwise.interfaces import AgingOrder, BackfillPolicy, OrderKind, PlacementPolicy, QueuePolicy, RecalculatedOrder, rule_of
+from poolwise.interfaces import (
+    AgingOrder,
+    BackfillPolicy,
+    OrderKind,
+    PlacementPolicy,
+    QueuePolicy,
+    RecalculatedOrder,
+    opened,
+    rule_of,
+)
 from poolwise.model import Changes, JobTable, Placement, Queue, Refusal, Snapshot, Start
 from poolwise.model.runs import RunTable
 from poolwise.policies.backfill.none import NoBackfill
@@ -81,7 +90,7 @@ def check_order(order: QueuePolicy, case: Case | None = None) -> tuple[Check, ..
         if kind in ("linear", "cubic") and not isinstance(order, AgingOrder):
             findings.blame(KIND, f"{kind}, but no AgingOrder: engines read the pace and the weight that it gives")
             raise Broken
-        if kind == "recalculated" and not isinstance(order, RecalculatedOrder):
+        if kind == "recalculated" and not isinstance(opened(order), RecalculatedOrder):
             findings.blame(KIND, "recalculated, but no RecalculatedOrder: engines ask it when it is recalculated")
             raise Broken
         on_those_that_suit((racks(), devices()) if case is None else (case,), ask)

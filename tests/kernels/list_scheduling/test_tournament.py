@@ -95,7 +95,7 @@ def _jobs(order: Order, g: np.random.Generator) -> JobArrays:
     nodes, remote, length = g.integers(1, 6, n), g.choice([0, 0, 5, 9, 100], n), g.integers(1, 50, n)
     able, blank = np.ones(n, dtype=np.bool_), np.zeros(n)
     zero = np.zeros(n, dtype=np.int64)
-    columns = [order.submit, nodes, remote, able, zero, zero, zero, length, *[blank] * 5]
+    columns = [order.submit, nodes, remote, able, zero, zero, zero, length, *[blank] * 6]
     for column in columns:
         column.setflags(write=False)
     return JobArrays(*columns)
@@ -241,7 +241,7 @@ def _fused(a: FloatArray, b: FloatArray, c: FloatArray, d: FloatArray, out: Floa
 @pytest.mark.parametrize("seed", range(3))
 def test_multiply_and_add_are_not_contracted(seed: int) -> None:
     """A fused multiply-add rounds once where Python rounds twice: some of so many draws would show it."""
-    load()
+    load("deep queues")
     g = np.random.default_rng(seed)
     a, b, c, d = (g.random(20_000) for _ in range(4))
     compiled, plain = np.zeros(20_000), np.zeros(20_000)

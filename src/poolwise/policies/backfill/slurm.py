@@ -52,8 +52,8 @@ class SlurmBackfill(BackfillPolicy):
     A backfill pass takes the first `bf_max_job_test` jobs by priority. Each is reserved the earliest interval in which it
     fits beside those before it, if that begins within `bf_window`; it starts if that is now. A reservation ends at a multiple
     of `bf_resolution`, rounded down, and begins when a group of runs is over that end within a minute (then two, four) of
-    each other (a window chosen on recorded days, not read in Slurm's source). All partitions have all nodes, so that the first job that does not fit stops
-    the main scheduler in each of them.
+    each other (a window chosen on recorded days, not read in Slurm's source). All partitions have all nodes, so that the first
+    job that does not fit stops the main scheduler in each of them.
 
     Parameters
     ----------

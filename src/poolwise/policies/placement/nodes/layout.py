@@ -9,8 +9,7 @@ from functools import lru_cache
 import numpy as np
 
 from poolwise.arrays import BoolArray, IntArray
-from poolwise.errors import InputError
-from poolwise.model import Job, JobTable, Machine
+from poolwise.model import JobTable, Machine
 from poolwise.model.eligibility import eligible_owners, eligible_sets
 from poolwise.model.shared_nodes import SharedNodes, shared_nodes
 
@@ -73,22 +72,6 @@ class NodeLayout(SharedNodes):
         """(n_node,) on which nodes a job may run."""
         sets = eligible_sets(self.machine, table)
         return eligible_owners(self.machine, *sets.value[int(sets.of[row])])[self.nodes]
-
-    def check(self, job: Job) -> None:
-        """Raise InputError for a job that asks for what the nodes do not have: it must not run without it."""
-        for name in job.table.requests:
-            if name not in self.known and job.request(name):
-                raise InputError(
-                    f"job {job.id} asks for {name}, which the nodes of machine '{self.machine.name}' do not have",
-                    field=name,
-                    remedy=f"known: {', '.join(self.known)}",
-                )
-        if job.tasks > 1 and job.nodes > 1:
-            raise InputError(
-                f"job {job.id} has {job.tasks} tasks of {job.nodes} nodes each",
-                field=NODES,
-                remedy="let it have tasks that share nodes, or one task on several nodes",
-            )
 
 
 @lru_cache(maxsize=8)  # a machine is compared by identity

@@ -17,9 +17,11 @@ from typing import ClassVar
 import numpy as np
 
 from poolwise.arrays import BoolArray, IntArray
+from poolwise.errors import InputError
 from poolwise.interfaces import PlacementPolicy
-from poolwise.model import Job, Placement, Refusal, Snapshot
+from poolwise.model import Job, JobTable, Machine, Placement, Refusal, Snapshot
 from poolwise.model.eligibility import eligible_nodes
+from poolwise.policies.placement.devices.requests import check_requests, foreign_request
 from poolwise.policies.placement.nodes.layout import MEMORY, NODES, NodeLayout, node_layout
 from poolwise.registry import register
 
@@ -53,10 +55,25 @@ class NodePlacement(PlacementPolicy):
         """(n_node,) numbers by which nodes that need as much of a pool are chosen: the least first, then the first."""
         raise NotImplementedError
 
+    def check(self, machine: Machine, jobs: JobTable) -> None:
+        """Raise InputError for a machine without shared nodes, what they do not have, and tasks of several nodes each."""
+        check_requests(jobs, node_layout(machine).known)
+        several = (jobs.tasks > 1) & (jobs.nodes > 1)
+        if several.any():
+            job = int(np.argmax(several))
+            raise InputError(
+                f"job {int(jobs.id[job])} has {int(jobs.tasks[job])} tasks of {int(jobs.nodes[job])} nodes each",
+                field=NODES,
+                remedy="let it have tasks that share nodes, or one task on several nodes",
+            )
+
     def place(self, job: Job, snapshot: Snapshot) -> Placement | Refusal:
-        """Place all parts of a job, or say what is short. Raises InputError for what the nodes do not have."""
+        """Place all parts of a job, or say what is short."""
         layout = node_layout(snapshot.machine)
-        layout.check(job)
+        if (foreign := foreign_request(job, layout.known)) is not None:
+            return foreign
+        if job.tasks > 1 and job.nodes > 1:
+            return Refusal(f"{job.tasks} tasks of {job.nodes} nodes each cannot be placed: nodes are those of one task")
         eligible = layout.eligible(job.table, job.index)
         free = snapshot.free.copy()
         rows: list[tuple[int, int, int, int]] = []
