@@ -81,7 +81,7 @@ def by_hand(bench, cpus, gpus, policy):
 
 
 def test_every_candidate_is_what_simulating_it_by_hand_says(file):
-    loaded = plan.load(file)
+    loaded = plan.load_plan(file)
     answer = plan.run_plan(loaded, file.parent / "out", jobs=1).answer
     bench, frame = loaded.question.bench, answer.candidates
     assert len(frame) == len(loaded.question.elements) == 2 * (7 * 4 - 1), "all but no units at all"
@@ -99,9 +99,9 @@ def test_every_candidate_is_what_simulating_it_by_hand_says(file):
 
 
 def test_the_search_of_a_large_set_finds_the_same_choice(file):
-    exact = plan.run_plan(plan.load(file, {"plan.seeds": 1}), file.parent / "out", jobs=1).answer
+    exact = plan.run_plan(plan.load_plan(file, {"plan.seeds": 1}), file.parent / "out", jobs=1).answer
     settings = {"plan.seeds": 1, "plan.search": {"exhaustive": 1, "sample": 18}}
-    searched = plan.run_plan(plan.load(file, settings), file.parent / "searched", jobs=1).answer
+    searched = plan.run_plan(plan.load_plan(file, settings), file.parent / "searched", jobs=1).answer
     assert searched.content["search"]["exhaustive"] is False and "may miss" in searched.sections["How it was found"][0]
     assert searched.content["search"]["measured"] < exact.content["search"]["measured"]
     assert searched.content["chosen"] == exact.content["chosen"]
@@ -109,7 +109,7 @@ def test_the_search_of_a_large_set_finds_the_same_choice(file):
 
 def test_a_plan_that_was_stopped_goes_on_and_ends_the_same(file):
     out = file.parent / "out"
-    plan.run_plan(plan.load(file), out, jobs=1)
+    plan.run_plan(plan.load_plan(file), out, jobs=1)
     names = ("plan.json", "candidates.csv", "candidates.parquet", "provenance.json")
     kept = {name: (out / name).read_bytes() for name in names}
     cells = sorted((out / "cells").iterdir())
@@ -119,14 +119,14 @@ def test_a_plan_that_was_stopped_goes_on_and_ends_the_same(file):
     content = json.loads(cells[2].read_bytes())
     content["result"]["latency_us"] += 1
     cells[2].write_text(json.dumps(content))
-    plan.run_plan(plan.load(file), out, jobs=1)
+    plan.run_plan(plan.load_plan(file), out, jobs=1)
     assert {name: (out / name).read_bytes() for name in names} == kept
     again = {cell.name for cell in cells if cell.stat().st_mtime_ns != times[cell.name]}
     assert again == {cell.name for cell in cells[:3]}
 
 
 def test_a_budget_and_a_number_of_units_limit_the_candidates(file):
-    question = plan.load(file, {"plan.budget": 7000.0, "plan.units": 3}).question
+    question = plan.load_plan(file, {"plan.budget": 7000.0, "plan.units": 3}).question
     section = question.bench.section
     counts = {tuple(u.numbers()[k] for u, k in zip(section.unit, e, strict=False)) for e in question.elements}
     assert counts == {(3, 0), (2, 1)}
@@ -135,7 +135,7 @@ def test_a_budget_and_a_number_of_units_limit_the_candidates(file):
 
 def test_what_few_units_bring_is_answered_for_a_fixed_number_of_two_types(file):
     settings = {"plan.units": 6, "plan.jobs.types": {"fp-good": 1.0}}
-    answer = plan.run_plan(plan.load(file, settings), file.parent / "out", 1).answer
+    answer = plan.run_plan(plan.load_plan(file, settings), file.parent / "out", 1).answer
     said = answer.content["eighty_twenty"]["high"]
     rows = answer.candidates.filter(answer.candidates["placement"] == "high").sort("gpu")
     latency = rows["latency_us"].to_numpy()
@@ -147,7 +147,7 @@ def test_what_few_units_bring_is_answered_for_a_fixed_number_of_two_types(file):
 
 
 def test_units_that_can_run_nothing_are_no_candidates(file):
-    question = plan.load(
+    question = plan.load_plan(
         file, {"plan.unit": [{"type": "cpu-arm", "counts": [1, 2]}, {"type": "gpu", "counts": [0, 1]}]}
     ).question
     assert {element[1] for element in question.elements} == {1}
@@ -188,5 +188,5 @@ def test_jobs_are_drawn_in_their_shares():
 )
 def test_errors_say_what_is_wrong_before_anything_runs(file, settings, words):
     with pytest.raises(InputError) as caught:
-        plan.load(file, settings)
+        plan.load_plan(file, settings)
     assert words in str(caught.value) and "plan.toml" in str(caught.value)

@@ -67,7 +67,7 @@ def file(tmp_path: Path) -> Path:
 
 
 def test_every_candidate_is_what_simulating_it_by_hand_gives(file, tmp_path):
-    loaded = plan.load(file)
+    loaded = plan.load_plan(file)
     bench = loaded.question.bench
     answer = plan.run_plan(loaded, tmp_path / "out", jobs=1).answer
     said = {(row["order"], row["placement"]): row for row in answer.content["candidates"]}
@@ -92,7 +92,7 @@ def test_every_candidate_is_what_simulating_it_by_hand_gives(file, tmp_path):
 
 def test_the_answer_is_the_fastest_that_keeps_its_deadlines(file, tmp_path):
     for missed in (40.0, 0.0, 100.0):
-        answer = plan.run_plan(plan.load(file, {"plan.target.missed": missed}), tmp_path / "out", jobs=1).answer
+        answer = plan.run_plan(plan.load_plan(file, {"plan.target.missed": missed}), tmp_path / "out", jobs=1).answer
         rows = answer.content["candidates"]
         assert [row["latency_us"] for row in rows] == sorted(row["latency_us"] for row in rows)
         keeping = [row for row in rows if row["missed_pct"] <= missed]
@@ -103,8 +103,8 @@ def test_the_answer_is_the_fastest_that_keeps_its_deadlines(file, tmp_path):
 
 
 def test_what_is_kept_is_not_run_again_and_what_is_damaged_is(file, tmp_path, monkeypatch):
-    first = plan.run_plan(plan.load(file), tmp_path / "out", jobs=1)
-    loaded = plan.load(file)
+    first = plan.run_plan(plan.load_plan(file), tmp_path / "out", jobs=1)
+    loaded = plan.load_plan(file)
     runs: list[DispatchTrial] = []
     kept = type(loaded.question.bench).run
 
@@ -144,7 +144,7 @@ def test_what_is_kept_is_not_run_again_and_what_is_damaged_is(file, tmp_path, mo
 def test_errors_name_the_field(file, old, new, field, words):
     file.write_text(PLAN.replace(old, new, 1))
     with pytest.raises(InputError) as caught:
-        plan.load(file)
+        plan.load_plan(file)
     assert words in str(caught.value) and caught.value.field == field
     assert caught.value.file is not None
 
@@ -153,11 +153,11 @@ def test_a_trace_is_read_with_the_seed_of_the_run(file, tmp_path):
     (tmp_path / "t.txt").write_text("fp-good 0 0 0 3000000 gpu 0\n" * 2 + "fp-good 0 0 0 3000000 gpu 1\n")
     head = PLAN.partition("[plan.target]")[0].replace('of = "critical"\n', "").replace('"edf", "classes"', "")
     file.write_text(f'{head}trace = "t.txt"\noptions = {{ inter_arrival = "exponential(9us)" }}\n')
-    bench = plan.load(file).question.bench
+    bench = plan.load_plan(file).question.bench
     arrivals = [bench.workload(seed).submit.tolist() for seed in (0, 1)]
     assert arrivals[0] != arrivals[1] and bench.workload(0).submit.tolist() == arrivals[0]
     file.write_text(f'{head}trace = "t.txt"\noptions = {{ inter_arrival = "exponential(9us)", seed = 1 }}\n')
-    assert plan.load(file).question.bench.workload(0).submit.tolist() == arrivals[1]
+    assert plan.load_plan(file).question.bench.workload(0).submit.tolist() == arrivals[1]
 
 
 def test_an_order_that_the_jobs_have_no_column_for_is_refused(file, tmp_path):
@@ -165,10 +165,10 @@ def test_an_order_that_the_jobs_have_no_column_for_is_refused(file, tmp_path):
     head = PLAN.partition("[plan.target]")[0].replace('of = "critical"\n', "")
     file.write_text(f'{head}trace = "t.txt"\n')
     with pytest.raises(InputError, match="no deadlines to order by"):
-        plan.run_plan(plan.load(file), tmp_path / "out", jobs=1)
+        plan.run_plan(plan.load_plan(file), tmp_path / "out", jobs=1)
 
 
 @pytest.mark.parametrize("name", ["critical-beside-batch", "philly-gavel", "azure-splitwise"])
 def test_the_shipped_plans_can_be_read(name):
-    bench = plan.load(name).question.bench
+    bench = plan.load_plan(name).question.bench
     assert len(bench.workload(0)) > 1000

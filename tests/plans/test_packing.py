@@ -85,7 +85,7 @@ def file(tmp_path):
 
 def test_two_unlike_nodes_by_hand(file, tmp_path):
     """Ten pods of 4 CPUs and a T4: the node with T4s has CPUs for one; pooled, CPUs of the other node serve the other three."""
-    done = plan.run_plan(plan.load(file), tmp_path / "out", 1)
+    done = plan.run_plan(plan.load_plan(file), tmp_path / "out", 1)
     local, pooled = done.answer.content["cases"]
     assert [case["case"] for case in (local, pooled)] == ["pooled = false", "pooled = true"]
     assert (local["jobs"], local["fit"], pooled["fit"]) == (10, 1, 4)
@@ -109,7 +109,7 @@ def test_what_is_granted_and_what_is_idle_make_up_what_is_installed(file, tmp_pa
         f"pod-{k},{500 + 500 * (k % 5)},{700 * k},{min(k % 3, 1)},{137 * (k % 7) + 50},,LS,Running,0,9,0" for k in range(1, 40)
     ]
     (tmp_path / "pods.csv").write_text("\n".join([HEADER, *rows, "pod-40,9000,1,2,1000,,LS,Running,0,9,0"]) + "\n")
-    for cell in plan.load(file).question.cells:
+    for cell in plan.load_plan(file).question.cells:
         found = pack(cell, "gpu_milli", 1.5)
         idle = sum(kind["idle"] for kind in found["types"].values())
         assert found["granted"] + idle == pytest.approx(5)
@@ -119,10 +119,10 @@ def test_what_is_granted_and_what_is_idle_make_up_what_is_installed(file, tmp_pa
 
 
 def test_an_answer_is_kept_and_the_same_when_computed_anew(file, tmp_path, monkeypatch):
-    first = plan.run_plan(plan.load(file), tmp_path / "a", 1)
-    others = plan.run_plan(plan.load(file), tmp_path / "b", 1)
+    first = plan.run_plan(plan.load_plan(file), tmp_path / "a", 1)
+    others = plan.run_plan(plan.load_plan(file), tmp_path / "b", 1)
     monkeypatch.setattr("poolwise.plans.packing.pack", lambda *_: pytest.fail("packed again"))
-    again = plan.run_plan(plan.load(file), tmp_path / "a", 1)
+    again = plan.run_plan(plan.load_plan(file), tmp_path / "a", 1)
     written = [(tmp_path / name / "plan.json").read_bytes() for name in "ab"]
     assert written[0] == written[1] and first.to_dict() == others.to_dict() == again.to_dict()
     assert json.loads(written[0])["status"] == "decided"
@@ -140,7 +140,7 @@ def test_an_answer_is_kept_and_the_same_when_computed_anew(file, tmp_path, monke
 def test_what_is_wrong_is_named(file, old, new, said):
     file.write_text(PLAN.replace(old, new))
     with pytest.raises(InputError, match=said) as caught:
-        plan.load(file)
+        plan.load_plan(file)
     assert caught.value.line is not None
 
 
@@ -187,7 +187,7 @@ def test_the_shipped_pods_are_the_published_ones():
 
 
 def test_the_shipped_plan_can_be_read():
-    question = plan.load("openb-gpus").question
+    question = plan.load_plan("openb-gpus").question
     assert [tuple(cell.parameters.values()) for cell in question.cells[::3]] == [
         (shared, pooled) for shared in (True, False) for pooled in (False, True)
     ]

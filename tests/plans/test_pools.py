@@ -93,7 +93,7 @@ def found(question, store: CellStore):
 @pytest.mark.parametrize("bound", [1.1, 1.6])
 def test_the_search_finds_what_the_full_grid_finds(folder, text, bound):
     target = {"metric": "mean_bounded_slowdown", "at_most": bound, "of": "reference"}
-    question = plan.load(write(folder, text), {"plan.target": [target]}).question
+    question = plan.load_plan(write(folder, text), {"plan.target": [target]}).question
     cost, verdicts, expected = grid(question, CellStore(folder / "grid"))
     result = found(question, CellStore(folder / "search"))
     assert expected is not None and result.best == expected
@@ -107,7 +107,7 @@ def test_the_search_finds_what_the_full_grid_finds(folder, text, bound):
 def test_where_more_is_worse_it_is_noticed_said_and_made_good(folder):
     """Scheduling anomalies: 56 GiB of pool serve these jobs a little worse than 48 GiB."""
     settings = {"plan.target": [{"metric": "mean_bounded_slowdown", "at_most": 1.01, "of": "reference"}], "plan.checks": 3}
-    question = plan.load(write(folder, PLAN), settings).question
+    question = plan.load_plan(write(folder, PLAN), settings).question
     _, verdicts, expected = grid(question, CellStore(folder / "grid"))
     assert verdicts[(3,)].state == "keeps" and verdicts[(4,)].state == "breaks" and verdicts[(5,)].state == "keeps"
     assert found(question, CellStore(folder / "search")).best == expected == (3,)
@@ -117,7 +117,7 @@ def test_where_more_is_worse_it_is_noticed_said_and_made_good(folder):
 
 
 def test_all_that_is_bought_is_paid_for(folder):
-    question = plan.load(write(folder, PLAN + NODES)).question
+    question = plan.load_plan(write(folder, PLAN + NODES)).question
     cost = costs(question.sizes, question.document)
     pools, nodes = 2, 8
     for (a, pool), (b, local) in itertools.product(enumerate(range(24, 97, 8)), enumerate((8, 16, 24, 32))):
@@ -125,7 +125,7 @@ def test_all_that_is_bought_is_paid_for(folder):
 
 
 def test_a_plan_answers_in_words_rows_and_plain_data(folder):
-    loaded = plan.load(write(folder, PLAN.replace("at_most = 1.1", "at_most = 1.5")))
+    loaded = plan.load_plan(write(folder, PLAN.replace("at_most = 1.1", "at_most = 1.5")))
     result = plan.run_plan(loaded, folder / "out", jobs=1)
     answer = result.answer
     assert answer.status == "decided" and answer.headline.startswith("Take pool.memory.memory = ")
@@ -143,7 +143,7 @@ def test_a_plan_answers_in_words_rows_and_plain_data(folder):
 
 
 def test_a_plan_that_was_stopped_goes_on_where_it_was(folder):
-    loaded = plan.load(write(folder, PLAN))
+    loaded = plan.load_plan(write(folder, PLAN))
     first = plan.run_plan(loaded, folder / "one", jobs=1)
     names = ("plan.json", "candidates.csv", "candidates.parquet", "provenance.json")
     kept = {name: (folder / "one" / name).read_bytes() for name in names}
@@ -152,7 +152,7 @@ def test_a_plan_that_was_stopped_goes_on_where_it_was(folder):
     for file in gone:
         file.unlink()
     written = {file.name: file.stat().st_mtime_ns for file in (folder / "two" / "cells").iterdir()}
-    second = plan.run_plan(plan.load(folder / "plan.toml"), folder / "two", jobs=1)
+    second = plan.run_plan(plan.load_plan(folder / "plan.toml"), folder / "two", jobs=1)
     assert {name: (folder / "two" / name).read_bytes() for name in names} == kept
     assert second.to_dict() == first.to_dict()
     whole = [key for key in {name.split(".")[0] for name in written} if {f"{key}.json", f"{key}.parquet"} <= written.keys()]
@@ -163,7 +163,7 @@ def test_a_plan_that_was_stopped_goes_on_where_it_was(folder):
 
 def test_all_candidates_run_on_the_same_seeds_and_near_the_target_on_more(folder):
     settings = {"plan.certainty": {"over": "seeds", "least": 2, "most": 6}, "measure.warm_up": 5}
-    question = plan.load(write(folder, PLAN), settings).question
+    question = plan.load_plan(write(folder, PLAN), settings).question
     store = CellStore(folder / "out")
     with store.writing():
         trials = question._trials(store, 1, lambda line: None)
@@ -183,14 +183,14 @@ def test_all_candidates_run_on_the_same_seeds_and_near_the_target_on_more(folder
 
 def test_an_undecided_candidate_leaves_the_plan_undecided(folder):
     """Ten seeds that scatter around the bound: no interval clears it."""
-    question = plan.load(write(folder, PLAN), {"plan.certainty": {"least": 2, "most": 3, "level": 0.999999}}).question
+    question = plan.load_plan(write(folder, PLAN), {"plan.certainty": {"least": 2, "most": 3, "level": 0.999999}}).question
     answer = question.answer(folder / "out", 1, lambda line: None)
     assert answer.status == "undecided" and "ndecided" in answer.headline
     assert "undecided" in answer.candidates["verdict"].to_list()
 
 
 def test_intervals_over_jobs_are_paired(folder):
-    question = plan.load(write(folder, PLAN), {"plan.certainty": {"over": "jobs"}}).question
+    question = plan.load_plan(write(folder, PLAN), {"plan.certainty": {"over": "jobs"}}).question
     store = CellStore(folder / "out")
     with store.writing():
         trials = question._trials(store, 1, lambda line: None)
@@ -203,7 +203,7 @@ def test_intervals_over_jobs_are_paired(folder):
 
 
 def test_a_target_that_nothing_keeps_is_infeasible(folder):
-    loaded = plan.load(write(folder, PLAN), {"plan.target": [{"metric": "mean_bounded_slowdown", "at_most": 0.5}]})
+    loaded = plan.load_plan(write(folder, PLAN), {"plan.target": [{"metric": "mean_bounded_slowdown", "at_most": 0.5}]})
     answer = plan.run_plan(loaded, folder / "out", 1).answer
     assert answer.status == "infeasible" and answer.chosen is None
     assert answer.headline.startswith("Nothing that may be chosen keeps mean_bounded_slowdown <= 0.5")
@@ -211,7 +211,7 @@ def test_a_target_that_nothing_keeps_is_infeasible(folder):
 
 def test_a_candidate_that_can_never_run_a_job_breaks_the_target(folder):
     """Nodes of 16 GiB and pools of 32: a job of 3 nodes with 34 GiB each has nowhere to run, however well the others fare."""
-    question = plan.load(
+    question = plan.load_plan(
         write(folder, PLAN), {"plan.target": [{"metric": "mean_bounded_slowdown", "at_most": 1000.0}]}
     ).question
     result = found(question, CellStore(folder / "out"))
@@ -225,7 +225,7 @@ def test_throughput_from_below_and_fairness_can_be_targets(folder):
         {"metric": "discrimination_s", "at_most": 1e9},
         {"metric": "mean_degradation", "at_most": 0.5},
     ]
-    answer = plan.run_plan(plan.load(write(folder, PLAN), {"plan.target": targets}), folder / "out", 1).answer
+    answer = plan.run_plan(plan.load_plan(write(folder, PLAN), {"plan.target": targets}), folder / "out", 1).answer
     assert answer.status == "decided"
     assert {"throughput_per_100s", "discrimination_s", "mean_degradation_margin"} <= set(answer.candidates.columns)
     assert np.isfinite(answer.candidates["discrimination_s"].to_numpy()).any()
@@ -255,17 +255,17 @@ def test_throughput_from_below_and_fairness_can_be_targets(folder):
 )
 def test_errors_say_what_is_wrong_before_anything_runs(folder, settings, words):
     with pytest.raises(InputError) as caught:
-        plan.load(write(folder, PLAN), settings)
+        plan.load_plan(write(folder, PLAN), settings)
     assert words in str(caught.value) and "plan.toml" in str(caught.value)
 
 
 def test_errors_of_the_file_name_the_line(folder):
     text = PLAN.replace("at_most = 1.1", 'at_most = "1.3 x"')
     with pytest.raises(InputError) as caught:
-        plan.load(write(folder, text))
+        plan.load_plan(write(folder, text))
     assert caught.value.line == text[: text.index("at_most")].count("\n") + 1
     with pytest.raises(InputError, match=r"no \[plan\]"):
-        plan.load(folder / "study.toml")
+        plan.load_plan(folder / "study.toml")
 
 
 DEVICES = """\
@@ -305,7 +305,7 @@ least = 1
 
 
 def test_devices_are_counted_and_deadlines_are_kept(tmp_path):
-    question = plan.load(write(tmp_path, DEVICES)).question
+    question = plan.load_plan(write(tmp_path, DEVICES)).question
     cost, verdicts, expected = grid(question, CellStore(tmp_path / "grid"))
     assert cost.tolist() == [2400.0, 4800.0, 7200.0]
     result = found(question, CellStore(tmp_path / "search"))

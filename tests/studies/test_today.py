@@ -106,7 +106,7 @@ def test_a_plan_says_what_its_answer_changes(folder: Path) -> None:
     """Measured on the jobs that both finish: the numbers of a study of the two."""
     study = small_study.STUDY.partition("[vary]")[0]
     (folder / "plan.toml").write_text(study + PLAN + NOW)
-    answer = plan.run_plan(plan.load(folder / "plan.toml"), folder / "out", 1).answer
+    answer = plan.run_plan(plan.load_plan(folder / "plan.toml"), folder / "out", 1).answer
     assert answer.chosen is not None
     lines = answer.sections["What changes against our cluster"]
     (folder / "study.toml").write_text(study + '[vary]\n"machine.pool.memory.memory" = ["24 GiB"]\n' + NOW)

@@ -37,7 +37,7 @@ def plan(
     from poolwise.studies.study import parse_setting
 
     check_exports(csv, parquet)
-    loaded = plans.load(plan, dict(parse_setting(text) for text in set_))
+    loaded = plans.load_plan(plan, dict(parse_setting(text) for text in set_))
     folder = out if out is not None else Path("results") / loaded.name
 
     def tell(line: str) -> None:

@@ -105,7 +105,7 @@ def _say_plan(path: Path, set_: list[str]) -> None:
     from poolwise.plans import plan as plans
     from poolwise.studies.study import parse_setting
 
-    plan = plans.load(path, dict(parse_setting(text) for text in set_))
+    plan = plans.load_plan(path, dict(parse_setting(text) for text in set_))
     what = (registry.find("plans", plan.kind).__doc__ or "").partition("\n")[0]
     out.print(f"{path}: a plan, {plan.title}", markup=False, highlight=False, soft_wrap=True)
     out.print(

@@ -168,7 +168,7 @@ class PlanResult:
         write_whole(self.folder / "provenance.json", pretty({**self.provenance(), "content": self.plan.content}))
 
 
-def load(path: str | Path, set: Mapping[str, Any] | None = None) -> ResolvedPlan:
+def load_plan(path: str | Path, set: Mapping[str, Any] | None = None) -> ResolvedPlan:
     """Read a plan file, or a shipped plan by its name; `set` replaces values by dotted path, as --set does.
 
     Raises InputError naming file, line, field and remedy.
@@ -187,10 +187,6 @@ def load(path: str | Path, set: Mapping[str, Any] | None = None) -> ResolvedPlan
     question: Question = registry.find("plans", kind).read(document)
     title = str(document.tables.get("title") or document.file.stem)
     return ResolvedPlan(document.file.stem, title, kind, question, content, digest(canonical(content)))
-
-
-load_plan = load
-"""`load` by the name that it has in `poolwise`, beside the `load` of studies."""
 
 
 def find(path: str | Path) -> Path:
