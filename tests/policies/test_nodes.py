@@ -144,10 +144,13 @@ def test_what_is_short_is_said_and_what_nodes_do_not_have_is_an_error():
     ]
     tape = Workload.of(np.zeros(1), np.ones(1), requests={"cores": np.ones(1), "tape": np.ones(1)})
     with pytest.raises(InputError, match="asks for tape"):
-        policy.place(tape.job(0), seen(on, tape))
+        policy.check(on, tape.table)
+    refusal = policy.place(tape.job(0), seen(on, tape))
+    assert isinstance(refusal, Refusal) and (refusal.resource, refusal.needed) == ("tape", 1)
     many = Workload.of(np.zeros(1), np.ones(1), tasks=2, requests={"cores": np.ones(1), "nodes": np.full(1, 2)})
     with pytest.raises(InputError, match="2 tasks of 2 nodes"):
-        policy.place(many.job(0), seen(on, many))
+        policy.check(on, many.table)
+    assert isinstance(policy.place(many.job(0), seen(on, many)), Refusal)
 
 
 def test_tasks_may_share_a_node_and_parts_may_not():
