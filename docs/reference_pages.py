@@ -9,12 +9,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from importlib import import_module
 from inspect import isclass, isfunction
+from pkgutil import iter_modules
 
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
 
 import poolwise
-from poolwise import registry
+from poolwise import interfaces, registry
 
 GROUP_TITLES = {
     "orders": "Queue orders",
@@ -49,7 +50,10 @@ def pages() -> Iterator[tuple[str, str]]:
         blocks = [_named(name, thing) for name, thing in zip(registry.names(group), things, strict=True)]
         first = [_metrics()] if group == "metrics" else []
         yield group, _page(GROUP_TITLES.get(group, group.capitalize()), [*first, *blocks])
-    yield "interfaces", _page("Interfaces", ["::: poolwise.interfaces"])
+    yield (
+        "interfaces",
+        _page("Interfaces", [f"::: poolwise.interfaces.{module.name}" for module in iter_modules(interfaces.__path__)]),
+    )
     public = {name: _path(getattr(poolwise, name)) for name in poolwise.__all__}
     elsewhere = [f"- [`poolwise.{name}`][{path}]" for name, path in public.items() if path and path in known]
     elsewhere.append("- `poolwise.METRICS`: [every metric](metrics.md)")

@@ -9,9 +9,9 @@ import pytest
 from poolwise.conformance import check, check_backfill, check_model, check_order, check_placement, cost
 from poolwise.conformance.findings import DETERMINISTIC, UNCHANGED
 from poolwise.errors import InputError
-from poolwise.interfaces import AgingOrder, BackfillRule, PlacementPolicy, QueuePolicy
+from poolwise.interfaces import AgingOrder, PlacementPolicy, QueuePolicy
 from poolwise.model import Job, JobTable, Machine, Placement, Queue, Refusal, Snapshot, Start, Workload
-from poolwise.model.rules import FixedSlowdown, PoolScope, RackRule
+from poolwise.model.rules import BackfillRule, FixedSlowdown, PoolScope, RackRule
 from poolwise.performance.remote_memory import RemoteMemory
 from poolwise.policies.backfill.easy import Easy
 from poolwise.policies.cost.model import CostModel, Places, TaskClasses, Waiting

@@ -13,9 +13,10 @@ from poolwise.arrays import FloatArray, IntArray
 from poolwise.engines import Disturbance, families, load_kernels, simulate
 from poolwise.engines.list_scheduling import loading
 from poolwise.errors import InputError, PolicyError, UnknownNameError
-from poolwise.interfaces import AgingOrder, BackfillRule, OrderKind, QueuePolicy, rule_of
+from poolwise.interfaces import AgingOrder, OrderKind, QueuePolicy, rule_of
 from poolwise.kernels import jit
 from poolwise.model import Machine, Queue, Snapshot, Workload
+from poolwise.model.rules import BackfillRule
 from poolwise.performance.combined import Combined
 from poolwise.performance.ideal import Ideal
 from poolwise.performance.remote_memory import RemoteMemory

@@ -13,9 +13,10 @@ from poolwise.arrays import FloatArray
 from poolwise.conformance import check_backfill
 from poolwise.conformance.scheduler import WARM
 from poolwise.engines import simulate
-from poolwise.interfaces import BackfillPolicy, BackfillRule, Dispatcher, PlacementPolicy, Scheduler
+from poolwise.interfaces import BackfillPolicy, Dispatcher, PlacementPolicy, Scheduler
 from poolwise.loop import run_loop
 from poolwise.model import Changes, Machine, Plan, Queue, Reject, Snapshot, Start, Workload
+from poolwise.model.rules import BackfillRule
 from poolwise.performance.remote_memory import RemoteMemory
 from poolwise.platforms.simulated import Simulation
 from poolwise.policies.backfill.conservative import Conservative, Promises

@@ -14,8 +14,9 @@ import numpy as np
 
 from poolwise.arrays import FloatArray, IntArray
 from poolwise.errors import PolicyError
-from poolwise.interfaces import BackfillPolicy, BackfillRule, PlacementPolicy
+from poolwise.interfaces import BackfillPolicy, PlacementPolicy
 from poolwise.model import Job, Placement, Queue, Reason, Refusal, Rule, Snapshot, Start
+from poolwise.model.rules import BackfillRule
 from poolwise.policies.backfill.passed_over import PassedOver
 from poolwise.registry import register
 from poolwise.units import HORIZON, NEVER

@@ -11,8 +11,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from poolwise.arrays import FloatArray, IntArray
-from poolwise.interfaces import BackfillPolicy, BackfillRule, PlacementPolicy
+from poolwise.interfaces import BackfillPolicy, PlacementPolicy
 from poolwise.model import Job, Queue, Reason, Refusal, Rule, Snapshot, Start
+from poolwise.model.rules import BackfillRule
 from poolwise.policies.backfill.none import start_in_order
 from poolwise.policies.backfill.passed_over import PassedOver
 from poolwise.registry import register

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from poolwise.interfaces import BackfillRule
 from poolwise.model import Kind, Machine, Snapshot
+from poolwise.model.rules import BackfillRule
 from poolwise.policies.backfill.easy import Easy
 from poolwise.registry import register
 

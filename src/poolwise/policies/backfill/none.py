@@ -8,8 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from poolwise.arrays import FloatArray
-from poolwise.interfaces import BackfillPolicy, BackfillRule, PlacementPolicy
+from poolwise.interfaces import BackfillPolicy, PlacementPolicy
 from poolwise.model import Queue, Reason, Refusal, Rule, Snapshot, Start
+from poolwise.model.rules import BackfillRule
 from poolwise.policies.backfill.passed_over import PassedOver
 from poolwise.registry import register
 
