@@ -105,3 +105,8 @@ def run_live(
             seconds=options.seconds,
         )
     say("stopped")
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands' common name."""
+    app.add_typer(live_app, name="live")
