@@ -13,14 +13,15 @@ from poolwise.live.slurm.layout import Layout
 from poolwise.live.slurm.reading import SlurmJob
 from poolwise.model import Placement
 
-MARK = "poolwise-gave-back"
-"""Stands in the administrator's comment of a job that was given back; users cannot write there."""
+GAVE_BACK, WAITS = "poolwise-gave-back", "poolwise-waits"
+"""Stand in the administrator's comment, where users cannot write: of a job that was given back, and of one that was held at its
+submission (`deploy/slurm/job_submit.lua`), which Slurm shows as its user's own hold."""
 FIRST = 4_000_000_000
 """Priority of jobs that are released while others of the partition are Slurm's to start."""
 
 
 @dataclass(frozen=True)
-class Assignment:
+class SlurmAssignment:
     """Nodes and licences that a job is given.
 
     Attributes
@@ -49,7 +50,7 @@ class Assignment:
         layout: Layout,
         placement: Placement,
         everywhere: frozenset[str],
-    ) -> Assignment:
+    ) -> SlurmAssignment:
         """Cut the nodes of a job taken whole into those of its components, and add its user's own licences."""
         if layout.whole:
             flat, cut, low = nodes[0], list[tuple[str, ...]](), 0
@@ -117,14 +118,14 @@ def cleared(name: str, gang: tuple[SlurmJob, ...], layout: Layout) -> list[str]:
     return [f"update JobId={gang[0].number} ExcNodeList= {own}", *rest]
 
 
-def give_back_mark(name: str) -> str:
-    """What marks a job as given back."""
-    return f"update JobId={name} AdminComment={MARK}"
+def mark(name: str, text: str) -> str:
+    """What writes a mark; "" takes it away."""
+    return f"update JobId={name} AdminComment={text}"
 
 
-def given_back(shown: str) -> bool:
-    """Whether `scontrol show job` shows that mark."""
-    return f"AdminComment={MARK}" in shown
+def is_marked(shown: str, text: str) -> bool:
+    """Whether `scontrol show job` shows a mark."""
+    return f"AdminComment={text}" in shown
 
 
 def _licences(licences: Mapping[str, int]) -> str:

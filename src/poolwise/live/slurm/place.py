@@ -13,7 +13,7 @@ from typing import Any
 
 from poolwise.live.logs import say
 from poolwise.live.slurm.calls import SlurmSilentError, ask
-from poolwise.live.slurm.commands import Assignment, cleared, give_back_mark, given_back
+from poolwise.live.slurm.commands import GAVE_BACK, WAITS, SlurmAssignment, cleared, is_marked, mark
 from poolwise.live.slurm.platform import GANG, SlurmPlatform
 from poolwise.live.slurm.reading import AT_WORK, SAID, gangs_of, read_cluster, read_jobs
 from poolwise.live.slurm.session import ScontrolSession
@@ -79,7 +79,7 @@ class PlacePlatform(SlurmPlatform):
         self._session = ScontrolSession()
         self._placing: dict[str, _Placing] = {}
         self._refused: dict[str, int] = {}
-        self._begun = False
+        self._seen: set[str] = set()  # pending jobs whose marks were looked at
         super().__init__(*given, **more)
 
     def waits(self, gang: GANG) -> bool:
@@ -97,30 +97,36 @@ class PlacePlatform(SlurmPlatform):
     # After each reading
 
     def look_around(self) -> None:
-        """Hold jobs that Slurm could start, and give back what cannot be placed; reads again where anything was changed."""
-        commands: list[str] = []
-        for name, gang in self.reading.gangs.items():
-            if not self.is_mine(gang) or name in self._placing or any(job.state != "PENDING" for job in gang):
+        """Hold jobs that Slurm could start, but for those given back; reads again where anything was changed."""
+        pending = {
+            name: gang
+            for name, gang in self.reading.gangs.items()
+            if self.is_mine(gang) and name not in self._placing and all(job.state == "PENDING" for job in gang)
+        }
+        waiting = self._look_up(pending)
+        commands = []
+        for name, gang in pending.items():
+            if name in self.aside:
                 continue
-            if name in self.aside or (not self._begun and self._was_given_back(name, gang)):
-                self.aside.add(name)
-            elif not all(job.held for job in gang):
-                commands += [f"hold {gang[0].number if len(gang) > 1 else name}"]
-            if (
-                gang[0].restarts
-                and not gang[0].held_by_user
-                and (gang[0].start or 0) > time.time_ns()
-                and name not in self.aside
-            ):
-                commands.append(f"update JobId={name} StartTime=now")
-        self._begun = True
+            leader = _leader(name, gang)
+            if name in waiting or not all(job.held for job in gang):
+                commands.append(f"hold {leader}")
+            if name in waiting:
+                commands.append(mark(leader, ""))
+            if gang[0].restarts and not gang[0].held_by_user and (gang[0].start or 0) > time.time_ns():
+                commands.append(f"update JobId={leader} StartTime=now")  # a requeued job waits two minutes by itself
         if commands:
             self._session.send(commands)
             self.reading = read_cluster(self.settings.partition)
 
-    def _was_given_back(self, name: str, gang: GANG) -> bool:
-        """Whether an earlier run gave a job back to Slurm."""
-        return not any(job.held for job in gang) and given_back(self._session.send([f"show job {name}"])[0])
+    def _look_up(self, pending: dict[str, GANG]) -> set[str]:
+        """Look once at the marks of jobs: those given back are set aside, those held at their submission are returned."""
+        self._seen &= pending.keys()
+        new = [name for name, gang in pending.items() if name not in self._seen and _may_be_marked(gang)]
+        shown = dict(zip(new, self._session.send([f"show job {_leader(name, pending[name])}" for name in new]), strict=True))
+        self.aside |= {name for name, text in shown.items() if is_marked(text, GAVE_BACK)}
+        self._seen |= shown.keys()
+        return {name for name, text in shown.items() if is_marked(text, WAITS)}
 
     def finish_reading(self) -> list[Event]:
         """Give back what cannot be read, and what has waited too long."""
@@ -141,7 +147,7 @@ class PlacePlatform(SlurmPlatform):
         """Carry out a plan: starts together, the rest one by one."""
         committed: list[Decision] = []
         rejected: list[tuple[Decision, str]] = []
-        chosen: list[tuple[Start, Assignment]] = []
+        chosen: list[tuple[Start, SlurmAssignment]] = []
         free = self._free_nodes()
         for decision in plan.decisions:
             match decision:
@@ -179,7 +185,7 @@ class PlacePlatform(SlurmPlatform):
         taken = {node for job in self.reading.jobs for node in job.allocated}
         return usable - taken - {node for placing in self._placing.values() for node in placing.nodes}
 
-    def _assign(self, start: Start, free: set[str]) -> Assignment | str:
+    def _assign(self, start: Start, free: set[str]) -> SlurmAssignment | str:
         """Choose nodes and licences for a start, or say why not."""
         name = self.table.name(start.job)
         gang = self.reading.gangs.get(name)
@@ -188,9 +194,11 @@ class PlacePlatform(SlurmPlatform):
         nodes = self.layout.choose(start.placement, free)
         if nodes is None:
             return "a node is not free any more"
-        return Assignment.of(name, gang, nodes, self.layout, start.placement, frozenset(self.reading.nodes))
+        return SlurmAssignment.of(name, gang, nodes, self.layout, start.placement, frozenset(self.reading.nodes))
 
-    def _release(self, chosen: list[tuple[Start, Assignment]]) -> tuple[list[tuple[Start, int]], list[tuple[Decision, str]]]:
+    def _release(
+        self, chosen: list[tuple[Start, SlurmAssignment]]
+    ) -> tuple[list[tuple[Start, int]], list[tuple[Decision, str]]]:
         """Give jobs their nodes, check that they have them, and release them."""
         started: list[tuple[Start, int]] = []
         lost: list[tuple[Decision, str]] = []
@@ -209,6 +217,7 @@ class PlacePlatform(SlurmPlatform):
             number = self.begin_run(name, start)
             self._placing[name] = _Placing(number, start.job, start.placement, assignment.all_nodes)
             started.append((start, number))
+            say("assigned", job=name, nodes=sorted(assignment.all_nodes), licences=dict(assignment.licences))
         try:
             self._session.send([line for _, assignment in ready for line in assignment.release(first)])
         except SlurmSilentError as error:
@@ -216,8 +225,8 @@ class PlacePlatform(SlurmPlatform):
         return started, lost
 
     def _prepare(
-        self, chosen: list[tuple[Start, Assignment]], lost: list[tuple[Decision, str]]
-    ) -> list[tuple[Start, Assignment]]:
+        self, chosen: list[tuple[Start, SlurmAssignment]], lost: list[tuple[Decision, str]]
+    ) -> list[tuple[Start, SlurmAssignment]]:
         """Assign nodes and licences; returns those that Slurm then shows as they were assigned, the job being what it was."""
         lines = [(assignment, line) for _, assignment in chosen for line in assignment.commands()]
         replies = self._session.send([line for _, line in lines])
@@ -226,7 +235,7 @@ class PlacePlatform(SlurmPlatform):
             if reply:
                 said.setdefault(assignment.name, reply)
         read = gangs_of(read_jobs())
-        ready: list[tuple[Start, Assignment]] = []
+        ready: list[tuple[Start, SlurmAssignment]] = []
         for start, assignment in chosen:
             gang = read.get(assignment.name)
             why = assignment.why_not(gang)
@@ -280,7 +289,7 @@ class PlacePlatform(SlurmPlatform):
         say("withdrawn", logging.WARNING, job=name, why=gang[0].reason)
         placing.withdrawn = True
         try:
-            self._session.send([f"hold {gang[0].number if len(gang) > 1 else name}", *cleared(name, gang, self.layout)])
+            self._session.send([f"hold {_leader(name, gang)}", *cleared(name, gang, self.layout)])
         except SlurmSilentError as error:
             say("silent", logging.WARNING, why=str(error))
 
@@ -305,10 +314,10 @@ class PlacePlatform(SlurmPlatform):
         if gang is None:
             return row
         try:
-            self._session.send([*cleared(name, gang, self.layout), give_back_mark(name)])
+            self._session.send([*cleared(name, gang, self.layout), mark(name, GAVE_BACK)])
             ask("scontrol", "update", f"JobId={name}", f"Comment={gang[0].comment}{SAID}given back to Slurm: {reason}".strip())
             if not any(job.held_by_user for job in gang):
-                self._session.send([f"release {gang[0].number if len(gang) > 1 else name}"])
+                self._session.send([f"release {_leader(name, gang)}"])
         except SlurmSilentError as error:
             say("silent", logging.WARNING, why=str(error))
             self.aside.discard(name)
@@ -328,3 +337,13 @@ class PlacePlatform(SlurmPlatform):
     def close(self) -> None:
         """End the session with Slurm."""
         self._session.close()
+
+
+def _leader(name: str, gang: GANG) -> str:
+    """What Slurm calls a job in commands that are for all of its components."""
+    return str(gang[0].number) if len(gang) > 1 else name
+
+
+def _may_be_marked(gang: GANG) -> bool:
+    """Whether a pending job may have been given back, or held at its submission."""
+    return not all(job.held for job in gang) or any(job.held_by_user for job in gang)
