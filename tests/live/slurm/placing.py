@@ -50,7 +50,7 @@ def test_500_jobs_run_where_they_were_decided(tmp_path: Path) -> None:
             bought = {f"pool_rack{rack}": count * lack for rack, count in enumerate(per_rack) if count and lack}
             assert assigned[job]["licences"] == bought
             assert witness.licences.get(job, bought) == bought
-        late = sorted(real[job] - line["time"] for job, line in assigned.items())
+        late = sorted(real[job] - line["decided"] for job, line in assigned.items())
         print(f"{JOBS} jobs: from decision to running {late[len(late) // 2]:.2f} s median, {late[-1]:.2f} s at most")
         assert late[-1] < 10, "what Slurm does not start in time is withdrawn"
         assert "JobHeldUser" in cluster.ask("squeue", "-h", "-j", str(foreign), "-o", "%r"), "other partitions are left alone"
@@ -62,13 +62,13 @@ def test_rate_of_starts(tmp_path: Path) -> None:
     with Cluster(LINES, accounting=False) as cluster:
         jobs = [str(cluster.run("-p", "main", "--hold", "-n1", "--mem=100", "-t5", seconds=60)) for _ in range(many)]
         cluster.ask("scontrol", "hold", ",".join(jobs))  # by the administrator, in place of the users' own holds
-        options = ("--mode", "place", "--scheduler", "catalog:pack-fcfs", "--partition", "main", "--interval", "0.3")
+        options = ("--mode", "place", "--scheduler", "catalog:share-fcfs", "--partition", "main", "--interval", "0.3")
         with Daemon(cluster, tmp_path, *options) as daemon, Witness(cluster, "none") as witness:
             running = lambda: cluster.ask("squeue", "-h", "-t", "RUNNING", "-o", "%A").split()  # noqa: E731
             wait_for("all jobs run", lambda: len(running()) == many, 60)
             daemon.well()
         real = witness.allocations()
-        first = min(line["time"] for line in daemon.said("assigned"))
+        first = min(line["decided"] for line in daemon.said("assigned"))
         seconds = max(real[job] for job in jobs) - first
         print(f"{many} jobs running {seconds:.2f} s after the first decision ({many / seconds:.0f}/s)")
         cluster.ask("scancel", "-p", "main")

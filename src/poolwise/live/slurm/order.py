@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import time
 from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -82,14 +83,15 @@ class OrderPlatform(SlurmPlatform):
         now = [gangs[name][0].priority for name in names]
         changed = {name: new for name, old, new in zip(names, now, priorities(now), strict=True) if new != old}
         if changed:
+            begun = time.monotonic()
             try:
                 self._session.send([f"update JobId={name} Priority={value}" for name, value in changed.items()])
             except SlurmSilentError as error:
                 say("silent", logging.WARNING, why=str(error))
-            self._check(changed)
+            self._check(changed, time.monotonic() - begun)
         return CommitResult(plan.decisions)
 
-    def _check(self, changed: dict[str, int]) -> None:
+    def _check(self, changed: dict[str, int], seconds: float) -> None:
         """Read again what was written; what is otherwise is written once more after the next reading."""
         try:
             shown = {job.name.partition("+")[0]: job for job in reversed(read_jobs())}
@@ -99,7 +101,7 @@ class OrderPlatform(SlurmPlatform):
         missed = [
             n for n, value in changed.items() if n in shown and shown[n].state == "PENDING" and shown[n].priority != value
         ]
-        say("ordered", changed=len(changed), missed=len(missed))
+        say("ordered", changed=len(changed), missed=len(missed), seconds=round(seconds, 3))
         if missed:
             self.wake_at(self.now + SECOND)
 

@@ -204,6 +204,7 @@ class PlacePlatform(SlurmPlatform):
         lost: list[tuple[Decision, str]] = []
         if not chosen:
             return started, lost
+        decided = round(time.time(), 3)
         try:
             ready = self._prepare(chosen, lost)
         except SlurmSilentError as error:
@@ -217,7 +218,7 @@ class PlacePlatform(SlurmPlatform):
             number = self.begin_run(name, start)
             self._placing[name] = _Placing(number, start.job, start.placement, assignment.all_nodes)
             started.append((start, number))
-            say("assigned", job=name, nodes=sorted(assignment.all_nodes), licences=dict(assignment.licences))
+            say("assigned", job=name, decided=decided, nodes=sorted(assignment.all_nodes), licences=dict(assignment.licences))
         try:
             self._session.send([line for _, assignment in ready for line in assignment.release(first)])
         except SlurmSilentError as error:
