@@ -101,48 +101,22 @@ class AgingOrder(QueuePolicy):
     @final
     def aging(self, jobs: IntArray, table: JobTable, machine: Machine) -> tuple[FloatArray, FloatArray]:
         """Pace and weight, (k,) each; raises PolicyError for NaN, and for numbers too large or too small to compute with."""
-        return self._asked("pace", jobs, table, machine), self._asked("weight", jobs, table, machine)
+        pace, weight = self.pace(jobs, table, machine), self.weight(jobs, table, machine)
+        for name, column, zero in (("paces", pace, False), ("weights", weight, True)):
+            if column.shape != jobs.shape or not _moderate(column, zero):
+                raise PolicyError(
+                    f"{type(self).__name__} must give {len(jobs)} {name} between {1 / EXTREME:g} and {EXTREME:g} in size"
+                    f"{', or 0' if zero else ''}, got {column!r}",
+                    by=self,
+                )
+        return pace, weight
 
     @final
     def priority(self, queue: Queue, snapshot: Snapshot) -> FloatArray:
-        """(n_queued,) priorities; a job's pace and weight are asked for once."""
-        jobs, (pace, weight) = queue.jobs, (self._kept(name, queue.table, snapshot.machine) for name in ("pace", "weight"))
-        x = queue.waited_s(snapshot.now) / pace[jobs]
-        return x * weight[jobs] if self.kind == "linear" else x * x * x * weight[jobs]
-
-    def _kept(self, name: str, table: JobTable, machine: Machine) -> FloatArray:
-        """(n_job,) paces or weights of all jobs that have arrived."""
-
-        def make(table: JobTable, rows: slice) -> FloatArray:
-            return self._asked(name, np.arange(rows.start, rows.stop, dtype=np.int64), table, machine)
-
-        return table.derived((_Itself(self), machine, name), make)
-
-    def _asked(self, name: str, jobs: IntArray, table: JobTable, machine: Machine) -> FloatArray:
-        column: FloatArray = getattr(self, name)(jobs, table, machine)
-        zero = name == "weight"
-        if column.shape != jobs.shape or not _moderate(column, zero):
-            raise PolicyError(
-                f"{type(self).__name__} must give {len(jobs)} {name}s between {1 / EXTREME:g} and {EXTREME:g} in size"
-                f"{', or 0' if zero else ''}, got {column!r}",
-                by=self,
-            )
-        return column
-
-
-class _Itself:
-    """An object as a key, equal to nothing but itself, whatever it says of its equality."""
-
-    __slots__ = ("it",)
-
-    def __init__(self, it: object) -> None:
-        self.it = it
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Itself) and self.it is other.it
-
-    def __hash__(self) -> int:
-        return id(self.it)
+        """(n_queued,) priorities."""
+        pace, weight = self.aging(queue.jobs, queue.table, snapshot.machine)
+        x = queue.waited_s(snapshot.now) / pace
+        return x * weight if self.kind == "linear" else x * x * x * weight
 
 
 def _moderate(column: FloatArray, zero: bool) -> bool:
