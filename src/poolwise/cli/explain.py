@@ -96,13 +96,13 @@ def explain(
 
 def _explain_live(name: str, cluster: ClusterName, partition: str | None, scheduler: str, json: bool) -> None:
     """Say why a job waits on a cluster now, if this scheduler decides there."""
-    from poolwise.cli.live import load
+    from poolwise.cli.live import named_scheduler
     from poolwise.cli.output import print_json, print_sentences
     from poolwise.live.platform import LiveView
     from poolwise.live.waits import why_waits
     from poolwise.model import Changes, Reject
 
-    chosen, view = load(scheduler), LiveView.of(see(cluster, partition))
+    chosen, view = named_scheduler(scheduler), LiveView.of(see(cluster, partition))
     job, dispatcher = view.find(name), view.open(chosen)
     plan = dispatcher.schedule(view.queue, view.snapshot, Changes())
     found = why_waits(dispatcher, job, view.queue, view.snapshot, plan)

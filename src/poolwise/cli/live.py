@@ -52,7 +52,7 @@ def needs(extra: str) -> None:
         raise InputError("the package prometheus-client is missing", remedy=f"pip install 'poolwise[{extra}]'")
 
 
-def load(reference: str) -> Scheduler:
+def named_scheduler(reference: str) -> Scheduler:
     """Make the scheduler that a file or catalog:NAME describes; raises InputError."""
     from poolwise import catalog
     from poolwise.files.configured import scheduler_of
@@ -76,7 +76,7 @@ def run_live(
     from poolwise.live.record import RecordedPasses
     from poolwise.live.waits import TellsWhy
 
-    named = load(options.scheduler)
+    named = named_scheduler(options.scheduler)
     log_to()
     keep = None
     if options.state is not None:

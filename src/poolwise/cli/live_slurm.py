@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from poolwise.cli.examples import examples
-from poolwise.cli.live import LiveOptions, live_app, load, needs, run_live
+from poolwise.cli.live import LiveOptions, live_app, named_scheduler, needs, run_live
 
 if TYPE_CHECKING:
     from poolwise.live.slurm.platform import SlurmPlatform, SlurmSettings
@@ -75,7 +75,7 @@ def slurm(
         _give_back(settings)
         return
     options = LiveOptions(scheduler, mode.value, seed, state, record, port, seconds)
-    ranking = Ranking.of(load(scheduler)) if mode is SlurmMode.ORDER else None
+    ranking = Ranking.of(named_scheduler(scheduler)) if mode is SlurmMode.ORDER else None
     run_live(options, lambda continued: _platform(mode, settings, continued, limit), ranking)
 
 
