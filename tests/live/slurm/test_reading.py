@@ -17,8 +17,8 @@ from tests.helpers.fake_slurm import a_job
 
 ROW = {
     "JobArrayID": "12_3", "JobID": "15", "State": "PENDING", "Partition": "pools", "UserID": "7", "NumNodes": "2",
-    "NumCPUs": "32", "tres": "cpu=32,mem=1.5G,node=2", "TimeLimit": "1-02:00:00", "SubmitTime": "1700000000", "StartTime": "N/A", "NodeList": "",
-    "ReqNodes": "n[001-002]", "ExcNodes": "", "Licenses": "pool_rack0:16,matlab", "PriorityLong": "0",
+    "NumCPUs": "32", "tres": "cpu=32,mem=1.5G,node=2", "TimeLimit": "1-02:00:00", "SubmitTime": "1700000000",
+    "StartTime": "N/A", "NodeList": "", "ReqNodes": "n[001-002]", "Licenses": "pool_rack0:16,matlab", "PriorityLong": "0",
     "Reason": "JobHeldAdmin", "Dependency": "(null)", "RestartCnt": "0", "Comment": "memory=64GiB",
 }  # fmt: skip
 
