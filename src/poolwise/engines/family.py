@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from poolwise.engines.watch import Obstacle, Watch
 from poolwise.interfaces import PerformanceModel, Scheduler
 from poolwise.loop import Observer
-from poolwise.model import Machine, Schedule, Workload
+from poolwise.model import Initial, Machine, Schedule, Workload
 from poolwise.model.eligibility import NO_PARTITION, has_tiers, taking_partitions
 from poolwise.platforms.simulated import Disturbance
 
@@ -32,6 +32,7 @@ class Parts:
     pass_per_event: bool = False
     observer: Observer | None = None
     watch: Watch | None = None
+    initial: Initial | None = None
 
 
 @dataclass(frozen=True)

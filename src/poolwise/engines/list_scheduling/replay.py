@@ -16,6 +16,7 @@ from poolwise.engines.family import Parts, foreign, interrupted
 from poolwise.engines.kernel_arrays import blank
 from poolwise.engines.list_scheduling.asking import Asker
 from poolwise.engines.list_scheduling.columns import DEEP_QUEUE, RunColumns
+from poolwise.engines.list_scheduling.initial import RackHoldings, go_on_from, unlike
 from poolwise.engines.list_scheduling.loading import FOLDER, compile_beside, kinds_of, load
 from poolwise.engines.watch import Obstacle, Stride
 from poolwise.errors import InputError
@@ -49,6 +50,10 @@ def unsupported(parts: Parts) -> Obstacle | None:
         if fixed_slowdown(model, parts.workload.table, slice(0, 0), parts.machine) is None:
             problem = f"performance model {type(model).__name__} has no kernel"
             return Obstacle(problem, f"one whose class states fixed slowdowns, as {KNOWN['model']} do, has")
+    if parts.initial is not None:
+        placed = rule_of(rule.placement)
+        assert placed is not None
+        return unlike(parts.machine, parts.workload, parts.initial, placed.pools)
     return None
 
 
@@ -97,6 +102,10 @@ def replay(parts: Parts) -> tuple[Schedule, float]:
     begun, loading = time.perf_counter(), 0.0
     columns = RunColumns(parts, rule)
     arrays = columns.arrays()
+    if parts.initial is not None:
+        held = RackHoldings.of(parts.machine, parts.initial)
+        assert held is not None
+        go_on_from(parts.initial, held, parts.workload, arrays)
     asker, stride = Asker(columns), Stride(parts.watch)
     if parts.watch is not None:
         parts.watch.begin(None)

@@ -18,7 +18,8 @@ from poolwise.engines.family import Parts, foreign, interrupted
 from poolwise.engines.kernel_arrays import blank
 from poolwise.engines.list_scheduling.asking import Asker
 from poolwise.engines.shared_nodes.columns import PLACEMENTS, SharedColumns
-from poolwise.engines.watch import Obstacle, Stride
+from poolwise.engines.shared_nodes.initial import NodeHoldings, go_on_from
+from poolwise.engines.watch import UNLIKE, Obstacle, Stride
 from poolwise.errors import InputError
 from poolwise.interfaces import ListRule, PerformanceModel, fixed_slowdown, rule_of
 from poolwise.model import Kind, Machine, Outcome, Schedule, Workload
@@ -51,7 +52,11 @@ def unsupported(parts: Parts) -> Obstacle | None:
     if obstacle := interrupted(parts):
         return obstacle
     why = _why(parts, scheduler)
-    return Obstacle(why, "jobs of one task have one, but for conservative backfilling beside devices or pools") if why else None
+    if why:
+        return Obstacle(why, "jobs of one task have one, but for conservative backfilling beside devices or pools")
+    if parts.initial is not None and NodeHoldings.of(SharedColumns(parts, scheduler).arrays(False), parts.initial) is None:
+        return UNLIKE
+    return None
 
 
 def _why(parts: Parts, scheduler: ListRule) -> str:
@@ -115,8 +120,12 @@ def _replay(parts: Parts, rule: ListRule) -> Schedule:
     from poolwise.kernels.shared_nodes.replay import replay as go_on
     from poolwise.kernels.shared_nodes.state import PASSES, PAUSE, ROWS
 
-    columns = SharedColumns(parts.machine, parts.workload, rule, parts.truth, parts.estimate)
+    columns = SharedColumns(parts, rule)
     arrays = columns.arrays(parts.pass_per_event)
+    if parts.initial is not None:
+        held = NodeHoldings.of(arrays, parts.initial)
+        assert held is not None
+        go_on_from(parts.initial, held, parts.workload, arrays)
     asker, stride = Asker(columns), Stride(parts.watch)
     if parts.watch is not None:
         parts.watch.begin(None)
