@@ -6,7 +6,9 @@ import logging
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
+from poolwise.arrays import IntArray
 from poolwise.engines.watch import Obstacle, Watch
 from poolwise.interfaces import PerformanceModel, Scheduler
 from poolwise.loop import Observer
@@ -35,6 +37,17 @@ class Parts:
     initial: Initial | None = None
 
 
+class Sampler(Protocol):
+    """Replays versions of a run that goes on from others: the same jobs, which last and come otherwise."""
+
+    def starts(self, workload: Workload) -> IntArray:
+        """(k,) ns at which the sought jobs start, `NEVER` for those that have not started when nothing more is replayed.
+
+        The workload differs from the run's in durations and submissions alone, row by row.
+        """
+        ...
+
+
 @dataclass(frozen=True)
 class Family:
     """A family of compiled runs.
@@ -44,6 +57,8 @@ class Family:
     name : what messages call it
     unsupported : says why there is no kernel for a run (`foreign` if its scheduler is none of this family); None if there is
     replay : runs what `unsupported` has no objection to; returns the schedule and the seconds without compiling or loading
+    sampler : makes what replays many versions of a run that goes on from others, for what `unsupported` has no objection to;
+        None for a family that has none
     load : loads the kernels, compiling them where this has not been done before on this computer; says so in the log
     """
 
@@ -51,6 +66,7 @@ class Family:
     unsupported: Callable[[Parts], Obstacle | None]
     replay: Callable[[Parts], tuple[Schedule, float]]
     load: Callable[[], None]
+    sampler: Callable[[Parts, IntArray, int], Sampler] | None = None
 
 
 def foreign(scheduler: Scheduler) -> Obstacle:

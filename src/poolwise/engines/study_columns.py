@@ -11,7 +11,7 @@ from poolwise.engines.family import Parts
 from poolwise.engines.kernel_arrays import read_only
 from poolwise.errors import PolicyError
 from poolwise.interfaces import AgingOrder, ListRule, PerformanceModel, QueuePolicy, fixed_slowdown, opened
-from poolwise.model import Initial, Queue, Snapshot
+from poolwise.model import Initial, Queue, Snapshot, Workload
 from poolwise.model.rules import FixedSlowdown
 from poolwise.model.runs import RunTable
 from poolwise.units import LONGEST
@@ -35,11 +35,17 @@ class StudyColumns:
     """
 
     def __init__(self, parts: Parts, rule: ListRule) -> None:
-        self.machine, self.workload = parts.machine, parts.workload
+        self.machine = parts.machine
         self.scheduler = rule._replace(order=opened(rule.order))
         self.truth, self.estimate, self.initial = parts.truth, parts.estimate, parts.initial
-        capacity = self.machine.capacity
-        self.empty = Snapshot(0, self.machine, self.workload.table, capacity, capacity, RunTable(capacity.size), self.estimate)
+        self.show(parts.workload)
+
+    def show(self, workload: Workload) -> None:
+        """Take other durations and submissions of the same jobs, row by row."""
+        self.workload = workload
+        machine = self.machine
+        capacity, runs = machine.capacity, RunTable(machine.capacity.size)
+        self.empty = Snapshot(0, machine, workload.table, capacity, capacity, runs, self.estimate)
 
     def check(self, priority: FloatArray, jobs: IntArray) -> FloatArray:
         """Return the keys of jobs (k,), their negative priorities; raises PolicyError as the reference engine does."""

@@ -17,9 +17,9 @@ from poolwise.engines import family
 from poolwise.engines.family import Parts, foreign, interrupted
 from poolwise.engines.kernel_arrays import blank
 from poolwise.engines.list_scheduling.asking import Asker
-from poolwise.engines.shared_nodes.columns import PLACEMENTS, SharedColumns
+from poolwise.engines.shared_nodes.columns import PLACEMENTS, SharedArrays, SharedColumns
 from poolwise.engines.shared_nodes.initial import NodeHoldings, go_on_from
-from poolwise.engines.watch import UNLIKE, Obstacle, Stride
+from poolwise.engines.watch import UNLIKE, Obstacle, Stride, Watch
 from poolwise.errors import InputError
 from poolwise.interfaces import ListRule, PerformanceModel, fixed_slowdown, rule_of
 from poolwise.model import Kind, Machine, Outcome, Schedule, Workload
@@ -109,39 +109,45 @@ def replay(parts: Parts) -> tuple[Schedule, float]:
     """Run what `unsupported` has no objection to; returns the schedule and the seconds without compiling or loading."""
     rule = rule_of(parts.scheduler)
     assert rule is not None
-    _load(_kind_of(rule))
+    load_for(rule)
     begun = time.perf_counter()
     schedule = _replay(parts, rule)
     return schedule, time.perf_counter() - begun
 
 
 def _replay(parts: Parts, rule: ListRule) -> Schedule:
-    from poolwise.kernels.list_scheduling import state
-    from poolwise.kernels.shared_nodes.replay import replay as go_on
-    from poolwise.kernels.shared_nodes.state import PASSES, PAUSE, ROWS
-
     columns = SharedColumns(parts, rule)
     arrays = columns.arrays(parts.pass_per_event)
     if parts.initial is not None:
         held = NodeHoldings.of(arrays, parts.initial)
         assert held is not None
         go_on_from(parts.initial, held, parts.workload, arrays)
-    asker, stride = Asker(columns), Stride(parts.watch)
     if parts.watch is not None:
         parts.watch.begin(None)
+    arrays = play(columns, arrays, parts.watch)
+    return _schedule(columns, arrays.runs, arrays.queue.where, arrays.now)
+
+
+def play(columns: SharedColumns, arrays: SharedArrays, watch: Watch | None = None) -> SharedArrays:
+    """Let the kernels run until nothing is left to do, and do what they ask for; returns the arrays, some of which may grow."""
+    from poolwise.kernels.list_scheduling import state
+    from poolwise.kernels.shared_nodes.replay import replay as go_on
+    from poolwise.kernels.shared_nodes.state import PASSES, PAUSE, ROWS
+
+    asker, stride = Asker(columns), Stride(watch)
     arrays.now[PAUSE] = stride.next(0.0, 0)
     while (wanted := go_on(*arrays)) != state.DONE:
         if wanted == state.ASK:
             asker.answer(arrays.order.key, arrays.queue, arrays.runs, arrays.now)
         elif wanted == state.PAUSED:
-            arrays.now[PAUSE] = stride.next(_share(arrays.now, len(parts.workload)), int(arrays.now[PASSES]))
+            arrays.now[PAUSE] = stride.next(_share(arrays.now, len(columns.workload)), int(arrays.now[PASSES]))
         elif wanted == state.INSTANTS:
             arrays = arrays._replace(profile=columns.profile(arrays.nodes, 2 * int(arrays.now[ROWS])))
         elif wanted == state.LATE:
             raise too_late()
         else:
             arrays = arrays._replace(runs=_enlarged(arrays.runs, arrays.now))
-    return _schedule(columns, arrays.runs, arrays.queue.where, arrays.now)
+    return arrays
 
 
 def _share(now: IntArray, jobs: int) -> float:
@@ -165,6 +171,11 @@ def load() -> None:
     """Load the kernels, compiling them where this has not been done before on this computer; says so in the log."""
     for kind in get_args(SharedKind):
         _load(kind)
+
+
+def load_for(rule: ListRule) -> None:
+    """Load the kernel that runs under a list scheduler need."""
+    _load(_kind_of(rule))
 
 
 @cache
