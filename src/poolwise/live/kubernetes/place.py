@@ -12,6 +12,7 @@ from poolwise.live.kubernetes.devices import DeviceId, Part
 from poolwise.live.kubernetes.mirror import Mirror
 from poolwise.live.kubernetes.nodes import selects
 from poolwise.live.kubernetes.objects import Node, Pod, ResourceClaim
+from poolwise.live.kubernetes.recovery import Resumed
 from poolwise.live.kubernetes.shape import amounts_offered
 from poolwise.live.kubernetes.state import State
 from poolwise.live.kubernetes.units import PodJob
@@ -56,6 +57,23 @@ def place(start: Start, job: PodJob, mirror: Mirror, state: State) -> Placed | s
         return problem.message
 
 
+def resume(found: Resumed, job: PodJob, mirror: Mirror, state: State) -> Placed | str:
+    """Go on with pods where another process meant them to be; or say why that cannot be."""
+    placing = _Placing(Start(job.row, (), Placement.of(())), job, mirror, state)
+    rows: list[tuple[int, int, int, int]] = []
+    nodes = tuple(pod.node for pod in found.pods)
+    try:
+        for task, start in enumerate(found.pods):
+            if start.node not in state.shape.node_owner or (state.shape.view == "whole" and not placing.is_free(start.node)):
+                raise NoRoom(f"node {start.node} is not free")
+            placing.fits(mirror.nodes[start.node])
+            parts = [part for write in start.claims for part in mirror.usage.claims.get(write.claim.metadata.uid, ())]
+            rows += state.rows_of(0 if state.shape.view == "whole" else task, start.node, job.demand.amounts, parts)
+    except NoRoom as why:
+        return str(why)
+    return Placed(found.pods, nodes, Placement.of(rows), ())
+
+
 def undo(held: Sequence[str], mirror: Mirror) -> None:
     """Take back what was assumed of claims."""
     for uid in held:
@@ -77,7 +95,7 @@ class _Placing:
             pod, node = self.mirror.waits(key), self.mirror.nodes.get(name)
             if pod is None or node is None:
                 raise NoRoom(f"pod {key} or node {name} is gone")
-            self._fits(node)
+            self.fits(node)
             parts, writes, nominate = self._claims(task, pod, node)
             whole = self.state.shape.view == "whole"
             rows += self.state.rows_of(0 if whole else task, name, self.job.demand.amounts, parts)
@@ -95,7 +113,7 @@ class _Placing:
         found: list[str] = []
         for _, owner, resource, count in rows:
             if owner in shape.nodes and resource == shape.column("nodes"):
-                free = [name for name in shape.nodes[owner] if self._is_free(name)]
+                free = [name for name in shape.nodes[owner] if self.is_free(name)]
                 if len(free) < count:
                     raise NoRoom(f"{count} free nodes of {shape.machine.owners[owner]} are wanted, {len(free)} are there")
                 found += free[:count]
@@ -103,11 +121,12 @@ class _Placing:
             raise NoRoom("the placement does not name a node for each pod")
         return tuple(found)
 
-    def _is_free(self, name: str) -> bool:
+    def is_free(self, name: str) -> bool:
+        """Whether nobody but daemons uses a node."""
         used = any(key in self.state.ours for key in self.mirror.on_node.get(name, ())) or name in self.state.busy
         return not used and not self.state.taken_by_others(name) and self.job.demand.where.allows(self.mirror.nodes[name])
 
-    def _fits(self, node: Node) -> None:
+    def fits(self, node: Node) -> None:
         """Check a node against the pods that are there and on their way."""
         name = node.metadata.name
         if not self.job.demand.where.allows(node):

@@ -1,4 +1,4 @@
-"""The machine, the jobs and the runs of a cluster as schedulers count them, made of the mirror; rebuilt when its shape changes."""
+"""The machine, the jobs and the runs of a cluster as schedulers count them; built anew when its shape changes."""
 
 from __future__ import annotations
 
