@@ -137,7 +137,10 @@ class FaultyServer:
                     if request.transport is not None:
                         request.transport.abort()
                     return response
-                await response.write(block)
+                try:
+                    await response.write(block)
+                except ConnectionError:  # the scheduler is gone
+                    return response
         return response
 
     async def serve(self, ready: threading.Event) -> None:
@@ -150,7 +153,7 @@ class FaultyServer:
         await runner.setup()
         site = web.TCPSite(runner, "127.0.0.1", 0)
         await site.start()
-        self.url = "http://127.0.0.1:%d" % runner.addresses[0][1]
+        self.url = f"http://127.0.0.1:{runner.addresses[0][1]}"
         ready.set()
         await self._stop.wait()
         await runner.cleanup()

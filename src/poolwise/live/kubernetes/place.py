@@ -91,16 +91,46 @@ class _Placing:
         rows: list[tuple[int, int, int, int]] = []
         pods: list[PodStart] = []
         nodes = self._nodes()
+        whole = self.state.shape.view == "whole"
         for task, (key, name) in enumerate(zip(self.job.pods, nodes, strict=True)):
-            pod, node = self.mirror.waits(key), self.mirror.nodes.get(name)
-            if pod is None or node is None:
-                raise NoRoom(f"pod {key} or node {name} is gone")
-            self.fits(node)
+            pod = self.mirror.waits(key)
+            if pod is None:
+                raise NoRoom(f"pod {key} is gone")
+            start, parts = self._start(task, pod, name)
+            rows += self.state.rows_of(0 if whole else task, start.node, self.job.demand.amounts, parts)
+            pods.append(start)
+        return Placed(tuple(pods), tuple(start.node for start in pods), Placement.of(rows), tuple(self.held))
+
+    def _start(self, task: int, pod: Pod, name: str) -> tuple[PodStart, list[Part]]:
+        """Put a pod on the node that was chosen for it.
+
+        Where a policy that knows nothing of its devices chose one that they do not serve, the first other node will do.
+        """
+        try:
+            return self._start_on(task, pod, name)
+        except NoRoom:
+            if self.state.shape.view == "whole" or self.state.looks_after_devices(self.job):
+                raise
+            for other in sorted(self.state.shape.node_owner):
+                if other != name:
+                    try:
+                        return self._start_on(task, pod, other)
+                    except NoRoom:
+                        continue
+            raise
+
+    def _start_on(self, task: int, pod: Pod, name: str) -> tuple[PodStart, list[Part]]:
+        node = self.mirror.nodes.get(name)
+        if node is None:
+            raise NoRoom(f"node {name} is gone")
+        self.fits(node)
+        try:
             parts, writes, nominate = self._claims(task, pod, node)
-            whole = self.state.shape.view == "whole"
-            rows += self.state.rows_of(0 if whole else task, name, self.job.demand.amounts, parts)
-            pods.append(PodStart(pod, name, tuple(writes), nominate))
-        return Placed(tuple(pods), nodes, Placement.of(rows), tuple(self.held))
+        except NoRoom:
+            for resource, amount in self.job.demand.amounts.items():
+                self.taken[name][resource] -= amount
+            raise
+        return PodStart(pod, name, tuple(writes), nominate), parts
 
     def _nodes(self) -> tuple[str, ...]:
         """The node of each pod."""
@@ -131,13 +161,15 @@ class _Placing:
         name = node.metadata.name
         if not self.job.demand.where.allows(node):
             raise NoRoom(f"node {name} is not one that the pod may run on")
-        used = self.taken.setdefault(name, self.state.taken_on(name))
-        has = amounts_offered(node)
+        if name not in self.taken:
+            self.taken[name] = self.state.taken_on(name)
+        used, has = self.taken[name], amounts_offered(node)
+        for resource, amount in self.job.demand.amounts.items():
+            left = has.get(resource, 0) - used.get(resource, 0)
+            if amount > left:
+                raise NoRoom(f"node {name} has {left} {resource} left, {amount} are needed")
         for resource, amount in self.job.demand.amounts.items():
             used[resource] = used.get(resource, 0) + amount
-            if used[resource] > has.get(resource, 0):
-                left = has.get(resource, 0) - used[resource] + amount
-                raise NoRoom(f"node {name} has {left} {resource} left, {amount} are needed")
 
     def _claims(self, task: int, pod: Pod, node: Node) -> tuple[list[Part], list[ClaimWrite], bool]:
         """Give a pod's claims their devices; returns what it takes, what is to be written, and whether to name the node."""

@@ -112,7 +112,7 @@ class ClusterWrites:
         event = {
             "apiVersion": "events.k8s.io/v1",
             "kind": "Event",
-            "metadata": {"generateName": f"{meta.name}.", "namespace": meta.namespace},
+            "metadata": {"generateName": f"{meta.name}-", "namespace": meta.namespace},
             "eventTime": now.strftime("%Y-%m-%dT%H:%M:%S.%fZ"),
             "type": "Warning",
             "reason": "FailedScheduling",
