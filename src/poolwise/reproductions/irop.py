@@ -12,7 +12,8 @@ from typing import Any, ClassVar, get_args
 import numpy as np
 
 from poolwise.batch.problem.definition import Theta
-from poolwise.compare.published import Key, Measured
+from poolwise.compare.published import Key
+from poolwise.compare.verdicts import Measured
 from poolwise.exhibits.figure import Axis, Curves, Figure
 from poolwise.registry import register
 from poolwise.reproductions.irop_runs import IropCase, measure_placement

@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import ClassVar, Protocol
 
 from poolwise import catalog
-from poolwise.compare.published import ClaimRow, Key, Measured, compare, read_claims
+from poolwise.compare.published import ClaimRow, Key, compare, read_claims
+from poolwise.compare.verdicts import Measured
 from poolwise.exhibits.figure import Figure
 from poolwise.exhibits.table import Table
 from poolwise.trials import Progress, checked_jobs
@@ -20,11 +21,13 @@ class ReproductionResult:
 
     Attributes
     ----------
-    measured : (artifact, condition, metric) -> value with its interval; every key is a row of the claims file
+    measured : (artifact, condition, metric) -> value with its interval, under the specification's reading; every key is a row
+        of the claims file
     figures : figures to draw, in the order of the paper
     notes : sentences that a reader must know (what was assumed, what was shortened)
     explanation : paragraphs on what the runs teach beyond the claims
     tables : tables to show before the claims, such as the paper's with our values in them
+    readings : other reading ("as run", "inferred") -> what was measured under it, for the rows that it concerns
     """
 
     measured: Mapping[Key, Measured]
@@ -32,6 +35,7 @@ class ReproductionResult:
     notes: Sequence[str] = ()
     explanation: Sequence[str] = ()
     tables: Sequence[Table] = ()
+    readings: Mapping[str, Mapping[Key, Measured]] = field(default_factory=dict)
 
 
 class Reproduction(Protocol):
@@ -90,4 +94,4 @@ def reproduce(
     claims = read_claims(catalog.find("reproductions", f"{name}.csv"))
     findings = reproduction.run(out, quick=quick, jobs=jobs, progress=progress)
     title = f"{reproduction.title}, quick run" if quick else reproduction.title
-    return Reproduced(name, title, reproduction.paper, compare(claims, findings.measured), findings)
+    return Reproduced(name, title, reproduction.paper, compare(claims, findings.measured, findings.readings), findings)

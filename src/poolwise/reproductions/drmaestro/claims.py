@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 
 from poolwise.arrays import FloatArray
-from poolwise.compare.published import Key, Measured
+from poolwise.compare.published import Key
+from poolwise.compare.verdicts import Measured
 from poolwise.metrics.intervals import mean_interval
 from poolwise.reproductions.drmaestro.cells import POLICIES, SCENARIOS, DrMaestroCase, DrMaestroPolicy, DrMaestroScenario
 from poolwise.reproductions.drmaestro.changes import CHANGES
