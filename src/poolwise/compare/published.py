@@ -23,7 +23,7 @@ READINGS = ("as run", "inferred")
 """Readings beside the specification's, each with columns of its own: what the authors' own runs did, and what we infer."""
 COLUMNS = (
     "artifact", "condition", "metric", "unit", "published", "measured", "ci95_low", "ci95_high",
-    "rule", "tolerance", "holds", "note", "class", "verdict", "basis", "shown_by",
+    "rule", "tolerance", "holds", "note", "class", "verdict", "basis", "shown_by", "cause",
     *(f"{reading.replace(' ', '_')}{part}" for reading in READINGS for part in ("", "_low", "_high", "_verdict")),
 )  # fmt: skip
 
@@ -110,8 +110,8 @@ class ClaimRow:
         return self.claim.criterion.verdict(self.measured)
 
     def verdict_under(self, reading: str) -> Verdict:
-        """Judge the interval measured under another reading."""
-        return self.claim.criterion.verdict(self.readings.get(reading))
+        """Judge the interval measured under another reading; the specification's where that does not concern the row."""
+        return self.claim.criterion.verdict(self.readings.get(reading, self.measured))
 
     @property
     def shown_by(self) -> str:
@@ -135,6 +135,11 @@ class ClaimRow:
         if self.shown_by:
             return "verified"
         return "inferred" if self.claim.basis == "verified" else self.claim.basis
+
+    @property
+    def cause(self) -> str:
+        """Why it does not hold; empty where it holds or is not judged."""
+        return self.claim.reason if self.verdict in ("fails", "undetermined") else ""
 
     @property
     def note(self) -> str:
@@ -165,6 +170,7 @@ class ClaimRow:
             self.verdict,
             self.basis,
             self.shown_by,
+            self.cause,
             *others,
         ]
 

@@ -63,7 +63,9 @@ class DRMaestro(Reproduction):
         "Computing 10:22, 2021"
     )
 
-    def run(self, out: Path, *, quick: bool, jobs: int, progress: Progress | None = None) -> ReproductionResult:
+    def run(
+        self, out: Path, *, quick: bool, jobs: int, progress: Progress | None = None, figure: str = ""
+    ) -> ReproductionResult:
         """Measure everything; see `Reproduction`."""
         plan = QUICK if quick else FULL
         cases = measure_all(plan.cases(), measure_case, out, jobs, progress=progress)
