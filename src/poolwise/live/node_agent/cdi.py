@@ -86,6 +86,8 @@ def _edits(device: Attachment) -> dict[str, Any]:
 def _node(host: str, container: str, permissions: str) -> dict[str, str]:
     """A device node behind all links, since runtimes follow none."""
     real = os.path.realpath(host)
-    if not real.startswith("/dev/") or not os.path.exists(real):
-        raise InputError("is no file below /dev on this node", file=host, remedy="see that 'attach' makes it, and 'verify' waits")
+    if not real.startswith("/dev/") or not Path(real).exists():
+        raise InputError(
+            "is no file below /dev on this node", file=host, remedy="see that 'attach' makes it, and 'verify' waits"
+        )
     return {"path": container or host, "hostPath": real, "permissions": permissions}

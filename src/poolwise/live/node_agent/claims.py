@@ -47,10 +47,12 @@ def pinned_to(claim: ResourceClaim) -> str | None:
 
 
 def record_of(claim: ResourceClaim, node: str, file: NodeAgentFile, devices: Devices) -> ClaimRecord:
-    """What a claim needs of the devices of this driver on a node; raises InputError for anything that cannot be had or trusted."""
+    """What a claim needs of this driver's devices on a node; raises InputError for anything that cannot be had or trusted."""
     meta, allocation = claim.metadata, claim.status.allocation
     if allocation is None or not claim.status.reserved_for:
-        raise InputError("no devices are allocated to the claim, or no pod has it", remedy="see `kubectl describe resourceclaim`")
+        raise InputError(
+            "no devices are allocated to the claim, or no pod has it", remedy="see `kubectl describe resourceclaim`"
+        )
     pinned = pinned_to(claim)
     if pinned not in (None, node):
         raise InputError(f"the devices are for the node {pinned!r}, not {node}", remedy="see what bound the pod here")
@@ -84,7 +86,9 @@ def _attachment(one: AllocatedDevice, common: Mapping[str, str], file: NodeAgent
         raise InputError("access for administration is not given", remedy="remove adminAccess from the request")
     device = devices.get((one.pool, one.device))
     if device is None:
-        raise InputError(f"no slice has the device {one.device} of the pool {one.pool}", remedy="see that its node's agent runs")
+        raise InputError(
+            f"no slice has the device {one.device} of the pool {one.pool}", remedy="see that its node's agent runs"
+        )
     values |= {f"attribute.{name}": text for name, text in _attributes(device, file.driver).items()}
     amounts = {name: capacity.value for name, capacity in device.capacity.items()} | (one.consumed_capacity or {})
     values |= {f"capacity.{name.removeprefix(f'{file.driver}/')}": amount for name, amount in amounts.items()}
@@ -123,5 +127,3 @@ def _attributes(device: Device, driver: str) -> dict[str, str]:
             content = next(iter(kinds.values()))
             found[short] = str(content).lower() if isinstance(content, bool) else str(content)
     return found
-
-

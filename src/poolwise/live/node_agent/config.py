@@ -58,10 +58,10 @@ class TemplateSection(Section):
     verify: tuple[str, ...] = ()
     detach: tuple[str, ...] = ()
     time_limit: Time = 30 * SECOND
-    environment: dict[str, str] = {}
+    environment: dict[str, str] = Field(default_factory=dict)
     mounts: tuple[MountSection, ...] = ()
     device_nodes: tuple[DeviceNodeSection, ...] = ()
-    patterns: dict[str, str] = {}
+    patterns: dict[str, str] = Field(default_factory=dict)
 
     @property
     def attaches(self) -> bool:
@@ -110,8 +110,8 @@ class DeviceSection(Section):
 
     name: DeviceName
     template: str | None = None
-    attributes: dict[str, bool | int | str] = {}
-    capacity: dict[str, str] = {}
+    attributes: dict[str, bool | int | str] = Field(default_factory=dict)
+    capacity: dict[str, str] = Field(default_factory=dict)
     shared: bool = False
 
     @field_validator("attributes")
@@ -187,7 +187,7 @@ class NodeAgentFile(Section):
     version: int
     driver: Driver
     pool: tuple[PoolSection, ...] = ()
-    template: dict[Label, TemplateSection] = {}
+    template: dict[Label, TemplateSection] = Field(default_factory=dict)
     links: MeasureLinksSection | None = None
     folders: FoldersSection = FoldersSection()
 

@@ -73,10 +73,8 @@ def filled(text: str, values: Mapping[str, str], patterns: Mapping[str, str]) ->
         if name not in values:
             raise UnknownNameError.of("value", name, values, field=name)
     safe = {name: checked(name, values[name], patterns) for name in placeholders(text)}
-    pieces = []
-    for literal, name, _, _ in string.Formatter().parse(text):
-        pieces += [literal, "" if name is None else safe[name]]
-    return "".join(pieces)
+    parts = string.Formatter().parse(text)
+    return "".join(literal + ("" if name is None else safe[name]) for literal, name, _, _ in parts)
 
 
 def _unreadable(text: str, why: str) -> InputError:
