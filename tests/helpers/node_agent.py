@@ -3,9 +3,8 @@
 import asyncio
 import copy
 import json
-import sys
 import uuid
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -69,10 +68,8 @@ def claim_for(
 ) -> Content:
     """A claim that has devices, reserved for a pod, pinned to a node."""
     conditions = {"bindingConditions": [f"{DRIVER}/attached"], "bindingFailureConditions": [f"{DRIVER}/attach-failed"]}
-    results = [
-        {"request": "gpu", "driver": DRIVER, "pool": pool, "device": device} | (conditions if waits else {}) | more
-        for device in devices
-    ]
+    common = {"request": "gpu", "driver": DRIVER, "pool": pool, **(conditions if waits else {}), **more}
+    results = [common | {"device": device} for device in devices]
     allocation: Content = {"devices": {"results": results}, "allocationTimestamp": "2026-11-22T09:12:47Z"}
     if node is not None:
         fields = [{"key": "metadata.name", "operator": "In", "values": [node]}]
@@ -202,17 +199,21 @@ class Hardware:
         return {file.name: file.read_text() for file in self.folder.iterdir()}
 
 
+def as_it_is(name: str, part: Any) -> Any:
+    """Wrap nothing."""
+    return part
+
+
 def make_agent(
     folder: Path,
     cluster: Any,
     run: Runner,
     text: str = FILE,
     node: str = "node-1",
-    wrap: Callable[[str, Any], Any] | None = None,
+    wrap: Callable[[str, Any], Any] = as_it_is,
 ) -> NodeAgent:
     """An agent of a node over folders, that is told of claims by the cluster; to be called where a loop runs."""
     file = node_agent_file(folder, text)
-    wrap = wrap or (lambda _, part: part)
     records, cdi = wrap("records", Records(folder / "state")), wrap("cdi", CdiFolder(folder / "cdi", file.driver))
     agent = NodeAgent(file, node, wrap("cluster", cluster), Connector(records, cdi, run))
     cluster.see = agent.see
@@ -241,11 +242,3 @@ async def until(holds: Callable[[], bool], seconds: float = 5.0) -> None:
             return
         await asyncio.sleep(0.005)
     raise AssertionError("it does not come to hold")
-
-
-def run_async(work: Awaitable[Any]) -> Any:
-    """Run to the end."""
-    return asyncio.run(work)  # type: ignore[arg-type]
-
-
-PYTHON = sys.executable
