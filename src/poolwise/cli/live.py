@@ -42,14 +42,15 @@ class LiveOptions:
     seconds: float | None
 
 
-def needs(extra: str) -> None:
+def needs(extra: str, *modules: str) -> None:
     """Raise InputError where the packages of an extra are not installed."""
     from importlib.util import find_spec
 
     from poolwise.errors import InputError
 
-    if find_spec("prometheus_client") is None:
-        raise InputError("the package prometheus-client is missing", remedy=f"pip install 'poolwise[{extra}]'")
+    for module in ("prometheus_client", *modules):
+        if find_spec(module) is None:
+            raise InputError(f"the package with the module {module} is missing", remedy=f"pip install 'poolwise[{extra}]'")
 
 
 def load(reference: str) -> Scheduler:
@@ -105,3 +106,8 @@ def run_live(
             seconds=options.seconds,
         )
     say("stopped")
+
+
+def register(app: typer.Typer) -> None:
+    """Add the group of commands."""
+    app.add_typer(live_app, name="live")

@@ -117,6 +117,8 @@ def _tls(cluster: Any, user: Any, file: Path) -> ssl.SSLContext | None:
         with tempfile.TemporaryDirectory() as folder:  # Python loads them from files only
             pair = Path(folder) / "pair.pem"
             pair.touch(mode=0o600)
-            pair.write_bytes(b"\n".join(base64.b64decode(user[name]) for name in ("client-certificate-data", "client-key-data")))
+            pair.write_bytes(
+                b"\n".join(base64.b64decode(user[name]) for name in ("client-certificate-data", "client-key-data"))
+            )
             tls.load_cert_chain(pair)
     return tls

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator, Mapping
 from typing import Any
 
@@ -96,7 +95,7 @@ class Client:
                 if answer.status < 400:
                     return text
                 raise _error(answer.status, text, answer.headers.get("Retry-After", ""))
-        except (aiohttp.ClientError, TimeoutError, asyncio.TimeoutError, OSError) as problem:
+        except (aiohttp.ClientError, TimeoutError, OSError) as problem:
             raise ApiError(0, type(problem).__name__, str(problem)) from problem
 
     async def lines(self, path: str, params: Mapping[str, str], quiet: float) -> AsyncIterator[bytes]:
@@ -118,7 +117,7 @@ class Client:
                     for line in more:
                         yield b"".join(rest)
                         rest = [line]
-        except (aiohttp.ClientError, TimeoutError, asyncio.TimeoutError, OSError) as problem:
+        except (aiohttp.ClientError, TimeoutError, OSError) as problem:
             raise ApiError(0, type(problem).__name__, str(problem)) from problem
 
     def _headers(self, content: str) -> dict[str, str]:
@@ -136,5 +135,3 @@ def _error(status: int, text: bytes, retry: str) -> ApiError:
     except msgspec.DecodeError:
         said = _Status(message=text[:200].decode(errors="replace"))
     return ApiError(status, said.reason, said.message, float(retry) if retry.isdigit() else 0.0)
-
-

@@ -135,5 +135,3 @@ def group_of(pod: Pod) -> tuple[str, int] | None:
         size = pod.metadata.labels.get(GROUP_SIZE) or pod.metadata.annotations.get(GROUP_SIZE) or "1"
         return f"{pod.metadata.namespace}/{label}", max(1, int(size) if size.isdigit() else 1)
     return None
-
-

@@ -13,7 +13,9 @@ from poolwise.errors import InputError
 from poolwise.live.kubernetes.objects import Device, DeviceSelector
 from poolwise.live.kubernetes.quantity import parse_quantity
 
-_BUILT_IN = re.compile(r"\W.*|_.*|size|has|in|all|exists|exists_one|map|filter|startsWith|endsWith|contains|matches|string|int|uint|double|type|dyn|bool|max|min")
+_BUILT_IN = re.compile(
+    r"\W.*|_.*|size|has|in|all|exists|exists_one|map|filter|startsWith|endsWith|contains|matches|string|int|uint|double|type|dyn|bool|max|min"
+)
 _VERSION = re.compile(r"v?(\d+)\.(\d+)\.(\d+)(?:-([0-9A-Za-z.-]+))?(?:\+[0-9A-Za-z.-]+)?")
 
 

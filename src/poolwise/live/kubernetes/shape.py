@@ -16,7 +16,9 @@ from poolwise.live.kubernetes.devices import DeviceId, Inventory, Published
 from poolwise.live.kubernetes.nodes import Where
 from poolwise.live.kubernetes.objects import Node
 from poolwise.live.kubernetes.quantity import offered
-from poolwise.model import JobTable, Kind, Machine, MachineBuilder
+from poolwise.model import Changes, JobTable, Kind, Machine, MachineBuilder, Queue, Snapshot
+from poolwise.model.runs import RunTable
+from poolwise.performance.ideal import Ideal
 
 RACK_LABEL = "topology.kubernetes.io/rack"
 BANDWIDTH, STORAGE, DEVICES, MEMORY, NODES = "bandwidth", "storage", "devices", "memory", "nodes"
@@ -234,15 +236,19 @@ def view_for(scheduler: Scheduler, parts: Parts, layout: Layout) -> View:
     views: tuple[View, ...] = ("shared", "whole")
     for view in views:
         try:
-            machine = shape_of(parts, layout, view).machine
-            scheduler.open(machine, 0)
-            scheduler.check(machine, probe({"nodes" if view == "whole" else "cores": 1}))
-            if view == "whole":
-                machine.racks  # noqa: B018  # raises where racks are not of one type of node each
+            _try(scheduler, shape_of(parts, layout, view).machine, probe({"nodes" if view == "whole" else "cores": 1}))
             return view
         except InputError as problem:
             problems.append(problem)
     raise problems[0]
+
+
+def _try(scheduler: Scheduler, machine: Machine, table: JobTable) -> None:
+    """Let a scheduler decide about one small job on the idle machine; raises its InputError."""
+    scheduler.check(machine, table)
+    runs = RunTable(machine.capacity.size)
+    snapshot = Snapshot(0, machine, table, machine.capacity, machine.capacity.copy(), runs, Ideal(), may_grow=True)
+    scheduler.open(machine, 0).schedule(Queue.of(table, np.zeros(1, dtype=np.int64)), snapshot, Changes(arrived=(0,)))
 
 
 def knows(scheduler: Scheduler, machine: Machine, resource: str) -> bool:
