@@ -119,11 +119,8 @@ class NodeAgent:
             return  # a claim that was not seen yet is not one that is gone
         record, claim = records.get(uid), self._claims.get(uid)
         if record is not None and (claim is None or not self._about(claim, record)):
-            if record.state == State.PREPARED:
-                return  # its pod may be at work; the kubelet says when it is over
             with self._timed("release"):
-                await self.connector.release(uid)
-            say("released", claim=record.name, namespace=record.namespace)
+                await self.connector.release(uid, prepared=False)  # of that the kubelet says when it is over
             record = None
         if claim is None:
             return

@@ -23,6 +23,8 @@ class CdiFolder:
     def __init__(self, folder: Path, driver: str) -> None:
         self.folder, self.driver = folder, driver
         folder.mkdir(parents=True, exist_ok=True)
+        for draft in folder.glob(f".{self._prefix}*.json.*"):
+            draft.unlink()
 
     def write(self, record: ClaimRecord) -> None:
         """Write the file of a claim unless it is there as it should be; raises InputError for a device node that is none."""

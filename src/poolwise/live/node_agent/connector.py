@@ -64,25 +64,30 @@ class Connector:
                 raise AttachError(str(error)) from error
             return self.records.put(replace(found, state=State.PREPARED))
 
-    async def release(self, uid: str) -> None:
-        """Detach all that a claim has here and forget it; nothing to do where there is nothing. Raises AttachError."""
+    async def release(self, uid: str, *, prepared: bool = True) -> None:
+        """Detach all that a claim has here and forget it; nothing to do where there is nothing. Raises AttachError.
+
+        Without `prepared`, what a pod may be at work with stays.
+        """
         async with self._locks[uid]:
             found = self.records.get(uid)
+            if found is not None and found.state == State.PREPARED and not prepared:
+                return
             if found is not None:
                 await self._undo(replace(found, reason=""))
             else:
                 self.cdi.remove(uid)
 
     async def resume(self, record: ClaimRecord) -> ClaimRecord | None:
-        """See that what is on record after a restart is so; what is no longer attached is attached again.
+        """See that what is on record after a restart is so; what was begun is undone, what got lost is attached again.
 
         A prepared claim stays on record whatever comes of it, since its pod may be at work: raises AttachError for it.
         """
         async with self._locks[record.uid]:
             found = self.records.get(record.uid)
-            if found is None or found.state in (State.ATTACHING, State.FAILED):
+            if found is None or found.state == State.FAILED:
                 return found
-            if found.state == State.DETACHING:
+            if found.state in (State.ATTACHING, State.DETACHING):
                 return await self._undo(found)
             for k, device in enumerate(found.devices):
                 try:

@@ -84,8 +84,24 @@ class ClaimRecord(msgspec.Struct, frozen=True, kw_only=True):
         return (self.uid, self.allocated, mine) == (other.uid, other.allocated, others)
 
 
+@contextmanager
+def alone(folder: Path) -> Iterator[None]:
+    """Hold a folder; raises InputError where another agent does."""
+    handle = os.open(folder / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise InputError(
+                "another node agent works here", file=folder, remedy="stop it, or name another folder as 'state'"
+            ) from None
+        yield
+    finally:
+        os.close(handle)
+
+
 class Records:
-    """The records in a folder. Each is there whole or not at all; `locked` keeps a second agent away.
+    """The records in a folder, which is held `alone`. Each is there whole or not at all.
 
     Raises InputError for a record that cannot be read, which does not happen unless somebody wrote it.
     """
@@ -96,21 +112,6 @@ class Records:
         for draft in folder.glob(".*.json.*"):
             draft.unlink()
         self._all = {record.uid: record for record in map(_read, sorted(folder.glob("*.json")))}
-
-    @contextmanager
-    def locked(self) -> Iterator[None]:
-        """Hold the folder; raises InputError where another agent does."""
-        handle = os.open(self.folder / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        try:
-            try:
-                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                raise InputError(
-                    "another node agent works here", file=self.folder, remedy="stop it, or name another folder as 'state'"
-                ) from None
-            yield
-        finally:
-            os.close(handle)
 
     def __iter__(self) -> Iterator[ClaimRecord]:
         return iter(tuple(self._all.values()))

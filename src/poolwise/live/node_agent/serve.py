@@ -23,7 +23,7 @@ from poolwise.live.node_agent.config import NodeAgentFile
 from poolwise.live.node_agent.connector import Connector
 from poolwise.live.node_agent.links import LinkMeter, link_specs, links_driver
 from poolwise.live.node_agent.plugin import KubeletPlugin
-from poolwise.live.node_agent.records import Records
+from poolwise.live.node_agent.records import Records, alone
 from poolwise.live.node_agent.slices import Specs, publish_slices, wanted_specs
 from poolwise.units import to_seconds
 
@@ -33,26 +33,27 @@ _PUBLISH_S = 30.0
 
 def serve_node_agent(file: NodeAgentFile, node: str, access: Access, port: int | None) -> None:
     """Run a node agent until SIGTERM or SIGINT. Raises InputError for folders, sockets and ports that cannot be had."""
-    records = _records(file)
-    with records.locked():
-        asyncio.run(_serve(file, node, access, port, records))
+    _make_folders(file)
+    with alone(file.folders.state):
+        asyncio.run(_serve(file, node, access, port))
 
 
-def _records(file: NodeAgentFile) -> Records:
-    for folder in (file.folders.state, file.folders.cdi, file.folders.registry):
+def _make_folders(file: NodeAgentFile) -> None:
+    folders = file.folders
+    for folder in (folders.state, folders.cdi, folders.plugins, folders.registry):
         try:
-            folder.mkdir(parents=True, exist_ok=True)
+            folder.mkdir(parents=True, exist_ok=True, mode=0o700 if folder == folders.state else 0o755)
         except OSError as error:
             raise InputError(
                 f"cannot be made: {error.strerror}", file=folder, remedy="run as root, or name folders of your own"
             ) from error
-    return Records(file.folders.state)
 
 
-async def _serve(file: NodeAgentFile, node: str, access: Access, port: int | None, records: Records) -> None:
+async def _serve(file: NodeAgentFile, node: str, access: Access, port: int | None) -> None:
     client = Client(access, connections=8)
     cluster = ServerCluster(client)
-    agent = NodeAgent(file, node, cluster, Connector(records, CdiFolder(file.folders.cdi, file.driver), run_command))
+    records, cdi = Records(file.folders.state), CdiFolder(file.folders.cdi, file.driver)
+    agent = NodeAgent(file, node, cluster, Connector(records, cdi, run_command))
     published = asyncio.Event()
     kubelet = asyncio.Event()
 
