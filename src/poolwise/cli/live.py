@@ -109,5 +109,5 @@ def run_live(
 
 
 def register(app: typer.Typer) -> None:
-    """Add the group of commands."""
+    """Add the commands' common name."""
     app.add_typer(live_app, name="live")

@@ -60,7 +60,7 @@ class PassObserver(Protocol):
 
 
 @dataclass(frozen=True)
-class View:
+class LiveView:
     """A cluster at one instant, as a scheduler would see it; nothing is committed.
 
     Attributes
@@ -73,7 +73,7 @@ class View:
     snapshot: Snapshot
 
     @classmethod
-    def of(cls, platform: LivePlatform) -> View:
+    def of(cls, platform: LivePlatform) -> LiveView:
         """Look at a platform that was not driven yet."""
         queue = Queue(platform.table)
         batch = next(iter(platform.events()))

@@ -8,7 +8,7 @@ import msgspec
 
 
 class Record(msgspec.Struct, rename="camel", kw_only=True, omit_defaults=True, frozen=True):
-    """Part of an object; fields that are not named here are dropped when it is read."""
+    """Part of an object; fields that are not named here are dropped when it is read, and defaults when it is written."""
 
 
 class Owner(Record):
@@ -56,7 +56,7 @@ class Requirement(Record):
     """One requirement of a node selector."""
 
     key: str = ""
-    operator: str = "In"
+    operator: str = ""
     values: list[str] = []
 
 
@@ -307,7 +307,7 @@ class Consumer(Record):
     """Who may use a claim."""
 
     api_group: str = ""
-    resource: str = "pods"
+    resource: str = ""
     name: str = ""
     uid: str = ""
 

@@ -423,6 +423,9 @@ class KubernetesPlatform:
         job.not_before = time.monotonic_ns() + min(LONGEST_RETRY, RETRY << min(job.failures, 6))
         retry = self.now + min(LONGEST_RETRY, RETRY << min(job.failures, 6))
         self._retry_at = min(self._retry_at or 2**63, retry)
+        for key in job.pods:
+            if (pod := self.mirror.waits(key)) is not None:
+                self.writes.say(pod, failed.reason)
         whole = not failed.bound and all(self.mirror.waits(key) is not None for key in job.pods)
         if not whole:
             self.units.end(job)
