@@ -13,27 +13,8 @@ from poolwise.live.node_agent.claims import pinned_to, record_of
 from poolwise.live.node_agent.template import GROUPS, PATTERNS, check_placeholders, checked, filled, placeholders
 from tests.helpers.node_agent import DRIVER, claim_for, decoded, node_agent_file
 
-HOSTILE = ("a;b", "$(x)", "`x`", "a b", "a\nb", "../x", "a/../b", "-x", "--help", "a\0b", "'", '"', "a|b", "a&b", "", "a\n", "é")
-HOSTILE += ("x" * 300,)
-    "a;b",
-    "$(x)",
-    "`x`",
-    "a b",
-    "a\nb",
-    "../x",
-    "a/../b",
-    "-x",
-    "--help",
-    "a\0b",
-    "'",
-    '"',
-    "a|b",
-    "a&b",
-    "",
-    "x" * 300,
-    "é",
-    "a\n",
-)
+HOSTILE = ("a;b", "$(x)", "`x`", "a b", "a\nb", "../x", "a/../b", "-x", "--help", "a\0b", "'", '"', "a|b", "a&b", "", "a\n")
+HOSTILE += ("x" * 300, "é")
 
 
 @pytest.mark.parametrize("name", [*PATTERNS, "attribute.address", "capacity.memory"])
