@@ -64,7 +64,7 @@ def plane() -> Iterator[ControlPlane]:
     """A short folder: paths of sockets are."""
     folder = Path("/tmp") / f"poolwise-agents-{os.getpid()}"
     folder.mkdir()
-    with control_plane(folder / "kube", port=26643) as found:
+    with control_plane(folder / "kube", port=26643, KUBE_APISERVER_FLAGS="--allow-privileged") as found:
         found.kubectl("apply", "-f", str(MANIFEST))
         found.apply([make.device_class("fabric-gpu", DRIVER)])
         found.apply([make.node("gpu-a", unschedulable=True), make.node("node-1")])
@@ -101,15 +101,22 @@ class Agent:
 
     @property
     def log(self) -> str:
-        return (self.home / "log").read_text()
+        return (self.home / "log").read_text() if (self.home / "log").exists() else ""
+
+    @property
+    def lives(self) -> int:
+        """How often it began to serve."""
+        return self.log.count('"serving"')
 
 
 @contextmanager
 def agents(plane: ControlPlane) -> Iterator[tuple[Agent, Agent]]:
     both = Agent(plane, "gpu-a"), Agent(plane, "node-1")
     try:
+        lives = [agent.lives for agent in both]
         for agent in both:
             agent.begin()
+        plane.wait(lambda: all(a.lives > n for a, n in zip(both, lives, strict=True)), 30, "agents at work")
         plane.wait(lambda: len(plane.get("resourceslices")) == 3, 30, f"slices: {both[0].log}{both[1].log}")
         yield both
     finally:
@@ -143,7 +150,7 @@ def test_published_allocated_attached_bound_prepared_and_released(plane: Control
         uid = claim(plane, "train")["metadata"]["uid"]
         assert agent.end(signal.SIGKILL) == -9
         agent.begin()  # it finds on record what is attached
-        plane.wait(lambda: bool([*(agent.home / "registry").glob("*.sock")]), 20, "registration")
+        plane.wait(lambda: agent.lives == 2, 30, f"a second life: {agent.log}")
 
         async def kubelet(prepare: bool) -> Any:
             played = Kubelet(agent.home / "registry")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 
 from poolwise.errors import PoolwiseError
 
@@ -12,7 +13,7 @@ FIRST, LONGEST_DELAY = 0.5, 60.0
 
 
 class KeyedWork:
-    """Does work for keys that are woken. A key that is woken while its work is done has it done once more.
+    """Does work for keys that are woken. A key that is woken while its work is done, or put off, has it done once more.
 
     Parameters
     ----------
@@ -25,14 +26,15 @@ class KeyedWork:
     def __init__(self, work: Callable[[str], Awaitable[None]], failed: Callable[[str, PoolwiseError], None]) -> None:
         self._work, self._failed = work, failed
         self._tasks: dict[str, asyncio.Task[None]] = {}
-        self._again: set[str] = set()
+        self._again: dict[str, asyncio.Event] = {}  # set where a key was woken while its work is done, or put off
         self._broken: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
     def wake(self, key: str) -> None:
         """Have a key's work done, at once."""
         if key in self._tasks:
-            self._again.add(key)
+            self._again[key].set()
         else:
+            self._again[key] = asyncio.Event()
             self._tasks[key] = task = asyncio.create_task(self._run(key))
             task.add_done_callback(lambda done: self._done(key, done))
 
@@ -51,20 +53,23 @@ class KeyedWork:
     async def _run(self, key: str) -> None:
         delay = FIRST
         while True:
-            self._again.discard(key)
+            again = self._again[key]
+            again.clear()
             try:
                 await self._work(key)
             except PoolwiseError as error:
                 self._failed(key, error)
-                await asyncio.sleep(delay)
+                with suppress(TimeoutError):
+                    await asyncio.wait_for(again.wait(), delay)
                 delay = min(2 * delay, LONGEST_DELAY)
             else:
-                if key not in self._again:
+                if not again.is_set():
                     return
 
     def _done(self, key: str, task: asyncio.Task[None]) -> None:
         del self._tasks[key]
+        woken = self._again.pop(key).is_set()
         if not task.cancelled() and (error := task.exception()) is not None and not self._broken.done():
             self._broken.set_exception(error)
-        elif key in self._again and not task.cancelled():
+        elif woken and not task.cancelled():
             self.wake(key)

@@ -60,6 +60,11 @@ class Traffic:
         """Share of the bandwidth that is used, 0 to 1."""
         return float(link_loads(np.array([self.used]), np.array([self.bandwidth]))[0])
 
+    @property
+    def percent(self) -> int:
+        """The load in whole percent."""
+        return round(100 * self.load)
+
 
 class LinkMeter:
     """Measures links from counters that grow; rates are averages since the last look.
@@ -100,7 +105,7 @@ class LinkMeter:
         """What to publish: a link's traffic as it was last told until its load has moved by the file's `percent`."""
         for name, traffic in found.items():
             told = self._shown.get(name)
-            if told is None or 100 * abs(traffic.load - told.load) >= self.section.percent:
+            if told is None or abs(traffic.percent - told.percent) >= self.section.percent:
                 self._shown[name] = traffic
         self._shown = {name: traffic for name, traffic in self._shown.items() if name in self._last}
         return self._shown
@@ -125,7 +130,7 @@ def link_specs(driver: str, node: str, traffic: Mapping[str, Traffic]) -> Specs:
     devices = [
         {
             "name": name,
-            "attributes": {USED: attribute_of(round(one.used)), "loadPercent": attribute_of(round(100 * one.load))},
+            "attributes": {USED: attribute_of(round(one.used)), "loadPercent": attribute_of(one.percent)},
             "capacity": {BANDWIDTH: {"value": f"{round(one.bandwidth)}M"}},
         }
         for name, one in sorted(traffic.items())
