@@ -31,6 +31,7 @@ class LiveOptions:
     record : file to which decisions and what happened are appended; None for none
     port : port of the endpoints, 0 for one that the system chooses, None for none
     seconds : how long to run; None until stopped
+    host : address on which the endpoints are served
     """
 
     scheduler: str
@@ -40,6 +41,7 @@ class LiveOptions:
     record: Path | None
     port: int | None
     seconds: float | None
+    host: str = "127.0.0.1"
 
 
 def needs(extra: str, *modules: str) -> None:
@@ -94,7 +96,7 @@ def run_live(
             stack.callback(record.close)
             observers.append(record)
         if options.port is not None:
-            host, port = stack.enter_context(serving(metrics.registry, lambda: "", options.port))
+            host, port = stack.enter_context(serving(metrics.registry, lambda: "", options.port, options.host))
             say("listening", host=host, port=port)
         drive(
             platform,

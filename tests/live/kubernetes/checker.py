@@ -17,13 +17,17 @@ def amount(text: str) -> Decimal:
     return Decimal(digits) * _SUFFIX[str(text)[len(digits) :]]
 
 
-def problems(plane: ControlPlane, gang_label: str = "pod-group.scheduling.sigs.k8s.io") -> list[str]:
-    """What is wrong in a cluster: nodes, devices, capacity, counters and gangs of which more is taken than there is."""
-    pods = plane.get("pods")
+def problems(plane: ControlPlane, *, moving: bool = False) -> list[str]:
+    """What is wrong in a cluster: nodes, devices, capacity and counters of which more is taken than there is.
+
+    In a cluster at rest also claims and gangs; while it is `moving`, pods and claims read one after the other do not agree.
+    """
+    gang_label, pods = "pod-group.scheduling.sigs.k8s.io", plane.get("pods")
     claims = {f"{c['metadata']['namespace']}/{c['metadata']['name']}": c for c in plane.get("resourceclaims")}
     slices, nodes = plane.get("resourceslices"), {n["metadata"]["name"]: n for n in plane.get("nodes")}
     live = [p for p in pods if p["spec"].get("nodeName") and p["status"].get("phase") not in ("Succeeded", "Failed")]
-    return [*_nodes(live, nodes), *_devices(claims, slices), *_claims(live, claims, nodes), *_gangs(pods, gang_label)]
+    found = [*_nodes(live, nodes), *_devices(claims, slices)]
+    return found if moving else [*found, *_claims(live, claims, nodes), *_gangs(pods, gang_label)]
 
 
 def _nodes(live: list[dict[str, Any]], nodes: dict[str, Any]) -> list[str]:

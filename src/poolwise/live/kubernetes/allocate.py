@@ -247,8 +247,8 @@ def _config(claim: ResourceClaim, chosen: Sequence[Chosen], devices: Devices) ->
     found: list[dict[str, Any]] = []
     for name in dict.fromkeys(one.request for one in chosen):
         wanted = next(one.wanted for one in chosen if one.request == name)
-        for part in devices.classes[wanted.device_class_name].spec.config:
-            found.append({"source": "FromClass", "requests": [name], **part})
+        config = devices.classes[wanted.device_class_name].spec.config
+        found += [{"source": "FromClass", "requests": [name], **part} for part in config]
     found += [{"source": "FromClaim", **part} for part in claim.spec.devices.config]
     return found
 

@@ -198,7 +198,7 @@ class Binder:
     async def _prepare(self, start: PodStart) -> None:
         """Do all that comes before a pod is bound."""
         if start.nominate:
-            await self._again(lambda: self.patch(f"{pod_path(start.pod)}/status", _nomination(start), CLAIM))
+            await self.again(lambda: self.patch(f"{pod_path(start.pod)}/status", _nomination(start), CLAIM))
         ready = [await self._reserve(start, write) for write in start.claims]
         for claim in ready:
             await self._attached(claim)
@@ -215,7 +215,7 @@ class Binder:
                     if time.monotonic() > until or not (error.passes or error.status == 409):
                         raise
                     await asyncio.sleep(max(error.retry_after, 0.05))
-                claim = await self._again(lambda: self._read_claim(write.claim))
+                claim = await self.again(lambda: self._read_claim(write.claim))
 
     async def _reserve_once(self, start: PodStart, write: ClaimWrite, claim: ResourceClaim) -> ResourceClaim:
         path, me = claim_path(claim), start.pod.metadata
@@ -291,7 +291,7 @@ class Binder:
                     raise
                 wait = max(error.retry_after, 0.05)
                 first = error
-            pod = await self._again(lambda: self._read_pod(start.pod))
+            pod = await self.again(lambda: self._read_pod(start.pod))
             if pod.spec.node_name == start.node:
                 return
             if pod.spec.node_name or first.status == 409 or time.monotonic() > until:
@@ -324,7 +324,7 @@ class Binder:
     async def release(self, claim: ResourceClaim, consumer: str) -> None:
         """Take a reservation of a pod (uid) back, and the devices with the last one."""
         while True:
-            now = await self._again(lambda: self._read_claim(claim))
+            now = await self.again(lambda: self._read_claim(claim))
             if now.metadata.uid != claim.metadata.uid or now.status.allocation is None:
                 return
             users = [user for user in now.status.reserved_for if user.uid != consumer]
@@ -348,7 +348,7 @@ class Binder:
             self._allowed()
             return await self.client.send(method, path, body, content=content)
 
-    async def _again(self, request: Callable[[], Any]) -> Any:
+    async def again(self, request: Callable[[], Any]) -> Any:
         """Repeat a request that does no harm for as long as it may pass."""
         until, wait = time.monotonic() + self.patience, 0.05
         while True:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import queue
 import threading
+import time
 from collections.abc import Callable, Coroutine
 from typing import Any
 
@@ -12,11 +13,14 @@ from poolwise.errors import InputError
 from poolwise.live.kubernetes.access import Access
 from poolwise.live.kubernetes.bind import Binder, Bound, NotBound
 from poolwise.live.kubernetes.client import ApiError, Client
+from poolwise.live.kubernetes.lease import Leadership
 from poolwise.live.kubernetes.objects import DeviceClass, Node, Pod, PodGroup, ResourceClaim, ResourceSlice
 from poolwise.live.kubernetes.watch import Follower, Seen, Synced
 
 _DRA = "/apis/resource.k8s.io/v1"
 _GROUPS = "/apis/scheduling.k8s.io/v1alpha2"
+_PATIENCE = 20.0
+"""Seconds for which a server that does not answer is tried again at the beginning."""
 _KINDS: tuple[tuple[str, type], ...] = (
     ("/api/v1/nodes", Node),
     (f"{_DRA}/deviceclasses", DeviceClass),
@@ -43,8 +47,8 @@ class Link:
     ----------
     access
         Where the cluster is.
-    allowed
-        Raises where nothing may be written.
+    lead
+        The lease without which nothing is written, None where nobody else can lead.
     client
         Makes the client; tests give one that fails.
 
@@ -57,12 +61,12 @@ class Link:
         self,
         access: Access,
         *,
-        allowed: Callable[[], None] = lambda: None,
+        lead: Leadership | None = None,
         client: Callable[[Access], Client] = Client,
         attach_patience: float = 600.0,
     ) -> None:
         self.access, self.told = access, queue.SimpleQueue[News]()
-        self._make, self._allowed, self._attach = client, allowed, attach_patience
+        self._make, self._lead, self._attach = client, lead, attach_patience
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name="kubernetes", daemon=True)
         self._tasks: set[asyncio.Task[Any]] = set()
@@ -103,31 +107,44 @@ class Link:
 
     async def _open(self) -> None:
         self.client = self._make(self.access)
-        self.binder = Binder(self.client, self.told.put, self._allowed, attach_patience=self._attach)
-        try:
-            await self.client.get("/api/v1/nodes", limit="1")
-            await self.client.get(f"{_DRA}/deviceclasses", limit="1")
-        except ApiError as error:
-            raise InputError(
-                f"the cluster at {self.access.server} cannot be watched: {error}",
-                field="--kubeconfig",
-                remedy="check the address, the credentials and the role (deploy/kubernetes/)",
-            ) from error
-        try:
-            await self.client.get(f"{_GROUPS}/podgroups", limit="1")
-            self.groups = True
-        except ApiError as error:
-            if error.status not in (403, 404):
-                raise
+        allowed = self._lead.allowed if self._lead is not None else lambda: None
+        self.binder = Binder(self.client, self.told.put, allowed, attach_patience=self._attach)
+        for path in ("/api/v1/nodes", f"{_DRA}/deviceclasses"):
+            await self._look(path)
+        self.groups = await self._look(f"{_GROUPS}/podgroups", needed=False)
+        if self._lead is not None:
+            await self._lead.acquire(self.client)
+            self._begin(self._lead.keep(self.client))
         for path, kind in (*_KINDS, *(((f"{_GROUPS}/podgroups", PodGroup),) if self.groups else ())):
             follower: Follower[Any] = Follower(self.client, path, kind, self._tell)
             self.followers.append(follower)
             self._begin(follower.run())
 
+    async def _look(self, path: str, needed: bool = True) -> bool:
+        """Whether objects at a path may be listed; raises InputError where they must be and cannot."""
+        until = time.monotonic() + _PATIENCE
+        while True:
+            try:
+                await self.client.get(path, limit="1")
+                return True
+            except ApiError as error:
+                if error.passes and time.monotonic() < until:
+                    await asyncio.sleep(max(error.retry_after, 0.5))
+                elif error.status in (403, 404) and not needed:
+                    return False
+                else:
+                    raise InputError(
+                        f"the cluster at {self.access.server} cannot be watched: {error}",
+                        field="--kubeconfig",
+                        remedy="check the address, the credentials and the role (deploy/kubernetes/)",
+                    ) from error
+
     async def _close(self) -> None:
         for task in list(self._tasks):
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
+        if self._lead is not None:
+            await self._lead.give_up(self.client)
         await self.client.close()
 
     def _tell(self, what: Seen[Any] | Synced) -> None:

@@ -19,6 +19,7 @@ def selects(selector: NodeSelector | None, node: Node) -> bool:
 
 
 def term_holds(term: SelectorTerm, node: Node) -> bool:
+    """Whether all requirements of a term hold for a node."""
     if not term.match_expressions and not term.match_fields:
         return False  # as Kubernetes has it: an empty term selects nothing
     fields = {"metadata.name": node.metadata.name}

@@ -12,6 +12,7 @@ from poolwise.live.kubernetes.devices import DeviceId, Part
 from poolwise.live.kubernetes.mirror import Mirror
 from poolwise.live.kubernetes.nodes import selects
 from poolwise.live.kubernetes.objects import Node, Pod, ResourceClaim
+from poolwise.live.kubernetes.recovery import Resumed
 from poolwise.live.kubernetes.shape import amounts_offered
 from poolwise.live.kubernetes.state import State
 from poolwise.live.kubernetes.units import PodJob
@@ -56,6 +57,23 @@ def place(start: Start, job: PodJob, mirror: Mirror, state: State) -> Placed | s
         return problem.message
 
 
+def resume(found: Resumed, job: PodJob, mirror: Mirror, state: State) -> Placed | str:
+    """Go on with pods where another process meant them to be; or say why that cannot be."""
+    placing = _Placing(Start(job.row, (), Placement.of(())), job, mirror, state)
+    rows: list[tuple[int, int, int, int]] = []
+    nodes = tuple(pod.node for pod in found.pods)
+    try:
+        for task, start in enumerate(found.pods):
+            if start.node not in state.shape.node_owner or (state.shape.view == "whole" and not placing.is_free(start.node)):
+                raise NoRoom(f"node {start.node} is not free")
+            placing.fits(mirror.nodes[start.node])
+            parts = [part for write in start.claims for part in mirror.usage.claims.get(write.claim.metadata.uid, ())]
+            rows += state.rows_of(0 if state.shape.view == "whole" else task, start.node, job.demand.amounts, parts)
+    except NoRoom as why:
+        return str(why)
+    return Placed(found.pods, nodes, Placement.of(rows), ())
+
+
 def undo(held: Sequence[str], mirror: Mirror) -> None:
     """Take back what was assumed of claims."""
     for uid in held:
@@ -73,16 +91,46 @@ class _Placing:
         rows: list[tuple[int, int, int, int]] = []
         pods: list[PodStart] = []
         nodes = self._nodes()
+        whole = self.state.shape.view == "whole"
         for task, (key, name) in enumerate(zip(self.job.pods, nodes, strict=True)):
-            pod, node = self.mirror.waits(key), self.mirror.nodes.get(name)
-            if pod is None or node is None:
-                raise NoRoom(f"pod {key} or node {name} is gone")
-            self._fits(node)
+            pod = self.mirror.waits(key)
+            if pod is None:
+                raise NoRoom(f"pod {key} is gone")
+            start, parts = self._start(task, pod, name)
+            rows += self.state.rows_of(0 if whole else task, start.node, self.job.demand.amounts, parts)
+            pods.append(start)
+        return Placed(tuple(pods), tuple(start.node for start in pods), Placement.of(rows), tuple(self.held))
+
+    def _start(self, task: int, pod: Pod, name: str) -> tuple[PodStart, list[Part]]:
+        """Put a pod on the node that was chosen for it.
+
+        Where a policy that knows nothing of its devices chose one that they do not serve, the first other node will do.
+        """
+        try:
+            return self._start_on(task, pod, name)
+        except NoRoom:
+            if self.state.shape.view == "whole" or self.state.looks_after_devices(self.job):
+                raise
+            for other in sorted(self.state.shape.node_owner):
+                if other != name:
+                    try:
+                        return self._start_on(task, pod, other)
+                    except NoRoom:
+                        continue
+            raise
+
+    def _start_on(self, task: int, pod: Pod, name: str) -> tuple[PodStart, list[Part]]:
+        node = self.mirror.nodes.get(name)
+        if node is None:
+            raise NoRoom(f"node {name} is gone")
+        self.fits(node)
+        try:
             parts, writes, nominate = self._claims(task, pod, node)
-            whole = self.state.shape.view == "whole"
-            rows += self.state.rows_of(0 if whole else task, name, self.job.demand.amounts, parts)
-            pods.append(PodStart(pod, name, tuple(writes), nominate))
-        return Placed(tuple(pods), nodes, Placement.of(rows), tuple(self.held))
+        except NoRoom:
+            for resource, amount in self.job.demand.amounts.items():
+                self.taken[name][resource] -= amount
+            raise
+        return PodStart(pod, name, tuple(writes), nominate), parts
 
     def _nodes(self) -> tuple[str, ...]:
         """The node of each pod."""
@@ -95,7 +143,7 @@ class _Placing:
         found: list[str] = []
         for _, owner, resource, count in rows:
             if owner in shape.nodes and resource == shape.column("nodes"):
-                free = [name for name in shape.nodes[owner] if self._is_free(name)]
+                free = [name for name in shape.nodes[owner] if self.is_free(name)]
                 if len(free) < count:
                     raise NoRoom(f"{count} free nodes of {shape.machine.owners[owner]} are wanted, {len(free)} are there")
                 found += free[:count]
@@ -103,22 +151,25 @@ class _Placing:
             raise NoRoom("the placement does not name a node for each pod")
         return tuple(found)
 
-    def _is_free(self, name: str) -> bool:
+    def is_free(self, name: str) -> bool:
+        """Whether nobody but daemons uses a node."""
         used = any(key in self.state.ours for key in self.mirror.on_node.get(name, ())) or name in self.state.busy
         return not used and not self.state.taken_by_others(name) and self.job.demand.where.allows(self.mirror.nodes[name])
 
-    def _fits(self, node: Node) -> None:
+    def fits(self, node: Node) -> None:
         """Check a node against the pods that are there and on their way."""
         name = node.metadata.name
         if not self.job.demand.where.allows(node):
             raise NoRoom(f"node {name} is not one that the pod may run on")
-        used = self.taken.setdefault(name, self.state.taken_on(name))
-        has = amounts_offered(node)
+        if name not in self.taken:
+            self.taken[name] = self.state.taken_on(name)
+        used, has = self.taken[name], amounts_offered(node)
+        for resource, amount in self.job.demand.amounts.items():
+            left = has.get(resource, 0) - used.get(resource, 0)
+            if amount > left:
+                raise NoRoom(f"node {name} has {left} {resource} left, {amount} are needed")
         for resource, amount in self.job.demand.amounts.items():
             used[resource] = used.get(resource, 0) + amount
-            if used[resource] > has.get(resource, 0):
-                left = has.get(resource, 0) - used[resource] + amount
-                raise NoRoom(f"node {name} has {left} {resource} left, {amount} are needed")
 
     def _claims(self, task: int, pod: Pod, node: Node) -> tuple[list[Part], list[ClaimWrite], bool]:
         """Give a pod's claims their devices; returns what it takes, what is to be written, and whether to name the node."""

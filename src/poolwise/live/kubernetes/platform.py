@@ -10,10 +10,12 @@ from dataclasses import dataclass
 from poolwise.errors import InputError, PoolwiseError
 from poolwise.interfaces import PerformanceModel, Scheduler
 from poolwise.live.kubernetes.bind import Bound, NotBound
+from poolwise.live.kubernetes.devices import DeviceId
 from poolwise.live.kubernetes.link import Link, Stopped
 from poolwise.live.kubernetes.link import News as Told
 from poolwise.live.kubernetes.mirror import Mirror
-from poolwise.live.kubernetes.place import Placed, place, undo
+from poolwise.live.kubernetes.place import Placed, place, resume, undo
+from poolwise.live.kubernetes.recovery import GangWatch, GivenBack, Resumed, begun, doubles
 from poolwise.live.kubernetes.shape import Layout
 from poolwise.live.kubernetes.state import State
 from poolwise.live.kubernetes.units import PodJob, Settled, Units, instant
@@ -87,6 +89,8 @@ class KubernetesPlatform:
         What is believed of how long runs take.
     writes
         What decisions write; a shadow writes nothing.
+    gang_limit
+        Seconds for which only a part of a gang may have nodes.
     """
 
     def __init__(
@@ -99,6 +103,7 @@ class KubernetesPlatform:
         *,
         estimate: PerformanceModel | None = None,
         continued: Continuation | None = None,
+        gang_limit: float = 60.0,
     ) -> None:
         self.link, self.writes = link, writes
         self.estimate = estimate if estimate is not None else Ideal()
@@ -119,6 +124,7 @@ class KubernetesPlatform:
         self._ended_rows = 0
         self._pending: list[Event] = []
         self._by_row: dict[int, PodJob] = {}
+        self.gangs = GangWatch(gang_limit)
         self._sync()
 
     # Platform
@@ -265,6 +271,7 @@ class KubernetesPlatform:
         for key in sorted(news.pods):
             events += self._pod_over(key)
         events += self._settle(settled, self._adopted(news.pods), news.shape)
+        self._recover(news.devices)
         events += self._look(news.nodes | self.mirror.news.nodes, news.devices | self.mirror.news.devices)
         for at in (self._wake_at, self._retry_at):
             if at is not None and at <= self.now:
@@ -307,6 +314,8 @@ class KubernetesPlatform:
         self._by_row.update((job.row, job) for job in new)
         for job in adopted:
             self._adopt(job)
+        for job in arrived:
+            self._resume(job)
         return events + [Arrival(job.row) for job in new if job.run is None]
 
     def _adopt(self, job: PodJob) -> None:
@@ -322,17 +331,54 @@ class KubernetesPlatform:
         number = self._begin(job, Placed((), (node,), Placement.of(rows), ()), min(began, self.now))
         self.active[number].real = True
 
+    def _resume(self, job: PodJob) -> None:
+        """Go on with a start that another process has begun, or undo it."""
+        found = begun(job, self.mirror)
+        if isinstance(found, Resumed):
+            placed = resume(found, job, self.mirror, self.state)
+            if isinstance(placed, Placed):
+                number = self._begin(job, placed, self.now)
+                self.writes.start(number, placed.pods)
+                return
+        if found is not None:
+            self._give_back(found)
+
+    def _give_back(self, found: Resumed | GivenBack) -> None:
+        """Take back the reservations of a start that is not gone on with."""
+        if isinstance(found, Resumed):
+            found = GivenBack(tuple((w.claim, p.pod.metadata.uid) for p in found.pods for w in p.claims))
+        for claim, uid in found.claims:
+            self.writes.give_back(claim, uid)
+
+    def _recover(self, devices: set[DeviceId]) -> None:
+        """Look after gangs in part, devices in two claims, and devices that were left alone for long enough."""
+        late, again = self.gangs.late(self.units)
+        if late:
+            self.writes.stop([self.mirror.pods[key] for key in late], "its gang could not be completed in time")
+        if again is not None:
+            self._retry_at = min(self._retry_at or 2**63, self.now + max(int(again * SECOND), SECOND // 10))
+        busy = {key for active in self.active.values() if not active.real for key in active.job.pods}
+        given_back, evicted = doubles(devices, self.mirror, busy)
+        for claim, uid in given_back:
+            self.writes.give_back(claim, uid)
+        self.writes.stop(evicted, "a device is in two claims")
+        clock = time.monotonic_ns()
+        for device in [device for device, until in self.state.avoided.items() if until <= clock]:
+            del self.state.avoided[device]
+            self.mirror.news.devices.add(device)
+        if self.state.avoided:
+            left = min(self.state.avoided.values()) - clock
+            self._retry_at = min(self._retry_at or 2**63, self.now + left)
+
     def _in_order(self) -> list[PodJob]:
         return sorted(self.units.jobs() | {a.job for a in self.active.values()}, key=lambda job: (job.submitted, job.name))
 
-    def _look(self, nodes: set[str], devices: set[object]) -> list[Event]:
+    def _look(self, nodes: set[str], devices: set[DeviceId]) -> list[Event]:
         """Count anew what others take; returns what has changed."""
-        events: list[Event] = []
-        for node in sorted(nodes):
-            if self.state.look_at(node):
-                events.append(CapacityChanged(self.state.shape.node_owner[node], 0, 0))
+        owner = self.state.shape.node_owner
+        events: list[Event] = [CapacityChanged(owner[node], 0, 0) for node in sorted(nodes) if self.state.look_at(node)]
         for device in devices:
-            self.state.look_at_device(device)  # type: ignore[arg-type]
+            self.state.look_at_device(device)
         if events or devices:
             self._freed_at = self.now
         return events
@@ -366,6 +412,9 @@ class KubernetesPlatform:
             return "the pods of a group start together"
         if (wait := job.not_before - time.monotonic_ns()) > 0:
             return f"tried again in {wait / SECOND:.1f} s"
+        if (left := begun(job, self.mirror)) is not None:
+            self._give_back(left)
+            return "devices of an earlier attempt are given back first"
         placed = place(start, job, self.mirror, self.state)
         if isinstance(placed, str):
             return placed

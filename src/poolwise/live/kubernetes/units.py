@@ -185,15 +185,24 @@ class Units:
         """Groups of which some pods have a node while more are needed: (group, pods with a node, pods that wait)."""
         found = []
         for group, members in sorted(self._members.items()):
-            bound = [key for key in sorted(members) if self._at_work(key) and self.mirror.pods[key].spec.node_name]
+            bound = [key for key in sorted(members) if self._has_node(key)]
             if bound and len(bound) < self.size(group):
                 found.append((group, bound, [key for key in sorted(members) if self.mirror.waits(key) is not None]))
         return found
 
+    def whole_groups(self) -> list[str]:
+        """Groups of which as many pods have a node as start together."""
+        bound = {g: sum(self._has_node(key) for key in members) for g, members in self._members.items()}
+        return [group for group, many in bound.items() if many and many >= self.size(group)]
+
+    def _has_node(self, key: str) -> bool:
+        pod = self.mirror.pods.get(key)
+        return pod is not None and bool(pod.spec.node_name)
+
     def _at_work(self, key: str) -> bool:
         """Whether a pod is at work or was, or is on its way."""
-        job, pod = self.of_pod.get(key), self.mirror.pods.get(key)
-        return (job is not None and job.run is not None) or (pod is not None and bool(pod.spec.node_name))
+        job = self.of_pod.get(key)
+        return (job is not None and job.run is not None) or self._has_node(key)
 
     def _form(self, name: str, pods: list[Pod]) -> PodJob | None:
         """Make a job of pods, or note why they are left alone."""

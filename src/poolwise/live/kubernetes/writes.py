@@ -6,11 +6,11 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, Protocol
 
-from poolwise.live.kubernetes.bind import SAY, Binder, PodStart, pod_path
+from poolwise.live.kubernetes.bind import SAY, Binder, PodStart, StartFailed, pod_path
 from poolwise.live.kubernetes.client import STRATEGIC, ApiError
 from poolwise.live.kubernetes.link import Link
 from poolwise.live.kubernetes.mirror import Mirror
-from poolwise.live.kubernetes.objects import Pod
+from poolwise.live.kubernetes.objects import Pod, ResourceClaim
 from poolwise.live.logs import say
 
 
@@ -23,6 +23,10 @@ class Writes(Protocol):
 
     def stop(self, pods: Sequence[Pod], reason: str) -> None:
         """Evict pods."""
+        ...
+
+    def give_back(self, claim: ResourceClaim, consumer: str) -> None:
+        """End the reservation of a claim for a pod (uid), and take its devices with the last one."""
         ...
 
     def say(self, pod: Pod, why: str) -> None:
@@ -57,6 +61,10 @@ class ClusterWrites:
         for pod in pods:
             self._link.do(self._evict(pod, reason))
 
+    def give_back(self, claim: ResourceClaim, consumer: str) -> None:
+        """End a reservation."""
+        self._link.do(self._give_back(claim, consumer))
+
     def say(self, pod: Pod, why: str) -> None:
         """Write the condition PodScheduled=False, and an event."""
         if self._said.get(pod.metadata.key) != (pod.metadata.uid, why):
@@ -69,6 +77,12 @@ class ClusterWrites:
             if (pod := mirror.waits(key)) is not None:
                 self.say(pod, why)
 
+    async def _give_back(self, claim: ResourceClaim, consumer: str) -> None:
+        try:
+            await self.binder.release(claim, consumer)
+        except (ApiError, StartFailed) as error:
+            say("not given back", claim=claim.metadata.key, error=str(error))
+
     async def _evict(self, pod: Pod, reason: str) -> None:
         meta = pod.metadata
         body = {
@@ -78,7 +92,7 @@ class ClusterWrites:
             "deleteOptions": {"preconditions": {"uid": meta.uid}},
         }
         try:
-            await self.binder._again(lambda: self.binder.post(f"{pod_path(pod)}/eviction", body, SAY))
+            await self.binder.again(lambda: self.binder.post(f"{pod_path(pod)}/eviction", body, SAY))
         except ApiError as error:
             if error.status != 404:
                 say("not evicted", pod=meta.key, reason=reason, error=str(error))
@@ -98,7 +112,7 @@ class ClusterWrites:
         event = {
             "apiVersion": "events.k8s.io/v1",
             "kind": "Event",
-            "metadata": {"generateName": f"{meta.name}.", "namespace": meta.namespace},
+            "metadata": {"generateName": f"{meta.name}-", "namespace": meta.namespace},
             "eventTime": now.strftime("%Y-%m-%dT%H:%M:%S.%fZ"),
             "type": "Warning",
             "reason": "FailedScheduling",
@@ -125,6 +139,9 @@ class ShadowWrites:
         """Write nothing."""
 
     def stop(self, pods: Sequence[Pod], reason: str) -> None:
+        """Write nothing."""
+
+    def give_back(self, claim: ResourceClaim, consumer: str) -> None:
         """Write nothing."""
 
     def say(self, pod: Pod, why: str) -> None:
