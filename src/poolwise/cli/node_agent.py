@@ -59,7 +59,9 @@ def _tell(config: Path, file: object, node: str) -> None:
     assert isinstance(file, NodeAgentFile)
     specs = [spec for pool in wanted_specs(file, node).values() for spec in pool]
     devices = sum(len(spec["devices"]) for spec in specs)
-    out.print(f"{config}: {node} publishes {devices} devices in {len(specs)} slices", markup=False, highlight=False)
+    out.print(
+        f"{config}: {node} publishes {devices} devices in {len(specs)} slices", markup=False, highlight=False, soft_wrap=True
+    )
     for spec in specs:
         out.print(json.dumps(spec, indent=1), markup=False, highlight=False, soft_wrap=True)
 
