@@ -12,7 +12,7 @@ from poolwise.cli.examples import examples
 from poolwise.cli.profile import commands
 
 if TYPE_CHECKING:
-    from poolwise.measuring.experiment import Measured
+    from poolwise.measuring.experiment import LimitedRuns
 
 
 @commands.command(
@@ -25,7 +25,9 @@ def measure(
     shares: str = typer.Option("1,0.75,0.5,0.25", help="Shares of local memory, descending from 1."),
     cpu: str = typer.Option("", help="Shares of one processor's time, instead of its frequency: 1,0.75,0.5."),
     repeat: int = typer.Option(3, min=1, help="Runs at each share."),
-    latency: str = typer.Option("", help="Latency of remote memory that is wanted, as 5us; the output says what could be done."),
+    latency: str = typer.Option(
+        "", help="Latency of remote memory that is wanted, as 5us; the output says what could be done."
+    ),
     make_swap: bool = typer.Option(False, "--make-swap", help="Make swap in compressed memory for it (root only)."),
     compressor: str = typer.Option("", help="Algorithm of that swap; the kernel's choice by default."),
     group: str | None = typer.Option(None, help="Control group under which to work, from the root of control groups."),
@@ -34,7 +36,7 @@ def measure(
     out: Path = typer.Option(Path("measured.csv"), help="File for the measurements."),
     json: bool = typer.Option(False, "--json", help="Print exactly one JSON object."),
 ) -> None:
-    """Run a program with all of its memory local, then with less, the rest in swap; write completion times for `profile fit`."""
+    """Run a program with all of its memory local, then with less, the rest in swap; write times for `profile fit`."""
     from poolwise.atomic import check_writable, write_whole
     from poolwise.cli.console import err, note
     from poolwise.cli.output import print_json, provenance, write_provenance
@@ -57,8 +59,7 @@ def measure(
         longest_s=_ns(longest, "longest") / SECOND,
     )
     wanted = _ns(latency, "latency") if latency else None
-    stopping_is_an_exit()
-    with belongings(records_folder(), "measure") as mine:
+    with stopping_is_an_exit(), belongings(records_folder(), "measure") as mine:
         measured = run(plan, find_hierarchy(parent=group), mine, _lines())
     about = {**measured.conditions, "wanted_latency_ns": wanted}
     write_whole(out, to_csv(measured).encode())
@@ -108,7 +109,7 @@ def _ns(text: str, field: str) -> int:
         raise InputError(str(problem), field=field, remedy="write 5us, 90s or 10 min") from None
 
 
-def _to_dict(measured: Measured) -> dict[str, object]:
+def _to_dict(measured: LimitedRuns) -> dict[str, object]:
     from poolwise.measuring.measurements import COLUMNS, to_rows
 
     return {
@@ -118,7 +119,7 @@ def _to_dict(measured: Measured) -> dict[str, object]:
     }
 
 
-def _print(measured: Measured) -> None:
+def _print(measured: LimitedRuns) -> None:
     from statistics import mean
 
     from rich.table import Table
@@ -127,7 +128,9 @@ def _print(measured: Measured) -> None:
     from poolwise.units import format_memory, format_time
 
     base = mean(one.run.seconds for one in measured.runs if one.remote == 0 and one.cpu is None)
-    table = Table("local", "processor", "mean time", "slowdown", "swapped", "major faults", "CPU time", box=None, pad_edge=False)
+    table = Table(
+        "local", "processor", "mean time", "slowdown", "swapped", "major faults", "CPU time", box=None, pad_edge=False
+    )
     for remote, cpu in dict.fromkeys((one.remote, one.cpu) for one in measured.runs):
         runs = [one.run for one in measured.runs if (one.remote, one.cpu) == (remote, cpu)]
         seconds = mean(run.seconds for run in runs)

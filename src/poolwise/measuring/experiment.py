@@ -6,7 +6,7 @@ Source: Sefati et al., IRoP, section II-B: a limit on local memory, swap in memo
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,7 +23,7 @@ RESERVE = 1024 * MIB
 SPARE = 1.25
 """Swap for each byte that is to go there: pages that have come in keep their place in swap for a while."""
 
-Progress = Callable[[int, int, str], None]
+Tell = Callable[[int, int, str], None]
 """Told how many runs are done, of how many, and what comes next."""
 
 
@@ -66,7 +66,7 @@ class MeasuringPlan:
 
 
 @dataclass(frozen=True)
-class MeasuredRun:
+class LimitedRun:
     """One run: `remote` is the share of its memory that was not local, `cpu` its share of a processor (None: unlimited)."""
 
     remote: float
@@ -75,16 +75,16 @@ class MeasuredRun:
 
 
 @dataclass(frozen=True)
-class Measured:
+class LimitedRuns:
     """What was measured: its runs, the peak with all memory local in bytes, and the circumstances."""
 
     plan: MeasuringPlan
     peak: int
-    runs: tuple[MeasuredRun, ...]
+    runs: tuple[LimitedRun, ...]
     conditions: dict[str, Any]
 
 
-def measure(plan: MeasuringPlan, hierarchy: Hierarchy, mine: Belongings, progress: Progress) -> Measured:
+def measure(plan: MeasuringPlan, hierarchy: Hierarchy, mine: Belongings, progress: Tell) -> LimitedRuns:
     """Run a program with all of its memory local to find its peak, then at each share in turn, as often as is asked for.
 
     The first run counts for nothing else: it warms the caches of files. Rounds of all shares are repeated, rather than each
@@ -96,7 +96,7 @@ def measure(plan: MeasuringPlan, hierarchy: Hierarchy, mine: Belongings, progres
     if within <= 0:
         raise _too_little(0)
     _refuse_without_swap(plan)
-    rounds = [(share, None) for share in plan.shares] + [(1.0, cpu) for cpu in plan.cpus]
+    rounds: list[tuple[float, float | None]] = [(share, None) for share in plan.shares] + [(1.0, cpu) for cpu in plan.cpus]
     todo = 1 + plan.repeat * len(rounds)
     progress(0, todo, "all local, to find its peak")
     group = hierarchy.group(name)
@@ -108,7 +108,7 @@ def measure(plan: MeasuringPlan, hierarchy: Hierarchy, mine: Belongings, progres
     swapping = len(plan.shares) > 1
     about["page_in"] = page_in_latency(hierarchy, mine, name) if swapping else None
     about["added_latency"] = NOT_ADDED
-    runs = []
+    runs: list[LimitedRun] = []
     for turn in range(plan.repeat):
         for share, cpu in rounds:
             words = f"{share:.0%} local" if cpu is None else f"{cpu:.0%} of a processor"
@@ -118,10 +118,10 @@ def measure(plan: MeasuringPlan, hierarchy: Hierarchy, mine: Belongings, progres
                 run = run_program(plan.command, group, mine, limit=limit, cpu=cpu, longest_s=plan.longest_s)
             except InputError as error:
                 raise InputError(f"with {words}: {error.message}", field=error.field, remedy=error.remedy) from None
-            runs.append(MeasuredRun(1 - share, cpu, run))
+            runs.append(LimitedRun(1 - share, cpu, run))
     progress(todo, todo, "done")
     about["load_after"] = os.getloadavg()[0]
-    return Measured(plan, peak, tuple(runs), about)
+    return LimitedRuns(plan, peak, tuple(runs), about)
 
 
 def _refuse_without_swap(plan: MeasuringPlan) -> None:

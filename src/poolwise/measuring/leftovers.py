@@ -66,14 +66,19 @@ def belongings(folder: Path, purpose: str) -> Iterator[Belongings]:
         mine.release()
 
 
-def stopping_is_an_exit() -> None:
+@contextmanager
+def stopping_is_an_exit() -> Iterator[None]:
     """Let a request to end (SIGTERM, SIGHUP) run what belongs to an exit, as Ctrl-C does."""
 
     def leave(number: int, _: object) -> None:
         sys.exit(128 + number)
 
-    for number in (signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, leave)
+    before = {number: signal.signal(number, leave) for number in (signal.SIGTERM, signal.SIGHUP)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 def take_away(folder: Path) -> list[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 
-from poolwise.measuring.experiment import MIB, Measured
+from poolwise.measuring.experiment import MIB, LimitedRuns
 
 COLUMNS = (
     "workload",
@@ -22,7 +22,7 @@ COLUMNS = (
 )
 
 
-def to_rows(measured: Measured) -> list[list[object]]:
+def to_rows(measured: LimitedRuns) -> list[list[object]]:
     """Rows of the file: `frequency` is the share of a processor, 1 where it was not limited."""
     return [
         [
@@ -42,7 +42,7 @@ def to_rows(measured: Measured) -> list[list[object]]:
     ]
 
 
-def to_csv(measured: Measured) -> str:
+def to_csv(measured: LimitedRuns) -> str:
     """Write the file's text."""
     text = io.StringIO()
     table = csv.writer(text, lineterminator="\n")

@@ -44,7 +44,9 @@ def main(count: int, seed: int) -> None:
         major = resource.getrusage(resource.RUSAGE_SELF).ru_majflt - before
     found = {f"p{quantile * 100:g}": took[int(quantile * (count - 1))] / 1000 for quantile in QUANTILES}
     mean = sum(took) / count / 1000
-    print(json.dumps({"pages": count, "major_faults": major, "us": {**found, "mean": mean}, "there_us": there[count // 2] / 1000}))
+    print(
+        json.dumps({"pages": count, "major_faults": major, "us": {**found, "mean": mean}, "there_us": there[count // 2] / 1000})
+    )
 
 
 if __name__ == "__main__":

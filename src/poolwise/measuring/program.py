@@ -95,7 +95,9 @@ def _watch(command: Sequence[str], group: ControlGroup, longest_s: float) -> Pro
         said.seek(max(said.tell() - _SHOWN, 0))
         words = said.read().decode(errors="replace").strip()
     if code:
-        raise InputError(f"the program ended with {_reason(code)}: {words or 'it said nothing'}", field="command", remedy=_REMEDY)
+        raise InputError(
+            f"the program ended with {_reason(code)}: {words or 'it said nothing'}", field="command", remedy=_REMEDY
+        )
     return ProgramRun(seconds, peak, swapped, group.use(), words)
 
 
@@ -118,4 +120,3 @@ def memory_available() -> int:
     """Bytes that programs can have without swapping, as the kernel estimates."""
     rows = dict(line.split(":") for line in Path("/proc/meminfo").read_text().splitlines())
     return int(rows["MemAvailable"].split()[0]) * 1024
-

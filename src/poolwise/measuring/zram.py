@@ -42,7 +42,9 @@ class ZramSwap:
     def add(cls) -> ZramSwap:
         """Ask the kernel for another device; it holds no memory yet. Raises InputError where that is not possible."""
         if os.geteuid() != 0:
-            raise InputError("swap can only be made by root", field="make-swap", remedy="run as root, or use swap that is there")
+            raise InputError(
+                "swap can only be made by root", field="make-swap", remedy="run as root, or use swap that is there"
+            )
         for program in ("mkswap", "swapon", "swapoff"):
             if shutil.which(program) is None:
                 raise InputError(f"no program '{program}'", field="make-swap", remedy="install util-linux")
