@@ -23,7 +23,7 @@ RESERVE = 1024 * MIB
 SPARE = 1.25
 """Swap for each byte that is to go there: pages that have come in keep their place in swap for a while."""
 
-Tell = Callable[[int, int, str], None]
+BeforeEachRun = Callable[[int, int, str], None]
 """Told how many runs are done, of how many, and what comes next."""
 
 
@@ -84,7 +84,7 @@ class LimitedRuns:
     conditions: dict[str, Any]
 
 
-def measure(plan: MeasuringPlan, hierarchy: Hierarchy, mine: Belongings, progress: Tell) -> LimitedRuns:
+def measure(plan: MeasuringPlan, hierarchy: Hierarchy, mine: Belongings, progress: BeforeEachRun) -> LimitedRuns:
     """Run a program with all of its memory local to find its peak, then at each share in turn, as often as is asked for.
 
     The first run counts for nothing else: it warms the caches of files. Rounds of all shares are repeated, rather than each
