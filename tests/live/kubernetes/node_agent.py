@@ -120,9 +120,9 @@ def agents(plane: ControlPlane) -> Iterator[tuple[Agent, Agent]]:
         plane.wait(lambda: len(plane.get("resourceslices")) == 3, 60, f"slices: {both[0].log}{both[1].log}")
         yield both
     finally:
-        for agent in both:
-            if agent.process is not None and agent.process.poll() is None:
-                assert agent.end() == 0, agent.log
+        left = [agent for agent in both if agent.process is not None and agent.process.poll() is None]
+        statuses = [agent.end() for agent in left]
+        assert not any(statuses), [agent.log for agent in left]
 
 
 def claim(plane: ControlPlane, name: str) -> dict[str, Any]:
