@@ -7,7 +7,7 @@ import pytest
 from poolwise.cli import app
 from poolwise.errors import InputError
 from poolwise.live.node_agent.config import load_node_agent
-from poolwise.live.node_agent.records import ClaimRecord, Records, State, alone
+from poolwise.live.node_agent.records import ClaimRecord, ClaimState, Records, alone
 from tests.helpers.node_agent import FILE, node_agent_file
 
 ROOT = Path(__file__).parents[2]
@@ -63,7 +63,9 @@ def test_a_folder_has_one_agent(tmp_path: Path) -> None:
 
 
 def test_records_outlive_the_process_and_refuse_what_is_none(tmp_path: Path) -> None:
-    record = ClaimRecord(uid="u", namespace="default", name="train", allocated="", devices=(), state=State.FAILED, reason="x")
+    record = ClaimRecord(
+        uid="u", namespace="default", name="train", allocated="", devices=(), state=ClaimState.FAILED, reason="x"
+    )
     Records(tmp_path).put(record)
     assert [*Records(tmp_path)] == [record]
     (tmp_path / ".u.json.draft").write_text("{")

@@ -13,12 +13,20 @@ from poolwise.live.kubernetes.watch import Seen, Synced
 from poolwise.live.logs import say
 from poolwise.live.node_agent.claims import allocated, pinned_to, published, record_of
 from poolwise.live.node_agent.cluster import AgentCluster
-from poolwise.live.node_agent.conditions import Said, content_of, holds, refused_claim, said_of_devices, verdict, waits_for
+from poolwise.live.node_agent.conditions import (
+    DeviceConditions,
+    content_of,
+    holds,
+    refused_claim,
+    said_of_devices,
+    verdict,
+    waits_for,
+)
 from poolwise.live.node_agent.config import NodeAgentFile
 from poolwise.live.node_agent.connector import Connector
 from poolwise.live.node_agent.keyed import KeyedWork
 from poolwise.live.node_agent.metrics import NodeAgentMetrics
-from poolwise.live.node_agent.records import ClaimRecord, State
+from poolwise.live.node_agent.records import ClaimRecord, ClaimState
 from poolwise.live.node_agent.template import checked
 
 
@@ -94,7 +102,7 @@ class NodeAgent:
 
     async def _prepare(self, claim: ResourceClaim) -> ClaimRecord:
         found = self.connector.records.get(claim.metadata.uid)
-        kept = found is not None and self._about(claim, found) and found.state in (State.ATTACHED, State.PREPARED)
+        kept = found is not None and self._about(claim, found) and found.state in (ClaimState.ATTACHED, ClaimState.PREPARED)
         return await self.connector.prepare(found if found is not None and kept else await self._wanted(claim))
 
     async def _wanted(self, claim: ResourceClaim) -> ClaimRecord:
@@ -128,14 +136,14 @@ class NodeAgent:
             await self._answer(claim, record)
         record = records.get(uid)
         self.metrics.see(records)
-        if record is not None and record.state == State.DETACHING:
+        if record is not None and record.state == ClaimState.DETACHING:
             await self.connector.resume(record)
 
     async def _answer(self, claim: ResourceClaim, record: ClaimRecord | None) -> None:
         """Attach what a pod waits for, unless it was said already how that went, and say how it went."""
-        said: Said | None
+        said: DeviceConditions | None
         driver = self.file.driver
-        if (record is None or record.state == State.ATTACHING) and not any(said_of_devices(claim, driver).values()):
+        if (record is None or record.state == ClaimState.ATTACHING) and not any(said_of_devices(claim, driver).values()):
             try:
                 wanted = await self._wanted(claim)
             except InputError as error:
@@ -150,8 +158,16 @@ class NodeAgent:
         else:
             said = None if record is None else verdict(record)
         if said is not None and not holds(claim, driver, said):
-            await self.cluster.report(claim, content_of(said, driver))
-            say("reported", claim=claim.metadata.name, namespace=claim.metadata.namespace, devices=[*said.values()])
+            await self._report(claim, said)
+
+    async def _report(self, seen: ResourceClaim, said: DeviceConditions) -> None:
+        """Report on a claim as it is now, if it still has what was seen: what is followed may be behind by seconds."""
+        meta, driver = seen.metadata, self.file.driver
+        now = await self.cluster.claim(meta.namespace, meta.name)
+        if now is None or now.metadata.uid != meta.uid or now.status.allocation != seen.status.allocation:
+            return  # the change is told of, and answered then
+        await self.cluster.report(now, content_of(said, driver))
+        say("reported", claim=meta.name, namespace=meta.namespace, devices=[*said.values()])
 
     @contextmanager
     def _timed(self, work: str) -> Iterator[None]:

@@ -12,11 +12,11 @@ from poolwise.live.node_agent.records import Attachment, ClaimRecord
 from poolwise.live.node_agent.template import checked, filled
 from poolwise.units import to_seconds
 
-Devices = Mapping[tuple[str, str], Device]
+PublishedDevices = Mapping[tuple[str, str], Device]
 """(pool, device) -> the device as it is published."""
 
 
-def published(slices: Iterable[ResourceSlice], driver: str) -> Devices:
+def published(slices: Iterable[ResourceSlice], driver: str) -> PublishedDevices:
     """Devices of a driver in the newest generation of each pool."""
     ours = [one.spec for one in slices if one.spec.driver == driver]
     newest: dict[str, int] = {}
@@ -46,7 +46,7 @@ def pinned_to(claim: ResourceClaim) -> str | None:
     return names[0] if len(set(names)) == 1 else None
 
 
-def record_of(claim: ResourceClaim, node: str, file: NodeAgentFile, devices: Devices) -> ClaimRecord:
+def record_of(claim: ResourceClaim, node: str, file: NodeAgentFile, devices: PublishedDevices) -> ClaimRecord:
     """What a claim needs of this driver's devices on a node; raises InputError for anything that cannot be had or trusted."""
     meta, allocation = claim.metadata, claim.status.allocation
     if allocation is None or not claim.status.reserved_for:
@@ -77,7 +77,7 @@ def record_of(claim: ResourceClaim, node: str, file: NodeAgentFile, devices: Dev
     )
 
 
-def _attachment(one: AllocatedDevice, common: Mapping[str, str], file: NodeAgentFile, devices: Devices) -> Attachment:
+def _attachment(one: AllocatedDevice, common: Mapping[str, str], file: NodeAgentFile, devices: PublishedDevices) -> Attachment:
     share = one.share_id or ""
     values = {**common, "pool": one.pool, "device": one.device} | ({"share": share} if share else {})
     for name in ("pool", "device", *(["share"] if share else [])):

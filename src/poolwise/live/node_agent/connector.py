@@ -19,7 +19,7 @@ from msgspec.structs import replace
 from poolwise.errors import InputError, PoolwiseError
 from poolwise.live.node_agent.cdi import CdiFolder
 from poolwise.live.node_agent.commands import CommandError
-from poolwise.live.node_agent.records import Attachment, ClaimRecord, Records, State
+from poolwise.live.node_agent.records import Attachment, ClaimRecord, ClaimState, Records
 
 Runner = Callable[[Sequence[str], float], Awaitable[str]]
 """Runs a command within seconds; raises CommandError."""
@@ -48,13 +48,13 @@ class Connector:
         """Attach a claim's devices; the record returned is attached, prepared, or says why it failed (already undone)."""
         async with self._locks[wanted.uid]:
             found = await self._settled(wanted)
-            return found if found is not None and found.state != State.ATTACHING else await self._attach(found or wanted)
+            return found if found is not None and found.state != ClaimState.ATTACHING else await self._attach(found or wanted)
 
     async def prepare(self, wanted: ClaimRecord) -> ClaimRecord:
         """Attach what is not attached and write the CDI file; what failed before is tried again. Raises AttachError."""
         async with self._locks[wanted.uid]:
             found = await self._settled(wanted)
-            if found is None or found.state in (State.ATTACHING, State.FAILED):
+            if found is None or found.state in (ClaimState.ATTACHING, ClaimState.FAILED):
                 found = await self._attach(wanted)
             if found.reason:
                 raise AttachError(found.reason)
@@ -62,7 +62,7 @@ class Connector:
                 self.cdi.write(found)
             except InputError as error:
                 raise AttachError(str(error)) from error
-            return self.records.put(replace(found, state=State.PREPARED))
+            return self.records.put(replace(found, state=ClaimState.PREPARED))
 
     async def release(self, uid: str, *, prepared: bool = True) -> None:
         """Detach all that a claim has here and forget it; nothing to do where there is nothing. Raises AttachError.
@@ -71,7 +71,7 @@ class Connector:
         """
         async with self._locks[uid]:
             found = self.records.get(uid)
-            if found is not None and found.state == State.PREPARED and not prepared:
+            if found is not None and found.state == ClaimState.PREPARED and not prepared:
                 return
             if found is not None:
                 await self._undo(replace(found, reason=""))
@@ -85,18 +85,18 @@ class Connector:
         """
         async with self._locks[record.uid]:
             found = self.records.get(record.uid)
-            if found is None or found.state == State.FAILED:
+            if found is None or found.state == ClaimState.FAILED:
                 return found
-            if found.state in (State.ATTACHING, State.DETACHING):
+            if found.state in (ClaimState.ATTACHING, ClaimState.DETACHING):
                 return await self._undo(found)
             for k, device in enumerate(found.devices):
                 try:
                     await self._see(device)
                 except CommandError as error:
-                    if found.state == State.PREPARED:
+                    if found.state == ClaimState.PREPARED:
                         raise AttachError(f"{device.device}: {error}") from error
                     return await self._fail(found, k, str(error))
-            if found.state == State.PREPARED:
+            if found.state == ClaimState.PREPARED:
                 self.cdi.write(found)
             return found
 
@@ -112,12 +112,12 @@ class Connector:
         found = self.records.get(wanted.uid)
         if found is not None and not found.same(wanted):
             await self._undo(replace(found, reason=""))
-        elif found is not None and found.state == State.DETACHING:
+        elif found is not None and found.state == ClaimState.DETACHING:
             await self._undo(found)
         return self.records.get(wanted.uid)
 
     async def _attach(self, wanted: ClaimRecord) -> ClaimRecord:
-        record = self.records.put(replace(wanted, state=State.ATTACHING, reason="", failed=0))
+        record = self.records.put(replace(wanted, state=ClaimState.ATTACHING, reason="", failed=0))
         for k, device in enumerate(record.devices):
             try:
                 if device.attach:
@@ -125,7 +125,7 @@ class Connector:
                 await self._verify(device)
             except CommandError as error:
                 return await self._fail(record, k, str(error))
-        return self.records.put(replace(record, state=State.ATTACHED))
+        return self.records.put(replace(record, state=ClaimState.ATTACHED))
 
     async def _see(self, device: Attachment) -> None:
         """See that a device is attached, and attach it if it is not."""
@@ -159,11 +159,11 @@ class Connector:
         try:
             return await self._undo(record) or record
         except AttachError as error:
-            return replace(record, state=State.DETACHING, reason=f"{record.reason}; {error}")
+            return replace(record, state=ClaimState.DETACHING, reason=f"{record.reason}; {error}")
 
     async def _undo(self, record: ClaimRecord) -> ClaimRecord | None:
         """Detach everything, the last first; then the record says that it failed, or is gone. Raises AttachError."""
-        self.records.put(replace(record, state=State.DETACHING))
+        self.records.put(replace(record, state=ClaimState.DETACHING))
         self.cdi.remove(record.uid)
         problems = []
         for device in reversed(record.devices):
@@ -175,6 +175,6 @@ class Connector:
         if problems:
             raise AttachError("; ".join(problems))
         if record.reason:
-            return self.records.put(replace(record, state=State.FAILED))
+            return self.records.put(replace(record, state=ClaimState.FAILED))
         self.records.remove(record.uid)
         return None

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
 from poolwise.live.metrics import SHORT
-from poolwise.live.node_agent.records import ClaimRecord, State
+from poolwise.live.node_agent.records import ClaimRecord, ClaimState
 
 
 class NodeAgentMetrics:
@@ -36,5 +36,5 @@ class NodeAgentMetrics:
     def see(self, records: Iterable[ClaimRecord]) -> None:
         """Count what is on record."""
         count = Tally(record.state for record in records)
-        for state in State:
+        for state in ClaimState:
             self._claims.labels(state.value).set(count[state])

@@ -15,7 +15,7 @@ from poolwise.atomic import sync_folder, write_whole
 from poolwise.errors import InputError
 
 
-class State(StrEnum):
+class ClaimState(StrEnum):
     """How far a claim is; see `connector` for what leads from one to the next."""
 
     ATTACHING = "attaching"
@@ -74,7 +74,7 @@ class ClaimRecord(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     allocated: str
     devices: tuple[Attachment, ...]
-    state: State = State.ATTACHING
+    state: ClaimState = ClaimState.ATTACHING
     reason: str = ""
     failed: int = 0
 
