@@ -14,9 +14,9 @@ from poolwise.cli.examples import PROMPT
 from tests.helpers.data import DATA, ROOT
 
 ON_CLUSTERS = ("live", "snapshot")
-"""Commands whose examples need a cluster; `make test-live` runs them."""
-LONG = {"compile", "plan", "reproduce"}
-"""Their examples take minutes on few cores: they are read and resolved, up to where the work begins."""
+"""Commands whose examples need a cluster: they are read."""
+LONG = {("compile",), ("plan",), ("reproduce",), ("profile", "measure")}
+"""Their examples take minutes on few cores, or rights: they are read and resolved, up to where the work begins."""
 
 FILES = {
     "area.py": (
@@ -67,7 +67,7 @@ def test_examples_run_as_they_stand(everything, tmp_path, monkeypatch, capsys):
     shutil.copy(DATA / "affinity" / "gavel_isolated.csv", tmp_path)
     shutil.copy(ROOT / "docs" / "reproductions" / "irop.csv", tmp_path)
     for way, command in everything.items():
-        if way[0] not in LONG and way[0] not in ON_CLUSTERS:
+        if way not in LONG and way[0] not in ON_CLUSTERS:
             for line in lines_of(command.epilog):
                 code = cli.run(shlex.split(line)[1:])
                 assert code == 0, f"{line}\n{capsys.readouterr().err}"
@@ -85,8 +85,9 @@ def test_long_examples_reach_their_work(everything, tmp_path, monkeypatch, capsy
     monkeypatch.setattr("poolwise.reproductions.reproduction.reproduce", work)
     monkeypatch.setattr("poolwise.cli.compile._load", work)
     monkeypatch.setattr("joblib.Parallel.__call__", work)
+    monkeypatch.setattr("poolwise.measuring.control_groups.find_hierarchy", work)
     for way in everything:
-        if way[0] in LONG:
+        if way in LONG:
             for line in lines_of(everything[way].epilog):
                 with pytest.raises(Begun):
                     cli.run(shlex.split(line)[1:])

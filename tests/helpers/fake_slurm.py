@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from poolwise.live.slurm import place, platform, shadow
+from poolwise.live.slurm import following, place, platform
 from poolwise.live.slurm.reading import ClusterReading, SlurmJob, SlurmNode, gangs_of, licences_of
 from poolwise.slurm import hostlist
 from poolwise.units import HOUR, SECOND
@@ -43,13 +43,13 @@ class FakeSlurm:
         self.marks: dict[str, str] = {}
         self.stubborn: set[str] = set()
         self.comments: dict[str, str] = {}
-        for module in (platform, place):
+        for module in (following, platform, place):
             monkeypatch.setattr(module, "read_cluster", lambda _: self.read())
+        for module in (platform, place):
             monkeypatch.setattr(module, "ask", self.ask)
-        monkeypatch.setattr(platform, "read_racks", lambda nodes: {name: f"rack{int(name[1:]) // 4}" for name in nodes})
+        monkeypatch.setattr(following, "read_racks", lambda nodes: {name: f"rack{int(name[1:]) // 4}" for name in nodes})
         monkeypatch.setattr(place, "read_jobs", lambda: list(self.jobs.values()))
         monkeypatch.setattr(place, "ScontrolSession", lambda: self)
-        monkeypatch.setattr(shadow, "SECOND", SECOND)
 
     def read(self) -> ClusterReading:
         nodes = {f"n{k}": SlurmNode(f"n{k}", f"n{k}" not in self.down, 16, NODE, ()) for k in range(8)}

@@ -12,7 +12,8 @@ from poolwise.cli.examples import examples
 from poolwise.cli.live import LiveOptions, live_app, named_scheduler, needs, run_live
 
 if TYPE_CHECKING:
-    from poolwise.live.slurm.platform import SlurmPlatform, SlurmSettings
+    from poolwise.live.slurm.following import SlurmSettings
+    from poolwise.live.slurm.platform import SlurmPlatform
     from poolwise.model import Continuation
 
 
@@ -68,7 +69,7 @@ def slurm(
         unit = max(parse(pool_unit, "memory"), 1)
     except ValueError as error:
         raise InputError(str(error), field="--pool-unit", remedy="such as '1 GiB'") from None
-    from poolwise.live.slurm.platform import SlurmSettings
+    from poolwise.live.slurm.following import SlurmSettings
 
     settings = SlurmSettings(name, whole, unit, interval)
     if give_back:

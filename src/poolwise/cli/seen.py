@@ -25,7 +25,7 @@ def see(cluster: ClusterName, partition: str | None) -> LivePlatform:
 
 
 def _slurm(partition: str | None) -> LivePlatform:
-    from poolwise.live.slurm.platform import SlurmSettings
+    from poolwise.live.slurm.following import SlurmSettings
     from poolwise.live.slurm.reading import default_partition, is_exclusive
     from poolwise.live.slurm.shadow import SeenPlatform
 

@@ -30,7 +30,7 @@ from poolwise.model.reason import Reason, Rule
 from poolwise.model.run import Fetch, Run
 from poolwise.model.schedule import Schedule
 from poolwise.model.snapshot import Snapshot
-from poolwise.model.state import InitialRun, MachineState
+from poolwise.model.state import Initial, InitialRun, MachineState
 from poolwise.model.workload import Workload
 
 __all__ = [
@@ -46,6 +46,7 @@ __all__ = [
     "Fabric",
     "Failures",
     "Fetch",
+    "Initial",
     "InitialRun",
     "Job",
     "JobTable",

@@ -30,6 +30,22 @@ class InitialRun(NamedTuple):
     placement: Placement
 
 
+class Initial(NamedTuple):
+    """From where an engine goes on with a workload.
+
+    What ends at `now` ends, what was submitted by then and does not run arrives, and a pass is made; what ended before has no
+    place in the workload.
+
+    Attributes
+    ----------
+    now : ns
+    runs : those at work, in the order of their starts; rows of the workload
+    """
+
+    now: int
+    runs: Sequence[InitialRun]
+
+
 @dataclass(frozen=True, eq=False)
 class MachineState:
     """A machine at an instant. What has ended is forgotten.

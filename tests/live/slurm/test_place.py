@@ -8,8 +8,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from poolwise.live.slurm.following import SlurmSettings
 from poolwise.live.slurm.place import PlacePlatform
-from poolwise.live.slurm.platform import SlurmSettings
 from poolwise.loop import Loop
 from poolwise.model import Continuation
 from poolwise.schedulers.list import ListScheduler

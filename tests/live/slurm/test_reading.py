@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from poolwise.errors import InputError
 from poolwise.live.slurm import reading
-from poolwise.live.slurm.layout import Layout
+from poolwise.live.slurm.layout import SlurmLayout
 from poolwise.live.slurm.reading import JOB_FIELDS, ClusterReading, SlurmNode, licences_of, read_jobs
 from poolwise.live.slurm.requests import JobRequest
 from poolwise.model import Placement
@@ -82,10 +82,10 @@ def test_requests_stand_in_the_comment() -> None:
     assert error.value.file == "comment of job 9" and error.value.field == "memory"
 
 
-def layout(whole: bool) -> tuple[Layout, ClusterReading]:
+def layout(whole: bool) -> tuple[SlurmLayout, ClusterReading]:
     nodes = {f"n{k}": SlurmNode(f"n{k}", k != 1, 16, 65536, ()) for k in range(4)}
     seen = ClusterReading((), nodes, {"pool_rack0": 100, "nvme_rack1": 3, "matlab": 2})
-    return Layout.of("pools", seen, {f"n{k}": f"rack{k // 2}" for k in range(4)}, whole), seen
+    return SlurmLayout.of("pools", seen, {f"n{k}": f"rack{k // 2}" for k in range(4)}, whole), seen
 
 
 def test_racks_pools_and_devices_are_owners() -> None:

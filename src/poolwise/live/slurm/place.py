@@ -14,7 +14,8 @@ from typing import Any
 from poolwise.live.logs import say
 from poolwise.live.slurm.calls import SlurmSilentError, ask
 from poolwise.live.slurm.commands import GAVE_BACK, WAITS, SlurmAssignment, cleared, is_marked, mark
-from poolwise.live.slurm.platform import GANG, SlurmPlatform
+from poolwise.live.slurm.following import GANG
+from poolwise.live.slurm.platform import SlurmPlatform
 from poolwise.live.slurm.reading import AT_WORK, SAID, gangs_of, read_cluster, read_jobs
 from poolwise.live.slurm.session import ScontrolSession
 from poolwise.live.slurm.shadow import may_start

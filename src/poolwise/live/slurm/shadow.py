@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from poolwise.live.slurm.platform import GANG, SlurmPlatform
+from poolwise.live.slurm.following import GANG
+from poolwise.live.slurm.platform import SlurmPlatform
 from poolwise.model import CommitResult, Decision, Plan, Reject, Start, Stop
 from poolwise.units import SECOND
 
