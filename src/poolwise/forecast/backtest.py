@@ -11,10 +11,9 @@ import numpy as np
 from poolwise.arrays import FloatArray, IntArray
 from poolwise.engines import simulate
 from poolwise.forecast.recalibration import LEVELS, Recalibration, chance_within, sample_quantiles
-from poolwise.forecast.runtimes import JobFeatures
 from poolwise.forecast.scores import brier, covered, pinball
 from poolwise.forecast.situation import Situation
-from poolwise.forecast.versions import LEAST, MOST, Known, features_of, plan, sample_starts
+from poolwise.forecast.versions import LEAST, MOST, Known, plan, sample_starts
 from poolwise.interfaces import Scheduler
 from poolwise.model import InitialRun, Machine, Placement, Schedule, Workload
 from poolwise.performance.ideal import Ideal
@@ -23,6 +22,8 @@ from poolwise.units import SECOND
 ASKED = (0.1, 0.5, 0.9)
 """Levels that are scored."""
 HOUR_S = 3600.0
+HISTORY = 20_000
+"""Jobs that are over of which forecasters know."""
 
 
 @dataclass(frozen=True)
@@ -60,28 +61,35 @@ class Scored(NamedTuple):
     chance: FloatArray
 
 
-def situation_at(schedule: Schedule, scheduler: Scheduler, time: int) -> Situation:
-    """What is known of a schedule at a time, just before what happens then."""
+def situation_at(schedule: Schedule, scheduler: Scheduler, time: int) -> tuple[Situation, IntArray]:
+    """What is known of a schedule at a time, just before what happens then, and the rows of the workload that it consists of.
+
+    Of the jobs that are over the last `HISTORY` are known.
+    """
     workload = schedule.workload
     n = int(np.searchsorted(workload.submit, time))
-    start, end = _times(schedule)
-    start, end = start[:n], end[:n]
+    start, end = (column[:n] for column in _times(schedule))
     ended, begun = end < time, start < time
-    ran = np.where(ended, end - start, np.where(begun, time - start, 0))
-    runs = np.flatnonzero((schedule.start < time) & (schedule.end >= time)).tolist()
     rejected = np.zeros(n, dtype=np.bool_)
     rejected[[row for row in schedule.rejected if row < n]] = True
-    return Situation(
+    recent = np.arange(n) >= n - HISTORY
+    rows = np.flatnonzero((recent & ~rejected) | ~(ended | rejected))
+    local = np.full(n, -1)
+    local[rows] = np.arange(len(rows))
+    ran = np.where(ended, end - start, np.where(begun, time - start, 0))[rows]
+    runs = np.flatnonzero((schedule.start < time) & (schedule.end >= time)).tolist()
+    situation = Situation(
         schedule.machine,
         scheduler,
         Ideal(),
-        workload.table.first(n),
+        workload.table.taken(rows),
         time,
         ran,
-        ended,
-        [InitialRun(int(schedule.job[k]), int(schedule.start[k]), _placement(schedule, k)) for k in runs],
-        np.flatnonzero(~begun & ~rejected),
+        ended[rows],
+        [InitialRun(int(local[schedule.job[k]]), int(schedule.start[k]), _placement(schedule, k)) for k in runs],
+        np.flatnonzero(~begun[rows]),
     )
+    return situation, rows
 
 
 def _times(schedule: Schedule) -> tuple[IntArray, IntArray]:
@@ -98,32 +106,31 @@ def _placement(schedule: Schedule, run: int) -> Placement:
 
 def forecasts(schedule: Schedule, scheduler: Scheduler, settings: BacktestSettings) -> Iterator[Scored]:
     """Forecast at instants all over a schedule, by three forecasters, each corrected by what it knew of its past."""
-    workload = schedule.workload
-    features = features_of(workload.table)
     start, _ = _times(schedule)
     ours, theirs = Recalibration(), Recalibration()
     for time in _instants(schedule, settings):
-        situation = situation_at(schedule, scheduler, time)
+        situation, rows = situation_at(schedule, scheduler, time)
         if not len(situation.waiting):
             continue
         g = np.random.default_rng([settings.seed, time])
         sought = situation.waiting
         if len(sought) > settings.jobs:
             sought = np.sort(g.choice(sought, settings.jobs, replace=False))
-        known = Known.of(situation, _first(features, len(situation.jobs)))
+        known = Known.of(situation)
         asked = _waits(plan(known, sought, known.requests()), time)
         mean = _waits(plan(known, sought, known.means()), time)
         horizon = int(min(max(1.5 * float(mean.max()) * SECOND, LEAST), MOST))
         raw = sample_quantiles(sample_starts(known, sought, settings.samples, settings.seed, horizon), time)
         point = np.repeat(mean[:, None], len(LEVELS), axis=1)
+        job = rows[sought]
         better, widened = ours.correct(raw, time, start), theirs.correct(point, time, start)
-        ours.remember(time, sought, raw)
-        theirs.remember(time, sought, point)
+        ours.remember(time, job, raw)
+        theirs.remember(time, job, point)
         at = np.searchsorted(LEVELS, ASKED)
         yield Scored(
             np.full(len(sought), time),
-            sought,
-            _waits(start[sought], time),
+            job,
+            _waits(start[job], time),
             np.repeat(asked[:, None], len(ASKED), axis=1),
             widened[:, at],
             better[:, at],
@@ -135,10 +142,6 @@ def forecasts(schedule: Schedule, scheduler: Scheduler, settings: BacktestSettin
 
 def _waits(starts: IntArray, now: int) -> FloatArray:
     return (np.minimum(starts, np.iinfo(np.int64).max // 2) - now) / SECOND
-
-
-def _first(features: JobFeatures, n: int) -> JobFeatures:
-    return JobFeatures(features.user[:n], features.nodes[:n], features.request[:n])
 
 
 def _instants(schedule: Schedule, settings: BacktestSettings) -> list[int]:

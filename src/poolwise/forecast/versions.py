@@ -63,16 +63,7 @@ class Known:
         seen = situation.ran / SECOND
         model = RuntimeModel(classes, seen, situation.ended)
         rows = np.concatenate([situation.at_work, situation.waiting]).astype(np.int64)
-        fresh: dict[int, Lifetimes] = {}
-        lifetimes = []
-        for row in rows.tolist():
-            kind, elapsed = int(classes[0, row]), float(seen[row])
-            if elapsed > 0:
-                lifetimes.append(model.lifetimes(row, float(features.request[row]), elapsed))
-                continue
-            if kind not in fresh:
-                fresh[kind] = model.lifetimes(row, float(features.request[row]))
-            lifetimes.append(fresh[kind])
+        lifetimes = [model.lifetimes(row, float(features.request[row]), float(seen[row])) for row in rows.tolist()]
         return cls(situation, rows, lifetimes, classes[0], model, features.request)
 
     def means(self) -> IntArray:
@@ -179,11 +170,7 @@ def _durations_of(known: Known, like: IntArray, g: np.random.Generator) -> IntAr
     situation = known.situation
     out = situation.ran[like].copy()
     level = g.random(len(like))
-    fresh: dict[int, Lifetimes] = {}
     for k in np.flatnonzero(~situation.ended[like]).tolist():
         row = int(like[k])
-        kind = int(known.kinds[row])
-        if kind not in fresh:
-            fresh[kind] = known.model.lifetimes(row, float(known.request[row]))
-        out[k] = _ns(fresh[kind].quantiles(level[k : k + 1]))[0]
+        out[k] = _ns(known.model.lifetimes(row, float(known.request[row])).quantiles(level[k : k + 1]))[0]
     return np.maximum(out, 1)
