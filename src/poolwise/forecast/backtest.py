@@ -167,7 +167,9 @@ def run_backtest(machine: Machine, workload: Workload, scheduler: Scheduler, set
     parts = list(forecasts(schedule, scheduler, settings))
     every = Scored(*(np.concatenate(columns) for columns in zip(*parts, strict=True)))
     levels, truth = np.array(ASKED), every.truth
-    loss = {name: float(pinball(getattr(every, name), levels, truth).mean()) for name in ("plan", "calibrated", "forecast", "raw")}
+    loss = {
+        name: float(pinball(getattr(every, name), levels, truth).mean()) for name in ("plan", "calibrated", "forecast", "raw")
+    }
     happened = truth <= HOUR_S
     return {
         "pinball_ratio_plan": loss["forecast"] / loss["plan"],

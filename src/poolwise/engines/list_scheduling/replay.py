@@ -9,23 +9,21 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from poolwise.arrays import IntArray
 from poolwise.engines.family import Parts, foreign, interrupted
-from poolwise.engines.kernel_arrays import blank
 from poolwise.engines.list_scheduling.asking import Asker
 from poolwise.engines.list_scheduling.columns import DEEP_QUEUE, ListArrays, RunColumns
 from poolwise.engines.list_scheduling.initial import RackHoldings, go_on_from, unlike
 from poolwise.engines.list_scheduling.loading import FOLDER, compile_beside, kinds_of, load
+from poolwise.engines.run_record import larger_columns, schedule_of
 from poolwise.engines.watch import Obstacle, Stride, Watch
 from poolwise.errors import InputError
 from poolwise.interfaces import ListRule, fixed_slowdown, rule_of
-from poolwise.model import Machine, Outcome, Schedule, Workload
+from poolwise.model import Machine, Schedule, Workload
 from poolwise.platforms.simulated import too_late
 
 if TYPE_CHECKING:
-    from poolwise.kernels.list_scheduling.state import RunArrays, Tree
+    from poolwise.kernels.list_scheduling.state import Tree
 
 
 def unsupported(parts: Parts) -> Obstacle | None:
@@ -86,6 +84,8 @@ def _unsuitable(workload: Workload) -> Obstacle | None:
 
 def replay(parts: Parts) -> tuple[Schedule, float]:
     """Run what `unsupported` has no objection to; returns the schedule and the seconds without compiling or loading."""
+    from poolwise.kernels.list_scheduling import state
+
     rule = rule_of(parts.scheduler)
     assert rule is not None
     load_first(rule, len(parts.workload))
@@ -99,7 +99,9 @@ def replay(parts: Parts) -> tuple[Schedule, float]:
     if parts.watch is not None:
         parts.watch.begin(None)
     arrays, _, loading = play(columns, arrays, None, parts.watch)
-    schedule = _schedule(columns, arrays.runs, arrays.queue.where, arrays.now)
+    now, runs = arrays.now, arrays.runs
+    rejected = columns.refusals(runs.rejected[: int(now[state.REJECTED])])
+    schedule = schedule_of(columns, runs, arrays.queue.where, int(now[state.STARTED]), int(now[state.PASSES]), rejected)
     return schedule, time.perf_counter() - begun - loading
 
 
@@ -153,7 +155,8 @@ def play(
         elif wanted == state.SHALLOW:
             arrays = arrays._replace(tree=None)
         else:
-            arrays = arrays._replace(runs=_enlarged(arrays.runs, arrays.now))
+            larger = larger_columns(arrays.runs, int(arrays.now[state.STARTED]), int(arrays.now[state.ROWS]))
+            arrays = arrays._replace(runs=arrays.runs._replace(**larger))
     return arrays, tree, loading
 
 
@@ -169,39 +172,3 @@ def _share(now: IntArray, jobs: int) -> float:
     from poolwise.kernels.list_scheduling import state
 
     return float(now[state.NEXT] + now[state.STARTED] - now[state.RUNNING] + now[state.REJECTED]) / (2 * jobs)
-
-
-def _enlarged(runs: RunArrays, now: IntArray) -> RunArrays:
-    """Return the record with room for the rows that it needs, and as many again as it had."""
-    from poolwise.kernels.list_scheduling import state
-
-    used, larger = int(runs.offset[now[state.STARTED]]), {}
-    for name in ("owner", "resource", "amount"):
-        larger[name] = blank(max(int(now[state.ROWS]), 2 * len(runs.owner)))  # rows that are not written take no memory
-        larger[name][:used] = getattr(runs, name)[:used]
-    return runs._replace(**larger)
-
-
-def _schedule(columns: RunColumns, runs: RunArrays, where: IntArray, now: IntArray) -> Schedule:
-    """Build the schedule from the record and from what was left over."""
-    from poolwise.kernels.list_scheduling import state
-
-    count = int(now[state.STARTED])
-    rows = int(runs.offset[count])
-    return Schedule(
-        machine=columns.machine,
-        workload=columns.workload,
-        job=runs.job[:count],
-        start=runs.start[:count],
-        end=runs.end[:count],
-        tasks=columns.workload.tasks[runs.job[:count]],
-        outcome=(Outcome.FINISHED,) * count,
-        offset=runs.offset[: count + 1],
-        owner=runs.owner[:rows],
-        resource=runs.resource[:rows],
-        amount=runs.amount[:rows],
-        rejected=columns.refusals(runs.rejected[: int(now[state.REJECTED])]),
-        waiting=tuple(np.flatnonzero(where >= 0).tolist()),
-        passes=int(now[state.PASSES]),
-        refused={},
-    )
