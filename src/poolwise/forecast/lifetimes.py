@@ -31,8 +31,8 @@ class Lifetimes(NamedTuple):
 
     def after(self, elapsed: float) -> Lifetimes:
         """Condition on more than `elapsed`, not normalised: the values above it keep their masses."""
-        keep = self.value > elapsed
-        return Lifetimes(self.value[keep], self.mass[keep])
+        first = int(np.searchsorted(self.value, elapsed, side="right"))
+        return Lifetimes(self.value[first:], self.mass[first:])
 
     def quantiles(self, levels: FloatArray) -> FloatArray:
         """Values at (...,) levels, the least with as much probability up to it; the largest beyond."""

@@ -80,6 +80,7 @@ class RuntimeModel:
             order = known[np.argsort(level[known], kind="stable")]
             self._members.append((level[order], order))
         self._estimates: dict[tuple[int, int], tuple[Lifetimes, int]] = {}
+        self._mixtures: dict[int, Lifetimes] = {}
 
     def _estimate(self, level: int, number: int) -> tuple[Lifetimes, int]:
         """Distribution of a class, and how many of it have ended."""
@@ -94,31 +95,37 @@ class RuntimeModel:
 
     def lifetimes(self, job: int, request: float, elapsed: float = 0.0) -> Lifetimes:
         """Distribution of a job's whole runtime in seconds, given that it has run for `elapsed`."""
+        kind = int(self._classes[0, job])
+        if kind not in self._mixtures:
+            self._mixtures[kind] = self._mixture(job, request)
+        found = self._mixtures[kind].after(elapsed)
+        return found if len(found.value) else _overrun(request, elapsed)
+
+    def _mixture(self, job: int, request: float) -> Lifetimes:
+        """Distribution of the runtimes of jobs of one kind: same user, nodes and request."""
         values, masses, rest = [], [], 1.0
         last = len(self._classes) - 1
         for level, numbers in enumerate(self._classes):
             found, count = self._estimate(level, int(numbers[job]))
             share = rest if level == last else rest * count / (count + PRIOR)
             rest -= share
-            value = found.value if level < 2 else np.minimum(found.value, request)
-            values.append(value)
+            values.append(found.value if level < 2 else np.minimum(found.value, request))
             masses.append(share * found.mass)
             if np.isfinite(request):
                 values.append(np.array([request]))
                 masses.append(np.array([share * found.beyond]))
         value, mass = np.concatenate(values), np.concatenate(masses)
-        keep = (value > elapsed) & (mass > 0)
-        if not keep.any():
-            return self._overrun(request, elapsed)
-        order = np.argsort(value[keep], kind="stable")
-        return Lifetimes(value[keep][order], mass[keep][order])
+        order = np.argsort(value, kind="stable")
+        order = order[mass[order] > 0]
+        return Lifetimes(value[order], mass[order])
 
-    def _overrun(self, request: float, elapsed: float) -> Lifetimes:
-        """Distribution where nothing that was seen lasted so long."""
-        value = np.maximum(elapsed, 1.0) * OVERRUN
-        if elapsed < request < np.inf:
-            value = np.concatenate([np.minimum(value, request), [request]])
-        return Lifetimes(np.sort(value), np.full(len(value), 1.0 / len(value)))
+
+def _overrun(request: float, elapsed: float) -> Lifetimes:
+    """Distribution where nothing that was seen lasted so long."""
+    value = np.maximum(elapsed, 1.0) * OVERRUN
+    if elapsed < request < np.inf:
+        value = np.concatenate([np.minimum(value, request), [request]])
+    return Lifetimes(np.sort(value), np.full(len(value), 1.0 / len(value)))
 
 
 def mean_of(found: Lifetimes) -> float:

@@ -5,12 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import numpy as np
-from scipy.special import ndtr, ndtri  # type: ignore[import-untyped]  # no types
+from scipy.special import ndtr, ndtri  # type: ignore[import-untyped]  # SciPy ships no types
 
 from poolwise.arrays import FloatArray, IntArray
 from poolwise.draws import uniform
 from poolwise.engines.family import Parts
 from poolwise.engines.samples import sampler_of
+from poolwise.engines.watch import Obstacle
 from poolwise.forecast.arrivals import ComingJobs, draw_arrivals
 from poolwise.forecast.lifetimes import Lifetimes
 from poolwise.forecast.runtimes import JobFeatures, RuntimeModel, mean_of, request_seconds
@@ -25,6 +26,11 @@ STREAMS = 10
 """Streams of arrivals; versions take turns in them."""
 LEAST, MOST = 12 * HOUR, 21 * 24 * HOUR
 """How far into the future arrivals are drawn."""
+
+
+def horizon_of(longest_s: float) -> int:
+    """Ns of arrivals to draw, given the longest wait (seconds) of a plan with mean runtimes."""
+    return int(min(max(1.5 * longest_s * SECOND, LEAST), MOST))
 
 
 def features_of(jobs: JobTable) -> JobFeatures:
@@ -63,16 +69,7 @@ class Known:
         seen = situation.ran / SECOND
         model = RuntimeModel(classes, seen, situation.ended)
         rows = np.concatenate([situation.at_work, situation.waiting]).astype(np.int64)
-        fresh: dict[int, Lifetimes] = {}
-        lifetimes = []
-        for row in rows.tolist():
-            kind, elapsed = int(classes[0, row]), float(seen[row])
-            if elapsed > 0:
-                lifetimes.append(model.lifetimes(row, float(features.request[row]), elapsed))
-                continue
-            if kind not in fresh:
-                fresh[kind] = model.lifetimes(row, float(features.request[row]))
-            lifetimes.append(fresh[kind])
+        lifetimes = [model.lifetimes(row, float(features.request[row]), float(seen[row])) for row in rows.tolist()]
         return cls(situation, rows, lifetimes, classes[0], model, features.request)
 
     def means(self) -> IntArray:
@@ -153,8 +150,8 @@ def plan(known: Known, sought: IntArray, durations: IntArray) -> IntArray:
     return replay.starts(durations, none)
 
 
-def sample_starts(known: Known, sought: IntArray, samples: int, seed: int, horizon: int) -> IntArray:
-    """(samples, m) ns at which sought jobs start in versions of what may come.
+def sample_starts(known: Known, sought: IntArray, samples: int, seed: int, horizon: int) -> tuple[IntArray, Obstacle | None]:
+    """(samples, m) ns at which sought jobs start in versions of what may come, and why no kernel replays them if none does.
 
     `horizon` is how many ns of arrivals are drawn.
     """
@@ -169,7 +166,7 @@ def sample_starts(known: Known, sought: IntArray, samples: int, seed: int, horiz
         later = _durations_of(known, coming.like, g)
         for sample in range(stream, samples, streams):
             out[sample] = replay.starts(drawn[sample], later)
-    return out
+    return out, replay.obstacle
 
 
 def _durations_of(known: Known, like: IntArray, g: np.random.Generator) -> IntArray:
@@ -177,11 +174,7 @@ def _durations_of(known: Known, like: IntArray, g: np.random.Generator) -> IntAr
     situation = known.situation
     out = situation.ran[like].copy()
     level = g.random(len(like))
-    fresh: dict[int, Lifetimes] = {}
     for k in np.flatnonzero(~situation.ended[like]).tolist():
         row = int(like[k])
-        kind = int(known.kinds[row])
-        if kind not in fresh:
-            fresh[kind] = known.model.lifetimes(row, float(known.request[row]))
-        out[k] = _ns(fresh[kind].quantiles(level[k : k + 1]))[0]
+        out[k] = _ns(known.model.lifetimes(row, float(known.request[row])).quantiles(level[k : k + 1]))[0]
     return np.maximum(out, 1)

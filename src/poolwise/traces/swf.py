@@ -21,6 +21,7 @@ from poolwise.traces.selection import select
 from poolwise.traces.swf_rows import SwfLines, SwfRows
 from poolwise.traces.text import beginning
 from poolwise.traces.unreadable import read_readable
+from poolwise.units import UNKNOWN
 
 _COLUMNS: dict[MemoryField, tuple[int, ...]] = {
     "used-then-requested": (swf.USED_MEMORY, swf.REQUESTED_MEMORY),
@@ -58,6 +59,9 @@ class SWF(TraceFormat):
         Submit each job when its predecessor (field 17) is over and its user has thought (field 18), not when the log says.
     strict
         Whether a row that cannot be read is an error.
+    keep_requests
+        Leave requested times as they are, below the runtime too; unknown ones are `units.UNKNOWN`. Forecasts must not learn
+        from a request how long a job will run.
     """
 
     extra_columns: int = 0
@@ -66,6 +70,7 @@ class SWF(TraceFormat):
     memory_scale: float = 1.0
     closed_loop: bool = False
     strict: bool = False
+    keep_requests: bool = False
 
     def recognises(self, path: Path) -> bool:
         """Whether the name says so, or the first row is 18 numbers or more."""
@@ -94,7 +99,7 @@ class SWF(TraceFormat):
         path, unknown = log.path, substitute(self.memory_unknown)
         kilobytes = self._memory(log)
         log, kilobytes, excluded = _keep(log, kilobytes, exclude_unknown=unknown is None)
-        runtime, requested, repaired = _times(log)
+        runtime, requested, repaired = _times(log, keep=self.keep_requests)
         nodes, cores, more = processors_on(machine, self._processors(log))
         memory = self._memory_of_each(log, kilobytes, cores)
         repaired = {**repaired, **more}
@@ -184,13 +189,15 @@ def _keep(log: SwfRows, kilobytes: FloatArray, *, exclude_unknown: bool) -> tupl
     return log.take(keep), kilobytes[keep], excluded
 
 
-def _times(log: SwfRows) -> tuple[IntArray, IntArray, dict[str, int]]:
-    """(n_row,) runtimes and requested times, ns, and how many of the latter were repaired."""
+def _times(log: SwfRows, *, keep: bool = False) -> tuple[IntArray, IntArray, dict[str, int]]:
+    """(n_row,) runtimes and requested times, ns, and how many of the latter were repaired; none if they are kept."""
     runtime, requested = log.values[:, swf.RUN], log.values[:, swf.REQUESTED_TIME]
     for field, column in ((swf.RUN, runtime), (swf.REQUESTED_TIME, requested)):
         log.refuse(
             column > _LONGEST, field, "{value} s are more than 68 years", "times are in seconds; correct or remove the row"
         )
+    if keep:
+        return array_to_ns(runtime), np.where(requested > 0, array_to_ns(np.maximum(requested, 0)), UNKNOWN), {}
     unknown = requested < 0
     below = ~unknown & (requested < runtime)
     counts = {

@@ -23,19 +23,26 @@ class RackHoldings(NamedTuple):
     @classmethod
     def of(cls, machine: Machine, initial: Initial) -> RackHoldings | None:
         """Sort placements by rack; None where they hold anything but nodes and memory of racks."""
-        layout = machine.racks
-        rack = {int(owner): r for r, owner in enumerate(layout.nodes)}
-        pool = {int(owner): r for r, owner in enumerate(layout.pools) if owner >= 0}
-        found = cls(*(np.zeros((len(initial.runs), len(layout.nodes)), dtype=np.int64) for _ in range(2)))
-        for k, run in enumerate(initial.runs):
-            for _, owner, resource, amount in run.placement.rows():
-                if resource == layout.node_column and owner in rack:
-                    found.take[k, rack[owner]] += amount
-                elif resource == layout.memory_column and owner in pool:
-                    found.borrow[k, pool[owner]] += amount
-                else:
-                    return None
-        return found
+        layout, runs = machine.racks, initial.runs
+        found = cls(*(np.zeros((len(runs), len(layout.nodes)), dtype=np.int64) for _ in range(2)))
+        if not runs:
+            return found
+        rows = [run.placement for run in runs]
+        run = np.repeat(np.arange(len(runs)), [len(placement) for placement in rows])
+        owner, resource, amount = (
+            np.concatenate([getattr(placement, name) for placement in rows]) for name in ("owner", "resource", "amount")
+        )
+        known = np.zeros(len(owner), dtype=np.bool_)
+        for held, owners, column in (
+            (found.take, layout.nodes, layout.node_column),
+            (found.borrow, layout.pools, layout.memory_column),
+        ):
+            rack = np.full(machine.n_owner + 1, -1)
+            rack[owners] = np.arange(len(owners))  # a rack without a pool has owner -1, the last place, which nobody asks for
+            here = (resource == column) & (rack[owner] >= 0)
+            np.add.at(held, (run[here], rack[owner[here]]), amount[here])
+            known |= here
+        return found if known.all() else None
 
 
 def unlike(machine: Machine, workload: Workload, initial: Initial, scope: PoolScope) -> Obstacle | None:
