@@ -6,7 +6,7 @@ import pytest
 from poolwise.errors import InputError
 from poolwise.measuring import experiment
 from poolwise.measuring.control_groups import ControlGroup, GroupUse, find_hierarchy
-from poolwise.measuring.experiment import MIB, LimitedRuns, MeasuringPlan, measure
+from poolwise.measuring.experiment import MIB, LimitedRuns, MeasuringPlan, measure_program
 from poolwise.measuring.leftovers import Belongings
 from poolwise.measuring.measurements import to_csv
 from poolwise.measuring.program import ProgramRun
@@ -38,7 +38,7 @@ def runs(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int | None, float | None
 def measured(tmp_path: Path, plan: MeasuringPlan = PLAN) -> LimitedRuns:
     told: list[tuple[int, int]] = []
     hierarchy = find_hierarchy(fake_v2(tmp_path / "root"))
-    found = measure(plan, hierarchy, Belongings(tmp_path / "r.json"), lambda done, todo, _: told.append((done, todo)))
+    found = measure_program(plan, hierarchy, Belongings(tmp_path / "r.json"), lambda done, todo, _: told.append((done, todo)))
     assert told[0][0] == 0 and told[-1][0] == told[-1][1]
     return found
 

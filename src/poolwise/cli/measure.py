@@ -41,8 +41,7 @@ def measure(
     from poolwise.cli.console import err, note
     from poolwise.cli.output import print_json, provenance, write_provenance
     from poolwise.measuring.control_groups import find_hierarchy
-    from poolwise.measuring.experiment import MeasuringPlan
-    from poolwise.measuring.experiment import measure as run
+    from poolwise.measuring.experiment import MeasuringPlan, measure_program
     from poolwise.measuring.leftovers import belongings, records_folder, stopping_is_an_exit
     from poolwise.measuring.measurements import to_csv
     from poolwise.units import SECOND
@@ -60,7 +59,7 @@ def measure(
     )
     wanted = _ns(latency, "latency") if latency else None
     with stopping_is_an_exit(), belongings(records_folder(), "measure") as mine:
-        measured = run(plan, find_hierarchy(parent=group), mine, _lines())
+        measured = measure_program(plan, find_hierarchy(parent=group), mine, _lines())
     about = {**measured.conditions, "wanted_latency_ns": wanted}
     write_whole(out, to_csv(measured).encode())
     write_provenance(out, {**provenance(None, []), "conditions": about})

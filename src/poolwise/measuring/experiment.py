@@ -84,7 +84,7 @@ class LimitedRuns:
     conditions: dict[str, Any]
 
 
-def measure(plan: MeasuringPlan, hierarchy: Hierarchy, mine: Belongings, progress: BeforeEachRun) -> LimitedRuns:
+def measure_program(plan: MeasuringPlan, hierarchy: Hierarchy, mine: Belongings, progress: BeforeEachRun) -> LimitedRuns:
     """Run a program with all of its memory local to find its peak, then at each share in turn, as often as is asked for.
 
     The first run counts for nothing else: it warms the caches of files. Rounds of all shares are repeated, rather than each
