@@ -38,10 +38,10 @@ from poolwise.model import (
     Workload,
 )
 from poolwise.model.history import RunHistory
+from poolwise.model.room import why_no_resize, why_no_room
 from poolwise.model.runs import RunTable
 from poolwise.platforms.progress import Course, RunPace, RunProgress
 from poolwise.platforms.recorder import Recorder
-from poolwise.platforms.room import why_no_resize, why_no_room
 from poolwise.units import HORIZON
 
 _END, ARRIVAL, _CAPACITY, _WAKE = range(4)  # the order within an instant

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from poolwise.arrays import IntArray
-from poolwise.model import Machine, Placement, Run
+from poolwise.model.machine import Machine
+from poolwise.model.placement import Placement
+from poolwise.model.run import Run
 
 Row = tuple[int, int, int, int]
 
