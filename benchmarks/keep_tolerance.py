@@ -78,10 +78,8 @@ def main(seeds: int) -> None:
             found.setdefault(name, []).append((value, pair[1][name]))
     for name, values in found.items():
         still, moving = np.array(values).T
-        half = 1.96 * float((moving - still).std(ddof=1)) / len(values) ** 0.5
-        print(
-            f"{name}: {still.mean():.4g} still, {moving.mean():.4g} moving, difference {(moving - still).mean():.4g} +- {half:.2g}"
-        )
+        gain, half = float((moving - still).mean()), 1.96 * float((moving - still).std(ddof=1)) / len(values) ** 0.5
+        print(f"{name}: {still.mean():.4g} still, {moving.mean():.4g} moving, difference {gain:.4g} +- {half:.2g}")
 
 
 if __name__ == "__main__":

@@ -102,3 +102,12 @@ def test_a_failure_says_at_which_share(tmp_path: Path, runs: list[tuple[int, flo
     monkeypatch.setattr(experiment, "run_program", fails)
     with pytest.raises(InputError, match="with 25% local: the program ended with signal 9"):
         measured(tmp_path)
+
+
+def test_seconds_may_be_those_of_the_processor(tmp_path: Path, runs: list[tuple[int, float]]) -> None:
+    plan = dataclasses.replace(PLAN, cpus=(), clock="cpu")
+    (tmp_path / "m.csv").write_text(to_csv(measured(tmp_path, plan)))
+    (read,) = read_measurements(tmp_path / "m.csv")
+    assert read.seconds.tolist() == [1.0] * 8
+    with pytest.raises(InputError, match="--clock wall"):
+        dataclasses.replace(PLAN, clock="cpu")
