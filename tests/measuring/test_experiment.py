@@ -6,7 +6,7 @@ import pytest
 from poolwise.errors import InputError
 from poolwise.measuring import experiment
 from poolwise.measuring.control_groups import ControlGroup, GroupUse, find_hierarchy
-from poolwise.measuring.experiment import MIB, LimitedRuns, MeasuringPlan, measure
+from poolwise.measuring.experiment import MIB, LimitedRuns, MeasuringPlan, measure_program
 from poolwise.measuring.leftovers import Belongings
 from poolwise.measuring.measurements import to_csv
 from poolwise.measuring.program import ProgramRun
@@ -38,7 +38,7 @@ def runs(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int | None, float | None
 def measured(tmp_path: Path, plan: MeasuringPlan = PLAN) -> LimitedRuns:
     told: list[tuple[int, int]] = []
     hierarchy = find_hierarchy(fake_v2(tmp_path / "root"))
-    found = measure(plan, hierarchy, Belongings(tmp_path / "r.json"), lambda done, todo, _: told.append((done, todo)))
+    found = measure_program(plan, hierarchy, Belongings(tmp_path / "r.json"), lambda done, todo, _: told.append((done, todo)))
     assert told[0][0] == 0 and told[-1][0] == told[-1][1]
     return found
 
@@ -102,3 +102,12 @@ def test_a_failure_says_at_which_share(tmp_path: Path, runs: list[tuple[int, flo
     monkeypatch.setattr(experiment, "run_program", fails)
     with pytest.raises(InputError, match="with 25% local: the program ended with signal 9"):
         measured(tmp_path)
+
+
+def test_seconds_may_be_those_of_the_processor(tmp_path: Path, runs: list[tuple[int, float]]) -> None:
+    plan = dataclasses.replace(PLAN, cpus=(), clock="cpu")
+    (tmp_path / "m.csv").write_text(to_csv(measured(tmp_path, plan)))
+    (read,) = read_measurements(tmp_path / "m.csv")
+    assert read.seconds.tolist() == [1.0] * 8
+    with pytest.raises(InputError, match="--clock wall"):
+        dataclasses.replace(PLAN, clock="cpu")

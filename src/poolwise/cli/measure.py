@@ -29,6 +29,9 @@ def measure(
         "", help="Latency of remote memory that is wanted, as 5us; the output says what could be done."
     ),
     make_swap: bool = typer.Option(False, "--make-swap", help="Make swap in compressed memory for it (root only)."),
+    clock: str = typer.Option(
+        "wall", help="wall, or cpu on a computer that has other work: processor time, page-ins included."
+    ),
     compressor: str = typer.Option("", help="Algorithm of that swap; the kernel's choice by default."),
     group: str | None = typer.Option(None, help="Control group under which to work, from the root of control groups."),
     longest: str = typer.Option("10 min", help="Time after which a run counts as failed."),
@@ -41,8 +44,7 @@ def measure(
     from poolwise.cli.console import err, note
     from poolwise.cli.output import print_json, provenance, write_provenance
     from poolwise.measuring.control_groups import find_hierarchy
-    from poolwise.measuring.experiment import MeasuringPlan
-    from poolwise.measuring.experiment import measure as run
+    from poolwise.measuring.experiment import MeasuringPlan, measure_program
     from poolwise.measuring.leftovers import belongings, records_folder, stopping_is_an_exit
     from poolwise.measuring.measurements import to_csv
     from poolwise.units import SECOND
@@ -56,11 +58,12 @@ def measure(
         repeat=repeat,
         make_swap=make_swap,
         compressor=compressor,
+        clock=clock,
         longest_s=_ns(longest, "longest") / SECOND,
     )
     wanted = _ns(latency, "latency") if latency else None
     with stopping_is_an_exit(), belongings(records_folder(), "measure") as mine:
-        measured = run(plan, find_hierarchy(parent=group), mine, _lines())
+        measured = measure_program(plan, find_hierarchy(parent=group), mine, _lines())
     about = {**measured.conditions, "wanted_latency_ns": wanted}
     write_whole(out, to_csv(measured).encode())
     write_provenance(out, {**provenance(None, []), "conditions": about})
@@ -127,13 +130,14 @@ def _print(measured: LimitedRuns) -> None:
     from poolwise.cli.console import out
     from poolwise.units import format_memory, format_time
 
-    base = mean(one.run.seconds for one in measured.runs if one.remote == 0 and one.cpu is None)
+    clock = measured.plan.clock
+    base = mean(one.seconds(clock) for one in measured.runs if one.remote == 0 and one.cpu is None)
     table = Table(
-        "local", "processor", "mean time", "slowdown", "swapped", "major faults", "CPU time", box=None, pad_edge=False
+        "local", "processor", f"{clock} time", "slowdown", "swapped", "major faults", "CPU time", box=None, pad_edge=False
     )
     for remote, cpu in dict.fromkeys((one.remote, one.cpu) for one in measured.runs):
-        runs = [one.run for one in measured.runs if (one.remote, one.cpu) == (remote, cpu)]
-        seconds = mean(run.seconds for run in runs)
+        here = [one for one in measured.runs if (one.remote, one.cpu) == (remote, cpu)]
+        runs, seconds = [one.run for one in here], mean(one.seconds(clock) for one in here)
         table.add_row(
             f"{1 - remote:.0%}",
             "all" if cpu is None else f"{cpu:.0%}",

@@ -41,6 +41,8 @@ class MeasuringPlan:
     make_swap : whether to make swap in memory for it
     compressor : algorithm of that swap, empty for the kernel's choice
     longest_s : seconds after which a run counts as failed
+    clock : "wall", or "cpu" for the processor time of all its processes: on a computer that has other work, and where page-ins
+        are work of the processor themselves (zram)
     """
 
     workload: str
@@ -51,8 +53,14 @@ class MeasuringPlan:
     make_swap: bool = False
     compressor: str = ""
     longest_s: float = 600.0
+    clock: str = "wall"
 
     def __post_init__(self) -> None:
+        if self.clock not in ("wall", "cpu"):
+            raise InputError(f"clock '{self.clock}'", field="clock", remedy="wall or cpu")
+        if self.clock == "cpu" and self.cpus:
+            problem = "processor time does not change with a program's share of a processor"
+            raise InputError(problem, field="clock", remedy="leave out --cpu, or take --clock wall")
         if not self.command:
             raise InputError("no command", field="command", remedy="write it after --")
         if self.repeat < 1:
@@ -73,6 +81,10 @@ class LimitedRun:
     cpu: float | None
     run: ProgramRun
 
+    def seconds(self, clock: str) -> float:
+        """How long it took by a clock of the plan."""
+        return self.run.seconds if clock == "wall" else self.run.use.cpu_ns / 1e9
+
 
 @dataclass(frozen=True)
 class LimitedRuns:
@@ -84,7 +96,7 @@ class LimitedRuns:
     conditions: dict[str, Any]
 
 
-def measure(plan: MeasuringPlan, hierarchy: Hierarchy, mine: Belongings, progress: BeforeEachRun) -> LimitedRuns:
+def measure_program(plan: MeasuringPlan, hierarchy: Hierarchy, mine: Belongings, progress: BeforeEachRun) -> LimitedRuns:
     """Run a program with all of its memory local to find its peak, then at each share in turn, as often as is asked for.
 
     The first run counts for nothing else: it warms the caches of files. Rounds of all shares are repeated, rather than each

@@ -19,24 +19,26 @@ COLUMNS = (
     "major_faults",
     "refaults",
     "cpu_s",
+    "wall_s",
 )
 
 
 def to_rows(measured: LimitedRuns) -> list[list[object]]:
-    """Rows of the file: `frequency` is the share of a processor, 1 where it was not limited."""
+    """Rows of the file: `seconds` by the plan's clock; `frequency` is the share of a processor, 1 where it was not limited."""
     return [
         [
             measured.plan.workload,
             f"{one.remote:.6g}",
             f"{1.0 if one.cpu is None else one.cpu:.6g}",
-            f"{one.run.seconds:.6g}",
+            f"{one.seconds(measured.plan.clock):.6g}",
             f"{measured.peak / MIB:.1f}",
             f"{one.run.peak / MIB:.1f}",
             f"{one.run.swapped / MIB:.1f}",
             one.run.use.faults,
             one.run.use.major_faults,
             one.run.use.refaults,
-            f"{one.run.use.cpu_ns / 1e9:.6g}",
+            f"{one.seconds('cpu'):.6g}",
+            f"{one.seconds('wall'):.6g}",
         ]
         for one in measured.runs
     ]

@@ -36,6 +36,7 @@ from poolwise.model import (
     Plan,
     Reject,
     Renumbered,
+    Resize,
     Run,
     Snapshot,
     Start,
@@ -192,6 +193,9 @@ class KubernetesPlatform:
                     self.writes.stop(
                         [self.mirror.pods[k] for k in self.active[number].job.pods if k in self.mirror.pods], reason
                     )
+                case Resize():
+                    rejected.append((decision, "what a running pod holds is not changed"))
+                    continue
                 case Reject(job, reason):
                     self._reject(job, reason)
                 case Wait():

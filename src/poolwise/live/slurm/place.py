@@ -28,6 +28,7 @@ from poolwise.model import (
     Placement,
     Plan,
     Reject,
+    Resize,
     Start,
     Started,
     Stop,
@@ -163,6 +164,8 @@ class PlacePlatform(SlurmPlatform):
                     why = self._stop_run(number, requeue)
                     rejected += [(decision, why)] if why else []
                     committed += [] if why else [decision]
+                case Resize():
+                    rejected.append((decision, "Slurm does not change what a running job holds"))
                 case Reject(job, reason):
                     self.give_back(self.table.name(job), reason)
                     committed.append(decision)
