@@ -44,7 +44,7 @@ STEPS: Mapping[str, Physics] = {
     "a seventh sharer": Physics(seventh=True),
     "all six (parity)": PARITY,
     "late workloads alone (inferred)": Physics(late_alone=True),
-    "parity and late workloads alone (inferred)": INFERRED,
+    "parity and late workloads alone (inferred)": replace(PARITY, late_alone=True),
 }
 """What the authors' simulator does differently, one at a time: how much of a gap comes from each. The last two are ours."""
 STEP_LOADS = (0.7, 0.8)
