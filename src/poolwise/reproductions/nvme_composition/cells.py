@@ -213,7 +213,7 @@ def _places(schedule: Schedule, capacity_alone: bool) -> dict[str, Any]:
     nvme = schedule.workload.request("bandwidth")[schedule.job] > 0
     nodes = nodes_of(schedule)
     loads = zip(demand_before(schedule, "bandwidth").tolist(), demand_before(schedule, "storage").tolist(), strict=True)
-    maximized = np.array([rule(*pair, capacity_alone) == "maximize_composition" for pair in loads], dtype=np.bool_)
+    maximized = np.array([rule(pair[0], pair[1], capacity_alone) == "maximize_composition" for pair in loads], dtype=np.bool_)
     count = int(nodes.max()) + 1 if len(nodes) else 0
     return {
         "node_nvme": np.bincount(nodes[nvme], minlength=count).tolist(),

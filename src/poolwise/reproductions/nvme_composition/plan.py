@@ -104,7 +104,7 @@ def base(
 
 def mixed(target: float, fio: float, policy: NvmePolicy, mode: str) -> NvmeCase:
     """Case of Figure 11, of seed 0."""
-    return NvmeCase(NvmeLoad("high_bandwidth", target, 0, fio=fio, physics=MODES[mode]), policy)
+    return NvmeCase(NvmeLoad("high_bandwidth", target, 0, fio=fio, physics=SOURCES[mode]), policy)
 
 
 def seeded(case: NvmeCase, seed: int) -> NvmeCase:

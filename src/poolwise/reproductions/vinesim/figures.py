@@ -6,12 +6,11 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
 from poolwise.exhibits.figure import Axis, Curves, Figure
-from poolwise.reproductions.vinesim.claims import KINDS, NAMES, SIZES
+from poolwise.reproductions.vinesim.claims import KINDS, NAMES, PERCENT, SIZES
 from poolwise.reproductions.vinesim.results import MetricOf, VineSimResults, busy, latency_over_seeds
 from poolwise.reproductions.vinesim.setups import CPU, GPU, GPU_SHARES, PLACES, STRENGTHS, Setup
 
 LATENCY = Axis("mean job latency (us)", log=True)
-PERCENT = {gpus: share for share, gpus in GPU_SHARES.items()}
 
 
 def draw(results: VineSimResults) -> list[Figure]:

@@ -55,8 +55,9 @@ class NvmeDisaggregationAware(CompositionPolicy):
                     "count_waiting needs a scheduler that shows the queue", field="count_waiting", remedy="use 'composition'"
                 )
             bandwidth, storage = bandwidth + view.waiting[0], storage + view.waiting[1]
-        loads = [demand / max(total, 1) for demand, total in zip((bandwidth, storage), view.layout.installed, strict=True)]
-        maximize = rule(*loads, self.capacity_alone) == "maximize_composition"
+        installed = view.layout.installed
+        busy, full = bandwidth / max(installed[0], 1), storage / max(installed[1], 1)
+        maximize = rule(busy, full, self.capacity_alone) == "maximize_composition"
         return self.maximize.choose(need, view) if maximize else self.minimize.choose(need, view)
 
 
