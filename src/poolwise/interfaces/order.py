@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from typing import ClassVar, Literal, Protocol, final
 
 import numpy as np
@@ -38,20 +39,23 @@ class RecalculatedOrder(QueuePolicy):
 
     kind: ClassVar[OrderKind] = "recalculated"
 
+    @abstractmethod
     def last(self, now: int) -> int:
         """Ns of the last recalculation up to a time."""
-        raise NotImplementedError
+        ...
 
+    @abstractmethod
     def following(self, recalculated: int) -> int:
         """Ns of the recalculation after another."""
-        raise NotImplementedError
+        ...
 
+    @abstractmethod
     def at(self, recalculated: int, jobs: IntArray, snapshot: Snapshot) -> FloatArray:
         """(k,) priorities of jobs, (k,) rows, from a recalculation until the next; the snapshot is of a time in between.
 
         What ended or started after the recalculation must not change them. A job that comes after it may be asked about.
         """
-        raise NotImplementedError
+        ...
 
     @final
     def priority(self, queue: Queue, snapshot: Snapshot) -> FloatArray:

@@ -176,7 +176,15 @@ class JobTable:
 
     def _standard(self, key: str, make: Callable[[JobTable, slice], NDArray[Scalar]]) -> NDArray[Scalar]:
         """Work as `derived` does, for the columns below; a table that shows a part of another takes them from that one."""
-        return self.derived(key, make) if self._shared is None else self._shared._standard(key, make)[: self._length]
+        view: NDArray[Scalar]
+        _, done, view = self._derived.get(key, _NOTHING)
+        if done == self._length:  # asked for many times a pass
+            return view
+        if self._shared is None:
+            return self.derived(key, make)
+        view = self._shared._standard(key, make)[: self._length]
+        self._derived[key] = view, self._length, view
+        return view
 
     @property
     def nodes(self) -> IntArray:

@@ -7,6 +7,7 @@ from typing import Protocol
 import numpy as np
 
 from poolwise.arrays import FloatArray, IntArray
+from poolwise.engines.run_record import RunRecord
 from poolwise.engines.study_columns import StudyColumns
 from poolwise.interfaces import RecalculatedOrder
 from poolwise.model import Placement, Queue, Run, Snapshot
@@ -33,29 +34,6 @@ class WaitingColumns(Protocol):
         ...
 
 
-class RunsColumns(Protocol):
-    """What is read of the runs: see `kernels.list_scheduling.state.RunArrays`, whose columns these are."""
-
-    @property
-    def job(self) -> IntArray: ...  # noqa: D102
-    @property
-    def start(self) -> IntArray: ...  # noqa: D102
-    @property
-    def end(self) -> IntArray: ...  # noqa: D102
-    @property
-    def expected(self) -> IntArray: ...  # noqa: D102
-    @property
-    def offset(self) -> IntArray: ...  # noqa: D102
-    @property
-    def owner(self) -> IntArray: ...  # noqa: D102
-    @property
-    def resource(self) -> IntArray: ...  # noqa: D102
-    @property
-    def amount(self) -> IntArray: ...  # noqa: D102
-    @property
-    def ending(self) -> IntArray: ...  # noqa: D102
-
-
 class Asker:
     """Follows a replay from question to question.
 
@@ -72,7 +50,7 @@ class Asker:
         self.table, self.history = RunTable(columns.machine.capacity.size), RunHistory()
         self._pass, self._next, self._started = 0, 0, 0
 
-    def answer(self, key: FloatArray, waiting: WaitingColumns, runs: RunsColumns, now: IntArray) -> None:
+    def answer(self, key: FloatArray, waiting: WaitingColumns, runs: RunRecord, now: IntArray) -> None:
         """Write the keys of the waiting jobs for the pass that is about to be made."""
         from poolwise.kernels.list_scheduling import state
 
@@ -83,15 +61,16 @@ class Asker:
         priority = self.columns.scheduler.order.priority(self.queue, self._snapshot(int(now[state.TIME])))
         key[jobs] = self.columns.check(priority, jobs)
 
-    def renew(self, key: FloatArray, waiting: WaitingColumns, runs: RunsColumns, now: IntArray) -> None:
+    def renew(self, key: FloatArray, waiting: WaitingColumns, runs: RunRecord, now: IntArray) -> None:
         """Write the keys of a recalculated order, those of jobs included that come before the next recalculation."""
         from poolwise.kernels.list_scheduling import state
 
         order, whole = self.columns.scheduler.order, self.columns.workload.table
         assert isinstance(order, RecalculatedOrder)
         started, arrived = int(now[state.STARTED]), int(now[state.NEXT])
+        self.jobs = whole  # what is worked out of it row by row is worked out once
         self._follow_runs(runs, started, runs.ending[: int(now[state.RUNNING])])
-        self._started, self.jobs = started, whole  # what is worked out of it row by row is worked out once
+        self._started = started
         last = order.last(int(now[state.TIME]))
         following = order.following(last)
         coming = np.arange(arrived, max(arrived, int(np.searchsorted(whole.submit, following))))
@@ -100,7 +79,7 @@ class Asker:
         now[state.RENEWAL] = following
         now[state.FIRST], now[state.SETTLED] = -1, 0
 
-    def _follow_queue(self, waiting: WaitingColumns, runs: RunsColumns, next_: int, started: int, passes: int) -> None:
+    def _follow_queue(self, waiting: WaitingColumns, runs: RunRecord, next_: int, started: int, passes: int) -> None:
         for job in runs.job[self._started : started].tolist():
             if job in self.queue:
                 self.queue.take(job)
@@ -117,7 +96,7 @@ class Asker:
             self.queue.count_pass()
             self._pass += 1
 
-    def _follow_runs(self, runs: RunsColumns, started: int, at_work: IntArray) -> None:
+    def _follow_runs(self, runs: RunRecord, started: int, at_work: IntArray) -> None:
         alive = set(at_work.tolist())
         gone = [run.id for run in self.table if run.id not in alive]
         for number in gone:
@@ -134,7 +113,7 @@ class Asker:
                 tasks = tuple(range(int(self.jobs.tasks[job])))
                 self.table.add(Run(number, job, tasks, placement, start, end), cells, ())
 
-    def _placement(self, runs: RunsColumns, number: int) -> Placement:
+    def _placement(self, runs: RunRecord, number: int) -> Placement:
         part = slice(int(runs.offset[number]), int(runs.offset[number + 1]))
         columns = (column[part].tolist() for column in (runs.owner, runs.resource, runs.amount))
         return Placement.of([(0, *row) for row in zip(*columns, strict=True)])

@@ -8,20 +8,21 @@ from __future__ import annotations
 
 import time
 from functools import cache
-from typing import TYPE_CHECKING, Literal, get_args
+from typing import Literal, get_args
 
 import numpy as np
 
 from poolwise.arrays import IntArray
 from poolwise.engines import family
 from poolwise.engines.family import Parts, foreign, interrupted
-from poolwise.engines.kernel_arrays import blank
 from poolwise.engines.list_scheduling.asking import Asker
-from poolwise.engines.shared_nodes.columns import PLACEMENTS, SharedColumns
-from poolwise.engines.watch import Obstacle, Stride
+from poolwise.engines.run_record import larger_columns, schedule_of
+from poolwise.engines.shared_nodes.columns import PLACEMENTS, SharedArrays, SharedColumns
+from poolwise.engines.shared_nodes.initial import NodeHoldings, go_on_from
+from poolwise.engines.watch import UNLIKE, Obstacle, Stride, Watch
 from poolwise.errors import InputError
 from poolwise.interfaces import ListRule, PerformanceModel, fixed_slowdown, rule_of
-from poolwise.model import Kind, Machine, Outcome, Schedule, Workload
+from poolwise.model import Kind, Machine, Schedule, Workload
 from poolwise.performance.ideal import Ideal
 from poolwise.platforms.simulated import too_late
 from poolwise.policies.backfill.conservative import Conservative
@@ -30,9 +31,6 @@ from poolwise.policies.placement.nodes.layout import NodeLayout, node_layout
 from poolwise.policies.placement.nodes.placement import FirstNodes
 from poolwise.schedulers.list import ListScheduler
 from poolwise.units import SECOND
-
-if TYPE_CHECKING:
-    from poolwise.kernels.shared_nodes.state import SharedRuns
 
 FOLDER = "shared_nodes"
 """Folder of the kernels."""
@@ -51,7 +49,11 @@ def unsupported(parts: Parts) -> Obstacle | None:
     if obstacle := interrupted(parts):
         return obstacle
     why = _why(parts, scheduler)
-    return Obstacle(why, "jobs of one task have one, but for conservative backfilling beside devices or pools") if why else None
+    if why:
+        return Obstacle(why, "jobs of one task have one, but for conservative backfilling beside devices or pools")
+    if parts.initial is not None and NodeHoldings.of(SharedColumns(parts, scheduler).arrays(False), parts.initial) is None:
+        return UNLIKE
+    return None
 
 
 def _why(parts: Parts, scheduler: ListRule) -> str:
@@ -104,35 +106,50 @@ def replay(parts: Parts) -> tuple[Schedule, float]:
     """Run what `unsupported` has no objection to; returns the schedule and the seconds without compiling or loading."""
     rule = rule_of(parts.scheduler)
     assert rule is not None
-    _load(_kind_of(rule))
+    load_for(rule)
     begun = time.perf_counter()
     schedule = _replay(parts, rule)
     return schedule, time.perf_counter() - begun
 
 
 def _replay(parts: Parts, rule: ListRule) -> Schedule:
-    from poolwise.kernels.list_scheduling import state
-    from poolwise.kernels.shared_nodes.replay import replay as go_on
-    from poolwise.kernels.shared_nodes.state import PASSES, PAUSE, ROWS
+    from poolwise.kernels.shared_nodes import state
 
-    columns = SharedColumns(parts.machine, parts.workload, rule, parts.truth, parts.estimate)
+    columns = SharedColumns(parts, rule)
     arrays = columns.arrays(parts.pass_per_event)
-    asker, stride = Asker(columns), Stride(parts.watch)
+    if parts.initial is not None:
+        held = NodeHoldings.of(arrays, parts.initial)
+        assert held is not None
+        go_on_from(parts.initial, held, parts.workload, arrays)
     if parts.watch is not None:
         parts.watch.begin(None)
+    arrays = play(columns, arrays, parts.watch)
+    now, runs = arrays.now, arrays.runs
+    rejected = columns.refusals(runs.rejected[: int(now[state.REJECTED])])
+    return schedule_of(columns, runs, arrays.queue.where, int(now[state.STARTED]), int(now[state.PASSES]), rejected)
+
+
+def play(columns: SharedColumns, arrays: SharedArrays, watch: Watch | None = None) -> SharedArrays:
+    """Let the kernels run until nothing is left to do, and do what they ask for; returns the arrays, some of which may grow."""
+    from poolwise.kernels.list_scheduling import state
+    from poolwise.kernels.shared_nodes.replay import replay as go_on
+    from poolwise.kernels.shared_nodes.state import PASSES, PAUSE, ROWS, STARTED
+
+    asker, stride = Asker(columns), Stride(watch)
     arrays.now[PAUSE] = stride.next(0.0, 0)
     while (wanted := go_on(*arrays)) != state.DONE:
         if wanted == state.ASK:
             asker.answer(arrays.order.key, arrays.queue, arrays.runs, arrays.now)
         elif wanted == state.PAUSED:
-            arrays.now[PAUSE] = stride.next(_share(arrays.now, len(parts.workload)), int(arrays.now[PASSES]))
+            arrays.now[PAUSE] = stride.next(_share(arrays.now, len(columns.workload)), int(arrays.now[PASSES]))
         elif wanted == state.INSTANTS:
             arrays = arrays._replace(profile=columns.profile(arrays.nodes, 2 * int(arrays.now[ROWS])))
         elif wanted == state.LATE:
             raise too_late()
         else:
-            arrays = arrays._replace(runs=_enlarged(arrays.runs, arrays.now))
-    return _schedule(columns, arrays.runs, arrays.queue.where, arrays.now)
+            larger = larger_columns(arrays.runs, int(arrays.now[STARTED]), int(arrays.now[ROWS]))
+            arrays = arrays._replace(runs=arrays.runs._replace(**larger))
+    return arrays
 
 
 def _share(now: IntArray, jobs: int) -> float:
@@ -158,6 +175,11 @@ def load() -> None:
         _load(kind)
 
 
+def load_for(rule: ListRule) -> None:
+    """Load the kernel that runs under a list scheduler need."""
+    _load(_kind_of(rule))
+
+
 @cache
 def _load(kind: SharedKind) -> None:
     backfill = Conservative() if kind == "reservations" else Easy()
@@ -173,40 +195,4 @@ def _one_node() -> Machine:
     one = np.ones(1, dtype=np.int64)
     return Machine(
         "one", ("node",), one * Kind.NODE, ("node",), one * 0, np.zeros((1, 2), np.int64), -one, ("cores",), one[:, None]
-    )
-
-
-def _enlarged(runs: SharedRuns, now: IntArray) -> SharedRuns:
-    """Return the record with room for the rows that it needs, and as many again as it had."""
-    from poolwise.kernels.shared_nodes import state
-
-    used, larger = int(runs.offset[now[state.STARTED]]), {}
-    for name in ("owner", "resource", "amount"):
-        larger[name] = blank(max(int(now[state.ROWS]), 2 * len(runs.owner)))  # rows that are not written take no memory
-        larger[name][:used] = getattr(runs, name)[:used]
-    return runs._replace(**larger)
-
-
-def _schedule(columns: SharedColumns, runs: SharedRuns, where: IntArray, now: IntArray) -> Schedule:
-    """Build the schedule from the record and from what was left over."""
-    from poolwise.kernels.shared_nodes import state
-
-    count = int(now[state.STARTED])
-    rows = int(runs.offset[count])
-    return Schedule(
-        machine=columns.machine,
-        workload=columns.workload,
-        job=runs.job[:count],
-        start=runs.start[:count],
-        end=runs.end[:count],
-        tasks=np.ones(count, dtype=np.int64),
-        outcome=(Outcome.FINISHED,) * count,
-        offset=runs.offset[: count + 1],
-        owner=runs.owner[:rows],
-        resource=runs.resource[:rows],
-        amount=runs.amount[:rows],
-        rejected=columns.refusals(runs.rejected[: int(now[state.REJECTED])]),
-        waiting=tuple(np.flatnonzero(where >= 0).tolist()),
-        passes=int(now[state.PASSES]),
-        refused={},
     )
