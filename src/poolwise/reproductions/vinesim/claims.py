@@ -23,6 +23,7 @@ from poolwise.reproductions.vinesim.setups import (
     MB1,
     NEAR_FAR,
     STRENGTHS,
+    JobSet,
     Setup,
 )
 
@@ -36,11 +37,9 @@ FLAT_EXPECTED = 25 + 475 * (1 - comb(20, 5) / comb(40, 5))
 """us: a job is as fast as a GPU only if all five tasks are on one."""
 
 
-def measure(results: VineSimResults) -> dict[Key, Measured]:
-    """Measure every claim that was run; what was not is left out."""
-    parts = (_tasks, _figure_4, _figure_5, _figure_6, _figure_7, _figure_8, _figure_11, _figure_13, _figure_14, _table_4)
-    found = [item for part in parts for item in part(results)]
-    found += [*_figure_16(results), *_figure_18(results)]
+def measure(results: VineSimResults, jobs: JobSet | None = None) -> dict[Key, Measured]:
+    """Measure every claim that was run, of some jobs alone if they are given; what was not run is left out."""
+    found = [item for of, part in _PARTS if jobs in (None, of) for item in part(results)]
     return {key: value for key, value in found if not np.isnan(value.value)}
 
 
@@ -324,3 +323,19 @@ def _less(value: Measured, amount: float) -> Measured:
 
 def _farthest(ratios: list[float]) -> Measured:
     return Measured(max(ratios, key=lambda ratio: abs(ratio - 1)))
+
+
+_PARTS: tuple[tuple[JobSet, Callable[[VineSimResults], Iterator[Item]]], ...] = (
+    ("single", _tasks),
+    ("thirty", _figure_4),
+    ("sizes", _figure_5),
+    ("sizes", _figure_6),
+    ("sizes", _figure_7),
+    ("kernels", _figure_8),
+    ("five", _figure_11),
+    ("five", _figure_13),
+    ("five", _figure_14),
+    ("single", _table_4),
+    ("five", _figure_16),
+    ("five", _figure_18),
+)
