@@ -24,7 +24,8 @@ class Headline:
     Attributes
     ----------
     claim, where : in short, and where the paper states it
-    artifact, condition, metric : patterns (`*` for anything) of the rows that it rests on; of none, it cannot be tested
+    artifact, condition, metric : patterns (`*` for anything, `|` between several) of the rows that it rests on; of none, it
+        cannot be tested
     why : what a reader must know, such as why it cannot be tested
     """
 
@@ -38,7 +39,9 @@ class Headline:
     def rests_on(self, row: ClaimRow) -> bool:
         """Whether a row is one of those."""
         pairs = zip(row.claim.key, (self.artifact, self.condition, self.metric), strict=True)
-        return bool(self.artifact) and all(fnmatchcase(text, pattern) for text, pattern in pairs)
+        return bool(self.artifact) and all(
+            any(fnmatchcase(text, each) for each in pattern.split("|")) for text, pattern in pairs
+        )
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from poolwise.compare.published import Key
 from poolwise.compare.verdicts import Measured
 from poolwise.reproductions.fair_memory.claims import SLOWDOWN, Cells, over_seeds
 from poolwise.reproductions.fair_memory.readings import BACKFILLS, FairMemoryReading
-from poolwise.reproductions.fair_memory.runs import MACHINES, FairMemoryResults
+from poolwise.reproductions.fair_memory.runs import FAIRNESS, MACHINES, FairMemoryResults
 from poolwise.reproductions.fair_memory.traces import TRACES
 
 BY_NODES = FairMemoryReading("nodes only, no extra")
@@ -22,7 +22,7 @@ def measure_ours(results: FairMemoryResults) -> dict[Key, Measured]:
     for machine in MACHINES:
         cells = Cells(results, machine)
         if cells.sizes:
-            found |= _parity(cells) | _backfills(cells)
+            found |= _parity(cells) | _backfills(cells) | _discrimination(cells)
     return {key: value for key, value in (found | _sensitivity(results)).items() if not np.isnan(value.value)}
 
 
@@ -41,6 +41,18 @@ def _parity(cells: Cells) -> dict[Key, Measured]:
             if len(curved):
                 name = "quadratic over empirical slowdown curve: mean bounded slowdown"
                 found["Parity", f"{at}, {order}", name] = over_seeds(curved / cells(SLOWDOWN, order, size))
+    return found
+
+
+def _discrimination(cells: Cells) -> dict[Key, Measured]:
+    """What the reasons of Figure 8 say: who is discriminated least on the same machine, and who benefits most."""
+    found: dict[Key, Measured] = {}
+    for size in (cells.paper.limited, cells.paper.sufficient):
+        jobs, where = cells("compared_jobs", "fm", size) * 3600, ("Discrimination", f"{cells.machine}, {size} TB")
+        least = (cells.others(FAIRNESS["D"], "fcfs", size, np.min) - cells(FAIRNESS["D"], "fcfs", size)) / jobs
+        found[*where, "lead of FCFS in D against the same machine"] = over_seeds(least)
+        more = (cells("benefit_s", "sjf", size) - cells("benefit_s", "fm", size)) / jobs
+        found[*where, "benefit of SJF less that of FM"] = over_seeds(more)
     return found
 
 
