@@ -167,10 +167,6 @@ class State:
         asked = {name for job in jobs for name, amount in self._asked(job).items() if amount}
         return ("cores", *sorted(name for name in asked if name != "cores" and self._looked_after(name)))
 
-    def looks_after_devices(self, job: PodJob) -> bool:
-        """Whether the scheduler knows of all that a job's claims ask for."""
-        return set(self._asked(job)) - {"cores", *job.demand.amounts} <= set(self._columns)
-
     def _looked_after(self, name: str) -> bool:
         if name not in self._known:
             self._known[name] = knows(self.scheduler, self.shape.machine, name)
