@@ -173,10 +173,15 @@ class State:
         return self._known[name]
 
     def _asked(self, job: PodJob) -> dict[str, int]:
-        """What one task of a job asks for: of a node, and devices by type."""
+        """What one task of a job asks for: of a node, and devices by type.
+
+        Claims that pods can share are left to the start: whoever comes later needs no devices for them.
+        """
         asked = {"cores": 0, **job.demand.amounts}
         for key in job.claims[0]:
             claim = self.mirror.claims.get(key)
+            if claim is not None and not any(owner.kind == "Pod" for owner in claim.metadata.owner_references):
+                continue
             for request in claim.spec.devices.requests if claim is not None else ():
                 best = request.alternatives[0]
                 kind = self.classes.get(best.device_class_name)
