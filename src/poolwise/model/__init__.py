@@ -30,6 +30,7 @@ from poolwise.model.reason import Reason, Rule
 from poolwise.model.run import Fetch, Run
 from poolwise.model.schedule import Schedule
 from poolwise.model.snapshot import Snapshot
+from poolwise.model.state import Initial, InitialRun, MachineState
 from poolwise.model.workload import Workload
 
 __all__ = [
@@ -45,6 +46,8 @@ __all__ = [
     "Fabric",
     "Failures",
     "Fetch",
+    "Initial",
+    "InitialRun",
     "Job",
     "JobTable",
     "Joined",
@@ -52,6 +55,7 @@ __all__ = [
     "Left",
     "Machine",
     "MachineBuilder",
+    "MachineState",
     "Outage",
     "Outcome",
     "Partition",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
@@ -14,6 +14,14 @@ from poolwise.errors import InputError
 from poolwise.model.event import Outcome
 from poolwise.model.machine import Machine
 from poolwise.model.workload import Workload
+
+
+def owners_text(machine: Machine, rows: Iterable[tuple[int, int, int]]) -> str:
+    """Write rows (owner, resource, amount) as OWNER:RESOURCE=AMOUNT:... for each owner, joined by ';'; base units."""
+    gives: dict[str, list[str]] = {}
+    for owner, resource, amount in rows:
+        gives.setdefault(machine.owners[owner], []).append(f"{machine.resources[resource]}={amount}")
+    return ";".join(":".join([owner, *parts]) for owner, parts in gives.items())
 
 
 @dataclass(frozen=True, eq=False)
@@ -100,13 +108,7 @@ class Schedule:
         """
         if self._in_racks():
             return self.rack_placements()
-        owners, resources, texts = self.machine.owners, self.machine.resources, []
-        for run in range(self.n_run):
-            gives: dict[str, list[str]] = {}
-            for owner, resource, amount in self.placement_of(run):
-                gives.setdefault(owners[owner], []).append(f"{resources[resource]}={amount}")
-            texts.append(";".join(":".join([owner, *parts]) for owner, parts in gives.items()))
-        return texts
+        return [owners_text(self.machine, self.placement_of(run)) for run in range(self.n_run)]
 
     def _in_racks(self) -> bool:
         """Whether all that runs take is nodes and memory of racks of identical nodes."""

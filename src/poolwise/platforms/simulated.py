@@ -21,6 +21,7 @@ from poolwise.model import (
     Ended,
     Event,
     EventBatch,
+    Initial,
     Machine,
     Outcome,
     Plan,
@@ -69,6 +70,12 @@ def too_late() -> InputError:
     )
 
 
+def ended_before(workload: Workload, job: int) -> InputError:
+    """Make the error of a job (row) that is said to be at work after its end, the same for every engine."""
+    problem = f"job {workload.table.name(job)} would have ended before the run goes on"
+    return InputError(problem, field="duration", remedy="let its work last until then, or leave it out")
+
+
 class Simulation:
     """A simulated machine.
 
@@ -86,6 +93,8 @@ class Simulation:
         Whether jobs that lose their capacity wait again (from the beginning) or are over.
     pass_per_event
         One scheduling pass for each event instead of one for each instant (some published engines do so).
+    initial
+        What runs already when it begins, and when that is.
     """
 
     def __init__(
@@ -98,6 +107,7 @@ class Simulation:
         disturbances: Sequence[Disturbance] = (),
         requeue: bool = True,
         pass_per_event: bool = False,
+        initial: Initial | None = None,
     ) -> None:
         self.machine = machine
         self._jobs, self._duration = workload.table, workload.duration
@@ -114,12 +124,29 @@ class Simulation:
         self._sequence = 0
         self._wake_at: int | None = None
         self._heap: list[tuple[int, int, int, Any]] = []
-        self._arrivals: Iterator[tuple[int, int]] = iter(zip(workload.submit.tolist(), range(len(workload)), strict=True))
-        self._next_arrival()
         self._returns = 0  # changes still to come that give capacity
+        running = self._begin(initial, workload) if initial is not None else frozenset()
+        rows = ((max(submit, self.now), row) for row, submit in enumerate(workload.submit.tolist()) if row not in running)
+        self._arrivals: Iterator[tuple[int, int]] = iter(rows)
+        self._next_arrival()
         for change in disturbances:
             self._push(change.time, _CAPACITY, CapacityChanged(change.owner, change.resource, change.amount))
             self._returns += change.amount > 0
+
+    def _begin(self, initial: Initial, workload: Workload) -> frozenset[int]:
+        """Start the runs that are at work already, each at its time; returns their jobs. Raises InputError where one cannot."""
+        self.table.show(int(np.searchsorted(workload.submit, initial.now, side="right")))
+        for run in initial.runs:
+            self.now, tasks = run.start, tuple(range(int(workload.tasks[run.job])))
+            self._waiting[run.job] = set(tasks)
+            start = Start(run.job, tasks, run.placement)
+            if why := self._why_not(start):
+                raise InputError(f"job {workload.table.name(run.job)} cannot be at work: {why}", field="initial")
+            self._adjust(set(self._runs.touched(self._start(start))))
+        self.now = initial.now
+        if self._heap and self._heap[0][0] < self.now:
+            raise ended_before(workload, self._heap[0][3].job)
+        return frozenset(run.job for run in initial.runs)
 
     # Platform
 

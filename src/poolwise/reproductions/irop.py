@@ -12,7 +12,8 @@ from typing import Any, ClassVar, get_args
 import numpy as np
 
 from poolwise.batch.problem.definition import Theta
-from poolwise.compare.published import Key, Measured
+from poolwise.compare.published import Key
+from poolwise.compare.verdicts import Measured
 from poolwise.exhibits.figure import Axis, Curves, Figure
 from poolwise.registry import register
 from poolwise.reproductions.irop_runs import IropCase, measure_placement
@@ -48,7 +49,9 @@ class IropReproduction(Reproduction):
     title: ClassVar[str] = "Workload placement with bounded slowdown (IRoP)"
     paper: ClassVar[str] = "Sefati, Dolati, Ghaderi: Workload Placement with Bounded Slowdown in Disaggregated Datacenters"
 
-    def run(self, out: Path, *, quick: bool, jobs: int, progress: Progress | None = None) -> ReproductionResult:
+    def run(
+        self, out: Path, *, quick: bool, jobs: int, progress: Progress | None = None, figure: str = ""
+    ) -> ReproductionResult:
         """Measure everything; see `Reproduction`."""
         grid = QUICK if quick else Grid()
         runs = measure_placement([*_main(grid), *_small(grid), *_growth(grid)], out, jobs, progress)

@@ -318,6 +318,7 @@ class DeviceStatus(Record, frozen=True):
     driver: str = ""
     pool: str = ""
     device: str = ""
+    share_id: str | None = msgspec.field(default=None, name="shareID")
     conditions: list[Condition] = []
 
 

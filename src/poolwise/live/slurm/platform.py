@@ -20,7 +20,7 @@ from poolwise.interfaces import PerformanceModel
 from poolwise.live.logs import say
 from poolwise.live.slurm.calls import SlurmSilentError, ask
 from poolwise.live.slurm.layout import GIB, Layout, changed_cells, spare
-from poolwise.live.slurm.reading import AT_WORK, SAID, SlurmJob, read_cluster, read_racks
+from poolwise.live.slurm.reading import AT_WORK, SAID, ClusterReading, SlurmJob, read_cluster, read_racks
 from poolwise.live.slurm.requests import JobRequest
 from poolwise.live.slurm.rows import JobRows
 from poolwise.model import (
@@ -86,7 +86,7 @@ class SlurmPlatform(ABC):
         self._stopped = threading.Event()
         self.reading = read_cluster(settings.partition)
         self.layout = Layout.of(settings.partition, self.reading, read_racks(self.reading.nodes), settings.whole, settings.unit)
-        epoch = continued.epoch if continued is not None and continued.epoch else time.time_ns()
+        epoch = continued.epoch if continued is not None and continued.epoch else _first_submission(self.reading)
         self.rows = JobRows(("nodes", *(() if settings.whole else ("cores",)), "memory", *self.layout.types), epoch, continued)
         self.now = time.time_ns() - epoch
         self._run_of: dict[str, int] = {}  # name -> run, of jobs that are at work or were committed
@@ -385,3 +385,8 @@ class SlurmPlatform(ABC):
         if any(amount > 0 for _, _, amount in changes):
             self._freed_at = self.now
         return [CapacityChanged(*cell) for cell in changes]
+
+
+def _first_submission(reading: ClusterReading) -> int:
+    """When the first of the jobs that are there was submitted, now where there is none (ns since 1970)."""
+    return min([job.submit for job in reading.jobs], default=time.time_ns())

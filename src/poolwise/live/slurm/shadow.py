@@ -32,6 +32,14 @@ class ShadowPlatform(SlurmPlatform):
         return CommitResult(tuple(committed), tuple(rejected))
 
 
+class SeenPlatform(ShadowPlatform):
+    """Slurm as it is seen once, whichever mode decides there: jobs that an administrator holds wait for place mode."""
+
+    def waits(self, gang: GANG) -> bool:
+        """Whether it may begin, and its user does not hold it."""
+        return may_start(gang, self.table.epoch + self.now) and not any(job.held_by_user for job in gang)
+
+
 def may_start(gang: GANG, now: int) -> bool:
     """Whether a job is pending, depends on no other, and may begin by now (ns since 1970)."""
     pending = all(job.state == "PENDING" and not job.dependent for job in gang)

@@ -27,7 +27,9 @@ class NvmeComposition(Reproduction):
     title: ClassVar[str] = "Placing workloads on pooled, shared and composed NVMe"
     paper: ClassVar[str] = "Call et al., Disaggregation-aware workload placement on pooled NVMe"
 
-    def run(self, out: Path, *, quick: bool, jobs: int, progress: Progress | None = None) -> ReproductionResult:
+    def run(
+        self, out: Path, *, quick: bool, jobs: int, progress: Progress | None = None, figure: str = ""
+    ) -> ReproductionResult:
         """Measure everything; with `quick` two seeds and the middle of each range."""
         plan = QUICK if quick else NvmePlan(self.seeds)
         results = NvmeResults(range(plan.seeds), measure_nvme_case(plan.cases(), out, jobs, progress))

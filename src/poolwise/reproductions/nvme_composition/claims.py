@@ -6,7 +6,8 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from poolwise.compare.published import Key, Measured
+from poolwise.compare.published import Key
+from poolwise.compare.verdicts import Measured
 from poolwise.reproductions.nvme_composition.cells import NvmeCase, NvmeLoad, NvmePolicy
 from poolwise.reproductions.nvme_composition.plan import (
     INFRASTRUCTURES,

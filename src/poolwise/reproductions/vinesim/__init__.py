@@ -30,7 +30,9 @@ class VineSimReproduction(Reproduction):
         "(FORTH, report of the Vineyard project)"
     )
 
-    def run(self, out: Path, *, quick: bool, jobs: int, progress: Progress | None = None) -> ReproductionResult:
+    def run(
+        self, out: Path, *, quick: bool, jobs: int, progress: Progress | None = None, figure: str = ""
+    ) -> ReproductionResult:
         """Simulate every set-up at every time between arrivals (fewer times and seeds with `quick`)."""
         plan = VineSimPlan(quick)
         results = VineSimResults(plan, measure_all(plan.setups(), run_setup, out, jobs, prepare, progress))
