@@ -186,7 +186,7 @@ def test_gangs_by_pod_group(cluster: ControlPlane, first_fit: str) -> None:
 def test_preemption_by_a_policy(cluster: ControlPlane, tmp_path: Path) -> None:
     """A scheduler of one's own stops runs of a lower class: their pods are evicted."""
     (tmp_path / "evicting.py").write_text(EVICTING)
-    (tmp_path / "evicting.toml").write_text(f"version = 1\nkind = \"{tmp_path}/evicting.py:Evicting\"\n")
+    (tmp_path / "evicting.toml").write_text(f'version = 1\nkind = "{tmp_path}/evicting.py:Evicting"\n')
     cluster.apply([make.node("n0", cpu="4")])
     cluster.apply([make.pod(f"low{k}", cpu="2", seconds=None) for k in range(2)])
     with scheduling(cluster, str(tmp_path / "evicting.toml")):
