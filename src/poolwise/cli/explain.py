@@ -102,7 +102,7 @@ def _explain_live(name: str, cluster: ClusterName, partition: str | None, schedu
     from poolwise.live.waits import why_waits
     from poolwise.model import Changes, Reject
 
-    chosen, view = named_scheduler(scheduler), LiveView.of(see(cluster, partition))
+    chosen, view = named_scheduler(scheduler), LiveView.of(see(cluster, partition, scheduler))
     job, dispatcher = view.find(name), view.open(chosen)
     plan = dispatcher.schedule(view.queue, view.snapshot, Changes())
     found = why_waits(dispatcher, job, view.queue, view.snapshot, plan)

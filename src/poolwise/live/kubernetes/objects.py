@@ -11,7 +11,7 @@ class Record(msgspec.Struct, rename="camel", kw_only=True, omit_defaults=True, f
     """Part of an object; fields that are not named here are dropped when it is read, and defaults when it is written."""
 
 
-class Owner(Record):
+class Owner(Record, frozen=True):
     """Who made an object."""
 
     kind: str = ""
@@ -20,7 +20,7 @@ class Owner(Record):
     controller: bool = False
 
 
-class Meta(Record):
+class Meta(Record, frozen=True):
     """Name and identity of an object."""
 
     name: str = ""
@@ -40,7 +40,7 @@ class Meta(Record):
         return f"{self.namespace}/{self.name}" if self.namespace else self.name
 
 
-class Condition(Record):
+class Condition(Record, frozen=True):
     """A condition of a node, a pod or a device."""
 
     type: str = ""
@@ -52,7 +52,7 @@ class Condition(Record):
 # Nodes
 
 
-class Requirement(Record):
+class Requirement(Record, frozen=True):
     """One requirement of a node selector."""
 
     key: str = ""
@@ -60,20 +60,20 @@ class Requirement(Record):
     values: list[str] = []
 
 
-class SelectorTerm(Record):
+class SelectorTerm(Record, frozen=True):
     """Requirements that must all hold."""
 
     match_expressions: list[Requirement] = []
     match_fields: list[Requirement] = []
 
 
-class NodeSelector(Record):
+class NodeSelector(Record, frozen=True):
     """Terms of which one must hold."""
 
     node_selector_terms: list[SelectorTerm] = []
 
 
-class Taint(Record):
+class Taint(Record, frozen=True):
     """A taint of a node or a device."""
 
     key: str = ""
@@ -81,7 +81,7 @@ class Taint(Record):
     effect: str = ""
 
 
-class Toleration(Record):
+class Toleration(Record, frozen=True):
     """What a pod or a request tolerates."""
 
     key: str = ""
@@ -90,21 +90,21 @@ class Toleration(Record):
     effect: str = ""
 
 
-class NodeSpec(Record):
+class NodeSpec(Record, frozen=True):
     """What an operator says of a node."""
 
     unschedulable: bool = False
     taints: list[Taint] = []
 
 
-class NodeStatus(Record):
+class NodeStatus(Record, frozen=True):
     """What a node says of itself."""
 
     allocatable: dict[str, str] = {}
     conditions: list[Condition] = []
 
 
-class Node(Record):
+class Node(Record, frozen=True):
     """A node."""
 
     metadata: Meta = Meta()
@@ -115,7 +115,7 @@ class Node(Record):
 # Devices
 
 
-class RequestPolicy(Record):
+class RequestPolicy(Record, frozen=True):
     """How amounts of a capacity are rounded: the default, and the range or the values that are valid."""
 
     default: str | None = None
@@ -123,28 +123,28 @@ class RequestPolicy(Record):
     valid_values: list[str] | None = None
 
 
-class Capacity(Record):
+class Capacity(Record, frozen=True):
     """An amount that a device has."""
 
     value: str = "0"
     request_policy: RequestPolicy | None = None
 
 
-class CounterUse(Record):
+class CounterUse(Record, frozen=True):
     """What a device takes of a set of counters."""
 
     counter_set: str = ""
     counters: dict[str, Capacity] = {}
 
 
-class CounterSet(Record):
+class CounterSet(Record, frozen=True):
     """Counters that the devices of a pool share."""
 
     name: str = ""
     counters: dict[str, Capacity] = {}
 
 
-class Device(Record):
+class Device(Record, frozen=True):
     """A device in a slice."""
 
     name: str = ""
@@ -161,7 +161,7 @@ class Device(Record):
     allow_multiple_allocations: bool = False
 
 
-class Pool(Record):
+class Pool(Record, frozen=True):
     """Which slices belong together."""
 
     name: str = ""
@@ -169,7 +169,7 @@ class Pool(Record):
     resource_slice_count: int = 1
 
 
-class SliceSpec(Record):
+class SliceSpec(Record, frozen=True):
     """What a driver publishes."""
 
     driver: str = ""
@@ -182,26 +182,26 @@ class SliceSpec(Record):
     shared_counters: list[CounterSet] = []
 
 
-class ResourceSlice(Record):
+class ResourceSlice(Record, frozen=True):
     """Devices of one driver."""
 
     metadata: Meta = Meta()
     spec: SliceSpec = SliceSpec()
 
 
-class Cel(Record):
+class Cel(Record, frozen=True):
     """An expression about one device."""
 
     expression: str = ""
 
 
-class DeviceSelector(Record):
+class DeviceSelector(Record, frozen=True):
     """What a device must be."""
 
     cel: Cel = Cel()
 
 
-class ClassSpec(Record):
+class ClassSpec(Record, frozen=True):
     """Devices of a class, and their configuration."""
 
     selectors: list[DeviceSelector] = []
@@ -209,7 +209,7 @@ class ClassSpec(Record):
     extended_resource_name: str | None = None
 
 
-class DeviceClass(Record):
+class DeviceClass(Record, frozen=True):
     """A class of devices."""
 
     metadata: Meta = Meta()
@@ -219,13 +219,13 @@ class DeviceClass(Record):
 # Claims
 
 
-class CapacityRequests(Record):
+class CapacityRequests(Record, frozen=True):
     """Amounts that a request asks of each device."""
 
     requests: dict[str, str] = {}
 
 
-class ExactRequest(Record):
+class ExactRequest(Record, frozen=True):
     """Devices of one class; `name` is that of an alternative."""
 
     name: str = ""
@@ -238,7 +238,7 @@ class ExactRequest(Record):
     capacity: CapacityRequests = CapacityRequests()
 
 
-class DeviceRequest(Record):
+class DeviceRequest(Record, frozen=True):
     """A request of a claim: one exactly, or the first of several alternatives that is available."""
 
     name: str = ""
@@ -251,7 +251,7 @@ class DeviceRequest(Record):
         return tuple(self.first_available) if self.exactly is None else (self.exactly,)
 
 
-class DeviceConstraint(Record):
+class DeviceConstraint(Record, frozen=True):
     """What the devices of several requests must have in common."""
 
     requests: list[str] = []
@@ -259,7 +259,7 @@ class DeviceConstraint(Record):
     distinct_attribute: str | None = None
 
 
-class ClaimDevices(Record):
+class ClaimDevices(Record, frozen=True):
     """What a claim asks for."""
 
     requests: list[DeviceRequest] = []
@@ -267,13 +267,13 @@ class ClaimDevices(Record):
     config: list[dict[str, Any]] = []
 
 
-class ClaimSpec(Record):
+class ClaimSpec(Record, frozen=True):
     """What a claim asks for."""
 
     devices: ClaimDevices = ClaimDevices()
 
 
-class AllocatedDevice(Record):
+class AllocatedDevice(Record, frozen=True):
     """A device that a claim has."""
 
     request: str = ""
@@ -288,14 +288,14 @@ class AllocatedDevice(Record):
     tolerations: list[Toleration] | None = None
 
 
-class DeviceAllocation(Record):
+class DeviceAllocation(Record, frozen=True):
     """The devices of a claim."""
 
     results: list[AllocatedDevice] = []
     config: list[dict[str, Any]] = []
 
 
-class Allocation(Record):
+class Allocation(Record, frozen=True):
     """The devices of a claim, and the nodes on which they can be used."""
 
     devices: DeviceAllocation = DeviceAllocation()
@@ -303,7 +303,7 @@ class Allocation(Record):
     allocation_timestamp: str | None = None
 
 
-class Consumer(Record):
+class Consumer(Record, frozen=True):
     """Who may use a claim."""
 
     api_group: str = ""
@@ -312,7 +312,7 @@ class Consumer(Record):
     uid: str = ""
 
 
-class DeviceStatus(Record):
+class DeviceStatus(Record, frozen=True):
     """What a driver says of an allocated device."""
 
     driver: str = ""
@@ -322,7 +322,7 @@ class DeviceStatus(Record):
     conditions: list[Condition] = []
 
 
-class ClaimStatus(Record):
+class ClaimStatus(Record, frozen=True):
     """What a claim has."""
 
     allocation: Allocation | None = None
@@ -330,7 +330,7 @@ class ClaimStatus(Record):
     devices: list[DeviceStatus] = []
 
 
-class ResourceClaim(Record):
+class ResourceClaim(Record, frozen=True):
     """A claim on devices."""
 
     metadata: Meta = Meta()
@@ -341,19 +341,19 @@ class ResourceClaim(Record):
 # Pods
 
 
-class Resources(Record):
+class Resources(Record, frozen=True):
     """What a container asks for."""
 
     requests: dict[str, str] = {}
 
 
-class Port(Record):
+class Port(Record, frozen=True):
     """A port of a container."""
 
     host_port: int = 0
 
 
-class Container(Record):
+class Container(Record, frozen=True):
     """A container."""
 
     name: str = ""
@@ -362,14 +362,14 @@ class Container(Record):
     restart_policy: str | None = None
 
 
-class NodeAffinity(Record):
+class NodeAffinity(Record, frozen=True):
     """On which nodes a pod must or would like to be."""
 
     required_during_scheduling_ignored_during_execution: NodeSelector | None = None
     preferred_during_scheduling_ignored_during_execution: list[Any] = []
 
 
-class Affinity(Record):
+class Affinity(Record, frozen=True):
     """Where a pod must or would like to be."""
 
     node_affinity: NodeAffinity | None = None
@@ -377,19 +377,19 @@ class Affinity(Record):
     pod_anti_affinity: dict[str, Any] | None = None
 
 
-class Gate(Record):
+class Gate(Record, frozen=True):
     """A gate that someone else has to open."""
 
     name: str = ""
 
 
-class SchedulingGroup(Record):
+class SchedulingGroup(Record, frozen=True):
     """The group whose pods start together."""
 
     pod_group_name: str | None = None
 
 
-class PodClaim(Record):
+class PodClaim(Record, frozen=True):
     """A claim that a pod uses, by name or from a template."""
 
     name: str = ""
@@ -397,7 +397,7 @@ class PodClaim(Record):
     resource_claim_template_name: str | None = None
 
 
-class Volume(Record):
+class Volume(Record, frozen=True):
     """A volume, as far as it binds late."""
 
     name: str = ""
@@ -405,7 +405,7 @@ class Volume(Record):
     ephemeral: dict[str, Any] | None = None
 
 
-class PodSpec(Record):
+class PodSpec(Record, frozen=True):
     """What a pod asks for."""
 
     node_name: str = ""
@@ -427,14 +427,14 @@ class PodSpec(Record):
     volumes: list[Volume] = []
 
 
-class ClaimName(Record):
+class ClaimName(Record, frozen=True):
     """The claim that was made for a pod from a template."""
 
     name: str = ""
     resource_claim_name: str | None = None
 
 
-class PodStatus(Record):
+class PodStatus(Record, frozen=True):
     """What is known of a pod."""
 
     phase: str = "Pending"
@@ -444,7 +444,7 @@ class PodStatus(Record):
     start_time: str | None = None
 
 
-class Pod(Record):
+class Pod(Record, frozen=True):
     """A pod."""
 
     metadata: Meta = Meta()
@@ -457,32 +457,32 @@ class Pod(Record):
         return self.status.phase in ("Succeeded", "Failed")
 
 
-class Gang(Record):
+class Gang(Record, frozen=True):
     """How many pods must be able to start."""
 
     min_count: int = 1
 
 
-class SchedulingPolicy(Record):
+class SchedulingPolicy(Record, frozen=True):
     """How the pods of a group start."""
 
     gang: Gang | None = None
 
 
-class GroupSpec(Record):
+class GroupSpec(Record, frozen=True):
     """What a group of pods asks for."""
 
     scheduling_policy: SchedulingPolicy = SchedulingPolicy()
 
 
-class PodGroup(Record):
+class PodGroup(Record, frozen=True):
     """Pods that start together."""
 
     metadata: Meta = Meta()
     spec: GroupSpec = GroupSpec()
 
 
-class LeaseSpec(Record):
+class LeaseSpec(Record, frozen=True):
     """Who leads, and until when."""
 
     holder_identity: str | None = None
@@ -492,7 +492,7 @@ class LeaseSpec(Record):
     lease_transitions: int | None = None
 
 
-class Lease(Record):
+class Lease(Record, frozen=True):
     """A lease."""
 
     metadata: Meta = Meta()

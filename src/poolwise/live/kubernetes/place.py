@@ -104,12 +104,12 @@ class _Placing:
     def _start(self, task: int, pod: Pod, name: str) -> tuple[PodStart, list[Part]]:
         """Put a pod on the node that was chosen for it.
 
-        Where a policy that knows nothing of its devices chose one that they do not serve, the first other node will do.
+        Where the devices of its claims do not serve that one, the first other node will do: policies know devices by type alone.
         """
         try:
             return self._start_on(task, pod, name)
         except NoRoom:
-            if self.state.shape.view == "whole" or self.state.looks_after_devices(self.job):
+            if self.state.shape.view == "whole" or not self.job.claims[task]:
                 raise
             for other in sorted(self.state.shape.node_owner):
                 if other != name:

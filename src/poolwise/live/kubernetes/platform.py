@@ -67,12 +67,14 @@ class Active:
     nodes : node of each pod
     held : uid of claims whose devices are assumed for it
     real : whether all pods are bound
+    stopped : whether its pods are being evicted
     """
 
     job: PodJob
     nodes: tuple[str, ...]
     held: tuple[str, ...] = ()
     real: bool = False
+    stopped: bool = False
 
 
 class KubernetesPlatform:
@@ -395,11 +397,13 @@ class KubernetesPlatform:
         if not self.active[job.run].real:
             return []  # the binder will say
         number, active = job.run, self.active[job.run]
-        lost = any(node not in self.mirror.nodes for node in active.nodes)
+        outcome = Outcome.STOPPED if active.stopped else Outcome.FINISHED
+        if any(node not in self.mirror.nodes for node in active.nodes):
+            outcome = Outcome.LOST
         self._end(number)
         self.units.end(job)
         self._ended_rows += 1
-        return [Ended(number, job.row, tuple(range(len(job.pods))), Outcome.LOST if lost else Outcome.FINISHED)]
+        return [Ended(number, job.row, tuple(range(len(job.pods))), outcome)]
 
     def _over(self, key: str, uid: str) -> bool:
         pod = self.mirror.pods.get(key)
@@ -425,6 +429,12 @@ class KubernetesPlatform:
         number = self._begin(job, placed, self.now)
         self.writes.start(number, placed.pods)
         return number
+
+    def _stop(self, active: Active, reason: str) -> None:
+        """Have the pods of a run evicted, once."""
+        if not active.stopped:
+            active.stopped = True
+            self.writes.stop([self.mirror.pods[key] for key in active.job.pods if key in self.mirror.pods], reason)
 
     def _begin(self, job: PodJob, placed: Placed, began: int) -> int:
         number = self._next_run

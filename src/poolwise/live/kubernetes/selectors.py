@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from functools import lru_cache
 from typing import Any
 
@@ -108,7 +108,7 @@ def _compare(a: Any, b: Any) -> int:
     return int(a > b) - int(a < b)
 
 
-_FUNCTIONS = {
+_FUNCTIONS: dict[str, Callable[..., Any]] = {
     "quantity": _quantity,
     "semver": _version,
     "isQuantity": lambda text: _reads(_quantity, text),

@@ -178,8 +178,8 @@ class _Builder:
             capacity = device.device.capacity
             space = space_of(capacity)
             amounts = {BANDWIDTH: offered(BANDWIDTH, capacity[BANDWIDTH].value), STORAGE: offered(space, capacity[space].value)}
-        rack = None if home >= 0 else self._rack_of(device)
-        owner = self.build.device(str(device.id), type=type, home=home, rack=rack, **amounts)
+        rack = self.build.owners[home].rack if home >= 0 else self._rack_of(device)
+        owner = self.build.add(str(device.id), Kind.DEVICE, type, amounts, rack=rack, home=home)
         self.devices[owner] = device.id
 
     def _whole(self) -> None:
@@ -252,7 +252,15 @@ def _try(scheduler: Scheduler, machine: Machine, table: JobTable) -> None:
 
 
 def knows(scheduler: Scheduler, machine: Machine, resource: str) -> bool:
-    """Whether a scheduler can place jobs that ask for a resource; it looks after others by itself, or not at all."""
+    """Whether a scheduler can place jobs that ask for a resource; what it does not know is checked when jobs start.
+
+    Of devices it must also know those that stand in no node, where there are any.
+    """
+    mine = np.array([machine.kind[k] == Kind.DEVICE and machine.type[k] == resource for k in range(machine.n_owner)])
+    if (mine & (machine.home < 0)).any():
+        capacity = machine.capacity.copy()
+        capacity[mine & (machine.home >= 0)] = 0
+        machine = machine.with_capacity(capacity)
     try:
         scheduler.check(machine, probe({"cores": 1, resource: 1}))
     except InputError:

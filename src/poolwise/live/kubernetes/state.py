@@ -167,20 +167,21 @@ class State:
         asked = {name for job in jobs for name, amount in self._asked(job).items() if amount}
         return ("cores", *sorted(name for name in asked if name != "cores" and self._looked_after(name)))
 
-    def looks_after_devices(self, job: PodJob) -> bool:
-        """Whether the scheduler knows of all that a job's claims ask for."""
-        return set(self._asked(job)) - {"cores", *job.demand.amounts} <= set(self._columns)
-
     def _looked_after(self, name: str) -> bool:
         if name not in self._known:
             self._known[name] = knows(self.scheduler, self.shape.machine, name)
         return self._known[name]
 
     def _asked(self, job: PodJob) -> dict[str, int]:
-        """What one task of a job asks for: of a node, and devices by type."""
+        """What one task of a job asks for: of a node, and devices by type.
+
+        Claims that pods can share are left to the start: whoever comes later needs no devices for them.
+        """
         asked = {"cores": 0, **job.demand.amounts}
         for key in job.claims[0]:
             claim = self.mirror.claims.get(key)
+            if claim is not None and not any(owner.kind == "Pod" for owner in claim.metadata.owner_references):
+                continue
             for request in claim.spec.devices.requests if claim is not None else ():
                 best = request.alternatives[0]
                 kind = self.classes.get(best.device_class_name)
