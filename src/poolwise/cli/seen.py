@@ -7,7 +7,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from poolwise.cli.console import warn
-from poolwise.cli.live import load, needs
+from poolwise.cli.live import named_scheduler, needs
 
 if TYPE_CHECKING:
     from poolwise.live.platform import LivePlatform
@@ -51,7 +51,7 @@ def _kubernetes(name: str | None, scheduler: str | None) -> LivePlatform:
     link = Link(Access.found())
     try:
         link.open()
-        wanted = load(scheduler) if scheduler else ListScheduler(placement=FirstNodes())
+        wanted = named_scheduler(scheduler) if scheduler else ListScheduler(placement=FirstNodes())
         return KubernetesPlatform(link, name if name is not None else "poolwise", wanted, ShadowWrites())
     finally:
         link.close()
