@@ -21,7 +21,7 @@ class ClusterName(StrEnum):
 
 
 def see(cluster: ClusterName, partition: str | None, scheduler: str | None = None) -> LivePlatform:
-    """Read a cluster with the rights of the caller; nothing is changed. A scheduler says how it is looked at, where that differs."""
+    """Read a cluster with the rights of the caller, as a scheduler would see it; nothing is changed."""
     return SEEN[cluster](partition, scheduler)
 
 

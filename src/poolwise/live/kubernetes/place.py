@@ -104,7 +104,7 @@ class _Placing:
     def _start(self, task: int, pod: Pod, name: str) -> tuple[PodStart, list[Part]]:
         """Put a pod on the node that was chosen for it.
 
-        Where the devices of its claims do not serve that one, the first other node will do: policies know devices by type alone.
+        Where the devices of its claims do not serve that one, the first other node will do: policies know devices by type.
         """
         try:
             return self._start_on(task, pod, name)
