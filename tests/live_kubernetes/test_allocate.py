@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from poolwise.errors import InputError
 from poolwise.live.kubernetes.allocate import Devices, allocate, part_of
-from poolwise.live.kubernetes.devices import Inventory, Part, Usage
+from poolwise.live.kubernetes.devices import DeviceUsage, Inventory, Part
 from poolwise.live.kubernetes.objects import (
     Capacity,
     CapacityRequests,
@@ -19,14 +19,14 @@ from poolwise.live.kubernetes.objects import (
     ClassSpec,
     CounterSet,
     CounterUse,
-    Device,
     DeviceClass,
+    DevicePool,
     DeviceRequest,
     DeviceSelector,
     ExactRequest,
     Meta,
     Node,
-    Pool,
+    PublishedDevice,
     RequestPolicy,
     ResourceClaim,
     ResourceSlice,
@@ -36,10 +36,10 @@ from poolwise.live.kubernetes.objects import (
 NODE = Node(metadata=Meta(name="n0"))
 
 
-def inventory(*devices: Device, counters: dict[str, str] | None = None) -> Inventory:
+def inventory(*devices: PublishedDevice, counters: dict[str, str] | None = None) -> Inventory:
     found = Inventory()
     sets = [CounterSet(name="set", counters={k: Capacity(value=v) for k, v in (counters or {}).items()})]
-    spec = SliceSpec(driver="d", pool=Pool(name="p"), all_nodes=True, devices=list(devices), shared_counters=sets)
+    spec = SliceSpec(driver="d", pool=DevicePool(name="p"), all_nodes=True, devices=list(devices), shared_counters=sets)
     found.put(ResourceSlice(metadata=Meta(name="s"), spec=spec))
     return found
 
@@ -69,10 +69,11 @@ def test_devices_are_found_exactly_where_there_is_a_way(
 ) -> None:
     """Classes are bits of a device's colour; some devices are taken by others."""
     devices = [
-        Device(name=f"g{k}", attributes={f"c{b}": {"bool": bool(c >> b & 1)} for b in range(3)}) for k, c in enumerate(colours)
+        PublishedDevice(name=f"g{k}", attributes={f"c{b}": {"bool": bool(c >> b & 1)} for b in range(3)})
+        for k, c in enumerate(colours)
     ]
     there = inventory(*devices)
-    usage = Usage()
+    usage = DeviceUsage()
     for k, id in enumerate(there.devices):
         if k in taken:
             usage.hold(f"other{k}", [Part(id)])
@@ -94,18 +95,18 @@ def test_devices_are_found_exactly_where_there_is_a_way(
 
 
 def test_the_first_alternative_that_is_there() -> None:
-    there, usage = inventory(Device(name="a"), Device(name="b")), Usage()
+    there, usage = inventory(PublishedDevice(name="a"), PublishedDevice(name="b")), DeviceUsage()
     classes = {"x": kind("x", "false"), "y": kind("y")}
     found = allocate([claim("c", wants("r", "x", "y"))], NODE, Devices(there, usage, classes))
     assert not isinstance(found, str) and [(one.request, one.device.id.name) for one in found[0]] == [("r/y", "a")]
 
 
 def test_counters_are_shared_by_partitions() -> None:
-    def part(name: str, slices: str) -> Device:
+    def part(name: str, slices: str) -> PublishedDevice:
         use = CounterUse(counter_set="set", counters={"slices": Capacity(value=slices)})
-        return Device(name=name, consumes_counters=[use])
+        return PublishedDevice(name=name, consumes_counters=[use])
 
-    there, usage = inventory(part("a", "1"), part("b", "1"), part("whole", "2"), counters={"slices": "2"}), Usage()
+    there, usage = inventory(part("a", "1"), part("b", "1"), part("whole", "2"), counters={"slices": "2"}), DeviceUsage()
     devices = Devices(there, usage, {"x": kind("x")})
     assert not isinstance(allocate([claim("c", wants("r", "x", count=2))], NODE, devices), str)
     assert isinstance(allocate([claim("c", wants("r", "x", count=3))], NODE, devices), str)
@@ -128,7 +129,9 @@ def test_counters_are_shared_by_partitions() -> None:
     ],
 )
 def test_amounts_are_rounded_as_the_policy_says(asked: str | None, policy: RequestPolicy | None, expected: int | None) -> None:
-    shared = Device(name="a", allow_multiple_allocations=True, capacity={"x": Capacity(value="10", request_policy=policy)})
+    shared = PublishedDevice(
+        name="a", allow_multiple_allocations=True, capacity={"x": Capacity(value="10", request_policy=policy)}
+    )
     there = inventory(shared)
     wanted = ExactRequest(device_class_name="k", capacity=CapacityRequests(requests={} if asked is None else {"x": asked}))
     part = part_of(next(iter(there.devices.values())), wanted)
@@ -139,8 +142,8 @@ def test_a_pool_counts_when_all_its_slices_are_there() -> None:
     found = Inventory()
 
     def slice(name: str, generation: int, count: int) -> ResourceSlice:
-        pool = Pool(name="p", generation=generation, resource_slice_count=count)
-        spec = SliceSpec(driver="d", pool=pool, all_nodes=True, devices=[Device(name=f"{name}{generation}")])
+        pool = DevicePool(name="p", generation=generation, resource_slice_count=count)
+        spec = SliceSpec(driver="d", pool=pool, all_nodes=True, devices=[PublishedDevice(name=f"{name}{generation}")])
         return ResourceSlice(metadata=Meta(name=name), spec=spec)
 
     found.put(slice("a", 1, 2))
@@ -154,7 +157,7 @@ def test_a_pool_counts_when_all_its_slices_are_there() -> None:
 
 
 def test_functions_that_are_lacking_are_refused() -> None:
-    there = inventory(Device(name="a"))
+    there = inventory(PublishedDevice(name="a"))
     classes = {"x": kind("x", 'device.driver.reverse() == "d"')}
     with pytest.raises(InputError, match="reverse"):
-        allocate([claim("c", wants("r", "x"))], NODE, Devices(there, Usage(), classes))
+        allocate([claim("c", wants("r", "x"))], NODE, Devices(there, DeviceUsage(), classes))

@@ -6,23 +6,23 @@ from poolwise.errors import InputError
 from poolwise.live.kubernetes.demand import amounts_of, requested_of, unsupported_fields
 from poolwise.live.kubernetes.nodes import Where
 from poolwise.live.kubernetes.objects import (
-    Affinity,
     Container,
+    ContainerResources,
     Meta,
     Node,
     NodeSpec,
     Pod,
+    PodAffinity,
     PodSpec,
-    Resources,
     Taint,
     Toleration,
 )
-from poolwise.live.kubernetes.quantity import needed, offered, parse_quantity, written
+from poolwise.live.kubernetes.quantity import needed, offered, parse_quantity, quantity_text
 from poolwise.units import SECOND, UNKNOWN
 
 
 def container(cpu: str, memory: str, **more: str) -> Container:
-    return Container(name="c", resources=Resources(requests={"cpu": cpu, "memory": memory}), **more)  # type: ignore[arg-type]
+    return Container(name="c", resources=ContainerResources(requests={"cpu": cpu, "memory": memory}), **more)  # type: ignore[arg-type]
 
 
 def test_containers_sidecars_init_containers_and_overhead() -> None:
@@ -45,7 +45,7 @@ def test_requested_time() -> None:
 @pytest.mark.parametrize(("text", "value"), [("1500m", 1.5), ("2Ki", 2048), ("1e3", 1000), ("3", 3), (".5", 0.5), ("2M", 2e6)])
 def test_quantities(text: str, value: float) -> None:
     assert parse_quantity(text) == value
-    assert parse_quantity(written(parse_quantity(text))) == value
+    assert parse_quantity(quantity_text(parse_quantity(text))) == value
 
 
 def test_what_is_needed_is_rounded_up_and_what_there_is_down() -> None:
@@ -65,7 +65,7 @@ def test_where_a_pod_may_run() -> None:
 
 
 def test_unsupported_fields_are_named() -> None:
-    spec = PodSpec(affinity=Affinity(pod_affinity={"x": 1}), topology_spread_constraints=[{}])
+    spec = PodSpec(affinity=PodAffinity(pod_affinity={"x": 1}), topology_spread_constraints=[{}])
     assert [field for field, _ in unsupported_fields(Pod(spec=spec))] == [
         "spec.affinity.podAffinity",
         "spec.topologySpreadConstraints",
