@@ -21,7 +21,7 @@ class ClusterName(StrEnum):
 
 
 def see(cluster: ClusterName, partition: str | None, scheduler: str | None = None) -> LivePlatform:
-    """Read a cluster with the rights of the caller; nothing is changed. How it is looked at may depend on the scheduler."""
+    """Read a cluster with the rights of the caller, as a scheduler would see it; nothing is changed."""
     return SEEN[cluster](partition, scheduler)
 
 
@@ -42,13 +42,13 @@ def _kubernetes(name: str | None, scheduler: str | None) -> LivePlatform:
     """The pods of a scheduler, by its name; nodes are shared unless the scheduler takes them whole."""
     needs("kubernetes", "aiohttp", "cel", "msgspec", "yaml")
     from poolwise.live.kubernetes.access import Access
-    from poolwise.live.kubernetes.link import Link
+    from poolwise.live.kubernetes.link import ClusterLink
     from poolwise.live.kubernetes.platform import KubernetesPlatform
     from poolwise.live.kubernetes.writes import ShadowWrites
     from poolwise.policies.placement.nodes.placement import FirstNodes
     from poolwise.schedulers.list import ListScheduler
 
-    link = Link(Access.found())
+    link = ClusterLink(Access.found())
     try:
         link.open()
         wanted = named_scheduler(scheduler) if scheduler else ListScheduler(placement=FirstNodes())

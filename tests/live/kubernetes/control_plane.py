@@ -77,7 +77,9 @@ class ControlPlane:
 def control_plane(folder: Path, port: int = 26543, **settings: str) -> Iterator[ControlPlane]:
     """Build where it is missing, start, and stop in the end; one that $POOLWISE_KUBE names is taken as it is."""
     if running := os.environ.get("POOLWISE_KUBE"):
-        yield ControlPlane(Path(running))
+        plane = ControlPlane(Path(running))
+        plane.clear()
+        yield plane
         return
     if shutil.which("go") is None and not _built():
         raise RuntimeError("the control plane is built by Go 1.26 or later, which is not installed")

@@ -11,14 +11,13 @@ from poolwise.errors import InputError, PoolwiseError
 from poolwise.interfaces import PerformanceModel, Scheduler
 from poolwise.live.kubernetes.bind import Bound, NotBound
 from poolwise.live.kubernetes.devices import DeviceId
-from poolwise.live.kubernetes.link import Link, Stopped
-from poolwise.live.kubernetes.link import News as Told
+from poolwise.live.kubernetes.link import ClusterLink, Stopped, Told
 from poolwise.live.kubernetes.mirror import Mirror
 from poolwise.live.kubernetes.place import Placed, place, resume, undo
 from poolwise.live.kubernetes.recovery import GangWatch, GivenBack, Resumed, begun, doubles
-from poolwise.live.kubernetes.shape import Layout
-from poolwise.live.kubernetes.state import State
-from poolwise.live.kubernetes.units import PodJob, Settled, Units, instant
+from poolwise.live.kubernetes.shape import ClusterLayout
+from poolwise.live.kubernetes.state import ClusterState
+from poolwise.live.kubernetes.units import PodJob, PodUnits, Settled, instant
 from poolwise.live.kubernetes.writes import Writes
 from poolwise.live.logs import say
 from poolwise.model import (
@@ -87,7 +86,7 @@ class KubernetesPlatform:
     name
         Pods with this scheduler name are ours.
     scheduler
-        For which the cluster is seen (`State`).
+        For which the cluster is seen (`ClusterState`).
     estimate
         What is believed of how long runs take.
     writes
@@ -98,11 +97,11 @@ class KubernetesPlatform:
 
     def __init__(
         self,
-        link: Link,
+        link: ClusterLink,
         name: str,
         scheduler: Scheduler,
         writes: Writes,
-        layout: Layout | None = None,
+        layout: ClusterLayout | None = None,
         *,
         estimate: PerformanceModel | None = None,
         continued: Continuation | None = None,
@@ -112,9 +111,9 @@ class KubernetesPlatform:
         self.estimate = estimate if estimate is not None else Ideal()
         self.continued = continued if continued is not None else Continuation()
         self.mirror = Mirror(name)
-        self.units = Units(self.mirror)
+        self.units = PodUnits(self.mirror)
         epoch = self.continued.epoch or time.time_ns()
-        self.state = State(self.mirror, scheduler, layout if layout is not None else Layout(), epoch)
+        self.state = ClusterState(self.mirror, scheduler, layout if layout is not None else ClusterLayout(), epoch)
         self.active: dict[int, Active] = {}
         self.now = 0
         self._next_run = 0

@@ -20,10 +20,10 @@ from poolwise.live.kubernetes.shape import (
     MEMORY,
     NODES,
     STORAGE,
-    Layout,
-    Parts,
+    ClusterLayout,
+    ClusterParts,
+    NodeView,
     Shape,
-    View,
     is_nvme,
     is_pool,
     knows,
@@ -40,7 +40,7 @@ from poolwise.model.runs import RunTable
 CONSTRAINT, PRIORITY = "constraint", "priority"
 
 
-class State:
+class ClusterState:
     """What schedulers see.
 
     Parameters
@@ -63,9 +63,9 @@ class State:
     avoided : device that is left alone for a while, since attaching it failed -> until when, ns of the monotonic clock
     """
 
-    def __init__(self, mirror: Mirror, scheduler: Scheduler, layout: Layout, epoch: int) -> None:
+    def __init__(self, mirror: Mirror, scheduler: Scheduler, layout: ClusterLayout, epoch: int) -> None:
         self.mirror, self.scheduler, self.layout, self.epoch = mirror, scheduler, layout, epoch
-        self.view: View | None = layout.view
+        self.view: NodeView | None = layout.view
         self.types: dict[DeviceId, str] = {}
         self.classes: dict[str, str] = {}  # class -> type of its devices
         self._known: dict[str, bool] = {}
@@ -111,7 +111,9 @@ class State:
             for wanted in request.alternatives
             for toleration in wanted.tolerations
         ]
-        parts = Parts(nodes, mirror.inventory, self.types, sorted(wheres, key=lambda w: (w.labels, w.selector, w.tolerations)))
+        parts = ClusterParts(
+            nodes, mirror.inventory, self.types, sorted(wheres, key=lambda w: (w.labels, w.selector, w.tolerations))
+        )
         if self.view is None:
             self.view = view_for(self.scheduler, parts, self.layout)
         return shape_of(parts, self.layout, self.view)
