@@ -29,7 +29,7 @@ class PolicyOptions:
     def make(self, machine: Machine, known: str = "") -> tuple[Scheduler, str]:
         """Make the scheduler, and say in a few words which it is; `known` is the one that a state names."""
         from poolwise import api
-        from poolwise.cli.live import load
+        from poolwise.cli.live import named_scheduler
         from poolwise.errors import InputError
 
         parts = (self.order, self.backfill, self.placement)
@@ -38,7 +38,7 @@ class PolicyOptions:
             raise InputError("--scheduler says what the other options say", field="--scheduler", remedy=remedy)
         named = self.scheduler or ("" if any(parts) else known)
         if named:
-            return load(named), named
+            return named_scheduler(named), named
         default = "racks" if "nodes" in machine.resources else "first_fit"
         order, backfill, placement = self.order or "fcfs", self.backfill or "easy", self.placement or default
         return api.list_scheduler(order, backfill, placement), f"{order} with {backfill}"

@@ -31,6 +31,7 @@ class LiveOptions:
     record : file to which decisions and what happened are appended; None for none
     port : port of the endpoints, 0 for one that the system chooses, None for none
     seconds : how long to run; None until stopped
+    host : address on which the endpoints are served
     """
 
     scheduler: str
@@ -40,19 +41,21 @@ class LiveOptions:
     record: Path | None
     port: int | None
     seconds: float | None
+    host: str = "127.0.0.1"
 
 
-def needs(extra: str) -> None:
+def needs(extra: str, *modules: str) -> None:
     """Raise InputError where the packages of an extra are not installed."""
     from importlib.util import find_spec
 
     from poolwise.errors import InputError
 
-    if find_spec("prometheus_client") is None:
-        raise InputError("the package prometheus-client is missing", remedy=f"pip install 'poolwise[{extra}]'")
+    for module in ("prometheus_client", *modules):
+        if find_spec(module) is None:
+            raise InputError(f"the package with the module {module} is missing", remedy=f"pip install 'poolwise[{extra}]'")
 
 
-def load(reference: str) -> Scheduler:
+def named_scheduler(reference: str) -> Scheduler:
     """Make the scheduler that a file or catalog:NAME describes; raises InputError."""
     from poolwise import catalog
     from poolwise.files.configured import scheduler_of
@@ -76,7 +79,7 @@ def run_live(
     from poolwise.live.record import RecordedPasses
     from poolwise.live.waits import TellsWhy
 
-    named = load(options.scheduler)
+    named = named_scheduler(options.scheduler)
     log_to()
     keep = None
     if options.state is not None:
@@ -93,7 +96,7 @@ def run_live(
             stack.callback(record.close)
             observers.append(record)
         if options.port is not None:
-            host, port = stack.enter_context(serving(metrics.registry, lambda: "", options.port))
+            host, port = stack.enter_context(serving(metrics.registry, lambda: "", options.port, options.host))
             say("listening", host=host, port=port)
         drive(
             platform,

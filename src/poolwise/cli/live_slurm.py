@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING
 import typer
 
 from poolwise.cli.examples import examples
-from poolwise.cli.live import LiveOptions, live_app, load, needs, run_live
+from poolwise.cli.live import LiveOptions, live_app, named_scheduler, needs, run_live
 
 if TYPE_CHECKING:
-    from poolwise.live.slurm.platform import SlurmPlatform, SlurmSettings
+    from poolwise.live.slurm.following import SlurmSettings
+    from poolwise.live.slurm.platform import SlurmPlatform
     from poolwise.model import Continuation
 
 
@@ -68,14 +69,14 @@ def slurm(
         unit = max(parse(pool_unit, "memory"), 1)
     except ValueError as error:
         raise InputError(str(error), field="--pool-unit", remedy="such as '1 GiB'") from None
-    from poolwise.live.slurm.platform import SlurmSettings
+    from poolwise.live.slurm.following import SlurmSettings
 
     settings = SlurmSettings(name, whole, unit, interval)
     if give_back:
         _give_back(settings)
         return
     options = LiveOptions(scheduler, mode.value, seed, state, record, port, seconds)
-    ranking = Ranking.of(load(scheduler)) if mode is SlurmMode.ORDER else None
+    ranking = Ranking.of(named_scheduler(scheduler)) if mode is SlurmMode.ORDER else None
     run_live(options, lambda continued: _platform(mode, settings, continued, limit), ranking)
 
 

@@ -12,6 +12,7 @@ from poolwise.live.platform import Pass
 from poolwise.model import CommitResult, Ended, Outcome, Reject, Snapshot, Start, Started, Stop
 
 logger = logging.getLogger("poolwise.live")
+logger.addHandler(logging.NullHandler())  # commands that look once say what there is to say themselves
 
 
 class JsonLines(logging.Formatter):

@@ -7,7 +7,7 @@ from collections import Counter as Tally
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
 from poolwise.live.platform import LivePlatform, Pass
-from poolwise.model import Ended, Kind, Outcome, Reject, Snapshot, Start, Started, Wait
+from poolwise.model import Ended, Kind, Outcome, Snapshot, Start, Started, Wait
 from poolwise.units import SECOND
 
 MIB = 2**20
@@ -60,8 +60,8 @@ class LiveMetrics:
         self._last.set((done.snapshot.table.epoch + done.batch.time) / SECOND)
         for decision in done.outcome.committed:
             self._decisions.labels(type(decision).__name__.lower()).inc()
-            if isinstance(decision, Start | Reject):
-                self._left(decision.job, done)
+            if isinstance(decision, Start):
+                self._started(decision.job, done)
             if isinstance(decision, Wait):
                 self.short_of(decision.refusal.resource)
         self._refused.inc(sum(isinstance(decision, Start) for decision, _ in done.outcome.rejected))
@@ -72,7 +72,7 @@ class LiveMetrics:
         """Count that a job was told to wait, for a resource or (empty) for another reason."""
         self._refusals.labels(resource or "none").inc()
 
-    def _left(self, job: int, done: Pass) -> None:
+    def _started(self, job: int, done: Pass) -> None:
         waited = (done.batch.time - int(done.snapshot.table.submit[job])) / SECOND
         self._wait.labels(self._platform.class_of(job)).observe(max(waited, 0.0))
 

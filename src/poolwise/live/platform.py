@@ -5,9 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Protocol
 
+import numpy as np
+
+from poolwise.errors import InputError
 from poolwise.interfaces import Dispatcher, Platform, Scheduler
 from poolwise.loop import Loop
 from poolwise.model import Arrival, CommitResult, EventBatch, Queue, Snapshot
+from poolwise.model.state import InitialRun, MachineState
 
 
 class LivePlatform(Platform, Protocol):
@@ -85,3 +89,25 @@ class LiveView:
     def open(self, scheduler: Scheduler, seed: int = 0) -> Dispatcher:
         """Open a scheduler on this machine."""
         return scheduler.open(self.snapshot.machine, seed)
+
+    def find(self, name: str) -> int:
+        """Row of a job that waits; raises InputError for any other."""
+        table = self.queue.table
+        for job in self.queue.jobs.tolist():
+            if table.name(job) == name:
+                return int(job)
+        if any(table.name(run.job) == name for run in self.snapshot.runs()):
+            raise InputError(f"job {name} is at work", field="--live", remedy="name a job that waits")
+        problem = f"job {name} does not wait here"
+        raise InputError(problem, field="--live", remedy="it may be over, held by its user, or of another partition")
+
+    def state(self, source: str, scheduler: str = "") -> MachineState:
+        """Return the cluster as a state from which engines go on: what is there now, what runs and what waits."""
+        snapshot = self.snapshot
+        held = np.zeros_like(snapshot.free)
+        runs = sorted(snapshot.runs(), key=lambda run: (run.start, run.id))
+        for run in runs:
+            run.placement.give_to(held)
+        machine = snapshot.machine.with_capacity(np.maximum(snapshot.capacity, held))
+        running = [InitialRun(run.job, min(run.start, snapshot.now), run.placement) for run in runs]
+        return MachineState(machine, snapshot.table, snapshot.now, running, self.queue.jobs.copy(), source, scheduler)

@@ -16,7 +16,7 @@ from typing import Any
 from poolwise.errors import InputError
 from poolwise.live.logs import placed, say
 from poolwise.live.platform import Pass
-from poolwise.model import Arrival, Reject, Start, Started
+from poolwise.model import Arrival, Ended, Outcome, Reject, Start
 
 VERSION = 1
 REMEDY = "give the file that `poolwise live ... --record FILE` wrote"
@@ -37,7 +37,6 @@ class RecordedPasses:
         self._file = path.open("a", encoding="utf-8")
         self._decided: set[str] = set()
         self._running: dict[int, str] = {}
-        self._late: set[int] = set()  # runs that were committed and are not real yet
         self._write([{"kind": "begin", "version": VERSION, **about}])
 
     def see(self, done: Pass) -> None:
@@ -46,6 +45,8 @@ class RecordedPasses:
         now = epoch + done.batch.time
         lines: list[dict[str, Any]] = []
         for event in done.batch.events:
+            if isinstance(event, Ended) and event.outcome is Outcome.REFUSED and event.run in self._running:
+                lines.append({"kind": "refused", "job": self._running.pop(event.run), "time": now})
             if isinstance(event, Arrival):
                 submitted = epoch + int(table.submit[event.job])
                 lines.append({"kind": "submitted", "job": table.name(event.job), "time": submitted})
@@ -63,12 +64,10 @@ class RecordedPasses:
         """Runs that are new, and runs that are over."""
         snapshot, lines = done.snapshot, list[dict[str, Any]]()
         real = {run.id: run for run in snapshot.runs()}
-        self._late |= {number for _, number in done.outcome.started}
-        self._late &= real.keys() - {event.run for event in done.batch.events if isinstance(event, Started)}
         for number in [number for number in self._running if number not in real]:
             lines.append({"kind": "ended", "job": self._running.pop(number), "time": now})
         for number, run in real.items():
-            if number not in self._running and number not in self._late:
+            if number not in self._running:
                 name = self._running[number] = snapshot.table.name(run.job)
                 self._decided.discard(name)
                 where = placed(Start(run.job, run.tasks, run.placement), snapshot)
@@ -143,6 +142,9 @@ def _note(job: RecordedJob, line: Mapping[str, Any]) -> None:
     if kind == "rejected":
         job.rejected = job.rejected or str(line["why"])
         return
+    if kind == "refused":  # what was committed did not become real
+        job.decided = job.started = None
+        return
     if getattr(job, kind) is not None:
         return
     setattr(job, kind, time)
@@ -153,7 +155,7 @@ def _note(job: RecordedJob, line: Mapping[str, Any]) -> None:
 
 
 def _parsed(text: str, path: Path, number: int) -> dict[str, Any]:
-    kinds = ("begin", "submitted", "decided", "rejected", "started", "ended")
+    kinds = ("begin", "submitted", "decided", "rejected", "started", "refused", "ended")
     try:
         line = json.loads(text)
         if line["kind"] not in kinds or (line["kind"] != "begin" and not {"job", "time"} <= line.keys()):

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from poolwise.arrays import kept
+from poolwise.arrays import IntArray, kept
 from poolwise.errors import InputError, PolicyError
 from poolwise.interfaces import PerformanceModel
 from poolwise.loop import LoopResult
@@ -24,8 +24,10 @@ from poolwise.model import (
     Initial,
     Machine,
     Outcome,
+    Placement,
     Plan,
     Reject,
+    Resize,
     Run,
     Schedule,
     Snapshot,
@@ -36,6 +38,7 @@ from poolwise.model import (
     Workload,
 )
 from poolwise.model.history import RunHistory
+from poolwise.model.room import why_no_resize, why_no_room
 from poolwise.model.runs import RunTable
 from poolwise.platforms.progress import Course, RunPace, RunProgress
 from poolwise.platforms.recorder import Recorder
@@ -211,6 +214,7 @@ class Simulation:
         rejected: list[tuple[Decision, str]] = []
         started: list[tuple[Start, int]] = []
         touched: set[int] = set()
+        resized: set[int] = set()
         for decision in plan.decisions:
             match decision:
                 case Start():
@@ -225,12 +229,19 @@ class Simulation:
                         rejected.append((decision, "the run is over"))
                         continue
                     self._push(self.now, _END, self._end(number, Outcome.STOPPED, requeue, touched))
+                case Resize(number, placement):
+                    over = "" if number in self._runs else "the run is over"
+                    if why := over or why_no_resize(self._runs[number], placement, self.machine, self._free):
+                        rejected.append((decision, why))
+                        continue
+                    self._resize(number, placement, touched)
+                    resized.add(number)
                 case Reject(job):
                     self._waiting.pop(job, None)
                 case Wait():
                     pass
             committed.append(decision)
-        self._adjust(touched)
+        self._adjust(touched, resized)
         self._wake_at = plan.wake_at
         if plan.wake_at is not None:
             if plan.wake_at <= self.now:
@@ -306,25 +317,10 @@ class Simulation:
 
     def _why_not(self, start: Start) -> str:
         """Reason why a start cannot be committed, empty if it can."""
-        placement = start.placement
         tasks = set(start.tasks)
         if not tasks or len(tasks) < len(start.tasks) or not tasks <= self._waiting.get(start.job, set()):
             return "tasks are not waiting"
-        if len(placement) == 0:
-            return "the placement is empty"
-        n_owner, n_resource = self._free.shape
-        need: dict[tuple[int, int], int] = {}  # of the cells that are named: a table of all owners would cost more with each
-        for _, owner, resource, amount in placement.rows():
-            if amount < 0:
-                return "an amount is negative"
-            if not 0 <= owner < n_owner:
-                return "an owner does not exist"
-            if not 0 <= resource < n_resource:
-                return "a resource does not exist"
-            need[owner, resource] = need.get((owner, resource), 0) + amount
-        if any(amount > self._free[cell] for cell, amount in need.items() if amount):
-            return "capacity is not free"
-        return ""
+        return why_no_room(start.placement, self._free)
 
     def _start(self, start: Start) -> int:
         """Start a run; returns its number."""
@@ -333,18 +329,33 @@ class Simulation:
         self._waiting[start.job].difference_update(start.tasks)
         number = self.recorder.started(start.job, len(start.tasks), self.now, placement)
         true, seen = self._truly(), self.snapshot()
-        sensitive = self.truth.touches(placement, true)
-        if self.estimate is not self.truth:
-            sensitive = (*sensitive, *self.estimate.touches(placement, seen))
-        cells = placement.owner * len(self.machine.resources) + placement.resource
         run = Run(number, start.job, start.tasks, placement, self.now, self.now)
         if (fetch := self.truth.fetch(run, true)) is not None:
             run = replace(run, fetch=fetch)
-        self._runs.add(run, cells, sensitive)
+        self._runs.add(run, self._cells(placement), self._speed_depends_on(placement, true, seen))
         course = Course.begin(self.truth, run, true)
         self._progress[number] = RunProgress(course, course.copy() if self._alike else Course.begin(self.estimate, run, seen))
         self._pace(run, true, seen)
         return number
+
+    def _resize(self, number: int, placement: Placement, touched: set[int]) -> None:
+        """Give a run another placement."""
+        touched.update(self._runs.touched(number))
+        run = replace(self._runs[number], placement=placement)
+        self._runs[number].placement.give_to(self._free)
+        placement.take_from(self._free)
+        self._runs.move(run, self._cells(placement), self._speed_depends_on(placement, self._truly(), self.snapshot()))
+        touched.update(self._runs.touched(number))
+        self.recorder.resized(number, self.now, placement)
+        self._freed_at = self.now
+
+    def _cells(self, placement: Placement) -> IntArray:
+        return placement.owner * len(self.machine.resources) + placement.resource
+
+    def _speed_depends_on(self, placement: Placement, true: Snapshot, seen: Snapshot) -> tuple[int, ...]:
+        """Owners whose occupancy changes the speed of a run, in truth or as the scheduler believes."""
+        sensitive = self.truth.touches(placement, true)
+        return sensitive if self.estimate is self.truth else (*sensitive, *self.estimate.touches(placement, seen))
 
     def _fetched(self, number: int) -> None:
         """Let the work of a run begin, if its data are there; others have the links from now on."""
@@ -370,9 +381,10 @@ class Simulation:
 
     # Pace
 
-    def _adjust(self, touched: set[int]) -> None:
-        """Bring the speed of every run on the touched owners up to date."""
-        numbers = sorted({n for owner in touched for n in self._runs.sensitive(owner)})
+    def _adjust(self, touched: set[int], resized: Set[int] = frozenset()) -> None:
+        """Bring the speed of every run on the touched owners up to date, and that of runs with another placement."""
+        here = {n for n in resized if n in self._runs}
+        numbers = sorted(here.union(n for owner in touched for n in self._runs.sensitive(owner)))
         if not numbers:
             return
         true, seen = self._truly(), self.snapshot()

@@ -16,7 +16,7 @@ from poolwise.report.theme import style_sheet
 
 @dataclass(frozen=True)
 class TableRow:
-    """A row of a table; `mark` is "chosen", "true", "false" or empty."""
+    """A row of a table; `mark` is "chosen", "true", "false", "partly" or empty."""
 
     cells: Sequence[str]
     mark: str = ""
@@ -50,18 +50,24 @@ class Page:
     title : what this is about
     first : sentences to read before the answer: load, jobs that can never run, outliers
     lead : the answer in one line, and `because` the sentences that support it
+    head : tables to read before the figures
     sections : shown side by side below the answer
     notes : what a reader must know beside the numbers
+    after : sections below the tables
+    links : text -> file beside the page, such as all rows as CSV
     """
 
     title: str
     lead: str
     first: Sequence[str] = ()
     because: Sequence[str] = ()
+    head: Sequence[PageTable] = ()
     sections: Sequence[PageSection] = ()
     notes: Sequence[str] = ()
     figures: Sequence[Figure] = ()
     tables: Sequence[PageTable] = ()
+    after: Sequence[PageSection] = ()
+    links: Mapping[str, str] = field(default_factory=dict)
     provenance: Mapping[str, str] = field(default_factory=dict)
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import random
+import subprocess
+import time
 from pathlib import Path
 
 import pytest
@@ -28,6 +30,13 @@ class Shuffled(QueuePolicy):
 '''
 
 
+def bare_rate(cluster: Cluster, job: int) -> float:
+    """Updates a second that one scontrol carries out now, of another partition's job."""
+    lines, begun = f"update JobId={job} Comment=a\n" * 300, time.monotonic()
+    subprocess.run(["scontrol"], input=lines.encode(), env=cluster.env, capture_output=True, check=True, timeout=60)
+    return 300 / (time.monotonic() - begun)
+
+
 def test_a_random_order_of_1000_is_held(tmp_path: Path) -> None:
     draw = random.Random(5)
     (tmp_path / "shuffled.py").write_text(SHUFFLED)
@@ -50,6 +59,7 @@ def test_a_random_order_of_1000_is_held(tmp_path: Path) -> None:
             rows = sorted((row.split(";") for row in text.split()), key=lambda row: -int(row[0]))
             return [row[1] for row in rows] if len({row[0] for row in rows}) == len(rows) else []
 
+        bare = bare_rate(cluster, foreign)
         wanted = set_order()
         options = (
             "--mode",
@@ -79,4 +89,5 @@ def test_a_random_order_of_1000_is_held(tmp_path: Path) -> None:
         rate = first["changed"] / first["seconds"]
         said = f"{first['changed']} priorities written and read again in {first['seconds']:.2f} s: {rate:.0f}/s"
         print(f"{said}; for another order {[line['changed'] for line in daemon.said('ordered')[1:]]}")
-        assert rate >= 200
+        print(f"a bare scontrol beside the same load: {bare:.0f}/s")
+        assert rate >= 0.5 * bare, "little is lost to reading, ranking and checking"

@@ -5,9 +5,11 @@ from __future__ import annotations
 import os
 import random
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from poolwise.slurm import hostlist
 from tests.live.slurm.cluster import Cluster, why_not
 from tests.live.slurm.daemon import Daemon
 from tests.live.slurm.witness import Witness, wait_for
@@ -72,3 +74,37 @@ def test_rate_of_starts(tmp_path: Path) -> None:
         seconds = max(real[job] for job in jobs) - first
         print(f"{many} jobs running {seconds:.2f} s after the first decision ({many / seconds:.0f}/s)")
         cluster.ask("scancel", "-p", "main")
+
+
+def test_gangs_arrays_and_requeued_jobs(tmp_path: Path) -> None:
+    """Components that differ start together, each on its own nodes; a requeued job is placed again at once."""
+    with Cluster(LINES, accounting=False) as cluster:
+        fixed = ("--parsable", "-o/dev/null", "-p", "pools", "-t5")
+        gang = cluster.ask(
+            "sbatch", *fixed, "-N3", "--comment=memory=80GiB", ":", "-p", "pools", "-N2", "--wrap=sleep 60"
+        ).strip()
+        array = cluster.ask("sbatch", *fixed, "--array=0-2", "-N1", "--comment=memory=96GiB", "--wrap=sleep 60").strip()
+        options = ("--mode", "place", "--scheduler", "catalog:fm-easy", "--partition", "pools", "--interval", "0.3")
+        with Daemon(cluster, tmp_path, *options) as daemon:
+
+            def running() -> dict[str, tuple[str, str]]:
+                text = cluster.ask("squeue", "-h", "-r", "-t", "RUNNING", "-p", "pools", "-o", "%i;%N;%W")
+                return {line.split(";")[0]: tuple(line.split(";")[1:]) for line in text.splitlines()}
+
+            wait_for("all run", lambda: len(running()) == 5, 60)
+            shown = running()
+            daemon.well()
+            decided = {line["job"]: line for line in daemon.said("assigned")}
+            nodes = {name: set(hostlist.expand(where)) for name, (where, _) in shown.items()}
+            assert nodes[f"{gang}+0"] | nodes[f"{gang}+1"] == set(decided[gang]["nodes"]) and len(nodes[f"{gang}+0"]) == 3
+            bought = dict(part.split(":") for part in shown[f"{gang}+0"][1].split(","))
+            assert {name: int(count) for name, count in bought.items()} == decided[gang]["licences"]
+            assert sum(map(int, bought.values())) == 5 * 16 and shown[f"{gang}+1"][1] in ("", "(null)")
+            again = f"{array}_1"
+            cluster.ask("scontrol", "requeue", again)
+            wait_for("it was placed again", lambda: len(placed(daemon, again)) == 2, 30)
+            wait_for("it runs again", lambda: running().get(again, ("",))[0] == placed(daemon, again)[-1]["nodes"][0], 30)
+
+
+def placed(daemon: Daemon, job: str) -> list[dict[str, Any]]:
+    return [line for line in daemon.said("assigned") if line["job"] == job]

@@ -113,7 +113,7 @@ def replay(parts: Parts) -> tuple[Schedule, float]:
 
 
 def _replay(parts: Parts, rule: ListRule) -> Schedule:
-    from poolwise.kernels.shared_nodes.state import PASSES, REJECTED, STARTED
+    from poolwise.kernels.shared_nodes import state
 
     columns = SharedColumns(parts, rule)
     arrays = columns.arrays(parts.pass_per_event)
@@ -125,8 +125,8 @@ def _replay(parts: Parts, rule: ListRule) -> Schedule:
         parts.watch.begin(None)
     arrays = play(columns, arrays, parts.watch)
     now, runs = arrays.now, arrays.runs
-    rejected = columns.refusals(runs.rejected[: int(now[REJECTED])])
-    return schedule_of(columns, runs, arrays.queue.where, int(now[STARTED]), int(now[PASSES]), rejected)
+    rejected = columns.refusals(runs.rejected[: int(now[state.REJECTED])])
+    return schedule_of(columns, runs, arrays.queue.where, int(now[state.STARTED]), int(now[state.PASSES]), rejected)
 
 
 def play(columns: SharedColumns, arrays: SharedArrays, watch: Watch | None = None) -> SharedArrays:

@@ -34,7 +34,7 @@ def ask(*command: str, limit: float = LIMIT_S) -> str:
     except FileNotFoundError:
         remedy = "install Slurm's clients, and let PATH find them"
         raise InputError(f"'{command[0]}' is not installed here", remedy=remedy) from None
-    if done.returncode:
+    if done.returncode or b"error:" in done.stderr:  # a code of 0 comes with errors too
         said = done.stderr.decode(errors="replace").strip() or f"exit code {done.returncode}"
         raise SlurmSilentError(f"{' '.join(command[:3])}: {said}")
     return done.stdout.decode(errors="replace")

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from poolwise.live.slurm.layout import Layout
+from poolwise.live.slurm.layout import SlurmLayout
 from poolwise.live.slurm.reading import SlurmJob
 from poolwise.model import Placement
 
@@ -47,7 +47,7 @@ class SlurmAssignment:
         name: str,
         gang: tuple[SlurmJob, ...],
         nodes: tuple[tuple[str, ...], ...],
-        layout: Layout,
+        layout: SlurmLayout,
         placement: Placement,
         everywhere: frozenset[str],
     ) -> SlurmAssignment:
@@ -104,12 +104,12 @@ class SlurmAssignment:
         return ""
 
 
-def own_licences(gang: tuple[SlurmJob, ...], layout: Layout) -> dict[str, int]:
+def own_licences(gang: tuple[SlurmJob, ...], layout: SlurmLayout) -> dict[str, int]:
     """Licences that a job's user asked for, but for pools and devices: these Poolwise decides."""
     return {name: count for name, count in gang[0].licences.items() if name not in layout.licences}
 
 
-def cleared(name: str, gang: tuple[SlurmJob, ...], layout: Layout) -> list[str]:
+def cleared(name: str, gang: tuple[SlurmJob, ...], layout: SlurmLayout) -> list[str]:
     """What takes back nodes and licences."""
     own = f"Licenses={_licences(own_licences(gang, layout))}"
     if len(gang) == 1:

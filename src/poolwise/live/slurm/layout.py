@@ -23,7 +23,7 @@ _POOL = ("pool", "memory")
 
 
 @dataclass(frozen=True, eq=False)
-class Layout:
+class SlurmLayout:
     """A partition as a machine.
 
     Attributes
@@ -48,7 +48,7 @@ class Layout:
     racks: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, name: str, reading: ClusterReading, racks: Mapping[str, str], whole: bool, unit: int = GIB) -> Layout:
+    def of(cls, name: str, reading: ClusterReading, racks: Mapping[str, str], whole: bool, unit: int = GIB) -> SlurmLayout:
         """Make a machine of a reading; raises InputError where racks or nodes do not make one."""
         if not reading.nodes:
             raise InputError(f"partition '{name}' has no nodes", field="--partition", remedy="see `sinfo`")

@@ -16,7 +16,8 @@ from poolwise.errors import InputError
 from poolwise.interfaces import Dispatcher, QueuePolicy, Scheduler, opened, rule_of
 from poolwise.live.logs import say
 from poolwise.live.slurm.calls import SlurmSilentError
-from poolwise.live.slurm.platform import GANG, SlurmPlatform
+from poolwise.live.slurm.following import GANG
+from poolwise.live.slurm.platform import SlurmPlatform
 from poolwise.live.slurm.reading import read_jobs
 from poolwise.live.slurm.session import ScontrolSession
 from poolwise.live.slurm.shadow import may_start

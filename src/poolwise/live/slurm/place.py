@@ -14,7 +14,8 @@ from typing import Any
 from poolwise.live.logs import say
 from poolwise.live.slurm.calls import SlurmSilentError, ask
 from poolwise.live.slurm.commands import GAVE_BACK, WAITS, SlurmAssignment, cleared, is_marked, mark
-from poolwise.live.slurm.platform import GANG, SlurmPlatform
+from poolwise.live.slurm.following import GANG
+from poolwise.live.slurm.platform import SlurmPlatform
 from poolwise.live.slurm.reading import AT_WORK, SAID, gangs_of, read_cluster, read_jobs
 from poolwise.live.slurm.session import ScontrolSession
 from poolwise.live.slurm.shadow import may_start
@@ -27,6 +28,7 @@ from poolwise.model import (
     Placement,
     Plan,
     Reject,
+    Resize,
     Start,
     Started,
     Stop,
@@ -162,6 +164,8 @@ class PlacePlatform(SlurmPlatform):
                     why = self._stop_run(number, requeue)
                     rejected += [(decision, why)] if why else []
                     committed += [] if why else [decision]
+                case Resize():
+                    rejected.append((decision, "Slurm does not change what a running job holds"))
                 case Reject(job, reason):
                     self.give_back(self.table.name(job), reason)
                     committed.append(decision)

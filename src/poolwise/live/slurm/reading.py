@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 import secrets
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TypeVar
 
@@ -23,7 +23,7 @@ _DRAWN = secrets.token_hex(4)
 _FIELD, _END = f"\x1f{_DRAWN}\x1f", f"\x1e{_DRAWN}\x1e"
 JOB_FIELDS = (
     "JobArrayID", "JobID", "State", "Partition", "UserID", "NumNodes", "NumCPUs", "tres", "TimeLimit", "SubmitTime",
-    "StartTime", "NodeList", "ReqNodes", "ExcNodes", "Licenses", "PriorityLong", "Reason", "Dependency", "RestartCnt",
+    "StartTime", "NodeList", "ReqNodes", "Licenses", "PriorityLong", "Reason", "Dependency", "RestartCnt",
     "Comment",
 )  # fmt: skip
 NODE_FIELDS = ("NodeList", "StateLong", "CPUs", "Memory", "Features")
@@ -52,7 +52,8 @@ class SlurmJob:
     nodes, cpus, memory : asked of all its nodes together (MiB)
     limit : ns, `units.UNKNOWN` where there is none
     submit, start : ns since 1970; the start is None where Slurm names none. Of a pending job it is when it may begin
-    allocated, required, excluded : names of nodes that it has, that it must have, and that it must not have
+    allocated, required, excluded : names of nodes that it has, that it must have, and that it must not have; the last are
+        read of components alone
     licences : name -> count
     priority : 0 where it is held
     dependent : whether it waits for other jobs
@@ -150,7 +151,12 @@ def read_jobs(names: tuple[str, ...] = ()) -> list[SlurmJob]:
     ends = [_FIELD] * (len(JOB_FIELDS) - 1) + [_END]
     fields = ",".join(f"{name}:0{end}" for name, end in zip(JOB_FIELDS, ends, strict=True))
     some = ("--jobs", ",".join(names)) if names else ()
-    return [_job(row) for row in _rows(ask("squeue", "--noheader", "--array", *some, "--Format", fields), JOB_FIELDS)]
+    jobs = [_job(row) for row in _rows(ask("squeue", "--noheader", "--array", *some, "--Format", fields), JOB_FIELDS)]
+    if not any("+" in job.name for job in jobs):
+        return jobs
+    text = ask("squeue", "--noheader", "--array", *some, "--format", f"%i{_FIELD}%x{_END}")  # the longer form lacks it
+    excluded = {row["name"]: frozenset(_read(row, "excluded", hostlist.expand)) for row in _rows(text, ("name", "excluded"))}
+    return [replace(job, excluded=excluded.get(job.name, frozenset())) for job in jobs]
 
 
 def read_nodes(partition: str) -> list[SlurmNode]:
@@ -238,7 +244,7 @@ def _job(row: Mapping[str, str]) -> SlurmJob:
         int(start) * SECOND if start.isdigit() else None,
         tuple(_read(row, "NodeList", hostlist.expand)),
         frozenset(_read(row, "ReqNodes", hostlist.expand)),
-        frozenset(_read(row, "ExcNodes", hostlist.expand)),
+        frozenset(),
         _read(row, "Licenses", licences_of),
         _whole(row, "PriorityLong"),
         row["Reason"],

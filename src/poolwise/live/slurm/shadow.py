@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from poolwise.live.slurm.platform import GANG, SlurmPlatform
+from poolwise.live.slurm.following import GANG
+from poolwise.live.slurm.platform import SlurmPlatform
 from poolwise.model import CommitResult, Decision, Plan, Reject, Start, Stop
 from poolwise.units import SECOND
 
@@ -30,6 +31,14 @@ class ShadowPlatform(SlurmPlatform):
                 committed.append(decision)
         self.wake_at(plan.wake_at)
         return CommitResult(tuple(committed), tuple(rejected))
+
+
+class SeenPlatform(ShadowPlatform):
+    """Slurm as it is seen once, whichever mode decides there: jobs that an administrator holds wait for place mode."""
+
+    def waits(self, gang: GANG) -> bool:
+        """Whether it may begin, and its user does not hold it."""
+        return may_start(gang, self.table.epoch + self.now) and not any(job.held_by_user for job in gang)
 
 
 def may_start(gang: GANG, now: int) -> bool:
