@@ -2,6 +2,8 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
+LIVE := $(addprefix slurm/,live placing ordering seeing faults) $(addprefix kubernetes/,live devices shipped faults node_agent)
+
 .PHONY: help setup kernels test test-live lint demo bench docs format clean
 .DEFAULT_GOAL := help
 
@@ -31,8 +33,7 @@ test: lint kernels ## everything CI runs
 
 test-live: setup ## against a real Slurm and a real Kubernetes: installs or builds them where they are missing, and says so
 	tests/live/slurm/packages.sh
-	$(BIN)/pytest -rs -s tests/live/slurm/live.py tests/live/slurm/placing.py tests/live/slurm/ordering.py tests/live/slurm/seeing.py tests/live/slurm/faults.py
-	$(BIN)/pytest -rs -s tests/live/kubernetes/live.py tests/live/kubernetes/devices.py tests/live/kubernetes/shipped.py tests/live/kubernetes/faults.py tests/live/kubernetes/node_agent.py
+	$(BIN)/pytest -rs -s $(LIVE:%=tests/live/%.py)
 
 demo: setup ## the main job on the CERIT-SC log: a table, and a report to open in a browser
 	$(BIN)/poolwise run cerit-pools --out results/cerit-pools

@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from poolwise.cli.examples import examples
+from poolwise.cli.seen import ClusterName, see
 
 if TYPE_CHECKING:
     from poolwise.forecast.answer import ForecastAnswer
     from poolwise.forecast.backtest import Backtest
     from poolwise.interfaces import Scheduler
-    from poolwise.model import Machine, Workload
+    from poolwise.model import Machine, MachineState, Workload
 
 
 @dataclass(frozen=True)
@@ -46,6 +47,8 @@ class PolicyOptions:
 
 def forecast(
     state: Path | None = typer.Argument(None, help="State directory, as `poolwise snapshot ... --out` writes it."),
+    live: ClusterName | None = typer.Option(None, help="Instead of a state: a cluster, as it is now."),
+    partition: str | None = typer.Option(None, help="With --live: the partition; the cluster's default if not given."),
     job: list[str] = typer.Option([], help="Only this waiting job, by id or name; may be given several times."),
     new: str | None = typer.Option(
         None, metavar="nodes=2,memory=64GiB,time=4h", help="A job that is not yet submitted: nodes, memory, cores, time, user."
@@ -77,15 +80,17 @@ def forecast(
     policy = PolicyOptions(scheduler, order, backfill, placement)
     given: dict[str, Any] = {"map": map_, "extra_columns": extra_columns}
     options = {name: value for name, value in given.items() if value is not None}
-    if (state is None) == (backtest is None):
-        raise InputError("give a state directory or --backtest LOG", field="STATE", remedy="poolwise forecast STATE")
+    if sum(one is not None for one in (state, live, backtest)) != 1:
+        raise InputError(
+            "give one of a state directory, --live and --backtest LOG", field="STATE", remedy="poolwise forecast STATE"
+        )
     if backtest is not None:
         _backtest(backtest, machine, processors, policy, format, options, instants, samples or 60, seed, json)
         return
     if machine is not None or processors is not None:
         raise InputError("a state has its machine", field="--machine", remedy="leave it out")
-    assert state is not None
-    found = _answer(state, job, new, by, history, recalibrate, policy, format, options, samples or 200, timezone, changes, seed)
+    seen = _seen(state, live, partition)
+    found = _answer(seen, job, new, by, history, recalibrate, policy, format, options, samples or 200, timezone, changes, seed)
     if figure is not None:
         from poolwise.report.figures import save
 
@@ -99,6 +104,18 @@ def forecast(
     from poolwise.cli.output import print_sentences
 
     print_sentences(found.sentences())
+
+
+def _seen(folder: Path | None, live: ClusterName | None, partition: str | None) -> MachineState:
+    """Read a state directory, or a cluster once."""
+    if live is not None:
+        from poolwise.live.platform import LiveView
+
+        return LiveView.of(see(live, partition)).state(f"{live.value} {partition or ''}".strip(), "")
+    from poolwise.files.state import read_state
+
+    assert folder is not None
+    return read_state(folder)
 
 
 def _log(path: Path, machine: Machine, format: str, options: dict[str, Any]) -> Workload:
@@ -179,7 +196,7 @@ def _print_backtest(content: dict[str, Any], found: Backtest) -> None:
 
 
 def _answer(
-    folder: Path,
+    state: MachineState,
     jobs: list[str],
     new: str | None,
     by: str | None,
@@ -193,15 +210,14 @@ def _answer(
     changes: bool,
     seed: int,
 ) -> ForecastAnswer:
-    """Forecast for a state directory."""
+    """Forecast for a state."""
     from poolwise import api
-    from poolwise.files.state import read_state
     from poolwise.forecast.answer import answer
     from poolwise.forecast.limits import with_limits
     from poolwise.forecast.question import Question, corrections_in, instant, new_job, rows_named, zone
     from poolwise.forecast.situation import situation_of
 
-    state, local = read_state(folder), zone(timezone)
+    local = zone(timezone)
     past = None if history is None else with_limits(_log(history, state.machine, format, options))[0]
     deciding, name = policy.make(state.machine, state.scheduler)
     situation = situation_of(state, deciding, api.default_model(state.machine, seed), past)
