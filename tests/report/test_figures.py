@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from poolwise.exhibits.figure import Axis, Bars, Curves, Distribution, Figure, Scatter
-from poolwise.report.figures import save, svg
+from poolwise.report.figures import save
+from poolwise.report.picture import picture
 from poolwise.report.theme import DASHES, MARKERS, SERIES
 
 KINDS: list[Figure] = [
@@ -25,7 +26,7 @@ KINDS: list[Figure] = [
 
 @pytest.mark.parametrize("shown", KINDS, ids=lambda shown: shown.name)
 def test_a_figure_is_drawn_the_same_each_time(shown: Figure, tmp_path: Path) -> None:
-    assert svg(shown) == svg(shown)
+    assert picture(shown) == picture(shown)
     (tmp_path / "again").mkdir()
     first, again = save(shown, tmp_path), save(shown, tmp_path / "again")
     assert [path.suffix for path in first] == [".png", ".svg", ".pdf"]

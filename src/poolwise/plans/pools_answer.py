@@ -105,7 +105,7 @@ def _sensitivity(trials: Trials, cost: FloatArray, found: Search) -> Iterator[st
     for axis, element in neighbours(found.best, cost.shape):
         verdict, size = found.verdicts[element], trials.sizes[axis]
         change = _signed(cost[element] - cost[found.best])
-        yield f"{size.name} at {size.written[element[axis]]} ({change}): {_measured(trials, verdict)}; {verdict.state}."
+        yield f"With {size.phrase(element[axis])} ({change}): {_measured(trials, verdict)}; {verdict.state}."
 
 
 def _sure(trials: Trials, found: Search) -> Iterator[str]:
@@ -133,11 +133,14 @@ def _sure(trials: Trials, found: Search) -> Iterator[str]:
             f"{len(by_assumption):,}. That they keep the targets is concluded from the answer doing so with less."
         )
     if not found.worse:
-        yield f"It is assumed that {ASSUMED}; none of {found.pairs:,} pairs of candidates contradicts that."
+        yield (
+            f"It is assumed that {ASSUMED}. Checked on what was simulated: none of {found.pairs:,} pairs of candidates, of which "
+            "one has all that the other has, contradicts it. Candidates that were not run were not checked."
+        )
         return
     x, y, target = found.worse[0]
     yield (
-        f"It is assumed that {ASSUMED}. {len(found.worse):,} of {found.pairs:,} comparisons contradict that, such as "
+        f"It is assumed that {ASSUMED}, and that is not so here: {len(found.worse):,} of {found.pairs:,} comparisons contradict it, such as "
         f"{target.metric} with {trials.label(y)}, worse than with {trials.label(x)}: a cheaper candidate that was not run "
         "may keep the targets."
     )
@@ -281,6 +284,9 @@ def _number(value: float) -> float | None:
 # Figures
 
 
+_STATES = {"keeps": "keeps the target", "breaks": "breaks it", "undecided": "undecided"}
+
+
 def _figures(trials: Trials, cost: FloatArray, found: Search) -> list[Figure]:
     """Each target against the cost: a curve along one size, points where there are several."""
     shown: list[Figure] = []
@@ -301,14 +307,20 @@ def _curve(trials: Trials, cost: FloatArray, found: Search, elements: list[Eleme
     bands = [sorted((b - target.sign * m.low, b - target.sign * m.high)) for b, m in zip(bound, margins, strict=True)]
     percentile = trials.certainty.over == "jobs" and not target.metric.startswith("mean")  # margins of shares, not of values
     x = [float(size.amount[e[0]]) for e in elements]
+    states = {
+        _STATES[state]: [v.values[k] if v.state == state else math.nan for v in verdicts]
+        for state in _STATES
+        if any(v.state == state for v in verdicts)
+    }
     return Curves(
         name,
-        f"{KNOWN[target.metric].description} against {size.name}",
-        f"Dots: candidates that were simulated, with the interval of the verdict; dashed: the bound of {target}. The dotted "
-        "line marks the answer.",
+        f"{_upper(KNOWN[target.metric].description)} against {size.words.noun}",
+        f"Each candidate that was simulated, with the interval of its verdict; the target is {target}. The dotted line marks "
+        "the answer.",
         x=x,
-        series={"simulated": [v.values[k] for v in verdicts]} | ({} if percentile else {"bound": bound}),
-        x_axis=Axis(size.name, ticks=dict(zip(x, (str(size.written[e[0]]) for e in elements), strict=True))),
+        series={"simulated": [v.values[k] for v in verdicts]} | ({} if percentile else {"target": bound}),
+        marks=states,
+        x_axis=Axis(size.words.noun, ticks=dict(zip(x, (str(size.written[e[0]]) for e in elements), strict=True))),
         y_axis=Axis(_label(target)),
         interval={} if percentile else {"simulated": ([b[0] for b in bands], [b[1] for b in bands])},
         highlight=None if found.best is None else float(size.amount[found.best[0]]),
@@ -339,6 +351,10 @@ def _wide(found: Search, elements: list[Element], k: int) -> bool:
     """Whether values span so much that only a logarithmic axis shows them."""
     values = np.array([found.verdicts[e].values[k] for e in elements])
     return bool(values.min() > 0 and values.max() > 20 * values.min())
+
+
+def _upper(text: str) -> str:
+    return text[:1].upper() + text[1:]
 
 
 def _label(target: Target) -> str:

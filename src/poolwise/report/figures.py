@@ -1,4 +1,4 @@
-"""Draws figures. One function a kind of figure; `draw` finds it."""
+"""Draws figures for papers, as PNG, SVG and PDF. One function a kind of figure; `draw` finds it."""
 
 from __future__ import annotations
 
@@ -14,15 +14,10 @@ from matplotlib.ticker import FuncFormatter, LogFormatter, NullFormatter, Scalar
 
 from poolwise.arrays import IntArray
 from poolwise.exhibits.figure import Axis, Bars, Curves, Distribution, Figure, Scatter
-from poolwise.report.theme import DASHES, INK, figure, marker, series_colour, to_svg
+from poolwise.report.theme import DASHES, INK, figure, marker, series_colour
 
 ROOM = 40
 """Characters that stand side by side under bars; more are set at a slant."""
-
-
-def svg(shown: Figure) -> str:
-    """Draw as an SVG element that follows the page's theme."""
-    return to_svg(_canvas(shown), shown.name)
 
 
 def save(shown: Figure, folder: Path) -> list[Path]:
@@ -71,6 +66,10 @@ def _curves(shown: Curves, axes: Axes) -> None:
                 markersize=9,
                 label=f"{label}, published",
             )
+    for k, (kind, values) in enumerate(shown.marks.items()):
+        axes.plot(shown.x, values, color=INK, marker=marker(k), markersize=11, markerfacecolor="none", linestyle="none", label=kind)
+    if shown.target is not None:
+        axes.axhline(shown.target[0], color=INK, linewidth=1, linestyle=(0, (6, 4)), label=shown.target[1])
     if shown.highlight is not None:
         axes.axvline(shown.highlight, color=INK, linewidth=1, alpha=0.45, linestyle=(0, (2, 3)))
     _dress(axes, shown.x_axis, shown.y_axis)
@@ -93,7 +92,7 @@ def _distribution(shown: Distribution, axes: Axes) -> None:
     for k, (label, values) in enumerate(shown.series.items()):
         ordered = np.sort(values)
         share = np.arange(1, len(ordered) + 1) / max(1, len(ordered))
-        keep = _thin(len(ordered), shown.tail)
+        keep = thin(len(ordered), shown.tail)
         axes.plot(
             ordered[keep],
             (1.0 - share if shown.tail else share)[keep],
@@ -126,7 +125,7 @@ def _bars(shown: Bars, axes: Axes) -> None:
     axes.grid(visible=False, axis="x")
 
 
-def _thin(count: int, tail: bool, points: int = 400) -> IntArray:
+def thin(count: int, tail: bool, points: int = 400) -> IntArray:
     """Positions that keep the shape of a long curve, denser towards the end that matters."""
     if count <= points:
         return np.arange(count)

@@ -1,0 +1,35 @@
+"""Charts on a page: the static picture, and the library that lets it answer the hand; both from one specification.
+
+`vl-convert` brings Vega-Lite in one wheel: it draws without a browser, and its bundle is embedded in the page, so that nothing is
+loaded from elsewhere.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from functools import cache
+
+import vl_convert
+
+from poolwise.exhibits.figure import Figure
+from poolwise.report.chart import chart
+
+
+def picture(shown: Figure) -> str:
+    """Draw as an SVG element that follows the page's theme; the same figure gives the same bytes."""
+    drawn: str = vl_convert.vegalite_to_svg(json.dumps(chart(shown)))
+    named = re.sub(r"\b((?:clip|gradient)_?\d+)", lambda match: f"{shown.name}-{match[1]}", drawn)  # ids are the page's
+    return named.replace("<svg ", '<svg role="img" ', 1)
+
+
+def specification(shown: Figure) -> str:
+    """The chart as JSON that may stand inside a script element."""
+    return json.dumps(chart(shown)).replace("<", "\\u003c")
+
+
+@cache
+def library() -> str:
+    """Vega, Vega-Lite and Vega-Embed as one script."""
+    bundle: str = vl_convert.javascript_bundle()
+    return bundle.replace("</script", "<\\/script")
