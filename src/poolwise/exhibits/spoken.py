@@ -20,11 +20,12 @@ def spoken_time(seconds: float) -> str:
         return f"-{spoken_time(-seconds)}"
     if seconds < 59.95:
         return f"{seconds:.3g} s" if seconds >= 1 or seconds == 0 else f"{1000 * seconds:.3g} ms"
-    for k, (size, one, many) in enumerate(_PARTS):
+    for k, (size, _, _) in enumerate(_PARTS):
         smaller = _PARTS[k + 1][0] if k + 1 < len(_PARTS) else 1
         rounded = round(seconds / size) * size if seconds >= _WHOLE * size else round(seconds / smaller) * smaller
         if rounded >= size:
             break
+    size, one, many = _PARTS[k]
     count, rest = divmod(rounded, size)
     words = f"{count:,} {one if count == 1 else many}"
     rest = round(rest / smaller)

@@ -6,16 +6,15 @@ import math
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-import numpy as np
 import polars as pl
 
 from poolwise.arrays import FloatArray
-from poolwise.exhibits.figure import Axis, Curves, Figure, Scatter
 from poolwise.identity import Json
 from poolwise.optimize.monotone import Element, below
 from poolwise.plans.plan import Answer, PlanStatus
+from poolwise.plans.pools_figures import pools_figures
 from poolwise.plans.search import Search, neighbours
-from poolwise.plans.targets import KNOWN, Target
+from poolwise.plans.targets import Target
 from poolwise.plans.trials import Trials, Verdict
 from poolwise.sanity import Sanity
 from poolwise.sanity.leave_out import LeftOut
@@ -42,7 +41,7 @@ def pools_answer(trials: Trials, cost: FloatArray, found: Search, left_out: Sequ
             "How certain that is": list(_sure(trials, found)),
         },
         notes=list(_notes(trials, found)),
-        figures=_figures(trials, cost, found),
+        figures=pools_figures(trials, cost, found),
         candidates=frame,
         chosen=chosen,
         content={
@@ -134,15 +133,15 @@ def _sure(trials: Trials, found: Search) -> Iterator[str]:
         )
     if not found.worse:
         yield (
-            f"It is assumed that {ASSUMED}. Checked on what was simulated: none of {found.pairs:,} pairs of candidates, of which "
-            "one has all that the other has, contradicts it. Candidates that were not run were not checked."
+            f"It is assumed that {ASSUMED}. Checked on what was simulated: none of {found.pairs:,} pairs of candidates, one of "
+            "which has all that the other has, contradicts it. Candidates that were not run were not checked."
         )
         return
     x, y, target = found.worse[0]
     yield (
-        f"It is assumed that {ASSUMED}, and that is not so here: {len(found.worse):,} of {found.pairs:,} comparisons contradict it, such as "
-        f"{target.metric} with {trials.label(y)}, worse than with {trials.label(x)}: a cheaper candidate that was not run "
-        "may keep the targets."
+        f"It is assumed that {ASSUMED}, and that is not so here: {len(found.worse):,} of {found.pairs:,} comparisons "
+        f"contradict it, such as {target.metric} with {trials.label(y)}, worse than with {trials.label(x)}: a cheaper "
+        "candidate that was not run may keep the targets."
     )
 
 
@@ -279,85 +278,3 @@ _MARGIN = {"margin": "mean", "margin_low": "low", "margin_high": "high"}
 
 def _number(value: float) -> float | None:
     return float(value) if math.isfinite(value) else None
-
-
-# Figures
-
-
-_STATES = {"keeps": "keeps the target", "breaks": "breaks it", "undecided": "undecided"}
-
-
-def _figures(trials: Trials, cost: FloatArray, found: Search) -> list[Figure]:
-    """Each target against the cost: a curve along one size, points where there are several."""
-    shown: list[Figure] = []
-    for k, target in enumerate(trials.targets):
-        elements = sorted((e for e, v in found.verdicts.items() if not v.unfinished), key=lambda e: (float(cost[e]), e))
-        if len(elements) < 2:
-            continue
-        draw = _curve if cost.ndim == 1 else _points
-        shown.append(draw(trials, cost, found, elements, k, f"target{k + 1}_{target.metric}"))
-    return shown
-
-
-def _curve(trials: Trials, cost: FloatArray, found: Search, elements: list[Element], k: int, name: str) -> Figure:
-    target, size = trials.targets[k], trials.sizes[0]
-    verdicts = [found.verdicts[e] for e in elements]
-    margins = [v.margins[k] for v in verdicts]
-    bound = [v.values[k] + target.sign * v.margins[k].mean for v in verdicts]
-    bands = [sorted((b - target.sign * m.low, b - target.sign * m.high)) for b, m in zip(bound, margins, strict=True)]
-    percentile = trials.certainty.over == "jobs" and not target.metric.startswith("mean")  # margins of shares, not of values
-    x = [float(size.amount[e[0]]) for e in elements]
-    states = {
-        _STATES[state]: [v.values[k] if v.state == state else math.nan for v in verdicts]
-        for state in _STATES
-        if any(v.state == state for v in verdicts)
-    }
-    return Curves(
-        name,
-        f"{_upper(KNOWN[target.metric].description)} against {size.words.noun}",
-        f"Each candidate that was simulated, with the interval of its verdict; the target is {target}. The dotted line marks "
-        "the answer.",
-        x=x,
-        series={"simulated": [v.values[k] for v in verdicts]} | ({} if percentile else {"target": bound}),
-        marks=states,
-        x_axis=Axis(size.words.noun, ticks=dict(zip(x, (str(size.written[e[0]]) for e in elements), strict=True))),
-        y_axis=Axis(_label(target)),
-        interval={} if percentile else {"simulated": ([b[0] for b in bands], [b[1] for b in bands])},
-        highlight=None if found.best is None else float(size.amount[found.best[0]]),
-    )
-
-
-def _points(trials: Trials, cost: FloatArray, found: Search, elements: list[Element], k: int, name: str) -> Figure:
-    target = trials.targets[k]
-    groups: dict[str, list[Element]] = {}
-    for element in elements:
-        state = "the answer" if element == found.best else found.verdicts[element].state
-        groups.setdefault(state, []).append(element)
-    names = [state for state in ("keeps", "breaks", "undecided", "the answer") if state in groups]
-    return Scatter(
-        name,
-        f"{KNOWN[target.metric].description} against the price",
-        f"Each candidate that was simulated. Target: {target}.",
-        series={
-            state: ([float(cost[e]) for e in groups[state]], [found.verdicts[e].values[k] for e in groups[state]])
-            for state in names
-        },
-        x_axis=Axis("price ($)"),
-        y_axis=Axis(_label(target), log=_wide(found, elements, k)),
-    )
-
-
-def _wide(found: Search, elements: list[Element], k: int) -> bool:
-    """Whether values span so much that only a logarithmic axis shows them."""
-    values = np.array([found.verdicts[e].values[k] for e in elements])
-    return bool(values.min() > 0 and values.max() > 20 * values.min())
-
-
-def _upper(text: str) -> str:
-    return text[:1].upper() + text[1:]
-
-
-def _label(target: Target) -> str:
-    """Name of the metric, with its unit where that says something: descriptions are too long for an axis."""
-    unit = KNOWN[target.metric].unit
-    return f"{target.metric} ({unit})" if unit else target.metric

@@ -106,9 +106,7 @@ def choose(sweep: Sweep, jobs: Slowdowns) -> Recommendation | None:
     series = best[at][0]
     choice = jobs(series, at)
     rivals = tuple(_compare(choice, s, jobs(s, at)) for s in sweep.best(GOAL, at) if s != series)
-    sizes = tuple(
-        None if k == at else _compare(choice, sweep.labels[k], jobs(series, k)) for k in range(len(sweep.x))
-    )
+    sizes = tuple(None if k == at else _compare(choice, sweep.labels[k], jobs(series, k)) for k in range(len(sweep.x)))
     return Recommendation(series, at, values[at], choice, rivals, sizes, tuple(values), turned_away)
 
 

@@ -79,7 +79,9 @@ def decision_card(result: StudyResult, sweep: Sweep, found: Recommendation) -> P
         rows.append(["Wait added to the job hit hardest", spoken_time(max(0.0, float(added.max()))), ""])
         rows.append(["Jobs that wait longer than today", f"{worse:,} of {len(added):,}", ""])
     elif result.study.measure.baseline:
-        rows.append(["Wait added to the job hit hardest, against FCFS without backfilling", _hit_hardest(result, sweep, found), ""])
+        rows.append(
+            ["Wait added to the job hit hardest, against FCFS without backfilling", _hit_hardest(result, sweep, found), ""]
+        )
     seeds = len(sweep.cells[found.series, found.at])
     caption = (
         f"Measured on {found.jobs:,} jobs after a warm-up of {result.study.measure.warm_up:,}, the same in every run"

@@ -21,17 +21,19 @@ from poolwise.report.labels import apart
 from poolwise.report.theme import SERIES
 
 Spec = dict[str, Any]
-WIDTH, HEIGHT = 640, 330
+WIDE, SMALL = (640, 330), (400, 230)
+"""Width and height of the chart that carries the answer, and of those in rows; text has one size in both."""
 _DASHES = ([1, 0], [6, 3], [8, 3, 2, 3], [2, 2], [5, 1], [3, 1, 1, 1], [1, 1], [7, 2])
 _SHAPES = ("circle", "square", "triangle-up", "diamond", "triangle-down", "cross", "triangle-right", "triangle-left")
 _FONT = "system-ui, sans-serif"
 
 
-def chart(shown: Figure) -> Spec:
+def chart(shown: Figure, wide: bool = False) -> Spec:
     """Vega-Lite specification of a figure, its data inside; colours are variables of the page."""
+    width, height = WIDE if wide else SMALL
     return {
-        "width": WIDTH,
-        "height": HEIGHT,
+        "width": width,
+        "height": height,
         "padding": 4,
         "background": None,
         "description": f"{shown.title}. {shown.caption}",
@@ -54,7 +56,9 @@ def _curves(shown: Curves) -> Spec:
     target = [] if shown.target is None else [shown.target[0]]
     xs, ys = _scale(shown.x, shown.x_axis), _scale([*values, *lows, *highs, *target], shown.y_axis)
     x, y = _channel("x", shown.x_axis, xs), _channel("y", shown.y_axis, ys)
-    style = _style(list(shown.series), legend=len(shown.series) > 1)
+    style = _style(list(shown.series), legend=len(shown.series) > 1 and not shown.direct)
+    if shown.marks:
+        style.pop("shape")  # shapes tell kinds of points apart
     few = len(shown.x) <= 40
     layers: list[Spec] = []
     if shown.interval:
@@ -64,11 +68,17 @@ def _curves(shown: Curves) -> Spec:
     line = {"type": "line", "strokeWidth": 2, "aria": False}
     layers.append({"mark": line, "encoding": {"x": x, "y": y, **style, **_faded()}, "params": _params(shown)})
     if few:
-        layers.append({"mark": {"type": "point", "size": 55, "filled": True}, "encoding": {"x": x, "y": y, **style, **_said(), **_faded()}})
+        layers.append(
+            {
+                "mark": {"type": "point", "size": 55, "filled": True},
+                "encoding": {"x": x, "y": y, **style, **_said(), **_faded()},
+            }
+        )
     if shown.published:
         points = _rows(shown, shown.published, ", published, ")
         hollow = {"type": "point", "size": 90, "filled": False}
-        layers.append({"data": {"values": points}, "mark": hollow, "encoding": {"x": x, "y": y, **style, **_said()}})
+        over = {key: channel for key, channel in style.items() if key != "strokeDash"}
+        layers.append({"data": {"values": points}, "mark": hollow, "encoding": {"x": x, "y": y, **over, **_said()}})
     if shown.marks:
         points = _rows(shown, shown.marks, ", ")
         kinds = {"type": "nominal", "field": "series", "title": None}
@@ -82,7 +92,7 @@ def _curves(shown: Curves) -> Spec:
         layers += [_rule("y", value, [6, 4]), _text({"y": {"datum": value}, "x": {"value": 4}}, words, dy=-6)]
     if shown.direct:
         layers.append(_labels(shown, ys, x, y, style["color"]))
-    return {"data": {"values": rows}, "layer": layers, "resolve": {"scale": {"shape": "independent"}}}
+    return {"data": {"values": rows}, "layer": layers}
 
 
 def _rows(shown: Curves, series: Mapping[str, Sequence[float]], between: str) -> list[Spec]:
@@ -109,7 +119,7 @@ def _labels(shown: Curves, ys: Sequence[float], x: Spec, y: Spec, colour: Spec) 
         known = [k for k, v in enumerate(values) if math.isfinite(v)]
         if known:
             ends[label] = (float(shown.x[known[-1]]), float(values[known[-1]]))
-    moved = apart([end[1] for end in ends.values()], (ys[0], ys[-1]), HEIGHT, 15, shown.y_axis.log)
+    moved = apart([end[1] for end in ends.values()], (ys[0], ys[-1]), WIDE[1], 15, shown.y_axis.log)
     rows = [{"x": end[0], "y": at, "series": label} for (label, end), at in zip(ends.items(), moved, strict=True)]
     mark = {"type": "text", "align": "left", "dx": 9, "fontWeight": 600, "aria": False}
     return {"data": {"values": rows}, "mark": mark,
@@ -140,9 +150,10 @@ def _scatter(shown: Scatter) -> Spec:
         layers.insert(0, {"mark": {"type": "line", "strokeWidth": 1.6, "aria": False}, "encoding": line})
     if shown.spread:
         data, mark = {"values": [row for row in rows if "low" in row]}, {"type": "rule", "opacity": 0.6, "aria": False}
-        for channels in ({"x": {**x, "field": "left"}, "x2": {"field": "right"}, "y": y},
-                         {"y": {**y, "field": "low"}, "y2": {"field": "high"}, "x": x}):  # fmt: skip
-            layers.append({"data": data, "mark": mark, "encoding": {**channels, "color": style["color"]}})
+        level = {"x": {**x, "field": "left"}, "x2": {"field": "right"}, "y": y}
+        upright = {"y": {**y, "field": "low"}, "y2": {"field": "high"}, "x": x}
+        rules = ({**channels, "color": style["color"]} for channels in (level, upright))
+        layers += [{"data": data, "mark": mark, "encoding": encoding} for encoding in rules]
     return {"data": {"values": rows}, "layer": layers}
 
 
@@ -172,7 +183,7 @@ def _distribution(shown: Distribution) -> Spec:
 @_spec.register
 def _bars(shown: Bars) -> Spec:
     names = list(shown.series)
-    rows = [
+    rows: list[Spec] = [
         {"group": k, "y": float(value), "series": label, "said": f"{label}, {shown.groups[k] or k}: {spoken_number(value)}"}
         for label, values in shown.series.items() for k, value in enumerate(values) if math.isfinite(value)
     ]  # fmt: skip
@@ -180,7 +191,8 @@ def _bars(shown: Bars) -> Spec:
     known = [row["y"] for row in rows if row["y"] > 0 or not shown.y_axis.log]
     y = _channel("y", shown.y_axis, _scale([*known, *([] if shown.y_axis.log else [0.0])], shown.y_axis))
     texts = {str(k): group for k, group in enumerate(shown.groups)}
-    x = {"field": "group", "type": "ordinal", "axis": {"title": None, "labelAngle": 0 if sum(map(len, shown.groups)) < 80 else -30,
+    angle = 0 if sum(map(len, shown.groups)) < 80 else -30
+    x = {"field": "group", "type": "ordinal", "axis": {"title": None, "labelAngle": angle,
          "labelExpr": _lookup(texts), "labelOverlap": False, "labelLimit": 150}}  # fmt: skip
     data = {"values": [row for row in rows if row["y"] > 0 or not shown.y_axis.log]}
     base = {"y2": {"datum": 0 if not shown.y_axis.log else y["scale"]["domain"][0]}}
@@ -209,25 +221,28 @@ def _scale(values: Sequence[float], axis: Axis) -> list[float]:
         return [low, high] if axis.log else [low - room, high + room]
     if axis.log:
         if high / low > 5:
-            ticks = LogLocator(10, subs=(1.0, 2.0, 5.0) if high / low < 1000 else (1.0,)).tick_values(low, high)
-            inside = [t for t in ticks.tolist() if low <= t <= high]
-            return [max([t for t in ticks.tolist() if t <= low], default=low), *inside,
-                    min([t for t in ticks.tolist() if t >= high], default=high)]  # fmt: skip
+            ticks: list[float] = (
+                LogLocator(10, subs=(1.0, 2.0, 5.0) if high / low < 1000 else (1.0,)).tick_values(low, high).tolist()
+            )
+            inside = [t for t in ticks if low <= t <= high]
+            return [max([t for t in ticks if t <= low], default=low), *inside,
+                    min([t for t in ticks if t >= high], default=high)]  # fmt: skip
     elif low > 0 and low < 0.5 * high and axis.limits[0] is None:
         low = 0.0
-    return [float(tick) for tick in MaxNLocator(5).tick_values(low, high if high > low else low + 1)]
+    even: list[float] = MaxNLocator(5).tick_values(low, high if high > low else low + 1).tolist()
+    return even if not axis.log or even[0] > 0 else [low, *(tick for tick in even if tick > low)]
 
 
 def _channel(name: str, axis: Axis, ticks: Sequence[float]) -> Spec:
     domain = [ticks[0], ticks[-1]]
     scale = {"type": "log" if axis.log else "linear", "domain": domain, "nice": False, "zero": False}
-    shown = dict(axis.ticks) if axis.ticks is not None else {tick: spoken_number(tick) for tick in ticks}
-    drawn: Spec = {"title": axis.label, "values": list(shown), "labelOverlap": "greedy", "grid": name == "y",
-                   "labelExpr": _lookup({_key(tick): text for tick, text in shown.items()})}  # fmt: skip
-    if axis.ticks is None and name == "x":
-        drawn.pop("labelExpr")  # a reader may zoom to other ticks
-        drawn |= {"format": ",~r", "formatType": "number"}
-        drawn.pop("values")
+    drawn: Spec = {"title": axis.label, "labelOverlap": "greedy", "grid": name == "y", "format": ",.4~r"}
+    if axis.ticks is not None:
+        drawn |= {"values": list(axis.ticks), "labelExpr": _lookup({_key(at): text for at, text in axis.ticks.items()})}
+    elif name == "y" or axis.log:
+        drawn["values"] = list(ticks)
+    else:
+        drawn["tickCount"] = 6  # not fixed: a reader may zoom
     return {"field": name, "type": "quantitative", "scale": scale, "axis": drawn}
 
 
@@ -242,7 +257,11 @@ def _lookup(texts: Mapping[str, str]) -> str:
 
 def _style(names: Sequence[str], legend: bool) -> Spec:
     """Colour, dash and shape of each series: series can be told apart without colour."""
-    shown: Spec | None = {"title": None, "orient": "top", "symbolSize": 90, "columns": 4, "labelLimit": 220} if legend else None
+    shown: Spec | None = (
+        {"title": None, "orient": "top", "symbolSize": 90, "columns": 4, "labelLimit": 220, "symbolOpacity": 1}
+        if legend
+        else None
+    )
     ranges = {
         "color": [f"var(--series-{k % len(SERIES)})" for k in range(len(names))],
         "strokeDash": [_DASHES[k % len(_DASHES)] for k in range(len(names))],
@@ -264,7 +283,9 @@ def _faded() -> Spec:
 
 
 def _params(shown: Figure) -> list[Spec]:
-    found: list[Spec] = [{"name": "shown", "select": {"type": "point", "fields": ["series"], "toggle": "true"}, "bind": "legend"}]
+    found: list[Spec] = [
+        {"name": "shown", "select": {"type": "point", "fields": ["series"], "toggle": "true"}, "bind": "legend"}
+    ]
     if isinstance(shown, Curves) and len(shown.x) > 40:
         found.append({"name": "zoom", "select": {"type": "interval", "encodings": ["x"]}, "bind": "scales"})
     return found
@@ -281,7 +302,13 @@ def _text(encoding: Spec, words: str, dy: int = 0) -> Spec:
 
 
 def _config() -> Spec:
-    ink = {"labelColor": "var(--ink)", "titleColor": "var(--ink)", "labelFontSize": 13, "titleFontSize": 13, "titleFontWeight": 500}
+    ink = {
+        "labelColor": "var(--ink)",
+        "titleColor": "var(--ink)",
+        "labelFontSize": 13,
+        "titleFontSize": 13,
+        "titleFontWeight": 500,
+    }
     return {
         "font": _FONT,
         "axis": {**ink, "gridColor": "var(--grid)", "domainColor": "var(--ink)", "tickColor": "var(--ink)"},

@@ -67,7 +67,9 @@ def _curves(shown: Curves, axes: Axes) -> None:
                 label=f"{label}, published",
             )
     for k, (kind, values) in enumerate(shown.marks.items()):
-        axes.plot(shown.x, values, color=INK, marker=marker(k), markersize=11, markerfacecolor="none", linestyle="none", label=kind)
+        axes.plot(
+            shown.x, values, color=INK, marker=marker(k), markersize=11, markerfacecolor="none", linestyle="none", label=kind
+        )
     if shown.target is not None:
         axes.axhline(shown.target[0], color=INK, linewidth=1, linestyle=(0, (6, 4)), label=shown.target[1])
     if shown.highlight is not None:

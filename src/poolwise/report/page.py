@@ -1,4 +1,4 @@
-"""The HTML page that all reports share: one file without network access, readable on narrow screens, light, dark and on paper."""
+"""The HTML page that all reports share: one file without network access, light, dark and on paper."""
 
 from __future__ import annotations
 
@@ -71,9 +71,9 @@ class Page:
     provenance: Mapping[str, str] = field(default_factory=dict)
 
     @property
-    def charts(self) -> list[Figure]:
-        """All figures, the main one first."""
-        return [*([] if self.main is None else [self.main]), *self.figures]
+    def charts(self) -> list[tuple[Figure, bool]]:
+        """All figures, the main one first, and whether it is drawn wide."""
+        return [*([] if self.main is None else [(self.main, True)]), *((shown, False) for shown in self.figures)]
 
 
 def render(page: Page) -> str:
@@ -83,7 +83,7 @@ def render(page: Page) -> str:
     )
     return environment.get_template("page.html.j2").render(
         page=page,
-        drawn={shown.name: (picture(shown), specification(shown)) for shown in page.charts},
+        drawn={shown.name: (picture(shown, wide), specification(shown, wide)) for shown, wide in page.charts},
         style=style_sheet(),
         library=library() if page.charts else "",
     )

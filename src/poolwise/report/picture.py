@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import re
 from functools import cache
+from html import escape
 
 import vl_convert
 
@@ -16,20 +17,20 @@ from poolwise.exhibits.figure import Figure
 from poolwise.report.chart import chart
 
 
-def picture(shown: Figure) -> str:
+def picture(shown: Figure, wide: bool = False) -> str:
     """Draw as an SVG element that follows the page's theme; the same figure gives the same bytes."""
-    drawn: str = vl_convert.vegalite_to_svg(json.dumps(chart(shown)))
+    drawn: str = vl_convert.vegalite_to_svg(json.dumps(chart(shown, wide)))
     named = re.sub(r"\b((?:clip|gradient)_?\d+)", lambda match: f"{shown.name}-{match[1]}", drawn)  # ids are the page's
-    return named.replace("<svg ", '<svg role="img" ', 1)
+    return named.replace("<svg ", f'<svg role="img" aria-label="{escape(shown.title)}" ', 1)
 
 
-def specification(shown: Figure) -> str:
+def specification(shown: Figure, wide: bool = False) -> str:
     """The chart as JSON that may stand inside a script element."""
-    return json.dumps(chart(shown)).replace("<", "\\u003c")
+    return json.dumps(chart(shown, wide)).replace("<", "\\u003c")
 
 
 @cache
 def library() -> str:
     """Vega, Vega-Lite and Vega-Embed as one script."""
-    bundle: str = vl_convert.javascript_bundle()
+    bundle: str = vl_convert.javascript_bundle(None)
     return bundle.replace("</script", "<\\/script")

@@ -39,7 +39,9 @@ def separation(found: Recommendation, sweep: Sweep) -> str:
     names = [found.series, *(rival.alternative for rival in found.equals[: NAMED - 1])]
     more = len(found.equals) + 1 - len(names)
     said = f"The evidence cannot tell their mean bounded slowdowns apart{f' (nor from those of {more} more)' if more else ''}"
-    spread = {name: values for name in COSTS if name in METRICS and _spread(values := _values(sweep, name, names, found.at)) > SAME}
+    spread = {
+        name: values for name in COSTS if name in METRICS and _spread(values := _values(sweep, name, names, found.at)) > SAME
+    }
     if not spread:
         return f"{said}, and nothing else that was measured separates them."
     metric = max(spread, key=lambda name: _spread(spread[name]))
@@ -180,8 +182,12 @@ def certainty(found: Recommendation) -> str:
     if rival.interval is None:
         return "one run each, without intervals"
     if rival.certain:
-        return f"better than {rival.alternative.upper()} and all others: the 95 % interval excludes zero" if not found.equals else (
-            f"better than {rival.alternative.upper()}, not than {_either([one.alternative.upper() for one in found.equals])}"
+        return (
+            f"better than {rival.alternative.upper()} and all others: the 95 % interval excludes zero"
+            if not found.equals
+            else (
+                f"better than {rival.alternative.upper()}, not than {_either([one.alternative.upper() for one in found.equals])}"
+            )
         )
     return f"not told apart from {_either([one.alternative.upper() for one in found.equals])} (95 %)"
 
