@@ -221,15 +221,14 @@ def _scale(values: Sequence[float], axis: Axis) -> list[float]:
         return [low, high] if axis.log else [low - room, high + room]
     if axis.log:
         if high / low > 5:
-            ticks: list[float] = (
-                LogLocator(10, subs=(1.0, 2.0, 5.0) if high / low < 1000 else (1.0,)).tick_values(low, high).tolist()
-            )
+            parts = (1.0, 2.0, 5.0) if high / low < 1000 else (1.0,)
+            ticks: list[float] = np.asarray(LogLocator(10, subs=parts).tick_values(low, high)).tolist()
             inside = [t for t in ticks if low <= t <= high]
             return [max([t for t in ticks if t <= low], default=low), *inside,
                     min([t for t in ticks if t >= high], default=high)]  # fmt: skip
     elif low > 0 and low < 0.5 * high and axis.limits[0] is None:
         low = 0.0
-    even: list[float] = MaxNLocator(5).tick_values(low, high if high > low else low + 1).tolist()
+    even: list[float] = np.asarray(MaxNLocator(5).tick_values(low, high if high > low else low + 1)).tolist()
     return even if not axis.log or even[0] > 0 else [low, *(tick for tick in even if tick > low)]
 
 
@@ -311,7 +310,8 @@ def _config() -> Spec:
     }
     return {
         "font": _FONT,
-        "axis": {**ink, "gridColor": "var(--grid)", "domainColor": "var(--ink)", "tickColor": "var(--ink)"},
+        "mark": {"color": "var(--series-0)"},
+        "axis": {**ink, "aria": False, "gridColor": "var(--grid)", "domainColor": "var(--ink)", "tickColor": "var(--ink)"},
         "legend": {**ink, "symbolStrokeWidth": 2},
         "view": {"stroke": None},
         "text": {"fontSize": 13},

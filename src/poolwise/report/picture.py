@@ -1,7 +1,7 @@
 """Charts on a page: the static picture, and the library that lets it answer the hand; both from one specification.
 
-`vl-convert` brings Vega-Lite in one wheel: it draws without a browser, and its bundle is embedded in the page, so that nothing is
-loaded from elsewhere.
+`vl-convert` brings Vega-Lite in one wheel: it draws without a browser, and its bundle is embedded in the page, so that nothing
+is loaded from elsewhere.
 """
 
 from __future__ import annotations
@@ -32,5 +32,5 @@ def specification(shown: Figure, wide: bool = False) -> str:
 @cache
 def library() -> str:
     """Vega, Vega-Lite and Vega-Embed as one script."""
-    bundle: str = vl_convert.javascript_bundle(None)
+    bundle: str = vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;")
     return bundle.replace("</script", "<\\/script")

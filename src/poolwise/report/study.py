@@ -140,9 +140,9 @@ def main_chart(result: StudyResult, sweep: Sweep, found: Recommendation) -> Curv
     return Curves(
         GOAL,
         f"Mean bounded slowdown against {sweep.noun.noun}",
-        "Time from submission to end over runtime, mean over the jobs that every run finished; lower is better. The band is the "
-        f"95 % interval of {chosen} (block bootstrap over the jobs). The dotted line marks the recommended size, the dashed one "
-        f"what is enough: {100 * ENOUGH:.0f} % above the least of all sizes that turn away no more jobs than any other.",
+        "Time from submission to end over runtime, mean over the jobs that every run finished; lower is better. The band is "
+        f"the 95 % interval of {chosen} (block bootstrap over the jobs). The dotted line marks the recommended size, the "
+        f"dashed one what is enough: {100 * ENOUGH:.0f} % above the least of all sizes that turn away no more jobs than any other.",
         x=sweep.x,
         series=series,
         x_axis=_size_axis(sweep),

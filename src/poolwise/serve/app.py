@@ -72,7 +72,7 @@ class _Site:
         kept, askable = await asyncio.gather(asyncio.to_thread(self.folder.kept), asyncio.to_thread(self.folder.askable))
         text = self.pages.get_template("index.html.j2").render(
             folder=self.folder.root.name, kept=kept, askable=askable,
-            machines=catalog.names("machines"), orders=registry.names("orders"),
+            machines=_machines(), orders=registry.names("orders"),
         )  # fmt: skip
         return web.Response(text=text, content_type="text/html")
 
@@ -104,7 +104,7 @@ class _Site:
         form = await request.post()
         file = self.folder.inside(_text(form, "study"))
         settings = []
-        for name, known in (("machine", catalog.names("machines")), ("scheduler.order", registry.names("orders"))):
+        for name, known in (("machine", _machines()), ("scheduler.order", registry.names("orders"))):
             value = str(form.get(name, ""))
             if value and value not in known:
                 raise InputError(f"'{value}' is not known", field=name, remedy=f"choose one of {', '.join(known)}")
@@ -160,3 +160,7 @@ def _path(text: str) -> str:
     if not all(part.replace("_", "").replace("-", "").isalnum() for part in text.split(".")):
         raise InputError(f"'{text}' is not a path of a study", field="size_path", remedy="choose from the list")
     return text
+
+
+def _machines() -> list[str]:
+    return [name for name, _ in catalog.shipped("machines")]

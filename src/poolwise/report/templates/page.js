@@ -1,6 +1,6 @@
 // Charts answer the hand: Vega-Embed draws each again from the specification beside its picture; arrow keys step through values.
 (() => {
-  const values = (box) => [...box.querySelectorAll('[role="graphics-symbol"][aria-label]')];
+  const values = (box) => [...(box.querySelector('.live svg') || box).querySelectorAll('.role-mark [role="graphics-symbol"][aria-label], .role-mark[role="graphics-symbol"][aria-label]')];
   const shown = (figure, text) => { figure.querySelector("output").textContent = text; };
   document.querySelectorAll("figure[data-chart]").forEach((figure) => {
     const box = figure.querySelector(".chart");
