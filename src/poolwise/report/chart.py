@@ -175,8 +175,8 @@ def _distribution(shown: Distribution) -> Spec:
     style.pop("shape")
     line = {"mark": {"type": "line", "strokeWidth": 2, "aria": False}, "encoding": {"x": x, "y": y, **style, **_faded()},
             "params": _params(shown)}  # fmt: skip
-    grip = {"mark": {"type": "point", "opacity": 0, "size": 60, "aria": False},
-            "encoding": {"x": x, "y": y, "tooltip": {"field": "said"}}}  # fmt: skip
+    grip = {"mark": {"type": "point", "opacity": 0, "size": 60},
+            "encoding": {"x": x, "y": y, **_said()}}  # fmt: skip
     return {"data": {"values": rows}, "layer": [line, grip]}
 
 

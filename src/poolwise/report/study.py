@@ -20,6 +20,7 @@ from poolwise.report import resources, words
 from poolwise.report.answer import ENOUGH, GOAL, Recommendation, answer, slowdowns
 from poolwise.report.card import decision_card
 from poolwise.report.compromise import compromise, compromise_over_sizes
+from poolwise.report.hit import who_waits
 from poolwise.report.memory import memory_figures
 from poolwise.report.page import Page, PageSection, PageTable, TableRow
 from poolwise.report.page import write_page as write_page
@@ -46,6 +47,7 @@ def study_page(result: StudyResult, first: Sequence[str] | None = None) -> Page:
             PageSection("What the choice costs", words.gives_up(found, sweep)),
             PageSection("How certain that is", words.how_sure(found, sweep, seeds)),
         ]
+    waits = [] if found is None else [who_waits(result, sweep.cells[found.series, found.at][0])]
     nothing = "No answer: no job that every run could take finished."
     page = Page(
         title=result.study.title,
@@ -57,7 +59,7 @@ def study_page(result: StudyResult, first: Sequence[str] | None = None) -> Page:
         sections=sections,
         notes=result.notes(),
         figures=_figures(result, sweep, found),
-        tables=[_results(result, sweep, found), _workload(result), _rejections(sweep), _glossary(result)],
+        tables=[*waits, _results(result, sweep, found), _workload(result), _rejections(sweep), _glossary(result)],
         provenance={name: str(value) for name, value in result.provenance().items()},
     )
     return _with_resources(page, result, sweep)
@@ -87,7 +89,7 @@ def _with_resources(page: Page, result: StudyResult, sweep: Sweep) -> Page:
         because=resources.because(ranked),
         sections=resources.sections(ranked, first),
         figures=[*resources.figures(ranked), *(shown for shown in page.figures if shown.name != "degradation_bins")],
-        tables=[resources.table(ranked), *([] if tables is None else [tables]), results, *page.tables[1:]],
+        tables=[resources.table(ranked), *([] if tables is None else [tables]), results, *page.tables[2:]],
     )
 
 
@@ -142,7 +144,7 @@ def main_chart(result: StudyResult, sweep: Sweep, found: Recommendation) -> Curv
         f"Mean bounded slowdown against {sweep.noun.noun}",
         "Time from submission to end over runtime, mean over the jobs that every run finished; lower is better. The band is "
         f"the 95 % interval of {chosen} (block bootstrap over the jobs). The dotted line marks the recommended size, the "
-        f"dashed one what is enough: {100 * ENOUGH:.0f} % above the least of all sizes that turn away no more jobs than any other.",
+        f"dashed one what is enough: {100 * ENOUGH:.0f} % above the least of the sizes that turn away fewest jobs.",
         x=sweep.x,
         series=series,
         x_axis=_size_axis(sweep),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -35,7 +35,7 @@ class Sweep:
     series: tuple[str, ...]
     cells: Mapping[tuple[str, int], Sequence[CellResult]]
     unit: str = ""
-    noun: SizeWords = SizeWords("")
+    noun: SizeWords = field(default_factory=lambda: SizeWords(""))
 
     @classmethod
     def of(cls, result: StudyResult) -> Sweep:

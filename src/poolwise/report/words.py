@@ -181,15 +181,12 @@ def certainty(found: Recommendation) -> str:
         return "only one order was tried"
     if rival.interval is None:
         return "one run each, without intervals"
-    if rival.certain:
-        return (
-            f"better than {rival.alternative.upper()} and all others: the 95 % interval excludes zero"
-            if not found.equals
-            else (
-                f"better than {rival.alternative.upper()}, not than {_either([one.alternative.upper() for one in found.equals])}"
-            )
-        )
-    return f"not told apart from {_either([one.alternative.upper() for one in found.equals])} (95 %)"
+    equals = [one.alternative.upper() for one in found.equals]
+    if not rival.certain:
+        return f"not told apart from {_either(equals)} (95 %)"
+    if equals:
+        return f"better than {rival.alternative.upper()}, not told apart from {_either(equals)} (95 %)"
+    return f"better than {rival.alternative.upper()} and all others: the 95 % intervals exclude zero"
 
 
 def _verdict(other: Alternative) -> str:

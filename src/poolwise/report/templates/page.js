@@ -1,6 +1,7 @@
 // Charts answer the hand: Vega-Embed draws each again from the specification beside its picture; arrow keys step through values.
 (() => {
-  const values = (box) => [...(box.querySelector('.live svg') || box).querySelectorAll('.role-mark [role="graphics-symbol"][aria-label], .role-mark[role="graphics-symbol"][aria-label]')];
+  const said = (mark) => mark.__data__ && mark.__data__.datum && mark.__data__.datum.said;
+  const values = (box) => [...box.querySelectorAll(".live .role-mark *")].filter((mark) => said(mark) && !mark.closest("[aria-hidden=true]"));
   const shown = (figure, text) => { figure.querySelector("output").textContent = text; };
   document.querySelectorAll("figure[data-chart]").forEach((figure) => {
     const box = figure.querySelector(".chart");
@@ -12,12 +13,13 @@
       event.preventDefault();
       at = (at + step + found.length) % found.length;
       found.forEach((mark, k) => { mark.style.stroke = k === at ? "var(--ink)" : ""; mark.style.strokeWidth = k === at ? "4" : ""; });
-      shown(figure, found[at].getAttribute("aria-label"));
+      shown(figure, said(found[at]));
     });
     const spec = JSON.parse(figure.querySelector("script").textContent);
     window.vegaEmbed(box.querySelector(".live"), spec, { renderer: "svg", actions: false, mode: "vega-lite" }).then((drawn) => {
       box.querySelector(".still").hidden = true;
       drawn.view.addEventListener("mouseover", (_, item) => { if (item && item.datum && item.datum.said) shown(figure, item.datum.said); });
+      values(box).forEach((mark) => mark.setAttribute("aria-label", said(mark)));
       figure.dataset.live = "yes";
     });
   });
