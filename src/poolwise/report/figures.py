@@ -27,7 +27,7 @@ def save(shown: Figure, folder: Path) -> list[Path]:
     for kind, metadata in (("png", {"Software": None}), ("svg", {"Date": None}), ("pdf", {"CreationDate": None})):
         path = folder / f"{shown.name}.{kind}"
         with mpl.rc_context({"svg.hashsalt": shown.name, "svg.fonttype": "none", "pdf.fonttype": 42}):
-            canvas.savefig(path, metadata=metadata, facecolor="white", dpi=160)
+            canvas.savefig(path, metadata=metadata, facecolor="white", dpi=300)
         paths.append(path)
     return paths
 
@@ -37,7 +37,7 @@ def _canvas(shown: Figure) -> Canvas:
         axes = canvas.subplots()
         draw(shown, axes)
         if axes.get_legend_handles_labels()[1]:
-            canvas.legend(loc="outside right center", handlelength=3)
+            canvas.legend(loc="outside upper center", ncols=3, handlelength=3, columnspacing=1.2)
         canvas.draw_without_rendering()
         return canvas
 

@@ -16,11 +16,14 @@ import vl_convert
 from poolwise.exhibits.figure import Figure
 from poolwise.report.chart import chart
 
+_ID = re.compile(r"\b(?:clip|gradient_)\d+\b")
+
 
 def picture(shown: Figure, wide: bool = False) -> str:
     """Draw as an SVG element that follows the page's theme; the same figure gives the same bytes."""
     drawn: str = vl_convert.vegalite_to_svg(json.dumps(chart(shown, wide)))
-    named = re.sub(r"\b((?:clip|gradient)_?\d+)", lambda match: f"{shown.name}-{match[1]}", drawn)  # ids are the page's
+    known: dict[str, str] = {}  # ids count on from picture to picture; on a page each is this picture's own
+    named = _ID.sub(lambda match: known.setdefault(match[0], f"{shown.name}-{len(known)}"), drawn)
     return named.replace("<svg ", f'<svg role="img" aria-label="{escape(shown.title)}" ', 1)
 
 

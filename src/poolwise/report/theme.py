@@ -41,10 +41,10 @@ def marker(k: int) -> str:
 
 
 @contextmanager
-def figure(width: float = 7.2, height: float = 3.9) -> Iterator[Figure]:
-    """Open a figure in the house style; inches."""
+def figure(width: float = 3.5, height: float = 2.7) -> Iterator[Figure]:
+    """Open a figure in the house style, as wide as a column of a paper; inches."""
     style: dict[Any, Any] = {
-        "font.size": 11,
+        "font.size": 8,
         "axes.edgecolor": INK,
         "axes.labelcolor": INK,
         "axes.titlecolor": INK,
@@ -60,8 +60,8 @@ def figure(width: float = 7.2, height: float = 3.9) -> Iterator[Figure]:
         "figure.facecolor": "none",
         "axes.facecolor": "none",
         "legend.frameon": False,
-        "lines.linewidth": 1.8,
-        "lines.markersize": 6,
+        "lines.linewidth": 1.2,
+        "lines.markersize": 3.5,
         "svg.fonttype": "none",
         "font.family": "sans-serif",
     }
