@@ -10,10 +10,11 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.axis import Axis as MplAxis
 from matplotlib.figure import Figure as Canvas
-from matplotlib.ticker import FuncFormatter, LogFormatter, NullFormatter, ScalarFormatter
+from matplotlib.ticker import FuncFormatter, NullFormatter
 
 from poolwise.arrays import IntArray
 from poolwise.exhibits.figure import Axis, Bars, Curves, Distribution, Figure, Scatter
+from poolwise.exhibits.spoken import spoken_number
 from poolwise.report.theme import DASHES, INK, figure, marker, series_colour
 
 ROOM = 40
@@ -152,13 +153,19 @@ def _dress(axes: Axes, x_axis: Axis, y_axis: Axis) -> None:
 
 def _dress_axis(drawn: MplAxis, axis: Axis) -> None:
     drawn.set_label_text(axis.label)
+    drawn.set_major_formatter(FuncFormatter(lambda value, _: spoken_number(value)))
     if axis.log:
-        drawn.set_major_formatter(ScalarFormatter())
-        drawn.set_minor_formatter(LogFormatter(minor_thresholds=(1.5, 0.5)))
+        drawn.set_minor_formatter(FuncFormatter(lambda value, _: _minor(value, *drawn.get_view_interval())))
     if axis.ticks is not None:
         drawn.set_ticks(list(axis.ticks), labels=_readable(axis))
         drawn.set_ticks([], minor=True)
         drawn.set_minor_formatter(NullFormatter())
+
+
+def _minor(value: float, low: float, high: float) -> str:
+    """Label 2 and 5 of a decade of a logarithmic axis, where it is short."""
+    first = f"{value:e}"[0]
+    return spoken_number(value) if first in "25" and high < 50 * low else ""
 
 
 def _readable(axis: Axis, apart: float = 0.13) -> list[str]:

@@ -22,6 +22,7 @@ from poolwise.report.card import decision_card
 from poolwise.report.compromise import compromise, compromise_over_sizes
 from poolwise.report.hit import who_waits
 from poolwise.report.memory import memory_figures
+from poolwise.report.occupancy import occupancy
 from poolwise.report.page import Page, PageSection, PageTable, TableRow
 from poolwise.report.page import write_page as write_page
 from poolwise.report.sweep import Sweep
@@ -127,6 +128,7 @@ def _figures(result: StudyResult, sweep: Sweep, found: Recommendation | None) ->
         fronts = (compromise(result, sweep, found.at, where), compromise_over_sizes(result, sweep))
         shown += [front for front in fronts if front is not None]
         shown.append(Distribution("tail", title, caption, samples, x_axis, "jobs that fare worse", tail=True))
+        shown += occupancy(result, sweep.cells[found.series, found.at][0], found.series.upper())
         shown += memory_figures(result, sweep, found)
     return shown
 
