@@ -31,7 +31,8 @@ test: lint kernels ## everything CI runs
 
 test-live: setup ## against a real Slurm: installs one where it is missing and root asks, and says so
 	tests/live/slurm/packages.sh
-	$(BIN)/pytest -rs -s tests/live/slurm/live.py
+	$(BIN)/pytest -rs -s tests/live/slurm/live.py tests/live/slurm/placing.py tests/live/slurm/ordering.py tests/live/slurm/faults.py
+	$(BIN)/pytest -rs -s tests/live/kubernetes/node_agent.py
 
 demo: setup ## the main job on the CERIT-SC log: a table, and a report to open in a browser
 	$(BIN)/poolwise run cerit-pools --out results/cerit-pools

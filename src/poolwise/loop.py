@@ -24,6 +24,7 @@ from poolwise.model import (
     Queue,
     Reject,
     Renumbered,
+    Resize,
     Start,
     Started,
     Wake,
@@ -102,6 +103,7 @@ class Loop:
         self._runs: dict[int, Start | None] = {run.id: None for run in platform.snapshot().runs()}
         self._started: list[tuple[Start, int]] = []  # since the dispatcher was last asked
         self._refused: list[tuple[Start, str]] = []
+        self._resized: list[int] = []
 
     def take(self, batch: EventBatch) -> CommitResult:
         """Apply the events of an instant to the queue, and schedule.
@@ -147,6 +149,8 @@ class Loop:
             elif isinstance(decision, Reject):
                 self.queue.take(decision.job)
                 self.result.rejected[decision.job] = decision.reason
+            elif isinstance(decision, Resize):
+                self._resized.append(decision.run)
         self._runs.update((number, start) for start, number in outcome.started)
         self._started.extend(outcome.started)
         self._refused.extend((d, why) for d, why in outcome.rejected if isinstance(d, Start))
@@ -214,8 +218,8 @@ class Loop:
                     pass  # what it takes is held since its commit; nothing waits for it
                 case _:
                     raise PolicyError(f"the loop does not know the event {event!r}")
-        started, refused = tuple(self._started), tuple(self._refused)
-        self._started, self._refused = [], []
+        started, refused, resized = tuple(self._started), tuple(self._refused), tuple(self._resized)
+        self._started, self._refused, self._resized = [], [], []
         return Changes(
             tuple(arrived),
             tuple(requeued),
@@ -226,6 +230,7 @@ class Loop:
             tuple(joined),
             tuple(left),
             woke,
+            resized,
         )
 
     def _passes(self, job: int) -> int:

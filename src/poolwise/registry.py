@@ -114,8 +114,9 @@ def _check_contract(group: str, found: Any) -> None:
         return
     name = found.__name__ if isinstance(found, type) else type(found).__name__
     kinds = ", ".join(f'"{kind}"' for kind in get_args(OrderKind))
-    for part in _NEEDED.get(group, ()):
-        if not hasattr(found, part):
+    abstract: frozenset[str] = getattr(found, "__abstractmethods__", frozenset())
+    for part in (*_NEEDED.get(group, ()), *sorted(abstract)):
+        if part in abstract or not hasattr(found, part):
             remedy = f"write kind = one of {kinds} in the class" if part == "kind" else f"write the method {part}"
             raise InputError(f"{name} has no {part}", file=place[0], line=place[1], field=part, remedy=remedy)
     if group == "orders" and found.kind not in get_args(OrderKind):

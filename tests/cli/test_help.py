@@ -13,8 +13,10 @@ from poolwise.cli import app as cli
 from poolwise.cli.examples import PROMPT
 from tests.helpers.data import DATA, ROOT
 
-LONG = {"compile", "plan", "reproduce"}
-"""Their examples take minutes on few cores: they are read and resolved, up to where the work begins."""
+ON_CLUSTERS = ("live", "snapshot")
+"""Commands whose examples need a cluster: they are read."""
+LONG = {("compile",), ("plan",), ("reproduce",), ("profile", "measure")}
+"""Their examples take minutes on few cores, or rights: they are read and resolved, up to where the work begins."""
 
 FILES = {
     "area.py": (
@@ -52,6 +54,12 @@ def test_every_command_has_examples_of_itself(everything):
         assert shlex.split(lines[-1])[: 1 + len(way)] == ["poolwise", *way]
 
 
+def test_examples_on_clusters_can_be_read(everything):
+    for way, command in everything.items():
+        for line in lines_of(command.epilog) if way[0] in ON_CLUSTERS else ():
+            command.make_context(way[-1], shlex.split(line)[1 + len(way) :])
+
+
 def test_examples_run_as_they_stand(everything, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     for name, content in FILES.items():
@@ -59,7 +67,7 @@ def test_examples_run_as_they_stand(everything, tmp_path, monkeypatch, capsys):
     shutil.copy(DATA / "affinity" / "gavel_isolated.csv", tmp_path)
     shutil.copy(ROOT / "docs" / "reproductions" / "irop.csv", tmp_path)
     for way, command in everything.items():
-        if way[0] not in LONG:
+        if way not in LONG and way[0] not in ON_CLUSTERS:
             for line in lines_of(command.epilog):
                 code = cli.run(shlex.split(line)[1:])
                 assert code == 0, f"{line}\n{capsys.readouterr().err}"
@@ -77,8 +85,9 @@ def test_long_examples_reach_their_work(everything, tmp_path, monkeypatch, capsy
     monkeypatch.setattr("poolwise.reproductions.reproduction.reproduce", work)
     monkeypatch.setattr("poolwise.cli.compile._load", work)
     monkeypatch.setattr("joblib.Parallel.__call__", work)
+    monkeypatch.setattr("poolwise.measuring.control_groups.find_hierarchy", work)
     for way in everything:
-        if way[0] in LONG:
+        if way in LONG:
             for line in lines_of(everything[way].epilog):
                 with pytest.raises(Begun):
                     cli.run(shlex.split(line)[1:])

@@ -15,7 +15,7 @@ HEAD = """from dataclasses import dataclass
 
 import numpy as np
 
-from poolwise.interfaces import AgingOrder
+from poolwise.interfaces import AgingOrder, RecalculatedOrder
 
 """
 ORDERS = {
@@ -39,6 +39,16 @@ class Mine:
         return np.zeros(len(queue))
 """,
         "Mine is of kind 'statik'",
+        8,
+    ),
+    "unfinished": (
+        """
+@dataclass(frozen=True)
+class Mine(RecalculatedOrder):
+    def last(self, now):
+        return 0
+""",
+        "Mine has no at",
         8,
     ),
     "notaging": (

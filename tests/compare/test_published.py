@@ -42,6 +42,50 @@ def test_each_rule_judges(rule: str, published: float, measured: Measured | None
     assert row(rule, published, measured, tolerance).holds == holds
 
 
+@pytest.mark.parametrize(
+    ("rule", "published", "measured", "tolerance", "verdict"),
+    [
+        ("relative", 10.0, Measured(10.0, 9.5, 10.5), 0.1, "holds"),
+        ("relative", 10.0, Measured(10.0, 8.9, 11.1), 0.1, "undetermined"),  # too wide on both sides
+        ("relative", 10.0, Measured(11.5, 10.9, 12.1), 0.1, "undetermined"),
+        ("relative", 10.0, Measured(12.0, 11.1, 12.9), 0.1, "fails"),
+        ("exact", 2.0, Measured(1.0, 0.5, 1.4), 0.5, "fails"),
+        ("order", math.nan, Measured(0.2, 0.1, 0.3), 0, "holds"),
+        ("order", math.nan, Measured(0.2, -0.1, 0.5), 0, "undetermined"),
+        ("order", math.nan, Measured(-0.2, -0.4, 0.0), 0, "fails"),
+        ("order", math.nan, Measured(0.2), 0, "holds"),
+        ("sign", -3.0, Measured(-1.0, -2.0, -0.1), 0, "holds"),
+        ("sign", -3.0, Measured(1.0, 0.5, 1.5), 0, "fails"),
+        ("within_ci", 5.0, Measured(4.0, 3.0, 5.5), 0, "holds"),
+        ("within_ci", 5.0, Measured(4.0, 3.0, 4.5), 0, "fails"),
+        ("shown", math.nan, Measured(0.1), 0, "shown"),
+        ("exact", 1.0, Measured(math.nan), 0, "not measured"),
+    ],
+)
+def test_verdicts_come_from_the_interval(rule, published, measured, tolerance, verdict) -> None:
+    assert row(rule, published, measured, tolerance).verdict == verdict
+
+
+def test_a_reason_is_verified_only_by_a_run_of_this_reproduction() -> None:
+    witness = Claim("Ablation", "here", "lead", "", math.nan, "order", 0.0, kind="ours")
+    claim = Claim(
+        "Figure 1", "here", "lead", "", math.nan, "order", 0.0, "", "why", "paper", "verified", " | ".join(witness.key)
+    )
+
+    def found(measured: float, lead: float, as_run: float | None = None) -> ClaimRow:
+        readings = {} if as_run is None else {"as run": {claim.key: Measured(as_run)}}
+        return compare([claim, witness], {claim.key: Measured(measured), witness.key: Measured(lead)}, readings)[0]
+
+    assert (found(-1, 1).basis, found(-1, 1).shown_by) == ("verified", "Ablation | here | lead")
+    assert (found(-1, -1).basis, found(-1, -1).shown_by) == ("inferred", "")
+    assert (found(-1, -1, 1).basis, found(-1, -1, 1).shown_by) == ("verified", "reading: as run")
+    assert (found(-1, -1, -1).basis, found(-1, -1, -1).shown_by) == ("inferred", "")
+    assert (found(1, 1).basis, found(1, 1).cause) == ("", "")
+    cells = dict(zip(COLUMNS, found(-1, -1, 2).cells(), strict=True))
+    assert (cells["class"], cells["verdict"], cells["basis"], cells["cause"]) == ("paper", "fails", "verified", "why")
+    assert (cells["as_run"], cells["as_run_verdict"], cells["inferred_verdict"]) == ("2", "holds", "")
+
+
 def test_a_row_that_does_not_hold_gives_its_reason_first() -> None:
     assert row("exact", 1.0, Measured(2.0, note="one seed")).note == "because; one seed"
     assert row("exact", 2.0, Measured(2.0, note="one seed")).note == "one seed"
@@ -66,13 +110,16 @@ def test_shipped_claims_can_be_read(name: str) -> None:
 
 
 def test_a_claims_file_with_an_unknown_rule_or_a_row_twice_is_refused(tmp_path: Path) -> None:
-    head = "artifact,condition,metric,unit,published,rule,tolerance,note,reason\n"
+    head = "artifact,condition,metric,unit,published,rule,tolerance,note,reason,class,basis,shown_by\n"
     path = tmp_path / "claims.csv"
     for body in (
         "a,b,c,s,1,exat,0,,\n",
         "a,b,c,s,1,exact,0,,\na,b,c,s,2,exact,0,,\n",
         "a,b,c,s,x,exact,0,,\n",
         "a,b,c,s,,exact,0,,\n",
+        "a,b,c,s,1,exact,0,,,our,,\n",
+        "a,b,c,s,1,exact,0,,why,paper,guessed,\n",
+        "a,b,c,s,1,exact,0,,why,paper,verified,x | y | z\n",
     ):
         path.write_text(head + body, encoding="utf-8")
         with pytest.raises(InputError):

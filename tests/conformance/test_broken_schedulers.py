@@ -4,7 +4,7 @@ import pytest
 
 from poolwise.conformance import check, check_scheduler
 from poolwise.errors import InputError
-from poolwise.model import Changes, Machine, Placement, Plan, Queue, Snapshot, Start
+from poolwise.model import Changes, Machine, Placement, Plan, Queue, Resize, Snapshot, Start
 from poolwise.policies.order.priorities import FCFS
 from poolwise.schedulers.list import ListScheduler
 from tests.helpers.broken import Bent, draws, failed
@@ -16,6 +16,22 @@ class Greedy(Bent):
     def bend(self, plan: Plan, snapshot: Snapshot) -> Plan:
         extra = [Start(d.job, d.tasks, Placement.of([(0, 0, 0, 99)])) for d in plan.decisions if isinstance(d, Start)]
         return Plan((*extra, *plan.decisions))
+
+
+class Swelling(Bent):
+    """Gives running jobs more memory than there is."""
+
+    def bend(self, plan: Plan, snapshot: Snapshot) -> Plan:
+        wide = [Resize(run.id, Placement.of([*run.placement.rows(), (0, 5, 1, 10**9)])) for run in snapshot.runs()]
+        return Plan((*wide, *plan.decisions))
+
+
+class Moving(Bent):
+    """Moves running jobs to other nodes."""
+
+    def bend(self, plan: Plan, snapshot: Snapshot) -> Plan:
+        moved = [Resize(run.id, Placement.of([(0, 2, 0, 1)])) for run in snapshot.runs()]
+        return Plan((*moved, *plan.decisions))
 
 
 class Early(Bent):
@@ -113,6 +129,8 @@ def test_a_faultless_delegate_passes() -> None:
     ("scheduler", "name", "says"),
     [
         (Greedy(), "respects capacity", "capacity is not free"),
+        (Swelling(), "respects capacity", "capacity is not free"),
+        (Moving(), "respects capacity", "only memory can be resized"),
         (Early(), "starts only what waits", "tasks are not waiting"),
         (Twice(), "starts only what waits", "tasks are not waiting"),
         (Idle(), "serves or rejects every job", "40 jobs never started"),

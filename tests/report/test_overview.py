@@ -18,14 +18,18 @@ def comparison(tmp_path: Path, *rows: ClaimRow) -> Path:
     return path
 
 
-def test_counts_add_up_and_each_reason_stands_once(tmp_path: Path) -> None:
-    claims = [Claim("Figure 1", f"load {k}", "wait", "s", 10.0, "relative", 0.1, reason="arrivals differ") for k in range(3)]
+def test_claims_are_counted_by_reading_and_each_cause_stands_once(tmp_path: Path) -> None:
+    claims = [Claim("Figure 1", f"load {k}", "wait", "s", 10.0, "relative", 0.1, reason="arrivals differ") for k in range(4)]
     rows = [ClaimRow(claims[0], Measured(10.5)), ClaimRow(claims[1], Measured(20.0)), ClaimRow(claims[2], Measured(30.0))]
+    rows.append(ClaimRow(claims[3], Measured(30.0), {"as run": Measured(10.0)}))
+    rows.append(ClaimRow(Claim("Figure 3", "", "wait", "s", 10.0, "exact", 1.0), Measured(10.0, 8.0, 12.0)))
     rows.append(ClaimRow(Claim("Figure 2", "", "wait", "s", 1.0, "shown", 0.0), Measured(2.0)))
-    text = overview({"paper": read_comparison(comparison(tmp_path, *rows))}, {"paper": "A paper"})
-    assert "| A paper | 4 | 3 | 1 | 2 | 0 | 1 |" in text
-    assert text.count("arrivals differ") == 1
-    assert "load 1" in text and "load 2" in text and "load 0" not in text
+    rows.append(ClaimRow(Claim("Figure 2", "x", "wait", "s", 2.0, "exact", 0.0, kind="input"), Measured(2.0)))
+    text = overview({"paper": read_comparison(comparison(tmp_path, *rows))}, {"paper": "A paper"}, pages={"paper": "p.html"})
+    # 5 testable: 1 holds, 2 as run, none is inferred, 1 undetermined, 3 fail, of which the reading as run turns one
+    assert "| [A paper](p.html) | 5 | 1 | 2 |  | 1 | 3 | 1 | 0 | 2 |" in text
+    assert "**Figure 1, 2 rows, unknown:** arrivals differ" in text
+    assert "**Figure 1, 1 row, verified:** arrivals differ" in text
 
 
 def test_other_files_are_refused(tmp_path: Path) -> None:
@@ -43,4 +47,5 @@ def test_the_page_in_the_documentation_is_made_from_the_comparisons_beside_it() 
     titles = {name: registry.find("reproductions", name).title for name in known}
     notes = {path.stem: read_notes(path) for path in PAGES.glob("*.csv")}
     assert all(notes.values())
-    assert (PAGES / "index.md").read_text() == overview(comparisons, titles, notes)
+    pages = {name: f"{name}.html" for name in comparisons if (PAGES / f"{name}.html").is_file()}
+    assert (PAGES / "index.md").read_text() == overview(comparisons, titles, notes, pages)

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from poolwise.compare.headlines import Headline
 from poolwise.compare.published import Claim, ClaimRow, Measured
 from poolwise.exhibits.figure import Bars
 from poolwise.exhibits.table import Table
@@ -20,51 +21,56 @@ def claim(metric: str, published: float, reason: str = "") -> Claim:
 
 
 DONE = Reproduced(
-    "paper",
+    "irop",
     "A system",
     "Somebody: A paper",
     [
         ClaimRow(claim("holds", 1.0), Measured(1.2)),
         ClaimRow(claim("does not hold", 1.0, "the trace is another"), Measured(3.0)),
-        ClaimRow(claim("nor does this", 1.0, "the trace is another"), Measured(4.0)),
+        ClaimRow(claim("nor does this", 1.0, "the trace is another"), Measured(4.0), {"as run": Measured(1.0)}),
         ClaimRow(claim("has no reason", 1.0), Measured(5.0)),
+        ClaimRow(claim("straddles", 1.0), Measured(1.4, 1.0, 1.8)),
         ClaimRow(claim("was not measured", 1.0), None),
     ],
     ReproductionResult(
         {},
-        figures=[Bars("bars", "Bars", groups=["x"], series={"a": [1.0]})],
+        figures=[Bars("bars", "Bars", groups=["x"], series={"a": [1.0]}, artifact="Figure 1")],
         notes=["one seed"],
         explanation=["it teaches"],
         tables=[Table("Table I", ["load", "ours"], [["0.5", "7.25 ± 0.5"]], "as printed")],
     ),
     {"poolwise": "0"},
+    [Headline("it holds", "abstract", "Figure 1", "here", "*hold*"), Headline("elsewhere", "abstract", "", "", "", "no data")],
+    ["Which seed?"],
 )
 
 
-def test_verdicts_are_counted_and_reasons_named_once() -> None:
+def test_headlines_stand_first_and_each_cause_once() -> None:
     page = reproduction_page(DONE)
-    assert page.lead == "1 of 4 published values and claims hold."
-    reasons = page.sections[0].lines
-    assert len(reasons) == 2
-    assert reasons[0].startswith("The trace is another. 2 of the claims")
-    assert reasons[1].startswith("Not explained yet. 1 of the claims")
+    assert page.lead == "1 of 5, 2 of 5 as run: the paper's claims that hold of those that can be tested."
+    headlines, classes, causes = page.head
+    assert [row.cells[2] for row in headlines.rows] == ["partly", "cannot be tested"]
+    assert headlines.rows[0].cells[3:5] == ("1 of 2", "1 of 2")
+    assert classes.rows[0].cells == ("the paper's claims", "1", "3", "1", "0", "1", "2")
+    told = {(row.cells[2], row.cells[3], row.cells[4]) for row in causes.rows}
+    assert told == {
+        ("the trace is another", "unknown", ""),
+        ("the trace is another", "verified", "reading: as run"),
+        ("Not explained.", "unknown", ""),
+    }
     html = render(page)
-    for row in DONE.rows:
-        assert row.claim.metric in html
-    assert "it teaches" in html
-    assert [table.title for table in page.tables] == ["Table I", "Every claim beside our value"]
-    assert "7.25 ± 0.5" in html
-    assert "as printed" in html
-    assert "one seed" in html
+    for text in ("it teaches", "7.25 ± 0.5", "as printed", "one seed", "Which seed?", "poolwise reproduce irop --figure 1"):
+        assert text in html
+    assert html.index("Headline claims") < html.index("Bars") < html.index("Table I") < html.index("Which seed?")
 
 
 def test_files_are_written_whole(tmp_path: Path) -> None:
     write_reproduction(DONE, tmp_path)
     with (tmp_path / "comparison.csv").open(newline="", encoding="utf-8") as file:
         rows = list(csv.DictReader(file))
-    assert [row["holds"] for row in rows] == ["true", "false", "false", "false", "not_measured"]
+    assert [row["holds"] for row in rows] == ["true", "false", "false", "false", "true", "not_measured"]
     assert math.isclose(float(rows[1]["measured"]), 3.0)
-    assert sorted(path.name for path in (tmp_path / "figures").iterdir()) == ["bars.pdf", "bars.png", "bars.svg"]
+    assert sorted(path.name for path in (tmp_path / "figures").iterdir()) == ["bars.csv", "bars.pdf", "bars.png", "bars.svg"]
     assert (tmp_path / "report.html").read_text(encoding="utf-8").startswith("<!doctype html>")
 
 

@@ -57,7 +57,7 @@ def test_a_batch_of_fair_memory_is_kept_digit_by_digit(tmp_path):
     ]
     samples = {("juwels", "slowdown", "rack", "6"): np.array([1.0, 1 / 3, np.nan]), ("juwels", "degradation"): np.zeros(0)}
     done = Done(rows, samples)
-    batch = RunGroup("juwels", 0, "rack", True)
+    batch = RunGroup("juwels", 0, "rack", 6)
     for _ in range(2):  # as it was run, and as it is read
         content = kept.measure_all([batch], lambda batch: done.content(), tmp_path, 1)[batch]
         found = Done.of(content)

@@ -5,7 +5,7 @@ from poolwise.compare.published import read_claims
 from poolwise.reproductions.nvme_composition import QUICK, NvmeComposition
 from poolwise.reproductions.nvme_composition.cells import DEFAULT, NvmeLoad, measure_nvme_case
 from poolwise.reproductions.nvme_composition.claims import claim_rows as measured_rows
-from poolwise.reproductions.nvme_composition.plan import NvmePlan, NvmeResults, base, seeded
+from poolwise.reproductions.nvme_composition.plan import MODES, SOURCES, NvmePlan, NvmeResults, base, seeded
 from poolwise.reproductions.nvme_composition.tables import COLUMNS, tables
 from tests.helpers.data import PUBLISHED
 
@@ -14,21 +14,23 @@ def claims():
     return read_claims(catalog.find("reproductions", "nvme-composition.csv"))
 
 
-def test_every_published_value_is_a_claim_under_both_physics():
+def test_every_published_value_is_one_claim():
     stated = {claim.key: claim.published for claim in claims()}
     tables = {"high_bandwidth": "Table III", "high_capacity": "Table IV", "high_compute": "Table V"}
     with (PUBLISHED / "nvme_tables.csv").open(newline="") as file:
         rows = list(csv.DictReader(file))
     assert len(rows) == 60
     for row in rows:
-        for mode in ("default", "parity"):
-            where = f"{row['scenario']}, load {row['target_load']}, {row['infrastructure']}, {row['policy']}, {mode}"
-            for name in COLUMNS:
-                assert stated[tables[row["scenario"]], where, name] == float(row[name])
+        where = f"{row['scenario']}, load {row['target_load']}, {row['infrastructure']}, {row['policy']}"
+        for name in COLUMNS:
+            assert stated[tables[row["scenario"]], where, name] == float(row[name])
 
 
 def test_claims_and_measurements_name_the_same_rows():
-    assert {key for key, _ in measured_rows(NvmeResults(range(1), {}))} == {claim.key for claim in claims()}
+    rows = {mode: {key for key, _ in measured_rows(NvmeResults(range(1), {}), mode)} for mode in SOURCES}
+    assert rows["default"] == {claim.key for claim in claims()}
+    ours = {claim.key for claim in claims() if claim.kind == "ours"}
+    assert rows["parity"] == rows["inferred"] == rows["default"] - ours
 
 
 def test_a_full_run_measures_every_row_and_a_quick_one_some():
@@ -40,7 +42,8 @@ def test_a_full_run_measures_every_row_and_a_quick_one_some():
             asked.add(case)
             return False
 
-    list(measured_rows(NvmeResults(range(1), Asked())))
+    for mode in MODES:
+        list(measured_rows(NvmeResults(range(1), Asked()), mode))
     assert asked <= set(NvmePlan(1).cases())
     assert not asked <= set(QUICK.cases())
 

@@ -168,9 +168,48 @@ def test_an_unknown_memory_field_suggests_one(tmp_path):
     ],
 )
 def test_what_64_bits_could_not_hold_is_refused_with_its_line(tmp_path, change, field):
+    path = log(tmp_path, job(), job(**change))
     with pytest.raises(InputError) as caught:
-        SWF().read(log(tmp_path, job(), job(**change)), MACHINE)
+        SWF(strict=True).read(path, MACHINE)
     assert (caught.value.line, caught.value.field) == (2, field)
+    workload = SWF().read(path, MACHINE)
+    assert (len(workload), workload.excluded) == (1, {f"cannot be read ({field})": 1})
+
+
+BAD = {
+    "1 2 3": "cannot be read",
+    " ".join(["7"] * 19): "cannot be read",
+    "90 nan 0 10 1 -1 1024 1 10 -1 1 1 1 1 1 1 -1 -1": "cannot be read (Submit Time)",
+    "91.5 0 0 10 1 -1 1024 1 10 -1 1 1 1 1 1 1 -1 -1": "cannot be read (Job Number)",
+    "92 -5 0 10 1 -1 1024 1 10 -1 1 1 1 1 1 1 -1 -1": "cannot be read (Submit Time)",
+    "1 0 0 10 1 -1 1024 1 10 -1 1 1 1 1 1 1 -1 -1": "cannot be read (Job Number)",
+    "93 0 0 9999999999 1 -1 1024 1 10 -1 1 1 1 1 1 1 -1 -1": "cannot be read (Run Time)",
+}
+
+
+@settings(max_examples=40, deadline=None)
+@given(bad=st.lists(st.tuples(st.integers(1, 12), st.sampled_from(sorted(BAD))), max_size=5, unique_by=lambda one: one[1]))
+def test_rows_that_cannot_be_read_change_nothing_but_the_counts(bad):
+    with tempfile.TemporaryDirectory() as folder:
+        path = log(folder, *(job(submit=k, memory=1024 + k) for k in range(12)))
+        clean, lines = SWF().read(path, MACHINE), path.read_text().splitlines()
+        for position, text in sorted(bad, reverse=True):
+            lines.insert(position, text)
+        path.write_text("\n".join(lines))
+        found = SWF().read(path, MACHINE)
+        assert found.excluded == Counter(BAD[text] for _, text in bad)
+        assert len(found.notes) <= 3 and bool(found.notes) == bool(bad)
+        for name in ("id", "submit", "duration", "requested"):
+            assert np.array_equal(getattr(found, name), getattr(clean, name))
+        if bad:
+            with pytest.raises(InputError):
+                SWF(strict=True).read(path, MACHINE)
+
+
+def test_more_bad_rows_than_good_ones_are_an_error(tmp_path):
+    path = log(tmp_path, job(), job(submit=-7), job(submit=-8))
+    with pytest.raises(InputError, match="2 of 3 rows cannot be read"):
+        SWF().read(path, MACHINE)
 
 
 def test_the_largest_amounts_overflow_nothing_and_the_scheduler_turns_the_job_away(tmp_path):

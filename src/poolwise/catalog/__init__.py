@@ -27,7 +27,7 @@ def find(kind: str, name: str) -> Path:
 
     Raises UnknownNameError.
     """
-    for path in (FOLDER / kind / name, FOLDER / kind / f"{name}.toml"):
+    for path in (FOLDER / kind / name, FOLDER / kind / f"{name}.toml", FOLDER / kind / f"{name}.csv"):
         if path.is_file():
             return path
     files = [path for path in (FOLDER / kind).iterdir() if path.is_file()]

@@ -28,7 +28,7 @@ def compare(
     runs: list[str] = typer.Argument(
         metavar="RUN...",
         help="FOLDER that `poolwise run` wrote to, FOLDER:PATH=VALUE,... for some of its runs (seed=N and keys work too), "
-        "or what `poolwise simulate --schedule` wrote.",
+        "or what `poolwise simulate --schedule` wrote; or one file of `poolwise live ... --record`.",
     ),
     over: IntervalsOver | None = typer.Option(
         None, help="Intervals over the seeds (if there are 3 or more), or over the jobs."
@@ -50,6 +50,9 @@ def compare(
     from poolwise.files.choice import Choice
     from poolwise.report.compare import write_comparison
 
+    if len(runs) == 1 and runs[0].endswith(".jsonl"):
+        _compare_record(Path(runs[0]), json)
+        return
     check_exports(csv, parquet, report)
     kept = with_today([run for reference in runs for run in read_runs(reference)])
     asked = [Choice(name=name).beside(Path()) for name in metric]
@@ -63,6 +66,19 @@ def compare(
         print_json({**found.to_dict(changed), "provenance": source})
     else:
         _print(found, changed)
+
+
+def _compare_record(path: Path, json: bool) -> None:
+    """Show what a scheduler decided on a live cluster beside what happened there."""
+    from poolwise.cli.output import print_json
+    from poolwise.cli.recorded import print_record, record_content
+    from poolwise.live.record import LiveRecord
+
+    record = LiveRecord.read(path)
+    if json:
+        print_json(record_content(record))
+    else:
+        print_record(record)
 
 
 def _print(found: Comparison, changed: int) -> None:

@@ -11,6 +11,7 @@ import typer
 
 from poolwise.cli.examples import examples
 from poolwise.cli.one_run import RunOptions, ScopeChoice
+from poolwise.cli.seen import ClusterName, see
 
 if TYPE_CHECKING:
     from poolwise.explain import Episode, Explanation
@@ -31,10 +32,12 @@ class StudyOptions:
 
 
 def explain(
-    run: Path = typer.Argument(
-        metavar="RUN", help="Folder of `poolwise run`, a file of `poolwise simulate --schedule`; or a trace, with --machine."
+    run: Path | None = typer.Argument(
+        None,
+        metavar="RUN",
+        help="Folder of `poolwise run`, a file of `poolwise simulate --schedule`; or a trace, with --machine.",
     ),
-    job: int = typer.Argument(metavar="JOB", help="Id of the job, as in the trace."),
+    job: int | None = typer.Argument(None, metavar="JOB", help="Id of the job, as in the trace."),
     cell: list[str] = typer.Option([], metavar="PATH=VALUE", help="Which run of the study: what it varies, seed=N, or a key."),
     study: str | None = typer.Option(None, help="Study file of the results, if another study wrote to the folder since."),
     set_: list[str] = typer.Option([], "--set", metavar="KEY=VALUE", help="What --study was run with."),
@@ -50,6 +53,12 @@ def explain(
     ),
     seed: int = typer.Option(0, help="With a trace: seed of the jobs' sensitivities to remote memory."),
     all_: bool = typer.Option(False, "--all", help="Show all episodes of a long wait."),
+    live: str | None = typer.Option(
+        None, "--live", metavar="JOB", help="Instead of RUN and JOB: a job that waits on a cluster."
+    ),
+    cluster: ClusterName = typer.Option(ClusterName.SLURM, help="With --live: the kind of cluster."),
+    partition: str | None = typer.Option(None, help="With --live: the partition; the cluster's default if not given."),
+    scheduler: str | None = typer.Option(None, help="With --live: what decides there, SCHEDULER.toml or catalog:NAME."),
     json: bool = typer.Option(False, "--json", help="Print exactly one JSON object."),
 ) -> None:
     """Explain why a job waited: what was short at each pass, how much was needed and free, and which job was in the way."""
@@ -57,6 +66,13 @@ def explain(
     from poolwise.errors import InputError
     from poolwise.explain.words import answer_sentence
 
+    if live is not None:
+        if run is not None or scheduler is None:
+            raise InputError("a job of a cluster is asked for", field="--live", remedy="give --live JOB and --scheduler alone")
+        _explain_live(live, cluster, partition, scheduler, json)
+        return
+    if run is None or job is None:
+        raise InputError("RUN and JOB are missing", field="RUN", remedy="give both, or --live JOB")
     if run.is_dir():
         if machine is not None or processors is not None or order is not None:
             raise InputError("results of a study have their machine and order", field="--machine", remedy="select with --cell")
@@ -77,6 +93,31 @@ def explain(
         print_json({"run": what, "answer": answer_sentence(found), **found.to_dict()})
     else:
         _print(what, found, all_)
+
+
+def _explain_live(name: str, cluster: ClusterName, partition: str | None, scheduler: str, json: bool) -> None:
+    """Say why a job waits on a cluster now, if this scheduler decides there."""
+    from poolwise.cli.live import named_scheduler
+    from poolwise.cli.output import print_json, print_sentences
+    from poolwise.live.platform import LiveView
+    from poolwise.live.waits import why_waits
+    from poolwise.model import Changes, Reject
+
+    chosen, view = named_scheduler(scheduler), LiveView.of(see(cluster, partition))
+    job, dispatcher = view.find(name), view.open(chosen)
+    plan = dispatcher.schedule(view.queue, view.snapshot, Changes())
+    found = why_waits(dispatcher, job, view.queue, view.snapshot, plan)
+    rejected = next((d.reason for d in plan.decisions if isinstance(d, Reject) and d.job == job), "")
+    text = found.text if found is not None else rejected or "it can start now"
+    if json:
+        facts = (
+            {}
+            if found is None
+            else {"resource": found.reason.resource, "needed": found.reason.needed, "free": found.reason.free}
+        )
+        print_json({"job": name, "text": text, "rule": None if found is None else found.reason.rule.value, **facts})
+    else:
+        print_sentences([f"job {name}: {text}"])
 
 
 def _in_study(folder: Path, job: int, options: StudyOptions) -> tuple[str, Explanation]:

@@ -29,6 +29,7 @@ def overview(
         {name: read_comparison(path) for name, path in files.items()},
         titles,
         {name: read_notes(path) for name, path in files.items()},
+        {name: report.name for name, path in files.items() if (report := path.with_name(f"{name}.html")).is_file()},
     )
     if out is None:
         typer.echo(text, nl=False)

@@ -13,9 +13,13 @@ def reproduce(
     name: str = typer.Argument(help="Name of a reproduction (`poolwise list reproductions`)."),
     quick: bool = typer.Option(False, "--quick", help="Fewer seeds and sizes: minutes instead of hours."),
     out: Path | None = typer.Option(None, help="Folder for the results; results/NAME by default."),
+    figure: str = typer.Option(
+        "", help="Only this figure or table of the paper, such as 8 or 'Table III'; its numbers are compared with the expected."
+    ),
     jobs: int = typer.Option(-1, help="Worker processes; all cores by default."),
 ) -> None:
     """Reproduce a published system's results: figures, a report, and comparison.csv with every claim beside our value."""
+    from collections import Counter
     from dataclasses import replace
 
     from rich.table import Table
@@ -25,6 +29,7 @@ def reproduce(
     from poolwise.cli.console import out as stdout
     from poolwise.cli.output import provenance, write_provenance
     from poolwise.report import write_reproduction
+    from poolwise.report.figure_scripts import compared
     from poolwise.reproductions.reproduction import reproduce as run
     from poolwise.trials.progress import ConsoleProgress
 
@@ -32,11 +37,11 @@ def reproduce(
     folder = out if out is not None else Path("results") / name
     folder.mkdir(parents=True, exist_ok=True)
     with resumable(folder), ConsoleProgress(err) as progress:
-        done = run(name, reproduction, folder, quick=quick, jobs=jobs, progress=progress)
+        done = run(name, reproduction, folder, quick=quick, jobs=jobs, progress=progress, figure=figure)
     source = {key: str(value) for key, value in provenance(0, []).items()}
     write_reproduction(replace(done, provenance=source), folder)
     write_provenance(folder / "comparison.csv", source)
-    failing = [row for row in done.rows if row.holds == "false"]
+    failing = [row for row in done.rows if row.verdict == "fails"]
     if failing:
         table = Table(
             "what does not hold", "published", "measured", title=done.title, box=None, pad_edge=False, title_justify="left"
@@ -45,10 +50,14 @@ def reproduce(
             claim, cells = row.claim, row.cells()
             table.add_row(f"{claim.artifact}, {claim.condition}: {claim.metric} ({claim.unit})", cells[4], cells[5])
         stdout.print(table)
-    count = done.count()
+    if figure and not quick:
+        for line in compared(done):
+            stdout.print(line)
+    count = Counter(row.verdict for row in done.rows)
     begin = "quick run: " if quick else ""
     stdout.print(
-        f"{begin}{count['true']} hold, {count['false']} do not, {count['not_measured']} not measured, {count['shown']} shown",
+        f"{begin}{count['holds']} hold, {count['fails']} do not, {count['undetermined']} undetermined, "
+        f"{count['not measured']} not measured, {count['shown']} shown",
         style="bold",
     )
     err.print(f"report: {folder / 'report.html'}", soft_wrap=True)

@@ -74,7 +74,7 @@ def simulate(
     map_: str | None = typer.Option(
         None, "--map", metavar="FIELD=COLUMN:UNIT,...", help="Columns of any table: submit=submit_time:10s, memory=mem_gb:GB."
     ),
-    strict: bool = typer.Option(False, "--strict", help="Stop at the first row that cannot be read (columns, sacct)."),
+    strict: bool = typer.Option(False, "--strict", help="Stop at the first row that cannot be read."),
     closed_loop: bool = typer.Option(
         False, "--closed-loop", help="Submit each job when its predecessor is over and its user has thought (SWF)."
     ),

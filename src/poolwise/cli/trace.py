@@ -68,7 +68,7 @@ Map = Annotated[
         help="Columns of any other table, and their units: submit=submit_time:10s, memory=mem_gb:GB, id=jobid.",
     ),
 ]
-Strict = Annotated[bool, typer.Option("--strict", help="Stop at the first row that cannot be read (columns, sacct).")]
+Strict = Annotated[bool, typer.Option("--strict", help="Stop at the first row that cannot be read.")]
 Scale = Annotated[float | None, typer.Option(help="Factor on the memory of every job.")]
 
 

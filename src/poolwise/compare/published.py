@@ -1,7 +1,7 @@
 """Published values beside ours: what was claimed, by which rule it is judged, what was measured, whether it holds.
 
 The claims of a reproduction are in a data file (catalog/reproductions/NAME.csv) that is fixed before anything runs;
-`holds` is computed from the row and nothing else.
+`holds` and the verdict are computed from the row and nothing else.
 """
 
 from __future__ import annotations
@@ -10,21 +10,27 @@ import csv
 import io
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal, cast, get_args
+from typing import Any, Literal, cast, get_args
 
+from poolwise.compare.verdicts import ClaimRule, Criterion, Holds, Measured, Verdict
 from poolwise.errors import InputError, UnknownNameError
 
-ClaimRule = Literal["within_ci", "relative", "order", "sign", "exact", "shown"]
-Holds = Literal["true", "false", "not_measured", "shown"]
+ClaimClass = Literal["paper", "input", "ours"]
+Basis = Literal["verified", "inferred", "unknown"]
+READINGS = ("as run", "inferred")
+"""Readings beside the specification's, each with columns of its own: what the authors' own runs did, and what we infer."""
 COLUMNS = (
     "artifact", "condition", "metric", "unit", "published", "measured", "ci95_low", "ci95_high",
-    "rule", "tolerance", "holds", "note",
+    "rule", "tolerance", "holds", "note", "class", "verdict", "basis", "shown_by", "cause",
+    *(f"{reading.replace(' ', '_')}{part}" for reading in READINGS for part in ("", "_low", "_high", "_verdict")),
 )  # fmt: skip
 
 Key = tuple[str, str, str]
 """(artifact, condition, metric): names a row."""
+SEPARATOR = " | "
+"""Between the three where a row is named in one text."""
 
 
 @dataclass(frozen=True)
@@ -47,6 +53,10 @@ class Claim:
     tolerance : see `rule`
     note : what the reader must know of the claim
     reason : why it does not hold, where it does not
+    kind : "paper" for what the paper claims, "input" for its inputs and arithmetic, "ours" for what we add
+    basis : what the reason rests on: "verified" by a run, "inferred", or "unknown"
+    shown_by : of a verified reason: a reading under which the claim holds, or the row "artifact | condition | metric" of a
+        claim that shows it
     """
 
     artifact: str
@@ -58,6 +68,14 @@ class Claim:
     tolerance: float
     note: str = ""
     reason: str = ""
+    kind: ClaimClass = "paper"
+    basis: Basis = "unknown"
+    shown_by: str = ""
+
+    @property
+    def criterion(self) -> Criterion:
+        """What a measurement must meet."""
+        return Criterion(self.rule, self.published, self.tolerance)
 
     @property
     def key(self) -> Key:
@@ -66,80 +84,137 @@ class Claim:
 
 
 @dataclass(frozen=True)
-class Measured:
-    """Our value, with its 95 % interval where there are several seeds (NaN where there is one)."""
-
-    value: float
-    low: float = math.nan
-    high: float = math.nan
-    note: str = ""
-
-
-@dataclass(frozen=True)
 class ClaimRow:
-    """A claim beside what was measured."""
+    """A claim beside what was measured.
+
+    Attributes
+    ----------
+    measured : under the specification's reading
+    readings : other reading -> what was measured under it
+    backed : whether the row that `shown_by` names holds
+    """
 
     claim: Claim
     measured: Measured | None
+    readings: Mapping[str, Measured] = field(default_factory=dict)
+    backed: bool = False
 
     @property
     def holds(self) -> Holds:
-        """Judge the claim by its rule."""
-        claim, measured = self.claim, self.measured
-        if measured is None or math.isnan(measured.value):
-            return "not_measured"
-        match claim.rule:
-            case "shown":
-                return "shown"
-            case "within_ci":
-                # an interval of one value is that value
-                low = measured.value if math.isnan(measured.low) else measured.low
-                high = measured.value if math.isnan(measured.high) else measured.high
-                return _truth(low <= claim.published <= high)
-            case "relative":
-                return _truth(abs(measured.value - claim.published) <= claim.tolerance * abs(claim.published))
-            case "exact":
-                return _truth(abs(measured.value - claim.published) <= claim.tolerance)
-            case "sign":
-                return _truth(math.copysign(1, measured.value) == math.copysign(1, claim.published) and measured.value != 0)
-            case "order":
-                return _truth(measured.value > claim.tolerance)
+        """Judge the measured value alone."""
+        return self.claim.criterion.holds(self.measured)
+
+    @property
+    def verdict(self) -> Verdict:
+        """Judge the measured interval."""
+        return self.claim.criterion.verdict(self.measured)
+
+    def verdict_under(self, reading: str) -> Verdict:
+        """Judge the interval measured under another reading; the specification's where that does not concern the row."""
+        return self.claim.criterion.verdict(self.readings.get(reading, self.measured))
+
+    @property
+    def shown_by(self) -> str:
+        """The run that verifies the reason: a reading under which the claim holds, or another row; empty without one."""
+        if self.verdict not in ("fails", "undetermined"):
+            return ""
+        turned = [reading for reading in READINGS if self.verdict_under(reading) == "holds"]
+        if turned:
+            return f"reading: {turned[0]}"
+        return self.claim.shown_by if self.backed else ""
+
+    @property
+    def basis(self) -> Basis | Literal[""]:
+        """What the reason rests on; empty where the claim holds or is not judged.
+
+        "verified" is only what a run of this very reproduction shows; a reason that was verified before and is not now is
+        inferred.
+        """
+        if self.verdict not in ("fails", "undetermined"):
+            return ""
+        if self.shown_by:
+            return "verified"
+        return "inferred" if self.claim.basis == "verified" else self.claim.basis
+
+    @property
+    def cause(self) -> str:
+        """Why it does not hold; empty where it holds or is not judged."""
+        return self.claim.reason if self.verdict in ("fails", "undetermined") else ""
 
     @property
     def note(self) -> str:
         """Note of the claim and of the measurement; for a claim that does not hold its reason goes first."""
         measured = "" if self.measured is None else self.measured.note
-        reason = self.claim.reason if self.holds == "false" else ""
+        reason = self.claim.reason if self.holds == "false" or self.verdict == "fails" else ""
         return "; ".join(text for text in (reason, measured, self.claim.note) if text)
 
     def cells(self) -> list[str]:
         """The row as text, in the order of `COLUMNS`."""
-        c, m = self.claim, self.measured or Measured(math.nan)
-        numbers = [_number(m.value), _number(m.low), _number(m.high)]
+        c = self.claim
+        others: list[str] = []
+        for reading in READINGS:
+            found = self.readings.get(reading)
+            others += [*_three(found), "" if found is None else self.verdict_under(reading)]
         return [
             c.artifact,
             c.condition,
             c.metric,
             c.unit,
             _number(c.published),
-            *numbers,
+            *_three(self.measured),
             c.rule,
             _number(c.tolerance),
             self.holds,
             self.note,
+            c.kind,
+            self.verdict,
+            self.basis,
+            self.shown_by,
+            self.cause,
+            *others,
         ]
 
 
-def compare(claims: Iterable[Claim], measured: Mapping[Key, Measured]) -> list[ClaimRow]:
-    """Put every claim beside its measurement.
+def compare(
+    claims: Iterable[Claim],
+    measured: Mapping[Key, Measured],
+    readings: Mapping[str, Mapping[Key, Measured]] | None = None,
+) -> list[ClaimRow]:
+    """Put every claim beside its measurements.
 
-    Raises KeyError for a measurement that no claim asks for: a row may not be dropped silently.
+    Parameters
+    ----------
+    claims
+        Rows of the claims file.
+    measured
+        What was measured under the specification's reading.
+    readings
+        Other reading -> what was measured under it.
+
+    Raises KeyError for a measurement that no claim asks for, and for a reason that says it is shown by no row.
     """
-    rows = [ClaimRow(claim, measured.get(claim.key)) for claim in claims]
-    unknown = set(measured) - {row.claim.key for row in rows}
-    if unknown:
-        raise KeyError(f"measured but not claimed: {sorted(unknown)[:5]}")
-    return rows
+    wanted, others = list(claims), readings or {}
+    known = {SEPARATOR.join(claim.key): claim for claim in wanted}
+    for found in (measured, *others.values()):
+        unknown = set(found) - {claim.key for claim in wanted}
+        if unknown:
+            raise KeyError(f"measured but not claimed: {sorted(unknown)[:5]}")
+
+    def backed(claim: Claim) -> bool:
+        if not claim.shown_by or claim.shown_by in READINGS:
+            return False
+        witness = known[claim.shown_by]
+        return witness.criterion.verdict(measured.get(witness.key)) == "holds"
+
+    return [
+        ClaimRow(
+            claim,
+            measured.get(claim.key),
+            {name: found[claim.key] for name, found in others.items() if claim.key in found},
+            backed(claim),
+        )
+        for claim in wanted
+    ]
 
 
 def claims_csv(rows: Sequence[ClaimRow]) -> str:
@@ -152,16 +227,17 @@ def claims_csv(rows: Sequence[ClaimRow]) -> str:
 
 
 def read_claims(path: Path) -> list[Claim]:
-    """Read a claims file (columns artifact, condition, metric, unit, published, rule, tolerance, note, reason).
+    """Read a claims file: columns artifact, condition, metric, unit, published, rule, tolerance, note, reason.
 
+    The columns class, basis and shown_by may be left out: a claim is then the paper's, and the basis of its reason unknown.
     An empty published value is NaN (only with the rules order and shown). Raises InputError with file and line.
     """
     claims: list[Claim] = []
     with path.open(newline="", encoding="utf-8") as file:
         for line, row in enumerate(csv.DictReader(file), start=2):
-            rule = row["rule"]
-            if rule not in get_args(ClaimRule):
-                raise UnknownNameError.of("rule", rule, get_args(ClaimRule), file=path, line=line, field="rule")
+            rule = _one_of(ClaimRule, row, "rule", "", path, line)
+            kind = _one_of(ClaimClass, row, "class", "paper", path, line)
+            basis = _one_of(Basis, row, "basis", "unknown", path, line)
             published, tolerance = (_parse(row[name], path, line, name) for name in ("published", "tolerance"))
             if math.isnan(published) and rule not in ("order", "shown"):
                 raise InputError(f"rule {rule} needs a published value", file=path, line=line, field="published")
@@ -169,14 +245,36 @@ def read_claims(path: Path) -> list[Claim]:
                 Claim(
                     row["artifact"], row["condition"], row["metric"], row["unit"], published,
                     cast(ClaimRule, rule), 0.0 if math.isnan(tolerance) else tolerance, row.get("note") or "",
-                    row.get("reason") or "",
+                    row.get("reason") or "", cast(ClaimClass, kind), cast(Basis, basis), row.get("shown_by") or "",
                 )
             )  # fmt: skip
+    _check_unique(claims, path)
+    return claims
+
+
+def _check_unique(claims: Sequence[Claim], path: Path) -> None:
     keys = [claim.key for claim in claims]
     if len(set(keys)) != len(keys):
         twice = next(key for key in keys if keys.count(key) > 1)
         raise InputError(f"the row {twice} appears twice", file=path, remedy="name each claim once")
-    return claims
+    rows = {SEPARATOR.join(key) for key in keys}
+    for line, claim in enumerate(claims, start=2):
+        if claim.shown_by and claim.shown_by not in rows and claim.shown_by not in READINGS:
+            raise InputError(
+                f"no row is '{claim.shown_by}'",
+                file=path,
+                line=line,
+                field="shown_by",
+                remedy=f"name a reading ({', '.join(READINGS)}) or a row: artifact{SEPARATOR}condition{SEPARATOR}metric",
+            )
+
+
+def _one_of(names: Any, row: Mapping[str, str], field: str, default: str, path: Path, line: int) -> str:
+    """Read a cell that takes one of some names."""
+    found = row.get(field) or default
+    if found not in get_args(names):
+        raise UnknownNameError.of(field, found, get_args(names), file=path, line=line, field=field)
+    return found
 
 
 def _parse(text: str, path: Path, line: int, field: str) -> float:
@@ -186,8 +284,10 @@ def _parse(text: str, path: Path, line: int, field: str) -> float:
         raise InputError(f"'{text}' is not a number", file=path, line=line, field=field) from error
 
 
-def _truth(value: bool) -> Holds:
-    return "true" if value else "false"
+def _three(measured: Measured | None) -> list[str]:
+    """Value and interval as text."""
+    found = measured or Measured(math.nan)
+    return [_number(found.value), _number(found.low), _number(found.high)]
 
 
 def _number(value: float) -> str:

@@ -174,17 +174,17 @@ class _Diary(Scheduler, Dispatcher):
 
 def _replay(schedule: Schedule, findings: Findings) -> None:
     """Add up what the runs held at every instant."""
-    held = np.zeros_like(schedule.machine.capacity)
-    events = sorted(
-        [(int(end), 0, k) for k, end in enumerate(schedule.end.tolist()) if end >= 0]
-        + [(int(start), 1, k) for k, start in enumerate(schedule.start.tolist())]
-    )
-    for time, starts, k in events:
+    held, rows = np.zeros_like(schedule.machine.capacity), schedule.holdings
+    ended = rows.end >= 0
+    time = np.concatenate([rows.end[ended], rows.begin])
+    cell = np.concatenate([np.flatnonzero(ended), np.arange(len(rows.begin))])
+    sign = np.repeat([-1, 1], [int(ended.sum()), len(rows.begin)])
+    for k in np.lexsort((sign, time)).tolist():  # what is given back first
         findings.tested(CAPACITY)
-        for owner, resource, amount in schedule.placement_of(k):
-            held[owner, resource] += amount if starts else -amount
+        row = int(cell[k])
+        held[rows.owner[row], rows.resource[row]] += int(sign[k]) * int(rows.amount[row])
         if (held > schedule.machine.capacity).any():
-            findings.blame(CAPACITY, f"more was given away than there is at {time} ns")
+            findings.blame(CAPACITY, f"more was given away than there is at {time[k]} ns")
             return
 
 

@@ -10,7 +10,9 @@ from poolwise.engines.dispatch import replay as dispatch
 from poolwise.engines.family import Family, Parts, foreign
 from poolwise.engines.list_scheduling import replay as list_scheduling
 from poolwise.engines.list_scheduling.loading import load_all
+from poolwise.engines.list_scheduling.sampling import RackSampler
 from poolwise.engines.shared_nodes import replay as shared_nodes
+from poolwise.engines.shared_nodes.sampling import SharedSampler
 from poolwise.engines.watch import Obstacle
 from poolwise.errors import InputError
 from poolwise.interfaces import Scheduler
@@ -18,8 +20,8 @@ from poolwise.model import Machine, Workload
 from poolwise.performance.ideal import Ideal
 
 FAMILIES = (
-    Family("shared nodes", shared_nodes.unsupported, shared_nodes.replay, shared_nodes.load),
-    Family("list scheduling", list_scheduling.unsupported, list_scheduling.replay, load_all),
+    Family("shared nodes", shared_nodes.unsupported, shared_nodes.replay, shared_nodes.load, SharedSampler),
+    Family("list scheduling", list_scheduling.unsupported, list_scheduling.replay, load_all, RackSampler),
     Family("task dispatch", dispatch.unsupported, dispatch.replay, dispatch.load),
 )
 

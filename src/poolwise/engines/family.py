@@ -6,11 +6,13 @@ import logging
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
+from poolwise.arrays import IntArray
 from poolwise.engines.watch import Obstacle, Watch
 from poolwise.interfaces import PerformanceModel, Scheduler
 from poolwise.loop import Observer
-from poolwise.model import Machine, Schedule, Workload
+from poolwise.model import Initial, Machine, Schedule, Workload
 from poolwise.model.eligibility import NO_PARTITION, has_tiers, taking_partitions
 from poolwise.platforms.simulated import Disturbance
 
@@ -32,6 +34,18 @@ class Parts:
     pass_per_event: bool = False
     observer: Observer | None = None
     watch: Watch | None = None
+    initial: Initial | None = None
+
+
+class Sampler(Protocol):
+    """Replays versions of a run that goes on from others: the same jobs, which last and come otherwise."""
+
+    def starts(self, workload: Workload) -> IntArray:
+        """(k,) ns at which the sought jobs start, `NEVER` for those that have not started when nothing more is replayed.
+
+        The workload differs from the run's in durations and submissions alone, row by row.
+        """
+        ...
 
 
 @dataclass(frozen=True)
@@ -43,6 +57,8 @@ class Family:
     name : what messages call it
     unsupported : says why there is no kernel for a run (`foreign` if its scheduler is none of this family); None if there is
     replay : runs what `unsupported` has no objection to; returns the schedule and the seconds without compiling or loading
+    sampler : makes what replays many versions of a run that goes on from others, for what `unsupported` has no objection to;
+        None for a family that has none
     load : loads the kernels, compiling them where this has not been done before on this computer; says so in the log
     """
 
@@ -50,6 +66,7 @@ class Family:
     unsupported: Callable[[Parts], Obstacle | None]
     replay: Callable[[Parts], tuple[Schedule, float]]
     load: Callable[[], None]
+    sampler: Callable[[Parts, IntArray, int], Sampler] | None = None
 
 
 def foreign(scheduler: Scheduler) -> Obstacle:

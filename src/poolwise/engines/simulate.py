@@ -11,9 +11,9 @@ from poolwise.engines.families import family_of
 from poolwise.engines.family import Parts
 from poolwise.engines.watch import LONG_S, Meter, Obstacle, Watch
 from poolwise.errors import InputError, UnknownNameError
-from poolwise.interfaces import PerformanceModel, Scheduler
+from poolwise.interfaces import PerformanceModel, Scheduler, rule_of
 from poolwise.loop import Observer, run_loop
-from poolwise.model import Machine, Schedule, Workload
+from poolwise.model import Initial, Machine, Schedule, Workload
 from poolwise.performance.ideal import Ideal
 from poolwise.platforms.closed_loop import ClosedLoop
 from poolwise.platforms.failing import trouble_of
@@ -58,6 +58,7 @@ def simulate(
     pass_per_event: bool = False,
     observer: Observer | None = None,
     watch: Watch | None = None,
+    initial: Initial | None = None,
 ) -> Result:
     """Run a workload on a machine under a scheduler.
 
@@ -72,12 +73,16 @@ def simulate(
         See `Simulation` and `loop.run_loop`. What the machine says of its failures comes on top, and decides on `requeue`.
     watch
         Is told how far the run is.
+    initial
+        What runs already when it begins, and when that is; the schedule has these runs first.
     """
     truth = truth if truth is not None else Ideal()
     for part in (scheduler, truth, estimate):
         if part is not None:
             part.check(machine, workload.table)
     _check_restrictions(machine, scheduler)
+    if initial is not None:
+        _check_initial(machine, workload, scheduler)
     if machine.failures is not None:
         machine, failing, requeue = trouble_of(machine, workload, seed)
         disturbances = (*disturbances, *failing)
@@ -87,7 +92,7 @@ def simulate(
     if engine != "reference":
         believed = estimate if estimate is not None else truth
         parts = Parts(
-            machine, workload, scheduler, truth, believed, seed, disturbances, requeue, pass_per_event, observer, watch
+            machine, workload, scheduler, truth, believed, seed, disturbances, requeue, pass_per_event, observer, watch, initial
         )
         family, obstacle = family_of(parts)
         if family is not None:
@@ -103,6 +108,7 @@ def simulate(
         disturbances=disturbances,
         requeue=requeue,
         pass_per_event=pass_per_event,
+        initial=initial,
     )
     if watch is not None:
         watch.begin(obstacle)
@@ -121,3 +127,14 @@ def _check_restrictions(machine: Machine, scheduler: Scheduler) -> None:
             field="scheduler",
             remedy="choose list scheduling by nodes or racks, or a machine without partitions, features, QOS and windows",
         )
+
+
+def _check_initial(machine: Machine, workload: Workload, scheduler: Scheduler) -> None:
+    """Raise InputError for what only a run from the beginning can have."""
+    rule = rule_of(scheduler)
+    if machine.failures is not None:
+        raise InputError("what breaks is drawn from the beginning of a run", field="failures", remedy="leave [failures] out")
+    if workload.closed_loop:
+        raise InputError("a closed loop begins with its first job", field="closed_loop", remedy="leave it out")
+    if rule is not None and rule.warm_up:
+        raise InputError("a run that goes on from a state has no warm-up", field="scheduler", remedy="leave the warm-up out")

@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from poolwise.arrays import BoolArray, FloatArray, IntArray, blocks
+from poolwise.engines.family import Parts
 from poolwise.engines.kernel_arrays import read_only
 from poolwise.errors import PolicyError
 from poolwise.interfaces import AgingOrder, ListRule, PerformanceModel, QueuePolicy, fixed_slowdown, opened
-from poolwise.model import Machine, Queue, Snapshot, Workload
+from poolwise.model import Initial, Queue, Snapshot, Workload
 from poolwise.model.rules import FixedSlowdown
 from poolwise.model.runs import RunTable
 from poolwise.units import LONGEST
@@ -19,29 +20,32 @@ if TYPE_CHECKING:
     from poolwise.kernels.list_scheduling.state import Order
 
 
+def rows_held(initial: Initial | None) -> int:
+    """Rows of the placements of the runs from which a run goes on."""
+    return 0 if initial is None else sum(len(run.placement) for run in initial.runs)
+
+
 class StudyColumns:
     """The parts of a run under a list scheduler.
 
     Attributes
     ----------
-    machine, workload, scheduler, truth, estimate : the parts
+    machine, workload, scheduler, truth, estimate, initial : the parts
     empty : the empty machine with all jobs, as a policy sees it
     """
 
-    def __init__(
-        self,
-        machine: Machine,
-        workload: Workload,
-        scheduler: ListRule,
-        truth: PerformanceModel,
-        estimate: PerformanceModel,
-    ) -> None:
-        self.machine, self.workload = machine, workload
-        self.scheduler = scheduler._replace(order=opened(scheduler.order))
-        self.truth, self.estimate = truth, estimate
-        self.empty = Snapshot(
-            0, machine, workload.table, machine.capacity, machine.capacity, RunTable(machine.capacity.size), estimate
-        )
+    def __init__(self, parts: Parts, rule: ListRule) -> None:
+        self.machine = parts.machine
+        self.scheduler = rule._replace(order=opened(rule.order))
+        self.truth, self.estimate, self.initial = parts.truth, parts.estimate, parts.initial
+        self.show(parts.workload)
+
+    def show(self, workload: Workload) -> None:
+        """Take other durations and submissions of the same jobs, row by row."""
+        self.workload = workload
+        machine = self.machine
+        capacity, runs = machine.capacity, RunTable(machine.capacity.size)
+        self.empty = Snapshot(0, machine, workload.table, capacity, capacity, runs, self.estimate)
 
     def check(self, priority: FloatArray, jobs: IntArray) -> FloatArray:
         """Return the keys of jobs (k,), their negative priorities; raises PolicyError as the reference engine does."""

@@ -24,6 +24,10 @@ class Obstacle(NamedTuple):
         return f"{self.why}; {self.remedy}"
 
 
+UNLIKE = Obstacle("a run at work holds something else than it asks for", "placed as it asks, it has a kernel")
+"""Where a run goes on from others that kernels cannot count with."""
+
+
 class Watch(Protocol):
     """A listener that is told how far a run is. Reading and compiling do not count."""
 

@@ -20,11 +20,15 @@ class Axis:
 
 @dataclass(frozen=True)
 class Figure:
-    """What every figure has: a name (of its files), a title, a caption, and optionally the paper's figure it stands for."""
+    """What every figure has: a name (of its files), a title, a caption, and optionally the paper's figure it stands for.
+
+    `artifact` is that figure, such as "Figure 8".
+    """
 
     name: str
     title: str
     caption: str = ""
+    artifact: str = field(default="", kw_only=True)
 
 
 @dataclass(frozen=True)
@@ -79,3 +83,11 @@ class Bars(Figure):
     series: Mapping[str, Sequence[float]] = field(default_factory=dict)
     y_axis: Axis = field(default_factory=lambda: Axis(""))
     published: Mapping[str, Sequence[float]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Panels(Figure):
+    """Figures side by side under one title, as a published figure of several panels; they share the legend of the first."""
+
+    panels: Sequence[Figure] = ()
+    columns: int = 2

@@ -32,12 +32,11 @@ def load_of(schedule: Schedule, window: Window) -> Load:
     if length <= 0:
         nothing = np.full(machine.n_owner, np.nan)
         return Load(nothing, nothing)
-    run = np.repeat(np.arange(schedule.n_run), np.diff(schedule.offset))
-    begin = np.clip(schedule.start, window.begin, window.end)[run]
-    end = np.clip(schedule.end, window.begin, window.end)[run]
-    held = schedule.amount * _of_load(machine)[schedule.owner, schedule.resource] * (end - begin)
-    mean = np.bincount(schedule.owner, held, machine.n_owner) / length
-    return Load(mean, _covered(schedule.owner, begin, end, machine.n_owner) / length)
+    rows = schedule.holdings
+    begin, end = np.clip(rows.begin, window.begin, window.end), np.clip(rows.end, window.begin, window.end)
+    held = rows.amount * _of_load(machine)[rows.owner, rows.resource] * (end - begin)
+    mean = np.bincount(rows.owner, held, machine.n_owner) / length
+    return Load(mean, _covered(rows.owner, begin, end, machine.n_owner) / length)
 
 
 def _covered(owner: np.ndarray, begin: np.ndarray, end: np.ndarray, count: int) -> FloatArray:

@@ -40,7 +40,7 @@ def resource_use(schedule: Schedule, window: Window) -> tuple[ResourceUse, ...]:
     for name in sorted(schedule.workload.requests):
         capacity, column = _owners(schedule.machine, name)
         if total := int(capacity.sum()):
-            found.append(_use(schedule, window, name, total, (capacity > 0)[schedule.owner] & (schedule.resource == column)))
+            found.append(_use(schedule, window, name, total, capacity > 0, column))
     return tuple(found)
 
 
@@ -63,14 +63,16 @@ def _counts(machine: Machine, name: str) -> np.ndarray:
     return np.not_equal(machine.kind, Kind.LINK)
 
 
-def _use(schedule: Schedule, window: Window, name: str, total: int, rows: np.ndarray) -> ResourceUse:
-    run = np.repeat(np.arange(schedule.n_run), np.diff(schedule.offset))
-    held: FloatArray = np.bincount(run[rows], schedule.amount[rows], schedule.n_run).astype(np.float64)
+def _use(schedule: Schedule, window: Window, name: str, total: int, counts: np.ndarray, column: int) -> ResourceUse:
+    """Measure a resource of which some owners, (n_owner,), count."""
+    rows = schedule.holdings
+    here = counts[rows.owner] & (rows.resource == column)
+    begin, end, held = rows.begin[here], rows.end[here], rows.amount[here].astype(np.float64)
     submit, until, wanted = _waits(schedule, name, window)
-    times = np.unique(np.concatenate([[window.begin, window.end], schedule.start, schedule.end, submit, until]))
+    times = np.unique(np.concatenate([[window.begin, window.end], begin, end, submit, until]))
     times = times[(times >= window.begin) & (times <= window.end)]
     weight = np.diff(times) / (total * float(window.end - window.begin))
-    used = _steps(times, schedule.start, schedule.end, held)
+    used = _steps(times, begin, end, held)
     free = np.maximum(total - used, 0)
     stranded = np.minimum(free, _steps(times, submit, until, wanted))
     return ResourceUse(name, total, float((used * weight).sum()), float((stranded * weight).sum()))

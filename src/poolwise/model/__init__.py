@@ -1,7 +1,7 @@
 """Plain data: machine, workload, queue, snapshot, placement, decisions, events. No policy lives here."""
 
 from poolwise.model.continuation import Continuation
-from poolwise.model.decision import CommitResult, Decision, Plan, Reject, Start, Stop, Wait
+from poolwise.model.decision import CommitResult, Decision, Plan, Reject, Resize, Start, Stop, Wait
 from poolwise.model.event import (
     Arrival,
     CapacityChanged,
@@ -27,9 +27,10 @@ from poolwise.model.partition import Partition, QualityOfService, ReservedWindow
 from poolwise.model.placement import Placement, Refusal
 from poolwise.model.queue import Queue
 from poolwise.model.reason import Reason, Rule
-from poolwise.model.run import Fetch, Run
+from poolwise.model.run import Fetch, Resized, Run
 from poolwise.model.schedule import Schedule
 from poolwise.model.snapshot import Snapshot
+from poolwise.model.state import Initial, InitialRun, MachineState
 from poolwise.model.workload import Workload
 
 __all__ = [
@@ -45,6 +46,8 @@ __all__ = [
     "Fabric",
     "Failures",
     "Fetch",
+    "Initial",
+    "InitialRun",
     "Job",
     "JobTable",
     "Joined",
@@ -52,6 +55,7 @@ __all__ = [
     "Left",
     "Machine",
     "MachineBuilder",
+    "MachineState",
     "Outage",
     "Outcome",
     "Partition",
@@ -64,6 +68,8 @@ __all__ = [
     "Reject",
     "Renumbered",
     "ReservedWindow",
+    "Resize",
+    "Resized",
     "Rule",
     "Run",
     "Schedule",

@@ -30,6 +30,17 @@ class Stop:
 
 
 @dataclass(frozen=True, slots=True)
+class Resize:
+    """Change what a run holds to another placement, from now on; atomic: every row of it or nothing.
+
+    Only memory may change: how much, and where it lies. All other rows are those that the run has.
+    """
+
+    run: int
+    placement: Placement
+
+
+@dataclass(frozen=True, slots=True)
 class Reject:
     """Never run a job; it leaves the queue and is counted under the reason."""
 
@@ -45,7 +56,7 @@ class Wait:
     refusal: Refusal
 
 
-Decision = Start | Stop | Reject | Wait
+Decision = Start | Stop | Resize | Reject | Wait
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +87,8 @@ class Plan:
     def only(self, jobs: IntArray) -> Plan:
         """Return the decisions about some waiting jobs, (k,) rows of the job table."""
         rows = frozenset(jobs.tolist())
-        return replace(self, decisions=tuple(d for d in self.decisions if not isinstance(d, Stop) and d.job in rows))
+        about = (d for d in self.decisions if not isinstance(d, Stop | Resize))
+        return replace(self, decisions=tuple(d for d in about if d.job in rows))
 
 
 @dataclass(frozen=True, slots=True)

@@ -117,6 +117,7 @@ class Changes:
     requeued : rows of jobs some of whose tasks wait again
     ended : run numbers
     started : (start, run number) of the starts that the platform committed since
+    resized : numbers of the runs to which the platform gave another placement since
     refused : (start, reason) of those that it refused, at once or later
     capacity, joined, left : owners whose capacity changed, that joined, that left
     woke : whether a wake-up is among the events
@@ -131,11 +132,12 @@ class Changes:
     joined: tuple[int, ...] = ()
     left: tuple[int, ...] = ()
     woke: bool = False
+    resized: tuple[int, ...] = ()
 
     def beside(self, jobs: frozenset[int]) -> Changes:
         """Return what has happened besides the arrival of some jobs; the fate of the last plan's starts does not count."""
         arrived = tuple(job for job in self.arrived if job not in jobs)
-        return replace(self, arrived=arrived, started=(), refused=())
+        return replace(self, arrived=arrived, started=(), refused=(), resized=())
 
     @property
     def machine(self) -> bool:

@@ -44,3 +44,12 @@ class Run:
     start: int
     expected_end: int
     fetch: Fetch | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Resized:
+    """A run was given another placement at a time (ns)."""
+
+    run: int
+    time: int
+    placement: Placement

@@ -142,6 +142,15 @@ class RunTable:
         self.arrangement = next(_arrangements)
         return now
 
+    def move(self, run: Run, cells: IntArray, sensitive: Iterable[int]) -> None:
+        """Replace a run that works by the same run at another placement; `cells` and `sensitive` as in `add`."""
+        self.remove(run.id)
+        self.add(run, cells, sensitive)
+        self._runs = dict(sorted(self._runs.items()))
+        for index, owners in ((self._occupants, self._touched[run.id][0]), (self._sensitive, self._touched[run.id][1])):
+            for owner in owners:
+                index[owner] = dict(sorted(index[owner].items()))
+
     def expect(self, run: Run) -> None:
         """Replace a run by the same run with another expected end."""
         slot = self._slot[run.id]

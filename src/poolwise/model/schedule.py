@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
+from typing import NamedTuple
 
 import numpy as np
 
@@ -13,7 +14,27 @@ from poolwise.arrays import BoolArray, IntArray
 from poolwise.errors import InputError
 from poolwise.model.event import Outcome
 from poolwise.model.machine import Machine
+from poolwise.model.run import Resized
 from poolwise.model.workload import Workload
+
+
+def owners_text(machine: Machine, rows: Iterable[tuple[int, int, int]]) -> str:
+    """Write rows (owner, resource, amount) as OWNER:RESOURCE=AMOUNT:... for each owner, joined by ';'; base units."""
+    gives: dict[str, list[str]] = {}
+    for owner, resource, amount in rows:
+        gives.setdefault(machine.owners[owner], []).append(f"{machine.resources[resource]}={amount}")
+    return ";".join(":".join([owner, *parts]) for owner, parts in gives.items())
+
+
+class Holdings(NamedTuple):
+    """Rows (run, owner, resource, amount) that hold from `begin` to `end` (ns), each array (n_row,) int64."""
+
+    run: IntArray
+    owner: IntArray
+    resource: IntArray
+    amount: IntArray
+    begin: IntArray
+    end: IntArray
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,6 +53,8 @@ class Schedule:
     waiting : rows that never started
     passes : scheduling passes
     refused : reason -> number of decisions that the platform refused
+    resizes : placements that runs were given while they were at work, in the order of time; `offset` to `amount` are what
+        they began with, and `holdings` is all that they held
     """
 
     machine: Machine
@@ -49,6 +72,26 @@ class Schedule:
     waiting: tuple[int, ...]
     passes: int
     refused: Mapping[str, int]
+    resizes: tuple[Resized, ...] = ()
+
+    @cached_property
+    def holdings(self) -> Holdings:
+        """What each run held, and from when to when; a placement ends where the next one of its run begins."""
+        run = np.repeat(np.arange(self.n_run), np.diff(self.offset))
+        begin, end = self.start[run], self.end[run]
+        whole = Holdings(run, self.owner, self.resource, self.amount, begin, end)
+        if not self.resizes:
+            return whole
+        parts, since = [], {resized.run: int(self.start[resized.run]) for resized in self.resizes}
+        last = {k: self.placement_of(k) for k in since}
+        for resized in self.resizes:
+            parts += [(resized.run, *row, since[resized.run], resized.time) for row in last[resized.run]]
+            last[resized.run] = [row[1:] for row in resized.placement.rows()]
+            since[resized.run] = resized.time
+        parts += [(k, *row, since[k], int(self.end[k])) for k, rows in last.items() for row in rows]
+        steady = ~np.isin(run, list(since))
+        table = np.array(parts, dtype=np.int64).reshape(-1, 6).T
+        return Holdings(*(np.concatenate([one[steady], two]) for one, two in zip(whole, table, strict=True)))
 
     @property
     def n_run(self) -> int:
@@ -100,13 +143,7 @@ class Schedule:
         """
         if self._in_racks():
             return self.rack_placements()
-        owners, resources, texts = self.machine.owners, self.machine.resources, []
-        for run in range(self.n_run):
-            gives: dict[str, list[str]] = {}
-            for owner, resource, amount in self.placement_of(run):
-                gives.setdefault(owners[owner], []).append(f"{resources[resource]}={amount}")
-            texts.append(";".join(":".join([owner, *parts]) for owner, parts in gives.items()))
-        return texts
+        return [owners_text(self.machine, self.placement_of(run)) for run in range(self.n_run)]
 
     def _in_racks(self) -> bool:
         """Whether all that runs take is nodes and memory of racks of identical nodes."""

@@ -72,7 +72,7 @@ class Snapshot:
     capacity, free : (n_owner, n_resource) int64, read-only
     estimate : the performance model that the scheduler believes in
     may_grow : whether owners may still join or capacity may come back, so that nothing can be said never to fit
-    freed_at : ns of the latest instant at which a run ended or the machine changed, -1 before the first
+    freed_at : ns of the latest instant at which a run ended or was resized or the machine changed, -1 before the first
     history : the runs that have ended, None where the platform does not keep them
     """
 

@@ -77,16 +77,18 @@ class Fit:
 def fit(measured: CompletionTimes, pieces: int = 3, *, convex: bool = True) -> Fit:
     """Fit P^m with 1 to 3 pieces of equal width up to the farthest measured share.
 
-    Where several frequencies were measured, the share of the time that follows frequency is fitted too. Raises InputError
+    P^m is that of the lowest frequency at which memory was remote. Where several frequencies were measured, the share of the
+    time that follows frequency is fitted too. Raises InputError
     where there are too few points: a piece needs a measured share of its own, and all memory local must be among the shares.
     """
     if pieces not in (1, 2, 3):
         raise InputError(f"{pieces} pieces", field="pieces", remedy="1, 2 or 3")
-    base = measured.frequency == measured.frequency.min()
+    away = measured.remote > 0
+    base = measured.frequency == measured.frequency[away if away.any() else ~away].min()
     remote, seconds = measured.remote[base], measured.seconds[base]
     shares = np.unique(remote)
     if not len(shares) or shares[0] > 0:
-        raise _refuse(measured, "no completion time with all memory local", "measure remote = 0 at the lowest frequency")
+        raise _refuse(measured, "no completion time with all memory local", "measure remote = 0 at the frequency of the others")
     if len(shares) < pieces + 1:
         raise _refuse(measured, f"{len(shares)} shares of remote memory for {pieces} pieces", f"measure {pieces + 1} or more")
     slowdown = seconds / seconds[remote == 0].mean() - 1

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from poolwise.loop import LoopResult
-from poolwise.model import Machine, Outcome, Placement, Schedule, Workload
+from poolwise.model import Machine, Outcome, Placement, Resized, Schedule, Workload
 
 
 class Recorder:
@@ -18,6 +18,7 @@ class Recorder:
         self._end: list[int] = []
         self._outcome: list[Outcome] = []
         self._placements: list[Placement] = []
+        self._resizes: list[Resized] = []
 
     def __len__(self) -> int:
         """Number of runs recorded so far, which is the number of the next run."""
@@ -32,6 +33,10 @@ class Recorder:
         self._outcome.append(Outcome.STOPPED)
         self._placements.append(placement)
         return len(self._job) - 1
+
+    def resized(self, run: int, time: int, placement: Placement) -> None:
+        """Record that a run has another placement from a time on."""
+        self._resizes.append(Resized(run, time, placement))
 
     def ended(self, run: int, end: int, outcome: Outcome) -> None:
         """Record the end of a run."""
@@ -60,4 +65,5 @@ class Recorder:
             waiting=loop.waiting,
             passes=loop.passes,
             refused=refused,
+            resizes=tuple(self._resizes),
         )

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from poolwise.arrays import kept
+from poolwise.arrays import IntArray, kept
 from poolwise.errors import InputError, PolicyError
 from poolwise.interfaces import PerformanceModel
 from poolwise.loop import LoopResult
@@ -21,10 +21,13 @@ from poolwise.model import (
     Ended,
     Event,
     EventBatch,
+    Initial,
     Machine,
     Outcome,
+    Placement,
     Plan,
     Reject,
+    Resize,
     Run,
     Schedule,
     Snapshot,
@@ -35,6 +38,7 @@ from poolwise.model import (
     Workload,
 )
 from poolwise.model.history import RunHistory
+from poolwise.model.room import why_no_resize, why_no_room
 from poolwise.model.runs import RunTable
 from poolwise.platforms.progress import Course, RunPace, RunProgress
 from poolwise.platforms.recorder import Recorder
@@ -69,6 +73,12 @@ def too_late() -> InputError:
     )
 
 
+def ended_before(workload: Workload, job: int) -> InputError:
+    """Make the error of a job (row) that is said to be at work after its end, the same for every engine."""
+    problem = f"job {workload.table.name(job)} would have ended before the run goes on"
+    return InputError(problem, field="duration", remedy="let its work last until then, or leave it out")
+
+
 class Simulation:
     """A simulated machine.
 
@@ -86,6 +96,8 @@ class Simulation:
         Whether jobs that lose their capacity wait again (from the beginning) or are over.
     pass_per_event
         One scheduling pass for each event instead of one for each instant (some published engines do so).
+    initial
+        What runs already when it begins, and when that is.
     """
 
     def __init__(
@@ -98,6 +110,7 @@ class Simulation:
         disturbances: Sequence[Disturbance] = (),
         requeue: bool = True,
         pass_per_event: bool = False,
+        initial: Initial | None = None,
     ) -> None:
         self.machine = machine
         self._jobs, self._duration = workload.table, workload.duration
@@ -114,12 +127,29 @@ class Simulation:
         self._sequence = 0
         self._wake_at: int | None = None
         self._heap: list[tuple[int, int, int, Any]] = []
-        self._arrivals: Iterator[tuple[int, int]] = iter(zip(workload.submit.tolist(), range(len(workload)), strict=True))
-        self._next_arrival()
         self._returns = 0  # changes still to come that give capacity
+        running = self._begin(initial, workload) if initial is not None else frozenset()
+        rows = ((max(submit, self.now), row) for row, submit in enumerate(workload.submit.tolist()) if row not in running)
+        self._arrivals: Iterator[tuple[int, int]] = iter(rows)
+        self._next_arrival()
         for change in disturbances:
             self._push(change.time, _CAPACITY, CapacityChanged(change.owner, change.resource, change.amount))
             self._returns += change.amount > 0
+
+    def _begin(self, initial: Initial, workload: Workload) -> frozenset[int]:
+        """Start the runs that are at work already, each at its time; returns their jobs. Raises InputError where one cannot."""
+        self.table.show(int(np.searchsorted(workload.submit, initial.now, side="right")))
+        for run in initial.runs:
+            self.now, tasks = run.start, tuple(range(int(workload.tasks[run.job])))
+            self._waiting[run.job] = set(tasks)
+            start = Start(run.job, tasks, run.placement)
+            if why := self._why_not(start):
+                raise InputError(f"job {workload.table.name(run.job)} cannot be at work: {why}", field="initial")
+            self._adjust(set(self._runs.touched(self._start(start))))
+        self.now = initial.now
+        if self._heap and self._heap[0][0] < self.now:
+            raise ended_before(workload, self._heap[0][3].job)
+        return frozenset(run.job for run in initial.runs)
 
     # Platform
 
@@ -184,6 +214,7 @@ class Simulation:
         rejected: list[tuple[Decision, str]] = []
         started: list[tuple[Start, int]] = []
         touched: set[int] = set()
+        resized: set[int] = set()
         for decision in plan.decisions:
             match decision:
                 case Start():
@@ -198,12 +229,19 @@ class Simulation:
                         rejected.append((decision, "the run is over"))
                         continue
                     self._push(self.now, _END, self._end(number, Outcome.STOPPED, requeue, touched))
+                case Resize(number, placement):
+                    over = "" if number in self._runs else "the run is over"
+                    if why := over or why_no_resize(self._runs[number], placement, self.machine, self._free):
+                        rejected.append((decision, why))
+                        continue
+                    self._resize(number, placement, touched)
+                    resized.add(number)
                 case Reject(job):
                     self._waiting.pop(job, None)
                 case Wait():
                     pass
             committed.append(decision)
-        self._adjust(touched)
+        self._adjust(touched, resized)
         self._wake_at = plan.wake_at
         if plan.wake_at is not None:
             if plan.wake_at <= self.now:
@@ -279,25 +317,10 @@ class Simulation:
 
     def _why_not(self, start: Start) -> str:
         """Reason why a start cannot be committed, empty if it can."""
-        placement = start.placement
         tasks = set(start.tasks)
         if not tasks or len(tasks) < len(start.tasks) or not tasks <= self._waiting.get(start.job, set()):
             return "tasks are not waiting"
-        if len(placement) == 0:
-            return "the placement is empty"
-        n_owner, n_resource = self._free.shape
-        need: dict[tuple[int, int], int] = {}  # of the cells that are named: a table of all owners would cost more with each
-        for _, owner, resource, amount in placement.rows():
-            if amount < 0:
-                return "an amount is negative"
-            if not 0 <= owner < n_owner:
-                return "an owner does not exist"
-            if not 0 <= resource < n_resource:
-                return "a resource does not exist"
-            need[owner, resource] = need.get((owner, resource), 0) + amount
-        if any(amount > self._free[cell] for cell, amount in need.items() if amount):
-            return "capacity is not free"
-        return ""
+        return why_no_room(start.placement, self._free)
 
     def _start(self, start: Start) -> int:
         """Start a run; returns its number."""
@@ -306,18 +329,33 @@ class Simulation:
         self._waiting[start.job].difference_update(start.tasks)
         number = self.recorder.started(start.job, len(start.tasks), self.now, placement)
         true, seen = self._truly(), self.snapshot()
-        sensitive = self.truth.touches(placement, true)
-        if self.estimate is not self.truth:
-            sensitive = (*sensitive, *self.estimate.touches(placement, seen))
-        cells = placement.owner * len(self.machine.resources) + placement.resource
         run = Run(number, start.job, start.tasks, placement, self.now, self.now)
         if (fetch := self.truth.fetch(run, true)) is not None:
             run = replace(run, fetch=fetch)
-        self._runs.add(run, cells, sensitive)
+        self._runs.add(run, self._cells(placement), self._speed_depends_on(placement, true, seen))
         course = Course.begin(self.truth, run, true)
         self._progress[number] = RunProgress(course, course.copy() if self._alike else Course.begin(self.estimate, run, seen))
         self._pace(run, true, seen)
         return number
+
+    def _resize(self, number: int, placement: Placement, touched: set[int]) -> None:
+        """Give a run another placement."""
+        touched.update(self._runs.touched(number))
+        run = replace(self._runs[number], placement=placement)
+        self._runs[number].placement.give_to(self._free)
+        placement.take_from(self._free)
+        self._runs.move(run, self._cells(placement), self._speed_depends_on(placement, self._truly(), self.snapshot()))
+        touched.update(self._runs.touched(number))
+        self.recorder.resized(number, self.now, placement)
+        self._freed_at = self.now
+
+    def _cells(self, placement: Placement) -> IntArray:
+        return placement.owner * len(self.machine.resources) + placement.resource
+
+    def _speed_depends_on(self, placement: Placement, true: Snapshot, seen: Snapshot) -> tuple[int, ...]:
+        """Owners whose occupancy changes the speed of a run, in truth or as the scheduler believes."""
+        sensitive = self.truth.touches(placement, true)
+        return sensitive if self.estimate is self.truth else (*sensitive, *self.estimate.touches(placement, seen))
 
     def _fetched(self, number: int) -> None:
         """Let the work of a run begin, if its data are there; others have the links from now on."""
@@ -343,9 +381,10 @@ class Simulation:
 
     # Pace
 
-    def _adjust(self, touched: set[int]) -> None:
-        """Bring the speed of every run on the touched owners up to date."""
-        numbers = sorted({n for owner in touched for n in self._runs.sensitive(owner)})
+    def _adjust(self, touched: set[int], resized: Set[int] = frozenset()) -> None:
+        """Bring the speed of every run on the touched owners up to date, and that of runs with another placement."""
+        here = {n for n in resized if n in self._runs}
+        numbers = sorted(here.union(n for owner in touched for n in self._runs.sensitive(owner)))
         if not numbers:
             return
         true, seen = self._truly(), self.snapshot()

@@ -6,6 +6,7 @@ as its description: it is the tooltip, what a screen reader says, and what the k
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Mapping, Sequence
 from functools import singledispatch
@@ -14,7 +15,7 @@ from typing import Any
 import numpy as np
 from matplotlib.ticker import LogLocator, MaxNLocator
 
-from poolwise.exhibits.figure import Axis, Bars, Curves, Distribution, Figure, Scatter
+from poolwise.exhibits.figure import Axis, Bars, Curves, Distribution, Figure, Panels, Scatter
 from poolwise.exhibits.spoken import spoken_number
 from poolwise.report.figures import thin
 from poolwise.report.labels import apart
@@ -31,9 +32,9 @@ _FONT = "system-ui, sans-serif"
 def chart(shown: Figure, wide: bool = False) -> Spec:
     """Vega-Lite specification of a figure, its data inside; colours are variables of the page."""
     width, height = WIDE if wide else SMALL
+    size = {} if isinstance(shown, Panels) else {"width": width, "height": height}
     return {
-        "width": width,
-        "height": height,
+        **size,
         "padding": 4,
         "background": None,
         "description": f"{shown.title}. {shown.caption}",
@@ -207,6 +208,18 @@ def _bars(shown: Bars) -> Spec:
     return {"data": data, "layer": layers}
 
 
+@_spec.register
+def _panels(shown: Panels) -> Spec:
+    parts = []
+    for k, panel in enumerate(shown.panels):
+        text = (
+            json.dumps(_spec(panel)).replace('"shown"', f'"shown{k}"').replace('"zoom"', f'"zoom{k}"')
+        )  # names are of the chart
+        parts.append({"title": panel.title, "width": SMALL[0], "height": SMALL[1], **json.loads(text)})
+    alone = dict.fromkeys(("color", "strokeDash", "shape"), "independent")
+    return {"concat": parts, "columns": shown.columns, "resolve": {"scale": alone}}
+
+
 # What all kinds share
 
 
@@ -312,6 +325,7 @@ def _config() -> Spec:
         "font": _FONT,
         "mark": {"color": "var(--series-0)"},
         "axis": {**ink, "aria": False, "gridColor": "var(--grid)", "domainColor": "var(--ink)", "tickColor": "var(--ink)"},
+        "title": {"color": "var(--ink)", "fontSize": 13},
         "legend": {**ink, "symbolStrokeWidth": 2},
         "view": {"stroke": None},
         "text": {"fontSize": 13},

@@ -13,7 +13,7 @@ from matplotlib.figure import Figure as Canvas
 from matplotlib.ticker import FuncFormatter, NullFormatter
 
 from poolwise.arrays import IntArray
-from poolwise.exhibits.figure import Axis, Bars, Curves, Distribution, Figure, Scatter
+from poolwise.exhibits.figure import Axis, Bars, Curves, Distribution, Figure, Panels, Scatter
 from poolwise.exhibits.spoken import spoken_number
 from poolwise.report.theme import DASHES, INK, figure, marker, series_colour
 
@@ -34,11 +34,29 @@ def save(shown: Figure, folder: Path) -> list[Path]:
 
 
 def _canvas(shown: Figure) -> Canvas:
+    if isinstance(shown, Panels):
+        return _side_by_side(shown)
     with figure() as canvas:
         axes = canvas.subplots()
         draw(shown, axes)
         if axes.get_legend_handles_labels()[1]:
             canvas.legend(loc="outside upper center", ncols=3, handlelength=3, columnspacing=1.2)
+        canvas.draw_without_rendering()
+        return canvas
+
+
+def _side_by_side(shown: Panels) -> Canvas:
+    rows = -(-len(shown.panels) // shown.columns)
+    with figure(2.4 * shown.columns, 2.0 * rows + 0.5) as canvas:
+        grid = canvas.subplots(rows, shown.columns, squeeze=False).ravel()
+        for panel, axes in zip(shown.panels, grid, strict=False):
+            draw(panel, axes)
+            axes.set_title(panel.title, fontsize=8)
+        for axes in grid[len(shown.panels) :]:
+            axes.set_visible(False)
+        handles, labels = grid[0].get_legend_handles_labels()
+        if labels:
+            canvas.legend(handles, labels, loc="outside lower center", ncols=min(6, len(labels)), handlelength=3)
         canvas.draw_without_rendering()
         return canvas
 

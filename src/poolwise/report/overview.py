@@ -1,4 +1,4 @@
-"""All reproductions on one page: how many claims hold, and every one that does not, with its reason."""
+"""All reproductions on one page: how many of each paper's claims are reproduced, and what decides the others."""
 
 from __future__ import annotations
 
@@ -7,17 +7,24 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from poolwise.compare.published import COLUMNS
+from poolwise.compare.headlines import JUDGED, SPEC
+from poolwise.compare.published import COLUMNS, READINGS
 from poolwise.errors import InputError
 
 ComparisonRows = list[dict[str, str]]
 """Rows of a comparison.csv, column -> text."""
 
+CAUSES = 6
+"""Causes named for a paper; its page and its CSV have all."""
+
 _HEAD = """# Reproduction results
 
-Each published value and claim is a row of a claims file that was fixed before the runs that it judges; the rule of the row
-computes whether it holds. Rows that are "shown" are not judged. `poolwise overview` makes this page from the `comparison.csv`
-and the notes of runs of `poolwise reproduce`; the notes say how many seeds there were.
+Each published value and claim is a row of a claims file; the rule of the row computes its verdict from our 95 % interval over
+seeds: it holds, fails, or is undetermined, where the interval straddles. Counted here are the claims of the papers that can be
+tested, not their inputs and arithmetic nor what we add. The specification's reading of a paper comes first; "as run" is what
+its authors' own runs did, where that is known to differ, and "inferred" what we infer of them. A cause is verified where a
+run turns the claim or shows what the cause says. `poolwise overview` makes this page from the `comparison.csv` and the notes
+of runs of `poolwise reproduce`.
 """
 
 
@@ -40,7 +47,10 @@ def read_notes(path: Path) -> tuple[str, ...]:
 
 
 def overview(
-    comparisons: Mapping[str, ComparisonRows], titles: Mapping[str, str], notes: Mapping[str, tuple[str, ...]] | None = None
+    comparisons: Mapping[str, ComparisonRows],
+    titles: Mapping[str, str],
+    notes: Mapping[str, tuple[str, ...]] | None = None,
+    pages: Mapping[str, str] | None = None,
 ) -> str:
     """Markdown of the page.
 
@@ -52,40 +62,61 @@ def overview(
         Name -> title; the name itself where it is missing.
     notes
         Name -> what a reader must know of the run.
+    pages
+        Name -> address of its report, to be linked.
     """
-    lines = [_HEAD, "| paper | rows | judged | hold | do not | not measured | shown |", "|---|---|---|---|---|---|---|"]
+    header = ("paper", "claims testable", "hold", *(f"hold, {reading}" for reading in READINGS), "undetermined", "fail")
+    causes = ("cause verified", "inferred", "unknown")
+    lines = [_HEAD, f"| {' | '.join((*header, *causes))} |", "|---" * (len(header) + len(causes)) + "|"]
     for name, rows in comparisons.items():
-        count = Counter(row["holds"] for row in rows)
-        judged = count["true"] + count["false"]
-        cells = [len(rows), judged, count["true"], count["false"], count["not_measured"], count["shown"]]
-        lines.append(f"| {titles.get(name, name)} | {' | '.join(map(str, cells))} |")
+        link = (pages or {}).get(name)
+        title = titles.get(name, name)
+        lines.append(f"| {' | '.join((f'[{title}]({link})' if link else title, *_counts(rows)))} |")
     for name, rows in comparisons.items():
         lines += ["", f"## {titles.get(name, name)}", "", f"`poolwise reproduce {name}`", ""]
         lines += [f"- {_escaped(note)}" for note in (notes or {}).get(name, ())]
-        lines += ["", *_failing(rows)]
+        lines += ["", *_causes(rows)]
     return "\n".join(lines) + "\n"
 
 
-def _failing(rows: ComparisonRows) -> Iterable[str]:
-    """Describe the rows that do not hold, each reason once, most rows first."""
-    by_reason: dict[str, ComparisonRows] = {}
-    for row in rows:
-        if row["holds"] == "false":
-            by_reason.setdefault(row["note"] or "No reason is known.", []).append(row)
-    if not by_reason:
-        yield "Every claim that was judged holds."
+def _paper(rows: ComparisonRows) -> ComparisonRows:
+    """Claims of the paper that can be tested."""
+    return [row for row in rows if row["class"] == "paper" and row["verdict"] in JUDGED]
+
+
+def held_in(row: Mapping[str, str], reading: str) -> bool:
+    """Whether a row holds under a reading; under the specification's where the reading does not concern it."""
+    verdict = "" if reading == SPEC else row[f"{reading.replace(' ', '_')}_verdict"]
+    return (verdict or row["verdict"]) == "holds"
+
+
+def _counts(rows: ComparisonRows) -> list[str]:
+    mine = _paper(rows)
+    found = [str(len(mine)), str(sum(held_in(row, SPEC) for row in mine))]
+    for reading in READINGS:
+        concerned = any(row[f"{reading.replace(' ', '_')}_verdict"] for row in mine)
+        found.append(str(sum(held_in(row, reading) for row in mine)) if concerned else "")
+    failing = [row for row in mine if row["verdict"] == "fails"]
+    basis = Counter(row["basis"] for row in failing)
+    undetermined = sum(row["verdict"] == "undetermined" for row in mine)
+    return [*found, str(undetermined), str(len(failing)), *(str(basis[name]) for name in ("verified", "inferred", "unknown"))]
+
+
+def _causes(rows: ComparisonRows) -> Iterable[str]:
+    """Causes of what does not hold, each once, most rows first."""
+    mine = [row for row in _paper(rows) if row["verdict"] != "holds"]
+    if not mine:
+        yield "Every claim that can be tested holds."
         return
-    for reason, failing in sorted(by_reason.items(), key=lambda item: -len(item[1])):
-        yield f"**{len(failing)} {'row' if len(failing) == 1 else 'rows'}:** {_escaped(reason)}"
-        yield ""
-        yield "| artifact | condition | metric | published | measured | 95 % interval |"
-        yield "|---|---|---|---|---|---|"
-        for row in failing:
-            interval = f"{row['ci95_low']} to {row['ci95_high']}" if row["ci95_low"] else ""
-            metric = f"{row['metric']} ({row['unit']})" if row["unit"] else row["metric"]
-            cells = (row["artifact"], row["condition"], metric, row["published"], row["measured"], interval)
-            yield f"| {' | '.join(_escaped(cell) for cell in cells)} |"
-        yield ""
+    groups: dict[tuple[str, str], ComparisonRows] = {}
+    for row in mine:
+        groups.setdefault((row["cause"] or "no cause is known", row["basis"]), []).append(row)
+    for (cause, basis), found in sorted(groups.items(), key=lambda item: -len(item[1]))[:CAUSES]:
+        artifacts = ", ".join(dict.fromkeys(row["artifact"] for row in found))
+        many = f"{len(found)} {'row' if len(found) == 1 else 'rows'}"
+        yield f"- **{artifacts}, {many}, {basis}:** {_escaped(cause)}"
+    if len(groups) > CAUSES:
+        yield f"- {len(groups) - CAUSES} more causes stand in the CSV."
 
 
 def _escaped(text: str) -> str:

@@ -16,7 +16,7 @@ from poolwise.report.theme import style_sheet
 
 @dataclass(frozen=True)
 class TableRow:
-    """A row of a table; `mark` is "chosen", "true", "false" or empty."""
+    """A row of a table; `mark` is "chosen", "true", "false", "partly" or empty."""
 
     cells: Sequence[str]
     mark: str = ""
@@ -56,6 +56,9 @@ class Page:
     notes : what a reader must know beside the numbers
     figures : shown small, in rows
     tables : behind headings that open
+    head : tables to read before the figures
+    after : sections below the tables
+    links : text -> file beside the page, such as all rows as CSV
     """
 
     title: str
@@ -64,10 +67,13 @@ class Page:
     because: Sequence[str] = ()
     card: PageTable | None = None
     main: Figure | None = None
+    head: Sequence[PageTable] = ()
     sections: Sequence[PageSection] = ()
     notes: Sequence[str] = ()
     figures: Sequence[Figure] = ()
     tables: Sequence[PageTable] = ()
+    after: Sequence[PageSection] = ()
+    links: Mapping[str, str] = field(default_factory=dict)
     provenance: Mapping[str, str] = field(default_factory=dict)
 
     @property

@@ -1,4 +1,4 @@
-"""The report of a reproduction: our values beside the published ones, and the paper's figures drawn from our runs."""
+"""The report of a reproduction: headline claims first, then the paper's figures from our runs, causes, and questions."""
 
 from __future__ import annotations
 
@@ -6,60 +6,120 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from poolwise.atomic import write_whole
-from poolwise.compare.published import COLUMNS, ClaimRow, claims_csv
+from poolwise.compare.headlines import JUDGED, SPEC, answered, held, readings_of
+from poolwise.compare.published import ClaimRow, claims_csv
+from poolwise.exhibits.figure_data import figure_csv
+from poolwise.report.figure_scripts import FigureScript, expected, scripts_csv, scripts_of
 from poolwise.report.figures import save
 from poolwise.report.page import Page, PageSection, PageTable, write_page
 from poolwise.report.page import TableRow as PageRow
 from poolwise.reproductions.reproduction import Reproduced
 
-SHOWN = 3
-"""Claims named with a reason; the table below has all of them."""
+MARKS = {"reproduced": "true", "partly": "partly", "not": "false", "cannot be tested": ""}
+CLASSES = {"paper": "the paper's claims", "input": "its inputs and arithmetic", "ours": "our own"}
+CAUSES = 16
+"""Causes on the page; all of them are in the CSV."""
 
 
 def write_reproduction(done: Reproduced, folder: Path) -> None:
-    """Write comparison.csv, notes.txt, the figures (PNG, SVG, PDF) and report.html into a folder."""
+    """Write comparison.csv, notes.txt, the figures (PNG, SVG, PDF, CSV), figures.csv and report.html into a folder."""
     write_whole(folder / "comparison.csv", claims_csv(done.rows).encode())
     write_whole(folder / "notes.txt", "".join(f"{note}\n" for note in done.findings.notes).encode())
     (folder / "figures").mkdir(exist_ok=True)
     for figure in done.findings.figures:
         save(figure, folder / "figures")
+        write_whole(folder / "figures" / f"{figure.name}.csv", figure_csv(figure).encode())
+    scripts = scripts_of(done)
+    write_whole(folder / "figures.csv", scripts_csv(scripts).encode())
     write_page(reproduction_page(done), folder / "report.html")
 
 
 def reproduction_page(done: Reproduced) -> Page:
     """Put the report of a reproduction together."""
-    count = done.count()
-    judged = count["true"] + count["false"]
-    lead = f"{count['true']} of {judged} published values and claims hold."
-    failing = _by_reason(done.rows)
-    because = [f"{count['shown']} more are only shown, {count['not_measured']} were not measured.", f"Source: {done.paper}."]
-    sections = [PageSection("What does not hold, and why", failing)] if failing else []
-    if done.findings.explanation:
-        sections.append(PageSection("What the runs teach", done.findings.explanation))
-    rows = [PageRow(row.cells(), row.holds if row.holds in ("true", "false") else "") for row in done.rows]
+    mine = [row for row in done.rows if row.claim.kind == "paper"]
+    parts = []
+    for reading in readings_of(done.rows):
+        holds, judged = held(mine, reading)
+        parts.append(f"{holds} of {judged}{'' if reading == SPEC else f' {reading}'}")
+    lead = f"{', '.join(parts)}: the paper's claims that hold of those that can be tested."
+    undetermined = sum(row.verdict == "undetermined" for row in mine)
+    because = [
+        f"A claim holds or fails where the whole 95 % interval over seeds does; {undetermined} are undetermined.",
+        f"Source: {done.paper}.",
+    ]
+    sections = [PageSection("What the runs teach", done.findings.explanation)] if done.findings.explanation else []
+    if done.questions:
+        sections.append(PageSection("Questions to the authors", done.questions))
     shown = [PageTable(t.title, t.columns, [PageRow(row) for row in t.rows], t.note) for t in done.findings.tables]
-    claims = PageTable("Every claim beside our value", [name.replace("_", " ") for name in COLUMNS], rows)
     return Page(
         title=f"{done.title}: reproduced",
         lead=lead,
         because=because,
-        sections=sections,
+        head=[*_headlines(done), _classes(done.rows), *_causes(mine)],
         notes=done.findings.notes,
         figures=done.findings.figures,
-        tables=[*shown, claims],
+        tables=[*shown, *_scripts(scripts_of(done), done)],
+        after=sections,
+        links={f"All {len(done.rows)} rows as CSV": "comparison.csv", "Figures with their hashes as CSV": "figures.csv"},
         provenance=done.provenance,
     )
 
 
-def _by_reason(rows: Sequence[ClaimRow]) -> list[str]:
-    """A sentence for each reason why claims do not hold, with the claims it explains; the most frequent first."""
-    groups: dict[str, list[ClaimRow]] = {}
+def _headlines(done: Reproduced) -> list[PageTable]:
+    """Table of the claims that the paper is read for."""
+    readings = readings_of(done.rows)
+    rows = []
+    for found in answered(done.headlines, done.rows):
+        counts = [f"{holds} of {judged}" if judged else "-" for holds, judged in found.counts.values()]
+        text = found.headline
+        rows.append(PageRow((text.claim, text.where, found.answer, *counts, text.why), MARKS[found.answer]))
+    header = ("claim", "where", "answer", *(f"rows that hold, {reading}" for reading in readings), "note")
+    caption = "Reproduced: all rows that the claim rests on hold under one reading. Partly: some do."
+    return [PageTable("Headline claims", header, rows, caption, text=True)] if rows else []
+
+
+def _classes(rows: Sequence[ClaimRow]) -> PageTable:
+    """Verdicts by class of the claims."""
+    verdicts = ("holds", "fails", "undetermined", "shown", "not measured")
+    table = []
+    for kind, words in CLASSES.items():
+        mine = [row for row in rows if row.claim.kind == kind]
+        counts = [str(sum(row.verdict == verdict for row in mine)) for verdict in verdicts]
+        others = [str(held(mine, reading)[0]) for reading in readings_of(rows)[1:]]
+        table.append(PageRow((words, *counts, *others)))
+    header = ("rows", *verdicts, *(f"holds, {reading}" for reading in readings_of(rows)[1:]))
+    return PageTable("Verdicts by class", header, table)
+
+
+def _causes(rows: Sequence[ClaimRow]) -> list[PageTable]:
+    """Causes of what fails or is undetermined, the most frequent first."""
+    groups: dict[tuple[str, str], list[ClaimRow]] = {}
     for row in rows:
-        if row.holds == "false":
-            groups.setdefault(row.claim.reason or "Not explained yet.", []).append(row)
-    said = []
-    for why, found in sorted(groups.items(), key=lambda item: -len(item[1])):
-        named = dict.fromkeys(f"{row.claim.artifact}: {row.claim.metric}" for row in found)
-        shown = "; ".join(list(named)[:SHOWN]) + ("; ..." if len(named) > SHOWN else "")
-        said.append(f"{why[:1].upper()}{why[1:].rstrip('.')}. {len(found)} of the claims ({shown}).")
-    return said
+        if row.verdict in JUDGED[1:]:
+            groups.setdefault((row.cause or "Not explained.", row.basis), []).append(row)
+    table = []
+    for (why, basis), found in sorted(groups.items(), key=lambda item: -len(item[1])):
+        named = list(dict.fromkeys(f"{row.claim.artifact}: {row.claim.metric}" for row in found))
+        shown = list(dict.fromkeys(row.shown_by for row in found if row.shown_by))
+        more = f" and {len(named) - 1} more" if len(named) > 1 else ""
+        also = f" and {len(shown) - 1} more" if len(shown) > 1 else ""
+        table.append(PageRow((str(len(found)), named[0] + more, why, basis, (shown[0] + also) if shown else "")))
+    caption = "Verified: the run named turns the claim, or shows what the reason says. Inferred: no run shows it yet."
+    header = ("rows", "claims", "cause", "basis", "shown by")
+    title = "What does not hold, and why"
+    if len(table) > CAUSES:
+        caption += f" The {CAUSES} most frequent of {len(table)}."
+    return [PageTable(title, header, table[:CAUSES], caption, text=True)] if table else []
+
+
+def _scripts(scripts: Sequence[FigureScript], done: Reproduced) -> list[PageTable]:
+    """Commands that make each figure anew."""
+    known = expected(done.name)
+    rows = []
+    for script in scripts:
+        before = known.get(script.figure)
+        seconds = f"{before.seconds:.0f}" if before is not None and before.seconds else ""
+        rows.append(PageRow((script.figure, script.command, seconds, script.sha256[:16])))
+    caption = "CPU seconds of a full run of the figure alone on one core, and the SHA-256 of its CSV (first 16 digits)."
+    header = ("figure", "command", "seconds", "SHA-256 of its CSV")
+    return [PageTable("A script a figure", header, rows, caption, text=True)] if rows else []

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import ClassVar, Protocol
 
 from poolwise import catalog
-from poolwise.compare.published import ClaimRow, Key, Measured, compare, read_claims
+from poolwise.compare.headlines import Headline, read_headlines
+from poolwise.compare.published import ClaimRow, Key, compare, read_claims
+from poolwise.compare.verdicts import Measured
+from poolwise.errors import UnknownNameError
 from poolwise.exhibits.figure import Figure
 from poolwise.exhibits.table import Table
 from poolwise.trials import Progress, checked_jobs
@@ -20,11 +23,13 @@ class ReproductionResult:
 
     Attributes
     ----------
-    measured : (artifact, condition, metric) -> value with its interval; every key is a row of the claims file
+    measured : (artifact, condition, metric) -> value with its interval, under the specification's reading; every key is a row
+        of the claims file
     figures : figures to draw, in the order of the paper
     notes : sentences that a reader must know (what was assumed, what was shortened)
     explanation : paragraphs on what the runs teach beyond the claims
     tables : tables to show before the claims, such as the paper's with our values in them
+    readings : other reading ("as run", "inferred") -> what was measured under it, for the rows that it concerns
     """
 
     measured: Mapping[Key, Measured]
@@ -32,6 +37,7 @@ class ReproductionResult:
     notes: Sequence[str] = ()
     explanation: Sequence[str] = ()
     tables: Sequence[Table] = ()
+    readings: Mapping[str, Mapping[Key, Measured]] = field(default_factory=dict)
 
 
 class Reproduction(Protocol):
@@ -40,7 +46,9 @@ class Reproduction(Protocol):
     title: ClassVar[str]
     paper: ClassVar[str]
 
-    def run(self, out: Path, *, quick: bool, jobs: int, progress: Progress | None = None) -> ReproductionResult:
+    def run(
+        self, out: Path, *, quick: bool, jobs: int, progress: Progress | None = None, figure: str = ""
+    ) -> ReproductionResult:
         """Measure everything.
 
         Parameters
@@ -53,6 +61,8 @@ class Reproduction(Protocol):
             Worker processes, -1 for all cores.
         progress
             Is told how far the measurements are.
+        figure
+            Figure or table of the paper, such as "Figure 8", that alone is wanted; what it does not need may be left out.
         """
         ...
 
@@ -67,6 +77,8 @@ class Reproduced:
     rows: Sequence[ClaimRow]
     findings: ReproductionResult
     provenance: Mapping[str, str] = field(default_factory=dict)
+    headlines: Sequence[Headline] = ()
+    questions: Sequence[str] = ()
 
     def count(self) -> dict[str, int]:
         """How many rows hold, do not, were not measured, are only shown."""
@@ -84,10 +96,36 @@ def reproduce(
     quick: bool = False,
     jobs: int = -1,
     progress: Progress | None = None,
+    figure: str = "",
 ) -> Reproduced:
-    """Run a reproduction and judge each of its claims; what its folder holds from before is not measured again."""
+    """Run a reproduction and judge each of its claims; what its folder holds from before is not measured again.
+
+    With a `figure` ("8", "Figure 8", "Table III") only what that one needs is run, and only its claims and drawings stay.
+    Raises UnknownNameError for one that no claim is about.
+    """
     checked_jobs(jobs)
     claims = read_claims(catalog.find("reproductions", f"{name}.csv"))
-    findings = reproduction.run(out, quick=quick, jobs=jobs, progress=progress)
+    wanted = _artifact(figure, [claim.artifact for claim in claims]) if figure else ""
+    findings = reproduction.run(out, quick=quick, jobs=jobs, progress=progress, figure=wanted)
+    rows = compare(claims, findings.measured, findings.readings)
+    if wanted:
+        rows = [row for row in rows if _about(wanted, row.claim.artifact)]
+        findings = replace(findings, figures=[f for f in findings.figures if _about(wanted, f.artifact)], tables=[])
     title = f"{reproduction.title}, quick run" if quick else reproduction.title
-    return Reproduced(name, title, reproduction.paper, compare(claims, findings.measured), findings)
+    headlines = read_headlines(catalog.find("reproductions/headlines", f"{name}.csv"))
+    questions = catalog.find("reproductions/questions", f"{name}.txt").read_text(encoding="utf-8").splitlines()
+    return Reproduced(name, title, reproduction.paper, rows, findings, {}, () if wanted else headlines, questions)
+
+
+def _artifact(figure: str, known: Sequence[str]) -> str:
+    """Find the figure that is meant: by its whole name, or "8" for "Figure 8"."""
+    names = list(dict.fromkeys(known))
+    for name in (figure, f"Figure {figure}", f"Table {figure}"):
+        if any(_about(name, artifact) for artifact in names):
+            return name
+    raise UnknownNameError.of("figure", figure, names, field="figure")
+
+
+def _about(wanted: str, artifact: str) -> bool:
+    """Whether an artifact is the wanted one or a panel of it: Figure 5 has Figure 5a."""
+    return artifact == wanted or (artifact.startswith(wanted) and artifact[len(wanted) :].isalpha())

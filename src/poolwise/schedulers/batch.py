@@ -78,12 +78,16 @@ class BatchScheduler(Scheduler):
 
     def open(self, machine: Machine, seed: int) -> Dispatcher:
         """Begin a run; raises InputError for a machine without shared nodes or an unknown method."""
+        return BatchDispatcher(self, self.method_of(seed), ModuleLayout.of(machine))
+
+    def method_of(self, seed: int) -> Method:
+        """Make the method with its settings; what it draws follows the run's seed, and no clock."""
         settings = dict(self.settings)
         if self.method == "place":
             settings = {"seed": seed, "guard": False, **settings}
         elif self.method == "cfm":
             settings = {"seed": seed, **settings}
-        return BatchDispatcher(self, find_method(self.method, **settings), ModuleLayout.of(machine))
+        return find_method(self.method, **settings)
 
 
 @dataclass(frozen=True, eq=False)
@@ -143,6 +147,10 @@ class BatchDispatcher(Dispatcher):
 
     def schedule(self, queue: Queue, snapshot: Snapshot, changes: Changes) -> Plan:
         """Plan for the whole queue, where it is time to."""
+        return self.plan_on(queue, snapshot, snapshot.free)
+
+    def plan_on(self, queue: Queue, snapshot: Snapshot, free: IntArray) -> Plan:
+        """Plan for the whole queue on what is free, (n_owner, n_resource), where it is time to."""
         rounds = Rounds(self.scheduler.every_s)
         wake = rounds.after(snapshot.now) if len(queue) else None
         if not len(queue) or not rounds.due(snapshot.now):
@@ -156,8 +164,8 @@ class BatchDispatcher(Dispatcher):
         jobs = jobs[~np.isin(jobs, list(hopeless))]
         if not len(jobs):
             return Plan(tuple(rejects), None if len(hopeless) == len(queue) and not snapshot.may_grow else wake)
-        solution = self.method.solve(self.problem(jobs, snapshot, snapshot.free), Limit(self.scheduler.effort_s))
-        starts = self._starts(jobs, queue, solution, snapshot)
+        solution = self.method.solve(self.problem(jobs, snapshot, free), Limit(self.scheduler.effort_s))
+        starts = self._starts(jobs, queue, solution, free)
         waiting = len(starts) < len(jobs)
         return Plan((*rejects, *starts), wake if waiting else None)
 
@@ -218,15 +226,15 @@ class BatchDispatcher(Dispatcher):
         found = ((job, impossible(problem, k)) for k, job in enumerate(jobs.tolist()))
         return {job: why for job, why in found if why}
 
-    def _starts(self, jobs: IntArray, queue: Queue, solution: Solution, snapshot: Snapshot) -> list[Start]:
+    def _starts(self, jobs: IntArray, queue: Queue, solution: Solution, free: IntArray) -> list[Start]:
         """Starts of the jobs that were placed, memory in whole MiB; a job for which rounding leaves no room waits."""
         layout, placed = self.layout, solution.assignment.placed
-        pool = int(snapshot.free[layout.pool, layout.memory]) if layout.pool >= 0 else 0
+        pool = int(free[layout.pool, layout.memory]) if layout.pool >= 0 else 0
         starts = []
         for module in np.unique(solution.assignment.module[placed]).tolist():
             node = int(layout.nodes[module])
             rows = placed[solution.assignment.module[placed] == module]
-            for k, local in whole_mib(solution, rows, module, int(snapshot.free[node, layout.memory])).items():
+            for k, local in whole_mib(solution, rows, module, int(free[node, layout.memory])).items():
                 remote = int(solution.problem.batch.memory[k]) - local
                 if remote > pool:
                     continue

@@ -16,6 +16,7 @@ from poolwise.model import (
     JobTable,
     Kind,
     Machine,
+    Placement,
     Plan,
     Queue,
     Reason,
@@ -30,6 +31,7 @@ from poolwise.policies.order.edf import EDF
 from poolwise.policies.placement.nvme.composition import CompositionPolicy, refused
 from poolwise.policies.placement.nvme.compositions import Compositions
 from poolwise.policies.placement.nvme.disaggregation_aware import NvmeDisaggregationAware
+from poolwise.policies.placement.nvme.need import Need
 from poolwise.registry import register
 from poolwise.schedulers.fitting import NEVER_FITS
 from poolwise.schedulers.list import ListDispatcher, ListScheduler
@@ -103,8 +105,13 @@ class CompositionDispatcher(Dispatcher):
         return Plan(tuple(decisions))
 
     def why(self, job: int, queue: Queue, snapshot: Snapshot, plan: Plan) -> Reason:
-        """Ask list scheduling, which decides alike."""
-        return ListDispatcher(ListScheduler(self.order, Skip(), self.placement)).why(job, queue, snapshot, plan)
+        """Ask list scheduling, which decides alike, and is told the demand of the queue if the placement counts it."""
+        placement = self.placement
+        if placement.counts_waiting:
+            never = self._impossible(queue.jobs, _shapes(snapshot.table), snapshot)
+            waiting = _demand(snapshot.table, np.setdiff1d(queue.jobs, list(never)))
+            placement = _KnowsQueue(placement, waiting, tuple(Compositions(snapshot).demand))
+        return ListDispatcher(ListScheduler(self.order, Skip(), placement)).why(job, queue, snapshot, plan)
 
     def _refreshed(self, snapshot: Snapshot, changes: Changes) -> Compositions:
         """Bring the view up to date: only what starts, ends and changes of capacity have touched is read again.
@@ -142,6 +149,7 @@ class CompositionDispatcher(Dispatcher):
             job = int(jobs[asked.index(shape)])
             empty = empty or Compositions(snapshot.empty())
             need = replace(empty.need(job), deadline=NEVER, late=False)  # a deadline is no reason for a rejection
+            empty.waiting = (need.bandwidth, need.storage)  # nobody else waits
             found = refused(snapshot.table.job(job)) or self.placement.choose(need, empty)
             self._possible[shape] = found if isinstance(found, Refusal) else None
         if all(self._possible[shape] is None for shape in set(asked)):
@@ -169,6 +177,26 @@ class CompositionDispatcher(Dispatcher):
                 view.waiting = (view.waiting[0] - need.bandwidth, view.waiting[1] - need.storage)
             self._blocked.clear()  # a new composition, or a new speed of an old one, may suit others
         return [Start(job, (0,), found)]
+
+
+@dataclass(frozen=True)
+class _KnowsQueue(CompositionPolicy):
+    """A placement that counts the demand of the queue, asked job by job: what has started since no longer waits.
+
+    `waiting` is the demand of the queue before the pass, `running` that of the runs, [bandwidth, storage] each.
+    """
+
+    policy: CompositionPolicy
+    waiting: tuple[int, int]
+    running: tuple[int, ...]
+
+    def choose(self, need: Need, view: Compositions) -> Placement | Refusal:
+        """Ask the policy, with the demand that waits now."""
+        bandwidth, storage = (
+            waits - (now - before) for waits, now, before in zip(self.waiting, view.demand, self.running, strict=True)
+        )
+        view.waiting = (bandwidth, storage)
+        return self.policy.choose(need, view)
 
 
 _SHAPE = ("cores", "bandwidth", "storage")

@@ -39,7 +39,7 @@ def reals(words: Sequence[str]) -> FloatArray:
             if bool(np.isfinite(values).all()):
                 return values
     for position, word in enumerate(words):
-        if _REAL.fullmatch(word) is None or not math.isfinite(float(word)):
+        if not are_real((word,)):
             raise NotANumber(position, f"{_quoted(word)} is not a finite number")
     return np.array([float(word) for word in words], dtype=np.float64)
 
@@ -52,6 +52,11 @@ def wholes(words: Sequence[str]) -> IntArray:
         if len(word) > 18 and (len(word) > 40 or int(word) not in _INT64):
             raise NotANumber(position, f"{_quoted(word)} is too large")
     return np.array([int(word) for word in words], dtype=np.int64)
+
+
+def are_real(words: Sequence[str]) -> bool:
+    """Whether every word is a finite number (`reals`)."""
+    return all(_REAL.fullmatch(word) and math.isfinite(float(word)) for word in words)
 
 
 def are_whole(words: Sequence[str]) -> bool:

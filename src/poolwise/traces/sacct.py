@@ -22,7 +22,7 @@ from poolwise.traces.sacct_rows import SacctRows
 from poolwise.traces.selection import select
 from poolwise.traces.text import beginning
 from poolwise.traces.unreadable import read_readable
-from poolwise.units import MINUTE, SECOND
+from poolwise.units import MINUTE, SECOND, UNKNOWN
 
 _FIELDS: dict[MemoryField, tuple[bool, bool]] = {
     "used-then-requested": (True, True),
@@ -83,6 +83,8 @@ class Sacct(TraceFormat):
         "Europe/Berlin". Times with an offset, and seconds since 1970 (SLURM_TIME_FORMAT=%s), need none.
     strict
         Whether a row that cannot be read is an error.
+    keep_requests
+        Leave time limits as they are, below the runtime too; where there is none it is `units.UNKNOWN`.
     """
 
     memory_field: MemoryField = "used-then-requested"
@@ -90,6 +92,7 @@ class Sacct(TraceFormat):
     memory_scale: float = 1.0
     timezone: str = "UTC"
     strict: bool = False
+    keep_requests: bool = False
 
     def recognises(self, path: Path) -> bool:
         """Whether the first line is a header of sacct."""
@@ -137,7 +140,7 @@ class Sacct(TraceFormat):
             asked["memory"] = np.where(known, asked["memory"], unknown)
             repaired[f"memory unknown or 0, taken as {self.memory_unknown}"] = int((~known).sum())
         submit, waited, times = _submit(jobs, local)
-        runtime, requested, limits = _times(jobs)
+        runtime, requested, limits = _times(jobs, keep=self.keep_requests)
         return Workload.of(
             submit,
             runtime,
@@ -251,8 +254,8 @@ def _demand(jobs: SacctRows, memory: FloatArray) -> Demand:
     return Demand(_nodes(jobs), _cpus(jobs) * 1000, memory, gpus * 1000)
 
 
-def _times(jobs: SacctRows) -> tuple[IntArray, IntArray, dict[str, int]]:
-    """(n_job,) runtimes and requested times, ns, and how many of the latter were repaired."""
+def _times(jobs: SacctRows, *, keep: bool = False) -> tuple[IntArray, IntArray, dict[str, int]]:
+    """(n_job,) runtimes and requested times, ns, and how many of the latter were repaired; none if they are kept."""
     runtime = jobs.wholes("ElapsedRaw")
     jobs.refuse(runtime > _LONGEST, "ElapsedRaw", "{value} s are more than 68 years", _CORRECT)
     words = jobs.words("TimelimitRaw")
@@ -265,6 +268,8 @@ def _times(jobs: SacctRows) -> tuple[IntArray, IntArray, dict[str, int]]:
     minutes = told.wholes("TimelimitRaw")
     told.refuse((minutes < 0) | (minutes > _LONGEST // 60), "TimelimitRaw", "{value} is not a time limit in minutes", _CORRECT)
     limit[given] = minutes * MINUTE
+    if keep:
+        return runtime * SECOND, np.where(given & (limit > 0), limit, UNKNOWN), {}
     if below := int((limit < runtime * SECOND).sum()):
         repaired["time limit below the runtime, taken as the runtime"] = below
     return runtime * SECOND, np.maximum(limit, runtime * SECOND), repaired

@@ -18,8 +18,10 @@ from poolwise.traces.format import TraceFormat
 from poolwise.traces.memory import LARGEST, MemoryField, check_scale, substitute
 from poolwise.traces.numbers import array_to_ns, round_up
 from poolwise.traces.selection import select
-from poolwise.traces.swf_rows import SwfRows
+from poolwise.traces.swf_rows import SwfLines, SwfRows
 from poolwise.traces.text import beginning
+from poolwise.traces.unreadable import read_readable
+from poolwise.units import UNKNOWN
 
 _COLUMNS: dict[MemoryField, tuple[int, ...]] = {
     "used-then-requested": (swf.USED_MEMORY, swf.REQUESTED_MEMORY),
@@ -40,8 +42,8 @@ class SWF(TraceFormat):
     and memory per processor times min(processors, c) on each. On shared nodes it asks for its processors as cores of one node
     if any has as many, else of several (`demand.share_out`), and for memory by its cores there. Rows without submit time,
     runtime or processors are left out and counted; a requested time that is unknown or below the runtime becomes the runtime
-    and is counted. Time counts from the first row that is kept. A job larger than the machine is kept: to turn it away is up
-    to the scheduler.
+    and is counted. Rows that cannot be read are left out and counted, unless `strict` is set. Time counts from the first row
+    that is kept. A job larger than the machine is kept: to turn it away is up to the scheduler.
 
     Parameters
     ----------
@@ -55,6 +57,11 @@ class SWF(TraceFormat):
         Factor on the memory of every job for which it is known.
     closed_loop
         Submit each job when its predecessor (field 17) is over and its user has thought (field 18), not when the log says.
+    strict
+        Whether a row that cannot be read is an error.
+    keep_requests
+        Leave requested times as they are, below the runtime too; unknown ones are `units.UNKNOWN`. Forecasts must not learn
+        from a request how long a job will run.
     """
 
     extra_columns: int = 0
@@ -62,6 +69,8 @@ class SWF(TraceFormat):
     memory_unknown: str = "zero"
     memory_scale: float = 1.0
     closed_loop: bool = False
+    strict: bool = False
+    keep_requests: bool = False
 
     def recognises(self, path: Path) -> bool:
         """Whether the name says so, or the first row is 18 numbers or more."""
@@ -78,11 +87,19 @@ class SWF(TraceFormat):
         if self.memory_field not in _COLUMNS:
             raise UnknownNameError.of("memory field", self.memory_field, _COLUMNS, field="memory_field")
         check_scale(self.memory_scale)
-        unknown = substitute(self.memory_unknown)
-        log = swf.read_rows(path, self.extra_columns)
+        substitute(self.memory_unknown)
+
+        def read(lines: SwfLines) -> Workload:
+            return self._read(swf.take_apart(lines, self.extra_columns), machine)
+
+        found, skipped = read_readable(swf.read_lines(path), read, strict=self.strict)
+        return replace(found, excluded={**skipped.counts, **found.excluded}, notes=tuple(skipped.notes))
+
+    def _read(self, log: SwfRows, machine: Machine) -> Workload:
+        path, unknown = log.path, substitute(self.memory_unknown)
         kilobytes = self._memory(log)
         log, kilobytes, excluded = _keep(log, kilobytes, exclude_unknown=unknown is None)
-        runtime, requested, repaired = _times(log)
+        runtime, requested, repaired = _times(log, keep=self.keep_requests)
         nodes, cores, more = processors_on(machine, self._processors(log))
         memory = self._memory_of_each(log, kilobytes, cores)
         repaired = {**repaired, **more}
@@ -169,16 +186,18 @@ def _keep(log: SwfRows, kilobytes: FloatArray, *, exclude_unknown: bool) -> tupl
         "memory unknown or 0": (kilobytes <= 0) if exclude_unknown else np.zeros(len(log), dtype=np.bool_),
     }
     keep, excluded = select(reasons, log.path, "give a trace with submit time, runtime and processors")
-    return SwfRows(log.path, log.comments, log.line[keep], log.values[keep]), kilobytes[keep], excluded
+    return log.take(keep), kilobytes[keep], excluded
 
 
-def _times(log: SwfRows) -> tuple[IntArray, IntArray, dict[str, int]]:
-    """(n_row,) runtimes and requested times, ns, and how many of the latter were repaired."""
+def _times(log: SwfRows, *, keep: bool = False) -> tuple[IntArray, IntArray, dict[str, int]]:
+    """(n_row,) runtimes and requested times, ns, and how many of the latter were repaired; none if they are kept."""
     runtime, requested = log.values[:, swf.RUN], log.values[:, swf.REQUESTED_TIME]
     for field, column in ((swf.RUN, runtime), (swf.REQUESTED_TIME, requested)):
         log.refuse(
             column > _LONGEST, field, "{value} s are more than 68 years", "times are in seconds; correct or remove the row"
         )
+    if keep:
+        return array_to_ns(runtime), np.where(requested > 0, array_to_ns(np.maximum(requested, 0)), UNKNOWN), {}
     unknown = requested < 0
     below = ~unknown & (requested < runtime)
     counts = {

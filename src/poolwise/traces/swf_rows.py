@@ -7,15 +7,16 @@ Parallel Workloads Archive.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
 
 from poolwise.arrays import BoolArray, FloatArray, IntArray, frozen
 from poolwise.errors import InputError
-from poolwise.traces.numbers import NotANumber, number_text, reals
+from poolwise.traces.numbers import NotANumber, are_real, number_text, reals
 from poolwise.traces.text import read_text, write_text
+from poolwise.traces.unreadable import UnreadableRows
 
 FIELDS = (
     "Job Number",
@@ -59,16 +60,20 @@ class SwfRows:
     comments : header lines without the ";"
     line : (n_row,) line of the file, from 1
     values : (n_row, 18) float64, exact since larger numbers than 2**53 are refused; columns as in `FIELDS`
+    whole : lines of all rows that these are a part of; those of the rows themselves if not given
     """
 
     path: Path
     comments: tuple[str, ...]
     line: IntArray
     values: FloatArray
+    whole: IntArray = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
 
     def __post_init__(self) -> None:
         frozen(self.line)
         frozen(self.values)
+        if not len(self.whole):
+            object.__setattr__(self, "whole", self.line)
 
     def __len__(self) -> int:
         return len(self.line)
@@ -79,20 +84,44 @@ class SwfRows:
         return np.maximum(self.values[:, ALLOCATED], self.values[:, REQUESTED_PROCESSORS])
 
     def refuse(self, bad: BoolArray, field: int, problem: str, remedy: str) -> None:
-        """Raise InputError for the first of the (n_row,) bad rows, if there is one; `problem` may name {value}."""
+        """Raise UnreadableRows for the (n_row,) bad rows, if there are any; `problem` may name {value} of the first."""
         if bad.any():
             row = int(np.argmax(bad))
             said = problem.format(value=number_text(float(self.values[row, field])))
-            raise InputError(said, file=self.path, line=int(self.line[row]), field=FIELDS[field], remedy=remedy)
+            raise _unreadable(self.path, self.whole, self.line[bad], said, remedy, FIELDS[field])
+
+    def take(self, keep: BoolArray) -> SwfRows:
+        """Return those rows for which (n_row,) `keep` is true."""
+        return replace(self, line=self.line[keep], values=self.values[keep])
 
 
-def read_rows(path: Path, extra_columns: int = 0) -> SwfRows:
-    """Read a log; each row must have 18 fields and exactly `extra_columns` more, which are left out.
+@dataclass(frozen=True, eq=False)
+class SwfLines:
+    """A log before its rows are taken apart.
 
-    Raises InputError with the file, the line and the name of the field.
+    Attributes
+    ----------
+    path : where it was read
+    comments : header lines without the ";"
+    line : (n_row,) line of the file, from 1
+    text : (n_row,) what stands there
     """
-    if extra_columns < 0:
-        raise InputError(f"{extra_columns} columns cannot be left out", field="extra_columns", remedy="give 0 or more")
+
+    path: Path
+    comments: tuple[str, ...]
+    line: IntArray
+    text: list[str]
+
+    def __len__(self) -> int:
+        return len(self.text)
+
+    def take(self, keep: BoolArray) -> SwfLines:
+        """Return those rows for which (n_row,) `keep` is true."""
+        return replace(self, line=self.line[keep], text=[text for text, kept in zip(self.text, keep, strict=True) if kept])
+
+
+def read_lines(path: Path) -> SwfLines:
+    """Read the lines of a log; raises InputError for a file without rows."""
     comments: list[str] = []
     numbers: list[int] = []
     rows: list[str] = []
@@ -105,38 +134,55 @@ def read_rows(path: Path, extra_columns: int = 0) -> SwfRows:
             rows.append(stripped)
     if not rows:
         raise InputError("the trace holds no jobs", file=path, remedy="give a file with rows of 18 numbers")
-    blocks = [
-        _take_apart(path, numbers[low : low + _BLOCK], rows[low : low + _BLOCK], extra_columns)
-        for low in range(0, len(rows), _BLOCK)
-    ]
-    log = SwfRows(path, tuple(comments), np.array(numbers, dtype=np.int64), np.concatenate(blocks))
+    return SwfLines(path, tuple(comments), np.array(numbers, dtype=np.int64), rows)
+
+
+def read_rows(path: Path, extra_columns: int = 0) -> SwfRows:
+    """Read a log whose rows can all be read (`take_apart`)."""
+    return take_apart(read_lines(path), extra_columns)
+
+
+def take_apart(lines: SwfLines, extra_columns: int = 0) -> SwfRows:
+    """Take rows apart; each must have 18 fields and exactly `extra_columns` more, which are left out.
+
+    Raises UnreadableRows with the file, the line and the name of the field.
+    """
+    if extra_columns < 0:
+        raise InputError(f"{extra_columns} columns cannot be left out", field="extra_columns", remedy="give 0 or more")
+    blocks = [_numbers(lines, low, extra_columns) for low in range(0, len(lines), _BLOCK)]
+    log = SwfRows(lines.path, lines.comments, lines.line, np.concatenate(blocks))
     _check(log)
     return log
 
 
-def _take_apart(path: Path, numbers: list[int], rows: list[str], extra_columns: int) -> FloatArray:
-    """(n_row, 18) numbers of some rows."""
+def _numbers(lines: SwfLines, low: int, extra_columns: int) -> FloatArray:
+    """(n_row, 18) numbers of the rows from `low` on, `_BLOCK` at most."""
     expected = len(FIELDS) + extra_columns
     words: list[str] = []
-    for number, row in zip(numbers, rows, strict=True):
+    for row in lines.text[low : low + _BLOCK]:
         fields = row.split()
         if len(fields) != expected:
-            raise _wrong_width(path, number, len(fields), extra_columns)
+            raise _wrong_width(lines, extra_columns)
         words.extend(fields[: len(FIELDS)] if extra_columns else fields)
     try:
         return reals(words).reshape(-1, len(FIELDS))
     except NotANumber as error:
         position, field = divmod(error.position, len(FIELDS))
-        raise InputError(
-            f"{error.problem} (field {field + 1})",
-            file=path,
-            line=numbers[position],
-            field=FIELDS[field],
-            remedy="write a number, -1 where it is unknown",
-        ) from error
+        strange = [low + k for k in range(len(words) // len(FIELDS)) if not are_real(words[18 * k : 18 * k + 18])]
+        problem, remedy = f"{error.problem} (field {field + 1})", "write a number, -1 where it is unknown"
+        assert strange[0] == low + position
+        raise _unreadable(lines.path, lines.line, lines.line[strange], problem, remedy, FIELDS[field]) from error
 
 
-def _wrong_width(path: Path, line: int, found: int, extra_columns: int) -> InputError:
+def _unreadable(path: Path, whole: IntArray, bad: IntArray, problem: str, remedy: str, field: str | None) -> UnreadableRows:
+    """Build the error for the rows in lines `bad`, some of those in lines `whole`."""
+    return UnreadableRows.of(np.isin(whole, bad), problem, file=path, line=int(bad[0]), field=field, remedy=remedy)
+
+
+def _wrong_width(lines: SwfLines, extra_columns: int) -> UnreadableRows:
+    widths = np.array([len(row.split()) for row in lines.text], dtype=np.int64)
+    bad = lines.line[widths != len(FIELDS) + extra_columns]
+    found = int(widths[lines.line == bad[0]][0])
     more = found - len(FIELDS)
     expected = f"18 fields and {extra_columns} extra columns" if extra_columns else "18 fields"
     if more < 0:
@@ -147,31 +193,27 @@ def _wrong_width(path: Path, line: int, found: int, extra_columns: int) -> Input
         )
     else:
         remedy = "read it without extra_columns (--extra-columns 0)"
-    return InputError(f"the row has {found} fields, expected {expected}", file=path, line=line, remedy=remedy)
+    return _unreadable(lines.path, lines.line, bad, f"the row has {found} fields, expected {expected}", remedy, None)
 
 
 def _check(log: SwfRows) -> None:
     """Refuse what no reading of the fields allows."""
     values = log.values
-    for field in range(len(FIELDS)):
-        column = values[:, field]
-        log.refuse(np.abs(column) > _EXACT, field, "{value} is too large", "correct the row")
-        if field not in _FRACTIONS:
-            log.refuse(column != np.floor(column), field, "{value} is not a whole number", "correct the row")
+    for k in range(len(FIELDS)):
+        column = values[:, k]
+        log.refuse(np.abs(column) > _EXACT, k, "{value} is too large", "correct the row")
+        if k not in _FRACTIONS:
+            log.refuse(column != np.floor(column), k, "{value} is not a whole number", "correct the row")
     submit = values[:, SUBMIT]
     negative = (submit < 0) & (submit != -1)
     log.refuse(negative, SUBMIT, "submit time {value} is negative", "write -1 where it is unknown, correct or remove the row")
     order = np.argsort(values[:, JOB], kind="stable")
-    twice = np.flatnonzero(values[order[1:], JOB] == values[order[:-1], JOB])
-    if len(twice):
-        first, second = (int(log.line[order[k]]) for k in (twice[0], twice[0] + 1))
-        raise InputError(
-            f"job {number_text(float(values[order[twice[0]], JOB]))} is already in line {first}",
-            file=log.path,
-            line=second,
-            field=FIELDS[JOB],
-            remedy="renumber the jobs, or keep one row of each",
-        )
+    same = values[order[1:], JOB] == values[order[:-1], JOB]
+    if same.any():
+        k = int(np.argmax(same))
+        problem = f"job {number_text(float(values[order[k], JOB]))} is already in line {int(log.line[order[k]])}"
+        again = log.line[order[1:][same]]  # the first is the line that the message names
+        raise _unreadable(log.path, log.whole, again, problem, "renumber the jobs, or keep one row of each", FIELDS[JOB])
 
 
 def write_swf_rows(log: SwfRows, path: Path) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from poolwise.arrays import IntArray
 from poolwise.atomic import check_writable, write_whole
 from poolwise.errors import InputError
-from poolwise.model import Machine, Workload
+from poolwise.model import JobTable, Machine, Workload
 from poolwise.registry import register
 from poolwise.traces.format import TraceFormat
 from poolwise.traces.table_checks import check_unique, require
@@ -76,16 +76,7 @@ class TableFormat(TraceFormat):
         """Read a table; what the machine is like does not matter."""
         source = columns_of_parquet(path) if is_parquet(beginning(path, 4)) else columns_of_csv(path)
         _check_header(source)
-        whole = {name: _whole(source, name, _RULES[name]) for name in _OWN if name in source.names}
-        asked = {_REQUESTS[name]: whole[name] for name in _REQUESTS if name in whole}
-        attributes: dict[str, NDArray[np.generic]] = {}
-        for name in source.names:
-            if name.startswith(_ASK):
-                asked[name.removeprefix(_ASK)] = _whole(source, name, _AMOUNT)
-            elif name.startswith(_TEXT):
-                attributes[name.removeprefix(_TEXT)] = source.texts(name)
-            elif name not in _OWN:
-                attributes[name] = source.numbers(name)
+        whole, asked, attributes = read_job_columns(source)
         if "id" in whole:
             check_unique(source, whole["id"], "id")
         return Workload.of(
@@ -100,6 +91,26 @@ class TableFormat(TraceFormat):
             repaired=source.counts.get("repaired"),
             name=path.name.removesuffix(".gz").removesuffix(path.suffix if path.suffix != ".gz" else ".csv"),
         )
+
+
+def read_job_columns(
+    source: Source, beside: Collection[str] = ()
+) -> tuple[dict[str, IntArray], dict[str, IntArray], dict[str, NDArray[np.generic]]]:
+    """Columns of our own by name, requests by resource, and attributes by name; those `beside` are left to the caller.
+
+    Raises InputError for a value that its column may not hold.
+    """
+    whole = {name: _whole(source, name, _RULES[name]) for name in _OWN if name in source.names}
+    asked = {_REQUESTS[name]: whole[name] for name in _REQUESTS if name in whole}
+    attributes: dict[str, NDArray[np.generic]] = {}
+    for name in source.names:
+        if name.startswith(_ASK):
+            asked[name.removeprefix(_ASK)] = _whole(source, name, _AMOUNT)
+        elif name.startswith(_TEXT):
+            attributes[name.removeprefix(_TEXT)] = source.texts(name)
+        elif name not in _OWN and name not in beside:
+            attributes[name] = source.numbers(name)
+    return whole, asked, attributes
 
 
 def _check_header(source: Source) -> None:
@@ -141,19 +152,28 @@ def write_table(workload: Workload, path: str | Path) -> None:
 
 
 def _columns(workload: Workload) -> Mapping[str, NDArray[Any]]:
+    columns = job_columns(workload.table, ("duration_ns",))
+    return {"id": workload.id, "submit_ns": workload.submit, "duration_ns": workload.duration, **columns}
+
+
+def job_columns(jobs: JobTable, beside: Collection[str] = ()) -> dict[str, NDArray[Any]]:
+    """Columns of jobs under the names that a job table has; those `beside` are names that the caller uses.
+
+    Raises InputError for an attribute whose name another column has.
+    """
     columns: dict[str, NDArray[Any]] = {
-        "id": workload.id,
-        "submit_ns": workload.submit,
-        "duration_ns": workload.duration,
-        "requested_ns": workload.requested,
-        "tasks": workload.tasks,
+        "id": jobs.id,
+        "submit_ns": jobs.submit,
+        "requested_ns": jobs.requested,
+        "tasks": jobs.tasks,
     }
     own = {request: name for name, request in _REQUESTS.items()}
-    for request, amounts in workload.requests.items():
+    for request, amounts in jobs.requests.items():
         columns[own.get(request, _ASK + request)] = amounts
-    for name, values in workload.attributes.items():
+    taken = {*columns, *_OWN, *beside}
+    for name, values in jobs.attributes.items():
         key = _TEXT + name if values.dtype.kind in "UO" else name
-        if key in columns or key in _OWN or (key == name and name.startswith((_ASK, _TEXT))):
+        if key in taken or (key == name and name.startswith((_ASK, _TEXT))):
             raise InputError(f"attribute '{name}' has the name of another column", field=name, remedy="rename the attribute")
         if values.dtype.kind == "f" and bool(np.isinf(values).any()):
             raise InputError(f"attribute '{name}' is infinite somewhere", field=name, remedy="use NaN where there is no value")

@@ -13,6 +13,7 @@ import time
 from pathlib import Path
 
 UP = Path(__file__).with_name("slurm-up.sh")
+SUBMIT = Path(__file__).parents[3] / "deploy" / "slurm" / "job_submit.lua"
 ACCOUNTS = {"alpha": ("root", 10), "beta": ("root", 30), "gamma": ("beta", 2)}
 """Account -> parent, shares."""
 USERS = {
@@ -36,9 +37,9 @@ KEPT = (
 """How the lines of slurm.conf begin that say what the scheduler decides; the others name places on this machine."""
 
 
-def why_not() -> str:
+def why_not(accounting: bool = True) -> str:
     """Say what is missing to start a Slurm here; empty if nothing."""
-    needed = ("slurmctld", "slurmd", "sbatch", "munged", "slurmdbd", "mariadbd")
+    needed = ("slurmctld", "slurmd", "sbatch", "munged", *(("slurmdbd", "mariadbd") if accounting else ()))
     path = f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin"
     missing = [name for name in needed if shutil.which(name, path=path) is None]
     if not missing:
@@ -47,7 +48,7 @@ def why_not() -> str:
 
 
 class Cluster:
-    """A running Slurm with accounts, users and two qualities of service.
+    """A running Slurm, with accounts, users and two qualities of service if it keeps accounts.
 
     Parameters
     ----------
@@ -56,21 +57,34 @@ class Cluster:
     lines
         More lines of slurm.conf.
     parameters
-        SchedulerParameters.
+        SchedulerParameters; "" for those that `slurm-up.sh` says.
+    accounting
+        Whether it keeps accounts, which takes half a minute to start.
     """
 
-    def __init__(self, lines: str, parameters: str, port: int = int(os.environ.get("SLURM_UP_PORT", "18000"))) -> None:
+    def __init__(
+        self,
+        lines: str,
+        parameters: str = "",
+        port: int = int(os.environ.get("SLURM_UP_PORT", "18000")),
+        *,
+        accounting: bool = True,
+    ) -> None:
+        self.accounting = accounting
         self.folder = Path(tempfile.mkdtemp(prefix="slurm-up-"))
         self.folder.chmod(0o755)  # jobs of other users read their scripts there
         extra = self.folder / "more.conf"
         extra.write_text(lines)
-        self._env = {
+        if "JobSubmitPlugins=lua" in lines:
+            (self.folder / "etc").mkdir(mode=0o755)
+            shutil.copy(SUBMIT, self.folder / "etc" / SUBMIT.name)
+        self.env = {
             **os.environ,
             "SLURM_UP_DIR": str(self.folder),
             "SLURM_UP_PORT": str(port),
-            "SLURM_UP_DBD": "1",
-            "SLURM_UP_PRIORITY": "multifactor",
-            "SLURM_UP_SCHED": parameters,
+            "SLURM_UP_DBD": str(int(accounting)),
+            "SLURM_UP_PRIORITY": "multifactor" if accounting else "basic",
+            **({"SLURM_UP_SCHED": parameters} if parameters else {}),
             "SLURM_UP_EXTRA": str(extra),
             "SLURM_CONF": str(self.folder / "etc" / "slurm.conf"),
             "PATH": f"{os.environ['PATH']}:/usr/sbin:/sbin",
@@ -80,6 +94,8 @@ class Cluster:
 
     def __enter__(self) -> Cluster:
         self.up("start")
+        if not self.accounting:
+            return self
         for name, (parent, shares) in ACCOUNTS.items():
             self.ask("sacctmgr", "-i", "-Q", "add", "account", name, f"parent={parent}", f"fairshare={shares}")
         for name, priority in QUALITIES.items():
@@ -95,7 +111,7 @@ class Cluster:
 
     def up(self, command: str) -> None:
         """Run `slurm-up.sh`; its output is shown only when it fails."""
-        done = subprocess.run([UP, command], env=self._env, capture_output=True, text=True, timeout=180)
+        done = subprocess.run([UP, command], env=self.env, capture_output=True, text=True, timeout=180)
         if done.returncode:
             raise RuntimeError(f"slurm-up.sh {command}: {done.stdout}{done.stderr}")
 
@@ -108,19 +124,23 @@ class Cluster:
     def ask(self, *command: str, check: bool = True) -> str:
         """Run a command of Slurm and return what it prints."""
         words = [word for part in command for word in (part.split() if part.startswith("where ") else [part])]
-        done = subprocess.run(words, env=self._env, capture_output=True, text=True, timeout=60)
+        done = subprocess.run(words, env=self.env, capture_output=True, text=True, timeout=60)
         if check and done.returncode:
             raise RuntimeError(f"{' '.join(words)}: {done.stdout}{done.stderr}")
         return done.stdout
 
     def submit(self, account: str, user: str, *options: str, seconds: int) -> int:
         """Submit a job that sleeps; returns its id."""
+        whose = [f"--uid={user}"] if user != getpass.getuser() else []
+        return self.run(*whose, f"--account={account}", *options, seconds=seconds)
+
+    def run(self, *options: str, seconds: float) -> int:
+        """Submit a job of the caller that sleeps; returns its id."""
         script = self.folder / "sleep.sh"
         if not script.exists():
             script.write_text('#!/bin/sh\nexec sleep "$1"\n')
-        whose = [f"--uid={user}"] if user != getpass.getuser() else []
         fixed = ("--parsable", "--chdir=/tmp", "--output=/dev/null")
-        return int(self.ask("sbatch", *fixed, *whose, f"--account={account}", *options, str(script), str(seconds)))
+        return int(self.ask("sbatch", *fixed, *options, str(script), str(seconds)))
 
     def change(self, **values: str) -> None:
         """Replace keys of slurm.conf and start the controller anew."""

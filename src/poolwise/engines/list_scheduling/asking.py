@@ -68,8 +68,9 @@ class Asker:
         order, whole = self.columns.scheduler.order, self.columns.workload.table
         assert isinstance(order, RecalculatedOrder)
         started, arrived = int(now[state.STARTED]), int(now[state.NEXT])
+        self.jobs = whole  # what is worked out of it row by row is worked out once
         self._follow_runs(runs, started, runs.ending[: int(now[state.RUNNING])])
-        self._started, self.jobs = started, whole  # what is worked out of it row by row is worked out once
+        self._started = started
         last = order.last(int(now[state.TIME]))
         following = order.following(last)
         coming = np.arange(arrived, max(arrived, int(np.searchsorted(whole.submit, following))))

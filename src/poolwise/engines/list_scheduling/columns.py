@@ -9,7 +9,7 @@ import numpy as np
 from poolwise.arrays import BoolArray, IntArray, blocks
 from poolwise.engines.family import Parts
 from poolwise.engines.kernel_arrays import blank, read_only
-from poolwise.engines.study_columns import StudyColumns, stretched
+from poolwise.engines.study_columns import StudyColumns, rows_held, stretched
 from poolwise.interfaces import ListRule, RecalculatedOrder, rule_of
 from poolwise.model import Refusal
 from poolwise.policies.backfill.easy_nodes_only import inexhaustible
@@ -59,7 +59,7 @@ class RunColumns(StudyColumns):
     """
 
     def __init__(self, parts: Parts, rule: ListRule) -> None:
-        super().__init__(parts.machine, parts.workload, rule, parts.truth, parts.estimate)
+        super().__init__(parts, rule)
         backfill, placement = rule_of(rule.backfill), rule_of(rule.placement)
         assert backfill is not None and placement is not None
         self.backfill, self.anywhere, self.per_event = backfill, placement.pools == "system", parts.pass_per_event
@@ -69,7 +69,8 @@ class RunColumns(StudyColumns):
         """Lay out everything that a replay starts from."""
         from poolwise.kernels.list_scheduling import state
 
-        n, rows, warm_up = len(self.workload), 2 * max(len(self.workload), 1024), self.scheduler.warm_up
+        n, warm_up = len(self.workload), self.scheduler.warm_up
+        rows = 2 * max(n, 1024) + rows_held(self.initial)
         racks, remote = self._racks(), self.workload.memory - self.machine.local_memory
         np.maximum(remote, 0, out=remote)
         able = self._able(remote, racks)
@@ -78,6 +79,7 @@ class RunColumns(StudyColumns):
         now = blank(state.N_NOW)
         now[state.RENEWAL] = -1 if renewed else NEVER
         now[state.HEAD], now[state.FIRST], now[state.WARM], now[state.DEPTH] = -1, -1, int(warm_up > 0), DEEP_QUEUE
+        now[state.SOUGHT], now[state.STOP] = -1, NEVER
         queue = state.QueueArrays(
             job=blank(n),
             nodes=blank(n),
@@ -163,7 +165,7 @@ class RunColumns(StudyColumns):
             runtime[rows] = stretched(workload.duration[rows], true.near * true.weight)
             length[rows] = stretched(workload.requested[rows], slow)
         whole = workload.submit, self.nodes, remote, able, workload.duration, workload.requested, runtime, length
-        columns: Any = (read_only(column) for column in (*whole, *mixed))
+        columns: Any = (read_only(column) for column in (*whole, *mixed, np.zeros(0, dtype=np.bool_)))
         return JobArrays(*columns)
 
     def _rules(self) -> Rules:

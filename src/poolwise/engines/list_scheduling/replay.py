@@ -12,12 +12,13 @@ from typing import TYPE_CHECKING
 from poolwise.arrays import IntArray
 from poolwise.engines.family import Parts, foreign, interrupted
 from poolwise.engines.list_scheduling.asking import Asker
-from poolwise.engines.list_scheduling.columns import DEEP_QUEUE, RunColumns
+from poolwise.engines.list_scheduling.columns import DEEP_QUEUE, ListArrays, RunColumns
+from poolwise.engines.list_scheduling.initial import RackHoldings, go_on_from, unlike
 from poolwise.engines.list_scheduling.loading import FOLDER, compile_beside, kinds_of, load
 from poolwise.engines.run_record import larger_columns, schedule_of
-from poolwise.engines.watch import Obstacle, Stride
+from poolwise.engines.watch import Obstacle, Stride, Watch
 from poolwise.errors import InputError
-from poolwise.interfaces import fixed_slowdown, rule_of
+from poolwise.interfaces import ListRule, fixed_slowdown, rule_of
 from poolwise.model import Machine, Schedule, Workload
 from poolwise.platforms.simulated import too_late
 
@@ -47,6 +48,10 @@ def unsupported(parts: Parts) -> Obstacle | None:
         if fixed_slowdown(model, parts.workload.table, slice(0, 0), parts.machine) is None:
             problem = f"performance model {type(model).__name__} has no kernel"
             return Obstacle(problem, f"one whose class states fixed slowdowns, as {KNOWN['model']} do, has")
+    if parts.initial is not None:
+        placed = rule_of(rule.placement)
+        assert placed is not None
+        return unlike(parts.machine, parts.workload, parts.initial, placed.pools)
     return None
 
 
@@ -80,26 +85,52 @@ def _unsuitable(workload: Workload) -> Obstacle | None:
 def replay(parts: Parts) -> tuple[Schedule, float]:
     """Run what `unsupported` has no objection to; returns the schedule and the seconds without compiling or loading."""
     from poolwise.kernels.list_scheduling import state
-    from poolwise.kernels.list_scheduling.index import lay_out
-    from poolwise.kernels.list_scheduling.replay import replay as go_on
 
     rule = rule_of(parts.scheduler)
     assert rule is not None
-    first, *deep = kinds_of(rule)
+    load_first(rule, len(parts.workload))
+    begun = time.perf_counter()
+    columns = RunColumns(parts, rule)
+    arrays = columns.arrays()
+    if parts.initial is not None:
+        held = RackHoldings.of(parts.machine, parts.initial)
+        assert held is not None
+        go_on_from(parts.initial, held, parts.workload, arrays)
+    if parts.watch is not None:
+        parts.watch.begin(None)
+    arrays, _, loading = play(columns, arrays, None, parts.watch)
+    now, runs = arrays.now, arrays.runs
+    rejected = columns.refusals(runs.rejected[: int(now[state.REJECTED])])
+    schedule = schedule_of(columns, runs, arrays.queue.where, int(now[state.STARTED]), int(now[state.PASSES]), rejected)
+    return schedule, time.perf_counter() - begun - loading
+
+
+def load_first(rule: ListRule, jobs: int) -> None:
+    """Load the kernel with which any run begins; where it must be compiled, those of deep queues are compiled beside it."""
     from poolwise.kernels.jit import is_compiled
 
-    if not is_compiled(FOLDER, first) and len(parts.workload) > DEEP_QUEUE:
+    first, *deep = kinds_of(rule)
+    if not is_compiled(FOLDER, first) and jobs > DEEP_QUEUE:
         for kind in deep:
             compile_beside(kind)
     load(first)
-    begun, loading = time.perf_counter(), 0.0
-    columns = RunColumns(parts, rule)
-    arrays = columns.arrays()
-    asker, stride = Asker(columns), Stride(parts.watch)
-    if parts.watch is not None:
-        parts.watch.begin(None)
+
+
+def play(
+    columns: RunColumns, arrays: ListArrays, tree: Tree | None, watch: Watch | None = None
+) -> tuple[ListArrays, Tree | None, float]:
+    """Let the kernels run until nothing is left to do, and do what they ask for.
+
+    Returns the arrays, some of which may have grown; the tree, which is laid out when it is first needed; and the seconds
+    spent loading kernels.
+    """
+    from poolwise.kernels.list_scheduling import state
+    from poolwise.kernels.list_scheduling.index import lay_out
+    from poolwise.kernels.list_scheduling.replay import replay as go_on
+
+    loading, deep = 0.0, kinds_of(columns.scheduler)[1:]
+    asker, stride = Asker(columns), Stride(watch)
     arrays.now[state.PAUSE] = stride.next(0.0, 0)
-    tree: Tree | None = None  # laid out once, when it is first needed
     while (wanted := go_on(*arrays)) != state.DONE:
         if wanted == state.ASK:
             asker.answer(arrays.order.key, arrays.queue, arrays.runs, arrays.now)
@@ -107,9 +138,9 @@ def replay(parts: Parts) -> tuple[Schedule, float]:
             asker.renew(arrays.order.key, arrays.queue, arrays.runs, arrays.now)
             arrays.now[state.INDEXED] = 0
             if tree is not None:
-                tree.node[1, state.FORK], tree.forks[:] = state.EMPTY, 0
+                forget(tree)
         elif wanted == state.PAUSED:
-            arrays.now[state.PAUSE] = stride.next(_share(arrays.now, len(parts.workload)), int(arrays.now[state.PASSES]))
+            arrays.now[state.PAUSE] = stride.next(_share(arrays.now, len(columns.workload)), int(arrays.now[state.PASSES]))
         elif wanted == state.INSTANTS:
             arrays = arrays._replace(profile=columns.profile(2 * int(arrays.now[state.ROWS])))
         elif wanted == state.LATE:
@@ -126,10 +157,14 @@ def replay(parts: Parts) -> tuple[Schedule, float]:
         else:
             larger = larger_columns(arrays.runs, int(arrays.now[state.STARTED]), int(arrays.now[state.ROWS]))
             arrays = arrays._replace(runs=arrays.runs._replace(**larger))
-    now, runs = arrays.now, arrays.runs
-    rejected = columns.refusals(runs.rejected[: int(now[state.REJECTED])])
-    schedule = schedule_of(columns, runs, arrays.queue.where, int(now[state.STARTED]), int(now[state.PASSES]), rejected)
-    return schedule, time.perf_counter() - begun - loading
+    return arrays, tree, loading
+
+
+def forget(tree: Tree) -> None:
+    """Empty a tree over the waiting jobs."""
+    from poolwise.kernels.list_scheduling import state
+
+    tree.node[1, state.FORK], tree.forks[:] = state.EMPTY, 0
 
 
 def _share(now: IntArray, jobs: int) -> float:

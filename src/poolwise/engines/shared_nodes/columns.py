@@ -9,7 +9,7 @@ import numpy as np
 from poolwise.arrays import BoolArray, IntArray
 from poolwise.engines.kernel_arrays import blank, read_only
 from poolwise.engines.shared_nodes.kinds import JobKinds, job_kinds
-from poolwise.engines.study_columns import StudyColumns, stretched
+from poolwise.engines.study_columns import StudyColumns, rows_held, stretched
 from poolwise.interfaces import rule_of
 from poolwise.model import Refusal
 from poolwise.model.eligibility import eligible_owners, eligible_sets
@@ -77,9 +77,12 @@ class SharedColumns(StudyColumns):
         tree.path[np.lexsort((jobs.length, wanted.of))] = np.arange(n)
         now = blank(state.N_NOW)
         now[state.HEAD], now[state.AWAITED], now[state.KEPT], now[state.WARM] = -1, -1, -1, int(rules.warm_up > 0)
+        now[state.SOUGHT], now[state.STOP] = -1, NEVER
         queue = state.SharedQueue(blank(n), blank(n), np.full(n, -1), blank(min(rules.warm_up, n)))
         timeline = self._timeline(wanted, nodes, able)
-        runs = self._runs(int(wanted.parts[wanted.of[able]].sum()), max(rules.rows * rules.parts, 2 * n))
+        runs = self._runs(
+            int(wanted.parts[wanted.of[able]].sum()), max(rules.rows * rules.parts, 2 * n) + rows_held(self.initial)
+        )
         then, order = self._then(nodes), self.order(able)
         ahead, profile = None, None
         if rules.backfill == CONSERVATIVE:
@@ -111,7 +114,7 @@ class SharedColumns(StudyColumns):
                 factors[2 * k : 2 * k + 2] = self.slowdown(model, slice(None))[:2]
             length = stretched(asked, np.minimum(factors[2:].min(axis=0), 0.0) * (1 + 1e-12))
         cores = wanted.ask[wanted.of, CORES]
-        columns: Any = (wanted.of, cores, length, able, work, asked, *factors)
+        columns: Any = (wanted.of, cores, length, able, work, asked, *factors, np.zeros(0, dtype=np.bool_))
         return SharedJobs(read_only(workload.submit), *map(read_only, columns))
 
     def _then(self, nodes: NodeArrays) -> ThenArrays:

@@ -17,8 +17,9 @@ from poolwise.engines import family
 from poolwise.engines.family import Parts, foreign, interrupted
 from poolwise.engines.list_scheduling.asking import Asker
 from poolwise.engines.run_record import larger_columns, schedule_of
-from poolwise.engines.shared_nodes.columns import PLACEMENTS, SharedColumns
-from poolwise.engines.watch import Obstacle, Stride
+from poolwise.engines.shared_nodes.columns import PLACEMENTS, SharedArrays, SharedColumns
+from poolwise.engines.shared_nodes.initial import NodeHoldings, go_on_from
+from poolwise.engines.watch import UNLIKE, Obstacle, Stride, Watch
 from poolwise.errors import InputError
 from poolwise.interfaces import ListRule, PerformanceModel, fixed_slowdown, rule_of
 from poolwise.model import Kind, Machine, Schedule, Workload
@@ -48,7 +49,11 @@ def unsupported(parts: Parts) -> Obstacle | None:
     if obstacle := interrupted(parts):
         return obstacle
     why = _why(parts, scheduler)
-    return Obstacle(why, "jobs of one task have one, but for conservative backfilling beside devices or pools") if why else None
+    if why:
+        return Obstacle(why, "jobs of one task have one, but for conservative backfilling beside devices or pools")
+    if parts.initial is not None and NodeHoldings.of(SharedColumns(parts, scheduler).arrays(False), parts.initial) is None:
+        return UNLIKE
+    return None
 
 
 def _why(parts: Parts, scheduler: ListRule) -> str:
@@ -101,28 +106,42 @@ def replay(parts: Parts) -> tuple[Schedule, float]:
     """Run what `unsupported` has no objection to; returns the schedule and the seconds without compiling or loading."""
     rule = rule_of(parts.scheduler)
     assert rule is not None
-    _load(_kind_of(rule))
+    load_for(rule)
     begun = time.perf_counter()
     schedule = _replay(parts, rule)
     return schedule, time.perf_counter() - begun
 
 
 def _replay(parts: Parts, rule: ListRule) -> Schedule:
-    from poolwise.kernels.list_scheduling import state
-    from poolwise.kernels.shared_nodes.replay import replay as go_on
-    from poolwise.kernels.shared_nodes.state import PASSES, PAUSE, REJECTED, ROWS, STARTED
+    from poolwise.kernels.shared_nodes import state
 
-    columns = SharedColumns(parts.machine, parts.workload, rule, parts.truth, parts.estimate)
+    columns = SharedColumns(parts, rule)
     arrays = columns.arrays(parts.pass_per_event)
-    asker, stride = Asker(columns), Stride(parts.watch)
+    if parts.initial is not None:
+        held = NodeHoldings.of(arrays, parts.initial)
+        assert held is not None
+        go_on_from(parts.initial, held, parts.workload, arrays)
     if parts.watch is not None:
         parts.watch.begin(None)
+    arrays = play(columns, arrays, parts.watch)
+    now, runs = arrays.now, arrays.runs
+    rejected = columns.refusals(runs.rejected[: int(now[state.REJECTED])])
+    return schedule_of(columns, runs, arrays.queue.where, int(now[state.STARTED]), int(now[state.PASSES]), rejected)
+
+
+def play(columns: SharedColumns, arrays: SharedArrays, watch: Watch | None = None) -> SharedArrays:
+    """Let the kernels run until nothing is left to do, and do what they ask for; returns the arrays, some of which may grow."""
+    from poolwise.kernels.list_scheduling import state
+    from poolwise.kernels.shared_nodes.replay import replay as go_on
+    from poolwise.kernels.shared_nodes.state import PASSES, PAUSE, ROWS, STARTED
+
+    asker, stride = Asker(columns), Stride(watch)
     arrays.now[PAUSE] = stride.next(0.0, 0)
     while (wanted := go_on(*arrays)) != state.DONE:
         if wanted == state.ASK:
             asker.answer(arrays.order.key, arrays.queue, arrays.runs, arrays.now)
         elif wanted == state.PAUSED:
-            arrays.now[PAUSE] = stride.next(_share(arrays.now, len(parts.workload)), int(arrays.now[PASSES]))
+            arrays.now[PAUSE] = stride.next(_share(arrays.now, len(columns.workload)), int(arrays.now[PASSES]))
         elif wanted == state.INSTANTS:
             arrays = arrays._replace(profile=columns.profile(arrays.nodes, 2 * int(arrays.now[ROWS])))
         elif wanted == state.LATE:
@@ -130,9 +149,7 @@ def _replay(parts: Parts, rule: ListRule) -> Schedule:
         else:
             larger = larger_columns(arrays.runs, int(arrays.now[STARTED]), int(arrays.now[ROWS]))
             arrays = arrays._replace(runs=arrays.runs._replace(**larger))
-    now, runs = arrays.now, arrays.runs
-    rejected = columns.refusals(runs.rejected[: int(now[REJECTED])])
-    return schedule_of(columns, runs, arrays.queue.where, int(now[STARTED]), int(now[PASSES]), rejected)
+    return arrays
 
 
 def _share(now: IntArray, jobs: int) -> float:
@@ -156,6 +173,11 @@ def load() -> None:
     """Load the kernels, compiling them where this has not been done before on this computer; says so in the log."""
     for kind in get_args(SharedKind):
         _load(kind)
+
+
+def load_for(rule: ListRule) -> None:
+    """Load the kernel that runs under a list scheduler need."""
+    _load(_kind_of(rule))
 
 
 @cache

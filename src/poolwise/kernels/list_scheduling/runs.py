@@ -12,6 +12,7 @@ from poolwise.kernels.list_scheduling.state import (
     ROWS,
     RUNNING,
     SETTLED,
+    SOUGHT,
     STARTED,
     TIME,
     JobArrays,
@@ -38,6 +39,8 @@ def start(job: int, jobs: JobArrays, rules: Rules, racks: RackArrays, runs: RunA
         _expect(k, now[RUNNING], runs)
     now[RUNNING] += 1
     now[STARTED] += 1
+    if jobs.sought.size > 0:
+        now[SOUGHT] -= int(jobs.sought[job])
 
 
 @inlined

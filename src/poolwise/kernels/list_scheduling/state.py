@@ -30,6 +30,7 @@ class JobArrays(NamedTuple):
     length : ns, a lower bound of the expected runtime; the expected runtime itself in scope "rack"
     near, far, weight : see `model.rules.FixedSlowdown`; these and the next are (0,) in scope "rack", where all memory is near
     believed_near, believed_far, believed_weight : the same as the scheduler expects it
+    sought : whether a replay may stop when this job and the others that are sought have started; (0,) where none are
     """
 
     submit: IntArray
@@ -46,6 +47,7 @@ class JobArrays(NamedTuple):
     believed_near: FloatArray
     believed_far: FloatArray
     believed_weight: FloatArray
+    sought: BoolArray
 
 
 class Demands(Protocol):
@@ -309,8 +311,10 @@ class RunArrays(NamedTuple):
     DEPTH,  # waiting jobs beyond which the queue is held in a tree
     PAUSE,  # passes after which the caller is told how far the replay is
     RENEWAL,  # ns from which on keys are others than those written: the next recalculation
+    SOUGHT,  # sought jobs that have not started; the replay stops at 0
+    STOP,  # ns after which nothing is replayed
     N_NOW,
-) = range(31)
+) = range(33)
 
 TAKE_EVENTS, MAKE_PASS, ASKED_PASS = range(3)
 """Values of now[PHASE]: where `replay` goes on."""

@@ -26,6 +26,8 @@ from poolwise.kernels.shared_nodes.state import (
     REJECTED,
     RUNNING,
     SETTLED,
+    SOUGHT,
+    STOP,
     TAKE_EVENTS,
     TIME,
     WAITING,
@@ -165,10 +167,10 @@ def _take_events(
     runs: SharedRuns,
     now: IntArray,
 ) -> bool:
-    """Process all events of the next instant (or one of them); False if nothing is left."""
+    """Process all events of the next instant (or one of them); False if nothing is left, or nothing that anybody asks for."""
     submit = jobs.submit[now[NEXT]] if now[NEXT] < jobs.submit.size else NEVER
     end = runs.end[runs.ending[0]] if now[RUNNING] > 0 else NEVER
-    if submit == NEVER and end == NEVER:
+    if (submit == NEVER and end == NEVER) or min(submit, end) > now[STOP] or now[SOUGHT] == 0:
         return False
     now[TIME] = min(submit, end)
     now[PASSES] += 1

@@ -14,6 +14,7 @@ from poolwise.kernels.shared_nodes.state import (
     ROWS,
     RUNNING,
     SETTLED,
+    SOUGHT,
     STARTED,
     STATE,
     TIME,
@@ -67,6 +68,8 @@ def start(
     now[STATE] += 1
     now[PROMISE] += 1
     now[SETTLED] = 0
+    if jobs.sought.size > 0:
+        now[SOUGHT] -= int(jobs.sought[job])
 
 
 @inlined

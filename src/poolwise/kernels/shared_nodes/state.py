@@ -53,6 +53,7 @@ class SharedJobs(NamedTuple):
     near, far : slowdown where all memory is in the pool of the own rack, or of the machine; (0,) as the next two where no
         job is slowed down
     believed_near, believed_far : the same as the scheduler expects it
+    sought : whether a replay may stop when this job and the others that are sought have started; (0,) where none are
     """
 
     submit: IntArray
@@ -66,6 +67,7 @@ class SharedJobs(NamedTuple):
     far: FloatArray
     believed_near: FloatArray
     believed_far: FloatArray
+    sought: BoolArray
 
 
 class KindArrays(NamedTuple):
@@ -289,8 +291,10 @@ class SharedRuns(NamedTuple):
     WARM_LAST,
     WARM,  # 1 while the warm-up lasts
     PAUSE,  # passes after which the caller is told how far the replay is
+    SOUGHT,  # sought jobs that have not started; the replay stops at 0
+    STOP,  # ns after which nothing is replayed
     N_NOW,
-) = range(27)
+) = range(29)
 
 TAKE_EVENTS, MAKE_PASS, ASKED_PASS = range(3)
 """Values of now[PHASE]: where `replay` goes on."""

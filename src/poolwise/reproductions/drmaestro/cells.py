@@ -20,7 +20,7 @@ from poolwise.metrics.goals import violated
 from poolwise.model import JobTable, Kind, Machine, Schedule, Workload
 from poolwise.performance.device_network import DeviceNetwork
 from poolwise.performance.device_profiles import device_profiles_csv, read_device_profiles
-from poolwise.reproductions.drmaestro.changes import CHANGES, Change
+from poolwise.reproductions.drmaestro.changes import CHANGES, FITS, Change
 from poolwise.schedulers.flow import Firmament, FlowScheduler
 from poolwise.schedulers.flow.graph import Clock
 from poolwise.traces.generators.device_jobs import WARM_UP, DeviceJobs
@@ -32,6 +32,7 @@ PROFILES = "catalog:rodinia"
 WARM_UP_S = {4: 2000.0, 16: 700.0, 128: 700.0}
 """Machines -> seconds until the warm-up jobs end: measured for 4, assumed for 16 and 128."""
 POINTS = 240
+KNOWN = {**CHANGES, **FITS}
 
 
 @dataclass(frozen=True)
@@ -51,17 +52,22 @@ SCENARIOS = (DrMaestroScenario(4, 128), DrMaestroScenario(4, 512), DrMaestroScen
 
 @dataclass(frozen=True)
 class DrMaestroCase:
-    """One simulation; `change` names what is assumed otherwise than in the profiles."""
+    """One simulation.
+
+    `change` names what is assumed otherwise than in the profiles; with `local_first` the first phase looks at free devices of
+    a node's own, which is ours: the paper's does not.
+    """
 
     scenario: DrMaestroScenario
     policy: DrMaestroPolicy
     seed: int
     change: str = ""
+    local_first: bool = False
 
     @property
     def warm_up_s(self) -> float:
         """Seconds until the warm-up jobs end."""
-        return WARM_UP_S[self.scenario.machines] * CHANGES.get(self.change, Change()).warm_up
+        return WARM_UP_S[self.scenario.machines] * KNOWN.get(self.change, Change()).warm_up
 
 
 @lru_cache(maxsize=4)
@@ -77,16 +83,19 @@ def workload(case: DrMaestroCase, profiles: str = PROFILES) -> Workload:
     return replace(jobs, profiles=profiles).generate()
 
 
-def scheduler(policy: DrMaestroPolicy, profiles: str = PROFILES, every_s: float = 0.0) -> FlowScheduler:
+def scheduler(
+    policy: DrMaestroPolicy, profiles: str = PROFILES, every_s: float = 0.0, local_first: bool = False
+) -> FlowScheduler:
     """Configure a policy."""
     if policy == "firmament":
         return Firmament(every_s=every_s)
-    return FlowScheduler(settings={"profiles": profiles, "network_aware": policy == "network_aware"}, every_s=every_s)
+    settings = {"profiles": profiles, "network_aware": policy == "network_aware"}
+    return FlowScheduler(settings=settings, every_s=every_s, local_first=local_first)
 
 
 def run_case(case: DrMaestroCase, clock: Clock | None = None) -> Schedule:
     """Simulate a case; raises PolicyError if a job did not run."""
-    change = CHANGES.get(case.change, Change())
+    change = KNOWN.get(case.change, Change())
     with tempfile.TemporaryDirectory() as folder:
         profiles = PROFILES
         if case.change:
@@ -96,7 +105,7 @@ def run_case(case: DrMaestroCase, clock: Clock | None = None) -> Schedule:
                 encoding="utf-8",
             )
             profiles = str(file)
-        flow = scheduler(case.policy, profiles, change.every_s)
+        flow = scheduler(case.policy, profiles, change.every_s, case.local_first)
         policy: Scheduler = flow if clock is None else _Timed(flow, clock)
         truth = DeviceNetwork(profiles)
         machine_ = machine(case.scenario.machines)
@@ -133,11 +142,16 @@ def measure_case(case: DrMaestroCase) -> dict[str, Any]:
 
 
 def measure_rounds(case: DrMaestroCase) -> dict[str, Any]:
-    """CPU seconds of each scheduling round of a case, and flow problems solved; varies from run to run."""
+    """CPU seconds of each scheduling round of a case, flow problems solved, and rounds that solve any; times vary."""
     clock = Clock()
     run_case(case, clock)
     total, solver = (np.array(column) for column in zip(*clock.rounds, strict=True))
-    return {"total_s": total.tolist(), "solver_s": solver.tolist(), "solved": clock.solved}
+    return {
+        "total_s": total.tolist(),
+        "solver_s": solver.tolist(),
+        "solved": clock.solved,
+        "solving": int(np.count_nonzero(solver > 0)),
+    }
 
 
 def gpus_in_use(schedule: Schedule) -> tuple[FloatArray, IntArray]:

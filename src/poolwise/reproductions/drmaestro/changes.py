@@ -78,3 +78,16 @@ CHANGES: Mapping[str, Change] = {
     "warm-up twice as long": Change(warm_up=2.0),
     "a round every 5 s": Change(every_s=5.0),
 }
+
+FIXED = "a round every 5 s"
+"""The change under which rounds are timed: the paper calls its scheduler at a fixed interval."""
+FACTORS = (0.8, 0.85, 0.9, 0.95, 1.0, 1.05)
+"""Factors of the remote times among which one is fitted to one setting of the paper."""
+
+
+def fitted(factor: float) -> str:
+    """Name of the change that takes a factor of the remote times."""
+    return f"remote times x {factor:g}"
+
+
+FITS: Mapping[str, Change] = {fitted(factor): Change(remote=factor) for factor in FACTORS}

@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 
 from poolwise.arrays import FloatArray
-from poolwise.compare.published import Key, Measured
+from poolwise.compare.published import Key
+from poolwise.compare.verdicts import Measured
 from poolwise.metrics.intervals import mean_interval
 from poolwise.reproductions.drmaestro.cells import POLICIES, SCENARIOS, DrMaestroCase, DrMaestroPolicy, DrMaestroScenario
 from poolwise.reproductions.drmaestro.changes import CHANGES
@@ -29,9 +30,12 @@ class DrMaestroResults:
     cases: Mapping[DrMaestroCase, Mapping[str, Any]]
     rounds: Mapping[DrMaestroCase, Mapping[str, Any]]
 
-    def seeds(self, scenario: DrMaestroScenario, policy: DrMaestroPolicy, metric: str, change: str = "") -> FloatArray:
-        """(n_seed,) a metric, one value per seed, in the order of the seeds."""
-        mine = [c for c in self.cases if (c.scenario, c.policy, c.change) == (scenario, policy, change)]
+    def seeds(
+        self, scenario: DrMaestroScenario, policy: DrMaestroPolicy, metric: str, change: str = "", local_first: bool = False
+    ) -> FloatArray:
+        """(n_seed,) a metric, one value per seed, in the order of the seeds; Firmament has one phase, so no first."""
+        wanted = scenario, policy, change, local_first and policy != "firmament"
+        mine = [c for c in self.cases if (c.scenario, c.policy, c.change, c.local_first) == wanted]
         return np.array([self.cases[c][metric] for c in sorted(mine, key=lambda c: c.seed)], dtype=np.float64)
 
     def ratio(
@@ -41,9 +45,12 @@ class DrMaestroResults:
         below: DrMaestroPolicy,
         metric: str = "makespan_s",
         change: str = "",
+        local_first: bool = False,
     ) -> FloatArray:
         """(n_seed,) a metric under one policy over that under another, seed by seed: the same jobs."""
-        found: FloatArray = self.seeds(scenario, above, metric, change) / self.seeds(scenario, below, metric, change)
+        over, under = (self.seeds(scenario, policy, metric, change, local_first) for policy in (above, below))
+        both = min(len(over), len(under))
+        found: FloatArray = over[:both] / under[:both]
         return found
 
     def scenarios(self, spread: bool = False) -> list[DrMaestroScenario]:
@@ -53,13 +60,13 @@ class DrMaestroResults:
 
     def changed(self) -> list[DrMaestroScenario]:
         """Scenarios in which the assumptions were changed."""
-        known = {case.scenario for case in self.cases if case.change}
+        known = {case.scenario for case in self.cases if case.change in CHANGES}
         return [scenario for scenario in self.scenarios() if scenario in known]
 
 
 def measure(results: DrMaestroResults) -> dict[Key, Measured]:
     """Answer every claim that was measured."""
-    parts = (_makespans, _violations, _gpus, _spread, _rounds, _sensitivity)
+    parts = (_makespans, _violations, _gpus, _our_phase, _spread, _rounds, _sensitivity)
     return {key: value for part in parts for key, value in part(results)}
 
 
@@ -98,6 +105,8 @@ def _violations(results: DrMaestroResults) -> KeyedRows:
                 yield (table, str(s), f"violations, {NAMES[policy]}; {what}"), mean(results.seeds(s, policy, metric))
             less = results.seeds(s, "drmaestro", metric) - results.seeds(s, "network_aware", metric)
             yield (table, str(s), f"violations of DRMaestro less network-aware; {what}"), mean(less)
+            times = results.ratio(s, "firmament", "network_aware", metric)
+            yield (table, str(s), f"violations of Firmament / network-aware; {what}"), mean(times)
 
 
 def _gpus(results: DrMaestroResults) -> KeyedRows:
@@ -118,6 +127,14 @@ def _gpus(results: DrMaestroResults) -> KeyedRows:
         yield ("Model", str(s), "mean execution time, DRMaestro"), mean(results.seeds(s, "drmaestro", "execution_s"))
 
 
+def _our_phase(results: DrMaestroResults) -> KeyedRows:
+    """Makespans with a first phase that prefers nodes with free devices."""
+    for s in results.scenarios():
+        for policy in POLICIES[1:]:
+            found = results.ratio(s, "firmament", policy, local_first=True)
+            yield ("Our first phase", str(s), f"makespan of Firmament / {NAMES[policy]}"), mean(found)
+
+
 def _spread(results: DrMaestroResults) -> KeyedRows:
     for s in results.scenarios(spread=True):
         for policy in POLICIES[1:]:
@@ -135,6 +152,11 @@ def _rounds(results: DrMaestroResults) -> KeyedRows:
         yield (
             (_figure(s), str(s), "flow problems in a round, DRMaestro / Firmament"),
             Measured(solved["drmaestro"] / solved["firmament"]),
+        )
+        each = {policy: found["solved"] / max(1, found["solving"]) for policy, found in of.items()}
+        yield (
+            (_figure(s), str(s), "flow problems in a round that solves any, DRMaestro / Firmament"),
+            Measured(each["drmaestro"] / max(each["firmament"], 1e-9)),
         )
         longest = max(float(values.max()) for values in total.values())
         yield (_figure(s), str(s), "1 s less the longest round"), Measured(1.0 - longest)

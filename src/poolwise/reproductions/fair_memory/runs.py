@@ -9,34 +9,45 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from poolwise.arrays import FloatArray
+from poolwise.arrays import BoolArray, FloatArray
 from poolwise.engines import simulate
 from poolwise.identity import Json
+from poolwise.interfaces import BackfillPolicy, QueuePolicy
 from poolwise.metrics import Outcomes, Window, paper_population, summarise
 from poolwise.metrics.memory import degradation, memory_utilization, utilization_histogram
 from poolwise.metrics.slowdown import bounded_slowdown
 from poolwise.metrics.window import after_warm_up
 from poolwise.model import Machine, Workload
+from poolwise.model.rules import PoolScope
 from poolwise.performance.remote_memory import RemoteMemory
 from poolwise.policies.backfill.easy import Easy
-from poolwise.policies.backfill.easy_nodes_only import EasyNodesOnly
 from poolwise.policies.backfill.none import NoBackfill
 from poolwise.policies.order.priorities import F1, FAIR, FCFS, FM, SJF, WFP3
 from poolwise.policies.placement.memory.racks import RackPlacement
+from poolwise.reproductions.fair_memory.readings import BACKFILLS, BackfillName
+from poolwise.reproductions.fair_memory.traces import TRACES
 from poolwise.schedulers.list import ListScheduler
 from poolwise.schedulers.warm_up import WarmUp
 from poolwise.traces.generators import generate
 
 TB = 1024 * 1024  # MiB
 WARM_UP = 3000
-NODES_ONLY_JOBS = 6000
-ORDERS = {"fcfs": FCFS(), "sjf": SJF(), "wfp3": WFP3(), "f1": F1(), "fair": FAIR(), "fm": FM()}
+ORDERS: dict[str, QueuePolicy] = {"fcfs": FCFS(), "sjf": SJF(), "wfp3": WFP3(), "f1": F1(), "fair": FAIR(), "fm": FM()}
 INVERTED_F1 = F1(as_printed=True)
+FAIRNESS = {
+    "D": "discrimination_s",
+    "MD": "marginal_discrimination_s",
+    "D10": "discrimination_10pct_s",
+    "MD10": "marginal_discrimination_10pct_s",
+}
 
 
 @dataclass(frozen=True)
 class MachineOfPaper:
-    """A machine of Table I. `optimum` is the pool size that the paper's Figure 10 finds, `limited` Figure 9's small one."""
+    """A machine of Table I.
+
+    `limited` is the small pool of Figure 9, `optimum` the size that Figure 10 finds; from `plateau` on its curve is flat.
+    """
 
     generator: str
     racks: int
@@ -45,6 +56,7 @@ class MachineOfPaper:
     limited: int
     sufficient: int
     optimum: int
+    plateau: int
 
     def pooled(self, size_tb: int) -> Machine:
         """64 GB in each node and a pool in each rack."""
@@ -56,26 +68,37 @@ class MachineOfPaper:
 
 
 MACHINES = {
-    "perlmutter": MachineOfPaper("perlmutter_like", 6, 256, tuple(range(4, 49, 4)), 16, 32, 28),
-    "juwels": MachineOfPaper("juwels_like", 20, 48, tuple(range(2, 25, 2)), 6, 12, 6),
+    "perlmutter": MachineOfPaper("perlmutter_like", 6, 256, tuple(range(4, 49, 4)), 16, 32, 28, 20),
+    "juwels": MachineOfPaper("juwels_like", 20, 48, tuple(range(2, 25, 2)), 6, 12, 6, 6),
 }
 
 
 @dataclass(frozen=True)
 class RunGroup:
-    """All runs of one machine, seed and scope: the unit that a worker does."""
+    """All runs on one machine: the unit that a worker does.
+
+    `size_tb` 0 is the machine with 512 GB in every node. `trace` names one of `TRACES`, or the generated workload if empty.
+    """
 
     machine: str
     seed: int
-    scope: str
-    quick: bool
+    scope: PoolScope
+    size_tb: int
+    backfills: tuple[BackfillName, ...] = tuple(BACKFILLS)
+    trace: str = ""
 
-    def sizes(self) -> tuple[int, ...]:
-        """Pool sizes in TB per rack; a quick run takes every third and those that the paper singles out."""
-        paper = MACHINES[self.machine]
-        if not self.quick:
-            return paper.sizes
-        return tuple(sorted({*paper.sizes[::3], paper.sizes[-1], paper.limited, paper.sufficient, paper.optimum}))
+    def orders(self) -> dict[str, QueuePolicy]:
+        """Order by name; the scopes are compared under FM, other traces under the orders that may lead."""
+        if self.scope == "system":
+            return {"fm": ORDERS["fm"]}
+        if not self.size_tb:
+            return {name: ORDERS[name] for name in ("fm", "fcfs")}
+        return ORDERS if self.trace else {**ORDERS, "f1_as_printed": INVERTED_F1}
+
+    def workload(self) -> Workload:
+        """The jobs."""
+        generator = MACHINES[self.machine].generator
+        return TRACES[self.trace].workload(generator, self.seed) if self.trace else generate(generator, seed=self.seed)
 
 
 @dataclass(frozen=True)
@@ -115,8 +138,8 @@ class FairMemoryResults:
         return cls(pl.DataFrame([row for batch in done for row in batch.rows], infer_schema_length=None), samples)
 
     def seeds(self, metric: str, **where: Any) -> FloatArray:
-        """(n_seed,) values of a metric, one per seed, of the runs that match."""
-        found = self.frame.filter(**where).sort("seed")
+        """(n_seed,) values of a metric, one per seed, of the runs that match; of the generated jobs unless `trace` is given."""
+        found = self.frame.filter(**{"trace": "", **where}).sort("seed")
         return found[metric].to_numpy()
 
     def mean(self, metric: str, **where: Any) -> float:
@@ -124,111 +147,96 @@ class FairMemoryResults:
         values = self.seeds(metric, **where)
         return float(values.mean()) if len(values) else float("nan")
 
-    def sizes(self, machine: str) -> list[int]:
+    def sizes(self, machine: str, trace: str = "") -> list[int]:
         """Pool sizes that ran, TB per rack."""
-        found = self.frame.filter(machine=machine, variant="ours", scope="rack")["size_tb"].unique().sort().to_list()
-        return [int(size) for size in found]
+        ran = self.frame.filter((pl.col("size_tb") > 0) & (pl.col("machine") == machine) & (pl.col("trace") == trace))
+        return [int(size) for size in ran["size_tb"].unique().sort().to_list()]
 
     def rejected(self, machine: str) -> dict[int, float]:
         """Jobs rejected at each size, mean over seeds."""
-        where = {"machine": machine, "order": "fm", "scope": "rack", "variant": "ours"}
+        where = {"machine": machine, "order": "fm", "scope": "rack", "backfill": "easy"}
         return {size: self.mean("rejected", size_tb=size, **where) for size in self.sizes(machine)}
 
 
 def simulate_batch(batch: RunGroup) -> Json:
     """Run a batch; returns the content of a `Done`."""
-    paper = MACHINES[batch.machine]
-    workload = generate(paper.generator, seed=batch.seed)
+    paper, workload = MACHINES[batch.machine], batch.workload()
+    machine = paper.pooled(batch.size_tb) if batch.size_tb else paper.baseline()
+    fair = _run(workload, machine, _list(FCFS(), batch.scope, NoBackfill()), batch.seed)
+    plain = _run(workload, paper.baseline(), _list(FCFS(), "rack", NoBackfill()), batch.seed)
     rows: list[dict[str, Any]] = []
     samples: dict[tuple[str, ...], FloatArray] = {}
-    for size in batch.sizes():
-        fair = _run(workload, paper.pooled(size), WarmUp.before(_list(FCFS(), batch.scope, NoBackfill()), WARM_UP), batch.seed)
-        for variant, order, outcomes in _runs(batch, size, workload):
-            rows.append({**_key(batch, variant, order, size), **_measure(outcomes, fair)})
-            if order == "fm" and variant == "ours":
-                samples.update(_samples(batch, size, outcomes))
-    if batch.scope == "rack":
-        for order in ("fm", "fcfs"):
-            outcomes = _run(workload, paper.baseline(), WarmUp.before(_list(ORDERS[order], "rack"), WARM_UP), batch.seed)
-            rows.append({**_key(batch, "baseline", order, 0), **_measure(outcomes, None)})
-            if order == "fm" and batch.seed == 0:
-                after = after_warm_up(outcomes, WARM_UP) & outcomes.finished
-                samples[batch.machine, "slowdown", "512 GB per node"] = bounded_slowdown(outcomes)[after]
-                samples[batch.machine, "memory", "512 GB per node"] = _memory_bins(outcomes)
-        if batch.seed == 0 and not batch.quick:
-            rows.extend(_nodes_only(batch))
+    for backfill in batch.backfills:
+        for name, order in batch.orders().items():
+            outcomes = _run(workload, machine, _list(order, batch.scope, BACKFILLS[backfill]), batch.seed)
+            rows.append({**_key(batch, backfill, name), **_measure(outcomes, fair, plain)})
+            if name == "fm" and not batch.seed and not batch.trace:
+                samples.update(_samples(batch, backfill, outcomes))
+    rows.extend(_quadratic(batch, workload, machine))
     return Done(rows, samples).content()
 
 
-def _runs(batch: RunGroup, size: int, workload: Workload) -> Iterator[tuple[str, str, Outcomes]]:
-    """The six orders; at the sizes that the paper singles out also what its authors' own runs did differently."""
+def _quadratic(batch: RunGroup, workload: Workload, machine: Machine) -> Iterator[dict[str, Any]]:
+    """The slowdown curve of the authors' own runs, at the sizes that the paper singles out."""
     paper = MACHINES[batch.machine]
-    machine = paper.pooled(size)
-    for name, order in ORDERS.items():
-        yield "ours", name, _run(workload, machine, WarmUp.before(_list(order, batch.scope), WARM_UP), batch.seed)
-    if batch.scope == "rack" and size in (paper.limited, paper.sufficient):
-        inverted = WarmUp.before(_list(INVERTED_F1, "rack"), WARM_UP)
-        yield "inverted_f1", "f1", _run(workload, machine, inverted, batch.seed)
+    if batch.scope == "rack" and not batch.trace and batch.size_tb in (paper.limited, paper.sufficient):
         for name in ("sjf", "fm"):
-            scheduler = WarmUp.before(_list(ORDERS[name], "rack"), WARM_UP)
-            yield "quadratic_cdf", name, _run(workload, machine, scheduler, batch.seed, RemoteMemory(batch.seed, "quadratic"))
+            model = RemoteMemory(batch.seed, "quadratic")
+            outcomes = _run(workload, machine, _list(ORDERS[name], "rack", Easy()), batch.seed, model)
+            yield {**_key(batch, "easy, quadratic slowdown", name), **_measure(outcomes, None, None)}
 
 
-def _nodes_only(batch: RunGroup) -> Iterator[dict[str, Any]]:
-    """FM and SJF with reservations that look at nodes only, and with EASY, on the first jobs."""
-    paper = MACHINES[batch.machine]
-    machine, workload = paper.pooled(paper.limited), generate(paper.generator, seed=batch.seed, jobs=NODES_ONLY_JOBS)
-    for variant, backfill in (("nodes_only", EasyNodesOnly()), ("nodes_only_reference", Easy())):
-        for order in ("sjf", "fm"):
-            scheduler = WarmUp.before(_list(ORDERS[order], "rack", backfill), WARM_UP)
-            outcomes = _run(workload, machine, scheduler, batch.seed)
-            yield {**_key(batch, variant, order, paper.limited), **_measure(outcomes, None)}
-
-
-def _list(order: Any, scope: Any, backfill: Any = None) -> ListScheduler:
-    return ListScheduler(order, backfill if backfill is not None else Easy(), RackPlacement(scope))
+def _list(order: QueuePolicy, scope: PoolScope, backfill: BackfillPolicy) -> WarmUp:
+    return WarmUp.before(ListScheduler(order, backfill, RackPlacement(scope)), WARM_UP)
 
 
 def _run(workload: Workload, machine: Machine, scheduler: WarmUp, seed: int, model: RemoteMemory | None = None) -> Outcomes:
     return Outcomes.of(simulate(machine, workload, scheduler, truth=model or RemoteMemory(seed), seed=seed).schedule)
 
 
-def _key(batch: RunGroup, variant: str, order: str, size: int) -> dict[str, Any]:
+def _key(batch: RunGroup, backfill: str, order: str) -> dict[str, Any]:
     return {
         "machine": batch.machine,
         "seed": batch.seed,
         "scope": batch.scope,
-        "variant": variant,
+        "trace": batch.trace,
+        "backfill": backfill,
         "order": order,
-        "size_tb": size,
+        "size_tb": batch.size_tb,
     }
 
 
-def _measure(outcomes: Outcomes, fair: Outcomes | None) -> dict[str, float]:
-    """Metrics over the paper's population, and those of all jobs under names that begin with "all_"."""
-    window = Window.of(outcomes, WARM_UP)
-    after = after_warm_up(outcomes, WARM_UP)
-    paper = summarise(outcomes, warm_up=WARM_UP, population=paper_population(outcomes, WARM_UP), window=window, baseline=fair)
-    whole = summarise(outcomes, warm_up=WARM_UP, population=after & outcomes.finished, window=window, baseline=fair)
-    extreme = degradation(outcomes)[after & outcomes.finished]
+def _measure(outcomes: Outcomes, fair: Outcomes | None, plain: Outcomes | None) -> dict[str, float]:
+    """Metrics over the paper's population; those of all jobs under names with "all_", fairness against 512 GB with "plain_"."""
+    window, after = Window.of(outcomes, WARM_UP), after_warm_up(outcomes, WARM_UP)
+    paper, whole = paper_population(outcomes, WARM_UP), after & outcomes.finished
+
+    def of(population: BoolArray, baseline: Outcomes | None) -> dict[str, float]:
+        return summarise(outcomes, warm_up=WARM_UP, population=population, window=window, baseline=baseline)
+
+    against = of(paper, plain)
+    slowdown = bounded_slowdown(outcomes)[whole]
     return {
-        **paper,
-        **{f"all_{name}": value for name, value in whole.items()},
-        "share_150pct_degradation": float((extreme >= 1.5).mean()),
+        **of(paper, fair),
+        "all_mean_bounded_slowdown": float(slowdown.mean()),
+        "all_p999_bounded_slowdown": float(np.quantile(slowdown, 0.999)),
+        **{f"plain_{name}": against[name] for name in (*FAIRNESS.values(), "compared_jobs")},
+        "share_150pct_degradation": float((degradation(outcomes)[whole] >= 1.5).mean()),
+        "modal_memory_bin": 5.0 + 10.0 * float(np.argmax(_memory_bins(outcomes))),
         "rejected": float(len(outcomes) - np.count_nonzero(outcomes.finished)),
     }
 
 
-def _samples(batch: RunGroup, size: int, outcomes: Outcomes) -> dict[tuple[str, ...], FloatArray]:
-    """Distributions that Figures 9, 11 and 12 show, of the first seed."""
-    paper = MACHINES[batch.machine]
+def _samples(batch: RunGroup, backfill: str, outcomes: Outcomes) -> dict[tuple[str, ...], FloatArray]:
+    """Distributions that Figures 9, 11 and 12 show: (machine, backfill, what, ...) -> values of the first seed."""
+    paper, where = MACHINES[batch.machine], (batch.machine, backfill)
     found: dict[tuple[str, ...], FloatArray] = {}
     after = after_warm_up(outcomes, WARM_UP) & outcomes.finished
-    if batch.seed == 0 and size in (paper.limited, paper.sufficient):
-        found[batch.machine, "slowdown", batch.scope, str(size)] = bounded_slowdown(outcomes)[after]
-    if batch.seed == 0 and batch.scope == "rack" and size == paper.optimum:
-        found[batch.machine, "degradation"] = degradation(outcomes)[after]
-        found[batch.machine, "memory", f"64 GB per node and {size} TB per rack"] = _memory_bins(outcomes)
+    if batch.size_tb in (0, paper.limited, paper.sufficient):
+        found[*where, "slowdown", batch.scope, str(batch.size_tb)] = bounded_slowdown(outcomes)[after]
+    if batch.scope == "rack" and batch.size_tb in (0, paper.optimum):
+        found[*where, "memory", str(batch.size_tb)] = _memory_bins(outcomes)
+        found[*where, "degradation", str(batch.size_tb)] = degradation(outcomes)[after]
     return found
 
 

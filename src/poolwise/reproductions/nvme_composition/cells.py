@@ -45,7 +45,7 @@ MODELLED = {"bandwidth_bound": "catalog:nvme-smufin.csv", "fio": "catalog:nvme-f
 class Physics:
     """What may differ from the text, each on its own; all off by default.
 
-    All but the last are what the authors' simulator is known to do differently (specs of the NVMe composition, "Parity").
+    All but the last two are what the authors' simulator is known to do differently (specs of the NVMe composition, "Parity").
 
     Attributes
     ----------
@@ -57,6 +57,7 @@ class Physics:
     seventh : a seventh workload may share a composition
     late_alone : a workload whose deadline has passed joins no composition in use. No source states it: it was inferred from the
         published device usage and sharing ratios of overloaded machines, so it is no part of parity
+    capacity_alone : equation 4 is decided by the capacity alone; inferred likewise, from the published composition sizes
     """
 
     constant_gaps: bool = False
@@ -66,11 +67,12 @@ class Physics:
     all_resources: bool = False
     seventh: bool = False
     late_alone: bool = False
+    capacity_alone: bool = False
 
 
 DEFAULT = Physics()
 PARITY = Physics(constant_gaps=True, correlated=True, frozen=True, base_times=True, all_resources=True, seventh=True)
-INFERRED = replace(PARITY, late_alone=True)
+INFERRED = replace(PARITY, late_alone=True, capacity_alone=True)
 SEVENTH = (2358.0, 2132.0, 1905.0)
 """Seconds of a seventh SMUFIN instance on compositions of 1, 2, and 3 or more devices (specs, "Workloads")."""
 
@@ -158,7 +160,9 @@ def placement(policy: NvmePolicy, physics: Physics) -> PlacementPolicy:
         return NvmeFirstFit()
     late_shares = not physics.late_alone
     return NvmeDisaggregationAware(
-        NvmeMaximizeComposition(late_shares=late_shares), NvmeMinimizeFragmentation(late_shares=late_shares)
+        NvmeMaximizeComposition(late_shares=late_shares),
+        NvmeMinimizeFragmentation(late_shares=late_shares),
+        capacity_alone=physics.capacity_alone,
     )
 
 
@@ -200,16 +204,16 @@ def _measured(case: NvmeCase, clocks: Mapping[NvmeLoad, Mapping[str, Any]]) -> d
         "measured": int(population.sum()),
         "opened": bool(clock["opened"]),
         "reached": bool(clock["reached"]),
-        **_places(schedule),
+        **_places(schedule, case.load.physics.capacity_alone),
     }
 
 
-def _places(schedule: Schedule) -> dict[str, Any]:
+def _places(schedule: Schedule, capacity_alone: bool) -> dict[str, Any]:
     """Runs with and without NVMe on each node; NVMe workloads that each policy of the disaggregation-aware one placed."""
     nvme = schedule.workload.request("bandwidth")[schedule.job] > 0
     nodes = nodes_of(schedule)
     loads = zip(demand_before(schedule, "bandwidth").tolist(), demand_before(schedule, "storage").tolist(), strict=True)
-    maximized = np.array([rule(*pair) == "maximize_composition" for pair in loads], dtype=np.bool_)
+    maximized = np.array([rule(pair[0], pair[1], capacity_alone) == "maximize_composition" for pair in loads], dtype=np.bool_)
     count = int(nodes.max()) + 1 if len(nodes) else 0
     return {
         "node_nvme": np.bincount(nodes[nvme], minlength=count).tolist(),

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from poolwise.compare.published import Measured
+from poolwise.compare.verdicts import Measured
 from poolwise.metrics.intervals import mean_interval
 from poolwise.reproductions.nvme_composition.cells import (
     DEFAULT,
@@ -44,7 +44,7 @@ STEPS: Mapping[str, Physics] = {
     "a seventh sharer": Physics(seventh=True),
     "all six (parity)": PARITY,
     "late workloads alone (inferred)": Physics(late_alone=True),
-    "parity and late workloads alone (inferred)": INFERRED,
+    "parity and late workloads alone (inferred)": replace(PARITY, late_alone=True),
 }
 """What the authors' simulator does differently, one at a time: how much of a gap comes from each. The last two are ours."""
 STEP_LOADS = (0.7, 0.8)
@@ -104,7 +104,7 @@ def base(
 
 def mixed(target: float, fio: float, policy: NvmePolicy, mode: str) -> NvmeCase:
     """Case of Figure 11, of seed 0."""
-    return NvmeCase(NvmeLoad("high_bandwidth", target, 0, fio=fio, physics=MODES[mode]), policy)
+    return NvmeCase(NvmeLoad("high_bandwidth", target, 0, fio=fio, physics=SOURCES[mode]), policy)
 
 
 def seeded(case: NvmeCase, seed: int) -> NvmeCase:

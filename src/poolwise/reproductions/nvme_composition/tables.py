@@ -64,7 +64,7 @@ def _rows(results: NvmeResults, plan: NvmePlan, scenario: MixScenario, published
         for infrastructure in INFRASTRUCTURES:
             for policy in POLICIES:
                 where = f"{load}, {infrastructure}, {policy}"
-                key = TABLES[scenario], f"{scenario}, load {where}, default"
+                key = TABLES[scenario], f"{scenario}, load {where}"
                 words = f"{load} {_SHORT[infrastructure]}, {_SHORT[policy]}"
                 yield [words, "published", *(f"{published[(*key, m)]:.{d}f}" for m, (_, d) in COLUMNS.items())]
                 for source in SOURCES:

@@ -15,7 +15,7 @@ from poolwise.reproductions.kept import measure_all
 from poolwise.reproductions.reproduction import Reproduction, ReproductionResult
 from poolwise.reproductions.vinesim import claims, figures, ours
 from poolwise.reproductions.vinesim.results import VineSimResults
-from poolwise.reproductions.vinesim.setups import VineSimPlan, prepare, run_setup
+from poolwise.reproductions.vinesim.setups import VineSimPlan, jobs_of, prepare, run_setup
 from poolwise.trials import Progress
 
 
@@ -30,10 +30,15 @@ class VineSimReproduction(Reproduction):
         "(FORTH, report of the Vineyard project)"
     )
 
-    def run(self, out: Path, *, quick: bool, jobs: int, progress: Progress | None = None) -> ReproductionResult:
+    def run(
+        self, out: Path, *, quick: bool, jobs: int, progress: Progress | None = None, figure: str = ""
+    ) -> ReproductionResult:
         """Simulate every set-up at every time between arrivals (fewer times and seeds with `quick`)."""
-        plan = VineSimPlan(quick)
-        results = VineSimResults(plan, measure_all(plan.setups(), run_setup, out, jobs, prepare, progress))
+        plan, of = VineSimPlan(quick), jobs_of(figure) if figure else None
+        setups = [setup for setup in plan.setups() if of in (None, setup.jobs)]
+        results = VineSimResults(plan, measure_all(setups, run_setup, out, jobs, prepare, progress))
+        if of is not None:
+            return ReproductionResult(claims.measure(results, of), figures.draw(results, of), plan.notes())
         return ReproductionResult(
             measured=claims.measure(results),
             figures=[*figures.draw(results), *ours.draw(results)],

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from math import comb
 
 import numpy as np
 
-from poolwise.compare.published import Key, Measured
+from poolwise.compare.published import Key
+from poolwise.compare.verdicts import Measured
 from poolwise.reproductions.vinesim.results import VineSimResults, busy, makespan, mean_over_seeds
 from poolwise.reproductions.vinesim.setups import (
     CPU,
@@ -22,23 +23,23 @@ from poolwise.reproductions.vinesim.setups import (
     MB1,
     NEAR_FAR,
     STRENGTHS,
+    JobSet,
     Setup,
 )
 
 Item = tuple[Key, Measured]
 
 KINDS = {"INT": INT, "FP_GOOD": FP_GOOD, "FP_BAD": FP_BAD}
+PERCENT = {gpus: share for share, gpus in GPU_SHARES.items()}
 SIZES = {"8 KB": KB8, "64 KB": KB64, "1 MB": MB1}
 NAMES = {"high": "HIGH", "flat": "FLAT", "closer_to_data": "CLOSER_TO_DATA"}
 FLAT_EXPECTED = 25 + 475 * (1 - comb(20, 5) / comb(40, 5))
 """us: a job is as fast as a GPU only if all five tasks are on one."""
 
 
-def measure(results: VineSimResults) -> dict[Key, Measured]:
-    """Measure every claim that was run; what was not is left out."""
-    parts = (_tasks, _figure_4, _figure_5, _figure_6, _figure_7, _figure_8, _figure_11, _figure_13, _figure_14, _table_4)
-    found = [item for part in parts for item in part(results)]
-    found += [*_figure_16(results), *_figure_18(results)]
+def measure(results: VineSimResults, jobs: JobSet | None = None) -> dict[Key, Measured]:
+    """Measure every claim that was run, of some jobs alone if they are given; what was not run is left out."""
+    found = [item for of, part in _PARTS if jobs in (None, of) for item in part(results)]
     return {key: value for key, value in found if not np.isnan(value.value)}
 
 
@@ -99,8 +100,25 @@ def _figure_5(results: VineSimResults) -> Iterator[Item]:
             yield key, results.ratio(at(kind, 0, gap), at(kind, 40, gap))
     key = ("Figure 5b", "FP_BAD, low load", "mean job latency, 20 % over 0 % GPUs, less 1")
     yield key, _less(results.ratio(at("FP_BAD", 8, low), at("FP_BAD", 0, low)), 1)
-    key = ("Figure 5f", "FP_BAD, inter-arrival time 0", "mean job latency, 100 % over 0 % GPUs")
-    yield key, results.ratio(at("FP_BAD", 40, 0), at("FP_BAD", 0, 0))
+    for words, gap in (("inter-arrival time 0", 0.0), ("low load", low)):
+        key = ("Figure 5f", f"FP_BAD, {words}", "mean job latency, 100 % over 0 % GPUs")
+        yield key, results.ratio(at("FP_BAD", 40, gap), at("FP_BAD", 0, gap))
+    key = ("Figure 5a", "0 % GPUs, inter-arrival time 0", "INT over FP_GOOD, mean job latency")
+    yield key, results.ratio(at("INT", 0, 0), at("FP_GOOD", 0, 0))
+    yield from _load_axis(results, at)
+
+
+def _load_axis(results: VineSimResults, at: Callable[[str, int, float], Setup]) -> Iterator[Item]:
+    """Factors of Figure 5 wherever on the axis they come nearest to the report, which does not say what its low load is."""
+    for kind, over, under, printed in (
+        ("INT", 0, 8, 10), ("FP_GOOD", 0, 8, 10), ("INT", 0, 40, 1000), ("FP_GOOD", 0, 40, 1000), ("FP_BAD", 40, 0, 10),
+    ):  # fmt: skip
+        factors = [results.ratio(at(kind, over, gap), at(kind, under, gap)) for gap in results.plan.gaps]
+        known = [factor for factor in factors if not np.isnan(factor.value)]
+        if known:
+            nearest = min(known, key=lambda factor: abs(np.log(factor.value / printed)))
+            shares = f"{PERCENT[over]} % over {PERCENT[under]} % GPUs"
+            yield ("Load axis", kind, f"mean job latency, {shares}, nearest to the report's at any load"), nearest
 
 
 def _figure_6(results: VineSimResults) -> Iterator[Item]:
@@ -188,6 +206,8 @@ def _figure_11(results: VineSimResults) -> Iterator[Item]:
         if gap >= 50
     ]
     yield ("Figure 12", "inter-arrival time 50 us and more", "utilisation, HIGH less FLAT, least"), Measured(min(less))
+    metric = "utilisation, FLAT less HIGH, least"
+    yield ("Figure 12", "inter-arrival time 50 us and more", metric), Measured(-max(less))
 
 
 def _figure_13(results: VineSimResults) -> Iterator[Item]:
@@ -303,3 +323,19 @@ def _less(value: Measured, amount: float) -> Measured:
 
 def _farthest(ratios: list[float]) -> Measured:
     return Measured(max(ratios, key=lambda ratio: abs(ratio - 1)))
+
+
+_PARTS: tuple[tuple[JobSet, Callable[[VineSimResults], Iterator[Item]]], ...] = (
+    ("single", _tasks),
+    ("thirty", _figure_4),
+    ("sizes", _figure_5),
+    ("sizes", _figure_6),
+    ("sizes", _figure_7),
+    ("kernels", _figure_8),
+    ("five", _figure_11),
+    ("five", _figure_13),
+    ("five", _figure_14),
+    ("single", _table_4),
+    ("five", _figure_16),
+    ("five", _figure_18),
+)

@@ -6,18 +6,23 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
 from poolwise.exhibits.figure import Axis, Curves, Figure
-from poolwise.reproductions.vinesim.claims import KINDS, NAMES, SIZES
+from poolwise.reproductions.vinesim.claims import KINDS, NAMES, PERCENT, SIZES
 from poolwise.reproductions.vinesim.results import MetricOf, VineSimResults, busy, latency_over_seeds
-from poolwise.reproductions.vinesim.setups import CPU, GPU, GPU_SHARES, PLACES, STRENGTHS, Setup
+from poolwise.reproductions.vinesim.setups import CPU, GPU, GPU_SHARES, PLACES, STRENGTHS, JobSet, Setup
 
 LATENCY = Axis("mean job latency (us)", log=True)
-PERCENT = {gpus: share for share, gpus in GPU_SHARES.items()}
 
 
-def draw(results: VineSimResults) -> list[Figure]:
-    """Draw Figures 4 to 8, 11 to 14, 16 and 18."""
-    figures = [*_mixes(results), *_types(results), *_strengths(results), *_kernels(results), *_policies(results)]
-    return [*figures, *_series(results), *_data(results)]
+def draw(results: VineSimResults, jobs: JobSet | None = None) -> list[Figure]:
+    """Draw Figures 4 to 8, 11 to 14, 16 and 18, or those of some jobs."""
+    drawn = [figure for of, part in _PARTS if jobs in (None, of) for figure in part(results)]
+    return [replace(figure, artifact=_artifact(figure.title)) for figure in drawn]
+
+
+def _artifact(title: str) -> str:
+    """Figure of the report that a title begins with."""
+    words = title.split(":")[0].split()
+    return " ".join(words[:2]) if words[0] == "Figure" else ""
 
 
 def over_gaps(
@@ -176,3 +181,14 @@ def _use(
         title = figure.title.replace(f"16{letter}", f"16{other}") + f", use of the {name}"
         panel = Curves(f"figure-16{other}", title, figure.caption)
         yield over_gaps(results, panel, gaps, series, busy(unit), Axis("utilisation", limits=(0, 1)))
+
+
+_PARTS: tuple[tuple[JobSet, Callable[[VineSimResults], Iterator[Figure]]], ...] = (
+    ("thirty", _mixes),
+    ("sizes", _types),
+    ("sizes", _strengths),
+    ("kernels", _kernels),
+    ("five", _policies),
+    ("five", _series),
+    ("five", _data),
+)

@@ -44,6 +44,16 @@ MEASURES = (LatencyMeasure(), TaskLatency(), Throughput(), UnitMeasure(), Energy
 
 UnitPlaces = Literal["line", "alternate", "split", "near", "far"]
 JobSet = Literal["single", "thirty", "five", "sizes", "kernels"]
+JOBS_OF: dict[str, JobSet] = {
+    "Table 2": "single", "Table 4": "single", "Figure 4": "thirty", "Figure 5": "sizes", "Figure 6": "sizes",
+    "Figure 7": "sizes", "Load axis": "sizes", "Figure 8": "kernels",
+}  # fmt: skip
+"""Figure or table of the report -> the jobs that its runs have; "five" for all others."""
+
+
+def jobs_of(figure: str) -> JobSet:
+    """Jobs of a figure or of one of its panels."""
+    return JOBS_OF.get(figure, JOBS_OF.get(figure.rstrip("abcdefgh"), "five"))
 
 
 @dataclass(frozen=True)

@@ -31,11 +31,15 @@ class NvmeDisaggregationAware(CompositionPolicy):
     ----------
     count_waiting
         Whether waiting workloads count as demand too (only with the scheduler "composition", which knows the queue).
+    capacity_alone
+        Decide by the capacity alone: maximize composition while its load is at most 0.7, whatever the bandwidth's is. Stated
+        nowhere; inferred from the published composition sizes.
     """
 
     maximize: NvmeMaximizeComposition = field(default_factory=NvmeMaximizeComposition)
     minimize: NvmeMinimizeFragmentation = field(default_factory=NvmeMinimizeFragmentation)
     count_waiting: bool = False
+    capacity_alone: bool = False
 
     @property
     def counts_waiting(self) -> bool:
@@ -51,13 +55,14 @@ class NvmeDisaggregationAware(CompositionPolicy):
                     "count_waiting needs a scheduler that shows the queue", field="count_waiting", remedy="use 'composition'"
                 )
             bandwidth, storage = bandwidth + view.waiting[0], storage + view.waiting[1]
-        loads = [demand / max(total, 1) for demand, total in zip((bandwidth, storage), view.layout.installed, strict=True)]
-        maximize = rule(*loads) == "maximize_composition"
+        installed = view.layout.installed
+        busy, full = bandwidth / max(installed[0], 1), storage / max(installed[1], 1)
+        maximize = rule(busy, full, self.capacity_alone) == "maximize_composition"
         return self.maximize.choose(need, view) if maximize else self.minimize.choose(need, view)
 
 
-def rule(bandwidth_load: float, capacity_load: float) -> CompositionChoice:
-    """Equation 4."""
+def rule(bandwidth_load: float, capacity_load: float, capacity_alone: bool = False) -> CompositionChoice:
+    """Equation 4, or its limit of the capacity alone."""
     low = bandwidth_load <= 0.5 and capacity_load <= 0.5
-    steep = bandwidth_load >= 0.7 and capacity_load <= 0.7
+    steep = (bandwidth_load >= 0.7 or capacity_alone) and capacity_load <= 0.7
     return "maximize_composition" if low or steep else "minimize_fragmentation"

@@ -1,0 +1,86 @@
+"""What running jobs gain and lose when their memory may be moved: batch scheduling with and without resizes, over seeds.
+
+Run: python -m benchmarks.keep_tolerance [SEEDS]. Prints means with 95 % intervals of the differences, seed by seed.
+"""
+
+from __future__ import annotations
+
+import sys
+
+import numpy as np
+
+from poolwise.engines import simulate
+from poolwise.metrics.power import load_of
+from poolwise.metrics.window import Window
+from poolwise.model import Machine, MachineBuilder, Schedule, Workload
+from poolwise.performance.cpu_frequency import CpuFrequency
+from poolwise.schedulers.batch import BatchScheduler
+from poolwise.schedulers.keep_tolerance import KeepTolerance
+from poolwise.units import SECOND
+
+JOBS, NODES = 80, 6
+PROFILES = ("kmeans", "hpcg", "spark_wordcount")
+
+
+def machine() -> Machine:
+    """Six nodes with 64 GiB each, of the paper's first module type, and a pool."""
+    build = MachineBuilder("six modules", ("cores", "memory"))
+    for k in range(NODES):
+        build.node(f"n{k}", cores=192, memory="64 GiB", attributes={"frequency": 2.0, "static": 1.65, "dynamic": 0.55})
+    build.pool("far", memory="512 GiB")
+    return Machine.of(build)
+
+
+def workload(seed: int) -> Workload:
+    """Jobs that arrive at random and lack local memory together; tolerances of 5 to 100 %."""
+    rng = np.random.default_rng(seed)
+    return Workload.of(
+        np.cumsum(rng.exponential(60, JOBS)).astype(np.int64) * SECOND,
+        rng.integers(200, 1200, JOBS) * SECOND,
+        requests={"cores": rng.integers(1, 49, JOBS), "memory": rng.integers(4, 65, JOBS) * 1024},
+        attributes={
+            "frequency": np.full(JOBS, 2.0),
+            "tolerance": rng.uniform(0.05, 1.0, JOBS),
+            "profile": rng.choice(PROFILES, JOBS),
+        },
+    )
+
+
+def numbers(schedule: Schedule) -> dict[str, float]:
+    """Mean wait (s), mean and worst slowdown over tolerance, makespan (s), energy in raw units times s."""
+    jobs = schedule.workload
+    slowdown = (schedule.end - schedule.start) / jobs.duration[schedule.job] - 1
+    end = int(schedule.end.max())
+    load = load_of(schedule, Window(0, end))
+    nodes = slice(0, NODES)
+    kept = slowdown - jobs.attributes["tolerance"][schedule.job]
+    return {
+        "mean wait, s": float((schedule.start - jobs.submit[schedule.job]).mean()) / SECOND,
+        "mean slowdown": float(slowdown.mean()),
+        "worst slowdown above tolerance": float(kept.max()),
+        "makespan, s": end / SECOND,
+        "energy": float((1.65 * load.awake[nodes] + 0.55 * load.mean[nodes]).sum()) * end / SECOND,
+        "resizes": float(len(schedule.resizes)),
+        "jobs": float(schedule.n_run),
+    }
+
+
+def main(seeds: int) -> None:
+    """Compare over seeds."""
+    found: dict[str, list[tuple[float, float]]] = {}
+    for seed in range(seeds):
+        drawn = workload(seed)
+        pair = [
+            numbers(simulate(machine(), drawn, scheduler(effort_s=0.005), truth=CpuFrequency(), seed=seed).schedule)
+            for scheduler in (BatchScheduler, KeepTolerance)
+        ]
+        for name, value in pair[0].items():
+            found.setdefault(name, []).append((value, pair[1][name]))
+    for name, values in found.items():
+        still, moving = np.array(values).T
+        gain, half = float((moving - still).mean()), 1.96 * float((moving - still).std(ddof=1)) / len(values) ** 0.5
+        print(f"{name}: {still.mean():.4g} still, {moving.mean():.4g} moving, difference {gain:.4g} +- {half:.2g}")
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]) if len(sys.argv) > 1 else 20)

@@ -1,0 +1,93 @@
+"""The claims that a paper is read for: each is answered by the rows it rests on."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import Literal
+
+from poolwise.compare.published import READINGS, ClaimRow
+from poolwise.errors import InputError
+
+Answer = Literal["reproduced", "partly", "not", "cannot be tested"]
+SPEC = "spec"
+JUDGED = ("holds", "fails", "undetermined")
+
+
+@dataclass(frozen=True)
+class Headline:
+    """A claim of the abstract, the introduction or the conclusion.
+
+    Attributes
+    ----------
+    claim, where : in short, and where the paper states it
+    artifact, condition, metric : patterns (`*` for anything, `|` between several) of the rows that it rests on; of none, it
+        cannot be tested
+    why : what a reader must know, such as why it cannot be tested
+    """
+
+    claim: str
+    where: str
+    artifact: str
+    condition: str
+    metric: str
+    why: str = ""
+
+    def rests_on(self, row: ClaimRow) -> bool:
+        """Whether a row is one of those."""
+        pairs = zip(row.claim.key, (self.artifact, self.condition, self.metric), strict=True)
+        return bool(self.artifact) and all(
+            any(fnmatchcase(text, each) for each in pattern.split("|")) for text, pattern in pairs
+        )
+
+
+@dataclass(frozen=True)
+class HeadlineAnswer:
+    """A headline, its answer, and reading -> (rows that hold, rows judged)."""
+
+    headline: Headline
+    answer: Answer
+    counts: dict[str, tuple[int, int]]
+
+
+def readings_of(rows: Sequence[ClaimRow]) -> tuple[str, ...]:
+    """Readings that any row was measured under, the specification's first."""
+    return (SPEC, *(name for name in READINGS if any(name in row.readings for row in rows)))
+
+
+def held(rows: Sequence[ClaimRow], reading: str) -> tuple[int, int]:
+    """How many rows hold under a reading, of how many that are judged."""
+    verdicts = [row.verdict if reading == SPEC else row.verdict_under(reading) for row in rows]
+    return verdicts.count("holds"), sum(verdict in JUDGED for verdict in verdicts)
+
+
+def answered(headlines: Sequence[Headline], rows: Sequence[ClaimRow]) -> list[HeadlineAnswer]:
+    """Answer each headline: reproduced if all its rows hold under one reading, partly if any does under any."""
+    found = []
+    for headline in headlines:
+        mine = [row for row in rows if headline.rests_on(row)]
+        counts = {reading: held(mine, reading) for reading in readings_of(rows)}
+        answer: Answer = "not"
+        if not any(judged for _, judged in counts.values()):
+            answer = "cannot be tested"
+        elif any(holds == judged for holds, judged in counts.values() if judged):
+            answer = "reproduced"
+        elif any(holds for holds, _ in counts.values()):
+            answer = "partly"
+        found.append(HeadlineAnswer(headline, answer, counts))
+    return found
+
+
+def read_headlines(path: Path) -> list[Headline]:
+    """Read headlines: columns claim, where, artifact, condition, metric, why. Raises InputError with file and line."""
+    with path.open(newline="", encoding="utf-8") as file:
+        found = [Headline(**row) for row in csv.DictReader(file)]
+    for line, headline in enumerate(found, start=2):
+        if not headline.artifact and not headline.why:
+            raise InputError(
+                "a claim without rows needs a reason", file=path, line=line, field="why", remedy="say why it cannot be tested"
+            )
+    return found

@@ -1,0 +1,88 @@
+"""A replay on racks that goes on from runs at work: their placements as the kernels take them."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from poolwise.arrays import IntArray
+from poolwise.engines.list_scheduling.columns import ListArrays
+from poolwise.engines.watch import UNLIKE, Obstacle
+from poolwise.model import Initial, Machine, Workload
+from poolwise.model.rules import PoolScope
+from poolwise.platforms.simulated import ended_before
+
+
+class RackHoldings(NamedTuple):
+    """(n_run, n_rack) nodes and MiB that runs hold."""
+
+    take: IntArray
+    borrow: IntArray
+
+    @classmethod
+    def of(cls, machine: Machine, initial: Initial) -> RackHoldings | None:
+        """Sort placements by rack; None where they hold anything but nodes and memory of racks."""
+        layout, runs = machine.racks, initial.runs
+        found = cls(*(np.zeros((len(runs), len(layout.nodes)), dtype=np.int64) for _ in range(2)))
+        if not runs:
+            return found
+        rows = [run.placement for run in runs]
+        run = np.repeat(np.arange(len(runs)), [len(placement) for placement in rows])
+        owner, resource, amount = (
+            np.concatenate([getattr(placement, name) for placement in rows]) for name in ("owner", "resource", "amount")
+        )
+        known = np.zeros(len(owner), dtype=np.bool_)
+        for held, owners, column in (
+            (found.take, layout.nodes, layout.node_column),
+            (found.borrow, layout.pools, layout.memory_column),
+        ):
+            rack = np.full(machine.n_owner + 1, -1)
+            rack[owners] = np.arange(len(owners))  # a rack without a pool has owner -1, the last place, which nobody asks for
+            here = (resource == column) & (rack[owner] >= 0)
+            np.add.at(held, (run[here], rack[owner[here]]), amount[here])
+            known |= here
+        return found if known.all() else None
+
+
+def unlike(machine: Machine, workload: Workload, initial: Initial, scope: PoolScope) -> Obstacle | None:
+    """Say why the kernels cannot go on from some runs; None if they can."""
+    held = RackHoldings.of(machine, initial)
+    if held is None:
+        return UNLIKE
+    jobs = np.array([run.job for run in initial.runs], dtype=np.int64)
+    remote = np.maximum(workload.memory[jobs] - machine.local_memory, 0)
+    nodes = workload.nodes[jobs] * workload.tasks[jobs]
+    alike = np.array_equal(held.take.sum(axis=1), nodes) and np.array_equal(held.borrow.sum(axis=1), nodes * remote)
+    if scope == "rack":
+        alike = alike and np.array_equal(held.borrow, held.take * remote[:, None])
+    return None if alike else UNLIKE
+
+
+def go_on_from(initial: Initial, held: RackHoldings, workload: Workload, arrays: ListArrays) -> None:
+    """Let a replay that has not begun go on from some runs; raises InputError where one of them would have ended."""
+    from poolwise.kernels.list_scheduling import state
+    from poolwise.kernels.list_scheduling.resume import resume
+
+    jobs, queue, runs, now = arrays.jobs, arrays.queue, arrays.runs, arrays.now
+    count = len(initial.runs)
+    runs.job[:count] = [run.job for run in initial.runs]
+    runs.start[:count] = [run.start for run in initial.runs]
+    now[state.TIME] = initial.now
+    if not resume(jobs, arrays.rules, arrays.racks, runs, held.take, held.borrow, now):
+        raise ended_before(workload, int(runs.job[:count][runs.end[:count] < initial.now][0]))
+    arrived = int(np.searchsorted(jobs.submit, initial.now, side="right"))
+    waits = np.ones(arrived, dtype=np.bool_)
+    waits[runs.job[:count][runs.job[:count] < arrived]] = False
+    able = jobs.able[:arrived]
+    rows, never = np.flatnonzero(waits & able), np.flatnonzero(waits & ~able)
+    n = len(rows)
+    queue.job[:n], queue.where[rows] = rows, np.arange(n)
+    queue.nodes[:n], queue.remote[:n], queue.length[:n] = jobs.nodes[rows], jobs.remote[rows], jobs.length[rows]
+    queue.since[:n] = 0
+    runs.rejected[: len(never)] = never
+    ended = count > int(now[state.RUNNING])
+    now[state.NEXT], now[state.WAITING], now[state.REJECTED] = arrived, n, len(never)
+    now[state.QUIET] = int(not (ended or n))
+    if ended or n or len(never):
+        now[state.PASSES], now[state.PHASE] = 1, state.MAKE_PASS

@@ -1,0 +1,230 @@
+"""State directories: a machine at work at one instant, as a folder of plain files.
+
+state.toml says when and where it was seen, machine.toml what there is, running.csv and waiting.csv list the jobs: the
+columns of a job table (`traces.table`), and for those at work when they started and what they hold.
+"""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import numpy as np
+import tomli_w
+from numpy.typing import NDArray
+from pydantic import Field
+
+from poolwise.arrays import IntArray
+from poolwise.atomic import sync_folder, write_whole
+from poolwise.errors import InputError, UnknownNameError
+from poolwise.files.document import Document
+from poolwise.files.fields import Count, Section, check_version, validate
+from poolwise.files.machine import load_machine
+from poolwise.files.machine_formats.owners import owner_tables
+from poolwise.model import JobTable, Machine, Placement
+from poolwise.model.schedule import owners_text
+from poolwise.model.state import InitialRun, MachineState
+from poolwise.traces.table import job_columns, read_job_columns
+from poolwise.traces.table_checks import require
+from poolwise.traces.table_columns import Source, columns_of_csv, csv_text
+
+STATE, MACHINE, RUNNING, WAITING = "state.toml", "machine.toml", "running.csv", "waiting.csv"
+_NAME, _START, _PLACEMENT, _DRAW = "name", "start_ns", "placement", "draw"
+_BESIDE = (_NAME, _START, _PLACEMENT, _DRAW)
+_APART = (";", ":", "=")
+
+
+class StateFile(Section):
+    """state.toml of a state directory."""
+
+    version: Annotated[Literal[1], Field(description="version of this format")]
+    origin: str = Field(description="time 0, from which all times count: 2026-11-22T18:00:00Z")
+    now: str = Field(description="when the state was seen")
+    source: str = Field(default="", description="where it was seen")
+    scheduler: str = Field(default="", description="scheduler file or catalog:NAME that decides there, if known")
+    named: bool = Field(default=False, description="whether jobs have names beside their ids")
+    running: Count = Field(description="rows of running.csv")
+    waiting: Count = Field(description="rows of waiting.csv")
+
+
+def is_state(path: Path) -> bool:
+    """Whether a path is a state directory."""
+    return (path / STATE).is_file()
+
+
+def write_state(state: MachineState, folder: Path) -> None:
+    """Write a state directory: it appears whole, or not at all. One that is there is replaced; raises InputError for others."""
+    if folder.exists() and not is_state(folder):
+        raise InputError("exists and is not a state directory", file=folder, remedy="name a folder that does not exist")
+    jobs, running = state.jobs, [run.job for run in state.running]
+    facts = {
+        "version": 1,
+        "origin": iso_time(jobs.epoch),
+        "now": iso_time(jobs.epoch + state.now),
+        "source": state.source,
+        "scheduler": state.scheduler,
+        "named": jobs.named,
+        "running": len(running),
+        "waiting": len(state.waiting),
+    }
+    starts = np.array([run.start for run in state.running], dtype=np.int64)
+    places = np.array([_placement_text(state.machine, run.placement) for run in state.running], dtype=np.str_)
+    tables = {
+        RUNNING: {**_columns(jobs, np.array(running, dtype=np.int64)), _START: starts, _PLACEMENT: places},
+        WAITING: _columns(jobs, state.waiting),
+    }
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    draft = Path(tempfile.mkdtemp(dir=folder.parent, prefix=f".{folder.name}."))
+    try:
+        for name, columns in tables.items():
+            write_whole(draft / name, csv_text(columns).encode())
+        write_whole(draft / MACHINE, tomli_w.dumps(owner_tables(state.machine)).encode())
+        write_whole(draft / STATE, tomli_w.dumps(facts).encode())
+        draft.chmod(0o755)
+        _replace(draft, folder)
+    except BaseException:
+        shutil.rmtree(draft, ignore_errors=True)
+        raise
+
+
+def _replace(draft: Path, folder: Path) -> None:
+    """Rename a folder; the one that was there is put aside first, and removed last."""
+    if folder.exists():
+        aside = Path(tempfile.mkdtemp(dir=folder.parent, prefix=f".{folder.name}.old."))
+        folder.replace(aside)
+        draft.replace(folder)
+        shutil.rmtree(aside)
+    else:
+        draft.replace(folder)
+    sync_folder(folder.parent)
+
+
+def _columns(jobs: JobTable, rows: IntArray) -> dict[str, NDArray[Any]]:
+    part = jobs.taken(rows)
+    columns = {**job_columns(part, _BESIDE), _DRAW: part.draw}
+    if part.named:
+        columns = {_NAME: np.array([part.name(row) for row in range(len(part))], dtype=np.str_), **columns}
+    return columns
+
+
+def read_state(folder: Path) -> MachineState:
+    """Read a state directory; raises InputError naming file, line, field and remedy."""
+    if not is_state(folder):
+        remedy = "give what `poolwise snapshot ... --out` wrote"
+        raise InputError(f"no state directory: it has no {STATE}", file=folder, remedy=remedy)
+    document = Document.read(folder / STATE)
+    check_version(document, (), StateFile)
+    facts = validate(StateFile, document, ())
+    origin, now = (_instant(document, name, getattr(facts, name)) for name in ("origin", "now"))
+    machine = load_machine(folder / MACHINE)
+    tables, starts, places = [], np.zeros(0, dtype=np.int64), list[Placement]()
+    if facts.running:
+        source = _source(folder / RUNNING, facts.running, facts.named)
+        require(source, (_START, _PLACEMENT))
+        starts, texts = source.wholes(_START), source.texts(_PLACEMENT).tolist()
+        places = [_placement(machine, text, source, row) for row, text in enumerate(texts)]
+        tables.append(_jobs(source, facts.named))
+    if facts.waiting:
+        tables.append(_jobs(_source(folder / WAITING, facts.waiting, facts.named), facts.named))
+    jobs = _together(tables, origin)
+    runs = zip(range(facts.running), starts.tolist(), places, strict=True)
+    try:
+        return MachineState(
+            machine,
+            jobs,
+            now - origin,
+            [InitialRun(*run) for run in runs],
+            np.arange(facts.running, len(jobs), dtype=np.int64),
+            facts.source,
+            facts.scheduler,
+        )
+    except InputError as error:
+        raise InputError(error.message, file=folder, field=error.field, remedy=error.remedy) from error
+
+
+def _source(path: Path, rows: int, named: bool) -> Source:
+    source = columns_of_csv(path)
+    if len(source) != rows:
+        raise InputError(f"it has {len(source)} rows, {STATE} says {rows}", file=path, remedy="take the snapshot again")
+    require(source, ("id", "submit_ns", "requested_ns", "tasks", *((_NAME,) if named else ())))
+    return source
+
+
+def _jobs(source: Source, named: bool) -> JobTable:
+    whole, asked, attributes = read_job_columns(source, _BESIDE)
+    return JobTable(
+        whole["id"],
+        whole["submit_ns"],
+        whole["requested_ns"],
+        whole["tasks"],
+        asked,
+        attributes,
+        draw=source.wholes(_DRAW) if _DRAW in source.names else None,
+        name=source.texts(_NAME).tolist() if named else None,
+    )
+
+
+def _together(tables: list[JobTable], origin: int) -> JobTable:
+    none = np.zeros(0, dtype=np.int64)
+    if not tables:
+        return JobTable(none, none, none, none, {}, {}, epoch=origin)
+    first, *more = tables
+    for table in more:
+        try:
+            first.append(table)
+        except ValueError as error:
+            remedy = "take the snapshot again"
+            raise InputError(f"{RUNNING} and {WAITING} have other columns: {error}", file=WAITING, remedy=remedy) from error
+    first.epoch = origin
+    return first
+
+
+# Placements and instants
+
+
+def _placement_text(machine: Machine, placement: Placement) -> str:
+    """Write a placement as `owners_text` does; raises InputError for names that would not be read again."""
+    for owner, resource in zip(placement.owner.tolist(), placement.resource.tolist(), strict=True):
+        for word in (machine.owners[owner], machine.resources[resource]):
+            if any(mark in word for mark in _APART):
+                raise InputError(f"the name '{word}' has one of {' '.join(_APART)} in it", field="name", remedy="rename it")
+    return owners_text(machine, ((owner, resource, amount) for _, owner, resource, amount in placement.rows()))
+
+
+def _placement(machine: Machine, text: str, source: Source, row: int) -> Placement:
+    rows = []
+    for part in text.split(";"):
+        owner, *gives = part.split(":")
+        for give in gives:
+            resource, _, amount = give.partition("=")
+            try:
+                rows.append((0, machine.owner(owner), machine.resource(resource), _whole(amount)))
+            except UnknownNameError as error:
+                raise source.error(row, _PLACEMENT, error.message, error.remedy or "") from error
+            except ValueError as error:
+                raise source.error(row, _PLACEMENT, str(error), "write OWNER:RESOURCE=AMOUNT;...") from error
+    if not rows:
+        raise source.error(row, _PLACEMENT, f"'{text}' holds nothing", "write OWNER:RESOURCE=AMOUNT;...")
+    return Placement.of(rows)
+
+
+def _whole(text: str) -> int:
+    if not text.isdecimal():
+        raise ValueError(f"'{text}' is no amount")
+    return int(text)
+
+
+def iso_time(ns: int) -> str:
+    """Write ns since 1970 as 2026-11-22T18:00:00.000000000Z."""
+    return f"{np.datetime64(ns, 'ns')}Z"
+
+
+def _instant(document: Document, field: str, text: str) -> int:
+    try:
+        if not text.endswith("Z"):
+            raise ValueError("the time is not in UTC")
+        return int(np.datetime64(text[:-1], "ns").astype(np.int64))
+    except ValueError as error:
+        raise document.error((field,), str(error), "write it as 2026-11-22T18:00:00Z") from error

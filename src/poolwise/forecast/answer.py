@@ -1,0 +1,202 @@
+"""When jobs will start, as an answer: numbers, sentences, and a figure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime, tzinfo
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from poolwise.arrays import FloatArray, IntArray
+from poolwise.engines.watch import Obstacle
+from poolwise.exhibits.figure import Axis, Figure, Scatter
+from poolwise.forecast.changes import changes_of
+from poolwise.forecast.question import Question
+from poolwise.forecast.recalibration import LEVELS, chance_within, sample_quantiles
+from poolwise.forecast.situation import Situation
+from poolwise.forecast.versions import Known, horizon_of, plan, sample_starts
+from poolwise.units import NEVER, SECOND, format_time
+
+ASKED = (0.1, 0.5, 0.9)
+SHOWN = 30
+"""Jobs that are listed in words, those that start first."""
+
+
+class JobForecast(NamedTuple):
+    """When one job starts.
+
+    Attributes
+    ----------
+    name : what it is called
+    wait_s : (3,) seconds until it has started with a chance of 10, 50 and 90 %; infinite where it never does
+    chance_by : chance to start by the time that is asked for; None where none is
+    """
+
+    name: str
+    wait_s: FloatArray
+    chance_by: float | None
+
+
+class ChangedForecast(NamedTuple):
+    """When the job would start if one thing were otherwise."""
+
+    words: str
+    forecast: JobForecast
+
+
+@dataclass(frozen=True, eq=False)
+class ForecastAnswer:
+    """The answer to a question.
+
+    Attributes
+    ----------
+    now : ns since 1970, when the state was seen
+    jobs : those that are asked for, in the order of their medians
+    changes : what would change the start of the one that is asked for
+    by : ns since 1970, None where no time is asked for
+    policy : which scheduler decides
+    notes : sentences that a reader must know
+    local : zone in which times are written
+    """
+
+    now: int
+    jobs: list[JobForecast]
+    changes: list[ChangedForecast]
+    by: int | None
+    policy: str
+    notes: list[str]
+    local: tzinfo
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data; times are seconds from now, None where a job never starts."""
+        return {
+            "now": self.time(0.0),
+            "by": None if self.by is None else self.time((self.by - self.now) / SECOND),
+            "policy": self.policy,
+            "jobs": [self._plain(job) for job in self.jobs],
+            "changes": [{"change": one.words, **self._plain(one.forecast)} for one in self.changes],
+            "notes": self.notes,
+        }
+
+    def _plain(self, job: JobForecast) -> dict[str, Any]:
+        waits = {f"wait_p{round(100 * level)}_s": _finite(wait) for level, wait in zip(ASKED, job.wait_s.tolist(), strict=True)}
+        starts = {
+            f"start_p{round(100 * level)}": None if _finite(wait) is None else self.time(wait)
+            for level, wait in zip(ASKED, job.wait_s.tolist(), strict=True)
+        }
+        return {"job": job.name, **waits, **starts, "chance_by": job.chance_by}
+
+    def time(self, seconds: float) -> str:
+        """ISO time so many seconds from now."""
+        return self._moment(seconds).isoformat(timespec="seconds")
+
+    def _moment(self, seconds: float) -> datetime:
+        return datetime.fromtimestamp(self.now / SECOND + seconds, self.local)
+
+    def sentences(self) -> list[str]:
+        """The answer in words."""
+        said = [self._sentence(job) for job in self.jobs[:SHOWN]]
+        if len(self.jobs) > SHOWN:
+            said.append(f"{len(self.jobs) - SHOWN} more jobs start later: --json lists all, --job asks for one")
+        if not self.jobs:
+            said.append("no job waits")
+        if self.changes:
+            said.append("What would change that:")
+            said += [f"  {one.words}: {self._against(one.forecast)}" for one in self.changes]
+        return [*said, *(f"note: {text}" for text in self.notes)]
+
+    def _sentence(self, job: JobForecast) -> str:
+        low, middle, high = job.wait_s.tolist()
+        if _finite(middle) is None:
+            return f"{job.name} will not start as far as can be foreseen"
+        until = "and perhaps never" if _finite(high) is None else f"and {self._clock(high)}"
+        chance = "" if job.chance_by is None else f"; by {self._clock(self._by_s)} with a chance of {100 * job.chance_by:.0f} %"
+        between = f"{job.name} starts between {self._clock(low)} {until} (80 %)"
+        return f"{between}, as likely before as after {self._clock(middle)}{chance}"
+
+    @property
+    def _by_s(self) -> float:
+        return 0.0 if self.by is None else (self.by - self.now) / SECOND
+
+    def _against(self, job: JobForecast) -> str:
+        was, now = float(self.jobs[0].wait_s[1]), float(job.wait_s[1])
+        chance = "" if job.chance_by is None else f", by the time asked for with a chance of {100 * job.chance_by:.0f} %"
+        if _finite(now) is None:
+            return f"it would not start{chance}"
+        off = was - now
+        word = "about as late" if abs(off) < 60 else f"{format_time(abs(off))} {'earlier' if off > 0 else 'later'}"
+        return f"{self._clock(now)} at the median, {word}{chance}"
+
+    def _clock(self, seconds: float) -> str:
+        moment, today = self._moment(seconds), self._moment(0.0)
+        return f"{moment:%H:%M}" if moment.date() == today.date() else f"{moment:%a %d %b %H:%M}"
+
+    def figure(self) -> Figure:
+        """The jobs from top to bottom, with the median of each start and the interval of 80 %."""
+        known = [job for job in self.jobs if _finite(float(job.wait_s[2])) is not None][:SHOWN]
+        hours = np.array([job.wait_s for job in known]).reshape(-1, 3) / 3600
+        rows = [float(k) for k in range(len(known))]
+        return Scatter(
+            "forecast",
+            "When waiting jobs start",
+            "Medians, with the intervals in which they start with a chance of 80 %.",
+            series={"start": (hours[:, 1].tolist(), rows)},
+            spread={"start": (hours[:, 0].tolist(), hours[:, 2].tolist(), rows, rows)},
+            x_axis=Axis("hours from now"),
+            y_axis=Axis("job", ticks=dict(zip(rows, (job.name for job in known), strict=True)), limits=(len(known), -1.0)),
+        )
+
+
+def _finite(wait: float) -> float | None:
+    return wait if np.isfinite(wait) else None
+
+
+def answer(situation: Situation, question: Question, policy: str, local: tzinfo, called: str | None = None) -> ForecastAnswer:
+    """Forecast the starts that are asked for; `called` is what the one job is called that is not in the cluster."""
+    sought = np.array(question.sought, dtype=np.int64)
+    epoch, notes = situation.jobs.epoch, []
+    if not situation.ended.any():
+        notes.append(
+            "nothing is known of jobs that ended: runtimes follow from requests and from what runs; give a log with --history"
+        )
+    if question.corrections is None:
+        notes.append("intervals are as they are drawn: too narrow on most logs; --recalibrate corrects them by a backtest")
+    if situation.scheduler.remembers:
+        notes.append(f"the scheduler keeps {situation.scheduler.remembers}, of which a state says nothing")
+    if not len(sought):
+        return ForecastAnswer(epoch + situation.now, [], [], question.by, policy, notes, local)
+    known = Known.of(situation)
+    mean = plan(known, sought, known.means())
+    horizon = horizon_of(float(((mean[mean < NEVER] - situation.now) / SECOND).max(initial=0.0)))
+    found, obstacle = _forecast(known, sought, question, horizon, called)
+    if obstacle is not None:
+        notes.append(f"replayed on the reference engine: {obstacle}")
+    changed = []
+    if question.changes:
+        for change in changes_of(situation, int(sought[0])):
+            (other,), _ = _forecast(Known.of(change.situation), sought, question, horizon, called)
+            changed.append(ChangedForecast(change.words, other))
+    found.sort(key=lambda job: float(job.wait_s[1]))
+    by = None if question.by is None else epoch + question.by
+    return ForecastAnswer(epoch + situation.now, found, changed, by, policy, notes, local)
+
+
+def _forecast(
+    known: Known, sought: IntArray, question: Question, horizon: int, called: str | None
+) -> tuple[list[JobForecast], Obstacle | None]:
+    situation = known.situation
+    starts, obstacle = sample_starts(known, sought, question.samples, question.seed, horizon)
+    quantiles = sample_quantiles(starts, situation.now)
+    if question.corrections is not None:
+        mean = (plan(known, sought, known.means()) - situation.now) / SECOND
+        quantiles = question.corrections.apply(quantiles, mean)
+    at = np.searchsorted(LEVELS, ASKED)
+    chances: FloatArray | None = None
+    if question.by is not None:
+        chances = chance_within(quantiles, (question.by - situation.now) / SECOND)
+    jobs = situation.jobs
+    names = [called or f"job {jobs.name(row)}" for row in sought.tolist()]
+    return [
+        JobForecast(name, quantiles[k, at], None if chances is None else float(chances[k])) for k, name in enumerate(names)
+    ], obstacle

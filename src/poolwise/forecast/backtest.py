@@ -1,0 +1,294 @@
+"""How good forecasts would have been on a log: at instants all over it, nothing is known of what comes later."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from poolwise.arrays import FloatArray, IntArray
+from poolwise.engines import simulate
+from poolwise.errors import InputError
+from poolwise.forecast.recalibration import LEVELS, Corrections, Recalibration, chance_within, sample_quantiles
+from poolwise.forecast.scores import brier, covered, pinball
+from poolwise.forecast.situation import Situation
+from poolwise.forecast.versions import Known, horizon_of, plan, sample_starts
+from poolwise.interfaces import Scheduler
+from poolwise.model import InitialRun, Machine, Placement, Schedule, Workload
+from poolwise.performance.ideal import Ideal
+from poolwise.units import SECOND, format_time
+
+ASKED = (0.1, 0.5, 0.9)
+"""Levels that are scored."""
+HOUR_S = 3600.0
+HISTORY = 20_000
+"""Jobs that are over of which forecasters know."""
+PRIOR, LITTLE = 20.0, 2.0
+"""`Recalibration.prior` of our forecasts, and of a point forecast, which is sure to be too narrow."""
+LEAST_INSTANTS = 5
+BLOCKS, RESAMPLED = 12, 200
+"""Parts of the log's time from which resamples are put together, and how many of these."""
+NEAR_S = 600.0
+"""Seconds by which a replayed wait may be off from a recorded one and count as the same."""
+FAR = np.iinfo(np.int64).max // 2
+"""Ns at which jobs start that never do."""
+
+
+@dataclass(frozen=True)
+class BacktestSettings:
+    """What is tried.
+
+    Attributes
+    ----------
+    instants : times at which forecasts are made
+    samples : versions of each
+    jobs : waiting jobs that are asked for at each time, at most
+    first, last : shares of the log's span between which the times lie
+    seed : of all draws
+    """
+
+    instants: int = 60
+    samples: int = 60
+    jobs: int = 100
+    first: float = 0.2
+    last: float = 0.95
+    seed: int = 0
+
+
+class Scored(NamedTuple):
+    """Forecasts at one time or several.
+
+    Attributes
+    ----------
+    now : (m,) ns, when
+    job : (m,) row of the job
+    truth : (m,) seconds until it really started
+    plan, calibrated, forecast, uncorrected : (m, 3) quantiles at `ASKED`: of what `squeue --start` would say, of one replay
+        with mean runtimes widened by past errors, of ours, and of ours before they are corrected
+    calibrated_chance, chance : (m,) chance to start within the hour
+    """
+
+    now: IntArray
+    job: IntArray
+    truth: FloatArray
+    plan: FloatArray
+    calibrated: FloatArray
+    forecast: FloatArray
+    uncorrected: FloatArray
+    calibrated_chance: FloatArray
+    chance: FloatArray
+
+
+def situation_at(schedule: Schedule, scheduler: Scheduler, time: int) -> tuple[Situation, IntArray]:
+    """What is known of a schedule at a time, just before what happens then, and the rows of the workload that it consists of.
+
+    Of the jobs that are over the last `HISTORY` are known.
+    """
+    workload = schedule.workload
+    n = int(np.searchsorted(workload.submit, time))
+    start, end = (column[:n] for column in _times(schedule))
+    ended, begun = end < time, start < time
+    rejected = np.zeros(n, dtype=np.bool_)
+    rejected[[row for row in schedule.rejected if row < n]] = True
+    recent = np.arange(n) >= n - HISTORY
+    rows = np.flatnonzero((recent & ~rejected) | ~(ended | rejected))
+    local = np.full(n, -1)
+    local[rows] = np.arange(len(rows))
+    ran = np.where(ended, end - start, np.where(begun, time - start, 0))[rows]
+    runs = np.flatnonzero((schedule.start < time) & (schedule.end >= time)).tolist()
+    situation = Situation(
+        schedule.machine,
+        scheduler,
+        Ideal(),
+        workload.table.taken(rows),
+        time,
+        ran,
+        ended[rows],
+        [InitialRun(int(local[schedule.job[k]]), int(schedule.start[k]), _placement(schedule, k)) for k in runs],
+        np.flatnonzero(~begun[rows]),
+    )
+    return situation, rows
+
+
+def _times(schedule: Schedule) -> tuple[IntArray, IntArray]:
+    """(n_job,) starts and ends, far in the future for jobs that never started."""
+    far = np.full(len(schedule.workload), FAR)
+    start, end = far.copy(), far.copy()
+    start[schedule.job], end[schedule.job] = schedule.start, schedule.end
+    return start, end
+
+
+def _placement(schedule: Schedule, run: int) -> Placement:
+    return Placement.of([(0, *row) for row in schedule.placement_of(run)])
+
+
+def forecasts(
+    schedule: Schedule, scheduler: Scheduler, settings: BacktestSettings, ours: Recalibration, planned: Recalibration
+) -> Iterator[Scored]:
+    """Forecast at instants all over a schedule by three forecasters, each corrected by what it knew then of its past.
+
+    `ours` and `planned` remember what versions and plans with mean runtimes said.
+    """
+    start, _ = _times(schedule)
+    at = np.searchsorted(LEVELS, ASKED)
+    for time in _instants(schedule, settings):
+        situation, rows = situation_at(schedule, scheduler, time)
+        if not len(situation.waiting):
+            continue
+        g = np.random.default_rng([settings.seed, time])
+        sought = situation.waiting
+        if len(sought) > settings.jobs:
+            sought = np.sort(g.choice(sought, settings.jobs, replace=False))
+        job, known = rows[sought], Known.of(situation)
+        asked = _waits(plan(known, sought, known.requests()), time)
+        mean = _waits(plan(known, sought, known.means()), time)
+        starts, _ = sample_starts(known, sought, settings.samples, settings.seed, horizon_of(float(mean.max())))
+        drawn, corrections = sample_quantiles(starts, time), Corrections(ours.moves(time, start), planned.moves(time, start))
+        better, widened = corrections.apply(drawn, mean), corrections.widened(mean)
+        ours.remember(time, job, drawn)
+        planned.remember(time, job, np.repeat(mean[:, None], len(LEVELS), axis=1))
+        yield Scored(
+            np.full(len(sought), time),
+            job,
+            _waits(start[job], time),
+            np.repeat(asked[:, None], len(ASKED), axis=1),
+            widened[:, at],
+            better[:, at],
+            drawn[:, at],
+            chance_within(widened, HOUR_S),
+            chance_within(better, HOUR_S),
+        )
+
+
+def _waits(starts: IntArray, now: int) -> FloatArray:
+    return (np.minimum(starts, FAR) - now) / SECOND
+
+
+def _instants(schedule: Schedule, settings: BacktestSettings) -> list[int]:
+    """Times at which jobs are submitted that have to wait, spread evenly over the log."""
+    submit = schedule.workload.submit
+    span = int(submit[-1] - submit[0])
+    edges = submit[0] + np.linspace(settings.first, settings.last, settings.instants + 1) * span
+    start, _ = _times(schedule)
+    waited = np.flatnonzero(start > submit)
+    times = np.unique(submit[waited])
+    found = []
+    g = np.random.default_rng(settings.seed)
+    for low, high in zip(edges[:-1].tolist(), edges[1:].tolist(), strict=True):
+        here = times[np.searchsorted(times, low) : np.searchsorted(times, high)]
+        if len(here):
+            found.append(int(here[g.integers(len(here))]) + 1)
+    return found
+
+
+@dataclass(frozen=True, eq=False)
+class Backtest:
+    """What forecasts on a log were worth.
+
+    Attributes
+    ----------
+    schedule : the log under the scheduler, whose starts are forecast
+    scored : all forecasts
+    corrections : of later forecasts
+    notes : sentences that a reader must know
+    """
+
+    schedule: Schedule
+    scored: Scored
+    corrections: Corrections
+    notes: tuple[str, ...]
+
+    @classmethod
+    def of(cls, machine: Machine, workload: Workload, scheduler: Scheduler, settings: BacktestSettings) -> Backtest:
+        """Simulate a log, whose requests stand as users wrote them, and forecast at instants all over it.
+
+        Raises InputError where too few jobs wait to say anything.
+        """
+        schedule = simulate(machine, workload, scheduler).schedule
+        ours, planned = Recalibration(PRIOR), Recalibration(LITTLE)
+        parts = list(forecasts(schedule, scheduler, settings, ours, planned))
+        if len(parts) < LEAST_INSTANTS:
+            problem = f"jobs wait at {len(parts)} of the instants that were tried: there is hardly a queue to forecast"
+            raise InputError(problem, field="processors", remedy="give a smaller machine, or a log of a busier one")
+        scored = Scored(*(np.concatenate(columns) for columns in zip(*parts, strict=True)))
+        last, (start, _) = int(scored.now.max()), _times(schedule)
+        corrections = Corrections(ours.moves(last, start), planned.moves(last, start))
+        return cls(schedule, scored, corrections, recorded_notes(schedule))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data: scores, and intervals of 90 % over blocks of time."""
+        every = self.scored
+        blocks = np.unique(every.now, return_inverse=True)[1] * BLOCKS // len(np.unique(every.now))
+        g, size = np.random.default_rng(0), int(blocks.max()) + 1
+        again = [
+            _scores(every, np.bincount(g.integers(0, size, size), minlength=size)[blocks].astype(np.float64))
+            for _ in range(RESAMPLED)
+        ]
+        ranges = {name: _range([one[name] for one in again]) for name in again[0]}
+        return {
+            **_scores(every, np.ones(len(blocks))),
+            "intervals_90": ranges,
+            "instants": len(np.unique(every.now)),
+            "jobs": len(every.job),
+            "corrections": {name: moves.tolist() for name, moves in self.corrections._asdict().items()},
+            "mean_wait_s": float(every.truth.mean()),
+            "notes": list(self.notes),
+        }
+
+
+def _scores(every: Scored, weight: FloatArray) -> dict[str, float | None]:
+    """Scores of forecasts, each of a weight; None where what they are compared with was never wrong."""
+    levels, happened = np.array(ASKED), every.truth <= HOUR_S
+
+    def mean(values: FloatArray) -> float:
+        return float((values * weight).sum() / weight.sum())
+
+    def ratio(ours: float, theirs: float) -> float | None:
+        return ours / theirs if theirs > 0 else None
+
+    ours = mean(pinball(every.forecast, levels, every.truth))
+    chances = [mean(brier(chance, happened)) for chance in (every.chance, every.calibrated_chance)]
+    return {
+        "pinball_ratio_plan": ratio(ours, mean(pinball(every.plan, levels, every.truth))),
+        "pinball_ratio_calibrated": ratio(ours, mean(pinball(every.calibrated, levels, every.truth))),
+        "coverage_80": mean(covered(every.forecast[:, 0], every.forecast[:, 2], every.truth).astype(np.float64)),
+        "brier_ratio_1h": ratio(*chances),
+        "pinball_s": ours,
+        "brier_1h": chances[0],
+        "coverage_80_uncorrected": mean(
+            covered(every.uncorrected[:, 0], every.uncorrected[:, 2], every.truth).astype(np.float64)
+        ),
+        "coverage_80_calibrated": mean(covered(every.calibrated[:, 0], every.calibrated[:, 2], every.truth).astype(np.float64)),
+    }
+
+
+def _range(values: list[float | None]) -> tuple[float, float] | None:
+    known = [value for value in values if value is not None]
+    if len(known) < len(values):
+        return None
+    low, high = np.quantile(known, [0.05, 0.95]).tolist()
+    return low, high
+
+
+def recorded_notes(schedule: Schedule) -> tuple[str, ...]:
+    """Say how far the starts that a log records are from those of the scheduler that is replayed, if it records any."""
+    recorded = schedule.workload.attributes.get("wait_s")
+    if recorded is None:
+        return ()
+    start, _ = _times(schedule)
+    replayed = (start - schedule.workload.submit) / SECOND
+    known = ~np.isnan(recorded.astype(np.float64)) & (start < FAR)
+    if not known.any():
+        return ()
+    off = replayed[known] - recorded[known].astype(np.float64)
+    near = float((np.abs(off) <= NEAR_S).mean())
+    if near >= 0.9:
+        return ()
+    return (
+        "the log was recorded under another policy or on another machine than are replayed here: "
+        f"{100 * near:.0f} % of the recorded waits are within {format_time(NEAR_S)} of the replayed ones, half of them are "
+        f"off by more than {format_time(float(np.median(np.abs(off))))}. The scores hold for the replayed policy; "
+        "recorded starts are not forecast",
+    )

@@ -1,0 +1,172 @@
+"""What is asked of a forecast: which jobs, by when, and a job that nobody has submitted yet. Reads people's words."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta, tzinfo
+from pathlib import Path
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+import numpy as np
+
+from poolwise.arrays import IntArray
+from poolwise.errors import InputError, UnknownNameError
+from poolwise.forecast.recalibration import LEVELS, Corrections
+from poolwise.forecast.situation import Situation
+from poolwise.model import JobTable
+from poolwise.model.columns import Column
+from poolwise.units import SECOND, Dimension, parse
+
+_DIMENSIONS: dict[str, Dimension] = {"memory": "memory", "time": "time"}
+_CLOCK = re.compile(r"(?:(today|tomorrow)\s+)?(\d{1,2}):(\d{2})\Z")
+
+
+@dataclass(frozen=True, eq=False)
+class Question:
+    """What is asked.
+
+    Attributes
+    ----------
+    sought : rows of waiting jobs
+    by : ns, until when the chance to start is asked for; None for no such question
+    samples, seed : of the draws
+    changes : whether to say what would change the start
+    corrections : of the quantiles, from a backtest; None for none
+    """
+
+    sought: list[int]
+    by: int | None
+    samples: int
+    seed: int
+    changes: bool
+    corrections: Corrections | None
+
+
+def rows_named(situation: Situation, names: list[str]) -> list[int]:
+    """Rows of the waiting jobs with these names or ids, of all if none is given; raises InputError for others."""
+    jobs, waiting = situation.jobs, list[int](situation.waiting.tolist())
+    if not names:
+        return waiting
+    known = {jobs.name(row): row for row in waiting} | {str(int(jobs.id[row])): row for row in waiting}
+    for name in names:
+        if name not in known:
+            at_work = {jobs.name(run.job) for run in situation.running}
+            problem = f"job {name} is at work already" if name in at_work else f"no job {name} waits"
+            raise InputError(problem, field="--job", remedy="name a job of waiting.csv")
+    return [known[name] for name in names]
+
+
+def new_job(situation: Situation, text: str) -> tuple[Situation, int]:
+    """Let a job be submitted now that asks for "nodes=2,memory=64GiB,time=4h,user=ann"; returns its row."""
+    requests: dict[str, int] = {}
+    attributes: dict[str, str] = {}
+    jobs, machine = situation.jobs, situation.machine
+    for part in text.split(","):
+        name, equals, value = (word.strip() for word in part.partition("="))
+        if not equals:
+            raise InputError(f"'{part}' is not NAME=AMOUNT", field="--new", remedy="such as nodes=2,memory=64GiB,time=4h")
+        if name in jobs.attributes or name == "user":
+            attributes[name] = value
+            continue
+        known = ["time", "nodes", *machine.resources, *machine.per_node, *jobs.requests]
+        if name not in known:
+            raise UnknownNameError.of("part of a new job", name, known, field="--new")
+        try:
+            requests[name] = parse(value, _DIMENSIONS.get(name, "count"))
+        except ValueError as error:
+            raise InputError(str(error), field="--new", remedy="such as nodes=2,memory=64GiB,time=4h") from error
+    if not requests.get("time"):
+        raise InputError("the time that it asks for is missing", field="--new", remedy="write time=4h")
+    requested = requests.pop("time")
+    if "nodes" not in machine.resources:
+        requests.setdefault("cores", 1)
+    requests.setdefault("nodes", 1)
+    row = len(jobs)
+    added = with_job(situation, requests, requested, attributes)
+    return added, row
+
+
+def with_job(situation: Situation, requests: dict[str, int], requested: int, attributes: dict[str, str]) -> Situation:
+    """Add a job that is submitted now, behind the others."""
+    jobs = situation.jobs
+
+    def column(values: IntArray, value: int) -> IntArray:
+        return np.append(values, value).astype(np.int64)
+
+    named = {name: _with(values, attributes.get(name)) for name, values in jobs.attributes.items()}
+    table = JobTable(
+        column(jobs.id, int(jobs.id.max(initial=0)) + 1),
+        column(jobs.submit, situation.now),
+        column(jobs.requested, requested),
+        column(jobs.tasks, 1),
+        {name: column(jobs.request(name), requests.get(name, 0)) for name in {**jobs.requests, **requests}},
+        named,
+        name=[*(jobs.name(row) for row in range(len(jobs))), "new"] if jobs.named else None,
+        epoch=jobs.epoch,
+    )
+    return replace(
+        situation,
+        jobs=table,
+        ran=column(situation.ran, 0),
+        ended=np.append(situation.ended, False),
+        waiting=column(situation.waiting, len(jobs)),
+    )
+
+
+def _with(values: Column, text: str | None) -> Column:
+    """A column with one value more; nothing, where none is given."""
+    kind = values.dtype.kind
+    if text is None:
+        return np.append(values, np.array(["" if kind in "UO" else -1], dtype=object if kind == "O" else None))
+    return np.append(values, np.array([text if kind in "UO" else float(text)], dtype=object if kind == "O" else None))
+
+
+def zone(name: str) -> tzinfo:
+    """Time zone of a name; raises InputError."""
+    try:
+        return ZoneInfo(name)
+    except (ZoneInfoNotFoundError, ValueError) as error:
+        raise InputError(f"no time zone is called '{name}'", field="--timezone", remedy="such as Europe/Berlin") from error
+
+
+def instant(text: str, situation: Situation, local: tzinfo) -> int:
+    """Ns, on the clock of the jobs, that "tomorrow 08:00", "18:00", "6h" or an ISO time means; raises InputError."""
+    now = datetime.fromtimestamp((situation.jobs.epoch + situation.now) / SECOND, local)
+    if found := _CLOCK.match(text.strip()):
+        day, hour, minute = found.groups()
+        try:
+            meant = now.replace(hour=int(hour), minute=int(minute), second=0, microsecond=0)
+        except ValueError as error:
+            raise InputError(f"'{text}' is no time of day", field="--by", remedy="such as 18:00") from error
+        if day == "tomorrow" or (day is None and meant <= now):
+            meant += timedelta(days=1)
+    else:
+        try:
+            return situation.now + parse(text, "time")
+        except ValueError:
+            pass  # no duration: a date
+        try:
+            meant = datetime.fromisoformat(text)
+        except ValueError as error:
+            problem = f"'{text}' is neither a time nor a duration"
+            raise InputError(problem, field="--by", remedy='such as "tomorrow 08:00", "18:00", 6h, 2026-11-23T08:00') from error
+        meant = meant if meant.tzinfo is not None else meant.replace(tzinfo=local)
+    ns = int(meant.timestamp()) * SECOND - situation.jobs.epoch
+    if ns <= situation.now:
+        raise InputError(f"'{text}' is over", field="--by", remedy="name a time after the state was seen")
+    return ns
+
+
+def corrections_in(path: Path) -> Corrections:
+    """Corrections that a backtest found (`Backtest.to_dict`); raises InputError for another file."""
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))["corrections"]
+        corrections = Corrections(*(np.array(found[name], dtype=np.float64) for name in Corrections._fields))
+        if any(moves.shape != LEVELS.shape for moves in corrections):
+            raise ValueError("corrections of other quantiles")
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        remedy = "give what `poolwise forecast --backtest LOG --json` printed"
+        raise InputError("this is not the result of a backtest", file=path, field="--recalibrate", remedy=remedy) from error
+    return corrections

@@ -1,0 +1,30 @@
+"""Where a replay goes on from: runs that started before it, each at the placement that it holds."""
+
+from __future__ import annotations
+
+from poolwise.arrays import IntArray
+from poolwise.kernels.jit import entry
+from poolwise.kernels.list_scheduling.racks import copy
+from poolwise.kernels.list_scheduling.runs import end_first, start
+from poolwise.kernels.list_scheduling.state import RUNNING, TIME, JobArrays, RackArrays, Rules, RunArrays
+
+
+@entry
+def resume(
+    jobs: JobArrays, rules: Rules, racks: RackArrays, runs: RunArrays, take: IntArray, borrow: IntArray, now: IntArray
+) -> bool:
+    """Let the runs in `runs.job` and `.start` be at work at `now[TIME]`, where those that end then have ended.
+
+    `take` and `borrow`, (n_run, n_rack) each, are the nodes and MiB that they hold. False if a run would have ended before.
+    """
+    time, nothing_ends = now[TIME], True
+    for k in range(take.shape[0]):
+        copy(take[k], racks.take)
+        copy(borrow[k], racks.borrow)
+        now[TIME] = runs.start[k]
+        start(runs.job[k], jobs, rules, racks, runs, now)
+        nothing_ends &= runs.end[k] >= time
+    now[TIME] = time
+    while now[RUNNING] > 0 and runs.end[runs.ending[0]] == time:
+        end_first(rules, racks, runs, now)
+    return nothing_ends

@@ -1,0 +1,238 @@
+"""The devices of a cluster: what slices publish, whom devices serve, and what is taken of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import NamedTuple
+
+from poolwise.live.kubernetes.nodes import selects
+from poolwise.live.kubernetes.objects import AllocatedDevice, Device, Node, NodeSelector, ResourceSlice
+from poolwise.live.kubernetes.quantity import parse_quantity
+from poolwise.live.kubernetes.selectors import Described
+
+
+class DeviceId(NamedTuple):
+    """What a device is called."""
+
+    driver: str
+    pool: str
+    name: str
+
+    def __str__(self) -> str:
+        return "/".join(self)
+
+
+class CounterId(NamedTuple):
+    """A counter that the devices of a pool share."""
+
+    driver: str
+    pool: str
+    set: str
+    counter: str
+
+
+@dataclass(frozen=True, eq=False)
+class Published:
+    """A device that a complete pool has.
+
+    Attributes
+    ----------
+    id : what it is called
+    device : what its driver says of it
+    node_name, selector : the one node, or those nodes, that it serves; every node where both are None
+    described : the same for expressions
+    counters : what it takes of counters while it is in use
+    """
+
+    id: DeviceId
+    device: Device
+    node_name: str | None
+    selector: NodeSelector | None
+    described: Described
+    counters: Mapping[CounterId, Fraction]
+
+    def serves(self, node: Node) -> bool:
+        """Whether it can be used on a node."""
+        if self.node_name is not None:
+            return self.node_name == node.metadata.name
+        return selects(self.selector, node)
+
+    @property
+    def shared(self) -> bool:
+        """Whether several claims may have parts of it."""
+        return self.device.allow_multiple_allocations
+
+
+class Inventory:
+    """The devices of all complete pools, kept up with slices as they come and go.
+
+    A pool whose slices are not all there, and slices of an older generation, do not count.
+    """
+
+    def __init__(self) -> None:
+        self.version = 0
+        self.devices: dict[DeviceId, Published] = {}
+        self.counters: dict[CounterId, Fraction] = {}
+        self._slices: dict[tuple[str, str], dict[str, ResourceSlice]] = {}
+        self._pool_of: dict[str, tuple[str, str]] = {}
+        self._local: dict[str, list[Published]] = {}  # by node
+        self._wide: list[Published] = []
+
+    def put(self, slice: ResourceSlice, deleted: bool = False) -> None:
+        """Take notice of a slice."""
+        name, pool = slice.metadata.name, (slice.spec.driver, slice.spec.pool.name)
+        before = self._pool_of.pop(name, None)
+        if before is not None:
+            del self._slices[before][name]
+            if before != pool:
+                self._rebuild(before)
+        if not deleted:
+            self._slices.setdefault(pool, {})[name] = slice
+            self._pool_of[name] = pool
+        self._rebuild(pool)
+
+    def on(self, node: Node) -> Iterator[Published]:
+        """Devices that serve a node, its own first, then by name."""
+        yield from self._local.get(node.metadata.name, ())
+        yield from (device for device in self._wide if device.serves(node))
+
+    def _rebuild(self, pool: tuple[str, str]) -> None:
+        """Read a pool anew."""
+        for id in [id for id in self.devices if (id.driver, id.pool) == pool]:
+            gone = self.devices.pop(id)
+            (self._wide if gone.node_name is None else self._local[gone.node_name]).remove(gone)
+        for counter in [c for c in self.counters if (c.driver, c.pool) == pool]:
+            del self.counters[counter]
+        slices = self._slices.get(pool, {})
+        if not slices:
+            self._slices.pop(pool, None)
+        newest = max((s.spec.pool.generation for s in slices.values()), default=0)
+        whole = [s for s in slices.values() if s.spec.pool.generation == newest]
+        if whole and len(whole) == whole[0].spec.pool.resource_slice_count:
+            for slice in whole:
+                self._publish(slice, pool)
+        self.version += 1
+
+    def _publish(self, slice: ResourceSlice, pool: tuple[str, str]) -> None:
+        for shared in slice.spec.shared_counters:
+            for name, amount in shared.counters.items():
+                self.counters[CounterId(*pool, shared.name, name)] = parse_quantity(amount.value)
+        for device in slice.spec.devices:
+            own = slice.spec.per_device_node_selection
+            found = Published(
+                DeviceId(*pool, device.name),
+                device,
+                device.node_name if own else slice.spec.node_name,
+                device.node_selector if own else slice.spec.node_selector,
+                Described(pool[0], device),
+                {
+                    CounterId(*pool, use.counter_set, name): parse_quantity(amount.value)
+                    for use in device.consumes_counters
+                    for name, amount in use.counters.items()
+                },
+            )
+            self.devices[found.id] = found
+            if found.node_name is None:
+                self._wide.append(found)
+            else:
+                self._local.setdefault(found.node_name, []).append(found)
+        self._wide.sort(key=lambda device: device.id)
+        for local in self._local.values():
+            local.sort(key=lambda device: device.id)
+
+
+class Part(NamedTuple):
+    """What a claim has of a device: all of it, or amounts of a shared one."""
+
+    id: DeviceId
+    amounts: tuple[tuple[str, Fraction], ...] | None = None
+
+    @classmethod
+    def of(cls, result: AllocatedDevice) -> Part:
+        """Read what stands in a claim."""
+        amounts = result.consumed_capacity
+        read = None if amounts is None else tuple(sorted((name, parse_quantity(text)) for name, text in amounts.items()))
+        return cls(DeviceId(result.driver, result.pool, result.device), read)
+
+
+@dataclass
+class Usage:
+    """What is taken of devices, claim by claim.
+
+    Attributes
+    ----------
+    claims : uid of a claim -> what it has
+    whole : device -> claims that have all of it; more than one is a fault of whoever allocated
+    shares : device -> claims that have a part of it
+    consumed : device -> capacity -> amount taken
+    """
+
+    claims: dict[str, tuple[Part, ...]] = field(default_factory=dict)
+    whole: dict[DeviceId, set[str]] = field(default_factory=dict)
+    shares: dict[DeviceId, set[str]] = field(default_factory=dict)
+    consumed: dict[DeviceId, dict[str, Fraction]] = field(default_factory=dict)
+
+    def hold(self, claim: str, parts: Iterable[Part]) -> None:
+        """Let a claim have devices, in place of what it had."""
+        self.release(claim)
+        self.claims[claim] = tuple(parts)
+        for part in self.claims[claim]:
+            self.take(claim, part)
+
+    def release(self, claim: str) -> tuple[Part, ...]:
+        """Take back what a claim has; returns it."""
+        parts = self.claims.pop(claim, ())
+        for part in parts:
+            self.give(claim, part)
+        return parts
+
+    def take(self, claim: str, part: Part) -> None:
+        """Count a part as taken."""
+        holders = self.whole if part.amounts is None else self.shares
+        holders.setdefault(part.id, set()).add(claim)
+        if part.amounts:
+            used = self.consumed.setdefault(part.id, {})
+            for name, amount in part.amounts:
+                used[name] = used.get(name, Fraction(0)) + amount
+
+    def give(self, claim: str, part: Part) -> None:
+        """Count a part as given back."""
+        holders = self.whole if part.amounts is None else self.shares
+        mine = holders.get(part.id, set())
+        mine.discard(claim)
+        if not mine:
+            holders.pop(part.id, None)
+        if part.amounts:
+            used = self.consumed[part.id]
+            for name, amount in part.amounts:
+                used[name] -= amount
+            if part.id not in self.shares:
+                del self.consumed[part.id]
+
+    def busy(self, id: DeviceId) -> bool:
+        """Whether anybody has it or a part of it."""
+        return id in self.whole or id in self.shares
+
+    def fits(self, device: Published, part: Part, inventory: Inventory) -> bool:
+        """Whether a part of a device is there, with the counters that it takes."""
+        if device.id in self.whole or (part.amounts is None and device.id in self.shares):
+            return False
+        used = self.consumed.get(device.id, {})
+        for name, amount in part.amounts or ():
+            if used.get(name, Fraction(0)) + amount > parse_quantity(device.device.capacity[name].value):
+                return False
+        return device.id in self.shares or self.counters_left(device, inventory)
+
+    def counters_left(self, device: Published, inventory: Inventory) -> bool:
+        """Whether the counters that a device takes are left by the others of its pool."""
+        if not device.counters:
+            return True
+        left = {counter: inventory.counters.get(counter, Fraction(0)) for counter in device.counters}
+        for id in (*self.whole, *self.shares):
+            if id[:2] != device.id[:2] or id == device.id or (other := inventory.devices.get(id)) is None:
+                continue
+            for counter in left.keys() & other.counters.keys():
+                left[counter] -= other.counters[counter]
+        return all(left[counter] >= amount for counter, amount in device.counters.items())

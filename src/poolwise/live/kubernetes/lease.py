@@ -1,0 +1,134 @@
+"""One of several replicas leads: it holds a lease, and stops writing before the lease could be anybody else's.
+
+A lease fences nothing: the API server takes writes from whoever sends them. So a leader counts its time from before it asked
+for the renewal, and writes nothing in the last third; a successor waits for the whole of it, by its own clock.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import socket
+import time
+import uuid
+from datetime import UTC, datetime
+from typing import Any
+
+import msgspec
+
+from poolwise.errors import PoolwiseError
+from poolwise.live.kubernetes.client import ApiError, Client
+from poolwise.live.kubernetes.objects import Lease
+from poolwise.live.logs import say
+
+
+class NotLeading(PoolwiseError):
+    """Nothing may be written any more: the lease was not renewed in time."""
+
+
+class Leadership:
+    """A lease that this process holds, or waits for.
+
+    Parameters
+    ----------
+    namespace, name
+        The lease.
+    seconds
+        How long it lasts after each renewal.
+    """
+
+    def __init__(self, namespace: str, name: str, seconds: float = 15.0) -> None:
+        self.namespace, self.name, self.seconds = namespace, name, seconds
+        self.identity = f"{socket.gethostname()}_{os.getpid()}_{uuid.uuid4().hex[:8]}"
+        self._until = 0.0
+        self._version = ""
+        self._path = f"/apis/coordination.k8s.io/v1/namespaces/{namespace}/leases"
+
+    @property
+    def leads(self) -> bool:
+        """Whether this process may write."""
+        return time.monotonic() < self._until
+
+    def allowed(self) -> None:
+        """Raise NotLeading unless this process may write."""
+        if not self.leads:
+            raise NotLeading(f"the lease {self.namespace}/{self.name} was not renewed in time: another process may lead")
+
+    async def acquire(self, client: Client) -> None:
+        """Wait until the lease is ours."""
+        seen, since = "", time.monotonic()
+        while True:
+            begun = time.monotonic()
+            try:
+                lease = await self._read(client)
+                if lease is not None and lease.metadata.resource_version != seen:
+                    seen, since = lease.metadata.resource_version, begun
+                held = lease is not None and lease.spec.holder_identity not in (None, "", self.identity)
+                lasts = (lease.spec.lease_duration_seconds if lease is not None else None) or self.seconds
+                if not held or begun - since > lasts:
+                    await self._write(client, lease, begun)
+                    say("leads", lease=f"{self.namespace}/{self.name}", identity=self.identity)
+                    return
+            except ApiError as error:
+                if not (error.passes or error.status == 409):
+                    raise
+            await asyncio.sleep(min(1.0, self.seconds / 10))
+
+    async def keep(self, client: Client) -> None:
+        """Renew the lease until cancelled; raises NotLeading where it is lost."""
+        while True:
+            await asyncio.sleep(self.seconds / 7)
+            begun = time.monotonic()
+            try:
+                lease = await self._read(client)
+                if lease is None or lease.spec.holder_identity != self.identity:
+                    self._until = 0.0
+                    raise NotLeading(f"the lease {self.namespace}/{self.name} was taken by another process")
+                await self._write(client, lease, begun)
+            except ApiError as error:
+                say("lease not renewed", error=str(error))
+            self.allowed()
+
+    async def give_up(self, client: Client) -> None:
+        """Let another process have the lease at once."""
+        self._until = 0.0
+        try:
+            lease = await self._read(client)
+            if lease is not None and lease.spec.holder_identity == self.identity:
+                await client.send("PUT", f"{self._path}/{self.name}", self._body("", lease))
+        except ApiError as error:
+            say("lease not given up", error=str(error))
+
+    async def _read(self, client: Client) -> Lease | None:
+        try:
+            return msgspec.json.decode(await client.get(f"{self._path}/{self.name}"), type=Lease)
+        except ApiError as error:
+            if error.status == 404:
+                return None
+            raise
+
+    async def _write(self, client: Client, lease: Lease | None, begun: float) -> None:
+        body = self._body(self.identity, lease)
+        if lease is None:
+            await client.send("POST", self._path, body)
+        else:
+            await client.send("PUT", f"{self._path}/{self.name}", body)
+        self._until = begun + self.seconds * 2 / 3
+
+    def _body(self, holder: str, lease: Lease | None) -> dict[str, Any]:
+        now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+        mine = lease is not None and lease.spec.holder_identity == self.identity
+        changes = lease.spec.lease_transitions or 0 if lease is not None else 0
+        meta = {"name": self.name, "namespace": self.namespace}
+        return {
+            "apiVersion": "coordination.k8s.io/v1",
+            "kind": "Lease",
+            "metadata": meta if lease is None else {**meta, "resourceVersion": lease.metadata.resource_version},
+            "spec": {
+                "holderIdentity": holder,
+                "leaseDurationSeconds": max(1, round(self.seconds)),
+                "acquireTime": lease.spec.acquire_time if mine and lease is not None else now,
+                "renewTime": now,
+                "leaseTransitions": changes if mine else changes + 1,
+            },
+        }

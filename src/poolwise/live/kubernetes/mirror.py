@@ -1,0 +1,212 @@
+"""The cluster as it was last seen: objects by kind, what runs on each node, and what is taken of devices."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+from poolwise.errors import InputError
+from poolwise.live.kubernetes.demand import Demand, demand_of
+from poolwise.live.kubernetes.devices import DeviceId, Inventory, Part, Usage
+from poolwise.live.kubernetes.objects import DeviceClass, Node, Pod, PodGroup, ResourceClaim, ResourceSlice
+from poolwise.live.kubernetes.watch import Seen, Synced
+
+
+@dataclass
+class News:
+    """What has changed since it was last asked for.
+
+    Attributes
+    ----------
+    pods : keys of pods that came, changed or went
+    nodes : names of nodes on which something changed
+    devices : devices that were taken or given back
+    claims : keys of claims that came, changed or went
+    shape : whether nodes, devices or classes changed
+    """
+
+    pods: set[str] = field(default_factory=set)
+    nodes: set[str] = field(default_factory=set)
+    devices: set[DeviceId] = field(default_factory=set)
+    claims: set[str] = field(default_factory=set)
+    shape: bool = False
+
+
+class Mirror:
+    """What watches have told, and what was decided but is not seen yet.
+
+    Parameters
+    ----------
+    name
+        The scheduler whose pods are ours.
+
+    Attributes
+    ----------
+    nodes, classes, groups, claims : by name, or namespace/name
+    pods : those that are ours, and all that have a node
+    on_node : node -> pods there that are not over -> what each takes
+    usage : what claims have of devices, as seen or as assumed
+    assumed : uid of claims whose allocation is decided and not seen yet
+    """
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.nodes: dict[str, Node] = {}
+        self.classes: dict[str, DeviceClass] = {}
+        self.groups: dict[str, PodGroup] = {}
+        self.pods: dict[str, Pod] = {}
+        self.claims: dict[str, ResourceClaim] = {}
+        self.inventory, self.usage = Inventory(), Usage()
+        self.assumed: set[str] = set()
+        self.on_node: dict[str, dict[str, dict[str, int]]] = {}
+        self.news = News()
+        self.unsynced: set[type] = {Node, DeviceClass, Pod, ResourceClaim, ResourceSlice}
+        self._slices: dict[str, ResourceSlice] = {}
+        self._demands: dict[str, tuple[str, Demand | InputError]] = {}  # pod -> uid, what it asks for
+
+    def take_news(self) -> News:
+        """Return what has changed, and begin anew."""
+        news, self.news = self.news, News()
+        return news
+
+    def apply(self, told: Seen[Any] | Synced) -> None:
+        """Take notice of what a watch tells."""
+        if isinstance(told, Synced):
+            self._forget(told)
+            return
+        match told.thing:
+            case Pod() as pod:
+                self._pod(pod, told.deleted)
+            case ResourceClaim() as claim:
+                self._claim(claim, told.deleted)
+            case Node() as node:
+                self._node(node, told.deleted)
+            case ResourceSlice() as slice:
+                self._slice(slice, told.deleted)
+            case DeviceClass() as kind:
+                self._keep(self.classes, kind, told.deleted)
+                self.news.shape = True
+            case PodGroup() as group:
+                self._keep(self.groups, group, told.deleted)
+                self.news.pods |= {key for key, pod in self.pods.items() if pod.spec.scheduling_group is not None}
+
+    def demand(self, pod: Pod) -> Demand:
+        """What a pod asks for; raises InputError for what cannot be read."""
+        known = self._demands.get(pod.metadata.key)
+        if known is None or known[0] != pod.metadata.uid:
+            found: Demand | InputError
+            try:
+                found = demand_of(pod)
+            except InputError as problem:
+                found = problem
+            known = self._demands[pod.metadata.key] = pod.metadata.uid, found
+        if isinstance(known[1], InputError):
+            raise known[1]
+        return known[1]
+
+    def ours(self, pod: Pod) -> bool:
+        """Whether a pod is one of this scheduler's."""
+        return pod.spec.scheduler_name == self.name
+
+    def waits(self, key: str) -> Pod | None:
+        """A pod of ours that is to be started, None where there is none under this key."""
+        pod = self.pods.get(key)
+        if pod is None or not self.ours(pod) or pod.spec.node_name or pod.over:
+            return None
+        return None if pod.metadata.deletion_timestamp or pod.spec.scheduling_gates else pod
+
+    def assume(self, claim: ResourceClaim, parts: Iterable[Part]) -> None:
+        """Count devices as a claim's before the cluster says so."""
+        self.usage.hold(claim.metadata.uid, parts)
+        self.assumed.add(claim.metadata.uid)
+        self.news.devices |= {part.id for part in self.usage.claims[claim.metadata.uid]}
+
+    def forget(self, uid: str) -> None:
+        """Take back what was assumed of a claim; what the cluster says of it counts."""
+        if uid not in self.assumed:
+            return
+        self.assumed.discard(uid)
+        self.news.devices |= {part.id for part in self.usage.release(uid)}
+        for claim in self.claims.values():
+            if claim.metadata.uid == uid:
+                self._claim(claim, False)
+
+    # What watches tell
+
+    def _keep(self, held: dict[str, Any], thing: Any, deleted: bool) -> None:
+        if deleted:
+            held.pop(thing.metadata.key, None)
+        else:
+            held[thing.metadata.key] = thing
+
+    def _forget(self, told: Synced) -> None:
+        """Let go of what was not among all objects of a kind."""
+        held: dict[type, dict[str, Any]] = {
+            Node: self.nodes,
+            DeviceClass: self.classes,
+            PodGroup: self.groups,
+            Pod: self.pods,
+            ResourceClaim: self.claims,
+            ResourceSlice: self._slices,
+        }
+        for key in held[told.kind].keys() - told.keys:
+            self.apply(Seen(held[told.kind][key], deleted=True))
+        self.unsynced.discard(told.kind)
+
+    def _pod(self, pod: Pod, deleted: bool) -> None:
+        key = pod.metadata.key
+        before = self.pods.pop(key, None)
+        if before is not None and before.spec.node_name:
+            self.on_node.get(before.spec.node_name, {}).pop(key, None)
+            self.news.nodes.add(before.spec.node_name)
+        if not deleted and (pod.spec.node_name or self.ours(pod)):
+            self.pods[key] = pod
+            if pod.spec.node_name and not pod.over:
+                self.on_node.setdefault(pod.spec.node_name, {})[key] = self._takes(pod)
+                self.news.nodes.add(pod.spec.node_name)
+        else:
+            self._demands.pop(key, None)
+        if self.ours(pod):
+            self.news.pods.add(key)
+
+    def _takes(self, pod: Pod) -> dict[str, int]:
+        """What a pod takes of its node; what cannot be read was accepted by someone who could, and is not counted."""
+        try:
+            return dict(self.demand(pod).amounts)
+        except InputError:
+            return {"pods": 1}
+
+    def _claim(self, claim: ResourceClaim, deleted: bool) -> None:
+        key, uid = claim.metadata.key, claim.metadata.uid
+        self._keep(self.claims, claim, deleted)
+        self.news.claims.add(key)
+        allocation = claim.status.allocation
+        if deleted or (allocation is None and uid not in self.assumed):
+            self.assumed.discard(uid)
+            self.news.devices |= {part.id for part in self.usage.release(uid)}
+        elif allocation is not None:
+            self.assumed.discard(uid)
+            parts = tuple(Part.of(result) for result in allocation.devices.results if not result.admin_access)
+            if self.usage.claims.get(uid) != parts:
+                self.news.devices |= {part.id for part in (*self.usage.claims.get(uid, ()), *parts)}
+                self.usage.hold(uid, parts)
+
+    def _node(self, node: Node, deleted: bool) -> None:
+        before = self.nodes.get(node.metadata.name)
+        self._keep(self.nodes, node, deleted)
+        if deleted or before is None or _shape_of(before) != _shape_of(node):
+            self.news.shape = True
+
+    def _slice(self, slice: ResourceSlice, deleted: bool) -> None:
+        before = self._slices.get(slice.metadata.name)
+        if before is not None and not deleted and before.spec == slice.spec:
+            return
+        self._keep(self._slices, slice, deleted)
+        self.inventory.put(slice, deleted)
+        self.news.shape = True
+
+
+def _shape_of(node: Node) -> tuple[Any, ...]:
+    """What of a node matters; its heartbeats do not."""
+    return node.metadata.labels, node.spec, node.status.allocatable, node.metadata.deletion_timestamp is None

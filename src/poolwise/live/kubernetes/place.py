@@ -1,0 +1,216 @@
+"""From a decision to start a job to pods on nodes with devices: what is checked, and what is held from then on."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from poolwise.errors import InputError
+from poolwise.live.kubernetes.allocate import Chosen, Devices, allocate, allocation_of
+from poolwise.live.kubernetes.bind import ClaimWrite, PodStart
+from poolwise.live.kubernetes.devices import DeviceId, Part
+from poolwise.live.kubernetes.mirror import Mirror
+from poolwise.live.kubernetes.nodes import selects
+from poolwise.live.kubernetes.objects import Node, Pod, ResourceClaim
+from poolwise.live.kubernetes.recovery import Resumed
+from poolwise.live.kubernetes.shape import amounts_offered
+from poolwise.live.kubernetes.state import State
+from poolwise.live.kubernetes.units import PodJob
+from poolwise.model import Kind, Placement, Start
+
+
+@dataclass(frozen=True)
+class Placed:
+    """A start that fits.
+
+    Attributes
+    ----------
+    pods : what is to be written
+    nodes : node of each pod
+    placement : what the run holds
+    held : uid of the claims that were given devices
+    """
+
+    pods: tuple[PodStart, ...]
+    nodes: tuple[str, ...]
+    placement: Placement
+    held: tuple[str, ...]
+
+
+class NoRoom(Exception):
+    """A start does not fit."""
+
+
+def place(start: Start, job: PodJob, mirror: Mirror, state: State) -> Placed | str:
+    """Put the pods of a job where a decision says, and assume their devices; or say why that cannot be.
+
+    Of the devices that claims may have, those that the decision names come first.
+    """
+    placing = _Placing(start, job, mirror, state)
+    try:
+        return placing.place()
+    except NoRoom as why:
+        undo(placing.held, mirror)
+        return str(why)
+    except InputError as problem:
+        undo(placing.held, mirror)
+        return problem.message
+
+
+def resume(found: Resumed, job: PodJob, mirror: Mirror, state: State) -> Placed | str:
+    """Go on with pods where another process meant them to be; or say why that cannot be."""
+    placing = _Placing(Start(job.row, (), Placement.of(())), job, mirror, state)
+    rows: list[tuple[int, int, int, int]] = []
+    nodes = tuple(pod.node for pod in found.pods)
+    try:
+        for task, start in enumerate(found.pods):
+            if start.node not in state.shape.node_owner or (state.shape.view == "whole" and not placing.is_free(start.node)):
+                raise NoRoom(f"node {start.node} is not free")
+            placing.fits(mirror.nodes[start.node])
+            parts = [part for write in start.claims for part in mirror.usage.claims.get(write.claim.metadata.uid, ())]
+            rows += state.rows_of(0 if state.shape.view == "whole" else task, start.node, job.demand.amounts, parts)
+    except NoRoom as why:
+        return str(why)
+    return Placed(found.pods, nodes, Placement.of(rows), ())
+
+
+def undo(held: Sequence[str], mirror: Mirror) -> None:
+    """Take back what was assumed of claims."""
+    for uid in held:
+        mirror.forget(uid)
+
+
+class _Placing:
+    def __init__(self, start: Start, job: PodJob, mirror: Mirror, state: State) -> None:
+        self.start, self.job, self.mirror, self.state = start, job, mirror, state
+        self.devices = Devices(mirror.inventory, mirror.usage, mirror.classes, state.avoided)
+        self.held: list[str] = []
+        self.taken: dict[str, dict[str, int]] = {}  # node -> what pods of this start take
+
+    def place(self) -> Placed:
+        rows: list[tuple[int, int, int, int]] = []
+        pods: list[PodStart] = []
+        nodes = self._nodes()
+        whole = self.state.shape.view == "whole"
+        for task, (key, name) in enumerate(zip(self.job.pods, nodes, strict=True)):
+            pod = self.mirror.waits(key)
+            if pod is None:
+                raise NoRoom(f"pod {key} is gone")
+            start, parts = self._start(task, pod, name)
+            rows += self.state.rows_of(0 if whole else task, start.node, self.job.demand.amounts, parts)
+            pods.append(start)
+        return Placed(tuple(pods), tuple(start.node for start in pods), Placement.of(rows), tuple(self.held))
+
+    def _start(self, task: int, pod: Pod, name: str) -> tuple[PodStart, list[Part]]:
+        """Put a pod on the node that was chosen for it.
+
+        Where a policy that knows nothing of its devices chose one that they do not serve, the first other node will do.
+        """
+        try:
+            return self._start_on(task, pod, name)
+        except NoRoom:
+            if self.state.shape.view == "whole" or self.state.looks_after_devices(self.job):
+                raise
+            for other in sorted(self.state.shape.node_owner):
+                if other != name:
+                    try:
+                        return self._start_on(task, pod, other)
+                    except NoRoom:
+                        continue
+            raise
+
+    def _start_on(self, task: int, pod: Pod, name: str) -> tuple[PodStart, list[Part]]:
+        node = self.mirror.nodes.get(name)
+        if node is None:
+            raise NoRoom(f"node {name} is gone")
+        self.fits(node)
+        try:
+            parts, writes, nominate = self._claims(task, pod, node)
+        except NoRoom:
+            for resource, amount in self.job.demand.amounts.items():
+                self.taken[name][resource] -= amount
+            raise
+        return PodStart(pod, name, tuple(writes), nominate), parts
+
+    def _nodes(self) -> tuple[str, ...]:
+        """The node of each pod."""
+        shape, rows = self.state.shape, self.start.placement.rows()
+        if shape.view == "shared":
+            chosen = {task: shape.nodes[owner][0] for task, owner, _, _ in rows if owner in shape.nodes}
+            if len(chosen) < len(self.job.pods):
+                raise NoRoom("the placement does not name a node for each pod")
+            return tuple(chosen[task] for task in range(len(self.job.pods)))
+        found: list[str] = []
+        for _, owner, resource, count in rows:
+            if owner in shape.nodes and resource == shape.column("nodes"):
+                free = [name for name in shape.nodes[owner] if self.is_free(name)]
+                if len(free) < count:
+                    raise NoRoom(f"{count} free nodes of {shape.machine.owners[owner]} are wanted, {len(free)} are there")
+                found += free[:count]
+        if len(found) != len(self.job.pods):
+            raise NoRoom("the placement does not name a node for each pod")
+        return tuple(found)
+
+    def is_free(self, name: str) -> bool:
+        """Whether nobody but daemons uses a node."""
+        used = any(key in self.state.ours for key in self.mirror.on_node.get(name, ())) or name in self.state.busy
+        return not used and not self.state.taken_by_others(name) and self.job.demand.where.allows(self.mirror.nodes[name])
+
+    def fits(self, node: Node) -> None:
+        """Check a node against the pods that are there and on their way."""
+        name = node.metadata.name
+        if not self.job.demand.where.allows(node):
+            raise NoRoom(f"node {name} is not one that the pod may run on")
+        if name not in self.taken:
+            self.taken[name] = self.state.taken_on(name)
+        used, has = self.taken[name], amounts_offered(node)
+        for resource, amount in self.job.demand.amounts.items():
+            left = has.get(resource, 0) - used.get(resource, 0)
+            if amount > left:
+                raise NoRoom(f"node {name} has {left} {resource} left, {amount} are needed")
+        for resource, amount in self.job.demand.amounts.items():
+            used[resource] = used.get(resource, 0) + amount
+
+    def _claims(self, task: int, pod: Pod, node: Node) -> tuple[list[Part], list[ClaimWrite], bool]:
+        """Give a pod's claims their devices; returns what it takes, what is to be written, and whether to name the node."""
+        claims = []
+        for key in self.job.claims[task]:
+            claim = self.mirror.claims.get(key)
+            if claim is None or claim.metadata.deletion_timestamp:
+                raise NoRoom(f"claim {key} is gone")
+            claims.append(claim)
+        missing = [c for c in claims if c.metadata.uid not in self.mirror.usage.claims and c.spec.devices.requests]
+        for claim in claims:
+            allocation = claim.status.allocation
+            if claim in missing:
+                continue
+            if allocation is not None and not selects(allocation.node_selector, node):
+                raise NoRoom(f"the devices of claim {claim.metadata.key} cannot be used on node {node.metadata.name}")
+            if allocation is None and claim.metadata.uid not in self.held and claim.spec.devices.requests:
+                raise NoRoom(f"claim {claim.metadata.key} is being given devices")
+        found = allocate(missing, node, self.devices, self._preferred(task))
+        if isinstance(found, str):
+            raise NoRoom(found)
+        writes: dict[str, ClaimWrite] = {c.metadata.uid: ClaimWrite(c, None) for c in claims if c not in missing}
+        parts: list[Part] = []
+        for claim, chosen in zip(missing, found, strict=True):
+            parts += self._hold(claim, chosen)
+            writes[claim.metadata.uid] = ClaimWrite(claim, allocation_of(claim, chosen, node, self.devices))
+        pinned = any(w.allocation is not None and w.allocation.node_selector is not None for w in writes.values())
+        return parts, [writes[c.metadata.uid] for c in claims], bool(claims) and not pinned
+
+    def _hold(self, claim: ResourceClaim, chosen: Sequence[Chosen]) -> list[Part]:
+        parts = [one.part for one in chosen]
+        self.mirror.assume(claim, parts)
+        self.held.append(claim.metadata.uid)
+        return parts
+
+    def _preferred(self, task: int) -> list[DeviceId]:
+        machine, devices = self.state.shape.machine, self.state.shape.devices
+        kinds = (Kind.DEVICE, Kind.POOL)
+        whole = self.state.shape.view == "whole"
+        return [
+            devices[owner]
+            for row, owner, _, _ in self.start.placement.rows()
+            if (whole or row == task) and owner in devices and machine.kind[owner] in kinds
+        ]

@@ -1,0 +1,137 @@
+"""What is made of what another process left half done: devices without a pod, pods between claims and node, gangs in part.
+
+| found | done |
+|---|---|
+| a claim with a finalizer only | nothing |
+| with devices, reserved for nobody | the devices are given back |
+| reserved for a pod without a node | the pod is bound where the devices are; else they are given back |
+| a pod with a node | a run |
+| a gang of which a part has nodes | the rest is started; after a time limit the part is evicted |
+| a device in two claims | the claim whose pods have no node gives it back; else the later one's pods are evicted |
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from poolwise.live.kubernetes.bind import ClaimWrite, PodStart
+from poolwise.live.kubernetes.devices import DeviceId
+from poolwise.live.kubernetes.mirror import Mirror
+from poolwise.live.kubernetes.objects import Allocation, Pod, ResourceClaim
+from poolwise.live.kubernetes.units import PodJob, Units
+
+
+@dataclass(frozen=True)
+class Resumed:
+    """A start that another process has begun: its pods with their nodes and claims."""
+
+    pods: tuple[PodStart, ...]
+
+
+@dataclass(frozen=True)
+class GivenBack:
+    """Claims whose devices are given back, each with the pod (uid) whose reservation ends; "" where there is none."""
+
+    claims: tuple[tuple[ResourceClaim, str], ...]
+
+
+def begun(job: PodJob, mirror: Mirror) -> Resumed | GivenBack | None:
+    """What to make of a job that waits and whose claims have devices, None where another process has begun nothing."""
+    starts, given_back, all_begun = list[PodStart](), list[tuple[ResourceClaim, str]](), True
+    for key, keys in zip(job.pods, job.claims, strict=True):
+        pod, claims = mirror.waits(key), [mirror.claims[k] for k in keys if k in mirror.claims]
+        if pod is None:
+            return None
+        mine = [claim for claim in claims if _reserved(claim, pod)]
+        given_back += [(claim, pod.metadata.uid) for claim in mine]
+        given_back += [(claim, "") for claim in claims if claim.status.allocation is not None and not claim.status.reserved_for]
+        node = node_of(pod, mine)
+        if not claims or len(mine) < len(claims) or node not in mirror.nodes:
+            all_begun = False
+        else:
+            starts.append(PodStart(pod, node, tuple(ClaimWrite(claim, None) for claim in claims)))
+    if not given_back:
+        return None
+    return Resumed(tuple(starts)) if all_begun else GivenBack(tuple(given_back))
+
+
+def _reserved(claim: ResourceClaim, pod: Pod) -> bool:
+    return claim.status.allocation is not None and any(user.uid == pod.metadata.uid for user in claim.status.reserved_for)
+
+
+def node_of(pod: Pod, claims: Iterable[ResourceClaim]) -> str:
+    """The node that a start was meant for: what its allocations name, else what the pod does; "" where nothing says."""
+    for claim in claims:
+        allocation: Allocation | None = claim.status.allocation
+        selector = allocation.node_selector if allocation is not None else None
+        for term in selector.node_selector_terms if selector is not None else ():
+            for need in term.match_fields:
+                if need.key == "metadata.name" and need.operator == "In" and len(need.values) == 1:
+                    return need.values[0]
+    return pod.status.nominated_node_name
+
+
+@dataclass
+class GangWatch:
+    """Finds gangs of which a part has nodes for too long.
+
+    Attributes
+    ----------
+    limit : seconds that this may last
+    """
+
+    limit: float = 60.0
+    _since: dict[str, float] = field(default_factory=dict)
+    _whole: set[str] = field(default_factory=set)
+
+    def late(self, units: Units) -> tuple[list[str], float | None]:
+        """Keys of the pods to be evicted, and in how many seconds to look again (None: when something changes).
+
+        A gang that was whole once is left alone, whatever becomes of its pods later.
+        """
+        state, now = units.group_state(), time.monotonic()
+        self._whole |= set(units.whole_groups())
+        in_part = {group: pods for group, pods, waiting in state if group not in self._whole and waiting}
+        self._since = {group: self._since.get(group, now) for group in in_part}
+        late = [group for group, since in self._since.items() if now - since >= self.limit]
+        for group in late:
+            del self._since[group]
+        left = min((self.limit - (now - since) for since in self._since.values()), default=None)
+        return [key for group in late for key in in_part[group]], left
+
+
+def doubles(devices: Iterable[DeviceId], mirror: Mirror, busy: set[str]) -> tuple[list[tuple[ResourceClaim, str]], list[Pod]]:
+    """What to do where a device is in two claims: reservations to be ended, and pods to be evicted.
+
+    Starts that are under way are left alone: they end one way or the other first. `busy` has their pods.
+    """
+    given_back: list[tuple[ResourceClaim, str]] = []
+    evicted: list[Pod] = []
+    for device in devices:
+        holders = mirror.usage.whole.get(device, set())
+        if len(holders) < 2:
+            continue
+        claims = [claim for claim in mirror.claims.values() if claim.metadata.uid in holders]
+        pods = {pod.metadata.uid: pod for pod in mirror.pods.values()}
+        users = {claim.metadata.uid: [pods[u.uid] for u in claim.status.reserved_for if u.uid in pods] for claim in claims}
+        if any(pod.metadata.key in busy for found in users.values() for pod in found):
+            continue
+        claims.sort(key=lambda claim: (_later(claim, users[claim.metadata.uid]), claim.metadata.key))
+        for claim in claims[1:]:
+            for pod in users[claim.metadata.uid]:
+                if not mirror.ours(pod):
+                    continue
+                if pod.spec.node_name and not pod.over:
+                    evicted.append(pod)
+                else:
+                    given_back.append((claim, pod.metadata.uid))
+    return given_back, evicted
+
+
+def _later(claim: ResourceClaim, users: list[Pod]) -> tuple[bool, str]:
+    """What is given up first comes last: without a pod that has a node, then by when it got its devices."""
+    allocation = claim.status.allocation
+    unbound = not any(pod.spec.node_name for pod in users)
+    return unbound, (allocation.allocation_timestamp or "") if allocation is not None else ""

@@ -1,0 +1,266 @@
+"""The machine that a cluster is, as a scheduler can use it: nodes that pods share, or whole nodes of racks with pools."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+import numpy as np
+
+from poolwise.arrays import BoolArray
+from poolwise.errors import InputError
+from poolwise.interfaces import Scheduler
+from poolwise.live.kubernetes.demand import NAMES
+from poolwise.live.kubernetes.devices import DeviceId, Inventory, Published
+from poolwise.live.kubernetes.nodes import Where
+from poolwise.live.kubernetes.objects import Node
+from poolwise.live.kubernetes.quantity import offered
+from poolwise.model import Changes, JobTable, Kind, Machine, MachineBuilder, Queue, Snapshot
+from poolwise.model.runs import RunTable
+from poolwise.performance.ideal import Ideal
+
+RACK_LABEL = "topology.kubernetes.io/rack"
+BANDWIDTH, STORAGE, DEVICES, MEMORY, NODES = "bandwidth", "storage", "devices", "memory", "nodes"
+_SPACE = ("space", "storage")
+View = Literal["shared", "whole"]
+
+
+@dataclass(frozen=True)
+class Layout:
+    """What an operator says of a cluster that its objects do not.
+
+    Attributes
+    ----------
+    view : whether pods share nodes or take them whole; None takes what the scheduler works on
+    rack_label : label of nodes that names their rack
+    link : MB/s of the link of each node, 0 without a network
+    """
+
+    view: View | None = None
+    rack_label: str = RACK_LABEL
+    link: int = 0
+
+
+@dataclass(frozen=True)
+class Shape:
+    """A machine, and which objects its owners are.
+
+    Attributes
+    ----------
+    machine : what schedulers see
+    view : how pods take nodes
+    nodes : owner -> names of its nodes
+    node_owner : name of a node -> owner
+    devices : owner -> device
+    device_owner : device -> owner
+    types : device -> type of the devices among which jobs choose
+    sets : what pods say of nodes -> name of the set of nodes, empty where it is all
+    """
+
+    machine: Machine
+    view: View
+    nodes: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
+    node_owner: Mapping[str, int] = field(default_factory=dict)
+    devices: Mapping[int, DeviceId] = field(default_factory=dict)
+    device_owner: Mapping[DeviceId, int] = field(default_factory=dict)
+    types: Mapping[DeviceId, str] = field(default_factory=dict)
+    sets: Mapping[Where, str] = field(default_factory=dict)
+
+    def column(self, resource: str) -> int:
+        """Column of a resource, -1 where the machine has none."""
+        return self.machine.resources.index(resource) if resource in self.machine.resources else -1
+
+
+@dataclass(frozen=True)
+class Parts:
+    """What a machine is put together from.
+
+    Attributes
+    ----------
+    nodes : in the order of their names
+    inventory : devices
+    types : device -> type, of the devices that pods ask for
+    wheres : what waiting pods say of nodes
+    """
+
+    nodes: Sequence[Node]
+    inventory: Inventory
+    types: Mapping[DeviceId, str]
+    wheres: Iterable[Where]
+
+
+def usable(node: Node) -> bool:
+    """Whether a node is part of the machine: it stays, and somebody may use it."""
+    return node.metadata.deletion_timestamp is None and bool(node.status.allocatable)
+
+
+def amounts_offered(node: Node) -> dict[str, int]:
+    """What a node has for pods, by the names that schedulers know."""
+    return {NAMES.get(name, name): offered(name, text) for name, text in sorted(node.status.allocatable.items())}
+
+
+def is_pool(device: Published) -> bool:
+    """Whether a device is a pool of memory."""
+    return device.shared and MEMORY in device.device.capacity
+
+
+def is_nvme(device: Published) -> bool:
+    """Whether a device has bandwidth and space that claims share."""
+    names = device.device.capacity
+    return device.shared and BANDWIDTH in names and any(name in names for name in _SPACE)
+
+
+def space_of(names: Iterable[str]) -> str:
+    """What a device calls its space."""
+    return next(name for name in _SPACE if name in names)
+
+
+def shape_of(parts: Parts, layout: Layout, view: View) -> Shape:
+    """Build the machine. Raises InputError where the cluster cannot be seen that way."""
+    return _Builder(parts, layout, view).shape()
+
+
+class _Builder:
+    def __init__(self, parts: Parts, layout: Layout, view: View) -> None:
+        self.parts, self.layout, self.view = parts, layout, view
+        self.build = MachineBuilder("cluster")
+        self.nodes: dict[int, tuple[str, ...]] = {}
+        self.devices: dict[int, DeviceId] = {}
+        names = sorted({self._rack_name(node) for node in parts.nodes})
+        self.rack = {name: k for k, name in enumerate(names)}
+
+    def shape(self) -> Shape:
+        if self.view == "shared":
+            self._shared()
+        else:
+            self._whole()
+        columns = self.build.columns()
+        owner_of = {name: owner for owner, names in self.nodes.items() for name in names}
+        sets, members = self._sets(len(self.build.owners), owner_of)
+        machine = Machine(**columns, node_sets=members)
+        return Shape(
+            machine,
+            self.view,
+            self.nodes,
+            owner_of,
+            self.devices,
+            {device: owner for owner, device in self.devices.items()},
+            self.parts.types,
+            sets,
+        )
+
+    def _rack_name(self, node: Node) -> str:
+        return node.metadata.labels.get(self.layout.rack_label, "")
+
+    def _shared(self) -> None:
+        by_name: dict[str, int] = {}
+        for node in self.parts.nodes:
+            owner = self.build.add(
+                node.metadata.name, Kind.NODE, "node", amounts_offered(node), rack=self.rack[self._rack_name(node)]
+            )
+            self.nodes[owner], by_name[node.metadata.name] = (node.metadata.name,), owner
+        for id, type in sorted(self.parts.types.items()):
+            device = self.parts.inventory.devices[id]
+            if is_pool(device) or (device.shared and not is_nvme(device)):
+                continue  # amounts that a policy on shared nodes knows nothing of; a start is checked against them
+            home = by_name.get(device.node_name, -1) if device.node_name is not None else -1
+            if device.node_name is not None and home < 0:
+                continue  # of a node that is not there
+            self._device(device, type, home)
+        if self.layout.link:
+            for name, owner in by_name.items():
+                self.build.link(f"link of {name}", owner, "switch", bandwidth=self.layout.link)
+
+    def _device(self, device: Published, type: str, home: int) -> None:
+        amounts: dict[str, int | str] = {DEVICES: 1}
+        if is_nvme(device):
+            capacity = device.device.capacity
+            space = space_of(capacity)
+            amounts = {BANDWIDTH: offered(BANDWIDTH, capacity[BANDWIDTH].value), STORAGE: offered(space, capacity[space].value)}
+        rack = None if home >= 0 else self._rack_of(device)
+        owner = self.build.device(str(device.id), type=type, home=home, rack=rack, **amounts)
+        self.devices[owner] = device.id
+
+    def _whole(self) -> None:
+        racks: dict[str, dict[tuple[int, int], list[Node]]] = {}
+        for node in self.parts.nodes:
+            has = amounts_offered(node)
+            racks.setdefault(self._rack_name(node), {}).setdefault((has.get("cores", 0), has.get(MEMORY, 0)), []).append(node)
+        for name in sorted(racks):
+            for k, ((cores, memory), nodes) in enumerate(sorted(racks[name].items())):
+                label = f"{name or 'cluster'}.nodes" + (f".{k}" if k else "")
+                owner = self.build.whole_nodes(label, len(nodes), rack=self.rack[name], memory=memory, cores=cores)
+                self.nodes[owner] = tuple(node.metadata.name for node in nodes)
+        for device in sorted(self.parts.inventory.devices.values(), key=lambda device: device.id):
+            if is_pool(device):
+                amount = offered(MEMORY, device.device.capacity[MEMORY].value)
+                owner = self.build.pool(str(device.id), rack=self._rack_of(device), memory=amount)
+                self.devices[owner] = device.id
+
+    def _rack_of(self, device: Published) -> int:
+        """The one rack that a device serves, -1 for several."""
+        served = {self._rack_name(node) for node in self.parts.nodes if device.serves(node)}
+        return self.rack[next(iter(served))] if len(served) == 1 else -1
+
+    def _sets(self, n_owner: int, owner_of: Mapping[str, int]) -> tuple[dict[Where, str], dict[str, BoolArray]]:
+        """Sets of nodes on which pods may run. A group of whole nodes is in a set if all of them are."""
+        sets: dict[Where, str] = {}
+        members: dict[str, BoolArray] = {}
+        known: dict[bytes, str] = {}
+        for where in self.parts.wheres:
+            allowed = np.zeros(n_owner, dtype=np.bool_)
+            allowed[list(self.nodes)] = True
+            for node in self.parts.nodes:
+                if not where.allows(node):
+                    allowed[owner_of[node.metadata.name]] = False
+            if allowed[list(self.nodes)].all():
+                sets[where] = ""
+                continue
+            key = allowed.tobytes()
+            if key not in known:
+                known[key] = f"set{len(known)}"
+                members[known[key]] = allowed
+            sets[where] = known[key]
+        return sets, members
+
+
+def view_for(scheduler: Scheduler, parts: Parts, layout: Layout) -> View:
+    """How a scheduler can see a cluster: as nodes that pods share if it works on them, else as whole nodes.
+
+    Raises its InputError where it works on neither.
+    """
+    if layout.view is not None:
+        return layout.view
+    problems: list[InputError] = []
+    views: tuple[View, ...] = ("shared", "whole")
+    for view in views:
+        try:
+            _try(scheduler, shape_of(parts, layout, view).machine, probe({"nodes" if view == "whole" else "cores": 1}))
+            return view
+        except InputError as problem:
+            problems.append(problem)
+    raise problems[0]
+
+
+def _try(scheduler: Scheduler, machine: Machine, table: JobTable) -> None:
+    """Let a scheduler decide about one small job on the idle machine; raises its InputError."""
+    scheduler.check(machine, table)
+    runs = RunTable(machine.capacity.size)
+    snapshot = Snapshot(0, machine, table, machine.capacity, machine.capacity.copy(), runs, Ideal(), may_grow=True)
+    scheduler.open(machine, 0).schedule(Queue.of(table, np.zeros(1, dtype=np.int64)), snapshot, Changes(arrived=(0,)))
+
+
+def knows(scheduler: Scheduler, machine: Machine, resource: str) -> bool:
+    """Whether a scheduler can place jobs that ask for a resource; it looks after others by itself, or not at all."""
+    try:
+        scheduler.check(machine, probe({"cores": 1, resource: 1}))
+    except InputError:
+        return False
+    return True
+
+
+def probe(requests: Mapping[str, int]) -> JobTable:
+    """A table of one small job."""
+    one = np.ones(1, dtype=np.int64)
+    return JobTable(one, one - 1, one, one, {name: one * amount for name, amount in requests.items()}, {})

@@ -1,0 +1,346 @@
+"""The machine, the jobs and the runs of a cluster as schedulers count them; built anew when its shape changes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from poolwise.arrays import IntArray
+from poolwise.interfaces import Scheduler
+from poolwise.live.kubernetes.devices import DeviceId, Part, Published
+from poolwise.live.kubernetes.mirror import Mirror
+from poolwise.live.kubernetes.nodes import Where, kept_off
+from poolwise.live.kubernetes.objects import Toleration
+from poolwise.live.kubernetes.quantity import needed
+from poolwise.live.kubernetes.shape import (
+    BANDWIDTH,
+    DEVICES,
+    MEMORY,
+    NODES,
+    STORAGE,
+    Layout,
+    Parts,
+    Shape,
+    View,
+    is_nvme,
+    is_pool,
+    knows,
+    shape_of,
+    space_of,
+    usable,
+    view_for,
+)
+from poolwise.live.kubernetes.types import device_types
+from poolwise.live.kubernetes.units import PodJob
+from poolwise.model import JobTable, Machine, Placement, Run
+from poolwise.model.runs import RunTable
+
+CONSTRAINT, PRIORITY = "constraint", "priority"
+
+
+class State:
+    """What schedulers see.
+
+    Parameters
+    ----------
+    mirror
+        The cluster.
+    scheduler
+        For which it is seen: as nodes that pods share, or as whole nodes, and with the resources that it looks after.
+    layout
+        What an operator says of the cluster.
+
+    Attributes
+    ----------
+    shape : the machine
+    table : the jobs
+    capacity, held : (n_owner, n_resource) what there is beside what others use, and what runs hold
+    runs : at work, or on their way
+    ours : key of a pod that a run counts -> its job
+    busy : node -> key of a pod that a run counts there -> its job
+    avoided : device that is left alone for a while, since attaching it failed -> until when, ns of the monotonic clock
+    """
+
+    def __init__(self, mirror: Mirror, scheduler: Scheduler, layout: Layout, epoch: int) -> None:
+        self.mirror, self.scheduler, self.layout, self.epoch = mirror, scheduler, layout, epoch
+        self.view: View | None = layout.view
+        self.types: dict[DeviceId, str] = {}
+        self.classes: dict[str, str] = {}  # class -> type of its devices
+        self._known: dict[str, bool] = {}
+        self._columns: tuple[str, ...] = ()
+        self.shape = Shape(Machine.flat(1), "shared")
+        self.table = self._table([], 0)
+        self.capacity = self.shape.machine.capacity.copy()
+        self.held = np.zeros_like(self.capacity)
+        self.runs = RunTable(self.capacity.size)
+        self.ours: dict[str, PodJob] = {}
+        self.busy: dict[str, dict[str, PodJob]] = {}
+        self.avoided: dict[DeviceId, int] = {}
+        self._tolerated: list[Toleration] = []
+
+    @property
+    def free(self) -> IntArray:
+        """(n_owner, n_resource) what is free."""
+        found: IntArray = np.maximum(self.capacity - self.held, 0)
+        return found
+
+    # Shape
+
+    def reshape(self, jobs: Sequence[PodJob]) -> dict[int, int]:
+        """Build machine, table and runs anew for the jobs that are there; returns old row -> new row."""
+        before, wheres = self.shape, {job.demand.where for job in jobs}
+        self.shape = self._shape(wheres)
+        rows = {job.row: k for k, job in enumerate(jobs) if job.row >= 0}
+        for k, job in enumerate(jobs):
+            job.row = k
+        self._columns = self._resources(jobs)
+        self.table = self._table(jobs, self.table.edition + 1)
+        self._renew(before, rows)
+        return rows
+
+    def _shape(self, wheres: Iterable[Where]) -> Shape:
+        mirror = self.mirror
+        nodes = [node for _, node in sorted(mirror.nodes.items()) if usable(node)]
+        self.types, self.classes = device_types(mirror)
+        self._tolerated = [
+            toleration
+            for claim in mirror.claims.values()
+            for request in claim.spec.devices.requests
+            for wanted in request.alternatives
+            for toleration in wanted.tolerations
+        ]
+        parts = Parts(nodes, mirror.inventory, self.types, sorted(wheres, key=lambda w: (w.labels, w.selector, w.tolerations)))
+        if self.view is None:
+            self.view = view_for(self.scheduler, parts, self.layout)
+        return shape_of(parts, self.layout, self.view)
+
+    def _renew(self, before: Shape, rows: Mapping[int, int]) -> None:
+        """Count runs and capacities on the machine as it is now; owners are found again by their names."""
+        machine, old = self.shape.machine, before.machine
+        owners = {k: new for k, name in enumerate(old.owners) if (new := machine._numbers.get(name)) is not None}
+        columns = {k: machine.resources.index(name) for k, name in enumerate(old.resources) if name in machine.resources}
+        runs, self.runs = list(self.runs), RunTable(machine.capacity.size)
+        self.held = np.zeros_like(machine.capacity)
+        self.capacity = machine.capacity.copy()
+        for run in runs:
+            kept = [
+                (task, owners[owner], columns[resource], amount)
+                for task, owner, resource, amount in run.placement.rows()
+                if owner in owners and resource in columns
+            ]
+            self.add(replace(run, job=rows[run.job], placement=Placement.of(kept)))
+        for name in self.shape.node_owner:
+            self.look_at(name)
+        for device in self.shape.device_owner:
+            self.look_at_device(device)
+
+    # Jobs
+
+    def add_jobs(self, jobs: Sequence[PodJob]) -> bool:
+        """Append jobs to the table; False where it has no column, or no set of nodes, for something that they ask for."""
+        if any(job.demand.where not in self.shape.sets for job in jobs) or not self._knows_devices(jobs):
+            return False
+        if not set(self._resources(jobs)) <= set(self._columns):
+            return False
+        first = len(self.table)
+        for k, job in enumerate(jobs):
+            job.row = first + k
+        self.table.append(self._table(jobs, self.table.edition))
+        return True
+
+    def _knows_devices(self, jobs: Sequence[PodJob]) -> bool:
+        """Whether the devices that jobs choose from are of one type each."""
+        claims = (self.mirror.claims.get(key) for job in jobs for keys in job.claims for key in keys)
+        for claim in claims:
+            for request in claim.spec.devices.requests if claim is not None else ():
+                names = [w.device_class_name for w in request.alternatives if w.device_class_name in self.mirror.classes]
+                if len({self.classes.get(name) for name in names}) > 1 or any(name not in self.classes for name in names):
+                    return False
+        return True
+
+    def _resources(self, jobs: Sequence[PodJob]) -> tuple[str, ...]:
+        """Names of the requests of jobs that the scheduler looks after."""
+        if self.shape.view == "whole":
+            return (NODES, MEMORY)
+        asked = {name for job in jobs for name, amount in self._asked(job).items() if amount}
+        return ("cores", *sorted(name for name in asked if name != "cores" and self._looked_after(name)))
+
+    def looks_after_devices(self, job: PodJob) -> bool:
+        """Whether the scheduler knows of all that a job's claims ask for."""
+        return set(self._asked(job)) - {"cores", *job.demand.amounts} <= set(self._columns)
+
+    def _looked_after(self, name: str) -> bool:
+        if name not in self._known:
+            self._known[name] = knows(self.scheduler, self.shape.machine, name)
+        return self._known[name]
+
+    def _asked(self, job: PodJob) -> dict[str, int]:
+        """What one task of a job asks for: of a node, and devices by type."""
+        asked = {"cores": 0, **job.demand.amounts}
+        for key in job.claims[0]:
+            claim = self.mirror.claims.get(key)
+            for request in claim.spec.devices.requests if claim is not None else ():
+                best = request.alternatives[0]
+                kind = self.classes.get(best.device_class_name)
+                if kind is None:
+                    continue
+                amounts = best.capacity.requests
+                if BANDWIDTH in amounts or STORAGE in amounts or "space" in amounts:
+                    for name, text in amounts.items():
+                        known = BANDWIDTH if name == BANDWIDTH else STORAGE
+                        asked[known] = asked.get(known, 0) + best.count * needed(name, text)
+                elif MEMORY in amounts:
+                    asked["pool"] = asked.get("pool", 0) + best.count * needed(MEMORY, amounts[MEMORY])
+                else:
+                    asked[kind] = asked.get(kind, 0) + best.count
+        return asked
+
+    def _table(self, jobs: Sequence[PodJob], edition: int) -> JobTable:
+        def column(values: Iterable[int]) -> IntArray:
+            return np.array(list(values), dtype=np.int64)
+
+        asked = [self._asked(job) for job in jobs]
+        tasks = column(len(job.pods) for job in jobs)
+        if self.shape.view == "whole":
+            own = self.shape.machine.local_memory if len(self.shape.nodes) else 0
+            pooled = [row.get("pool", 0) for row in asked]
+            memory = column(own + p if p else min(row.get(MEMORY, 0), own) for row, p in zip(asked, pooled, strict=True))
+            requests, tasks = {NODES: tasks, MEMORY: memory}, np.ones_like(tasks)
+        else:
+            requests = {name: column(row.get(name, 0) for row in asked) for name in self._columns}
+        return JobTable(
+            np.zeros(len(jobs), dtype=np.int64),
+            column(job.submitted - self.epoch for job in jobs),
+            column(job.demand.requested for job in jobs),
+            tasks,
+            requests,
+            {CONSTRAINT: np.array([self.shape.sets.get(job.demand.where, "") for job in jobs], dtype=object)},
+            draw=column(job.draw for job in jobs),
+            name=[job.name for job in jobs],
+            epoch=self.epoch,
+            edition=edition,
+        )
+
+    # Amounts
+
+    def look_at(self, node: str) -> bool:
+        """Count anew what others than runs take of a node; whether that has changed."""
+        owner = self.shape.node_owner.get(node)
+        if owner is None:
+            return False
+        row = self.shape.machine.capacity[owner].copy()
+        if self.shape.view == "whole":
+            taken = sum(self.taken_by_others(name) for name in self.shape.nodes[owner])
+            row[self.shape.column(NODES)] -= taken
+        else:
+            for key, amounts in self.mirror.on_node.get(node, {}).items():
+                if key in self.ours:
+                    continue
+                for name, amount in amounts.items():
+                    if (column := self.shape.column(name)) >= 0:
+                        row[column] -= amount
+        changed = not np.array_equal(self.capacity[owner], row)
+        self.capacity[owner] = row
+        return changed
+
+    def taken_by_others(self, node: str) -> bool:
+        """Whether pods that are not ours, and belong to no daemon, ask for something of a node."""
+        for key, amounts in self.mirror.on_node.get(node, {}).items():
+            daemon = any(owner.kind == "DaemonSet" for owner in self.mirror.pods[key].metadata.owner_references)
+            if key not in self.ours and not daemon and len(amounts) > 1:
+                return True
+        return False
+
+    def look_at_device(self, id: DeviceId) -> None:
+        """Count anew what is free of a device, and of those that share counters with it."""
+        device = self.mirror.inventory.devices.get(id)
+        if device is None:
+            return
+        same = [device]
+        if device.counters:
+            same = [other for other in self.mirror.inventory.devices.values() if other.id[:2] == id[:2]]
+        for one in same:
+            if (owner := self.shape.device_owner.get(one.id)) is not None:
+                self.capacity[owner] = self.held[owner] + self._left(one, owner)
+
+    def _left(self, device: Published, owner: int) -> IntArray:
+        """(n_resource,) what is free of a device."""
+        usage, none = self.mirror.usage, np.zeros(self.capacity.shape[1], dtype=np.int64)
+        has: IntArray = self.shape.machine.capacity[owner].copy()
+        if device.id in self.avoided or kept_off(device.device.taints, self._tolerated) is not None:
+            return none
+        if not device.shared:
+            busy = usage.busy(device.id) or not usage.counters_left(device, self.mirror.inventory)
+            return none if busy else has
+        if device.id in usage.whole:
+            return none
+        for name, amount in usage.consumed.get(device.id, {}).items():
+            column = self.shape.column(STORAGE if name in ("space", STORAGE) else name)
+            if column >= 0:
+                has[column] -= needed(name, str(float(amount)))
+        return np.maximum(has, 0)
+
+    def taken_on(self, node: str) -> dict[str, int]:
+        """What pods take of a node: those that are there, and those on their way."""
+        taken: dict[str, int] = {}
+        there = self.mirror.on_node.get(node, {})
+        coming = [job.demand.amounts for key, job in self.busy.get(node, {}).items() if key not in there]
+        for amounts in (*there.values(), *coming):
+            for name, amount in amounts.items():
+                taken[name] = taken.get(name, 0) + amount
+        return taken
+
+    # Runs
+
+    def rows_of(
+        self, task: int, node: str, amounts: Mapping[str, int], parts: Iterable[Part]
+    ) -> list[tuple[int, int, int, int]]:
+        """What a pod takes of a node and of devices, as rows of a placement."""
+        shape = self.shape
+        if shape.view == "whole":
+            rows = [(task, shape.node_owner[node], shape.column(NODES), 1)]
+        else:
+            found = [(shape.column(name), amount) for name, amount in amounts.items()]
+            rows = [
+                (task, shape.node_owner[node], column, amount) for column, amount in sorted(found) if column >= 0 and amount
+            ]
+            rows = rows or [(task, shape.node_owner[node], 0, 0)]
+        for part in parts:
+            owner = shape.device_owner.get(part.id)
+            if owner is not None:
+                rows += [(task, owner, column, amount) for column, amount in self._taken(part)]
+        return rows
+
+    def _taken(self, part: Part) -> list[tuple[int, int]]:
+        """Columns and amounts that a part of a device is."""
+        device = self.mirror.inventory.devices.get(part.id)
+        if part.amounts is None:
+            return [(self.shape.column(DEVICES), 1)]
+        if device is None:
+            return []
+        amounts = dict(part.amounts)
+        if is_nvme(device):
+            space = space_of(device.device.capacity)
+            found = [
+                (BANDWIDTH, needed(BANDWIDTH, str(float(amounts[BANDWIDTH])))),
+                (STORAGE, needed(space, str(float(amounts[space])))),
+            ]
+        elif is_pool(device):
+            found = [(MEMORY, needed(MEMORY, str(float(amounts[MEMORY]))))]
+        else:
+            found = []
+        return [(self.shape.column(name), amount) for name, amount in found]
+
+    def add(self, run: Run) -> None:
+        """Let a run hold what it takes."""
+        run.placement.give_to(self.held)
+        cells = run.placement.owner * len(self.shape.machine.resources) + run.placement.resource
+        self.runs.add(run, cells, ())
+
+    def remove(self, number: int) -> Run:
+        """Let a run give back what it held."""
+        run = self.runs.remove(number)
+        run.placement.take_from(self.held)
+        return run

@@ -1,0 +1,151 @@
+"""What decisions write to the cluster: starts, stops, and what users are told of their pods."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any, Protocol
+
+from poolwise.live.kubernetes.bind import SAY, Binder, PodStart, StartFailed, pod_path
+from poolwise.live.kubernetes.client import STRATEGIC, ApiError
+from poolwise.live.kubernetes.link import Link
+from poolwise.live.kubernetes.mirror import Mirror
+from poolwise.live.kubernetes.objects import Pod, ResourceClaim
+from poolwise.live.logs import say
+
+
+class Writes(Protocol):
+    """Where decisions go."""
+
+    def start(self, run: int, pods: Sequence[PodStart]) -> None:
+        """Make a start real; the link tells what became of it."""
+        ...
+
+    def stop(self, pods: Sequence[Pod], reason: str) -> None:
+        """Evict pods."""
+        ...
+
+    def give_back(self, claim: ResourceClaim, consumer: str) -> None:
+        """End the reservation of a claim for a pod (uid), and take its devices with the last one."""
+        ...
+
+    def say(self, pod: Pod, why: str) -> None:
+        """Say why a pod waits."""
+        ...
+
+    def note(self, mirror: Mirror, notes: Mapping[str, str]) -> None:
+        """Say why pods are left alone, where that is new."""
+        ...
+
+
+class ClusterWrites:
+    """Writes to the cluster, in the background."""
+
+    def __init__(self, link: Link, name: str) -> None:
+        self._link, self._name = link, name
+        self._said: dict[str, tuple[str, str]] = {}  # pod -> uid, words
+
+    @property
+    def binder(self) -> Binder:
+        """What writes."""
+        return self._link.binder
+
+    def start(self, run: int, pods: Sequence[PodStart]) -> None:
+        """Make a start real."""
+        for start in pods:
+            self._said.pop(start.pod.metadata.key, None)
+        self._link.do(self.binder.start(run, pods))
+
+    def stop(self, pods: Sequence[Pod], reason: str) -> None:
+        """Evict pods; a disruption budget may forbid that for a while."""
+        for pod in pods:
+            self._link.do(self._evict(pod, reason))
+
+    def give_back(self, claim: ResourceClaim, consumer: str) -> None:
+        """End a reservation."""
+        self._link.do(self._give_back(claim, consumer))
+
+    def say(self, pod: Pod, why: str) -> None:
+        """Write the condition PodScheduled=False, and an event."""
+        if self._said.get(pod.metadata.key) != (pod.metadata.uid, why):
+            self._said[pod.metadata.key] = pod.metadata.uid, why
+            self._link.do(self._condition(pod, why))
+
+    def note(self, mirror: Mirror, notes: Mapping[str, str]) -> None:
+        """Write the conditions of pods that are left alone."""
+        for key, why in notes.items():
+            if (pod := mirror.waits(key)) is not None:
+                self.say(pod, why)
+
+    async def _give_back(self, claim: ResourceClaim, consumer: str) -> None:
+        try:
+            await self.binder.release(claim, consumer)
+        except (ApiError, StartFailed) as error:
+            say("not given back", claim=claim.metadata.key, error=str(error))
+
+    async def _evict(self, pod: Pod, reason: str) -> None:
+        meta = pod.metadata
+        body = {
+            "apiVersion": "policy/v1",
+            "kind": "Eviction",
+            "metadata": {"name": meta.name, "namespace": meta.namespace},
+            "deleteOptions": {"preconditions": {"uid": meta.uid}},
+        }
+        try:
+            await self.binder.again(lambda: self.binder.post(f"{pod_path(pod)}/eviction", body, SAY))
+        except ApiError as error:
+            if error.status != 404:
+                say("not evicted", pod=meta.key, reason=reason, error=str(error))
+
+    async def _condition(self, pod: Pod, why: str) -> None:
+        now = datetime.now(UTC)
+        stamp = now.strftime("%Y-%m-%dT%H:%M:%SZ")
+        condition: dict[str, Any] = {
+            "type": "PodScheduled",
+            "status": "False",
+            "reason": "Unschedulable",
+            "message": why,
+            "lastProbeTime": None,
+            "lastTransitionTime": stamp,
+        }
+        meta = pod.metadata
+        event = {
+            "apiVersion": "events.k8s.io/v1",
+            "kind": "Event",
+            "metadata": {"generateName": f"{meta.name}-", "namespace": meta.namespace},
+            "eventTime": now.strftime("%Y-%m-%dT%H:%M:%S.%fZ"),
+            "type": "Warning",
+            "reason": "FailedScheduling",
+            "action": "Scheduling",
+            "note": why[:1024],
+            "regarding": {"apiVersion": "v1", "kind": "Pod", "name": meta.name, "namespace": meta.namespace, "uid": meta.uid},
+            "reportingController": self._name,
+            "reportingInstance": self._name,
+        }
+        try:
+            body = {"metadata": {"uid": meta.uid}, "status": {"conditions": [condition]}}
+            await self.binder.patch(f"{pod_path(pod)}/status", body, SAY, STRATEGIC)
+            await self.binder.post(f"/apis/events.k8s.io/v1/namespaces/{meta.namespace}/events", event, SAY)
+        except ApiError as error:  # the pod is gone, or it is said again when there is something new
+            self._said.pop(meta.key, None)
+            if error.status not in (404, 409):
+                say("not told", pod=meta.key, error=str(error))
+
+
+class ShadowWrites:
+    """Writes nothing: what was decided is in the record."""
+
+    def start(self, run: int, pods: Sequence[PodStart]) -> None:
+        """Write nothing."""
+
+    def stop(self, pods: Sequence[Pod], reason: str) -> None:
+        """Write nothing."""
+
+    def give_back(self, claim: ResourceClaim, consumer: str) -> None:
+        """Write nothing."""
+
+    def say(self, pod: Pod, why: str) -> None:
+        """Write nothing."""
+
+    def note(self, mirror: Mirror, notes: Mapping[str, str]) -> None:
+        """Write nothing."""

@@ -1,0 +1,115 @@
+"""Prometheus metrics of a live run, in base units: seconds and bytes."""
+
+from __future__ import annotations
+
+from collections import Counter as Tally
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
+
+from poolwise.live.platform import LivePlatform, Pass
+from poolwise.model import Ended, Kind, Outcome, Snapshot, Start, Started, Wait
+from poolwise.units import SECOND
+
+MIB = 2**20
+WAITS = (1, 10, 60, 300, 900, 3600, 4 * 3600, 12 * 3600, 86400, 3 * 86400, 7 * 86400)
+"""Bounds (s) in which waits are counted."""
+SHORT = (0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1, 3, 10, 30)
+"""Bounds (s) in which passes, commits and starts are counted."""
+
+
+class LiveMetrics:
+    """Counts what passes show, in a registry of its own.
+
+    Attributes
+    ----------
+    registry : what `endpoints.serving` shows
+    leader : 1 while this process decides
+    """
+
+    def __init__(self, platform: LivePlatform) -> None:
+        self._platform = platform
+        self.registry = at = CollectorRegistry()
+        self._queue = Gauge("poolwise_queue_jobs", "Jobs that wait", ["class"], registry=at)
+        self._wait = Histogram(
+            "poolwise_wait_seconds", "From submission to the decided start", ["class"], buckets=WAITS, registry=at
+        )
+        self._decisions = Counter("poolwise_decisions", "Decisions, by kind", ["kind"], registry=at)
+        self._refused = Counter("poolwise_refused_starts", "Starts that the cluster refused, at once or later", registry=at)
+        self._refusals = Counter(
+            "poolwise_refusals", "Times that a job was told to wait, by what was short", ["resource"], registry=at
+        )
+        self._pool = Gauge("poolwise_pool_capacity_bytes", "Memory of a pool", ["pool"], registry=at)
+        self._pool_free = Gauge("poolwise_pool_free_bytes", "Free memory of a pool", ["pool"], registry=at)
+        self._capacity = Gauge("poolwise_capacity", "What the machine has, in base units (MiB)", ["resource"], registry=at)
+        self._free = Gauge("poolwise_free", "What is free, in base units (MiB)", ["resource"], registry=at)
+        self._stranded = Gauge("poolwise_stranded", "What is free while jobs wait, in base units", ["resource"], registry=at)
+        self._runs = Gauge("poolwise_runs", "Runs at work", registry=at)
+        self._pass = Histogram("poolwise_pass_seconds", "Length of a scheduling pass", buckets=SHORT, registry=at)
+        self._commit = Histogram("poolwise_commit_seconds", "Length of a pass's commits", buckets=SHORT, registry=at)
+        self._start = Histogram("poolwise_start_seconds", "From the decision to all tasks at work", buckets=SHORT, registry=at)
+        self._last = Gauge("poolwise_last_pass_timestamp_seconds", "Time of the last pass", registry=at)
+        self.leader = Gauge("poolwise_leader", "1 while this process decides", registry=at)
+        self._decided: dict[int, int] = {}  # run -> ns at which it was decided
+        self._classes: set[str] = set()
+
+    def see(self, done: Pass) -> None:
+        """Count a pass."""
+        self._pass.observe(done.seconds)
+        if done.outcome.committed:
+            self._commit.observe(done.commit_seconds)
+        self._last.set((done.snapshot.table.epoch + done.batch.time) / SECOND)
+        for decision in done.outcome.committed:
+            self._decisions.labels(type(decision).__name__.lower()).inc()
+            if isinstance(decision, Start):
+                self._started(decision.job, done)
+            if isinstance(decision, Wait):
+                self.short_of(decision.refusal.resource)
+        self._refused.inc(sum(isinstance(decision, Start) for decision, _ in done.outcome.rejected))
+        self._starts(done)
+        self._look(done)
+
+    def short_of(self, resource: str) -> None:
+        """Count that a job was told to wait, for a resource or (empty) for another reason."""
+        self._refusals.labels(resource or "none").inc()
+
+    def _started(self, job: int, done: Pass) -> None:
+        waited = (done.batch.time - int(done.snapshot.table.submit[job])) / SECOND
+        self._wait.labels(self._platform.class_of(job)).observe(max(waited, 0.0))
+
+    def _starts(self, done: Pass) -> None:
+        for event in done.batch.events:
+            match event:
+                case Started(run, _):
+                    if (decided := self._decided.pop(run, None)) is not None:
+                        self._start.observe((done.batch.time - decided) / SECOND)
+                case Ended(run, _, _, outcome):
+                    self._decided.pop(run, None)
+                    self._refused.inc(outcome is Outcome.REFUSED)
+                case _:
+                    pass
+        self._decided.update((number, done.batch.time) for _, number in done.outcome.started)
+
+    def _look(self, done: Pass) -> None:
+        """Show what waits and what is free."""
+        waiting = Tally(self._platform.class_of(job) for job in done.loop.queue.jobs.tolist())
+        self._classes |= waiting.keys()
+        for name in self._classes:
+            self._queue.labels(name).set(waiting[name])
+        snapshot = done.snapshot
+        self._runs.set(sum(1 for _ in snapshot.runs()))
+        for column, resource in enumerate(snapshot.machine.resources):
+            free = int(snapshot.free[:, column].sum())
+            self._capacity.labels(resource).set(int(snapshot.capacity[:, column].sum()))
+            self._free.labels(resource).set(free)
+            self._stranded.labels(resource).set(free if len(done.loop.queue) else 0)
+        self._pools(snapshot)
+
+    def _pools(self, snapshot: Snapshot) -> None:
+        machine = snapshot.machine
+        if "memory" not in machine.resources:
+            return
+        column = machine.resource("memory")
+        for owner in machine.of_kind(Kind.POOL).tolist():
+            if machine.capacity[owner, column]:
+                self._pool.labels(machine.owners[owner]).set(int(snapshot.capacity[owner, column]) * MIB)
+                self._pool_free.labels(machine.owners[owner]).set(int(snapshot.free[owner, column]) * MIB)

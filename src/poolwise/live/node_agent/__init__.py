@@ -1,0 +1,1 @@
+"""The daemon of a node: publishes its devices, attaches devices of other nodes, and hands them to containers."""

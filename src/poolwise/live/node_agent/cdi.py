@@ -1,0 +1,95 @@
+"""CDI files: what a container runtime gives to the containers of a claim.
+
+Source: Container Device Interface, specification 0.6.0.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+from poolwise.atomic import sync_folder, write_whole
+from poolwise.errors import InputError
+from poolwise.live.node_agent.records import Attachment, ClaimRecord
+
+VERSION = "0.6.0"
+
+
+class CdiFolder:
+    """The CDI files of a driver, one for each prepared claim that gives anything to containers."""
+
+    def __init__(self, folder: Path, driver: str) -> None:
+        self.folder, self.driver = folder, driver
+        folder.mkdir(parents=True, exist_ok=True)
+        for draft in folder.glob(f".{self._prefix}*.json.*"):
+            draft.unlink()
+
+    def write(self, record: ClaimRecord) -> None:
+        """Write the file of a claim unless it is there as it should be; raises InputError for a device node that is none."""
+        content = self.content(record)
+        file = self._file(record.uid)
+        if content is not None and not (file.is_file() and file.read_bytes() == content):
+            write_whole(file, content)
+
+    def content(self, record: ClaimRecord) -> bytes | None:
+        """The file of a claim, None where its containers get nothing."""
+        edits = [(name, _edits(device)) for name, device in zip(self._names(record), record.devices, strict=True)]
+        devices = [{"name": name, "containerEdits": edit} for name, edit in edits if edit]
+        if not devices:
+            return None
+        return json.dumps({"cdiVersion": VERSION, "kind": self._kind, "devices": devices}, indent=1).encode() + b"\n"
+
+    def ids(self, record: ClaimRecord) -> list[list[str]]:
+        """Names by which a runtime finds what each device of a claim gives to containers."""
+        named = zip(self._names(record), record.devices, strict=True)
+        return [[f"{self._kind}={name}"] if _gives(device) else [] for name, device in named]
+
+    def remove(self, uid: str) -> None:
+        """Remove the file of a claim, if it is there."""
+        self._file(uid).unlink(missing_ok=True)
+        sync_folder(self.folder)
+
+    def uids(self) -> set[str]:
+        """Claims that have a file."""
+        return {file.stem.removeprefix(self._prefix) for file in self.folder.glob(f"{self._prefix}*.json")}
+
+    @property
+    def _kind(self) -> str:
+        return f"{self.driver}/claim"
+
+    @property
+    def _prefix(self) -> str:
+        return f"{self.driver}-claim-"
+
+    def _names(self, record: ClaimRecord) -> list[str]:
+        return [f"{record.uid}-{k}" for k in range(len(record.devices))]
+
+    def _file(self, uid: str) -> Path:
+        return self.folder / f"{self._prefix}{uid}.json"
+
+
+def _gives(device: Attachment) -> bool:
+    return bool(device.environment or device.mounts or device.device_nodes)
+
+
+def _edits(device: Attachment) -> dict[str, Any]:
+    edits: dict[str, Any] = {}
+    if device.environment:
+        edits["env"] = list(device.environment)
+    if device.mounts:
+        edits["mounts"] = [{"hostPath": host, "containerPath": at, "options": list(o)} for host, at, o in device.mounts]
+    if device.device_nodes:
+        edits["deviceNodes"] = [_node(*node) for node in device.device_nodes]
+    return edits
+
+
+def _node(host: str, container: str, permissions: str) -> dict[str, str]:
+    """A device node behind all links, since runtimes follow none."""
+    real = os.path.realpath(host)
+    if not real.startswith("/dev/") or not Path(real).exists():
+        raise InputError(
+            "is no file below /dev on this node", file=host, remedy="see that 'attach' makes it, and 'verify' waits"
+        )
+    return {"path": container or host, "hostPath": real, "permissions": permissions}

@@ -1,0 +1,129 @@
+"""From a claim and the slices of a driver to what has to be attached to a node: nothing of it is trusted unchecked."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from poolwise.errors import InputError
+from poolwise.live.kubernetes.objects import AllocatedDevice, Device, ResourceClaim, ResourceSlice
+from poolwise.live.node_agent.config import TEMPLATE, NodeAgentFile, TemplateSection
+from poolwise.live.node_agent.records import Attachment, ClaimRecord
+from poolwise.live.node_agent.template import checked, filled
+from poolwise.units import to_seconds
+
+PublishedDevices = Mapping[tuple[str, str], Device]
+"""(pool, device) -> the device as it is published."""
+
+
+def published(slices: Iterable[ResourceSlice], driver: str) -> PublishedDevices:
+    """Devices of a driver in the newest generation of each pool."""
+    ours = [one.spec for one in slices if one.spec.driver == driver]
+    newest: dict[str, int] = {}
+    for spec in ours:
+        newest[spec.pool.name] = max(newest.get(spec.pool.name, 0), spec.pool.generation)
+    current = [spec for spec in ours if spec.pool.generation == newest[spec.pool.name]]
+    return {(spec.pool.name, device.name): device for spec in current for device in spec.devices}
+
+
+def allocated(claim: ResourceClaim, driver: str) -> list[AllocatedDevice]:
+    """Devices of a driver that a claim has."""
+    allocation = claim.status.allocation
+    return [] if allocation is None else [one for one in allocation.devices.results if one.driver == driver]
+
+
+def pinned_to(claim: ResourceClaim) -> str | None:
+    """The one node where a claim can be used; None where its allocation names none."""
+    allocation = claim.status.allocation
+    if allocation is None or allocation.node_selector is None:
+        return None
+    names = []
+    for term in allocation.node_selector.node_selector_terms:
+        fields = [f for f in term.match_fields if f.key == "metadata.name" and f.operator == "In"]
+        if len(fields) != 1 or len(fields[0].values) != 1:
+            return None
+        names.append(fields[0].values[0])
+    return names[0] if len(set(names)) == 1 else None
+
+
+def record_of(claim: ResourceClaim, node: str, file: NodeAgentFile, devices: PublishedDevices) -> ClaimRecord:
+    """What a claim needs of this driver's devices on a node; raises InputError for anything that cannot be had or trusted."""
+    meta, allocation = claim.metadata, claim.status.allocation
+    if allocation is None or not claim.status.reserved_for:
+        raise InputError(
+            "no devices are allocated to the claim, or no pod has it", remedy="see `kubectl describe resourceclaim`"
+        )
+    pinned = pinned_to(claim)
+    if pinned not in (None, node):
+        raise InputError(f"the devices are for the node {pinned!r}, not {node}", remedy="see what bound the pod here")
+    for one in allocation.devices.config:
+        if one.get("opaque", {}).get("driver") == file.driver:
+            raise InputError(
+                "the claim or its class has parameters for this driver, which takes none", remedy="remove spec.devices.config"
+            )
+    common = {"driver": file.driver, "node": node, "claim.uid": meta.uid}
+    common |= {"claim.name": meta.name, "claim.namespace": meta.namespace}
+    for name, value in common.items():
+        checked(name, value, {})
+    found = tuple(_attachment(one, common, file, devices) for one in allocated(claim, file.driver))
+    if not found:
+        raise InputError(f"the claim has no device of {file.driver}", remedy="see `kubectl describe resourceclaim`")
+    return ClaimRecord(
+        uid=meta.uid,
+        namespace=meta.namespace,
+        name=meta.name,
+        allocated=allocation.allocation_timestamp or "",
+        devices=found,
+    )
+
+
+def _attachment(one: AllocatedDevice, common: Mapping[str, str], file: NodeAgentFile, devices: PublishedDevices) -> Attachment:
+    share = one.share_id or ""
+    values = {**common, "pool": one.pool, "device": one.device} | ({"share": share} if share else {})
+    for name in ("pool", "device", *(["share"] if share else [])):
+        checked(name, values[name], {})
+    if one.admin_access:
+        raise InputError("access for administration is not given", remedy="remove adminAccess from the request")
+    device = devices.get((one.pool, one.device))
+    if device is None:
+        raise InputError(
+            f"no slice has the device {one.device} of the pool {one.pool}", remedy="see that its node's agent runs"
+        )
+    values |= {f"attribute.{name}": text for name, text in _attributes(device, file.driver).items()}
+    amounts = {name: capacity.value for name, capacity in device.capacity.items()} | (one.consumed_capacity or {})
+    values |= {f"capacity.{name.removeprefix(f'{file.driver}/')}": amount for name, amount in amounts.items()}
+    named = values.get(f"attribute.{TEMPLATE}")
+    if named is not None and named not in file.template:
+        raise InputError(f"the device needs the template {named[:64]!r}, which this node's file lacks", remedy="add it")
+    template = TemplateSection() if named is None else file.template[named]
+
+    def put(text: str) -> str:
+        return filled(text, values, template.patterns)
+
+    return Attachment(
+        request=one.request,
+        pool=one.pool,
+        device=one.device,
+        share=share,
+        attach=tuple(map(put, template.attach)),
+        verify=tuple(map(put, template.verify)),
+        detach=tuple(map(put, template.detach)),
+        limit_s=to_seconds(template.time_limit),
+        environment=tuple(f"{name}={put(text)}" for name, text in template.environment.items()),
+        mounts=tuple((put(mount.host), put(mount.container), mount.options) for mount in template.mounts),
+        device_nodes=tuple((put(one.host), put(one.container), one.permissions) for one in template.device_nodes),
+        conditions=tuple(one.binding_conditions or ()),
+        failures=tuple(one.binding_failure_conditions or ()),
+    )
+
+
+def _attributes(device: Device, driver: str) -> dict[str, str]:
+    """Attributes as text: those of the driver, whose names may be written with it or without."""
+    found = {}
+    for name, value in device.attributes.items():
+        kinds: dict[str, Any] = value
+        short = name.removeprefix(f"{driver}/")
+        if "/" not in short and kinds:
+            content = next(iter(kinds.values()))
+            found[short] = str(content).lower() if isinstance(content, bool) else str(content)
+    return found

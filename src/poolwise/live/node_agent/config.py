@@ -1,0 +1,244 @@
+"""The file of a node agent: which devices nodes have, how others reach them, and what attaches them."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Annotated, Literal
+
+from pydantic import Field, field_validator
+
+from poolwise.errors import Problems
+from poolwise.files.document import Document
+from poolwise.files.fields import Bandwidth, Label, Section, Time, check_version, validate
+from poolwise.live.node_agent.template import check_placeholders, placeholders
+from poolwise.units import SECOND
+
+_LABEL = r"[a-z0-9](?:[-a-z0-9]{0,61}[a-z0-9])?"
+_IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,31}")
+_QUANTITY = re.compile(r"[0-9]+(?:\.[0-9]+)?(?:[mkMGTPE]|[KMGTPE]i)?")
+_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+TEMPLATE = "template"
+"""Attribute of a device that names the template by which other nodes reach it."""
+MOST = 32
+"""Attributes and capacities of a device together, at most: a limit of Kubernetes."""
+
+Driver = Annotated[str, Field(pattern=rf"^[a-z][-a-z0-9]{{0,61}}(?:\.{_LABEL})*$", max_length=57)]
+NodeName = Annotated[str, Field(pattern=rf"^{_LABEL}(?:\.{_LABEL})*$", max_length=253)]
+DeviceName = Annotated[str, Field(pattern=rf"^{_LABEL}$")]
+
+
+class MountSection(Section):
+    """A folder or file of the node that containers see."""
+
+    host: str = Field(pattern="^/")
+    container: str = Field(pattern="^/")
+    options: tuple[str, ...] = ("ro", "nosuid", "nodev", "bind")
+
+
+class DeviceNodeSection(Section):
+    """A file below /dev that containers see; `host` may be a link to it, which is followed when a pod starts."""
+
+    host: str = Field(pattern="^/dev/")
+    container: str = Field(default="", pattern="^(/dev/.*)?$")
+    permissions: Literal["r", "rw", "rwm"] = "rw"
+
+
+class TemplateSection(Section):
+    """How a device of another node is attached to this one, and what containers get of it.
+
+    Attributes
+    ----------
+    attach, verify, detach : commands as lists of arguments, without a shell; each may be run again at any time
+    time_limit : ns that each of them may take
+    patterns : of attributes, in place of the one that every attribute's text must have
+    """
+
+    attach: tuple[str, ...] = ()
+    verify: tuple[str, ...] = ()
+    detach: tuple[str, ...] = ()
+    time_limit: Time = 30 * SECOND
+    environment: dict[str, str] = Field(default_factory=dict)
+    mounts: tuple[MountSection, ...] = ()
+    device_nodes: tuple[DeviceNodeSection, ...] = ()
+    patterns: dict[str, str] = Field(default_factory=dict)
+
+    @property
+    def attaches(self) -> bool:
+        """Whether anything must be done before a pod may be bound."""
+        return bool(self.attach or self.verify)
+
+    def texts(self) -> tuple[str, ...]:
+        """Everything in which values are put."""
+        files = [text for mount in self.mounts for text in (mount.host, mount.container)]
+        files += [text for node in self.device_nodes for text in (node.host, node.container)]
+        return (*self.attach, *self.verify, *self.detach, *self.environment.values(), *files)
+
+    @field_validator("attach", "verify", "detach")
+    @classmethod
+    def _absolute(cls, command: tuple[str, ...]) -> tuple[str, ...]:
+        if command and not re.fullmatch(r"/[^{}\0]+", command[0]):
+            raise ValueError(f"the program {command[0]!r} must be an absolute path without values in it")
+        return command
+
+    @field_validator("environment")
+    @classmethod
+    def _variables(cls, environment: dict[str, str]) -> dict[str, str]:
+        if wrong := [name for name in environment if not _VARIABLE.fullmatch(name)]:
+            raise ValueError(f"{wrong[0]!r} cannot be the name of an environment variable")
+        return environment
+
+    @field_validator("patterns")
+    @classmethod
+    def _patterns(cls, patterns: dict[str, str]) -> dict[str, str]:
+        for name, pattern in patterns.items():
+            try:
+                re.compile(pattern)
+            except re.error as error:
+                raise ValueError(f"the pattern of '{name}' is no regular expression: {error}") from None
+        return patterns
+
+
+class DeviceSection(Section):
+    """A device.
+
+    Attributes
+    ----------
+    template : by which nodes reach it; without one containers get nothing but the device's name
+    shared : whether several claims may have parts of its capacity
+    """
+
+    name: DeviceName
+    template: str | None = None
+    attributes: dict[str, bool | int | str] = Field(default_factory=dict)
+    capacity: dict[str, str] = Field(default_factory=dict)
+    shared: bool = False
+
+    @field_validator("attributes")
+    @classmethod
+    def _attributes(cls, attributes: dict[str, bool | int | str]) -> dict[str, bool | int | str]:
+        for name, value in attributes.items():
+            if not _IDENTIFIER.fullmatch(name) or name == TEMPLATE:
+                raise ValueError(f"'{name}' cannot be the name of an attribute (letters, digits and _; not '{TEMPLATE}')")
+            if isinstance(value, str) and not 0 < len(value) <= 64:
+                raise ValueError(f"the text of '{name}' must have 1 to 64 characters")
+        return attributes
+
+    @field_validator("capacity")
+    @classmethod
+    def _capacity(cls, capacity: dict[str, str]) -> dict[str, str]:
+        for name, value in capacity.items():
+            if not _IDENTIFIER.fullmatch(name) or not _QUANTITY.fullmatch(value):
+                raise ValueError(f'{name} = "{value}" is no capacity of Kubernetes, such as memory = "40Gi"')
+        return capacity
+
+
+class PoolSection(Section):
+    """Devices that one node publishes.
+
+    Attributes
+    ----------
+    node : whose agent publishes them
+    reach : who can use them: that node alone, nodes with these labels, or all
+    """
+
+    name: NodeName
+    node: NodeName
+    reach: Literal["node", "all"] | dict[str, str] = "node"
+    device: tuple[DeviceSection, ...] = Field(min_length=1)
+
+
+class LinkSection(Section):
+    """A link of every node, whose load is measured from counters of bytes received and sent.
+
+    Attributes
+    ----------
+    interface : whose counters in /sys/class/net are read
+    command : prints two numbers instead, the bytes received and sent so far
+    bandwidth : MB/s in each direction
+    """
+
+    name: DeviceName
+    interface: str = Field(default="", pattern=r"^[A-Za-z0-9_][A-Za-z0-9_.@-]{0,14}$|^$")
+    command: tuple[str, ...] = ()
+    bandwidth: Bandwidth = Field(gt=0)
+
+
+class MeasureLinksSection(Section):
+    """How often links are looked at, and how much must change before that is published."""
+
+    every: Time = Field(default=15 * SECOND, ge=SECOND)
+    percent: int = Field(default=5, ge=1, le=100)
+    link: tuple[LinkSection, ...] = Field(min_length=1)
+
+
+class FoldersSection(Section):
+    """Where files of this machine are."""
+
+    state: Path = Path("/var/lib/poolwise/node-agent")
+    cdi: Path = Path("/var/run/cdi")
+    plugins: Path = Path("/var/lib/kubelet/plugins")
+    registry: Path = Path("/var/lib/kubelet/plugins_registry")
+
+
+class NodeAgentFile(Section):
+    """The file of a node agent; all nodes may have the same."""
+
+    version: int
+    driver: Driver
+    pool: tuple[PoolSection, ...] = ()
+    template: dict[Label, TemplateSection] = Field(default_factory=dict)
+    links: MeasureLinksSection | None = None
+    folders: FoldersSection = FoldersSection()
+
+
+def load_node_agent(file: Path) -> NodeAgentFile:
+    """Read the file of a node agent; raises InputError for all that is wrong with it, with lines and remedies."""
+    document = Document.read(file)
+    check_version(document, model=NodeAgentFile)
+    found = validate(NodeAgentFile, document)
+    problems = Problems()
+    for name, template in found.template.items():
+        with problems.attempt(), document.placing("template", name):
+            check_placeholders(template.texts(), template.patterns)
+    problems.finish()
+    for k, pool in enumerate(found.pool):
+        for j, device in enumerate(pool.device):
+            with problems.attempt():
+                _check_device(document, ("pool", k, "device", j), device, found)
+        with problems.attempt():
+            _check_unique(document, ("pool", k, "device"), [device.name for device in pool.device])
+    with problems.attempt():
+        _check_unique(document, ("pool",), [pool.name for pool in found.pool])
+    if found.links is not None:
+        for k, link in enumerate(found.links.link):
+            if bool(link.interface) == bool(link.command):
+                with problems.attempt():
+                    raise document.error(("links", "link", k), "needs an interface or a command", "write one of the two")
+        with problems.attempt():
+            _check_unique(document, ("links", "link"), [link.name for link in found.links.link])
+    problems.finish()
+    return found
+
+
+def _check_unique(document: Document, path: tuple[str | int, ...], names: list[str]) -> None:
+    for k, name in enumerate(names):
+        if name in names[:k]:
+            raise document.error((*path, k, "name"), f"'{name}' is there twice", "give each a name of its own")
+
+
+def _check_device(document: Document, path: tuple[str | int, ...], device: DeviceSection, file: NodeAgentFile) -> None:
+    """See that a device's template exists and asks for no attribute or capacity that the device lacks."""
+    if len(device.attributes) + len(device.capacity) >= MOST:
+        raise document.error(path, f"Kubernetes takes {MOST - 1} attributes and capacities of a device", "leave some out")
+    if device.template is None:
+        return
+    if device.template not in file.template:
+        raise document.unknown((*path, TEMPLATE), "template", device.template, [*file.template])
+    for name in sorted({name for text in file.template[device.template].texts() for name in placeholders(text)}):
+        group, _, inner = name.partition(".")
+        has: dict[str, object] = {"attribute": {**device.attributes}, "capacity": {**device.capacity}}
+        if group in has and inner not in has[group]:  # type: ignore[operator]
+            raise document.error(
+                path, f"the template '{device.template}' asks for {{{name}}}, which the device lacks", f"give it the {group}"
+            )

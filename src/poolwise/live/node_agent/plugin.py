@@ -1,0 +1,155 @@
+"""The DRA driver's side of a kubelet plugin: registration, prepare and unprepare, over Unix sockets."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import grpc
+
+from poolwise.errors import InputError, PoolwiseError
+from poolwise.live.node_agent.api import dra_pb2, registration_pb2
+from poolwise.live.node_agent.records import ClaimRecord
+
+DRA = "k8s.io.kubelet.pkg.apis.dra.v1.DRAPlugin"
+REGISTRATION = "pluginregistration.Registration"
+VERSIONS = ("v1.DRAPlugin",)
+"""Versions of the DRA service that kubelets are offered."""
+_LONGEST_PATH = 107
+"""Bytes that the path of a Unix socket may have on Linux."""
+
+
+class KubeletPlugin:
+    """Answers a kubelet.
+
+    Parameters
+    ----------
+    prepare
+        Makes the devices of a claim (namespace, name, uid) usable; returns the record, and the CDI names of each device.
+    unprepare
+        Undoes that for a claim (uid), also where nothing was prepared.
+    registered
+        Is told what the kubelet says of the registration: "" or an error.
+    """
+
+    def __init__(
+        self,
+        driver: str,
+        prepare: Callable[[str, str, str], Awaitable[tuple[ClaimRecord, list[list[str]]]]],
+        unprepare: Callable[[str], Awaitable[None]],
+        registered: Callable[[str], None],
+    ) -> None:
+        self.driver, self._prepare, self._unprepare, self._registered = driver, prepare, unprepare, registered
+
+    @asynccontextmanager
+    async def serving(self, plugins: Path, registry: Path) -> AsyncIterator[None]:
+        """Serve both sockets for as long as the context lasts; raises InputError where one cannot be had."""
+        home = plugins / self.driver
+        home.mkdir(parents=True, exist_ok=True, mode=0o750)
+        endpoint, introduction = home / "dra.sock", registry / f"{self.driver}-reg.sock"
+        main, register = grpc.aio.server(), grpc.aio.server()
+        main.add_generic_rpc_handlers((self._dra(),))
+        register.add_generic_rpc_handlers((self._registration(endpoint),))
+        try:
+            for server, socket in ((main, endpoint), (register, introduction)):
+                _bind(server, socket)
+                await server.start()
+                socket.chmod(0o600)
+            yield
+        finally:
+            await register.stop(0)
+            introduction.unlink(missing_ok=True)
+            await main.stop(1)
+            endpoint.unlink(missing_ok=True)
+
+    def _dra(self) -> grpc.GenericRpcHandler:
+        async def prepare(asked: dra_pb2.NodePrepareResourcesRequest, _: object) -> dra_pb2.NodePrepareResourcesResponse:
+            answer = dra_pb2.NodePrepareResourcesResponse()
+            for claim in asked.claims:
+                answer.claims[claim.uid].CopyFrom(await self._prepared(claim))
+            return answer
+
+        async def unprepare(asked: dra_pb2.NodeUnprepareResourcesRequest, _: object) -> dra_pb2.NodeUnprepareResourcesResponse:
+            answer = dra_pb2.NodeUnprepareResourcesResponse()
+            for claim in asked.claims:
+                answer.claims[claim.uid].error = ""
+                try:
+                    await self._unprepare(claim.uid)
+                except PoolwiseError as error:
+                    answer.claims[claim.uid].error = str(error)
+            return answer
+
+        return grpc.method_handlers_generic_handler(
+            DRA,
+            {
+                "NodePrepareResources": grpc.unary_unary_rpc_method_handler(
+                    prepare,
+                    dra_pb2.NodePrepareResourcesRequest.FromString,
+                    dra_pb2.NodePrepareResourcesResponse.SerializeToString,
+                ),
+                "NodeUnprepareResources": grpc.unary_unary_rpc_method_handler(
+                    unprepare,
+                    dra_pb2.NodeUnprepareResourcesRequest.FromString,
+                    dra_pb2.NodeUnprepareResourcesResponse.SerializeToString,
+                ),
+            },
+        )
+
+    async def _prepared(self, claim: dra_pb2.Claim) -> dra_pb2.NodePrepareResourceResponse:
+        try:
+            record, names = await self._prepare(claim.namespace, claim.name, claim.uid)
+        except PoolwiseError as error:
+            return dra_pb2.NodePrepareResourceResponse(error=str(error) or type(error).__name__)
+        devices = [
+            dra_pb2.Device(
+                request_names=[device.request],
+                pool_name=device.pool,
+                device_name=device.device,
+                cdi_device_ids=ids,
+                share_id=device.share or None,
+            )
+            for device, ids in zip(record.devices, names, strict=True)
+        ]
+        return dra_pb2.NodePrepareResourceResponse(devices=devices)
+
+    def _registration(self, endpoint: Path) -> grpc.GenericRpcHandler:
+        info = registration_pb2.PluginInfo(
+            type="DRAPlugin", name=self.driver, endpoint=str(endpoint), supported_versions=VERSIONS
+        )
+
+        async def get_info(_: registration_pb2.InfoRequest, __: object) -> registration_pb2.PluginInfo:
+            return info
+
+        async def notify(status: registration_pb2.RegistrationStatus, _: object) -> registration_pb2.RegistrationStatusResponse:
+            self._registered("" if status.plugin_registered else status.error or "the kubelet gave no reason")
+            return registration_pb2.RegistrationStatusResponse()
+
+        return grpc.method_handlers_generic_handler(
+            REGISTRATION,
+            {
+                "GetInfo": grpc.unary_unary_rpc_method_handler(
+                    get_info, registration_pb2.InfoRequest.FromString, registration_pb2.PluginInfo.SerializeToString
+                ),
+                "NotifyRegistrationStatus": grpc.unary_unary_rpc_method_handler(
+                    notify,
+                    registration_pb2.RegistrationStatus.FromString,
+                    registration_pb2.RegistrationStatusResponse.SerializeToString,
+                ),
+            },
+        )
+
+
+def _bind(server: grpc.aio.Server, socket: Path) -> None:
+    """Take a socket's path, also from one that an earlier process left."""
+    if len(bytes(socket)) > _LONGEST_PATH:
+        raise InputError(
+            f"has more than {_LONGEST_PATH} bytes, too many for a socket", file=socket, remedy="name another folder"
+        )
+    try:
+        socket.unlink(missing_ok=True)
+        server.add_insecure_port(f"unix:{socket}")
+    except (OSError, RuntimeError) as error:
+        raise InputError(
+            f"no socket can be made here: {error}", file=socket, remedy="create the folder, run as root"
+        ) from error

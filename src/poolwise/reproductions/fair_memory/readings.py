@@ -1,0 +1,64 @@
+"""The two readings of the paper, and what sets them apart: three switches, each of which can be turned alone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from itertools import combinations
+from typing import Literal
+
+from poolwise.interfaces import BackfillPolicy
+from poolwise.policies.backfill.easy import Easy
+from poolwise.policies.backfill.easy_nodes_only import EasyNodesOnly
+
+BackfillName = Literal["easy", "no extra", "nodes only", "nodes only, no extra"]
+BACKFILLS: Mapping[BackfillName, BackfillPolicy] = {
+    "easy": Easy(),
+    "nodes only, no extra": EasyNodesOnly(extra=False),
+    "no extra": Easy(extra=False),
+    "nodes only": EasyNodesOnly(),
+}
+"""The specification's EASY; what the authors ran; and its two parts."""
+
+
+@dataclass(frozen=True)
+class FairMemoryReading:
+    """How the paper is read; the default is the specification's reading.
+
+    Attributes
+    ----------
+    backfill : which backfilling the orders run with
+    f1 : which sign F1 has: "f1" puts small jobs first, "f1_as_printed" large ones
+    baseline : machine of the run without backfilling that fairness is measured against: "pools", the same machine, or "512 GB"
+        in every node (section IV-B calls that the baseline)
+    """
+
+    backfill: BackfillName = "easy"
+    f1: Literal["f1", "f1_as_printed"] = "f1"
+    baseline: Literal["pools", "512 GB"] = "pools"
+
+
+SPEC = FairMemoryReading()
+AS_RUN = FairMemoryReading("nodes only, no extra", "f1_as_printed", "512 GB")
+SWITCHES = {
+    "backfill by nodes, no extra": "backfill",
+    "F1 as printed": "f1",
+    "fairness against 512 GB": "baseline",
+}
+"""Name of a cause -> the field of a reading that it switches."""
+
+
+def switched(causes: Iterable[str]) -> FairMemoryReading:
+    """The specification's reading with some causes switched on."""
+    fields = [SWITCHES[cause] for cause in causes]
+    return replace(SPEC, **{field: getattr(AS_RUN, field) for field in fields})
+
+
+def ablations() -> dict[str, FairMemoryReading]:
+    """Label -> reading: none of the causes, each alone, each taken away alone, all."""
+    names = tuple(SWITCHES)
+    alone = {f"only {name}": switched([name]) for name in names}
+    without = {
+        f"all but {next(iter(set(names) - set(pair)))}": switched(pair) for pair in reversed(list(combinations(names, 2)))
+    }
+    return {"spec": SPEC, **alone, **without, "as run": AS_RUN}

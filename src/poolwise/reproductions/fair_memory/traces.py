@@ -1,0 +1,122 @@
+"""Other workloads that meet what the paper prints of its traces: what it leaves open is changed, one thing at a time.
+
+All keep the arrivals, nodes and runtimes of the generated jobs. Those in `SHARES` change how many jobs need more than the
+64 GB of a node and calibrate the correlation anew; the others only say which job has which memory, or when it arrives.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from poolwise.arrays import FloatArray
+from poolwise.model import Workload
+from poolwise.traces.generators import generate
+from poolwise.traces.generators.memory_jobs import JobDistribution
+from poolwise.traces.generators.perlmutter_like import NODE_SECONDS, NODES, RUNTIME_S, PerlmutterLike
+from poolwise.traces.generators.variates import Quantiles, normal
+from poolwise.units import SECOND
+
+HOUR = 3600 * SECOND
+
+
+@dataclass(frozen=True)
+class Trace:
+    """How a workload differs from the generated one.
+
+    Attributes
+    ----------
+    width : correlation of the memory per node with the number of nodes alone, in place of nodes and runtime alike
+    burst : correlation of the memory of jobs that arrive in the same `burst_hours`
+    share : share of jobs above 64 GB, with the correlation that keeps the weighted mean memory at 140 GB
+    daily : amplitude of a daily wave of arrivals
+    meets : whether the marginals that the paper prints, and the weighted mean memory, are still met
+    """
+
+    width: float | None = None
+    burst: float = 0.0
+    burst_hours: int = 12
+    share: float | None = None
+    daily: float = 0.0
+    meets: bool = True
+
+    def workload(self, generator: str, seed: int) -> Workload:
+        """Draw the workload of a generator, changed."""
+        if self.share is not None:
+            memory, correlation = _memory(self.share), SHARES[self.share]
+            distribution = JobDistribution(NODES, RUNTIME_S, memory, correlation, NODE_SECONDS)
+            return PerlmutterLike(seed=seed).drawn("perlmutter_like", distribution)
+        drawn = generate(generator, seed=seed, daily_cycle=self.daily)
+        if self.width is not None:
+            drawn = _by_width(drawn, seed, self.width)
+        return _in_bursts(drawn, seed, self.burst, self.burst_hours) if self.burst else drawn
+
+
+SHARES = {0.12: 0.5648, 0.36: 0.2595}
+"""Share of jobs above 64 GB -> correlation of memory with size that keeps the weighted mean memory at 140 GB."""
+
+TRACES: Mapping[str, Trace] = {
+    "12 % of the jobs above 64 GB": Trace(share=0.12),
+    "36 % of the jobs above 64 GB": Trace(share=0.36),
+    "memory follows the width (0.4)": Trace(width=0.4),
+    "memory comes in bursts of 12 h": Trace(burst=0.9),
+    "memory follows the width (0.4), in bursts of 12 h": Trace(width=0.4, burst=0.9),
+    "arrivals in a daily wave": Trace(daily=1.0),
+    "memory follows the width (0.8)": Trace(width=0.8, meets=False),
+    "memory follows the width (0.8), in bursts of 12 h": Trace(width=0.8, burst=0.9, meets=False),
+}
+"""What is searched for the lead of FM at large pools. The last two have a weighted mean memory of about 220 GB, not 140."""
+
+
+def _memory(share: float) -> Quantiles:
+    """Quantiles of the memory in GB with another share above 64 GB, and the shape of the generator's beside it."""
+    below = 1.0 - share
+    return Quantiles(
+        {
+            0.001: 4, 0.06: 32, 0.06 + 0.44 * (below - 0.06): 42, below: 64,
+            below + 0.464 * share: 128, below + 0.75 * share: 256, below + 0.93 * share: 440, 0.9995: 505,
+        }
+    )  # fmt: skip
+
+
+def _by_width(jobs: Workload, seed: int, correlation: float) -> Workload:
+    """Give the same amounts of memory to other jobs: the wider ones more."""
+    nodes = jobs.request("nodes").astype(np.float64)
+    own = normal(seed, "traces.width", jobs.id)
+    score = correlation * _normal_scores(nodes, seed, jobs) + np.sqrt(1 - correlation**2) * own
+    memory = np.empty(len(nodes), dtype=np.int64)
+    memory[np.argsort(score, kind="stable")] = np.sort(jobs.request("memory"))
+    return _with(jobs, np.arange(len(nodes)), {"nodes": jobs.request("nodes"), "memory": memory})
+
+
+def _in_bursts(jobs: Workload, seed: int, correlation: float, hours: int) -> Workload:
+    """Submit the same jobs in another order: those with much memory together. The submit times stay."""
+    block = (jobs.submit // (hours * HOUR)).astype(np.int64)
+    score = correlation * normal(seed, "traces.burst", block) + np.sqrt(1 - correlation**2) * normal(
+        seed, "traces.slot", jobs.id
+    )
+    memory = _normal_scores(jobs.request("memory").astype(np.float64), seed, jobs)
+    which = np.empty(len(memory), dtype=np.int64)
+    which[np.argsort(score, kind="stable")] = np.argsort(memory, kind="stable")
+    return _with(jobs, which, {name: jobs.request(name)[which] for name in ("nodes", "memory")})
+
+
+def _normal_scores(values: FloatArray, seed: int, jobs: Workload) -> FloatArray:
+    """(n,) normal scores of the ranks of (n,) values; equal values are ranked by a draw."""
+    order = np.lexsort((normal(seed, "traces.ties", jobs.id), values))
+    scores = np.empty(len(values))
+    scores[order] = np.sort(normal(seed, "traces.scores", jobs.id))
+    return scores
+
+
+def _with(jobs: Workload, which: np.ndarray, requests: Mapping[str, np.ndarray]) -> Workload:
+    return Workload.of(
+        submit=jobs.submit,
+        duration=jobs.duration[which],
+        id=jobs.id,
+        requested=jobs.requested[which],
+        requests=requests,
+        name=jobs.name,
+    )

@@ -1,0 +1,144 @@
+"""Batch scheduling that goes on after the start: running jobs give local memory away, and get back what is left over.
+
+The direction of Sefati et al., IRoP, conclusion: an agent that watches slowdowns and re-allocates. Each job stays within its
+tolerance, equation (6), as loads change.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+
+from poolwise.arrays import IntArray
+from poolwise.interfaces import Dispatcher
+from poolwise.model import Changes, Decision, Machine, Placement, Plan, Queue, Resize, Run, Snapshot, Start
+from poolwise.model.room import why_no_room
+from poolwise.registry import register
+from poolwise.schedulers.batch import BatchDispatcher, BatchScheduler, ModuleLayout
+
+
+@register("schedulers", "keep_tolerance")
+@dataclass(frozen=True)
+class KeepTolerance(BatchScheduler):
+    """Batch scheduling in which running jobs hold as little local memory as they accept while others wait for it.
+
+    At each pass all running jobs are imagined at their least local share (equation 6), the queue is placed on what is free
+    then, and the local memory that is left goes to running jobs where a MiB lowers slowdown most. Memory that lies elsewhere
+    afterwards is moved by resizes. Moving is taken to cost nothing. Parameters are those of `BatchScheduler`.
+    """
+
+    def open(self, machine: Machine, seed: int) -> Dispatcher:
+        """Begin a run; raises InputError for a machine without shared nodes or an unknown method."""
+        return KeepToleranceDispatcher(self, self.method_of(seed), ModuleLayout.of(machine))
+
+
+@dataclass(frozen=True)
+class SplitMemory:
+    """A running job's memory.
+
+    Attributes
+    ----------
+    run, node : the run, and the owner that it runs on
+    local, total : MiB that it holds on the node, and altogether
+    least : MiB of local memory below which it exceeds its tolerance
+    steps : (MiB, slowdown saved per MiB) beyond the least
+    """
+
+    run: Run
+    node: int
+    local: int
+    total: int
+    least: int
+    steps: tuple[tuple[float, float], ...]
+
+
+@dataclass(frozen=True)
+class KeepToleranceDispatcher(BatchDispatcher):
+    """A run of `KeepTolerance`; remembers nothing."""
+
+    def schedule(self, queue: Queue, snapshot: Snapshot, changes: Changes) -> Plan:
+        """Place the queue as if running jobs had given away what they can, then share out what is left."""
+        jobs = self._at_work(snapshot)
+        free, local = snapshot.free.copy(), {job.run.id: job.local for job in jobs}
+        pool, memory = self.layout.pool, self.layout.memory
+        for job in jobs:
+            given = max(0, min(job.local - job.least, int(free[pool, memory]))) if pool >= 0 else 0
+            self._move(free, job, -given)
+            local[job.run.id] -= given
+        plan = self.plan_on(queue, snapshot, free)
+        for start in plan.starts:
+            start.placement.take_from(free)
+        wishes = sorted(
+            ((gain, -job.run.id, job, size) for job in jobs for size, gain in _wishes(job, local[job.run.id])),
+            key=lambda wish: wish[:2],
+            reverse=True,
+        )
+        for _, _, job, size in wishes:
+            taken = max(0, min(size, int(free[job.node, memory]), job.total - local[job.run.id]))
+            self._move(free, job, taken)
+            local[job.run.id] += taken
+        resizes = [Resize(job.run.id, self._split(job, local[job.run.id])) for job in jobs if local[job.run.id] != job.local]
+        others = [decision for decision in plan.decisions if not isinstance(decision, Start)]
+        return Plan((*others, *_in_order((*resizes, *plan.starts), snapshot)), plan.wake_at)
+
+    def _at_work(self, snapshot: Snapshot) -> list[SplitMemory]:
+        """Running jobs, by number."""
+        layout, found = self.layout, []
+        runs = sorted(snapshot.runs(), key=lambda run: run.id)
+        if not runs:
+            return []
+        problem = self.problem(np.array([run.job for run in runs], dtype=np.int64), snapshot, snapshot.free)
+        module_of = {node: module for module, node in enumerate(layout.nodes.tolist())}
+        for row, run in enumerate(runs):
+            held = [(owner, amount) for _, owner, resource, amount in run.placement.rows() if resource == layout.memory]
+            node = next(owner for owner in run.placement.owners() if owner in module_of)
+            group = int(problem.groups.of_module[module_of[node]])
+            local, total = sum(amount for owner, amount in held if owner == node), sum(amount for _, amount in held)
+            share = float(problem.least[row, group])
+            # a job that is beyond its tolerance at any share keeps what it has
+            least = local if math.isnan(share) else math.ceil(share * total - 1e-6)
+            steps = () if math.isnan(share) else tuple(problem.steps(row, group))
+            found.append(SplitMemory(run, node, local, total, least, steps))
+        return found
+
+    def _move(self, free: IntArray, job: SplitMemory, amount: int) -> None:
+        """Move MiB of a job from the pool to its node (negative: back) in what is free."""
+        free[job.node, self.layout.memory] -= amount
+        if self.layout.pool >= 0:
+            free[self.layout.pool, self.layout.memory] += amount
+
+    def _split(self, job: SplitMemory, local: int) -> Placement:
+        layout = self.layout
+        others = [row for row in job.run.placement.rows() if row[2] != layout.memory]
+        remote = job.total - local
+        there = [(0, layout.pool, layout.memory, remote)] if remote else []
+        return Placement.of([*others, (0, job.node, layout.memory, local), *there])
+
+
+def _wishes(job: SplitMemory, local: int) -> list[tuple[int, float]]:
+    """(MiB, slowdown saved per MiB) of more local memory: what brings it within its tolerance first."""
+    found = [(job.least - local, math.inf)] if local < job.least else []
+    return found + [(math.ceil(size), gain) for size, gain in job.steps if gain > 0]
+
+
+def _in_order(decisions: Iterable[Resize | Start], snapshot: Snapshot) -> list[Decision]:
+    """Put decisions into an order in which each has room when its turn comes; those for which there is none are left out."""
+    free, left, ordered = snapshot.free.copy(), list(decisions), list[Decision]()
+    while left:
+        late: list[Resize | Start] = []
+        for decision in left:
+            held = snapshot.run(decision.run).placement if isinstance(decision, Resize) else None
+            if why_no_room(decision.placement, free, held):
+                late.append(decision)
+                continue
+            if held is not None:
+                held.give_to(free)
+            decision.placement.take_from(free)
+            ordered.append(decision)
+        if len(late) == len(left):
+            break
+        left = late
+    return ordered

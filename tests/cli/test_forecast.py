@@ -1,0 +1,105 @@
+"""`poolwise forecast`, for a state and for a log."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from poolwise import api
+from poolwise.cli.app import _discover, run
+from poolwise.engines import simulate
+from poolwise.files.state import write_state
+from poolwise.forecast.backtest import situation_at
+from poolwise.model import Machine, MachineState
+from poolwise.traces import read
+from poolwise.units import SECOND
+from tests.helpers.data import LOGS
+
+LOG = LOGS / "hpc2n-2002.swf.gz"
+
+
+@pytest.fixture(scope="module", autouse=True)
+def commands() -> None:
+    _discover()
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A state in the middle of a log: 8 jobs run, some wait."""
+    machine, scheduler = Machine.flat(128), api.list_scheduler("fcfs", "easy")
+    log = read(LOG, machine, keep_requests=True)
+    schedule = simulate(machine, replace(log, attributes={"user": log.attributes["user"]}), scheduler).schedule
+    situation, _ = situation_at(schedule, scheduler, int(log.submit[1800]))
+    situation.jobs.epoch = 1_800_000_000 * SECOND
+    path = tmp_path_factory.mktemp("states") / "now"
+    write_state(MachineState(machine, situation.jobs, situation.now, situation.running, situation.waiting, "a test", ""), path)
+    return path
+
+
+def said(capsys: pytest.CaptureFixture[str], *words: str) -> str:
+    assert run(["forecast", *words]) == 0
+    return capsys.readouterr().out
+
+
+def test_every_waiting_job_has_its_distribution(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    words = (str(folder), "--history", str(LOG), "--samples", "20", "--by", "tomorrow 08:00", "--json")
+    found = json.loads(said(capsys, *words))
+    assert len(found["jobs"]) > 50 and not found["changes"]
+    for job in found["jobs"]:
+        assert 0 <= job["wait_p10_s"] <= job["wait_p50_s"] <= job["wait_p90_s"]
+        assert 0 <= job["chance_by"] <= 1
+    medians = [job["wait_p50_s"] for job in found["jobs"]]
+    assert medians == sorted(medians)
+    assert found["by"].endswith("08:00:00+00:00")
+    assert json.loads(said(capsys, *words)) == found
+
+
+def test_a_new_job_and_what_would_change_its_start(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    text = said(capsys, str(folder), "--new", "nodes=8,time=4h,user=3", "--samples", "20", "--by", "12h")
+    assert text.startswith("the new job starts between ")
+    assert "with 4 nodes instead of 8:" in text and "if the queue were served shortest job first:" in text
+    assert "nothing is known of jobs that ended" in text and "too narrow on most logs" in text
+
+
+def test_a_backtest_corrects_a_forecast(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    words = ("--backtest", str(LOG), "--processors", "128", "--order", "fcfs", "--instants", "10", "--samples", "8", "--json")
+    text = said(capsys, *words)
+    found = json.loads(text)
+    for name in ("pinball_ratio_plan", "pinball_ratio_calibrated", "coverage_80", "brier_ratio_1h"):
+        assert 0 < found[name] < 2
+    assert found["instants"] > 5 and found["jobs"] > 50
+    (tmp_path / "backtest.json").write_text(text)
+    asked = (str(folder), "--samples", "20", "--json")
+    plain = json.loads(said(capsys, *asked))
+    better = json.loads(said(capsys, *asked, "--recalibrate", str(tmp_path / "backtest.json")))
+    width = [np.mean([job["wait_p90_s"] - job["wait_p10_s"] for job in one["jobs"]]) for one in (plain, better)]
+    assert width[0] < width[1]
+
+
+def test_a_figure_is_drawn(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    said(capsys, str(folder), "--samples", "10", "--figure", str(tmp_path))
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["forecast.pdf", "forecast.png", "forecast.svg"]
+
+
+@pytest.mark.parametrize(
+    ("words", "wrong"),
+    [
+        (["--job", "nobody"], "no job nobody waits"),
+        (["--new", "nodes=2"], "the time that it asks for is missing"),
+        (["--new", "nodes=2,time=4"], "the unit is missing"),
+        (["--new", "wheels=2,time=4h"], "unknown part of a new job 'wheels'"),
+        (["--by", "soon"], "neither a time nor a duration"),
+        (["--by", "2001-01-01T00:00"], "is over"),
+        (["--timezone", "Mars/Base"], "no time zone"),
+        (["--recalibrate", "nothing.json"], "not the result of a backtest"),
+        (["--processors", "3"], "a state has its machine"),
+        (["--scheduler", "catalog:fm-easy", "--order", "fm"], "says what the other options say"),
+    ],
+)
+def test_what_is_wrong_is_told(folder: Path, words: list[str], wrong: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["forecast", str(folder), "--samples", "2", *words]) == 2
+    assert wrong in " ".join(capsys.readouterr().err.split())

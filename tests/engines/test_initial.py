@@ -1,0 +1,117 @@
+"""Runs that go on from a state: from every mid-state that is tried the rest equals a replay of the whole log."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from poolwise.engines import simulate
+from poolwise.engines.list_scheduling import columns
+from poolwise.errors import InputError
+from poolwise.model import Initial, InitialRun, Machine, Placement, Workload
+from poolwise.performance.ideal import Ideal
+from poolwise.registry import make
+from poolwise.schedulers.list import ListScheduler
+from poolwise.schedulers.warm_up import WarmUp
+from poolwise.units import SECOND
+from tests.helpers.mid_state import check_every_engine, instants
+from tests.helpers.node_machines import random_jobs, random_machine
+from tests.helpers.random_studies import backfill, machine, model, workload
+from tests.helpers.shared_studies import PLACEMENTS
+
+pytestmark = pytest.mark.filterwarnings("ignore:remote latency")
+ORDERS = ("fcfs", "sjf", "wfp3", "f1", "fair", "fm")
+BACKFILLS = ("none", "easy", "easy", "easy_no_extra", "easy_nodes_only", "conservative")
+
+
+def with_u(load: Workload, g: np.random.Generator) -> Workload:
+    """The jobs' sensitivities stand in the workload: they must not be drawn by row, which differs in the rest."""
+    return replace(load, attributes={**load.attributes, "u": g.random(len(load))})
+
+
+def on_racks(seed: int) -> None:
+    g = np.random.default_rng(seed)
+    on, jobs = machine(g), int(g.integers(2, 90))
+    load = with_u(workload(g, on, jobs), g)
+    scope = g.choice(["rack", "system"]).item()
+    how = ListScheduler(
+        make("orders", g.choice(ORDERS).item()), backfill(g.choice(BACKFILLS).item()), make("placements", "racks", scope=scope)
+    )
+    truth, estimate = model(g), model(g) if g.random() < 0.5 else None
+    whole = simulate(on, load, how, truth=truth, estimate=estimate, engine="reference").schedule
+    for time in instants(whole, 4, g):
+        check_every_engine(whole, time, how, truth, estimate, ("reference", "compiled"))
+
+
+def on_shared_nodes(seed: int) -> None:
+    g = np.random.default_rng(seed)
+    pools, name = bool(seed % 2), g.choice(["none", "easy", "easy", "easy_no_extra", "conservative"]).item()
+    if name == "conservative":
+        pools = False
+    on = random_machine(g, 9, pools=pools, devices=name != "conservative")
+    load = with_u(random_jobs(g, on, int(g.integers(2, 70))), g)
+    how = ListScheduler(make("orders", g.choice(ORDERS).item()), backfill(name), make("placements", PLACEMENTS[seed % 4]))
+    truth = model(g) if pools else Ideal()
+    estimate = model(g) if pools and g.random() < 0.5 else None
+    whole = simulate(on, load, how, truth=truth, estimate=estimate, engine="reference").schedule
+    for time in instants(whole, 4, g):
+        check_every_engine(whole, time, how, truth, estimate, ("reference", "compiled"))
+
+
+@pytest.mark.parametrize("deep", [0, 8, 10_000])
+def test_the_rest_of_a_run_on_racks(deep: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(columns, "DEEP_QUEUE", deep)
+    for seed in range(7000 + deep, 7030 + deep):
+        on_racks(seed)
+
+
+def test_the_rest_of_a_run_on_shared_nodes() -> None:
+    for seed in range(7100, 7140):
+        on_shared_nodes(seed)
+
+
+def two_at_work(end: int = 5) -> tuple[Machine, Workload, Initial]:
+    on = Machine.flat(4)
+    nodes = on.resource("nodes")
+    load = Workload.of(
+        np.array([0, 1, 2, 3]) * SECOND, np.array([end, 9, 4, 4]) * SECOND, requests={"nodes": np.array([2, 2, 4, 1])}
+    )
+    runs = [InitialRun(k, k * SECOND, Placement.of([(0, 0, nodes, 2)])) for k in range(2)]
+    return on, load, Initial(4 * SECOND, runs)
+
+
+@pytest.mark.parametrize("engine", ["reference", "compiled"])
+def test_runs_at_work_stand_first_and_what_waits_is_asked_at_once(engine: str) -> None:
+    on, load, initial = two_at_work()
+    found = simulate(on, load, ListScheduler(), engine=engine, initial=initial).schedule
+    assert (found.start // SECOND).tolist() == [0, 1, 5, 10]
+    assert found.job.tolist() == [0, 1, 3, 2]
+    assert found.passes == 5  # at 4, 5, 9, 10 and 14 s
+
+
+@pytest.mark.parametrize("engine", ["reference", "compiled"])
+def test_what_ended_before_cannot_be_at_work(engine: str) -> None:
+    on, load, initial = two_at_work(end=3)
+    with pytest.raises(InputError, match="job 1 would have ended before the run goes on"):
+        simulate(on, load, ListScheduler(), engine=engine, initial=initial)
+
+
+def test_what_a_run_from_the_beginning_alone_can_have() -> None:
+    on, load, initial = two_at_work()
+    with pytest.raises(InputError, match="no warm-up"):
+        simulate(on, load, WarmUp.before(ListScheduler(), 2), initial=initial)
+    with pytest.raises(InputError, match="closed loop"):
+        simulate(on, replace(load, closed_loop=True), ListScheduler(), initial=initial)
+    too_much = Initial(4 * SECOND, [*initial.runs, InitialRun(2, 2 * SECOND, initial.runs[0].placement)])
+    with pytest.raises(InputError, match="job 3 cannot be at work: capacity is not free"):
+        simulate(on, load, ListScheduler(), engine="reference", initial=too_much)
+
+
+def test_runs_that_hold_something_else_have_no_kernel() -> None:
+    on, load, initial = two_at_work()
+    other = Initial(initial.now, [initial.runs[0]._replace(placement=Placement.of([(0, 0, 0, 1)])), initial.runs[1]])
+    found = simulate(on, load, ListScheduler(), initial=other)
+    assert found.engine == "reference"
+    assert found.obstacle is not None and "holds something else" in found.obstacle.why

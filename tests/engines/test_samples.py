@@ -1,0 +1,101 @@
+"""Many versions of a run in the same arrays: each has the starts of a simulation of its own."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from poolwise.engines import simulate
+from poolwise.engines.family import Parts
+from poolwise.engines.list_scheduling import columns
+from poolwise.engines.list_scheduling.sampling import RackSampler
+from poolwise.engines.samples import PlainSampler, sampler_of
+from poolwise.engines.shared_nodes.sampling import SharedSampler
+from poolwise.interfaces import Scheduler
+from poolwise.model import Initial, Machine, Schedule, Workload
+from poolwise.registry import make
+from poolwise.schedulers.list import ListScheduler
+from poolwise.units import NEVER, SECOND
+from tests.engines.test_initial import BACKFILLS, ORDERS, with_u
+from tests.helpers.mid_state import cut, instants
+from tests.helpers.node_machines import random_jobs, random_machine
+from tests.helpers.random_studies import Curious, Stepped, backfill, machine, model, workload
+from tests.helpers.shared_studies import PLACEMENTS
+
+pytestmark = pytest.mark.filterwarnings("ignore:remote latency")
+
+
+def other_version(load: Workload, initial: Initial, g: np.random.Generator) -> Workload:
+    """The same jobs: those at work end no earlier than the state, later ones come otherwise, all last otherwise."""
+    elapsed = np.zeros(len(load), dtype=np.int64)
+    for run in initial.runs:
+        elapsed[run.job] = initial.now - run.start
+    submit = load.submit.copy()
+    later = submit > initial.now
+    submit[later] = initial.now + np.cumsum(g.integers(1, 60, int(later.sum()))) * SECOND // 10
+    factor = g.choice([0.2, 0.5, 1.0, 2.0, 5.0], len(load))
+    return replace(load, submit=submit, duration=elapsed + np.maximum(1, (load.duration * factor).astype(np.int64)))
+
+
+def check_versions(whole: Schedule, how: Scheduler, truth: object, estimate: object, g: np.random.Generator) -> str:
+    (time,) = instants(whole, 1, g)
+    load, initial = cut(whole, time)
+    if not len(load):
+        return ""
+    parts = Parts(whole.machine, load, how, truth, estimate or truth, initial=initial)
+    sought = np.sort(g.choice(len(load), int(g.integers(1, len(load) + 1)), replace=False))
+    until = NEVER if g.random() < 0.5 else time + int(g.integers(1, 400)) * SECOND
+    sampler, _ = sampler_of(parts, sought, until)
+    plain = PlainSampler(parts, sought, until)
+    for _ in range(4):
+        version = other_version(load, initial, g)
+        assert sampler.starts(version).tolist() == plain.starts(version).tolist()
+    return type(sampler).__name__
+
+
+@pytest.mark.parametrize("deep", [0, 8, 10_000])
+def test_versions_on_racks(deep: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(columns, "DEEP_QUEUE", deep)
+    used = set()
+    for seed in range(8000 + deep, 8024 + deep):
+        g = np.random.default_rng(seed)
+        on = machine(g)
+        load = with_u(workload(g, on, int(g.integers(2, 70))), g)
+        orders = [*(make("orders", name) for name in ORDERS), Curious(), Stepped()]
+        how = ListScheduler(
+            orders[int(g.integers(len(orders)))],
+            backfill(g.choice([*BACKFILLS, "kept"]).item()),
+            make("placements", "racks", scope=g.choice(["rack", "system"]).item()),
+        )
+        truth, estimate = model(g), model(g) if g.random() < 0.5 else None
+        whole = simulate(on, load, how, truth=truth, estimate=estimate).schedule
+        used.add(check_versions(whole, how, truth, estimate, g))
+    assert RackSampler.__name__ in used
+
+
+def test_versions_on_shared_nodes() -> None:
+    used = set()
+    for seed in range(8100, 8140):
+        g = np.random.default_rng(seed)
+        pools, name = bool(seed % 2), g.choice(["none", "easy", "easy_no_extra", "conservative"]).item()
+        pools = pools and name != "conservative"
+        on = random_machine(g, 9, pools=pools, devices=name != "conservative")
+        load = with_u(random_jobs(g, on, int(g.integers(2, 60))), g)
+        order = Curious() if seed % 5 == 0 else make("orders", g.choice(ORDERS).item())
+        how = ListScheduler(order, backfill(name), make("placements", PLACEMENTS[seed % 4]))
+        truth = model(g) if pools else make("models", "ideal")
+        whole = simulate(on, load, how, truth=truth).schedule
+        used.add(check_versions(whole, how, truth, None, g))
+    assert SharedSampler.__name__ in used
+
+
+def test_what_has_no_kernel_is_replayed_on_the_reference_engine() -> None:
+    second = np.full(3, SECOND, dtype=np.int64)
+    load = Workload.of(second, second)
+    how = ListScheduler(backfill=make("backfills", "slurm"))
+    parts = Parts(Machine.flat(1), load, how, make("models", "ideal"), make("models", "ideal"), initial=Initial(SECOND, []))
+    sampler, obstacle = sampler_of(parts, np.arange(3), 2 * SECOND)
+    assert isinstance(sampler, PlainSampler) and obstacle is not None
+    assert sampler.starts(load).tolist() == [SECOND, 2 * SECOND, NEVER]

@@ -1,0 +1,99 @@
+"""Forecasts on a log: good enough, the same again, and without a look at what comes later."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from poolwise import api
+from poolwise.engines import simulate
+from poolwise.errors import InputError
+from poolwise.forecast.backtest import Backtest, BacktestSettings, situation_at
+from poolwise.forecast.limits import with_limits
+from poolwise.forecast.versions import Known, sample_starts
+from poolwise.model import Machine, Schedule, Workload
+from poolwise.traces import read
+from poolwise.units import HOUR, SECOND, UNKNOWN
+from tests.helpers.data import LOGS
+
+FEW = BacktestSettings(instants=16, samples=12, jobs=30)
+
+
+@pytest.fixture(scope="module")
+def log() -> Workload:
+    return with_limits(read(LOGS / "hpc2n-2002.swf.gz", Machine.flat(128), keep_requests=True))[0]
+
+
+def test_requests_stand_as_users_wrote_them(log: Workload) -> None:
+    assert (log.requested < log.duration).mean() > 0.05
+    raised = read(LOGS / "hpc2n-2002.swf.gz", Machine.flat(128))
+    assert not (raised.requested < raised.duration).any()
+
+
+@pytest.mark.parametrize("order", ["fcfs", "sjf", "fm"])
+def test_forecasts_beat_the_plan_and_the_plan_widened(log: Workload, order: str) -> None:
+    found = Backtest.of(Machine.flat(128), log, api.list_scheduler(order, "easy"), FEW).to_dict()
+    assert found["pinball_ratio_plan"] < 0.7
+    assert found["pinball_ratio_calibrated"] < 1.05
+    assert 0.65 < found["coverage_80"] < 0.95
+    assert found["instants"] >= 8 and found["jobs"] > 150
+    assert any("another policy" in text for text in found["notes"])
+
+
+def test_the_same_log_gives_the_same_scores(log: Workload) -> None:
+    few = replace(FEW, instants=8, samples=5)
+    scheduler = api.list_scheduler("fcfs", "easy")
+    once, again = (Backtest.of(Machine.flat(128), log, scheduler, few).to_dict() for _ in range(2))
+    assert once == again
+
+
+def test_a_forecast_does_not_look_ahead(log: Workload) -> None:
+    """Runtimes of jobs that have not ended, and jobs that come later, change nothing."""
+    scheduler, machine = api.list_scheduler("fm", "easy"), Machine.flat(128)
+    schedule = simulate(machine, log, scheduler).schedule
+    time = int(log.submit[1500]) + 1
+    ended = np.zeros(len(log), dtype=np.bool_)
+    ended[schedule.job[schedule.end < time]] = True
+    g = np.random.default_rng(3)
+    duration = np.where(ended, log.duration, log.duration + 50 * HOUR)
+    requested = np.where(log.submit < time, log.requested, g.integers(HOUR, 9 * HOUR, len(log)))
+    other = replace(log, duration=duration, requested=requested)
+    begun = schedule.start < time
+    told = replace_end(schedule, other, np.where(schedule.end < time, schedule.end, schedule.end + 50 * HOUR))
+    assert begun.sum() > 1000
+    found = []
+    for one in (schedule, told):
+        situation, _ = situation_at(one, scheduler, time)
+        assert len(situation.waiting) > 10
+        starts, _ = sample_starts(Known.of(situation), situation.waiting, 12, 5, 24 * HOUR)
+        found.append(starts)
+    assert np.array_equal(*found)
+
+
+def replace_end(schedule: Schedule, workload: Workload, end: np.ndarray) -> Schedule:
+    return replace(schedule, workload=workload, end=end)
+
+
+def test_a_log_without_requests_has_one_limit_that_tells_nothing(log: Workload) -> None:
+    none = replace(log, requested=np.full(len(log), UNKNOWN))
+    limited, said = with_limits(none)
+    assert len(np.unique(limited.requested)) == 1 and limited.requested[0] >= log.duration.max()
+    assert "have no requested time" in said[0]
+    guessed, _ = with_limits(replace(log, requested=log.duration))
+    assert len(np.unique(guessed.requested)) == 1
+
+
+def test_a_machine_without_a_queue_is_refused(log: Workload) -> None:
+    with pytest.raises(InputError, match="hardly a queue to forecast"):
+        Backtest.of(Machine.flat(100_000), log, api.list_scheduler("fcfs", "easy"), FEW)
+
+
+def test_logs_are_read_from_files_of_any_kind(tmp_path: Path, log: Workload) -> None:
+    from poolwise.traces import write_table
+
+    write_table(log, tmp_path / "jobs.csv")
+    assert np.array_equal(read(tmp_path / "jobs.csv", Machine.flat(128)).requested, log.requested)
+    assert int(log.submit[-1]) > SECOND

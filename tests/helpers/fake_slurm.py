@@ -1,0 +1,114 @@
+"""A Slurm of plain records for tests: it obeys scontrol's commands, starts what is released, and lets others interfere."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+import pytest
+
+from poolwise.live.slurm import following, place, platform
+from poolwise.live.slurm.reading import ClusterReading, SlurmJob, SlurmNode, gangs_of, licences_of
+from poolwise.slurm import hostlist
+from poolwise.units import HOUR, SECOND
+
+NODE = 65536
+"""MiB of each node."""
+
+
+def a_job(name: str, **facts: object) -> SlurmJob:
+    """A pending job of the partition "pools" that nobody holds."""
+    base = SlurmJob(
+        name, int(re.split(r"[_+]", name)[0]), "PENDING", "pools", 7, 1, 1, 1, HOUR, 10 * SECOND, None, (), frozenset(),
+        frozenset(), {}, 100, "None", False, 0, "", "",
+    )  # fmt: skip
+    return replace(base, **facts)  # type: ignore[arg-type]
+
+
+class FakeSlurm:
+    """Two racks of four nodes with a pool of 100 GiB each.
+
+    Attributes
+    ----------
+    jobs : by name, pending and at work
+    down : nodes that are drained
+    ran : name -> nodes on which it was started
+    stubborn : jobs that are not started however often they are released
+    """
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.jobs: dict[str, SlurmJob] = {}
+        self.down: set[str] = set()
+        self.ran: dict[str, tuple[str, ...]] = {}
+        self.marks: dict[str, str] = {}
+        self.stubborn: set[str] = set()
+        self.comments: dict[str, str] = {}
+        for module in (following, platform, place):
+            monkeypatch.setattr(module, "read_cluster", lambda _: self.read())
+        for module in (platform, place):
+            monkeypatch.setattr(module, "ask", self.ask)
+        monkeypatch.setattr(following, "read_racks", lambda nodes: {name: f"rack{int(name[1:]) // 4}" for name in nodes})
+        monkeypatch.setattr(place, "read_jobs", lambda: list(self.jobs.values()))
+        monkeypatch.setattr(place, "ScontrolSession", lambda: self)
+
+    def read(self) -> ClusterReading:
+        nodes = {f"n{k}": SlurmNode(f"n{k}", f"n{k}" not in self.down, 16, NODE, ()) for k in range(8)}
+        return ClusterReading(tuple(self.jobs.values()), nodes, {"pool_rack0": 100, "pool_rack1": 100, "matlab": 5})
+
+    def ask(self, *command: str) -> str:
+        if command[:2] == ("scontrol", "update"):
+            self.comments[command[2].removeprefix("JobId=")] = command[3].removeprefix("Comment=")
+        elif command[0] == "scancel":
+            self.jobs.pop(command[1], None)
+        return ""
+
+    def send(self, commands: list[str]) -> list[str]:
+        return [self._obey(command) for command in commands]
+
+    def close(self) -> None:
+        return
+
+    def _obey(self, command: str) -> str:
+        verb, _, rest = command.partition(" ")
+        if verb == "show":
+            return f"AdminComment={self.marks.get(rest.split()[1], '')}"
+        said = dict(word.partition("=")[::2] for word in rest.split()) if "=" in rest else {"JobId": rest}
+        job = self.jobs.get(said.pop("JobId"))
+        if job is None:
+            return "Invalid job id specified"
+        if verb == "hold" and job.state == "PENDING":
+            job = replace(job, priority=0, reason="JobHeldAdmin")
+        elif verb == "release" and job.state == "PENDING":
+            job = replace(job, priority=100, reason="None")
+        elif verb == "update":
+            self.marks[job.name] = said.get("AdminComment", self.marks.get(job.name, ""))
+            if "ReqNodeList" in said:
+                job = replace(job, required=frozenset(hostlist.expand(said["ReqNodeList"])))
+            if "Licenses" in said:
+                job = replace(job, licences=licences_of(said["Licenses"]))
+        self.jobs[job.name] = job
+        return ""
+
+    def start_released(self) -> None:
+        """Start pending jobs that nobody holds and whose nodes and licences are free."""
+        for job in list(self.jobs.values()):
+            busy = {node for other in self.jobs.values() for node in other.allocated}
+            free = [f"n{k}" for k in range(8) if f"n{k}" not in busy | self.down]
+            if job.state != "PENDING" or job.held or job.name in self.stubborn:
+                continue
+            nodes = [node for node in free if node in job.required] if job.required else free
+            if len(nodes) < job.nodes or self._short(job):
+                self.jobs[job.name] = replace(job, reason="Resources")
+                continue
+            self.ran[job.name] = tuple(nodes[: job.nodes])
+            self.jobs[job.name] = replace(job, state="RUNNING", allocated=self.ran[job.name], reason="None")
+
+    def _short(self, job: SlurmJob) -> bool:
+        return any(self.used(name) + count > 100 for name, count in job.licences.items())
+
+    def used(self, licence: str) -> int:
+        """How many of a licence running jobs have."""
+        return sum(job.licences.get(licence, 0) for job in self.jobs.values() if job.state == "RUNNING")
+
+    def gangs(self) -> dict[str, tuple[SlurmJob, ...]]:
+        return gangs_of(self.jobs.values())

@@ -1,0 +1,50 @@
+"""A kubelet as a plugin sees it: over Unix sockets."""
+
+from pathlib import Path
+
+import grpc
+
+from poolwise.live.node_agent.api import dra_pb2, registration_pb2
+from poolwise.live.node_agent.plugin import DRA, REGISTRATION
+
+
+class Kubelet:
+    """What a kubelet does with the sockets that it finds in its folder of plugins."""
+
+    def __init__(self, registry: Path) -> None:
+        (self.socket,) = registry.glob("*.sock")
+        self.endpoint = ""
+
+    async def register(self, error: str = "") -> registration_pb2.PluginInfo:
+        async with grpc.aio.insecure_channel(f"unix:{self.socket}") as channel:
+            ask = channel.unary_unary(
+                f"/{REGISTRATION}/GetInfo",
+                registration_pb2.InfoRequest.SerializeToString,
+                registration_pb2.PluginInfo.FromString,
+            )
+            tell = channel.unary_unary(
+                f"/{REGISTRATION}/NotifyRegistrationStatus",
+                registration_pb2.RegistrationStatus.SerializeToString,
+                registration_pb2.RegistrationStatusResponse.FromString,
+            )
+            info: registration_pb2.PluginInfo = await ask(registration_pb2.InfoRequest())
+            await tell(registration_pb2.RegistrationStatus(plugin_registered=not error, error=error))
+        self.endpoint = info.endpoint
+        return info
+
+    async def prepare(self, *claims: tuple[str, str]) -> dra_pb2.NodePrepareResourcesResponse:
+        request = dra_pb2.NodePrepareResourcesRequest(claims=[_claim(*one) for one in claims])
+        return await self._call("NodePrepareResources", request, dra_pb2.NodePrepareResourcesResponse)
+
+    async def unprepare(self, *claims: tuple[str, str]) -> dra_pb2.NodeUnprepareResourcesResponse:
+        request = dra_pb2.NodeUnprepareResourcesRequest(claims=[_claim(*one) for one in claims])
+        return await self._call("NodeUnprepareResources", request, dra_pb2.NodeUnprepareResourcesResponse)
+
+    async def _call(self, method: str, request, answer):  # type: ignore[no-untyped-def]
+        async with grpc.aio.insecure_channel(f"unix:{self.endpoint}") as channel:
+            call = channel.unary_unary(f"/{DRA}/{method}", type(request).SerializeToString, answer.FromString)
+            return await call(request, timeout=5)
+
+
+def _claim(name: str, uid: str) -> dra_pb2.Claim:
+    return dra_pb2.Claim(namespace="default", name=name, uid=uid)

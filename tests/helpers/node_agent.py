@@ -1,0 +1,244 @@
+"""A cluster as a node agent sees it, in memory; a folder that stands for hardware; claims and a file to work with."""
+
+import asyncio
+import copy
+import json
+import uuid
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from poolwise.live.kubernetes.client import ApiError
+from poolwise.live.kubernetes.objects import ResourceClaim, ResourceSlice
+from poolwise.live.kubernetes.watch import Seen, Synced
+from poolwise.live.node_agent.agent import NodeAgent
+from poolwise.live.node_agent.cdi import CdiFolder
+from poolwise.live.node_agent.commands import CommandError
+from poolwise.live.node_agent.config import NodeAgentFile, load_node_agent
+from poolwise.live.node_agent.connector import Connector, Runner
+from poolwise.live.node_agent.records import Records
+from poolwise.live.node_agent.slices import publish_slices, wanted_specs
+
+DRIVER = "gpu.fabric.example"
+FILE = """
+version = 1
+driver = "gpu.fabric.example"
+
+[[pool]]
+name = "gpu-a"
+node = "gpu-a"
+reach = "all"
+device = [
+    { name = "gpu-0", template = "remote", attributes = { address = "10.0.0.7:14833", model = "H200" } },
+    { name = "gpu-1", template = "remote", attributes = { address = "10.0.0.7:14834" }, capacity = { memory = "141Gi" } },
+]
+
+[[pool]]
+name = "lent"
+node = "gpu-a"
+reach = "all"
+device = [{ name = "gpu-2", template = "plain", attributes = { address = "10.0.0.7:14835" } }]
+
+[template.plain]
+environment = { REMOTE = "{attribute.address}" }
+
+[template.remote]
+attach = ["/bin/attach", "{device}", "--to={attribute.address}", "{claim.uid}"]
+verify = ["/bin/verify", "{device}"]
+detach = ["/bin/detach", "{device}"]
+time_limit = "1 s"
+environment = { REMOTE = "{attribute.address}", DEVICE = "{pool}/{device}" }
+mounts = [{ host = "/opt/remote", container = "/opt/remote" }]
+device_nodes = [{ host = "/dev/null", container = "/dev/remote0" }]
+"""
+Content = dict[str, Any]
+
+
+def node_agent_file(folder: Path, text: str = FILE) -> NodeAgentFile:
+    """Write and read a file."""
+    path = folder / "node-agent.toml"
+    path.write_text(text)
+    return load_node_agent(path)
+
+
+def claim_for(
+    name: str, *devices: str, node: str | None = "node-1", pool: str = "gpu-a", waits: bool = True, **more: Any
+) -> Content:
+    """A claim that has devices, reserved for a pod, pinned to a node."""
+    conditions = {"bindingConditions": [f"{DRIVER}/attached"], "bindingFailureConditions": [f"{DRIVER}/attach-failed"]}
+    common = {"request": "gpu", "driver": DRIVER, "pool": pool, **(conditions if waits else {}), **more}
+    results = [common | {"device": device} for device in devices]
+    allocation: Content = {"devices": {"results": results}, "allocationTimestamp": "2026-11-22T09:12:47Z"}
+    if node is not None:
+        fields = [{"key": "metadata.name", "operator": "In", "values": [node]}]
+        allocation["nodeSelector"] = {"nodeSelectorTerms": [{"matchFields": fields}]}
+    uid = str(uuid.uuid5(uuid.NAMESPACE_DNS, name))
+    return {
+        "metadata": {"name": name, "namespace": "default", "uid": uid, "resourceVersion": "1"},
+        "status": {"allocation": allocation, "reservedFor": [{"resource": "pods", "name": "pod", "uid": uid}]},
+    }
+
+
+def decoded(content: Content) -> ResourceClaim:
+    """A claim as the agent reads it."""
+    return msgspec.json.decode(json.dumps(content), type=ResourceClaim)
+
+
+class MemoryCluster:
+    """Claims and slices in memory, with the checks of an API server that matter here; errors can be put before its answers."""
+
+    def __init__(self) -> None:
+        self.claims: dict[str, Content] = {}
+        self.stored: dict[str, Content] = {}
+        self.writes: list[str] = []
+        self.errors: list[ApiError] = []
+        self.see: Callable[[Seen[ResourceClaim] | Synced], None] = lambda seen: None
+
+    def put(self, content: Content) -> str:
+        """Make or change a claim, and tell of it; its uid."""
+        content = copy.deepcopy(content)
+        meta = content["metadata"]
+        meta["resourceVersion"] = str(int(meta["resourceVersion"]) + 1)
+        self.claims[f"{meta['namespace']}/{meta['name']}"] = content
+        self.see(Seen(decoded(content)))
+        return str(meta["uid"])
+
+    def delete(self, name: str) -> None:
+        """Delete a claim, and tell of it."""
+        self.see(Seen(decoded(self.claims.pop(f"default/{name}")), deleted=True))
+
+    def sync(self) -> None:
+        """Tell that all claims have been told of."""
+        self.see(Synced(ResourceClaim, frozenset(self.claims)))
+
+    def conditions(self, name: str) -> dict[str, dict[str, str]]:
+        """Device -> condition that holds -> message."""
+        devices = self.claims[f"default/{name}"]["status"].get("devices", [])
+        return {d["device"]: {c["type"]: c["message"] for c in d["conditions"] if c["status"] == "True"} for d in devices}
+
+    async def claim(self, namespace: str, name: str) -> ResourceClaim | None:
+        self._answer()
+        found = self.claims.get(f"{namespace}/{name}")
+        return None if found is None else decoded(found)
+
+    async def node_uid(self, node: str) -> str:
+        self._answer()
+        return f"uid-of-{node}"
+
+    async def slices(self, driver: str) -> list[ResourceSlice]:
+        self._answer()
+        found = [one for one in self.stored.values() if one["spec"]["driver"] == driver]
+        return [msgspec.json.decode(json.dumps(one), type=ResourceSlice) for one in found]
+
+    async def apply_slice(self, content: Content) -> None:
+        self._answer()
+        assert len(content["spec"]["devices"]) <= 128
+        self.writes.append(content["metadata"]["name"])
+        self.stored[content["metadata"]["name"]] = json.loads(json.dumps(content))
+
+    async def delete_slice(self, name: str) -> None:
+        self._answer()
+        self.writes.append(name)
+        self.stored.pop(name, None)
+
+    async def report(self, claim: ResourceClaim, devices: list[Content]) -> None:
+        self._answer()
+        content = self.claims.get(claim.metadata.key)
+        if content is None:
+            raise ApiError(404, "NotFound", "no such claim")
+        meta = content["metadata"]
+        if (meta["uid"], meta["resourceVersion"]) != (claim.metadata.uid, claim.metadata.resource_version):
+            raise ApiError(409, "Conflict", "the claim is another one by now")
+        has = {(one["driver"], one["pool"], one["device"]) for one in content["status"]["allocation"]["devices"]["results"]}
+        if any((one["driver"], one["pool"], one["device"]) not in has for one in devices):
+            raise ApiError(422, "Invalid", "must be an allocated device")
+        content["status"]["devices"] = json.loads(json.dumps(devices))
+        self.writes.append(f"report {claim.metadata.name}")
+        self.put(content)
+
+    def _answer(self) -> None:
+        if self.errors:
+            raise self.errors.pop(0)
+
+
+class Hardware:
+    """Runs commands on a folder that stands for what is attached: a file for each device, with whom it was attached for.
+
+    Attributes
+    ----------
+    calls : programs and devices, in order
+    broken : programs that fail
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        folder.mkdir(exist_ok=True)
+        self.calls: list[str] = []
+        self.broken: set[str] = set()
+
+    async def run(self, arguments: Sequence[str], limit_s: float) -> str:
+        program, device, *more = arguments
+        self.calls.append(f"{program} {device}")
+        await asyncio.sleep(0)
+        if program in self.broken:
+            raise CommandError(f"{program}: exit status 1: no such fabric")
+        file = self.folder / device
+        if program == "/bin/attach":
+            file.write_text(more[-1])
+        elif program == "/bin/detach":
+            file.unlink(missing_ok=True)
+        elif not file.exists():
+            raise CommandError(f"{program}: exit status 1: not there")
+        return ""
+
+    @property
+    def attached(self) -> dict[str, str]:
+        """Device -> uid of the claim."""
+        return {file.name: file.read_text() for file in self.folder.iterdir()}
+
+
+def as_it_is(name: str, part: Any) -> Any:
+    """Wrap nothing."""
+    return part
+
+
+def make_agent(
+    folder: Path,
+    cluster: Any,
+    run: Runner,
+    text: str = FILE,
+    node: str = "node-1",
+    wrap: Callable[[str, Any], Any] = as_it_is,
+) -> NodeAgent:
+    """An agent of a node over folders, that is told of claims by the cluster; to be called where a loop runs."""
+    file = node_agent_file(folder, text)
+    records, cdi = wrap("records", Records(folder / "state")), wrap("cdi", CdiFolder(folder / "cdi", file.driver))
+    agent = NodeAgent(file, node, wrap("cluster", cluster), Connector(records, cdi, run))
+    cluster.see = agent.see
+    return agent
+
+
+async def publish_all(cluster: Any, folder: Path, text: str = FILE) -> None:
+    """Publish what the other node has."""
+    file = node_agent_file(folder, text)
+    await publish_slices(cluster, "gpu-a", file.driver, wanted_specs(file, "gpu-a"))
+
+
+async def quiet(agent: NodeAgent) -> None:
+    """Wait until nothing is left to do."""
+    for _ in range(2000):
+        await asyncio.sleep(0.001)
+        if not agent.work._tasks:
+            return
+    raise AssertionError("work goes on")
+
+
+async def until(holds: Callable[[], bool], seconds: float = 5.0) -> None:
+    """Wait until something holds."""
+    for _ in range(int(seconds / 0.005)):
+        if holds():
+            return
+        await asyncio.sleep(0.005)
+    raise AssertionError("it does not come to hold")

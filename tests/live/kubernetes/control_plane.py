@@ -1,0 +1,109 @@
+"""A real control plane on loopback for the tests, with nodes that kwok plays; built once into a cache."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+HERE = Path(__file__).parent
+KUBECTL = Path(sys.executable).parent / "kubectl"
+
+
+@dataclass(frozen=True)
+class ControlPlane:
+    """A cluster that is up.
+
+    Attributes
+    ----------
+    folder : where its data is, with a kubeconfig for each user
+    """
+
+    folder: Path
+
+    def kubeconfig(self, user: str = "admin") -> Path:
+        return self.folder / f"{user}.kubeconfig"
+
+    def kubectl(self, *arguments: str, given: str | None = None, user: str = "admin", check: bool = True) -> str:
+        command = [str(KUBECTL), "--kubeconfig", str(self.kubeconfig(user)), *arguments]
+        done = subprocess.run(command, input=given, capture_output=True, text=True, check=False)
+        if check and done.returncode:
+            raise RuntimeError(f"kubectl {' '.join(arguments)}: {done.stderr}")
+        return done.stdout
+
+    def apply(self, objects: Sequence[dict[str, Any]]) -> None:
+        self.kubectl("create", "-f", "-", given=yaml.safe_dump_all(objects))
+
+    def get(self, kind: str, *arguments: str) -> list[dict[str, Any]]:
+        loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+        return yaml.load(self.kubectl("get", kind, "-A", "-o", "json", *arguments), loader)["items"]
+
+    def phases(self) -> dict[str, str]:
+        lines = self.kubectl("get", "pods", "-o", "custom-columns=N:.metadata.name,P:.status.phase", "--no-headers")
+        return dict(line.split() for line in lines.splitlines())
+
+    def wait(self, what: Any, seconds: float, words: str) -> None:
+        until = time.monotonic() + seconds
+        while not what():
+            if time.monotonic() > until:
+                raise AssertionError(f"not within {seconds:g} s: {words}")
+            time.sleep(0.3)
+
+    def wait_done(self, seconds: float = 60) -> None:
+        """Until all pods have succeeded."""
+        self.wait(lambda: set(self.phases().values()) <= {"Succeeded"}, seconds, f"pods done: {self.phases()}")
+
+    def clear(self) -> None:
+        """Remove all that tests make."""
+        self.kubectl("delete", "pods", "--all", "--grace-period=0", "--force", "--wait=false")
+        for kind in ("resourceclaims", "resourceclaimtemplates", "podgroups", "workloads", "poddisruptionbudgets"):
+            self.kubectl("delete", kind, "--all", "--wait=false", check=False)
+        for kind in ("nodes", "resourceslices", "deviceclasses"):
+            self.kubectl("delete", kind, "--all", check=False)
+        self.wait(lambda: not self.phases(), 60, "pods deleted")
+        self.wait(lambda: not self.get("resourceclaims"), 60, "claims deleted")
+
+
+@contextmanager
+def control_plane(folder: Path, port: int = 26543, **settings: str) -> Iterator[ControlPlane]:
+    """Build where it is missing, start, and stop in the end."""
+    if shutil.which("go") is None and not _built():
+        raise RuntimeError("the control plane is built by Go 1.26 or later, which is not installed")
+    setting = {**os.environ, "KUBE_DATA": str(folder), "KUBE_PORT": str(port), **settings}
+    subprocess.run([HERE / "kube-up.sh", "start"], env=setting, check=True, stdout=subprocess.DEVNULL)
+    try:
+        yield ControlPlane(folder)
+    finally:
+        subprocess.run([HERE / "kube-up.sh", "clean"], env=setting, check=True)
+
+
+def _built() -> bool:
+    cache = os.environ.get("KUBE_CACHE") or os.environ.get("XDG_CACHE_HOME", f"{Path.home()}/.cache") + "/poolwise/kube"
+    return bool(list(Path(cache).glob("*/built")))
+
+
+@contextmanager
+def scheduling(
+    plane: ControlPlane, scheduler: str, *options: str, user: str = "admin", log: Path | None = None
+) -> Iterator[subprocess.Popen[bytes]]:
+    """Run `poolwise live kubernetes` until the context ends; it must end cleanly unless it was killed."""
+    command = [sys.executable, "-m", "poolwise", "live", "kubernetes", "--scheduler", scheduler]
+    path = log if log is not None else plane.folder / "poolwise.log"
+    with path.open("ab") as file:
+        process = subprocess.Popen([*command, "--kubeconfig", str(plane.kubeconfig(user)), *options], stderr=file)
+    try:
+        yield process
+    finally:
+        if process.poll() is None:
+            process.terminate()
+        if process.wait(timeout=30) not in (0, -9):
+            raise AssertionError(f"the scheduler ended with {process.returncode}: {path.read_text()[-2000:]}")

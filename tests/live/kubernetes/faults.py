@@ -1,0 +1,158 @@
+"""Faults between the scheduler and a real API server: nothing is given twice, no gang stays half bound, no pod is lost.
+
+`POOLWISE_LIVE_FAULTS` multiplies the pods of each case (1 by default).
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.live.kubernetes import objects as make
+from tests.live.kubernetes.checker import problems
+from tests.live.kubernetes.control_plane import ControlPlane, control_plane
+from tests.live.kubernetes.faulty import FaultyServer, Trouble, faulty
+
+SCALE = int(os.environ.get("POOLWISE_LIVE_FAULTS", "1"))
+LABEL = "pod-group.scheduling.sigs.k8s.io"
+SCHEDULER = 'version = 1\norder = "fcfs"\nbackfill = "easy"\nplacement = "first_fit"\n'
+ALL: Counter[str] = Counter()
+
+
+@pytest.fixture(scope="module")
+def plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
+    with control_plane(tmp_path_factory.mktemp("kube"), port=26560) as found:
+        yield found
+
+
+def workload(pods: int) -> list[dict[str, Any]]:
+    """Pods alone, with a device, with a part of a device, and gangs of three with devices."""
+    made = []
+    for k in range(pods):
+        match k % 5:
+            case 0:
+                made.append(make.pod(f"p{k:04d}", cpu="2", seconds=0.5))
+            case 1 | 2:
+                made.append(make.pod(f"p{k:04d}", seconds=0.5, claims={"gpu": {"resourceClaimTemplateName": "gpu"}}))
+            case 3:
+                made.append(make.pod(f"p{k:04d}", seconds=0.5, claims={"disk": {"resourceClaimTemplateName": "disk"}}))
+            case 4:
+                labels = {LABEL: f"gang{k:04d}", f"{LABEL}/min-available": "3"}
+                claims = {"gpu": {"resourceClaimTemplateName": "gpu"}}
+                made += [make.pod(f"g{k:04d}-{i}", seconds=0.5, labels=labels, claims=claims) for i in range(3)]
+    return made
+
+
+def prepare(plane: ControlPlane) -> None:
+    plane.apply([make.node(f"n{k}", rack=f"r{k // 2}") for k in range(6)])
+    plane.apply([make.device_class("gpu", "gpu.example"), make.device_class("disk", "disk.example")])
+    plane.apply([make.devices("gpu.example", f"r{r}", *({"name": f"f{k}"} for k in range(5)), rack=f"r{r}") for r in range(3)])
+    policy = {"default": "1Gi", "validRange": {"min": "1Gi", "step": "1Gi"}}
+    capacity = {name: {"value": "16Gi", "requestPolicy": policy} for name in ("bandwidth", "space")}
+    plane.apply([make.devices("disk.example", "d", {"name": "d0", "allowMultipleAllocations": True, "capacity": capacity})])
+    asked = {"requests": {"bandwidth": "3Gi", "space": "2Gi"}}
+    plane.apply([make.template("gpu", make.exactly("gpu")), make.template("disk", make.exactly("disk", capacity=asked))])
+
+
+def survive(plane: ControlPlane, server: FaultyServer, folder: Path, pods: int, seconds: float, *options: str) -> None:
+    """Run the scheduler, again and again where it dies, until all pods are done; look at the cluster all the while."""
+    prepare(plane)
+    plane.apply(workload(pods))
+    (folder / "scheduler.toml").write_text(SCHEDULER)
+    log = folder / "poolwise.log"
+    command = [sys.executable, "-m", "poolwise", "live", "kubernetes", "--scheduler", str(folder / "scheduler.toml")]
+    command += ["--kubeconfig", str(server.kubeconfig()), "--gang-limit", "20", *options]
+    until, process = time.monotonic() + seconds, None
+    try:
+        while set(plane.phases().values()) != {"Succeeded"}:
+            if process is None or process.poll() is not None:
+                assert process is None or process.returncode in (-9, 1), log.read_text()[-3000:]
+                with log.open("ab") as file:
+                    process = subprocess.Popen(command, stderr=file)
+                server.victim = process.pid
+            left = [name for name, phase in plane.phases().items() if phase != "Succeeded"]
+            assert time.monotonic() < until, f"{len(left)} are left, such as {left[:5]}; {log.read_text()[-3000:]}"
+            assert problems(plane, moving=True) == []
+            time.sleep(0.5)
+    finally:
+        if process is not None:
+            server.victim = None
+            process.terminate()
+            process.wait(20)
+    ALL.update(server.faults)
+    print(f"\n{pods} jobs, faults: {dict(server.faults)}")
+    assert len(plane.phases()) == len(workload(pods)), "a pod is lost"
+    assert problems(plane) == []
+
+
+CASES = {
+    "answers": Trouble(conflict=0.12, busy=0.1, broken=0.1, slow=0.1),
+    "network": Trouble(unsent=0.12, unanswered=0.15, cut=0.02, gone=0.5),
+    "killed": Trouble(kill_every=23, conflict=0.02),
+    "all": Trouble(0.06, 0.05, 0.05, 0.05, 0.06, 0.05, 0.01, 0.5, 61),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_faults(name: str, plane: ControlPlane, tmp_path: Path) -> None:
+    with faulty(plane, CASES[name], seed=len(name)) as server:
+        try:
+            survive(plane, server, tmp_path, 60 * SCALE, 150 * SCALE)
+        finally:
+            plane.clear()
+
+
+def test_two_replicas(plane: ControlPlane, tmp_path: Path) -> None:
+    """One leads; it is killed several times, and the other goes on."""
+    prepare(plane)
+    plane.apply(workload(60))
+    (tmp_path / "scheduler.toml").write_text(SCHEDULER)
+    command = [sys.executable, "-m", "poolwise", "live", "kubernetes", "--scheduler", str(tmp_path / "scheduler.toml")]
+    command += ["--kubeconfig", str(plane.kubeconfig()), "--lease", "default/poolwise", "--lease-seconds", "3"]
+    log, taken = tmp_path / "poolwise.log", []
+
+    def begin() -> subprocess.Popen[bytes]:
+        with log.open("ab") as file:
+            return subprocess.Popen(command, stderr=file)
+
+    replicas = [begin(), begin()]
+    try:
+        for _ in range(3):
+            holder = leader(plane)
+            victim = next(r for r in replicas if str(r.pid) in holder.split("_"))
+            victim.kill()
+            killed = time.monotonic()
+            plane.wait(lambda gone=holder: leader(plane) != gone, 20, "the other leads")  # type: ignore[misc]
+            taken.append(time.monotonic() - killed)
+            replicas = [begin() if r is victim else r for r in replicas]
+            assert problems(plane, moving=True) == []
+        plane.wait_done(60)
+        assert problems(plane) == []
+        print(f"\nthe other leads after {', '.join(f'{s:.1f} s' for s in taken)}")
+    finally:
+        for replica in replicas:
+            replica.terminate()
+            replica.wait(20)
+        plane.clear()
+
+
+def leader(plane: ControlPlane) -> str:
+    plane.wait(lambda: plane.kubectl("get", "lease", "poolwise", "--ignore-not-found"), 20, "a lease")
+    said = plane.kubectl("get", "lease", "poolwise", "-o", "jsonpath={.spec.holderIdentity}")
+    while not said:
+        time.sleep(0.2)
+        said = plane.kubectl("get", "lease", "poolwise", "-o", "jsonpath={.spec.holderIdentity}")
+    return said
+
+
+def test_enough_faults_were_injected() -> None:
+    print(f"\n{sum(ALL.values()):,} faults: {dict(ALL)}")
+    assert sum(ALL.values()) >= 1000

@@ -1,0 +1,107 @@
+"""Poolwise schedules on a real API server; afterwards a checker that shares no code looks at the cluster (`make test-live`)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.live.kubernetes import objects as make
+from tests.live.kubernetes.checker import problems
+from tests.live.kubernetes.control_plane import ControlPlane, control_plane, scheduling
+
+FIRST_FIT = 'version = 1\norder = "fcfs"\nbackfill = "easy"\nplacement = "first_fit"\n'
+POOLED = 'version = 1\norder = "fcfs"\nbackfill = "easy"\nplacement = "pooled"\n'
+
+
+@pytest.fixture(scope="module")
+def plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
+    with control_plane(tmp_path_factory.mktemp("kube")) as found:
+        yield found
+
+
+@pytest.fixture
+def cluster(plane: ControlPlane) -> Iterator[ControlPlane]:
+    yield plane
+    found = problems(plane)
+    plane.clear()
+    assert not found
+
+
+@pytest.fixture
+def first_fit(tmp_path: Path) -> str:
+    (tmp_path / "first-fit.toml").write_text(FIRST_FIT)
+    return str(tmp_path / "first-fit.toml")
+
+
+@pytest.fixture
+def pooled(tmp_path: Path) -> str:
+    (tmp_path / "pooled.toml").write_text(POOLED)
+    return str(tmp_path / "pooled.toml")
+
+
+def test_pods_without_claims(cluster: ControlPlane, first_fit: str) -> None:
+    cluster.apply([make.node(f"n{k}") for k in range(4)])
+    cluster.apply([make.pod(f"p{k}", cpu="8") for k in range(16)])
+    with scheduling(cluster, first_fit):
+        cluster.wait_done()
+
+
+def test_fair_memory_on_whole_nodes_with_pools(cluster: ControlPlane) -> None:
+    """Pool memory is consumable capacity of a device that each rack's nodes share."""
+    cluster.apply([make.node(f"n{k}", rack=f"r{k // 4}") for k in range(8)])
+    cluster.apply([make.device_class("pool-memory", "memory.example")])
+    cluster.apply([make.devices("memory.example", r, make.memory_pool("pool", "128Gi"), rack=r) for r in ("r0", "r1")])
+    cluster.apply(
+        [make.template(f"m{g}", make.exactly("pool-memory", capacity={"requests": {"memory": f"{g}Gi"}})) for g in (32, 96)]
+    )
+    pods = [
+        make.pod(
+            f"p{k:02d}", seconds=1.5, claims={"m": {"resourceClaimTemplateName": f"m{32 if k % 3 else 96}"}} if k % 2 else {}
+        )
+        for k in range(24)
+    ]
+    cluster.apply(pods)
+    with scheduling(cluster, "catalog:fm-easy"):
+        cluster.wait_done(90)
+
+
+def test_local_and_fabric_devices(cluster: ControlPlane, pooled: str) -> None:
+    """The first available: a GPU of the node, else one of the rack."""
+    cluster.apply([make.node(f"n{k}", rack="r0") for k in range(2)])
+    cluster.apply([make.device_class("local-gpu", "gpu.example"), make.device_class("fabric-gpu", "gpu.fabric.example")])
+    cluster.apply([make.devices("gpu.example", f"n{k}", {"name": "gpu-0"}, node=f"n{k}") for k in range(2)])
+    cluster.apply([make.devices("gpu.fabric.example", "r0", {"name": "f-0"}, {"name": "f-1"}, rack="r0")])
+    either = {
+        "name": "gpu",
+        "firstAvailable": [
+            {"name": "local", "deviceClassName": "local-gpu"},
+            {"name": "fabric", "deviceClassName": "fabric-gpu"},
+        ],
+    }
+    cluster.apply([make.template("either", either)])
+    cluster.apply([make.pod(f"p{k}", seconds=None, claims={"gpu": {"resourceClaimTemplateName": "either"}}) for k in range(5)])
+    with scheduling(cluster, pooled):
+        cluster.wait(lambda: sorted(cluster.phases().values()) == ["Pending", *["Running"] * 4], 40, "four of five run")
+        found = [
+            c["status"]["allocation"]["devices"]["results"][0]
+            for c in cluster.get("resourceclaims")
+            if "allocation" in c.get("status", {})
+        ]
+        assert sorted((r["request"], r["device"]) for r in found) == [
+            ("gpu/fabric", "f-0"),
+            ("gpu/fabric", "f-1"),
+            ("gpu/local", "gpu-0"),
+            ("gpu/local", "gpu-0"),
+        ]
+
+
+def test_gangs_by_label_start_whole(cluster: ControlPlane, first_fit: str) -> None:
+    cluster.apply([make.node(f"n{k}", cpu="4") for k in range(4)])
+    label = "pod-group.scheduling.sigs.k8s.io"
+    for gang in range(5):
+        labels = {label: f"g{gang}", f"{label}/min-available": "3"}
+        cluster.apply([make.pod(f"g{gang}-{k}", cpu="4", labels=labels) for k in range(3)])
+    with scheduling(cluster, first_fit):
+        cluster.wait_done()

@@ -1,0 +1,222 @@
+"""Node agents on a real API server, with the rights that are shipped: from a published device to its CDI file and back."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.helpers.kubelet import Kubelet
+from tests.live.kubernetes import objects as make
+from tests.live.kubernetes.control_plane import ControlPlane, control_plane, scheduling
+
+ROOT = Path(__file__).parents[3]
+MANIFEST = ROOT / "deploy" / "kubernetes" / "node-agent.yaml"
+FIRST_FIT = 'version = 1\norder = "fcfs"\nbackfill = "easy"\nplacement = "first_fit"\n'
+DRIVER = "gpu.fabric.example"
+FILE = """
+version = 1
+driver = "gpu.fabric.example"
+
+[[pool]]
+name = "gpu-a"
+node = "gpu-a"
+reach = "all"
+device = [
+    { name = "gpu-0", template = "remote", attributes = { address = "10.0.0.7:14833" }, capacity = { memory = "1024Mi" } },
+    { name = "gpu-1", template = "dead", attributes = { model = "broken" } },
+]
+
+[template.remote]
+attach = ["/usr/bin/touch", "HARDWARE/{device}"]
+verify = ["/usr/bin/test", "-e", "HARDWARE/{device}"]
+detach = ["/usr/bin/rm", "-f", "HARDWARE/{device}"]
+environment = { REMOTE = "{attribute.address}" }
+
+[template.dead]
+attach = ["/usr/bin/false"]
+
+[links]
+every = "1 s"
+link = [{ name = "uplink", interface = "lo", bandwidth = "10 GB/s" }]
+
+[folders]
+state = "HOME/state"
+cdi = "HOME/cdi"
+plugins = "HOME/plugins"
+registry = "HOME/registry"
+"""
+
+
+@pytest.fixture(scope="module")
+def plane() -> Iterator[ControlPlane]:
+    """A short folder: paths of sockets are."""
+    folder = Path("/tmp") / f"poolwise-agents-{os.getpid()}"
+    folder.mkdir()
+    with control_plane(folder / "kube", port=26643, KUBE_APISERVER_FLAGS="--allow-privileged") as found:
+        found.kubectl("apply", "-f", str(MANIFEST))
+        found.apply([make.device_class("fabric-gpu", DRIVER)])
+        found.apply([make.node("gpu-a", unschedulable=True), make.node("node-1")])
+        yield found
+    shutil.rmtree(folder)
+
+
+class Agent:
+    """An agent of a node, as a process, with a token that is bound to the node."""
+
+    def __init__(self, plane: ControlPlane, node: str) -> None:
+        self.plane, self.node, self.home = plane, node, plane.folder.parent / node
+        self.hardware = plane.folder.parent / "hardware"
+        self.process: subprocess.Popen[bytes] | None = None
+        for folder in (self.home, self.hardware):
+            folder.mkdir(exist_ok=True)
+        self.file, self.access = self.home / "agent.toml", self.home / "kubeconfig"
+        self.file.write_text(FILE.replace("HOME", str(self.home)).replace("HARDWARE", str(self.hardware)))
+        bound = ("--bound-object-kind", "Node", "--bound-object-name", node)
+        token = plane.kubectl("create", "token", "poolwise-node-agent", "-n", "poolwise", *bound).strip()
+        config = yaml.safe_load(plane.kubeconfig().read_text())
+        config["users"][0]["user"] = {"token": token}
+        self.access.write_text(yaml.safe_dump(config))
+
+    def begin(self) -> None:
+        command = [sys.executable, "-m", "poolwise", "node-agent", str(self.file), "--node", self.node, "--port", "0"]
+        with (self.home / "log").open("ab") as log:
+            self.process = subprocess.Popen([*command, "--kubeconfig", str(self.access)], stderr=log)
+
+    def end(self, how: signal.Signals = signal.SIGTERM) -> int:
+        assert self.process is not None
+        self.process.send_signal(how)
+        return self.process.wait(10)
+
+    @property
+    def log(self) -> str:
+        return (self.home / "log").read_text() if (self.home / "log").exists() else ""
+
+    @property
+    def lives(self) -> int:
+        """How often it began to serve."""
+        return self.log.count('"serving"')
+
+
+@contextmanager
+def agents(plane: ControlPlane) -> Iterator[tuple[Agent, Agent]]:
+    both = Agent(plane, "gpu-a"), Agent(plane, "node-1")
+    try:
+        lives = [agent.lives for agent in both]
+        for agent in both:
+            agent.begin()
+        plane.wait(lambda: all(a.lives > n for a, n in zip(both, lives, strict=True)), 60, "agents at work")
+        plane.wait(lambda: len(plane.get("resourceslices")) == 3, 60, f"slices: {both[0].log}{both[1].log}")
+        yield both
+    finally:
+        left = [agent for agent in both if agent.process is not None and agent.process.poll() is None]
+        statuses = [agent.end() for agent in left]
+        assert not any(statuses), [agent.log for agent in left]
+
+
+def claim(plane: ControlPlane, name: str) -> dict[str, Any]:
+    (found,) = [one for one in plane.get("resourceclaims") if one["metadata"]["name"] == name]
+    return found
+
+
+def holding(plane: ControlPlane, name: str) -> list[str]:
+    return [c["type"] for d in claim(plane, name).get("status", {}).get("devices", []) for c in d["conditions"]]
+
+
+def asking(name: str, selector: str) -> list[dict[str, Any]]:
+    chosen = [{"cel": {"expression": f'device.attributes["{DRIVER}"].{selector}'}}]
+    pod = make.pod(name, seconds=None, claims={"device": {"resourceClaimName": name}})
+    return [make.claim(name, make.exactly("fabric-gpu", selectors=chosen)), pod]
+
+
+def test_published_allocated_attached_bound_prepared_and_released(plane: ControlPlane, tmp_path: Path) -> None:
+    (tmp_path / "first-fit.toml").write_text(FIRST_FIT)
+    with agents(plane) as (_, agent), scheduling(plane, str(tmp_path / "first-fit.toml")):
+        plane.apply(asking("train", 'template == "remote"'))
+        plane.wait(lambda: plane.phases().get("train") == "Running", 120, f"running: {agent.log}")
+        assert holding(plane, "train") == [f"{DRIVER}/attached"]
+        assert [file.name for file in agent.hardware.iterdir()] == ["gpu-0"]
+        uid = claim(plane, "train")["metadata"]["uid"]
+        assert agent.end(signal.SIGKILL) == -9
+        agent.begin()  # it finds on record what is attached
+        plane.wait(lambda: agent.lives == 2, 60, f"a second life: {agent.log}")
+
+        async def kubelet(prepare: bool) -> Any:
+            played = Kubelet(agent.home / "registry")
+            await played.register()
+            return await (played.prepare(("train", uid)) if prepare else played.unprepare(("train", uid)))
+
+        for _ in range(2):
+            answer = asyncio.run(kubelet(True)).claims[uid]
+            assert answer.error == "" and [*answer.devices[0].cdi_device_ids] == [f"{DRIVER}/claim={uid}-0"]
+        (file,) = (agent.home / "cdi").iterdir()
+        assert json.loads(file.read_text())["devices"][0]["containerEdits"]["env"] == ["REMOTE=10.0.0.7:14833"]
+        plane.kubectl("delete", "pod", "train", "--grace-period=0", "--force")
+        for _ in range(2):
+            assert asyncio.run(kubelet(False)).claims[uid].error == ""
+        assert not [*agent.hardware.iterdir()] and not [*(agent.home / "cdi").iterdir()]
+        generations = {one["metadata"]["name"]: one["spec"]["pool"]["generation"] for one in plane.get("resourceslices")}
+        assert {*generations.values()} == {1}, "nothing is written again where nothing changed"
+
+
+def test_a_device_that_cannot_be_attached_is_reported_and_the_pod_is_not_bound(plane: ControlPlane, tmp_path: Path) -> None:
+    (tmp_path / "first-fit.toml").write_text(FIRST_FIT)
+    with agents(plane) as (_, agent), scheduling(plane, str(tmp_path / "first-fit.toml")):
+        plane.apply(asking("doomed", 'template == "dead"'))
+        plane.wait(lambda: '"reported"' in agent.log and "attach-failed" in agent.log, 120, f"reported: {agent.log}")
+        assert "attaching gpu-1 of gpu-a failed: /usr/bin/false: exit status 1" in agent.log
+        assert plane.phases() == {"doomed": "Pending"}
+        plane.kubectl("delete", "pod", "doomed", "--grace-period=0", "--force")
+        plane.kubectl("delete", "resourceclaim", "doomed", "--wait=false")
+
+
+def test_an_agent_may_not_write_for_another_node(plane: ControlPlane) -> None:
+    """Neither slices that belong to another node, nor conditions of a claim that is allocated to another one."""
+    with agents(plane) as (publisher, agent):
+        theirs = next(one["metadata"]["name"] for one in plane.get("resourceslices") if one["spec"]["driver"] == DRIVER)
+        for words, user in (("own node only", agent), ("deleted", publisher)):
+            command = ["delete", "resourceslice", theirs]
+            kubectl = [str(Path(sys.executable).parent / "kubectl"), "--kubeconfig", str(user.access)]
+            done = subprocess.run([*kubectl, *command], capture_output=True, text=True, check=False)
+            assert words in done.stdout + done.stderr
+        reads = subprocess.run([*kubectl, "get", "secrets", "-A"], capture_output=True, text=True, check=False)
+        assert "forbidden" in reads.stderr
+
+
+_GPU = shutil.which("nvidia-smi") is not None and bool(os.environ.get("POOLWISE_LUPINE_SERVER"))
+
+
+@pytest.mark.skipif(not _GPU, reason="a GPU and a LUPINE server ($POOLWISE_LUPINE_SERVER) are needed to use a GPU remotely")
+def test_a_cuda_program_uses_a_gpu_by_lupine() -> None:
+    """Copies through the remote driver must give the same bytes; what they cost against local ones is printed."""
+    program = (
+        "import ctypes, os, time\n"
+        "if os.environ.get('LUPINE_SERVER'):\n    import lupine; lupine.load_native(missing_ok=False)\n"
+        "cuda = ctypes.CDLL(os.environ.get('CUDA', 'libcuda.so.1'))\n"
+        "def call(name, *given):\n    status = getattr(cuda, name)(*given); assert status == 0, (name, status)\n"
+        "n = 1 << 26; a = ctypes.create_string_buffer(os.urandom(n), n); b = ctypes.create_string_buffer(n)\n"
+        "device, context, where = ctypes.c_int(), ctypes.c_void_p(), ctypes.c_uint64()\n"
+        "call('cuInit', 0); call('cuDeviceGet', ctypes.byref(device), 0)\n"
+        "call('cuCtxCreate_v2', ctypes.byref(context), 0, device)\n"
+        "call('cuMemAlloc_v2', ctypes.byref(where), ctypes.c_size_t(n)); began = time.monotonic()\n"
+        "call('cuMemcpyHtoD_v2', where, a, ctypes.c_size_t(n)); call('cuMemcpyDtoH_v2', b, where, ctypes.c_size_t(n))\n"
+        "took = time.monotonic() - began; assert a.raw == b.raw; print(took)\n"
+    )
+    plain = {name: value for name, value in os.environ.items() if name != "LUPINE_SERVER"}
+    remote = {**plain, "LUPINE_SERVER": os.environ["POOLWISE_LUPINE_SERVER"]}
+    seconds = [
+        float(subprocess.run([sys.executable, "-c", program], env=env, capture_output=True, text=True, check=True).stdout)
+        for env in (plain, remote)
+    ]
+    print(f"64 MiB there and back: {seconds[0]:.3f} s local, {seconds[1]:.3f} s by LUPINE")

@@ -1,0 +1,66 @@
+"""`poolwise live slurm` as a process beside a test's Slurm, and what it says."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from tests.live.slurm.cluster import Cluster
+
+ROOT = Path(__file__).parents[3]
+
+
+class Daemon:
+    """A running `poolwise live slurm`.
+
+    Parameters
+    ----------
+    folder
+        Where its log and its state stay; a later one that is given the same goes on.
+    """
+
+    def __init__(self, cluster: Cluster, folder: Path, *options: str) -> None:
+        self.log = folder / "live.log"
+        folder.mkdir(parents=True, exist_ok=True)
+        command = [sys.executable, "-m", "poolwise", "live", "slurm", "--state", str(folder / "state"), *options]
+        with self.log.open("ab") as log:
+            env = {**cluster.env, "PYTHONPATH": str(ROOT / "src")}
+            self.process = subprocess.Popen(command, env=env, stdout=log, stderr=log, cwd=folder)
+
+    def __enter__(self) -> Daemon:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+
+    def stop(self) -> None:
+        """End it as systemd would."""
+        if self.process.poll() is None:
+            self.process.send_signal(signal.SIGTERM)
+        code = self.process.wait(30)
+        assert code in (0, -signal.SIGKILL), f"exit code {code}: {self.log.read_text()[-2000:]}"
+
+    def kill(self) -> None:
+        """Kill it, wherever it is."""
+        self.process.kill()
+        self.process.wait()
+
+    def said(self, event: str) -> list[dict[str, Any]]:
+        """Lines of the log with an event, times in seconds since 1970."""
+        found = []
+        for line in self.log.read_text().splitlines():
+            if line.startswith("{") and line.endswith("}"):
+                content = json.loads(line)
+                if content["event"] == event:
+                    found.append({**content, "time": datetime.fromisoformat(content["time"]).timestamp()})
+        return found
+
+    def well(self) -> None:
+        """Raise AssertionError if it has ended or has printed anything but its log."""
+        other = [line for line in self.log.read_text().splitlines() if not line.startswith("{")]
+        assert self.process.poll() is None and not other, "\n".join(other[-30:])

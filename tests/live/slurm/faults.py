@@ -1,0 +1,186 @@
+"""Faults beside a real Slurm in place mode: `make test-live`, 100 of them, or as many as POOLWISE_LIVE_FAULTS says.
+
+The controller dies and comes back, our process is killed, users and administrators cancel, requeue, change, release and hold
+jobs between decision and commit, nodes are drained and come back. After each, a reader that starts anew agrees with Slurm; in
+the end every job has run, nothing of other partitions was touched, and all licences are free.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import time
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from poolwise.live.slurm.following import SlurmSettings
+from poolwise.live.slurm.shadow import ShadowPlatform
+from poolwise.slurm import hostlist
+from tests.live.slurm.cluster import Cluster, why_not
+from tests.live.slurm.daemon import Daemon
+from tests.live.slurm.placing import LINES
+from tests.live.slurm.witness import Witness, wait_for
+
+pytestmark = pytest.mark.skipif(bool(why_not(False)), reason=why_not(False) or "a Slurm is installed")
+FAULTS = int(os.environ.get("POOLWISE_LIVE_FAULTS", "100"))
+SEED = int(os.environ.get("POOLWISE_LIVE_SEED", "1"))
+KINDS = {
+    "controller stopped": 2, "controller killed": 2, "process killed": 3, "cancelled": 4, "requeued": 4, "limit changed": 4,
+    "nodes changed": 4, "released": 4, "nodes named": 3, "licences named": 3, "held by user": 2, "drained": 4,
+    "comment spoilt": 2,
+}  # fmt: skip
+"""What goes wrong, and how often beside the others."""
+
+
+class Trouble:
+    """A cluster in trouble, and the process that schedules it."""
+
+    def __init__(self, cluster: Cluster, folder: Path, draw: random.Random) -> None:
+        self.cluster, self.folder, self.draw = cluster, folder, draw
+        self.drained: list[str] = []
+        self.held: list[str] = []
+        self.submitted = 0
+        self.daemon = self.start()
+
+    def start(self) -> Daemon:
+        options = ("--mode", "place", "--scheduler", "catalog:fm-easy", "--partition", "pools", "--interval", "0.2")
+        return Daemon(self.cluster, self.folder, *options)
+
+    def ask(self, *command: str) -> str:
+        return self.cluster.ask(*command, check=False)
+
+    def jobs(self, *states: str) -> list[str]:
+        return self.ask("squeue", "-h", "-p", "pools", "-t", ",".join(states), "-o", "%i").split()
+
+    def submit(self, count: int) -> None:
+        for _ in range(count):
+            nodes, memory = self.draw.choice((1, 1, 2, 3, 5)), self.draw.choice((16, 80, 200))
+            seconds = self.draw.choice((1, 2, 4))
+            self.cluster.run("-p", "pools", f"-N{nodes}", "-t1", f"--comment=memory={memory}GiB", seconds=seconds)
+            self.submitted += 1
+
+    def happen(self, kind: str) -> None:
+        draw, control = self.draw, lambda *words: self.ask("scontrol", *words)
+        pending, running = self.jobs("PENDING") or ["999999"], self.jobs("RUNNING") or ["999999"]
+        job, run = draw.choice(pending), draw.choice(running)
+        match kind:
+            case "controller stopped" | "controller killed":
+                number = signal.SIGTERM if kind == "controller stopped" else signal.SIGKILL
+                pid = int((self.cluster.folder / "run" / "slurmctld.pid").read_text())
+                os.kill(pid, number)
+                time.sleep(draw.choice((0.1, 0.5, 1.5)))
+                wait_for("the controller has ended", lambda: not Path(f"/proc/{pid}").exists(), 20, 0.05)
+                self.cluster.up("start")
+            case "process killed":
+                self.daemon.kill()
+                time.sleep(draw.choice((0.0, 0.5)))
+                self.daemon = self.start()
+            case "cancelled":
+                self.ask("scancel", draw.choice((job, run)))
+            case "requeued":
+                control(draw.choice(("requeue", "requeuehold")), run)
+            case "limit changed":
+                control("update", f"JobId={job}", f"TimeLimit={draw.choice((1, 2))}")
+            case "nodes changed":
+                control("update", f"JobId={job}", f"NumNodes={draw.choice((1, 2, 3))}")
+            case "released":
+                control("release", job)
+            case "nodes named":
+                control("update", f"JobId={job}", f"ReqNodeList=n{draw.randrange(16):03d}")
+            case "licences named":
+                control("update", f"JobId={job}", f"Licenses=pool_rack{draw.randrange(4)}:{draw.choice((5, 700))}")
+            case "held by user":
+                control("uhold", job)
+                self.held.append(job)
+            case "drained":
+                node = f"n{draw.randrange(16):03d}"
+                control("update", f"NodeName={node}", "State=DRAIN", "Reason=test")
+                self.drained.append(node)
+            case "comment spoilt":
+                control("update", f"JobId={job}", "Comment=memory=much")
+        while len(self.drained) > 3:
+            control("update", f"NodeName={self.drained.pop(0)}", "State=RESUME")
+        while len(self.held) > 2:
+            control("release", self.held.pop(0))
+
+    def check(self) -> None:
+        """Hold what a reader that starts anew says of Slurm against what squeue prints; once more where Slurm has moved on."""
+        for _ in range(5):
+            before = self._printed()
+            seen = ShadowPlatform(SlurmSettings("pools", True))
+            if before == self._printed():
+                snapshot = seen.snapshot()
+                found = {}
+                for run in snapshot.runs():
+                    for _, owner, _, amount in run.placement.rows():
+                        key = snapshot.table.name(run.job), snapshot.machine.owners[owner]
+                        found[key] = found.get(key, 0) + amount
+                assert found == before
+                assert np.array_equal(snapshot.free, snapshot.capacity - _held(snapshot))
+                break
+        if self.daemon.process.poll() is not None:
+            raise AssertionError(self.daemon.log.read_text()[-3000:])
+
+    def _printed(self) -> dict[tuple[str, str], int]:
+        """What running jobs have, from another form of squeue's output: (job, owner) -> nodes or MiB."""
+        found: dict[tuple[str, str], int] = {}
+        states = "RUNNING,COMPLETING,CONFIGURING,SUSPENDED"
+        for line in self.cluster.ask("squeue", "-h", "-t", states, "-o", "%i;%N;%W").splitlines():
+            job, nodes, licences = line.split(";")
+            for node in hostlist.expand(nodes):
+                key = job, f"rack{int(node[1:]) // 4}.nodes"
+                found[key] = found.get(key, 0) + 1
+            for part in licences.split(",") if ":" in licences else ():
+                name, _, count = part.partition(":")
+                found[job, f"{name.removeprefix('pool_')}.pool"] = int(count) * 1024
+        return found
+
+    def end(self) -> None:
+        """Mend what is broken."""
+        for node in self.drained:
+            self.ask("scontrol", "update", f"NodeName={node}", "State=RESUME")
+        for job in self.held:
+            self.ask("scontrol", "release", job)
+
+
+def _held(snapshot) -> np.ndarray:
+    held = np.zeros_like(snapshot.free)
+    for run in snapshot.runs():
+        run.placement.give_to(held)
+    return held
+
+
+def test_faults(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    draw = random.Random(SEED)
+    counted: Counter[str] = Counter()
+    with Cluster(LINES, accounting=False) as cluster, Witness(cluster, "pools") as witness:
+        monkeypatch.setenv("SLURM_CONF", str(cluster.conf))
+        foreign = str(cluster.run("-p", "main", "--hold", "-N1", "-t1", "--comment=mine", seconds=1))
+        trouble = Trouble(cluster, tmp_path, draw)
+        try:
+            for _ in range(FAULTS):
+                if len(trouble.jobs("PENDING")) < 8:
+                    trouble.submit(6)
+                time.sleep(draw.uniform(0.0, 0.6))
+                kind = draw.choices(list(KINDS), list(KINDS.values()))[0]
+                counted[kind] += 1
+                trouble.happen(kind)
+                trouble.check()
+            trouble.end()
+            wait_for("every job has run", lambda: not cluster.ask("squeue", "-h", "-p", "pools", check=False), 180, 1.0)
+            trouble.check()
+        finally:
+            left = cluster.ask("squeue", "-o", "%i %T %r %Q %n %W %S %k", check=False)
+            print(left, trouble.daemon.log.read_text()[-3000:] if "pools" in left else "")
+            trouble.daemon.stop()
+        assert not witness.overdrawn
+        shown = cluster.ask("squeue", "-h", "-j", foreign, "-o", "%T %r %n %W %k")
+        assert shown.split() == ["PENDING", "JobHeldUser", "(null)", "mine"]
+        assert "Used=0" in cluster.ask("scontrol", "-o", "show", "lic")
+        said = Counter(event for event in ("given back", "withdrawn", "elsewhere") for _ in trouble.daemon.said(event))
+        print(f"{FAULTS} faults {dict(counted)} with {trouble.submitted} jobs; {dict(said)}")
+        assert '"Traceback' not in trouble.daemon.log.read_text()

@@ -1,0 +1,170 @@
+"""Place mode beside a Slurm of plain records, whatever others do to its jobs."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from poolwise.live.slurm.following import SlurmSettings
+from poolwise.live.slurm.place import PlacePlatform
+from poolwise.loop import Loop
+from poolwise.model import Continuation
+from poolwise.schedulers.list import ListScheduler
+from poolwise.units import DAY
+from tests.helpers.fake_slurm import FakeSlurm, a_job
+
+SETTINGS = SlurmSettings("pools", True, interval=0.0)
+
+
+class Driven:
+    """A platform and its loop, taken step by step; it can be killed and begun anew."""
+
+    def __init__(self, slurm: FakeSlurm, grace: float = 0.0) -> None:
+        self.slurm, self.grace = slurm, grace
+        self.begin()
+
+    def begin(self) -> None:
+        self.platform = PlacePlatform(SETTINGS, Continuation(epoch=1), grace=self.grace, limit=400 * 365 * DAY / 10**9)
+        self.loop = Loop(self.platform, ListScheduler())
+        self.events = self.platform.events()
+        self.loop.take(next(self.events))
+
+    def step(self) -> None:
+        self.platform._wake_at = self.platform.now  # so that each reading is followed by a pass
+        self.loop.take(next(self.events))
+        self.check()
+
+    def check(self) -> None:
+        snapshot = self.platform.snapshot()
+        held = snapshot.capacity - snapshot.free
+        for name, owner in (("rack0.nodes", 0), ("rack1.nodes", 4)):
+            here = {f"n{k}" for k in range(owner, owner + 4)}
+            busy = {node for job in self.platform.reading.jobs for node in job.allocated} & here
+            coming = {node for placing in self.platform._placing.values() for node in placing.nodes} & here
+            assert held[snapshot.machine.owner(name), 0] == len(busy | coming)
+        waiting = {snapshot.table.name(job) for job in self.loop.queue.jobs.tolist()}
+        assert waiting == {name for name, _ in self.platform.rows.waiting()}
+
+
+@pytest.fixture
+def slurm(monkeypatch: pytest.MonkeyPatch) -> FakeSlurm:
+    return FakeSlurm(monkeypatch)
+
+
+def test_jobs_run_where_they_were_decided(slurm: FakeSlurm) -> None:
+    slurm.jobs = {"1": a_job("1", nodes=3, comment="memory=84GiB", licences={"matlab": 1}), "2": a_job("2", nodes=4)}
+    driven = Driven(slurm)
+    assert slurm.jobs["1"].licences == {"matlab": 1, "pool_rack0": 60}, "of the user's own licences none is lost"
+    slurm.start_released()
+    driven.step()
+    assert slurm.ran == {"1": ("n0", "n1", "n2"), "2": ("n4", "n5", "n6", "n7")}
+    free = driven.platform.snapshot().free
+    assert free[driven.platform.layout.machine.owner("rack0.pool")].max() == 40 * 1024
+
+
+def test_a_start_that_does_not_come_is_withdrawn_and_at_last_given_back(slurm: FakeSlurm) -> None:
+    slurm.jobs, slurm.stubborn = {"1": a_job("1", comment="memory=70GiB mine")}, {"1"}
+    driven = Driven(slurm)
+    for _ in range(30):
+        driven.step()
+    assert slurm.marks["1"] == "poolwise-gave-back" and not slurm.jobs["1"].held
+    assert not slurm.jobs["1"].required and not slurm.jobs["1"].licences
+    assert slurm.comments["1"].startswith("memory=70GiB mine | poolwise: given back to Slurm: Slurm refused 5 starts")
+    driven.begin()
+    driven.step()
+    assert not slurm.jobs["1"].held, "a later run leaves it to Slurm"
+
+
+def test_what_cannot_be_placed_is_given_back_with_the_reason(slurm: FakeSlurm) -> None:
+    slurm.jobs = {"1": a_job("1", nodes=9), "2": a_job("2", comment="memory=much"), "3": a_job("3", nodes=8)}
+    driven = Driven(slurm, 60.0)
+    driven.step()
+    assert "not enough free nodes" in slurm.comments["1"] and "'much' is not a quantity" in slurm.comments["2"]
+    assert {name for name, job in slurm.jobs.items() if job.held} == set() and slurm.jobs["3"].required
+
+
+def test_holds_of_users_and_other_partitions_are_left_alone(slurm: FakeSlurm) -> None:
+    slurm.jobs = {
+        "1": a_job("1", priority=0, reason="JobHeldUser"),
+        "2": a_job("2", partition="main"),
+        "3": a_job("3", priority=0, reason="JobHeldUser"),
+    }
+    slurm.marks["3"] = "poolwise-waits"
+    before = dict(slurm.jobs)
+    driven = Driven(slurm, 60.0)
+    driven.step()
+    assert slurm.jobs["1"] == before["1"] and slurm.jobs["2"] == before["2"]
+    assert slurm.jobs["3"].required, "one that was held at its submission is placed"
+
+
+def test_a_job_changed_between_decision_and_commit_is_not_released(slurm: FakeSlurm, monkeypatch: pytest.MonkeyPatch) -> None:
+    driven = Driven(slurm)
+    slurm.jobs = {"1": a_job("1")}
+    obey = slurm._obey
+
+    def meddle(command: str) -> str:
+        said = obey(command)
+        if command.startswith("update JobId=1 ReqNodeList=n"):
+            slurm.jobs["1"] = replace(slurm.jobs["1"], nodes=2)
+        return said
+
+    monkeypatch.setattr(slurm, "_obey", meddle)
+    driven.step()
+    assert slurm.jobs["1"].held and "asks for another number of nodes" in driven.loop.result.refused[0][1]
+    monkeypatch.undo()
+
+
+EVENTS = st.sampled_from(
+    ("submit", "cancel", "finish", "release", "hold", "change", "name nodes", "drain", "repair", "kill", "start", "requeue")
+)
+
+
+@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.lists(st.tuples(EVENTS, st.integers(0, 10**6)), max_size=40))
+def test_whatever_others_do(monkeypatch: pytest.MonkeyPatch, happening: list[tuple[str, int]]) -> None:
+    """After each event what is free is what Slurm's jobs leave, and in the end every job can run."""
+    slurm = FakeSlurm(monkeypatch)
+    driven = Driven(slurm)
+    count = 0
+    for what, draw in happening:
+        names = sorted(slurm.jobs)
+        job = slurm.jobs[names[draw % len(names)]] if names else None
+        if what == "submit":
+            count += 1
+            comment = f"memory={64 + draw % 50}GiB"
+            slurm.jobs[str(count)] = a_job(str(count), nodes=1 + draw % 4, comment=comment, submit=count)
+        elif what == "kill":
+            driven.begin()
+        elif what == "start":
+            slurm.start_released()
+        elif what == "drain":
+            slurm.down.add(f"n{draw % 8}")
+        elif what == "repair":
+            slurm.down.discard(f"n{draw % 8}")
+        elif job is not None:
+            meddle(slurm, job, what, draw)
+        driven.step()
+    slurm.down.clear()
+    for _ in range(60 + 10 * count):
+        slurm.start_released()
+        driven.step()
+        for name, job in list(slurm.jobs.items()):
+            if job.state == "RUNNING":
+                del slurm.jobs[name]
+    assert not slurm.jobs, "no job is held for ever"
+
+
+def meddle(slurm: FakeSlurm, job, what: str, draw: int) -> None:
+    if what == "cancel" or (what == "finish" and job.state == "RUNNING"):
+        del slurm.jobs[job.name]
+    elif what == "requeue" and job.state == "RUNNING":
+        slurm.jobs[job.name] = replace(job, state="PENDING", allocated=(), priority=100, restarts=1)
+    elif what in ("release", "hold"):
+        slurm._obey(f"{what} {job.name}")
+    elif what == "change" and job.state == "PENDING":
+        slurm.jobs[job.name] = replace(job, nodes=1 + draw % 4)
+    elif what == "name nodes" and job.state == "PENDING":
+        slurm.jobs[job.name] = replace(job, required=frozenset((f"n{draw % 8}",)))

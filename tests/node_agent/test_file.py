@@ -1,0 +1,76 @@
+"""Files of node agents: what is wrong is said with its line and what to do, all of it at once."""
+
+from pathlib import Path
+
+import pytest
+
+from poolwise.cli import app
+from poolwise.errors import InputError
+from poolwise.live.node_agent.config import load_node_agent
+from poolwise.live.node_agent.records import ClaimRecord, ClaimState, Records, alone
+from tests.helpers.node_agent import FILE, node_agent_file
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "words"),
+    [
+        ('"{attribute.address}" }\n\n[template.remote]', '"{attribute.adress}" }\n\n[template.remote]', "attribute.adress"),
+        ("{claim.uid}", "{claim.user}", "unknown placeholder 'claim.user'"),
+        ("{claim.uid}", "{claim.uid", "cannot be read"),
+        ('"/bin/attach"', '"attach"', "absolute path"),
+        ('"/bin/attach"', '"/bin/{device}"', "absolute path"),
+        ('template = "plain"', 'template = "plane"', "unknown template 'plane'"),
+        ('name = "gpu-1"', 'name = "gpu-0"', "'gpu-0' is there twice"),
+        ('name = "lent"', 'name = "gpu-a"', "'gpu-a' is there twice"),
+        ('"141Gi"', '"141 GiB"', "no capacity of Kubernetes"),
+        ("address = ", "template = ", "cannot be the name of an attribute"),
+        ('reach = "all"', 'reach = "rack"', "reach"),
+        ('time_limit = "1 s"', "time_limit = 1", "a quantity is a text with its unit"),
+        ('host = "/dev/null"', 'host = "/etc/passwd"', "device_nodes"),
+        ("REMOTE =", '"RE MOTE" =', "environment variable"),
+        ("attach = [", 'shell = "yes"\nattach = [', "unknown key 'shell'"),
+        ("version = 1", "version = 2", "version 2 is not known"),
+        ('driver = "gpu.fabric.example"', 'driver = "GPU;x"', "driver"),
+    ],
+)
+def test_mistakes(tmp_path: Path, old: str, new: str, words: str) -> None:
+    assert old in FILE
+    with pytest.raises(InputError, match=words) as caught:
+        node_agent_file(tmp_path, FILE.replace(old, new))
+    assert caught.value.file == tmp_path / "node-agent.toml" and caught.value.line and caught.value.remedy
+
+
+def test_links_have_an_interface_or_a_command(tmp_path: Path) -> None:
+    for more in ("", 'interface = "eth0", command = ["/bin/true"], '):
+        with pytest.raises(InputError, match="an interface or a command"):
+            node_agent_file(tmp_path, FILE + f'[links]\nlink = [{{ name = "up", {more}bandwidth = "1 GB/s" }}]\n')
+
+
+def test_the_shipped_example_is_sound_and_published(capsys: pytest.CaptureFixture[str], commands: None) -> None:
+    example = ROOT / "deploy" / "kubernetes" / "node-agent.toml"
+    assert set(load_node_agent(example).template) == {"lupine", "nvme-tcp"}
+    assert app.run(["node-agent", str(example), "--node", "gpu-a", "--check"]) == 0
+    assert "gpu-a publishes 2 devices in 2 slices" in capsys.readouterr().out
+
+
+def test_a_folder_has_one_agent(tmp_path: Path) -> None:
+    with alone(tmp_path), pytest.raises(InputError, match="another node agent works here"), alone(tmp_path):
+        pass
+    with alone(tmp_path):
+        pass
+
+
+def test_records_outlive_the_process_and_refuse_what_is_none(tmp_path: Path) -> None:
+    record = ClaimRecord(
+        uid="u", namespace="default", name="train", allocated="", devices=(), state=ClaimState.FAILED, reason="x"
+    )
+    Records(tmp_path).put(record)
+    assert [*Records(tmp_path)] == [record]
+    (tmp_path / ".u.json.draft").write_text("{")
+    assert [*Records(tmp_path)] == [record] and not (tmp_path / ".u.json.draft").exists()
+    (tmp_path / "v.json").write_text("{")
+    with pytest.raises(InputError, match="cannot be read") as caught:
+        Records(tmp_path)
+    assert caught.value.file == tmp_path / "v.json"

@@ -1,0 +1,86 @@
+"""A kubelet is played over the sockets: it finds the plugin, asks it to prepare and unprepare, twice and wrongly."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+from poolwise.live.node_agent.agent import NodeAgent
+from poolwise.live.node_agent.plugin import KubeletPlugin
+from tests.helpers.kubelet import Kubelet
+from tests.helpers.node_agent import DRIVER, Hardware, MemoryCluster, claim_for, make_agent, publish_all
+
+UID = "00000000-0000-4000-8000-000000000000"
+
+
+@asynccontextmanager
+async def served(folder: Path, cluster: MemoryCluster, hardware: Hardware, said: list[str]) -> AsyncIterator[NodeAgent]:
+    await publish_all(cluster, folder)
+    agent = make_agent(folder, cluster, hardware.run)
+    cluster.sync()
+    (folder / "registry").mkdir(exist_ok=True)
+    plugin = KubeletPlugin(DRIVER, agent.prepare, agent.unprepare, said.append)
+    async with plugin.serving(folder / "plugins", folder / "registry"):
+        yield agent
+
+
+def test_registered_prepared_and_unprepared(tmp_path: Path) -> None:
+    async def story() -> None:
+        cluster, hardware, said = MemoryCluster(), Hardware(tmp_path / "hardware"), list[str]()
+        async with served(tmp_path, cluster, hardware, said):
+            kubelet = Kubelet(tmp_path / "registry")
+            info = await kubelet.register()
+            assert (info.type, info.name, [*info.supported_versions]) == ("DRAPlugin", DRIVER, ["v1.DRAPlugin"])
+            await kubelet.register("no, thanks")
+            assert said == ["", "no, thanks"]
+            share = "11111111-2222-4333-8444-555555555555"
+            train = "train", cluster.put(claim_for("train", "gpu-0", "gpu-1"))
+            shared = "shared", cluster.put(claim_for("shared", "gpu-2", pool="lent", waits=False, shareID=share))
+            for _ in range(2):
+                answer = await kubelet.prepare(train, shared, ("lost", UID))
+                assert [one.error for one in (answer.claims[train[1]], answer.claims[shared[1]])] == ["", ""]
+                assert "no such claim" in answer.claims[UID].error and not answer.claims[UID].devices
+                (first, second), (third,) = answer.claims[train[1]].devices, answer.claims[shared[1]].devices
+                assert ([*first.request_names], first.pool_name, first.device_name) == (["gpu"], "gpu-a", "gpu-0")
+                assert [*second.cdi_device_ids] == [f"{DRIVER}/claim={train[1]}-1"] and not first.HasField("share_id")
+                assert third.share_id == share and [*third.cdi_device_ids] == [f"{DRIVER}/claim={shared[1]}-0"]
+            for _ in range(2):
+                gone = await kubelet.unprepare(train, shared, ("never", UID))
+                assert {uid: one.error for uid, one in gone.claims.items()} == {train[1]: "", shared[1]: "", UID: ""}
+            assert hardware.attached == {} and [*(tmp_path / "cdi").iterdir()] == []
+            hardware.broken = {"/bin/detach"}
+            await kubelet.prepare(train)
+            assert "detaching gpu-0" in (await kubelet.unprepare(train)).claims[train[1]].error
+
+    asyncio.run(story())
+
+
+def test_hostile_names_get_an_answer_and_reach_nothing(tmp_path: Path) -> None:
+    async def story() -> None:
+        cluster, hardware = MemoryCluster(), Hardware(tmp_path / "hardware")
+        async with served(tmp_path, cluster, hardware, []):
+            before = sorted(tmp_path.rglob("*"))
+            kubelet = Kubelet(tmp_path / "registry")
+            await kubelet.register()
+            for uid in ("../../etc/passwd", "", "a\nb", "$(reboot)", "-rf", UID + "\n", "x" * 5000):
+                assert "{claim.uid}" in (await kubelet.prepare(("train", uid))).claims[uid].error
+                assert "{claim.uid}" in (await kubelet.unprepare(("train", uid))).claims[uid].error
+            for name in ("../x", "a b", "a;b", "$HOME", "", "-x", "a/../b"):
+                assert "{claim.name}" in (await kubelet.prepare((name, UID))).claims[UID].error
+            assert sorted(tmp_path.rglob("*")) == before and hardware.calls == []
+
+    asyncio.run(story())
+
+
+def test_sockets_left_by_a_killed_agent_are_taken_over_and_gone_in_the_end(tmp_path: Path) -> None:
+    async def story() -> None:
+        cluster, hardware = MemoryCluster(), Hardware(tmp_path / "hardware")
+        (tmp_path / "registry").mkdir()
+        (tmp_path / "registry" / f"{DRIVER}-reg.sock").touch()
+        async with served(tmp_path, cluster, hardware, []):
+            assert (await Kubelet(tmp_path / "registry").register()).name == DRIVER
+            modes = [file.stat().st_mode & 0o777 for file in tmp_path.rglob("*.sock")]
+            assert modes == [0o600, 0o600]
+        assert [*tmp_path.rglob("*.sock")] == []
+
+    asyncio.run(story())

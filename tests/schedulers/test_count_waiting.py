@@ -1,0 +1,123 @@
+"""Disaggregation-aware placement that counts the demand of the queue: against a slow look at every job, and why jobs wait."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+
+from poolwise.engines import simulate
+from poolwise.interfaces import Dispatcher, Scheduler
+from poolwise.model import Plan, Refusal, Reject, Start, Wait
+from poolwise.policies.order.edf import EDF
+from poolwise.policies.placement.nvme.compositions import Compositions
+from poolwise.policies.placement.nvme.disaggregation_aware import NvmeDisaggregationAware
+from poolwise.schedulers.composition import CompositionScheduler
+from poolwise.units import NEVER
+from tests.helpers.nvme_examples import SHARING, machine, workload
+from tests.schedulers.test_composition import columns, machines, workloads
+
+POLICY = NvmeDisaggregationAware(count_waiting=True)
+
+
+class Slow(Scheduler, Dispatcher):
+    """Reads the machine anew for each job and sums up what waits, job by job."""
+
+    def open(self, what, seed):
+        return self
+
+    def check(self, what, jobs):
+        pass
+
+    def schedule(self, queue, snapshot, changes):
+        never = {job: found for job in queue.jobs.tolist() if isinstance(found := self.alone(job, snapshot), Refusal)}
+        if never:
+            return Plan(tuple(Reject(job, f"cannot fit on the empty machine: {found.reason}") for job, found in never.items()))
+        order = np.argsort(-EDF().priority(queue, snapshot), kind="stable")
+        left, decisions = queue.jobs[order].tolist(), []
+        for job in list(left):
+            view = Compositions(snapshot)
+            view.waiting = tuple(sum(int(snapshot.table.request(name)[k]) for k in left) for name in ("bandwidth", "storage"))
+            found = POLICY.choose(view.need(job), view)
+            if not isinstance(found, Refusal):
+                decisions.append(Start(job, (0,), found))
+                snapshot = snapshot.with_started(job, found)
+                left.remove(job)
+        return Plan(tuple(decisions))
+
+    def alone(self, job, snapshot):
+        view = Compositions(snapshot.empty())
+        need = replace(view.need(job), deadline=NEVER, late=False)
+        view.waiting = need.bandwidth, need.storage
+        return POLICY.choose(need, view)
+
+
+@settings(max_examples=60, deadline=None)
+@given(machines(), workloads())
+def test_the_scheduler_decides_as_a_slow_look_at_every_job(what, jobs):
+    fast, slow = (simulate(what, jobs, s, truth=SHARING).schedule for s in (CompositionScheduler(EDF(), POLICY), Slow()))
+    assert all(np.array_equal(a, b) for a, b in zip(columns(fast), columns(slow), strict=True))
+    assert dict(fast.rejected) == dict(slow.rejected)
+
+
+def test_the_queue_decides_between_the_two_policies():
+    """Eight workloads ask for 0.6 of the bandwidth: counted, fragmentation is minimised from the first one on."""
+    what = machine(nodes=(200,), devices=((2000, 600),) * 12)
+    crowd = workload([(0, "smufin")] * 8)
+    starts = {}
+    for name, policy in (("counts", POLICY), ("does not", NvmeDisaggregationAware())):
+        schedule = simulate(what, crowd, CompositionScheduler(EDF(), policy), truth=SHARING).schedule
+        assert not schedule.rejected and schedule.done.all()
+        starts[name] = columns(schedule)
+    assert any(not np.array_equal(a, b) for a, b in zip(*starts.values(), strict=True))
+
+
+class Asked(Scheduler):
+    """Asks why of every job that a pass leaves waiting, as `poolwise why` does."""
+
+    def __init__(self):
+        self.scheduler, self.reasons = CompositionScheduler(EDF(), POLICY), []
+
+    def open(self, what, seed):
+        return Asking(self.scheduler.open(what, seed), self.reasons)
+
+    def check(self, what, jobs):
+        self.scheduler.check(what, jobs)
+
+
+class Asking(Dispatcher):
+    def __init__(self, dispatcher, reasons):
+        self.dispatcher, self.reasons = dispatcher, reasons
+
+    def schedule(self, queue, snapshot, changes):
+        plan = self.dispatcher.schedule(queue, snapshot, changes)
+        if not plan.rejected:
+            decided = {d.job for d in plan.decisions if isinstance(d, Start | Wait)}
+            for job in queue.jobs.tolist():
+                if job not in decided:
+                    self.reasons.append(self.dispatcher.why(job, queue, snapshot, plan))
+        return plan
+
+
+@settings(max_examples=30, deadline=None)
+@given(machines(), workloads())
+def test_why_says_what_a_job_lacks_and_agrees_with_the_pass(what, jobs):
+    asked = Asked()
+    simulate(what, jobs, asked, truth=SHARING)
+    assert all(reason.text for reason in asked.reasons)
+
+
+def test_why_under_a_full_machine():
+    asked = Asked()
+    simulate(machine(nodes=(15,), devices=((2000, 600),)), workload([(0, "smufin")] * 3), asked, truth=SHARING)
+    assert asked.reasons
+    assert any("cores" in reason.text for reason in asked.reasons)
+
+
+@pytest.mark.parametrize("counted", [True, False])
+def test_one_workload_alone_is_placed_alike(counted):
+    what, jobs = machine(nodes=(40,), devices=((2000, 600),) * 4), workload([(0, "smufin")])
+    schedule = simulate(
+        what, jobs, CompositionScheduler(EDF(), NvmeDisaggregationAware(count_waiting=counted)), truth=SHARING
+    ).schedule
+    assert schedule.done.all()

@@ -1,0 +1,63 @@
+"""Running jobs give local memory away within their tolerance, and get back what is left over."""
+
+import numpy as np
+from hypothesis import given, settings
+
+from poolwise.engines import simulate
+from poolwise.model import Workload
+from poolwise.performance.cpu_frequency import CpuFrequency
+from poolwise.performance.profiles import find_profile
+from poolwise.schedulers.batch import BatchScheduler
+from poolwise.schedulers.keep_tolerance import KeepTolerance
+from poolwise.units import SECOND
+from tests.schedulers.test_batch import machine, workloads
+
+
+def two(tolerance: float = 1.5) -> Workload:
+    """A job that fills a node, and one that comes later and needs some of that."""
+    return Workload.of(
+        np.array([0, 10]) * SECOND,
+        np.array([100, 20]) * SECOND,
+        requests={"cores": np.array([4, 4]), "memory": np.array([1000, 1000])},
+        attributes={
+            "frequency": np.array([2.0, 2.0]),
+            "tolerance": np.full(2, tolerance),
+            "profile": np.array(["kmeans", "kmeans"]),
+        },
+    )
+
+
+def test_a_running_job_makes_room_and_gets_its_memory_back() -> None:
+    still = simulate(machine(1), two(), BatchScheduler(effort_s=0.002), truth=CpuFrequency()).schedule
+    moving = simulate(machine(1), two(), KeepTolerance(effort_s=0.002), truth=CpuFrequency()).schedule
+    assert still.start.tolist()[1] >= 100 * SECOND and moving.start.tolist() == [0, 10 * SECOND]
+    slowdown = (moving.end - moving.start) / two().duration - 1
+    assert (slowdown <= 1.5 + 1e-6).all() and slowdown[0] > 0
+    assert [resized.run for resized in moving.resizes][:1] == [0]
+    back = moving.resizes[-1]
+    assert back.run == 0 and back.time == moving.end[1]
+    assert [amount for _, owner, _, amount in back.placement.rows() if owner == 0] == [4, 1000]
+
+
+def test_nobody_moves_without_tolerance() -> None:
+    schedule = simulate(machine(1), two(0.0), KeepTolerance(effort_s=0.002), truth=CpuFrequency()).schedule
+    assert schedule.resizes == () and schedule.start.tolist() == [0, 100 * SECOND]
+
+
+def test_the_least_share_is_that_of_the_tolerance() -> None:
+    schedule = simulate(machine(1), two(1.4), KeepTolerance(effort_s=0.002), truth=CpuFrequency()).schedule
+    least = 1 - float(find_profile("kmeans").largest_remote(1.4))
+    assert schedule.resizes
+    for resized in schedule.resizes:
+        local = sum(amount for _, owner, resource, amount in resized.placement.rows() if (owner, resource) == (0, 1))
+        assert local >= least * 1000 - 1
+
+
+@settings(max_examples=25, deadline=None)
+@given(workload=workloads())
+def test_everything_runs_within_capacity_and_its_bound(workload: Workload) -> None:
+    schedule = simulate(machine(), workload, KeepTolerance(effort_s=0.002), truth=CpuFrequency()).schedule
+    assert not schedule.refused and not schedule.waiting
+    assert sorted([*schedule.job.tolist(), *schedule.rejected]) == list(range(len(workload)))
+    for job, start, end in zip(schedule.job.tolist(), schedule.start.tolist(), schedule.end.tolist(), strict=True):
+        assert (end - start) / workload.duration[job] - 1 <= workload.attributes["tolerance"][job] + 1e-6
