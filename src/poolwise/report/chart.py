@@ -263,8 +263,7 @@ def _key(value: float) -> str:
 
 
 def _lookup(texts: Mapping[str, str]) -> str:
-    pairs = ", ".join(f"'{key}': '{text}'" for key, text in texts.items() if "'" not in text)
-    return f"({{{pairs}}})[datum.value] || ''"
+    return f"({json.dumps(dict(texts))})[datum.value] || ''"
 
 
 def _style(names: Sequence[str], legend: bool) -> Spec:

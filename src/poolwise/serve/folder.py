@@ -47,8 +47,8 @@ class StudyFolder:
 
     def inside(self, name: str) -> Path:
         """Path of what is directly or deeper in the folder; raises InputError for anything that is not."""
-        path = (self.root / name).resolve()
-        if not path.is_relative_to(self.root) or path == self.root or "\0" in name:
+        path = self.root if "\0" in name else (self.root / name).resolve()
+        if not path.is_relative_to(self.root) or path == self.root:
             raise InputError("this is not in the folder that is served", field="path", remedy="choose from the list")
         return path
 
