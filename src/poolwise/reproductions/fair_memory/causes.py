@@ -36,7 +36,6 @@ def _ablation(results: FairMemoryResults, claims: Sequence[Claim]) -> Figure:
         "Which of the authors' differences make claims hold",
         "Claims of the paper that hold, by figure: in the specification's reading, with each difference alone, with each alone "
         "taken away, and with all three.",
-        artifact="Ablation",
         groups=list(counts),
         series=series,
         y_axis=Axis("claims that hold"),

@@ -149,6 +149,8 @@ class FairMemoryResults:
 
     def sizes(self, machine: str, trace: str = "") -> list[int]:
         """Pool sizes that ran, TB per rack."""
+        if self.frame.is_empty():
+            return []
         ran = self.frame.filter((pl.col("size_tb") > 0) & (pl.col("machine") == machine) & (pl.col("trace") == trace))
         return [int(size) for size in ran["size_tb"].unique().sort().to_list()]
 
