@@ -132,6 +132,7 @@ def test_two_replicas(plane: ControlPlane, tmp_path: Path) -> None:
 
     try:
         for _ in range(3):
+            plane.wait(lambda: {leader(plane).split("_")[1]} <= {str(r.pid) for r in replicas}, 60, "one of these leads")
             holder = leader(plane)
             victim = next(r for r in replicas if str(r.pid) in holder.split("_"))
             victim.kill()
