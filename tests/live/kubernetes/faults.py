@@ -116,7 +116,7 @@ def test_two_replicas(plane: ControlPlane, tmp_path: Path) -> None:
     plane.apply(workload(60))
     (tmp_path / "scheduler.toml").write_text(SCHEDULER)
     command = [sys.executable, "-m", "poolwise", "live", "kubernetes", "--scheduler", str(tmp_path / "scheduler.toml")]
-    command += ["--kubeconfig", str(plane.kubeconfig()), "--lease", "default/poolwise", "--lease-seconds", "3"]
+    command += ["--kubeconfig", str(plane.kubeconfig()), "--lease", "default/poolwise", "--lease-seconds", "6"]
     log, taken = tmp_path / "poolwise.log", []
 
     def begin() -> subprocess.Popen[bytes]:
@@ -124,15 +124,22 @@ def test_two_replicas(plane: ControlPlane, tmp_path: Path) -> None:
             return subprocess.Popen(command, stderr=file)
 
     replicas = [begin(), begin()]
+
+    def another(gone: str) -> bool:
+        """Whether another replica leads; those that have ended are begun anew, as a Deployment does it."""
+        replicas[:] = [begin() if replica.poll() is not None else replica for replica in replicas]
+        return leader(plane) != gone
+
     try:
         for _ in range(3):
+            plane.wait(lambda: {leader(plane).split("_")[1]} <= {str(r.pid) for r in replicas}, 60, "one of these leads")
             holder = leader(plane)
             victim = next(r for r in replicas if str(r.pid) in holder.split("_"))
             victim.kill()
+            victim.wait()
             killed = time.monotonic()
-            plane.wait(lambda gone=holder: leader(plane) != gone, 20, "the other leads")  # type: ignore[misc]
+            plane.wait(lambda gone=holder: another(gone), 60, "the other leads")  # type: ignore[misc]
             taken.append(time.monotonic() - killed)
-            replicas = [begin() if r is victim else r for r in replicas]
             assert problems(plane, moving=True) == []
         plane.wait_done(60)
         assert problems(plane) == []
