@@ -2,6 +2,8 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
+LIVE := $(addprefix slurm/,live placing ordering seeing faults) $(addprefix kubernetes/,live devices shipped faults node_agent)
+
 .PHONY: help setup kernels test test-live lint demo bench docs format clean
 .DEFAULT_GOAL := help
 
@@ -29,10 +31,9 @@ kernels: setup ## compile all kernels once (half a minute on two cores; later st
 test: lint kernels ## everything CI runs
 	$(BIN)/pytest --numprocesses 2 --dist loadgroup
 
-test-live: setup ## against a real Slurm: installs one where it is missing and root asks, and says so
+test-live: setup ## against a real Slurm and a real Kubernetes: installs or builds them where they are missing, and says so
 	tests/live/slurm/packages.sh
-	$(BIN)/pytest -rs -s tests/live/slurm/live.py tests/live/slurm/placing.py tests/live/slurm/ordering.py tests/live/slurm/faults.py
-	$(BIN)/pytest -rs -s tests/live/kubernetes/node_agent.py
+	$(BIN)/pytest -rs -s $(LIVE:%=tests/live/%.py)
 
 demo: setup ## the main job on the CERIT-SC log: a table, and a report to open in a browser
 	$(BIN)/poolwise run cerit-pools --out results/cerit-pools

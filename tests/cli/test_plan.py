@@ -20,7 +20,7 @@ def test_a_shipped_plan_is_answered_and_exported(tmp_path, capsys):
     code, out, err = call(capsys, *words)
     content = json.loads(out)
     assert code == 0 and content["status"] == "decided" and content["provenance"]["plan"]["plan"] == "cerit-pools"
-    assert "[1] pool.memory.memory = 2048 GiB, node.thin.memory = 32 GiB: " in err
+    assert "[1] 2048 GiB of pool memory in each rack and 32 GiB of memory in each thin node: " in err
     assert content["notes"] and all(f"note: {note}" in err for note in content["notes"]) and "warning: " not in err
     for name in ("plan.json", "candidates.csv", "candidates.parquet", "provenance.json", "report.html"):
         assert (tmp_path / "out" / name).stat().st_size

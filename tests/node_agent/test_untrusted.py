@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from poolwise.errors import InputError
-from poolwise.live.kubernetes.objects import Device
+from poolwise.live.kubernetes.objects import PublishedDevice
 from poolwise.live.node_agent.claims import pinned_to, record_of
 from poolwise.live.node_agent.template import GROUPS, PATTERNS, check_placeholders, checked, filled, placeholders
 from tests.helpers.node_agent import DRIVER, claim_for, decoded, node_agent_file
@@ -57,7 +57,9 @@ def test_braces() -> None:
 
 
 def _record(folder: Path, claim: dict[str, Any], **attributes: Any) -> Any:
-    device = Device(name="gpu-0", attributes={"template": {"string": "remote"}, "address": {"string": "a:1"}, **attributes})
+    device = PublishedDevice(
+        name="gpu-0", attributes={"template": {"string": "remote"}, "address": {"string": "a:1"}, **attributes}
+    )
     devices = {("gpu-a", "gpu-0"): device, ("gpu-a/../x", "gpu-0"): device, ("gpu-a", "../gpu"): device}
     return record_of(decoded(claim), "node-1", node_agent_file(folder), devices)
 

@@ -70,7 +70,7 @@ def test_a_few_jobs_that_decide_are_named_and_the_answer_without_them_is_run(pla
         == decisive["text"]
         == (
             "2 of 220 jobs (jobs 50, 120) ask for more than 34 GiB of memory a node; without them "
-            f"pool.memory.memory = {small} would do instead of pool.memory.memory = 96 GiB."
+            f"{small} of pool memory in each rack would do instead of 96 GiB of pool memory in each rack."
         )
     )
     assert found.first[0].startswith("Load ")

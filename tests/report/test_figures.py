@@ -5,8 +5,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from poolwise.exhibits.figure import Axis, Bars, Curves, Distribution, Figure, Scatter
-from poolwise.report.figures import save, svg
+from poolwise.exhibits.figure import Axis, Bars, Curves, Distribution, Figure, Panels, Scatter
+from poolwise.report.figures import save
+from poolwise.report.picture import picture
 from poolwise.report.theme import DASHES, MARKERS, SERIES
 
 KINDS: list[Figure] = [
@@ -21,11 +22,12 @@ KINDS: list[Figure] = [
     Distribution("cdf", "CDF", series={"a": np.arange(1.0, 90.0)}),
     Bars("bars", "Bars", groups=["x", "y"], series={"a": [1.0, 2.0], "b": [2.0, 1.0]}, published={"a": [1.5, 1.5]}),
 ]  # fmt: skip
+KINDS.append(Panels("panels", "Panels", panels=KINDS[:3]))
 
 
 @pytest.mark.parametrize("shown", KINDS, ids=lambda shown: shown.name)
 def test_a_figure_is_drawn_the_same_each_time(shown: Figure, tmp_path: Path) -> None:
-    assert svg(shown) == svg(shown)
+    assert picture(shown) == picture(shown)
     (tmp_path / "again").mkdir()
     first, again = save(shown, tmp_path), save(shown, tmp_path / "again")
     assert [path.suffix for path in first] == [".png", ".svg", ".pdf"]

@@ -14,7 +14,7 @@ from poolwise.cli.one_run import RunOptions, ScopeChoice
 from poolwise.cli.seen import ClusterName, see
 
 if TYPE_CHECKING:
-    from poolwise.explain import Episode, Explanation, Rule
+    from poolwise.explain import Episode, Explanation
     from poolwise.metrics import Outcomes
     from poolwise.studies.cells import Cell
 
@@ -64,6 +64,7 @@ def explain(
     """Explain why a job waited: what was short at each pass, how much was needed and free, and which job was in the way."""
     from poolwise.cli.output import print_json
     from poolwise.errors import InputError
+    from poolwise.explain.words import answer_sentence
 
     if live is not None:
         if run is not None or scheduler is None:
@@ -89,7 +90,7 @@ def explain(
             )
             what, found = f"{order or 'fcfs'} {backfill} {scope.value}", _explain(options.cell(), job)
     if json:
-        print_json({"run": what, **found.to_dict()})
+        print_json({"run": what, "answer": answer_sentence(found), **found.to_dict()})
     else:
         _print(what, found, all_)
 
@@ -102,7 +103,7 @@ def _explain_live(name: str, cluster: ClusterName, partition: str | None, schedu
     from poolwise.live.waits import why_waits
     from poolwise.model import Changes, Reject
 
-    chosen, view = named_scheduler(scheduler), LiveView.of(see(cluster, partition))
+    chosen, view = named_scheduler(scheduler), LiveView.of(see(cluster, partition, scheduler))
     job, dispatcher = view.find(name), view.open(chosen)
     plan = dispatcher.schedule(view.queue, view.snapshot, Changes())
     found = why_waits(dispatcher, job, view.queue, view.snapshot, plan)
@@ -174,12 +175,14 @@ def _print(what: str, found: Explanation, everything: bool) -> None:
     from rich.table import Table
 
     from poolwise.cli.console import out
+    from poolwise.explain.words import answer_sentence, duration, held_by
 
     def say(text: str) -> None:
         out.print(text, markup=False, highlight=False, soft_wrap=True)
 
     job, episodes = found.job, found.episodes
-    say(f"{what}: job {job.id}, submitted {_time(job.submit)} after the trace began")
+    say(answer_sentence(found))
+    say(f"{what}: job {job.id}, submitted {duration(job.submit)} after the trace began")
     if episodes:
         table = Table(box=None, pad_edge=False)
         for heading in ("after", "for", "passes", "ahead"):
@@ -197,64 +200,41 @@ def _print(what: str, found: Explanation, everything: bool) -> None:
                 table.add_row("...", "", "", "", f"{hidden:,} more: --all shows them", "", "", "")
         out.print(table)
         for (rule, resource), ns in found.totals().items():
-            say(f"  {_time(ns)} {_words(rule, resource)}")
+            say(f"  {duration(ns)} {held_by(rule, resource)}")
     say(_outcome(found))
 
 
 def _row(found: Explanation, episode: Episode) -> Iterator[str]:
+    from poolwise.explain.words import amount, duration
+
     reason = episode.reason
-    yield _time(episode.start - found.job.submit)
-    yield _time(episode.end - episode.start)
+    yield duration(episode.start - found.job.submit)
+    yield duration(episode.end - episode.start)
     yield f"{episode.passes:,}"
     yield _span(*(f"{n:,}" for n in episode.ahead))
     yield reason.text
-    yield _amount(reason.resource, reason.needed) if reason.resource else ""
-    yield _span(*(_amount(reason.resource, n) for n in episode.free)) if reason.resource else ""
+    yield amount(reason.resource, reason.needed) if reason.resource else ""
+    yield _span(*(amount(reason.resource, n) for n in episode.free)) if reason.resource else ""
     if reason.blocker is None:
         yield ""
         return
-    held = "" if episode.reserved is None else _span(*(_time(ns - found.job.submit) for ns in episode.reserved))
+    held = "" if episode.reserved is None else _span(*(duration(ns - found.job.submit) for ns in episode.reserved))
     yield f"job {found.job.table.id[reason.blocker]}" + (f", reserved after {held}" if held else "")
 
 
 def _outcome(found: Explanation) -> str:
+    from poolwise.explain.words import amount, duration
+
     if found.placement is not None:
         machine = found.machine
         where = [
-            f"{machine.owners[owner]} {_amount(machine.resources[resource], amount)}"
-            for _, owner, resource, amount in found.placement.rows()
+            f"{machine.owners[owner]} {amount(machine.resources[resource], taken)}"
+            for _, owner, resource, taken in found.placement.rows()
         ]
-        return f"started after {_time(found.wait)} on {', '.join(where)}"
+        return f"started after {duration(found.wait)} on {', '.join(where)}"
     if found.rejected:
-        return f"rejected after {_time(found.wait)}: {found.rejected}"
-    return f"never started; the last pass was after {_time(found.wait)}"
-
-
-def _words(rule: Rule, resource: str) -> str:
-    from poolwise.explain import Rule
-
-    return {
-        Rule.SHORT: f"short of {resource or 'room'}",
-        Rule.ORDER: "behind a head of the queue that does not fit",
-        Rule.RESERVATION: f"kept off a reservation{f' ({resource})' if resource else ''}",
-        Rule.LIMIT: f"at a limit of its QOS{f' ({resource})' if resource else ''}",
-        Rule.WARM_UP: "for the end of the warm-up",
-        Rule.POSTPONED: "for a better place or time",
-        Rule.ROUND: "for the next round",
-        Rule.UNSAID: "for reasons that the scheduler does not give",
-    }[rule]
-
-
-def _time(ns: int) -> str:
-    from poolwise.units import format_time, to_seconds
-
-    return format_time(to_seconds(ns))
-
-
-def _amount(resource: str, amount: int) -> str:
-    from poolwise.units import format_memory
-
-    return format_memory(amount) if resource in ("memory", "storage") else f"{amount:,}"
+        return f"rejected after {duration(found.wait)}: {found.rejected}"
+    return f"never started; the last pass was after {duration(found.wait)}"
 
 
 def _span(least: str, most: str) -> str:

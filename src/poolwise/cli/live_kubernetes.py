@@ -44,13 +44,13 @@ def kubernetes(
     from poolwise.live.kubernetes.access import Access
     from poolwise.live.kubernetes.layout import read_layout
     from poolwise.live.kubernetes.lease import Leadership
-    from poolwise.live.kubernetes.link import Link
+    from poolwise.live.kubernetes.link import ClusterLink
     from poolwise.live.kubernetes.platform import KubernetesPlatform
     from poolwise.live.kubernetes.writes import ClusterWrites, ShadowWrites
 
     layout, wanted = read_layout(machine), named_scheduler(scheduler)
     leadership = Leadership(*_namespace_and_name(lease), lease_seconds) if lease is not None and not shadow else None
-    link = Link(Access.found(kubeconfig), lead=leadership, attach_patience=attach)
+    link = ClusterLink(Access.found(kubeconfig), lead=leadership, attach_patience=attach)
     try:
         if leadership is not None and port is not None:
             with serving(CollectorRegistry(), lambda: "another replica leads", port, host):

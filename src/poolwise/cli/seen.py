@@ -7,7 +7,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from poolwise.cli.console import warn
-from poolwise.cli.live import needs
+from poolwise.cli.live import named_scheduler, needs
 
 if TYPE_CHECKING:
     from poolwise.live.platform import LivePlatform
@@ -17,14 +17,15 @@ class ClusterName(StrEnum):
     """What kind of cluster is looked at."""
 
     SLURM = "slurm"
+    KUBERNETES = "kubernetes"
 
 
-def see(cluster: ClusterName, partition: str | None) -> LivePlatform:
-    """Read a cluster with the rights of the caller; nothing is changed."""
-    return SEEN[cluster](partition)
+def see(cluster: ClusterName, partition: str | None, scheduler: str | None = None) -> LivePlatform:
+    """Read a cluster with the rights of the caller, as a scheduler would see it; nothing is changed."""
+    return SEEN[cluster](partition, scheduler)
 
 
-def _slurm(partition: str | None) -> LivePlatform:
+def _slurm(partition: str | None, scheduler: str | None) -> LivePlatform:
     from poolwise.live.slurm.following import SlurmSettings
     from poolwise.live.slurm.reading import default_partition, is_exclusive
     from poolwise.live.slurm.shadow import SeenPlatform
@@ -37,5 +38,27 @@ def _slurm(partition: str | None) -> LivePlatform:
     return seen
 
 
-SEEN: Mapping[ClusterName, Callable[[str | None], LivePlatform]] = {ClusterName.SLURM: _slurm}
+def _kubernetes(name: str | None, scheduler: str | None) -> LivePlatform:
+    """The pods of a scheduler, by its name; nodes are shared unless the scheduler takes them whole."""
+    needs("kubernetes", "aiohttp", "cel", "msgspec", "yaml")
+    from poolwise.live.kubernetes.access import Access
+    from poolwise.live.kubernetes.link import ClusterLink
+    from poolwise.live.kubernetes.platform import KubernetesPlatform
+    from poolwise.live.kubernetes.writes import ShadowWrites
+    from poolwise.policies.placement.nodes.placement import FirstNodes
+    from poolwise.schedulers.list import ListScheduler
+
+    link = ClusterLink(Access.found())
+    try:
+        link.open()
+        wanted = named_scheduler(scheduler) if scheduler else ListScheduler(placement=FirstNodes())
+        return KubernetesPlatform(link, name if name is not None else "poolwise", wanted, ShadowWrites())
+    finally:
+        link.close()
+
+
+SEEN: Mapping[ClusterName, Callable[[str | None, str | None], LivePlatform]] = {
+    ClusterName.SLURM: _slurm,
+    ClusterName.KUBERNETES: _kubernetes,
+}
 """How each kind of cluster is read."""

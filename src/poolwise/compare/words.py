@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from poolwise.compare.runs import Comparison, Difference
-from poolwise.exhibits.table import cell_text
+from poolwise.exhibits.spoken import spoken_number, spoken_time
 
 GOAL = "mean_bounded_slowdown"
 TODAY = (GOAL, "p99_bounded_slowdown", "mean_wait_s", "throughput_per_100s", "utilization")
@@ -15,9 +15,24 @@ TODAY = (GOAL, "p99_bounded_slowdown", "mean_wait_s", "throughput_per_100s", "ut
 def difference_sentence(found: Comparison, d: Difference) -> str:
     """Say a metric of a run, that of the first, the difference and whether it is certain."""
     description, unit, *_ = found.described[d.metric]
-    numbers = f"{cell_text(d.value, unit)} against {cell_text(d.first, unit)}"
-    spread = "" if np.isnan(d.interval.low) else f" [{d.interval.low:+.3g}, {d.interval.high:+.3g}]"
-    return f"{description}, {found.labels[d.run]}: {numbers}, {d.interval.mean:+.3g}{spread}: {d.verdict}."
+    bounds = [_change(bound, unit) for bound in (d.interval.low, d.interval.high)]
+    spread = "" if np.isnan(d.interval.low) else f" [{bounds[0]} to {bounds[1]}]"
+    numbers = f"{_said(d.value, unit)} against {_said(d.first, unit)}, {_change(d.interval.mean, unit)}{spread}"
+    return f"{description[:1].upper()}{description[1:]}, {found.labels[d.run]}: {numbers}: {d.verdict}."
+
+
+def _said(value: float, unit: str) -> str:
+    """A value with its unit, a time as people say it."""
+    if unit == "s":
+        return spoken_time(value)
+    return f"{spoken_number(100 * value)} %" if unit == "fraction" else spoken_number(value)
+
+
+def _change(value: float, unit: str) -> str:
+    """The same with a sign; a share of the whole in percentage points."""
+    if unit == "s":
+        return f"{'+' if value > 0 else ''}{spoken_time(value)}"
+    return f"{spoken_number(100 * value, '+')} points" if unit == "fraction" else spoken_number(value, "+")
 
 
 def population_sentence(found: Comparison) -> str:

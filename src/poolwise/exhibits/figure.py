@@ -36,7 +36,8 @@ class Curves(Figure):
     """One line per series over common x positions; NaN leaves a gap.
 
     `published` holds points read off the paper, drawn hollow beside ours; `interval` maps series to (low, high) bands;
-    `highlight` marks an x position.
+    `highlight` marks an x position; `target` draws a line at a value of y, with words; `marks` are points of several kinds;
+    `direct` names each line at its end.
     """
 
     x: Sequence[float] = ()
@@ -46,6 +47,9 @@ class Curves(Figure):
     published: Mapping[str, Sequence[float]] = field(default_factory=dict)
     interval: Mapping[str, tuple[Sequence[float], Sequence[float]]] = field(default_factory=dict)
     highlight: float | None = None
+    target: tuple[float, str] | None = None
+    marks: Mapping[str, Sequence[float]] = field(default_factory=dict)
+    direct: bool = False
 
 
 @dataclass(frozen=True)

@@ -6,16 +6,15 @@ import math
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-import numpy as np
 import polars as pl
 
 from poolwise.arrays import FloatArray
-from poolwise.exhibits.figure import Axis, Curves, Figure, Scatter
 from poolwise.identity import Json
 from poolwise.optimize.monotone import Element, below
 from poolwise.plans.plan import Answer, PlanStatus
+from poolwise.plans.pools_figures import pools_figures
 from poolwise.plans.search import Search, neighbours
-from poolwise.plans.targets import KNOWN, Target
+from poolwise.plans.targets import Target
 from poolwise.plans.trials import Trials, Verdict
 from poolwise.sanity import Sanity
 from poolwise.sanity.leave_out import LeftOut
@@ -42,7 +41,7 @@ def pools_answer(trials: Trials, cost: FloatArray, found: Search, left_out: Sequ
             "How certain that is": list(_sure(trials, found)),
         },
         notes=list(_notes(trials, found)),
-        figures=_figures(trials, cost, found),
+        figures=pools_figures(trials, cost, found),
         candidates=frame,
         chosen=chosen,
         content={
@@ -105,7 +104,7 @@ def _sensitivity(trials: Trials, cost: FloatArray, found: Search) -> Iterator[st
     for axis, element in neighbours(found.best, cost.shape):
         verdict, size = found.verdicts[element], trials.sizes[axis]
         change = _signed(cost[element] - cost[found.best])
-        yield f"{size.name} at {size.written[element[axis]]} ({change}): {_measured(trials, verdict)}; {verdict.state}."
+        yield f"With {size.phrase(element[axis])} ({change}): {_measured(trials, verdict)}; {verdict.state}."
 
 
 def _sure(trials: Trials, found: Search) -> Iterator[str]:
@@ -133,13 +132,16 @@ def _sure(trials: Trials, found: Search) -> Iterator[str]:
             f"{len(by_assumption):,}. That they keep the targets is concluded from the answer doing so with less."
         )
     if not found.worse:
-        yield f"It is assumed that {ASSUMED}; none of {found.pairs:,} pairs of candidates contradicts that."
+        yield (
+            f"It is assumed that {ASSUMED}. Checked on what was simulated: none of {found.pairs:,} pairs of candidates, one of "
+            "which has all that the other has, contradicts it. Candidates that were not run were not checked."
+        )
         return
     x, y, target = found.worse[0]
     yield (
-        f"It is assumed that {ASSUMED}. {len(found.worse):,} of {found.pairs:,} comparisons contradict that, such as "
-        f"{target.metric} with {trials.label(y)}, worse than with {trials.label(x)}: a cheaper candidate that was not run "
-        "may keep the targets."
+        f"It is assumed that {ASSUMED}, and that is not so here: {len(found.worse):,} of {found.pairs:,} comparisons "
+        f"contradict it, such as {target.metric} with {trials.label(y)}, worse than with {trials.label(x)}: a cheaper "
+        "candidate that was not run may keep the targets."
     )
 
 
@@ -276,72 +278,3 @@ _MARGIN = {"margin": "mean", "margin_low": "low", "margin_high": "high"}
 
 def _number(value: float) -> float | None:
     return float(value) if math.isfinite(value) else None
-
-
-# Figures
-
-
-def _figures(trials: Trials, cost: FloatArray, found: Search) -> list[Figure]:
-    """Each target against the cost: a curve along one size, points where there are several."""
-    shown: list[Figure] = []
-    for k, target in enumerate(trials.targets):
-        elements = sorted((e for e, v in found.verdicts.items() if not v.unfinished), key=lambda e: (float(cost[e]), e))
-        if len(elements) < 2:
-            continue
-        draw = _curve if cost.ndim == 1 else _points
-        shown.append(draw(trials, cost, found, elements, k, f"target{k + 1}_{target.metric}"))
-    return shown
-
-
-def _curve(trials: Trials, cost: FloatArray, found: Search, elements: list[Element], k: int, name: str) -> Figure:
-    target, size = trials.targets[k], trials.sizes[0]
-    verdicts = [found.verdicts[e] for e in elements]
-    margins = [v.margins[k] for v in verdicts]
-    bound = [v.values[k] + target.sign * v.margins[k].mean for v in verdicts]
-    bands = [sorted((b - target.sign * m.low, b - target.sign * m.high)) for b, m in zip(bound, margins, strict=True)]
-    percentile = trials.certainty.over == "jobs" and not target.metric.startswith("mean")  # margins of shares, not of values
-    x = [float(size.amount[e[0]]) for e in elements]
-    return Curves(
-        name,
-        f"{KNOWN[target.metric].description} against {size.name}",
-        f"Dots: candidates that were simulated, with the interval of the verdict; dashed: the bound of {target}. The dotted "
-        "line marks the answer.",
-        x=x,
-        series={"simulated": [v.values[k] for v in verdicts]} | ({} if percentile else {"bound": bound}),
-        x_axis=Axis(size.name, ticks=dict(zip(x, (str(size.written[e[0]]) for e in elements), strict=True))),
-        y_axis=Axis(_label(target)),
-        interval={} if percentile else {"simulated": ([b[0] for b in bands], [b[1] for b in bands])},
-        highlight=None if found.best is None else float(size.amount[found.best[0]]),
-    )
-
-
-def _points(trials: Trials, cost: FloatArray, found: Search, elements: list[Element], k: int, name: str) -> Figure:
-    target = trials.targets[k]
-    groups: dict[str, list[Element]] = {}
-    for element in elements:
-        state = "the answer" if element == found.best else found.verdicts[element].state
-        groups.setdefault(state, []).append(element)
-    names = [state for state in ("keeps", "breaks", "undecided", "the answer") if state in groups]
-    return Scatter(
-        name,
-        f"{KNOWN[target.metric].description} against the price",
-        f"Each candidate that was simulated. Target: {target}.",
-        series={
-            state: ([float(cost[e]) for e in groups[state]], [found.verdicts[e].values[k] for e in groups[state]])
-            for state in names
-        },
-        x_axis=Axis("price ($)"),
-        y_axis=Axis(_label(target), log=_wide(found, elements, k)),
-    )
-
-
-def _wide(found: Search, elements: list[Element], k: int) -> bool:
-    """Whether values span so much that only a logarithmic axis shows them."""
-    values = np.array([found.verdicts[e].values[k] for e in elements])
-    return bool(values.min() > 0 and values.max() > 20 * values.min())
-
-
-def _label(target: Target) -> str:
-    """Name of the metric, with its unit where that says something: descriptions are too long for an axis."""
-    unit = KNOWN[target.metric].unit
-    return f"{target.metric} ({unit})" if unit else target.metric

@@ -16,6 +16,7 @@ from poolwise.arrays import FloatArray, IntArray
 from poolwise.errors import InputError
 from poolwise.files.document import Document, Origin
 from poolwise.files.fields import Section
+from poolwise.files.size_words import SizeWords
 from poolwise.units import UNITS, Dimension, parse
 
 MOST_CANDIDATES = 100_000
@@ -51,12 +52,18 @@ class Size:
     written : n values as a machine file writes them, ascending
     amount : (n,) the same in base units
     price : $ per base unit
+    words : what it is an amount of
     """
 
     key: str
     written: tuple[str | int, ...]
     amount: IntArray
     price: float
+    words: SizeWords
+
+    def phrase(self, k: int) -> str:
+        """Say the k-th value and of what it is: "512 GiB of pool memory in each rack"."""
+        return self.words.phrase(str(self.written[k]))
 
     @property
     def name(self) -> str:
@@ -148,7 +155,7 @@ def _read(section: SizeSection, document: Document, path: tuple[str | int, ...])
         number(document, section.key)
     except InputError as error:
         raise document.error((*path, "key"), error.message, error.remedy) from None
-    return Size(section.key, written, amount, price)
+    return Size(section.key, written, amount, price, SizeWords.of(section.key, document.tables["machine"]))
 
 
 def _price(text: str, document: Document, path: tuple[str | int, ...]) -> tuple[Dimension, float]:

@@ -154,7 +154,7 @@ class Trials:
 
     def label(self, element: Element) -> str:
         """A candidate in words."""
-        return ", ".join(f"{size.name} = {size.written[k]}" for size, k in zip(self.sizes, element, strict=True))
+        return " and ".join(size.phrase(k) for size, k in zip(self.sizes, element, strict=True))
 
     def values(self, element: Element, metric: str, seeds: int) -> FloatArray:
         """(seeds,) a metric of a candidate that has run."""

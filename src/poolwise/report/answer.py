@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,6 +13,7 @@ from poolwise.metrics.intervals import Interval, paired_block_bootstrap
 from poolwise.metrics.slowdown import bounded_slowdown
 from poolwise.report.sweep import Sweep
 from poolwise.studies import StudyResult
+from poolwise.units import SECOND
 
 GOAL = "mean_bounded_slowdown"
 ENOUGH = 0.10
@@ -35,7 +38,7 @@ class Alternative:
         return self.interval is not None and (self.interval.low > 0 or self.interval.high < 0)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Recommendation:
     """The recommendation and what speaks for and against it.
 
@@ -44,41 +47,67 @@ class Recommendation:
     series : the order (with what else was varied) to run
     at : position of the pool size in the sweep
     value : mean bounded slowdown there
-    jobs : jobs on which it is compared
+    slowdown : (n_job,) bounded slowdown of the jobs on which it is compared, in the order of submission
     rivals : the other series at the same size, best first
     sizes : the same series at the other sizes, ascending, None at `at`
+    least : least mean bounded slowdown of any series at each size, inf where nothing could be measured
+    turned_away : most jobs that a run at each size could never take
     """
 
     series: str
     at: int
     value: float
-    jobs: int
+    slowdown: FloatArray
     rivals: tuple[Alternative, ...]
     sizes: tuple[Alternative | None, ...]
+    least: tuple[float, ...]
+    turned_away: tuple[int, ...]
+
+    @property
+    def jobs(self) -> int:
+        """Jobs on which it is compared."""
+        return len(self.slowdown)
 
     @property
     def runner_up(self) -> Alternative | None:
         """The best of the other series."""
         return self.rivals[0] if self.rivals else None
 
+    @property
+    def equals(self) -> tuple[Alternative, ...]:
+        """Other series whose slowdown the evidence cannot tell from that of the choice, best first."""
+        return tuple(rival for rival in self.rivals if rival.interval is not None and not rival.certain)
+
+    @property
+    def target(self) -> float:
+        """Mean bounded slowdown up to which a size is enough."""
+        able = [value for value, count in zip(self.least, self.turned_away, strict=True) if count == min(self.turned_away)]
+        return (1 + ENOUGH) * min(able)
+
+
+Slowdowns = Callable[[str, int], FloatArray]
+"""(series, position of the size) -> (n_job,) bounded slowdown of each job that is compared."""
+
 
 def answer(result: StudyResult, sweep: Sweep) -> Recommendation | None:
     """Choose the smallest size that is enough, and the best series there; None where nothing could be measured."""
+    return choose(sweep, lambda series, at: slowdowns(result, sweep, series, at))
+
+
+def choose(sweep: Sweep, jobs: Slowdowns) -> Recommendation | None:
+    """Choose from the metrics of a sweep and what single jobs fared; see `answer`."""
     best = [sweep.best(GOAL, at)[:1] for at in range(len(sweep.x))]
-    values = [sweep.value(GOAL, found[0], at) if found else np.inf for at, found in enumerate(best)]
-    if not np.isfinite(values).any():
+    values = [sweep.value(GOAL, found[0], at) if found else math.inf for at, found in enumerate(best)]
+    turned_away = tuple(_rejected(sweep, at) for at in range(len(sweep.x)))
+    able = [value if count == min(turned_away) else math.inf for value, count in zip(values, turned_away, strict=True)]
+    if not np.isfinite(able).any():
         return None
-    turned_away = [_rejected(sweep, at) for at in range(len(sweep.x))]
-    able = [value if count == min(turned_away) else np.inf for value, count in zip(values, turned_away, strict=True)]
     at = next(k for k, value in enumerate(able) if value <= (1 + ENOUGH) * min(able))
     series = best[at][0]
-    choice = _slowdowns(result, sweep, series, at)
-    rivals = tuple(_compare(choice, s, _slowdowns(result, sweep, s, at)) for s in sweep.best(GOAL, at) if s != series)
-    sizes = tuple(
-        None if k == at else _compare(choice, sweep.labels[k], _slowdowns(result, sweep, series, k))
-        for k in range(len(sweep.x))
-    )
-    return Recommendation(series, at, values[at], len(choice), rivals, sizes)
+    choice = jobs(series, at)
+    rivals = tuple(_compare(choice, s, jobs(s, at)) for s in sweep.best(GOAL, at) if s != series)
+    sizes = tuple(None if k == at else _compare(choice, sweep.labels[k], jobs(series, k)) for k in range(len(sweep.x)))
+    return Recommendation(series, at, values[at], choice, rivals, sizes, tuple(values), turned_away)
 
 
 def _rejected(sweep: Sweep, at: int) -> int:
@@ -92,15 +121,15 @@ def _compare(choice: FloatArray, label: str, other: FloatArray) -> Alternative:
     return Alternative(label, float(other.mean()), float(other.mean() / choice.mean()), paired_block_bootstrap(other - choice))
 
 
-def _slowdowns(result: StudyResult, sweep: Sweep, series: str, at: int) -> FloatArray:
+def slowdowns(result: StudyResult, sweep: Sweep, series: str, at: int) -> FloatArray:
     """Bounded slowdown of each job of the common population.
 
     Seeds that only draw sensitivities share their jobs: a job's mean over the seeds. Seeds that draw the workload itself
     give jobs of their own: one after the other.
     """
     cells = sweep.cells.get((series, at), ())
-    outcomes = [result.outcomes(cell) for cell in cells]
-    columns = [bounded_slowdown(o)[result.population(cell)] for o, cell in zip(outcomes, cells, strict=True)]
+    outcomes, tau_s = [result.outcomes(cell) for cell in cells], result.study.measure.tau / SECOND
+    columns = [bounded_slowdown(o, tau_s)[result.population(cell)] for o, cell in zip(outcomes, cells, strict=True)]
     if not columns:
         return np.zeros(0)
     same = all(np.array_equal(o.submit, outcomes[0].submit) and np.array_equal(o.id, outcomes[0].id) for o in outcomes)

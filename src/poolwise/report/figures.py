@@ -1,4 +1,4 @@
-"""Draws figures. One function a kind of figure; `draw` finds it."""
+"""Draws figures for papers, as PNG, SVG and PDF. One function a kind of figure; `draw` finds it."""
 
 from __future__ import annotations
 
@@ -10,19 +10,15 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.axis import Axis as MplAxis
 from matplotlib.figure import Figure as Canvas
-from matplotlib.ticker import FuncFormatter, LogFormatter, NullFormatter, ScalarFormatter
+from matplotlib.ticker import FuncFormatter, NullFormatter
 
 from poolwise.arrays import IntArray
 from poolwise.exhibits.figure import Axis, Bars, Curves, Distribution, Figure, Panels, Scatter
-from poolwise.report.theme import DASHES, INK, figure, marker, series_colour, to_svg
+from poolwise.exhibits.spoken import spoken_number
+from poolwise.report.theme import DASHES, INK, figure, marker, series_colour
 
 ROOM = 40
 """Characters that stand side by side under bars; more are set at a slant."""
-
-
-def svg(shown: Figure) -> str:
-    """Draw as an SVG element that follows the page's theme."""
-    return to_svg(_canvas(shown), shown.name)
 
 
 def save(shown: Figure, folder: Path) -> list[Path]:
@@ -32,7 +28,7 @@ def save(shown: Figure, folder: Path) -> list[Path]:
     for kind, metadata in (("png", {"Software": None}), ("svg", {"Date": None}), ("pdf", {"CreationDate": None})):
         path = folder / f"{shown.name}.{kind}"
         with mpl.rc_context({"svg.hashsalt": shown.name, "svg.fonttype": "none", "pdf.fonttype": 42}):
-            canvas.savefig(path, metadata=metadata, facecolor="white", dpi=160)
+            canvas.savefig(path, metadata=metadata, facecolor="white", dpi=300)
         paths.append(path)
     return paths
 
@@ -44,18 +40,18 @@ def _canvas(shown: Figure) -> Canvas:
         axes = canvas.subplots()
         draw(shown, axes)
         if axes.get_legend_handles_labels()[1]:
-            canvas.legend(loc="outside right center", handlelength=3)
+            canvas.legend(loc="outside upper center", ncols=3, handlelength=3, columnspacing=1.2)
         canvas.draw_without_rendering()
         return canvas
 
 
 def _side_by_side(shown: Panels) -> Canvas:
     rows = -(-len(shown.panels) // shown.columns)
-    with figure(4.6 * shown.columns, 3.1 * rows + 0.7) as canvas:
+    with figure(2.4 * shown.columns, 2.0 * rows + 0.5) as canvas:
         grid = canvas.subplots(rows, shown.columns, squeeze=False).ravel()
         for panel, axes in zip(shown.panels, grid, strict=False):
             draw(panel, axes)
-            axes.set_title(panel.title, fontsize=11)
+            axes.set_title(panel.title, fontsize=8)
         for axes in grid[len(shown.panels) :]:
             axes.set_visible(False)
         handles, labels = grid[0].get_legend_handles_labels()
@@ -89,6 +85,12 @@ def _curves(shown: Curves, axes: Axes) -> None:
                 markersize=9,
                 label=f"{label}, published",
             )
+    for k, (kind, values) in enumerate(shown.marks.items()):
+        axes.plot(
+            shown.x, values, color=INK, marker=marker(k), markersize=11, markerfacecolor="none", linestyle="none", label=kind
+        )
+    if shown.target is not None:
+        axes.axhline(shown.target[0], color=INK, linewidth=1, linestyle=(0, (6, 4)), label=shown.target[1])
     if shown.highlight is not None:
         axes.axvline(shown.highlight, color=INK, linewidth=1, alpha=0.45, linestyle=(0, (2, 3)))
     _dress(axes, shown.x_axis, shown.y_axis)
@@ -111,7 +113,7 @@ def _distribution(shown: Distribution, axes: Axes) -> None:
     for k, (label, values) in enumerate(shown.series.items()):
         ordered = np.sort(values)
         share = np.arange(1, len(ordered) + 1) / max(1, len(ordered))
-        keep = _thin(len(ordered), shown.tail)
+        keep = thin(len(ordered), shown.tail)
         axes.plot(
             ordered[keep],
             (1.0 - share if shown.tail else share)[keep],
@@ -144,7 +146,7 @@ def _bars(shown: Bars, axes: Axes) -> None:
     axes.grid(visible=False, axis="x")
 
 
-def _thin(count: int, tail: bool, points: int = 400) -> IntArray:
+def thin(count: int, tail: bool, points: int = 400) -> IntArray:
     """Positions that keep the shape of a long curve, denser towards the end that matters."""
     if count <= points:
         return np.arange(count)
@@ -169,13 +171,19 @@ def _dress(axes: Axes, x_axis: Axis, y_axis: Axis) -> None:
 
 def _dress_axis(drawn: MplAxis, axis: Axis) -> None:
     drawn.set_label_text(axis.label)
+    drawn.set_major_formatter(FuncFormatter(lambda value, _: spoken_number(value)))
     if axis.log:
-        drawn.set_major_formatter(ScalarFormatter())
-        drawn.set_minor_formatter(LogFormatter(minor_thresholds=(1.5, 0.5)))
+        drawn.set_minor_formatter(FuncFormatter(lambda value, _: _minor(value, *drawn.get_view_interval())))
     if axis.ticks is not None:
         drawn.set_ticks(list(axis.ticks), labels=_readable(axis))
         drawn.set_ticks([], minor=True)
         drawn.set_minor_formatter(NullFormatter())
+
+
+def _minor(value: float, low: float, high: float) -> str:
+    """Label 2 and 5 of a decade of a logarithmic axis, where it is short."""
+    first = f"{value:e}"[0]
+    return spoken_number(value) if first in "25" and high < 50 * low else ""
 
 
 def _readable(axis: Axis, apart: float = 0.13) -> list[str]:

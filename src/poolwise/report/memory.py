@@ -20,7 +20,7 @@ def memory_figures(result: StudyResult, sweep: Sweep, found: Recommendation) -> 
     """Memory utilisation over time and by bins of 10 %, degradation by bins of 5 %; none where a run has neither."""
     cell = sweep.cells[found.series, found.at][0]
     run = found.series.upper()
-    where = f" with {sweep.labels[found.at]} of pool per rack" if sweep.x_name else ""
+    where = sweep.where(found.at)
     steps, shares = memory_in_use(result, cell), histograms(result, cell)
     if len(steps.value):
         hours = (steps.time - steps.time[0]) / (3600 * SECOND)

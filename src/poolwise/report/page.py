@@ -1,4 +1,4 @@
-"""The HTML page that all reports share: one file without network access, readable at laptop width, light and dark."""
+"""The HTML page that all reports share: one file without network access, light, dark and on paper."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from poolwise.atomic import write_whole
 from poolwise.exhibits.figure import Figure
-from poolwise.report.figures import svg
+from poolwise.report.picture import library, picture, specification
 from poolwise.report.theme import style_sheet
 
 
@@ -50,9 +50,13 @@ class Page:
     title : what this is about
     first : sentences to read before the answer: load, jobs that can never run, outliers
     lead : the answer in one line, and `because` the sentences that support it
-    head : tables to read before the figures
-    sections : shown side by side below the answer
+    card : the decision at a glance, with what runs today beside it; None where there is none
+    main : the chart that carries the answer, shown large; None where there is none
+    sections : shown side by side below it
     notes : what a reader must know beside the numbers
+    figures : shown small, in rows
+    tables : behind headings that open
+    head : tables to read before the figures
     after : sections below the tables
     links : text -> file beside the page, such as all rows as CSV
     """
@@ -61,6 +65,8 @@ class Page:
     lead: str
     first: Sequence[str] = ()
     because: Sequence[str] = ()
+    card: PageTable | None = None
+    main: Figure | None = None
     head: Sequence[PageTable] = ()
     sections: Sequence[PageSection] = ()
     notes: Sequence[str] = ()
@@ -70,16 +76,25 @@ class Page:
     links: Mapping[str, str] = field(default_factory=dict)
     provenance: Mapping[str, str] = field(default_factory=dict)
 
+    @property
+    def charts(self) -> list[tuple[Figure, bool]]:
+        """All figures, the main one first, and whether it is drawn wide."""
+        return [*([] if self.main is None else [(self.main, True)]), *((shown, False) for shown in self.figures)]
+
 
 def render(page: Page) -> str:
     """Make the HTML. Apart from the provenance block, the same results give the same bytes."""
     environment = Environment(
         loader=PackageLoader("poolwise.report"), autoescape=True, undefined=StrictUndefined, trim_blocks=True
     )
-    drawn = [(shown, svg(shown)) for shown in page.figures]
-    return environment.get_template("page.html.j2").render(page=page, figures=drawn, style=style_sheet())
+    return environment.get_template("page.html.j2").render(
+        page=page,
+        drawn={shown.name: (picture(shown, wide), specification(shown, wide)) for shown, wide in page.charts},
+        style=style_sheet(),
+        library=library() if page.charts else "",
+    )
 
 
 def write_page(page: Page, path: Path) -> None:
-    """Write the page; the file appears whole or not at all."""
+    """Write a page; the file appears whole or not at all."""
     write_whole(path, render(page).encode())

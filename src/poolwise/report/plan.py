@@ -24,7 +24,8 @@ def plan_page(result: PlanResult) -> Page:
         because=answer.because,
         sections=[PageSection(heading, lines) for heading, lines in answer.sections.items() if lines],
         notes=answer.notes,
-        figures=answer.figures,
+        main=answer.figures[0] if answer.figures else None,
+        figures=answer.figures[1:],
         tables=[_candidates(answer)],
         provenance={name: str(value) for name, value in result.provenance().items()},
     )

@@ -17,10 +17,10 @@ from poolwise.studies.results import StudyResult
 def figures(result: StudyResult | PlanResult | Comparison) -> list[Figure]:
     """Figures of a study, a plan or a comparison, as plain data: titles, axes and series."""
     if isinstance(result, StudyResult):
-        return list(study_page(result).figures)
+        return [shown for shown, _ in study_page(result).charts]
     if isinstance(result, PlanResult):
-        return list(plan_page(result).figures)
-    return list(comparison_page(result, 0, {}).figures)
+        return [shown for shown, _ in plan_page(result).charts]
+    return [shown for shown, _ in comparison_page(result, 0, {}).charts]
 
 
 def save_figures(result: StudyResult | PlanResult | Comparison, folder: str | Path) -> list[Path]:

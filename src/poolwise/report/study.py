@@ -14,17 +14,20 @@ from poolwise.compare.words import today_heading, today_sentences
 from poolwise.exhibits.figure import Axis, Curves, Distribution, Figure
 from poolwise.exhibits.table import cell_text
 from poolwise.metrics import METRICS
+from poolwise.metrics.intervals import paired_block_bootstrap
 from poolwise.metrics.slowdown import bounded_slowdown
 from poolwise.report import resources, words
-from poolwise.report.answer import Recommendation, answer
+from poolwise.report.answer import ENOUGH, GOAL, Recommendation, answer, slowdowns
+from poolwise.report.card import decision_card
 from poolwise.report.compromise import compromise, compromise_over_sizes
+from poolwise.report.hit import who_waits
 from poolwise.report.memory import memory_figures
+from poolwise.report.occupancy import occupancy
 from poolwise.report.page import Page, PageSection, PageTable, TableRow
 from poolwise.report.page import write_page as write_page
 from poolwise.report.sweep import Sweep
 from poolwise.studies import CellResult, StudyResult
 from poolwise.studies.sanity import sanity_sentences
-from poolwise.units import format_memory
 
 
 def write_study_report(result: StudyResult, path: Path, first: Sequence[str] | None = None) -> None:
@@ -45,16 +48,19 @@ def study_page(result: StudyResult, first: Sequence[str] | None = None) -> Page:
             PageSection("What the choice costs", words.gives_up(found, sweep)),
             PageSection("How certain that is", words.how_sure(found, sweep, seeds)),
         ]
+    waits = [] if found is None else [who_waits(result, sweep.cells[found.series, found.at][0])]
     nothing = "No answer: no job that every run could take finished."
     page = Page(
         title=result.study.title,
         first=sanity_sentences(result.sanity()) if first is None else first,
         lead=words.headline(found, sweep) if found else nothing,
-        because=words.because(found, sweep) if found else (),
+        because=[line for line in (words.separation(found, sweep), *words.because(found, sweep)) if line] if found else (),
+        card=decision_card(result, sweep, found) if found else None,
+        main=main_chart(result, sweep, found) if found else None,
         sections=sections,
         notes=result.notes(),
         figures=_figures(result, sweep, found),
-        tables=[_results(result, sweep, found), _workload(result), _rejections(sweep), _glossary(result)],
+        tables=[*waits, _results(result, sweep, found), _workload(result), _rejections(sweep), _glossary(result)],
         provenance={name: str(value) for name, value in result.provenance().items()},
     )
     return _with_resources(page, result, sweep)
@@ -79,10 +85,12 @@ def _with_resources(page: Page, result: StudyResult, sweep: Sweep) -> Page:
     return replace(
         page,
         lead=resources.lead(ranked),
+        card=None,
+        main=None,
         because=resources.because(ranked),
         sections=resources.sections(ranked, first),
         figures=[*resources.figures(ranked), *(shown for shown in page.figures if shown.name != "degradation_bins")],
-        tables=[resources.table(ranked), *([] if tables is None else [tables]), results, *page.tables[1:]],
+        tables=[resources.table(ranked), *([] if tables is None else [tables]), results, *page.tables[2:]],
     )
 
 
@@ -91,18 +99,15 @@ def _with_resources(page: Page, result: StudyResult, sweep: Sweep) -> Page:
 
 _SCALES = {"fraction": (100.0, "%"), "s": (1 / 3600, "h")}
 _CURVES = (
-    ("mean_bounded_slowdown", "Bounded slowdown against pool size", "mean bounded slowdown", True,
-     "Mean over all jobs after the warm-up that no run rejected; lower is better. Time from submission to end over runtime. "
-     "In all figures the dotted line marks the recommended size."),
-    ("utilization", "Node utilisation against pool size", "node utilisation", False,
+    ("utilization", "Node utilisation against size", "node utilisation", False,
      "Share of the offered node time that jobs used between the end of the warm-up and the last start."),
-    ("throughput_per_100s", "Throughput against pool size", "throughput", False, "Jobs finished per 100 s in the same window."),
-    ("discrimination_s", "Discrimination against pool size", "discrimination", True,
+    ("throughput_per_100s", "Throughput against size", "throughput", False, "Jobs finished per 100 s in the same window."),
+    ("discrimination_s", "Discrimination against size", "discrimination", True,
      "Waiting time, summed over jobs, beyond what each would have waited under FCFS without backfilling on the same machine; "
      "lower is fairer."),
-    ("throughput_per_memory_dollar_gain", "Throughput per memory dollar against pool size", "gain per memory dollar", False,
+    ("throughput_per_memory_dollar_gain", "Throughput per memory dollar against size", "gain per memory dollar", False,
      "Jobs finished in the same window per dollar of installed memory, over those of the memory baseline."),
-    ("mean_memory_utilization", "Memory in use against pool size", "memory in use", False,
+    ("mean_memory_utilization", "Memory in use against size", "memory in use", False,
      "Local and pooled memory in use over what is installed, averaged over time."),
 )  # fmt: skip
 
@@ -116,15 +121,46 @@ def _figures(result: StudyResult, sweep: Sweep, found: Recommendation | None) ->
         for series in sweep.series:
             for cell in sweep.cells.get((series, found.at), ())[:1]:
                 samples[series.upper()] = bounded_slowdown(result.outcomes(cell))[result.population(cell)]
-        where = f" with {sweep.labels[found.at]} of pool per rack" if sweep.x_name else ""
+        where = sweep.where(found.at)
         caption = "Share of jobs whose bounded slowdown exceeds the value on the x axis."
         x_axis = Axis("bounded slowdown", log=True)
         title = f"Who waits longest{where}"
         fronts = (compromise(result, sweep, found.at, where), compromise_over_sizes(result, sweep))
         shown += [front for front in fronts if front is not None]
         shown.append(Distribution("tail", title, caption, samples, x_axis, "jobs that fare worse", tail=True))
+        shown += occupancy(result, sweep.cells[found.series, found.at][0], found.series.upper())
         shown += memory_figures(result, sweep, found)
     return shown
+
+
+def main_chart(result: StudyResult, sweep: Sweep, found: Recommendation) -> Curves | None:
+    """The chart that carries the answer: mean bounded slowdown against size, with its intervals and what is enough."""
+    if len(sweep.x) < 2:
+        return None
+    spreads = [paired_block_bootstrap(slowdowns(result, sweep, found.series, at)) for at in range(len(sweep.x))]
+    series = {s.upper(): sweep.values(GOAL, s) for s in sweep.series}
+    known = [v for values in series.values() for v in values if math.isfinite(v)]
+    chosen = found.series.upper()
+    return Curves(
+        GOAL,
+        f"Mean bounded slowdown against {sweep.noun.noun}",
+        "Time from submission to end over runtime, mean over the jobs that every run finished; lower is better. The band is "
+        f"the 95 % interval of {chosen} (block bootstrap over the jobs). The dotted line marks the recommended size, the "
+        f"dashed one what is enough: {100 * ENOUGH:.0f} % above the least of the sizes that turn away fewest jobs.",
+        x=sweep.x,
+        series=series,
+        x_axis=_size_axis(sweep),
+        y_axis=Axis("mean bounded slowdown", log=min(known) > 0),
+        interval={chosen: ([spread.low for spread in spreads], [spread.high for spread in spreads])},
+        highlight=sweep.x[found.at],
+        target=(found.target, "enough"),
+        direct=True,
+    )
+
+
+def _size_axis(sweep: Sweep) -> Axis:
+    label = f"{sweep.noun.noun} ({sweep.unit})" if sweep.unit else sweep.noun.noun
+    return Axis(label, log=min(sweep.x) > 0, ticks={x: text.split()[0] for x, text in zip(sweep.x, sweep.labels, strict=True)})
 
 
 def _curve(
@@ -141,7 +177,7 @@ def _curve(
         caption,
         x=sweep.x,
         series=series,
-        x_axis=Axis("pool per rack", log=True, ticks={x: format_memory(x) for x in sweep.x}),
+        x_axis=_size_axis(sweep),
         y_axis=Axis(f"{label} ({unit})" if unit else label, log=log and min(known) > 0),
         highlight=sweep.x[found.at] if found else None,
     )
@@ -171,7 +207,7 @@ def _results(result: StudyResult, sweep: Sweep, found: Recommendation | None, st
     units = [
         f"{metrics[n].description} ({_shown(metrics[n].unit)})" if metrics[n].unit else metrics[n].description for n in columns
     ]
-    header = [*(["pool per rack"] if sweep.x_name else []), "order", *units]
+    header = [*([sweep.noun.noun] if sweep.x_name else []), "order", *units]
     caption = "Means over seeds." if found is None else "Means over seeds. The recommended row is set in bold."
     return PageTable("All results", header, rows, caption)
 
@@ -194,7 +230,7 @@ def _rejections(sweep: Sweep) -> PageTable:
             rows.append(TableRow([label or "all", f"{count:,}", reason]))
     if not rows:
         rows = [TableRow(["all sizes", "0", "every job fits the empty machine"])]
-    return PageTable("Rejected jobs", ["pool per rack", "jobs", "reason"], rows, _rejections.__doc__ or "", text=True)
+    return PageTable("Rejected jobs", [sweep.noun.noun or "runs", "jobs", "reason"], rows, _rejections.__doc__ or "", text=True)
 
 
 def _glossary(result: StudyResult) -> PageTable:

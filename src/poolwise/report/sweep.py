@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
 from poolwise import units
 from poolwise.catalog import PREFIX
+from poolwise.exhibits.spoken import in_unit, shared_unit
+from poolwise.files.size_words import SizeWords
 from poolwise.studies import CellResult, StudyResult
 
 
@@ -20,7 +22,9 @@ class Sweep:
     ----------
     x_name : dotted name of the parameter along x, "" where none is a size
     x : values ascending, in base units (MiB for memory); (0.0,) where there is no x parameter
-    labels : x as the study wrote it
+    labels : x as text, all in one unit
+    unit : that unit, "" where x is a mere number
+    noun : what x is an amount of, such as pool memory in each rack
     series : labels of the combinations of all other varied parameters, in the order of the study
     cells : (series, position of x) -> one cell a seed; of cells that share a run (only watts and dollars differ) the first
     """
@@ -30,6 +34,8 @@ class Sweep:
     labels: tuple[str, ...]
     series: tuple[str, ...]
     cells: Mapping[tuple[str, int], Sequence[CellResult]]
+    unit: str = ""
+    noun: SizeWords = field(default_factory=lambda: SizeWords(""))
 
     @classmethod
     def of(cls, result: StudyResult) -> Sweep:
@@ -44,8 +50,8 @@ class Sweep:
                 if value not in values:
                     values.append(value)
         x_name = next((n for n, vs in varied.items() if len(vs) > 1 and all(_size(v) is not None for v in vs)), "")
-        sizes = {str(v): float(_size(v) or 0.0) for v in varied.get(x_name, [""])}
-        labels = sorted(sizes, key=lambda label: sizes[label])
+        sizes = sorted({float(_size(v) or 0.0) for v in varied.get(x_name, [0.0])})
+        unit = shared_unit(sizes) if any(isinstance(v, str) for v in varied.get(x_name, ())) else ""
         cells: dict[tuple[str, int], list[CellResult]] = {}
         series: list[str] = []
         for cell in runs.values():
@@ -53,9 +59,19 @@ class Sweep:
             label = ", ".join(others) or "all"
             if label not in series:
                 series.append(label)
-            at = labels.index(str(cell.parameters.get(x_name, "")))
+            at = sizes.index(float(_size(cell.parameters.get(x_name, 0.0)) or 0.0))
             cells.setdefault((label, at), []).append(cell)
-        return cls(x_name, tuple(sizes[label] for label in labels), tuple(labels), tuple(series), cells)
+        labels = [f"{in_unit(size, unit)} {unit}" if unit else f"{size:g}" if x_name else "" for size in sizes]
+        noun = SizeWords.of(x_name, result.study.cells[0].machine_tables)
+        return cls(x_name, tuple(sizes), tuple(labels), tuple(series), cells, unit, noun)
+
+    def amount(self, at: int) -> str:
+        """Say a size and of what it is, "" where none is varied."""
+        return self.noun.phrase(self.labels[at]) if self.x_name else ""
+
+    def where(self, at: int) -> str:
+        """Say the same after a title, with a blank before; "" where none is varied."""
+        return f" with {self.amount(at)}" if self.x_name else ""
 
     def values(self, metric: str, series: str) -> list[float]:
         """Mean of a metric over the seeds, one value for each x; NaN where there is none."""

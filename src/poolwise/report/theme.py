@@ -1,12 +1,11 @@
 """One look for all figures: colours that colour-blind readers can tell apart, a marker of its own for each series.
 
-Figures are drawn once, in the light colours. On a page those become variables of its style sheet, so that the same SVG
-follows the reader's light or dark theme.
+Figures for papers are drawn in the light colours. On a page the colours are variables of its style sheet, so that the same
+picture follows the reader's light or dark theme.
 """
 
 from __future__ import annotations
 
-import io
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -42,10 +41,10 @@ def marker(k: int) -> str:
 
 
 @contextmanager
-def figure(width: float = 7.2, height: float = 3.9) -> Iterator[Figure]:
-    """Open a figure in the house style; inches."""
+def figure(width: float = 3.5, height: float = 2.7) -> Iterator[Figure]:
+    """Open a figure in the house style, as wide as a column of a paper; inches."""
     style: dict[Any, Any] = {
-        "font.size": 11,
+        "font.size": 8,
         "axes.edgecolor": INK,
         "axes.labelcolor": INK,
         "axes.titlecolor": INK,
@@ -61,25 +60,13 @@ def figure(width: float = 7.2, height: float = 3.9) -> Iterator[Figure]:
         "figure.facecolor": "none",
         "axes.facecolor": "none",
         "legend.frameon": False,
-        "lines.linewidth": 1.8,
-        "lines.markersize": 6,
+        "lines.linewidth": 1.2,
+        "lines.markersize": 3.5,
         "svg.fonttype": "none",
         "font.family": "sans-serif",
     }
     with mpl.rc_context(style):
         yield Figure(figsize=(width, height), layout="constrained")
-
-
-def to_svg(drawn: Figure, name: str) -> str:
-    """Render as an SVG element whose colours are the page's; the same figure gives the same bytes."""
-    buffer = io.StringIO()
-    with mpl.rc_context({"svg.hashsalt": name, "svg.fonttype": "none"}):
-        drawn.savefig(buffer, format="svg", transparent=True, metadata={"Date": None})
-    text = buffer.getvalue()
-    text = text[text.index("<svg") :].replace(INK, "var(--ink)").replace(GRID, "var(--grid)")
-    for k in range(len(SERIES)):
-        text = text.replace(series_colour(k), f"var(--series-{k})")
-    return text.replace("font: 11px 'sans-serif'", "font: 11px sans-serif").replace("'sans-serif'", "sans-serif")
 
 
 def style_sheet() -> str:

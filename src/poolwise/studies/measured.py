@@ -92,15 +92,15 @@ class MeasuredStudy:
 
     def outcomes(self, cell: CellResult) -> Outcomes:
         """What became of every job in a cell."""
-        return self._runs.outcomes(self._cell(cell))
+        return self._runs.outcomes(self.simulated(cell))
 
     def baseline(self, cell: CellResult) -> Outcomes:
         """What became of every job under FCFS without backfilling on the same machine; needs `measure.baseline`."""
-        return self._runs.outcomes(self._cell(cell).baseline())
+        return self._runs.outcomes(self.simulated(cell).baseline())
 
     def memory_baseline(self, cell: CellResult) -> Outcomes | None:
         """What became of every job on the machine of `measure.memory_baseline`; None if there is none."""
-        there = self.study.memory_baseline(self._cell(cell))
+        there = self.study.memory_baseline(self.simulated(cell))
         return None if there is None else self._runs.outcomes(there)
 
     def today(self, cell: CellResult) -> Outcomes | None:
@@ -110,11 +110,12 @@ class MeasuredStudy:
 
     def window(self, cell: CellResult) -> Window:
         """Time in which throughput and utilisation of a cell were measured."""
-        return Window.of(self.outcomes(cell), self._cell(cell).warm_up)
+        return Window.of(self.outcomes(cell), self.simulated(cell).warm_up)
 
     def population(self, cell: CellResult) -> BoolArray:
         """(n_job,) jobs on which a cell was measured."""
-        return self._runs.population(self._cell(cell))
+        return self._runs.population(self.simulated(cell))
 
-    def _cell(self, result: CellResult) -> Cell:
+    def simulated(self, result: CellResult) -> Cell:
+        """What was simulated: machine, workload, scheduler."""
         return next(cell for cell in self.study.cells if cell.key == result.key)

@@ -75,7 +75,12 @@ class ControlPlane:
 
 @contextmanager
 def control_plane(folder: Path, port: int = 26543, **settings: str) -> Iterator[ControlPlane]:
-    """Build where it is missing, start, and stop in the end."""
+    """Build where it is missing, start, and stop in the end; one that $POOLWISE_KUBE names is taken as it is."""
+    if running := os.environ.get("POOLWISE_KUBE"):
+        plane = ControlPlane(Path(running))
+        plane.clear()
+        yield plane
+        return
     if shutil.which("go") is None and not _built():
         raise RuntimeError("the control plane is built by Go 1.26 or later, which is not installed")
     setting = {**os.environ, "KUBE_DATA": str(folder), "KUBE_PORT": str(port), **settings}

@@ -81,7 +81,7 @@ def survive(plane: ControlPlane, server: FaultyServer, folder: Path, pods: int, 
             left = [name for name, phase in plane.phases().items() if phase != "Succeeded"]
             assert time.monotonic() < until, f"{len(left)} are left, such as {left[:5]}; {log.read_text()[-3000:]}"
             assert problems(plane, moving=True) == []
-            time.sleep(0.5)
+            time.sleep(2)
     finally:
         if process is not None:
             server.victim = None
@@ -96,7 +96,7 @@ def survive(plane: ControlPlane, server: FaultyServer, folder: Path, pods: int, 
 CASES = {
     "answers": Trouble(conflict=0.12, busy=0.1, broken=0.1, slow=0.1),
     "network": Trouble(unsent=0.12, unanswered=0.15, cut=0.02, gone=0.5),
-    "killed": Trouble(kill_every=23, conflict=0.02),
+    "killed": Trouble(kill_every=47, conflict=0.1),
     "all": Trouble(0.06, 0.05, 0.05, 0.05, 0.06, 0.05, 0.01, 0.5, 61),
 }
 
@@ -105,7 +105,7 @@ CASES = {
 def test_faults(name: str, plane: ControlPlane, tmp_path: Path) -> None:
     with faulty(plane, CASES[name], seed=len(name)) as server:
         try:
-            survive(plane, server, tmp_path, 60 * SCALE, 150 * SCALE)
+            survive(plane, server, tmp_path, 60 * SCALE, 240 * SCALE)
         finally:
             plane.clear()
 

@@ -1,4 +1,4 @@
-"""Faults beside a real Slurm in place mode: `make test-live`, 100 of them, or as many as POOLWISE_LIVE_FAULTS says.
+"""Faults beside a real Slurm in place mode: `make test-live`, 80 of them, or as many as POOLWISE_LIVE_FAULTS says.
 
 The controller dies and comes back, our process is killed, users and administrators cancel, requeue, change, release and hold
 jobs between decision and commit, nodes are drained and come back. After each, a reader that starts anew agrees with Slurm; in
@@ -26,7 +26,7 @@ from tests.live.slurm.placing import LINES
 from tests.live.slurm.witness import Witness, wait_for
 
 pytestmark = pytest.mark.skipif(bool(why_not(False)), reason=why_not(False) or "a Slurm is installed")
-FAULTS = int(os.environ.get("POOLWISE_LIVE_FAULTS", "100"))
+FAULTS = int(os.environ.get("POOLWISE_LIVE_FAULTS", "80"))
 SEED = int(os.environ.get("POOLWISE_LIVE_SEED", "1"))
 KINDS = {
     "controller stopped": 2, "controller killed": 2, "process killed": 3, "cancelled": 4, "requeued": 4, "limit changed": 4,

@@ -13,7 +13,7 @@ from fractions import Fraction
 from typing import Any
 
 from poolwise.errors import InputError
-from poolwise.live.kubernetes.devices import DeviceId, Inventory, Part, Published, Usage
+from poolwise.live.kubernetes.devices import DeviceId, DeviceUsage, Inventory, Part, Published
 from poolwise.live.kubernetes.nodes import kept_off, term_holds
 from poolwise.live.kubernetes.objects import (
     AllocatedDevice,
@@ -30,14 +30,14 @@ from poolwise.live.kubernetes.objects import (
     ResourceClaim,
     SelectorTerm,
 )
-from poolwise.live.kubernetes.quantity import parse_quantity, written
+from poolwise.live.kubernetes.quantity import parse_quantity, quantity_text
 
 _STEPS = 20_000
 """After so many tries a search gives up."""
 
 
 @dataclass(frozen=True, slots=True)
-class Chosen:
+class ChosenDevice:
     """A device for a request, named as the claim's status names it."""
 
     request: str
@@ -58,7 +58,7 @@ class Devices:
     """
 
     inventory: Inventory
-    usage: Usage
+    usage: DeviceUsage
     classes: Mapping[str, DeviceClass]
     avoided: Mapping[DeviceId, int] = field(default_factory=dict)
 
@@ -116,7 +116,7 @@ def _rounded(capacity: Capacity, asked: str | None) -> Fraction | None:
 
 def allocate(
     claims: Sequence[ResourceClaim], node: Node, devices: Devices, preferred: Sequence[DeviceId] = ()
-) -> list[list[Chosen]] | str:
+) -> list[list[ChosenDevice]] | str:
     """Choose devices for all of some claims on a node, or say what is short. Nothing is taken yet.
 
     Raises InputError for an expression that cannot be read.
@@ -139,7 +139,7 @@ class _Search:
     node: Node
     devices: Devices
     rank: Mapping[DeviceId, int]
-    taken: list[tuple[ResourceClaim, Chosen]] = field(default_factory=list)
+    taken: list[tuple[ResourceClaim, ChosenDevice]] = field(default_factory=list)
     shortage: str = ""
     steps: int = 0
 
@@ -180,7 +180,7 @@ class _Search:
             if self.steps > _STEPS:
                 self.shortage = f"no devices were found within {_STEPS:,} tries"
                 return False
-            one = Chosen(name, wanted, device, part)
+            one = ChosenDevice(name, wanted, device, part)
             if not usage.fits(device, part, self.devices.inventory) or not self._agrees(claim, one):
                 continue
             usage.take(claim.metadata.uid, part)
@@ -191,16 +191,16 @@ class _Search:
             usage.give(claim.metadata.uid, part)
         return False
 
-    def _agrees(self, claim: ResourceClaim, one: Chosen) -> bool:
+    def _agrees(self, claim: ResourceClaim, one: ChosenDevice) -> bool:
         """Whether a device has what the claim's constraints want it to have in common with those chosen."""
         mine = [other for owner, other in self.taken if owner is claim]
         return all(_keeps(constraint, one, mine) for constraint in claim.spec.devices.constraints)
 
 
-def _keeps(constraint: DeviceConstraint, one: Chosen, mine: Sequence[Chosen]) -> bool:
+def _keeps(constraint: DeviceConstraint, one: ChosenDevice, mine: Sequence[ChosenDevice]) -> bool:
     named = constraint.requests
 
-    def concerned(chosen: Chosen) -> bool:
+    def concerned(chosen: ChosenDevice) -> bool:
         return not named or chosen.request in named or chosen.request.partition("/")[0] in named
 
     if not concerned(one):
@@ -219,7 +219,7 @@ def _attribute(device: Published, name: str) -> Any:
     return device.device.attributes.get(short) if found is None and domain == device.id.driver else found
 
 
-def allocation_of(claim: ResourceClaim, chosen: Sequence[Chosen], node: Node, devices: Devices) -> Allocation:
+def allocation_of(claim: ResourceClaim, chosen: Sequence[ChosenDevice], node: Node, devices: Devices) -> Allocation:
     """Write what was chosen for a claim as its status has it."""
     results = [
         AllocatedDevice(
@@ -227,7 +227,7 @@ def allocation_of(claim: ResourceClaim, chosen: Sequence[Chosen], node: Node, de
             driver=one.device.id.driver,
             pool=one.device.id.pool,
             device=one.device.id.name,
-            consumed_capacity=None if one.part.amounts is None else {k: written(v) for k, v in one.part.amounts},
+            consumed_capacity=None if one.part.amounts is None else {k: quantity_text(v) for k, v in one.part.amounts},
             share_id=None if one.part.amounts is None else str(uuid.uuid4()),
             binding_conditions=one.device.device.binding_conditions or None,
             binding_failure_conditions=one.device.device.binding_failure_conditions or None,
@@ -242,7 +242,7 @@ def allocation_of(claim: ResourceClaim, chosen: Sequence[Chosen], node: Node, de
     )
 
 
-def _config(claim: ResourceClaim, chosen: Sequence[Chosen], devices: Devices) -> list[dict[str, Any]]:
+def _config(claim: ResourceClaim, chosen: Sequence[ChosenDevice], devices: Devices) -> list[dict[str, Any]]:
     """Configuration of the classes, then that of the claim itself, for the requests that it concerns."""
     found: list[dict[str, Any]] = []
     for name in dict.fromkeys(one.request for one in chosen):
@@ -253,7 +253,7 @@ def _config(claim: ResourceClaim, chosen: Sequence[Chosen], devices: Devices) ->
     return found
 
 
-def _usable_on(chosen: Sequence[Chosen], node: Node) -> NodeSelector | None:
+def _usable_on(chosen: Sequence[ChosenDevice], node: Node) -> NodeSelector | None:
     """Nodes on which all devices can be used: this one alone if any is inside of it or binds to it."""
     if any(one.device.node_name is not None or one.device.device.binds_to_node for one in chosen):
         here = Requirement(key="metadata.name", operator="In", values=[node.metadata.name])

@@ -22,7 +22,7 @@ NAMES = {"cpu": "cores", "memory": "memory"}
 
 
 @dataclass(frozen=True)
-class Demand:
+class PodDemand:
     """What a pod takes of a node, and on which nodes it may run; its claims are looked at elsewhere.
 
     Attributes
@@ -84,9 +84,9 @@ def requested_of(pod: Pod) -> int:
         raise InputError(f"pod {pod.metadata.key}: {error}", field=f"metadata.annotations.{DURATION}") from None
 
 
-def demand_of(pod: Pod) -> Demand:
+def demand_of(pod: Pod) -> PodDemand:
     """What a pod asks for; raises InputError for a quantity or an annotation that cannot be read."""
-    return Demand(amounts_of(pod), Where.of(pod), requested_of(pod))
+    return PodDemand(amounts_of(pod), Where.of(pod), requested_of(pod))
 
 
 def unsupported_fields(pod: Pod) -> Iterator[tuple[str, str]]:

@@ -8,9 +8,9 @@ from fractions import Fraction
 from typing import NamedTuple
 
 from poolwise.live.kubernetes.nodes import selects
-from poolwise.live.kubernetes.objects import AllocatedDevice, Device, Node, NodeSelector, ResourceSlice
+from poolwise.live.kubernetes.objects import AllocatedDevice, Node, NodeSelector, PublishedDevice, ResourceSlice
 from poolwise.live.kubernetes.quantity import parse_quantity
-from poolwise.live.kubernetes.selectors import Described
+from poolwise.live.kubernetes.selectors import DescribedDevice
 
 
 class DeviceId(NamedTuple):
@@ -47,10 +47,10 @@ class Published:
     """
 
     id: DeviceId
-    device: Device
+    device: PublishedDevice
     node_name: str | None
     selector: NodeSelector | None
-    described: Described
+    described: DescribedDevice
     counters: Mapping[CounterId, Fraction]
 
     def serves(self, node: Node) -> bool:
@@ -126,7 +126,7 @@ class Inventory:
                 device,
                 device.node_name if own else slice.spec.node_name,
                 device.node_selector if own else slice.spec.node_selector,
-                Described(pool[0], device),
+                DescribedDevice(pool[0], device),
                 {
                     CounterId(*pool, use.counter_set, name): parse_quantity(amount.value)
                     for use in device.consumes_counters
@@ -158,7 +158,7 @@ class Part(NamedTuple):
 
 
 @dataclass
-class Usage:
+class DeviceUsage:
     """What is taken of devices, claim by claim.
 
     Attributes

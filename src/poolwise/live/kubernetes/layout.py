@@ -7,16 +7,16 @@ from pathlib import Path
 from typing import Any
 
 from poolwise.errors import InputError
-from poolwise.live.kubernetes.shape import RACK_LABEL, Layout
+from poolwise.live.kubernetes.shape import RACK_LABEL, ClusterLayout
 from poolwise.units import parse
 
 _KNOWN = ("allocation", "rack_label", "link", "version")
 
 
-def read_layout(file: Path | None) -> Layout:
+def read_layout(file: Path | None) -> ClusterLayout:
     """Read an overlay; raises InputError naming file and field."""
     if file is None:
-        return Layout()
+        return ClusterLayout()
     try:
         content: dict[str, Any] = tomllib.loads(file.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
@@ -31,4 +31,4 @@ def read_layout(file: Path | None) -> Layout:
         link = parse(content["link"], "bandwidth") if "link" in content else 0
     except ValueError as error:
         raise InputError(str(error), file=file, field="link", remedy='such as "10 GB/s"') from None
-    return Layout(view, str(content.get("rack_label", RACK_LABEL)), link)
+    return ClusterLayout(view, str(content.get("rack_label", RACK_LABEL)), link)

@@ -37,10 +37,10 @@ class Stopped:
         self.reason = reason
 
 
-News = Seen[Any] | Synced | Bound | NotBound | Stopped
+Told = Seen[Any] | Synced | Bound | NotBound | Stopped
 
 
-class Link:
+class ClusterLink:
     """Watches a cluster and writes to it, from a thread of its own.
 
     Parameters
@@ -65,7 +65,7 @@ class Link:
         client: Callable[[Access], Client] = Client,
         attach_patience: float = 600.0,
     ) -> None:
-        self.access, self.told = access, queue.SimpleQueue[News]()
+        self.access, self.told = access, queue.SimpleQueue[Told]()
         self._make, self._lead, self._attach = client, lead, attach_patience
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name="kubernetes", daemon=True)

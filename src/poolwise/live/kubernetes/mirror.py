@@ -7,14 +7,14 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from poolwise.errors import InputError
-from poolwise.live.kubernetes.demand import Demand, demand_of
-from poolwise.live.kubernetes.devices import DeviceId, Inventory, Part, Usage
+from poolwise.live.kubernetes.demand import PodDemand, demand_of
+from poolwise.live.kubernetes.devices import DeviceId, DeviceUsage, Inventory, Part
 from poolwise.live.kubernetes.objects import DeviceClass, Node, Pod, PodGroup, ResourceClaim, ResourceSlice
 from poolwise.live.kubernetes.watch import Seen, Synced
 
 
 @dataclass
-class News:
+class MirrorNews:
     """What has changed since it was last asked for.
 
     Attributes
@@ -57,17 +57,17 @@ class Mirror:
         self.groups: dict[str, PodGroup] = {}
         self.pods: dict[str, Pod] = {}
         self.claims: dict[str, ResourceClaim] = {}
-        self.inventory, self.usage = Inventory(), Usage()
+        self.inventory, self.usage = Inventory(), DeviceUsage()
         self.assumed: set[str] = set()
         self.on_node: dict[str, dict[str, dict[str, int]]] = {}
-        self.news = News()
+        self.news = MirrorNews()
         self.unsynced: set[type] = {Node, DeviceClass, Pod, ResourceClaim, ResourceSlice}
         self._slices: dict[str, ResourceSlice] = {}
-        self._demands: dict[str, tuple[str, Demand | InputError]] = {}  # pod -> uid, what it asks for
+        self._demands: dict[str, tuple[str, PodDemand | InputError]] = {}  # pod -> uid, what it asks for
 
-    def take_news(self) -> News:
+    def take_news(self) -> MirrorNews:
         """Return what has changed, and begin anew."""
-        news, self.news = self.news, News()
+        news, self.news = self.news, MirrorNews()
         return news
 
     def apply(self, told: Seen[Any] | Synced) -> None:
@@ -91,11 +91,11 @@ class Mirror:
                 self._keep(self.groups, group, told.deleted)
                 self.news.pods |= {key for key, pod in self.pods.items() if pod.spec.scheduling_group is not None}
 
-    def demand(self, pod: Pod) -> Demand:
+    def demand(self, pod: Pod) -> PodDemand:
         """What a pod asks for; raises InputError for what cannot be read."""
         known = self._demands.get(pod.metadata.key)
         if known is None or known[0] != pod.metadata.uid:
-            found: Demand | InputError
+            found: PodDemand | InputError
             try:
                 found = demand_of(pod)
             except InputError as problem:

@@ -7,11 +7,11 @@ from typing import Any
 import msgspec
 
 
-class Record(msgspec.Struct, rename="camel", kw_only=True, omit_defaults=True, frozen=True):
+class ApiRecord(msgspec.Struct, rename="camel", kw_only=True, omit_defaults=True, frozen=True):
     """Part of an object; fields that are not named here are dropped when it is read, and defaults when it is written."""
 
 
-class Owner(Record):
+class OwnerReference(ApiRecord, frozen=True):
     """Who made an object."""
 
     kind: str = ""
@@ -20,7 +20,7 @@ class Owner(Record):
     controller: bool = False
 
 
-class Meta(Record):
+class Meta(ApiRecord, frozen=True):
     """Name and identity of an object."""
 
     name: str = ""
@@ -32,7 +32,7 @@ class Meta(Record):
     labels: dict[str, str] = {}
     annotations: dict[str, str] = {}
     finalizers: list[str] = []
-    owner_references: list[Owner] = []
+    owner_references: list[OwnerReference] = []
 
     @property
     def key(self) -> str:
@@ -40,7 +40,7 @@ class Meta(Record):
         return f"{self.namespace}/{self.name}" if self.namespace else self.name
 
 
-class Condition(Record):
+class Condition(ApiRecord, frozen=True):
     """A condition of a node, a pod or a device."""
 
     type: str = ""
@@ -52,7 +52,7 @@ class Condition(Record):
 # Nodes
 
 
-class Requirement(Record):
+class Requirement(ApiRecord, frozen=True):
     """One requirement of a node selector."""
 
     key: str = ""
@@ -60,20 +60,20 @@ class Requirement(Record):
     values: list[str] = []
 
 
-class SelectorTerm(Record):
+class SelectorTerm(ApiRecord, frozen=True):
     """Requirements that must all hold."""
 
     match_expressions: list[Requirement] = []
     match_fields: list[Requirement] = []
 
 
-class NodeSelector(Record):
+class NodeSelector(ApiRecord, frozen=True):
     """Terms of which one must hold."""
 
     node_selector_terms: list[SelectorTerm] = []
 
 
-class Taint(Record):
+class Taint(ApiRecord, frozen=True):
     """A taint of a node or a device."""
 
     key: str = ""
@@ -81,7 +81,7 @@ class Taint(Record):
     effect: str = ""
 
 
-class Toleration(Record):
+class Toleration(ApiRecord, frozen=True):
     """What a pod or a request tolerates."""
 
     key: str = ""
@@ -90,21 +90,21 @@ class Toleration(Record):
     effect: str = ""
 
 
-class NodeSpec(Record):
+class NodeSpec(ApiRecord, frozen=True):
     """What an operator says of a node."""
 
     unschedulable: bool = False
     taints: list[Taint] = []
 
 
-class NodeStatus(Record):
+class NodeStatus(ApiRecord, frozen=True):
     """What a node says of itself."""
 
     allocatable: dict[str, str] = {}
     conditions: list[Condition] = []
 
 
-class Node(Record):
+class Node(ApiRecord, frozen=True):
     """A node."""
 
     metadata: Meta = Meta()
@@ -115,7 +115,7 @@ class Node(Record):
 # Devices
 
 
-class RequestPolicy(Record):
+class RequestPolicy(ApiRecord, frozen=True):
     """How amounts of a capacity are rounded: the default, and the range or the values that are valid."""
 
     default: str | None = None
@@ -123,28 +123,28 @@ class RequestPolicy(Record):
     valid_values: list[str] | None = None
 
 
-class Capacity(Record):
+class Capacity(ApiRecord, frozen=True):
     """An amount that a device has."""
 
     value: str = "0"
     request_policy: RequestPolicy | None = None
 
 
-class CounterUse(Record):
+class CounterUse(ApiRecord, frozen=True):
     """What a device takes of a set of counters."""
 
     counter_set: str = ""
     counters: dict[str, Capacity] = {}
 
 
-class CounterSet(Record):
+class CounterSet(ApiRecord, frozen=True):
     """Counters that the devices of a pool share."""
 
     name: str = ""
     counters: dict[str, Capacity] = {}
 
 
-class Device(Record):
+class PublishedDevice(ApiRecord, frozen=True):
     """A device in a slice."""
 
     name: str = ""
@@ -161,7 +161,7 @@ class Device(Record):
     allow_multiple_allocations: bool = False
 
 
-class Pool(Record):
+class DevicePool(ApiRecord, frozen=True):
     """Which slices belong together."""
 
     name: str = ""
@@ -169,39 +169,39 @@ class Pool(Record):
     resource_slice_count: int = 1
 
 
-class SliceSpec(Record):
+class SliceSpec(ApiRecord, frozen=True):
     """What a driver publishes."""
 
     driver: str = ""
-    pool: Pool = Pool()
+    pool: DevicePool = DevicePool()
     node_name: str | None = None
     node_selector: NodeSelector | None = None
     all_nodes: bool = False
     per_device_node_selection: bool = False
-    devices: list[Device] = []
+    devices: list[PublishedDevice] = []
     shared_counters: list[CounterSet] = []
 
 
-class ResourceSlice(Record):
+class ResourceSlice(ApiRecord, frozen=True):
     """Devices of one driver."""
 
     metadata: Meta = Meta()
     spec: SliceSpec = SliceSpec()
 
 
-class Cel(Record):
+class Cel(ApiRecord, frozen=True):
     """An expression about one device."""
 
     expression: str = ""
 
 
-class DeviceSelector(Record):
+class DeviceSelector(ApiRecord, frozen=True):
     """What a device must be."""
 
     cel: Cel = Cel()
 
 
-class ClassSpec(Record):
+class ClassSpec(ApiRecord, frozen=True):
     """Devices of a class, and their configuration."""
 
     selectors: list[DeviceSelector] = []
@@ -209,7 +209,7 @@ class ClassSpec(Record):
     extended_resource_name: str | None = None
 
 
-class DeviceClass(Record):
+class DeviceClass(ApiRecord, frozen=True):
     """A class of devices."""
 
     metadata: Meta = Meta()
@@ -219,13 +219,13 @@ class DeviceClass(Record):
 # Claims
 
 
-class CapacityRequests(Record):
+class CapacityRequests(ApiRecord, frozen=True):
     """Amounts that a request asks of each device."""
 
     requests: dict[str, str] = {}
 
 
-class ExactRequest(Record):
+class ExactRequest(ApiRecord, frozen=True):
     """Devices of one class; `name` is that of an alternative."""
 
     name: str = ""
@@ -238,7 +238,7 @@ class ExactRequest(Record):
     capacity: CapacityRequests = CapacityRequests()
 
 
-class DeviceRequest(Record):
+class DeviceRequest(ApiRecord, frozen=True):
     """A request of a claim: one exactly, or the first of several alternatives that is available."""
 
     name: str = ""
@@ -251,7 +251,7 @@ class DeviceRequest(Record):
         return tuple(self.first_available) if self.exactly is None else (self.exactly,)
 
 
-class DeviceConstraint(Record):
+class DeviceConstraint(ApiRecord, frozen=True):
     """What the devices of several requests must have in common."""
 
     requests: list[str] = []
@@ -259,7 +259,7 @@ class DeviceConstraint(Record):
     distinct_attribute: str | None = None
 
 
-class ClaimDevices(Record):
+class ClaimDevices(ApiRecord, frozen=True):
     """What a claim asks for."""
 
     requests: list[DeviceRequest] = []
@@ -267,13 +267,13 @@ class ClaimDevices(Record):
     config: list[dict[str, Any]] = []
 
 
-class ClaimSpec(Record):
+class ClaimSpec(ApiRecord, frozen=True):
     """What a claim asks for."""
 
     devices: ClaimDevices = ClaimDevices()
 
 
-class AllocatedDevice(Record):
+class AllocatedDevice(ApiRecord, frozen=True):
     """A device that a claim has."""
 
     request: str = ""
@@ -288,14 +288,14 @@ class AllocatedDevice(Record):
     tolerations: list[Toleration] | None = None
 
 
-class DeviceAllocation(Record):
+class DeviceAllocation(ApiRecord, frozen=True):
     """The devices of a claim."""
 
     results: list[AllocatedDevice] = []
     config: list[dict[str, Any]] = []
 
 
-class Allocation(Record):
+class Allocation(ApiRecord, frozen=True):
     """The devices of a claim, and the nodes on which they can be used."""
 
     devices: DeviceAllocation = DeviceAllocation()
@@ -303,7 +303,7 @@ class Allocation(Record):
     allocation_timestamp: str | None = None
 
 
-class Consumer(Record):
+class Consumer(ApiRecord, frozen=True):
     """Who may use a claim."""
 
     api_group: str = ""
@@ -312,7 +312,7 @@ class Consumer(Record):
     uid: str = ""
 
 
-class DeviceStatus(Record):
+class DeviceStatus(ApiRecord, frozen=True):
     """What a driver says of an allocated device."""
 
     driver: str = ""
@@ -322,7 +322,7 @@ class DeviceStatus(Record):
     conditions: list[Condition] = []
 
 
-class ClaimStatus(Record):
+class ClaimStatus(ApiRecord, frozen=True):
     """What a claim has."""
 
     allocation: Allocation | None = None
@@ -330,7 +330,7 @@ class ClaimStatus(Record):
     devices: list[DeviceStatus] = []
 
 
-class ResourceClaim(Record):
+class ResourceClaim(ApiRecord, frozen=True):
     """A claim on devices."""
 
     metadata: Meta = Meta()
@@ -341,35 +341,35 @@ class ResourceClaim(Record):
 # Pods
 
 
-class Resources(Record):
+class ContainerResources(ApiRecord, frozen=True):
     """What a container asks for."""
 
     requests: dict[str, str] = {}
 
 
-class Port(Record):
+class Port(ApiRecord, frozen=True):
     """A port of a container."""
 
     host_port: int = 0
 
 
-class Container(Record):
+class Container(ApiRecord, frozen=True):
     """A container."""
 
     name: str = ""
-    resources: Resources = Resources()
+    resources: ContainerResources = ContainerResources()
     ports: list[Port] = []
     restart_policy: str | None = None
 
 
-class NodeAffinity(Record):
+class NodeAffinity(ApiRecord, frozen=True):
     """On which nodes a pod must or would like to be."""
 
     required_during_scheduling_ignored_during_execution: NodeSelector | None = None
     preferred_during_scheduling_ignored_during_execution: list[Any] = []
 
 
-class Affinity(Record):
+class PodAffinity(ApiRecord, frozen=True):
     """Where a pod must or would like to be."""
 
     node_affinity: NodeAffinity | None = None
@@ -377,19 +377,19 @@ class Affinity(Record):
     pod_anti_affinity: dict[str, Any] | None = None
 
 
-class Gate(Record):
+class Gate(ApiRecord, frozen=True):
     """A gate that someone else has to open."""
 
     name: str = ""
 
 
-class SchedulingGroup(Record):
+class SchedulingGroup(ApiRecord, frozen=True):
     """The group whose pods start together."""
 
     pod_group_name: str | None = None
 
 
-class PodClaim(Record):
+class PodClaim(ApiRecord, frozen=True):
     """A claim that a pod uses, by name or from a template."""
 
     name: str = ""
@@ -397,7 +397,7 @@ class PodClaim(Record):
     resource_claim_template_name: str | None = None
 
 
-class Volume(Record):
+class Volume(ApiRecord, frozen=True):
     """A volume, as far as it binds late."""
 
     name: str = ""
@@ -405,7 +405,7 @@ class Volume(Record):
     ephemeral: dict[str, Any] | None = None
 
 
-class PodSpec(Record):
+class PodSpec(ApiRecord, frozen=True):
     """What a pod asks for."""
 
     node_name: str = ""
@@ -413,9 +413,9 @@ class PodSpec(Record):
     containers: list[Container] = []
     init_containers: list[Container] = []
     overhead: dict[str, str] = {}
-    resources: Resources | None = None
+    resources: ContainerResources | None = None
     node_selector: dict[str, str] = {}
-    affinity: Affinity | None = None
+    affinity: PodAffinity | None = None
     tolerations: list[Toleration] = []
     topology_spread_constraints: list[Any] = []
     resource_claims: list[PodClaim] = []
@@ -427,14 +427,14 @@ class PodSpec(Record):
     volumes: list[Volume] = []
 
 
-class ClaimName(Record):
+class ClaimName(ApiRecord, frozen=True):
     """The claim that was made for a pod from a template."""
 
     name: str = ""
     resource_claim_name: str | None = None
 
 
-class PodStatus(Record):
+class PodStatus(ApiRecord, frozen=True):
     """What is known of a pod."""
 
     phase: str = "Pending"
@@ -444,7 +444,7 @@ class PodStatus(Record):
     start_time: str | None = None
 
 
-class Pod(Record):
+class Pod(ApiRecord, frozen=True):
     """A pod."""
 
     metadata: Meta = Meta()
@@ -457,32 +457,32 @@ class Pod(Record):
         return self.status.phase in ("Succeeded", "Failed")
 
 
-class Gang(Record):
+class Gang(ApiRecord, frozen=True):
     """How many pods must be able to start."""
 
     min_count: int = 1
 
 
-class SchedulingPolicy(Record):
+class SchedulingPolicy(ApiRecord, frozen=True):
     """How the pods of a group start."""
 
     gang: Gang | None = None
 
 
-class GroupSpec(Record):
+class GroupSpec(ApiRecord, frozen=True):
     """What a group of pods asks for."""
 
     scheduling_policy: SchedulingPolicy = SchedulingPolicy()
 
 
-class PodGroup(Record):
+class PodGroup(ApiRecord, frozen=True):
     """Pods that start together."""
 
     metadata: Meta = Meta()
     spec: GroupSpec = GroupSpec()
 
 
-class LeaseSpec(Record):
+class LeaseSpec(ApiRecord, frozen=True):
     """Who leads, and until when."""
 
     holder_identity: str | None = None
@@ -492,12 +492,8 @@ class LeaseSpec(Record):
     lease_transitions: int | None = None
 
 
-class Lease(Record):
+class Lease(ApiRecord, frozen=True):
     """A lease."""
 
     metadata: Meta = Meta()
     spec: LeaseSpec = LeaseSpec()
-
-
-Watched = Node | ResourceSlice | DeviceClass | ResourceClaim | Pod | PodGroup
-"""What a scheduler watches."""

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from poolwise.errors import InputError
-from poolwise.live.kubernetes.allocate import Chosen, Devices, allocate, allocation_of
+from poolwise.live.kubernetes.allocate import ChosenDevice, Devices, allocate, allocation_of
 from poolwise.live.kubernetes.bind import ClaimWrite, PodStart
 from poolwise.live.kubernetes.devices import DeviceId, Part
 from poolwise.live.kubernetes.mirror import Mirror
@@ -14,7 +14,7 @@ from poolwise.live.kubernetes.nodes import selects
 from poolwise.live.kubernetes.objects import Node, Pod, ResourceClaim
 from poolwise.live.kubernetes.recovery import Resumed
 from poolwise.live.kubernetes.shape import amounts_offered
-from poolwise.live.kubernetes.state import State
+from poolwise.live.kubernetes.state import ClusterState
 from poolwise.live.kubernetes.units import PodJob
 from poolwise.model import Kind, Placement, Start
 
@@ -41,7 +41,7 @@ class NoRoom(Exception):
     """A start does not fit."""
 
 
-def place(start: Start, job: PodJob, mirror: Mirror, state: State) -> Placed | str:
+def place(start: Start, job: PodJob, mirror: Mirror, state: ClusterState) -> Placed | str:
     """Put the pods of a job where a decision says, and assume their devices; or say why that cannot be.
 
     Of the devices that claims may have, those that the decision names come first.
@@ -57,7 +57,7 @@ def place(start: Start, job: PodJob, mirror: Mirror, state: State) -> Placed | s
         return problem.message
 
 
-def resume(found: Resumed, job: PodJob, mirror: Mirror, state: State) -> Placed | str:
+def resume(found: Resumed, job: PodJob, mirror: Mirror, state: ClusterState) -> Placed | str:
     """Go on with pods where another process meant them to be; or say why that cannot be."""
     placing = _Placing(Start(job.row, (), Placement.of(())), job, mirror, state)
     rows: list[tuple[int, int, int, int]] = []
@@ -81,7 +81,7 @@ def undo(held: Sequence[str], mirror: Mirror) -> None:
 
 
 class _Placing:
-    def __init__(self, start: Start, job: PodJob, mirror: Mirror, state: State) -> None:
+    def __init__(self, start: Start, job: PodJob, mirror: Mirror, state: ClusterState) -> None:
         self.start, self.job, self.mirror, self.state = start, job, mirror, state
         self.devices = Devices(mirror.inventory, mirror.usage, mirror.classes, state.avoided)
         self.held: list[str] = []
@@ -104,12 +104,12 @@ class _Placing:
     def _start(self, task: int, pod: Pod, name: str) -> tuple[PodStart, list[Part]]:
         """Put a pod on the node that was chosen for it.
 
-        Where a policy that knows nothing of its devices chose one that they do not serve, the first other node will do.
+        Where the devices of its claims do not serve that one, the first other node will do: policies know devices by type.
         """
         try:
             return self._start_on(task, pod, name)
         except NoRoom:
-            if self.state.shape.view == "whole" or self.state.looks_after_devices(self.job):
+            if self.state.shape.view == "whole" or not self.job.claims[task]:
                 raise
             for other in sorted(self.state.shape.node_owner):
                 if other != name:
@@ -199,7 +199,7 @@ class _Placing:
         pinned = any(w.allocation is not None and w.allocation.node_selector is not None for w in writes.values())
         return parts, [writes[c.metadata.uid] for c in claims], bool(claims) and not pinned
 
-    def _hold(self, claim: ResourceClaim, chosen: Sequence[Chosen]) -> list[Part]:
+    def _hold(self, claim: ResourceClaim, chosen: Sequence[ChosenDevice]) -> list[Part]:
         parts = [one.part for one in chosen]
         self.mirror.assume(claim, parts)
         self.held.append(claim.metadata.uid)

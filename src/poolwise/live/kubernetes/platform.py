@@ -11,14 +11,13 @@ from poolwise.errors import InputError, PoolwiseError
 from poolwise.interfaces import PerformanceModel, Scheduler
 from poolwise.live.kubernetes.bind import Bound, NotBound
 from poolwise.live.kubernetes.devices import DeviceId
-from poolwise.live.kubernetes.link import Link, Stopped
-from poolwise.live.kubernetes.link import News as Told
+from poolwise.live.kubernetes.link import ClusterLink, Stopped, Told
 from poolwise.live.kubernetes.mirror import Mirror
 from poolwise.live.kubernetes.place import Placed, place, resume, undo
 from poolwise.live.kubernetes.recovery import GangWatch, GivenBack, Resumed, begun, doubles
-from poolwise.live.kubernetes.shape import Layout
-from poolwise.live.kubernetes.state import State
-from poolwise.live.kubernetes.units import PodJob, Settled, Units, instant
+from poolwise.live.kubernetes.shape import ClusterLayout
+from poolwise.live.kubernetes.state import ClusterState
+from poolwise.live.kubernetes.units import PodJob, PodUnits, Settled, instant
 from poolwise.live.kubernetes.writes import Writes
 from poolwise.live.logs import say
 from poolwise.model import (
@@ -67,12 +66,14 @@ class Active:
     nodes : node of each pod
     held : uid of claims whose devices are assumed for it
     real : whether all pods are bound
+    stopped : whether its pods are being evicted
     """
 
     job: PodJob
     nodes: tuple[str, ...]
     held: tuple[str, ...] = ()
     real: bool = False
+    stopped: bool = False
 
 
 class KubernetesPlatform:
@@ -85,7 +86,7 @@ class KubernetesPlatform:
     name
         Pods with this scheduler name are ours.
     scheduler
-        For which the cluster is seen (`State`).
+        For which the cluster is seen (`ClusterState`).
     estimate
         What is believed of how long runs take.
     writes
@@ -96,11 +97,11 @@ class KubernetesPlatform:
 
     def __init__(
         self,
-        link: Link,
+        link: ClusterLink,
         name: str,
         scheduler: Scheduler,
         writes: Writes,
-        layout: Layout | None = None,
+        layout: ClusterLayout | None = None,
         *,
         estimate: PerformanceModel | None = None,
         continued: Continuation | None = None,
@@ -110,9 +111,9 @@ class KubernetesPlatform:
         self.estimate = estimate if estimate is not None else Ideal()
         self.continued = continued if continued is not None else Continuation()
         self.mirror = Mirror(name)
-        self.units = Units(self.mirror)
+        self.units = PodUnits(self.mirror)
         epoch = self.continued.epoch or time.time_ns()
-        self.state = State(self.mirror, scheduler, layout if layout is not None else Layout(), epoch)
+        self.state = ClusterState(self.mirror, scheduler, layout if layout is not None else ClusterLayout(), epoch)
         self.active: dict[int, Active] = {}
         self.now = 0
         self._next_run = 0
@@ -395,11 +396,13 @@ class KubernetesPlatform:
         if not self.active[job.run].real:
             return []  # the binder will say
         number, active = job.run, self.active[job.run]
-        lost = any(node not in self.mirror.nodes for node in active.nodes)
+        outcome = Outcome.STOPPED if active.stopped else Outcome.FINISHED
+        if any(node not in self.mirror.nodes for node in active.nodes):
+            outcome = Outcome.LOST
         self._end(number)
         self.units.end(job)
         self._ended_rows += 1
-        return [Ended(number, job.row, tuple(range(len(job.pods))), Outcome.LOST if lost else Outcome.FINISHED)]
+        return [Ended(number, job.row, tuple(range(len(job.pods))), outcome)]
 
     def _over(self, key: str, uid: str) -> bool:
         pod = self.mirror.pods.get(key)
@@ -425,6 +428,12 @@ class KubernetesPlatform:
         number = self._begin(job, placed, self.now)
         self.writes.start(number, placed.pods)
         return number
+
+    def _stop(self, active: Active, reason: str) -> None:
+        """Have the pods of a run evicted, once."""
+        if not active.stopped:
+            active.stopped = True
+            self.writes.stop([self.mirror.pods[key] for key in active.job.pods if key in self.mirror.pods], reason)
 
     def _begin(self, job: PodJob, placed: Placed, began: int) -> int:
         number = self._next_run

@@ -61,7 +61,7 @@ def offered(resource: str, text: str) -> int:
     return math.floor(counted(resource, text))
 
 
-def written(amount: Fraction) -> str:
+def quantity_text(amount: Fraction) -> str:
     """Write an amount exactly, as a quantity: whole numbers with the binary suffix that keeps them short."""
     if amount.denominator != 1:
         return f"{math.ceil(amount * 1000)}m"

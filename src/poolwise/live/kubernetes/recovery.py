@@ -20,7 +20,7 @@ from poolwise.live.kubernetes.bind import ClaimWrite, PodStart
 from poolwise.live.kubernetes.devices import DeviceId
 from poolwise.live.kubernetes.mirror import Mirror
 from poolwise.live.kubernetes.objects import Allocation, Pod, ResourceClaim
-from poolwise.live.kubernetes.units import PodJob, Units
+from poolwise.live.kubernetes.units import PodJob, PodUnits
 
 
 @dataclass(frozen=True)
@@ -86,7 +86,7 @@ class GangWatch:
     _since: dict[str, float] = field(default_factory=dict)
     _whole: set[str] = field(default_factory=set)
 
-    def late(self, units: Units) -> tuple[list[str], float | None]:
+    def late(self, units: PodUnits) -> tuple[list[str], float | None]:
         """Keys of the pods to be evicted, and in how many seconds to look again (None: when something changes).
 
         A gang that was whole once is left alone, whatever becomes of its pods later.

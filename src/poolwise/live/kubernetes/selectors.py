@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from functools import lru_cache
 from typing import Any
 
 import cel
 
 from poolwise.errors import InputError
-from poolwise.live.kubernetes.objects import Device, DeviceSelector
+from poolwise.live.kubernetes.objects import DeviceSelector, PublishedDevice
 from poolwise.live.kubernetes.quantity import parse_quantity
 
 _BUILT_IN = re.compile(
@@ -19,7 +19,7 @@ _BUILT_IN = re.compile(
 _VERSION = re.compile(r"v?(\d+)\.(\d+)\.(\d+)(?:-([0-9A-Za-z.-]+))?(?:\+[0-9A-Za-z.-]+)?")
 
 
-class Described:
+class DescribedDevice:
     """A device as expressions see it; what was found of an expression is kept.
 
     Parameters
@@ -30,7 +30,7 @@ class Described:
 
     __slots__ = ("_known", "_variables", "device", "driver")
 
-    def __init__(self, driver: str, device: Device) -> None:
+    def __init__(self, driver: str, device: PublishedDevice) -> None:
         self.driver, self.device = driver, device
         self._variables: dict[str, Any] | None = None
         self._known: dict[str, bool] = {}
@@ -70,7 +70,7 @@ def compiled(expression: str) -> Any:
     return program
 
 
-def _variables(driver: str, device: Device) -> dict[str, Any]:
+def _variables(driver: str, device: PublishedDevice) -> dict[str, Any]:
     attributes: dict[str, dict[str, Any]] = {driver: {}}
     capacity: dict[str, dict[str, Any]] = {driver: {}}
     for name, value in device.attributes.items():
@@ -108,7 +108,7 @@ def _compare(a: Any, b: Any) -> int:
     return int(a > b) - int(a < b)
 
 
-_FUNCTIONS = {
+_FUNCTIONS: dict[str, Callable[..., Any]] = {
     "quantity": _quantity,
     "semver": _version,
     "isQuantity": lambda text: _reads(_quantity, text),

@@ -23,11 +23,11 @@ from poolwise.performance.ideal import Ideal
 RACK_LABEL = "topology.kubernetes.io/rack"
 BANDWIDTH, STORAGE, DEVICES, MEMORY, NODES = "bandwidth", "storage", "devices", "memory", "nodes"
 _SPACE = ("space", "storage")
-View = Literal["shared", "whole"]
+NodeView = Literal["shared", "whole"]
 
 
 @dataclass(frozen=True)
-class Layout:
+class ClusterLayout:
     """What an operator says of a cluster that its objects do not.
 
     Attributes
@@ -37,7 +37,7 @@ class Layout:
     link : MB/s of the link of each node, 0 without a network
     """
 
-    view: View | None = None
+    view: NodeView | None = None
     rack_label: str = RACK_LABEL
     link: int = 0
 
@@ -59,7 +59,7 @@ class Shape:
     """
 
     machine: Machine
-    view: View
+    view: NodeView
     nodes: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
     node_owner: Mapping[str, int] = field(default_factory=dict)
     devices: Mapping[int, DeviceId] = field(default_factory=dict)
@@ -73,7 +73,7 @@ class Shape:
 
 
 @dataclass(frozen=True)
-class Parts:
+class ClusterParts:
     """What a machine is put together from.
 
     Attributes
@@ -116,13 +116,13 @@ def space_of(names: Iterable[str]) -> str:
     return next(name for name in _SPACE if name in names)
 
 
-def shape_of(parts: Parts, layout: Layout, view: View) -> Shape:
+def shape_of(parts: ClusterParts, layout: ClusterLayout, view: NodeView) -> Shape:
     """Build the machine. Raises InputError where the cluster cannot be seen that way."""
     return _Builder(parts, layout, view).shape()
 
 
 class _Builder:
-    def __init__(self, parts: Parts, layout: Layout, view: View) -> None:
+    def __init__(self, parts: ClusterParts, layout: ClusterLayout, view: NodeView) -> None:
         self.parts, self.layout, self.view = parts, layout, view
         self.build = MachineBuilder("cluster")
         self.nodes: dict[int, tuple[str, ...]] = {}
@@ -178,8 +178,8 @@ class _Builder:
             capacity = device.device.capacity
             space = space_of(capacity)
             amounts = {BANDWIDTH: offered(BANDWIDTH, capacity[BANDWIDTH].value), STORAGE: offered(space, capacity[space].value)}
-        rack = None if home >= 0 else self._rack_of(device)
-        owner = self.build.device(str(device.id), type=type, home=home, rack=rack, **amounts)
+        rack = self.build.owners[home].rack if home >= 0 else self._rack_of(device)
+        owner = self.build.add(str(device.id), Kind.DEVICE, type, amounts, rack=rack, home=home)
         self.devices[owner] = device.id
 
     def _whole(self) -> None:
@@ -225,7 +225,7 @@ class _Builder:
         return sets, members
 
 
-def view_for(scheduler: Scheduler, parts: Parts, layout: Layout) -> View:
+def view_for(scheduler: Scheduler, parts: ClusterParts, layout: ClusterLayout) -> NodeView:
     """How a scheduler can see a cluster: as nodes that pods share if it works on them, else as whole nodes.
 
     Raises its InputError where it works on neither.
@@ -233,7 +233,7 @@ def view_for(scheduler: Scheduler, parts: Parts, layout: Layout) -> View:
     if layout.view is not None:
         return layout.view
     problems: list[InputError] = []
-    views: tuple[View, ...] = ("shared", "whole")
+    views: tuple[NodeView, ...] = ("shared", "whole")
     for view in views:
         try:
             _try(scheduler, shape_of(parts, layout, view).machine, probe({"nodes" if view == "whole" else "cores": 1}))
@@ -252,7 +252,15 @@ def _try(scheduler: Scheduler, machine: Machine, table: JobTable) -> None:
 
 
 def knows(scheduler: Scheduler, machine: Machine, resource: str) -> bool:
-    """Whether a scheduler can place jobs that ask for a resource; it looks after others by itself, or not at all."""
+    """Whether a scheduler can place jobs that ask for a resource; what it does not know is checked when jobs start.
+
+    Of devices it must also know those that stand in no node, where there are any.
+    """
+    mine = np.array([machine.kind[k] == Kind.DEVICE and machine.type[k] == resource for k in range(machine.n_owner)])
+    if (mine & (machine.home < 0)).any():
+        capacity = machine.capacity.copy()
+        capacity[mine & (machine.home >= 0)] = 0
+        machine = machine.with_capacity(capacity)
     try:
         scheduler.check(machine, probe({"cores": 1, resource: 1}))
     except InputError:

@@ -20,10 +20,10 @@ from poolwise.live.kubernetes.shape import (
     MEMORY,
     NODES,
     STORAGE,
-    Layout,
-    Parts,
+    ClusterLayout,
+    ClusterParts,
+    NodeView,
     Shape,
-    View,
     is_nvme,
     is_pool,
     knows,
@@ -40,7 +40,7 @@ from poolwise.model.runs import RunTable
 CONSTRAINT, PRIORITY = "constraint", "priority"
 
 
-class State:
+class ClusterState:
     """What schedulers see.
 
     Parameters
@@ -63,9 +63,9 @@ class State:
     avoided : device that is left alone for a while, since attaching it failed -> until when, ns of the monotonic clock
     """
 
-    def __init__(self, mirror: Mirror, scheduler: Scheduler, layout: Layout, epoch: int) -> None:
+    def __init__(self, mirror: Mirror, scheduler: Scheduler, layout: ClusterLayout, epoch: int) -> None:
         self.mirror, self.scheduler, self.layout, self.epoch = mirror, scheduler, layout, epoch
-        self.view: View | None = layout.view
+        self.view: NodeView | None = layout.view
         self.types: dict[DeviceId, str] = {}
         self.classes: dict[str, str] = {}  # class -> type of its devices
         self._known: dict[str, bool] = {}
@@ -111,7 +111,9 @@ class State:
             for wanted in request.alternatives
             for toleration in wanted.tolerations
         ]
-        parts = Parts(nodes, mirror.inventory, self.types, sorted(wheres, key=lambda w: (w.labels, w.selector, w.tolerations)))
+        parts = ClusterParts(
+            nodes, mirror.inventory, self.types, sorted(wheres, key=lambda w: (w.labels, w.selector, w.tolerations))
+        )
         if self.view is None:
             self.view = view_for(self.scheduler, parts, self.layout)
         return shape_of(parts, self.layout, self.view)
@@ -167,20 +169,21 @@ class State:
         asked = {name for job in jobs for name, amount in self._asked(job).items() if amount}
         return ("cores", *sorted(name for name in asked if name != "cores" and self._looked_after(name)))
 
-    def looks_after_devices(self, job: PodJob) -> bool:
-        """Whether the scheduler knows of all that a job's claims ask for."""
-        return set(self._asked(job)) - {"cores", *job.demand.amounts} <= set(self._columns)
-
     def _looked_after(self, name: str) -> bool:
         if name not in self._known:
             self._known[name] = knows(self.scheduler, self.shape.machine, name)
         return self._known[name]
 
     def _asked(self, job: PodJob) -> dict[str, int]:
-        """What one task of a job asks for: of a node, and devices by type."""
+        """What one task of a job asks for: of a node, and devices by type.
+
+        Claims that pods can share are left to the start: whoever comes later needs no devices for them.
+        """
         asked = {"cores": 0, **job.demand.amounts}
         for key in job.claims[0]:
             claim = self.mirror.claims.get(key)
+            if claim is not None and not any(owner.kind == "Pod" for owner in claim.metadata.owner_references):
+                continue
             for request in claim.spec.devices.requests if claim is not None else ():
                 best = request.alternatives[0]
                 kind = self.classes.get(best.device_class_name)

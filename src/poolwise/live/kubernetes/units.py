@@ -8,7 +8,7 @@ from datetime import datetime
 
 from poolwise.errors import InputError
 from poolwise.live.kubernetes.allocate import unsupported
-from poolwise.live.kubernetes.demand import Demand, claim_keys, group_of, unsupported_fields
+from poolwise.live.kubernetes.demand import PodDemand, claim_keys, group_of, unsupported_fields
 from poolwise.live.kubernetes.mirror import Mirror
 from poolwise.live.kubernetes.objects import Pod, ResourceClaim
 from poolwise.units import SECOND
@@ -36,7 +36,7 @@ class PodJob:
     name: str
     pods: tuple[str, ...]
     uids: tuple[str, ...]
-    demand: Demand
+    demand: PodDemand
     claims: tuple[tuple[str, ...], ...]
     submitted: int
     class_name: str
@@ -61,7 +61,7 @@ class Settled:
     withdrawn: list[PodJob] = field(default_factory=list)
 
 
-class Units:
+class PodUnits:
     """Keeps jobs up with pods.
 
     Attributes
@@ -260,7 +260,7 @@ class _NotYet(Exception):
     """A pod cannot be scheduled before something else happens."""
 
 
-def _most(demands: list[Demand], name: str) -> Demand:
+def _most(demands: list[PodDemand], name: str) -> PodDemand:
     """What each pod of a job takes at most; raises InputError where they may run on different nodes."""
     if len({demand.where for demand in demands}) > 1:
         raise InputError(
@@ -269,7 +269,7 @@ def _most(demands: list[Demand], name: str) -> Demand:
             remedy="let all pods of a group say the same",
         )
     names = {name for demand in demands for name in demand.amounts}
-    return Demand(
+    return PodDemand(
         {name: max(demand.amounts.get(name, 0) for demand in demands) for name in sorted(names)},
         demands[0].where,
         max(demand.requested for demand in demands),

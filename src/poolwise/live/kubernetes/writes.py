@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 from poolwise.live.kubernetes.bind import SAY, Binder, PodStart, StartFailed, pod_path
 from poolwise.live.kubernetes.client import STRATEGIC, ApiError
-from poolwise.live.kubernetes.link import Link
+from poolwise.live.kubernetes.link import ClusterLink
 from poolwise.live.kubernetes.mirror import Mirror
 from poolwise.live.kubernetes.objects import Pod, ResourceClaim
 from poolwise.live.logs import say
@@ -41,7 +41,7 @@ class Writes(Protocol):
 class ClusterWrites:
     """Writes to the cluster, in the background."""
 
-    def __init__(self, link: Link, name: str) -> None:
+    def __init__(self, link: ClusterLink, name: str) -> None:
         self._link, self._name = link, name
         self._said: dict[str, tuple[str, str]] = {}  # pod -> uid, words
 

@@ -6,13 +6,13 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from poolwise.errors import InputError
-from poolwise.live.kubernetes.objects import AllocatedDevice, Device, ResourceClaim, ResourceSlice
+from poolwise.live.kubernetes.objects import AllocatedDevice, PublishedDevice, ResourceClaim, ResourceSlice
 from poolwise.live.node_agent.config import TEMPLATE, NodeAgentFile, TemplateSection
 from poolwise.live.node_agent.records import Attachment, ClaimRecord
 from poolwise.live.node_agent.template import checked, filled
 from poolwise.units import to_seconds
 
-PublishedDevices = Mapping[tuple[str, str], Device]
+PublishedDevices = Mapping[tuple[str, str], PublishedDevice]
 """(pool, device) -> the device as it is published."""
 
 
@@ -117,7 +117,7 @@ def _attachment(one: AllocatedDevice, common: Mapping[str, str], file: NodeAgent
     )
 
 
-def _attributes(device: Device, driver: str) -> dict[str, str]:
+def _attributes(device: PublishedDevice, driver: str) -> dict[str, str]:
     """Attributes as text: those of the driver, whose names may be written with it or without."""
     found = {}
     for name, value in device.attributes.items():

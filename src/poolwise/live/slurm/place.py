@@ -115,8 +115,8 @@ class PlacePlatform(SlurmPlatform):
                 commands.append(f"hold {leader}")
             if name in waiting:
                 commands.append(mark(leader, ""))
-            if gang[0].restarts and not gang[0].held_by_user and (gang[0].start or 0) > time.time_ns():
-                commands.append(f"update JobId={leader} StartTime=now")  # a requeued job waits two minutes by itself
+            if _may_begin_now(gang) and (gang[0].start or 0) > time.time_ns():
+                commands.append(f"update JobId={leader} StartTime=now")
         if commands:
             self._session.send(commands)
             self.reading = read_cluster(self.settings.partition)
@@ -352,3 +352,9 @@ def _leader(name: str, gang: GANG) -> str:
 def _may_be_marked(gang: GANG) -> bool:
     """Whether a pending job may have been given back, or held at its submission."""
     return not all(job.held for job in gang) or any(job.held_by_user for job in gang)
+
+
+def _may_begin_now(gang: GANG) -> bool:
+    """Whether a start in the future is Slurm's own: its estimate, or the two minutes after which it starts a requeued job."""
+    estimated = not gang[0].held and gang[0].reason != "BeginTime"
+    return estimated or (gang[0].restarts > 0 and not gang[0].held_by_user)

@@ -19,6 +19,9 @@ from poolwise.model import (
 )
 from poolwise.units import SECOND
 
+QUIET = 30 * SECOND
+"""Where nothing happens there is a pass so many ns after the last, by which users are told how their jobs stand."""
+
 
 class SlurmPlatform(SlurmFollower):
     """A partition of a Slurm cluster; use one of the modes."""
@@ -32,6 +35,7 @@ class SlurmPlatform(SlurmFollower):
     def events(self) -> Iterator[EventBatch]:
         """Yield what happened between readings; first the arrival of all that waits."""
         yield EventBatch(self.now, (*self._first, Wake()))
+        told = self.now
         while not self._stopped.is_set():
             self._sleep()
             if self._stopped.is_set():
@@ -43,10 +47,12 @@ class SlurmPlatform(SlurmFollower):
             except SlurmSilentError as error:
                 say("silent", logging.WARNING, why=str(error))
                 continue
-            if self._wake_at is not None and self.now >= self._wake_at:
-                self._wake_at = None
+            woken = self._wake_at is not None and self.now >= self._wake_at
+            if woken or self.now >= told + QUIET:
+                self._wake_at = None if woken else self._wake_at
                 events = (*events, Wake())
             if events:
+                told = self.now
                 yield EventBatch(self.now, events)
 
     def snapshot(self) -> Snapshot:

@@ -105,7 +105,8 @@ def _curves(results: FairMemoryResults, machine: str, metric: str, label: str, s
         found = [mean_interval(scale * cells(metric, order, size)) for size in cells.sizes]
         series[order.upper()] = [interval.mean for interval in found]
         if all(np.isfinite(interval.low) for interval in found):
-            bands[order.upper()] = ([i.low for i in found], [i.high for i in found])
+            least = 1.0 if log else 0.0  # no bounded slowdown lies below 1
+            bands[order.upper()] = ([max(i.low, least) for i in found], [i.high for i in found])
         printed = [PUBLISHED.get((machine, metric, order.upper(), size), np.nan) for size in cells.sizes]
         if not np.isnan(printed).all():
             published[order.upper()] = printed

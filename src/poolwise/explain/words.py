@@ -1,0 +1,69 @@
+"""A wait in words: the answer in one sentence, and the words for what held a job back."""
+
+from __future__ import annotations
+
+from poolwise.exhibits.spoken import spoken_time
+from poolwise.explain.explanation import Episode, Explanation
+from poolwise.model.reason import Rule
+from poolwise.units import format_memory, to_seconds
+
+
+def answer_sentence(found: Explanation) -> str:
+    """Say how long a job waited, what held it back longest and for which part of the wait, and which job was in the way."""
+    job, wait = f"Job {found.job.id}", duration(found.wait)
+    if found.rejected:
+        return f"{job} can never run: {found.rejected}."
+    totals = found.totals()
+    if not totals or not any(totals.values()):
+        started = "did not wait: it started as soon as it was submitted" if found.placement is not None else "never started"
+        return f"{job} {started}." if found.wait == 0 or found.placement is None else f"{job} waited {wait} for its first pass."
+    (rule, resource), ns = next(iter(totals.items()))
+    part = "all of it" if ns == found.wait else f"{duration(ns)} of it ({_percent(ns, found.wait)} %)"
+    begun = f"waited {wait}" if found.placement is not None else f"has not started in {wait}"
+    return f"{job} {begun}, {part} {held_by(rule, resource)}{_longest(found, rule, resource)}."
+
+
+def _longest(found: Explanation, rule: Rule, resource: str) -> str:
+    """What was needed and free, and which job was in the way, in the longest episode of a rule."""
+    episodes = [e for e in found.episodes if (e.reason.rule, e.reason.resource) == (rule, resource)]
+    longest = max(episodes, key=lambda episode: episode.end - episode.start)
+    blocker = longest.reason.blocker
+    said = "" if blocker is None else f", longest because of job {int(found.job.table.id[blocker])}"
+    return f"{_short(longest)}{said}"
+
+
+def _short(episode: Episode) -> str:
+    reason = episode.reason
+    if not reason.resource or not reason.needed:
+        return ""
+    most = amount(reason.resource, episode.free[1])
+    return f" (it needed {amount(reason.resource, reason.needed)}, and at most {most} were free)"
+
+
+def _percent(part: int, whole: int) -> str:
+    """Percent that says 100 and 0 only where it is so."""
+    return f"{min(99.0, max(1.0, round(100 * part / whole))):.0f}"
+
+
+def held_by(rule: Rule, resource: str) -> str:
+    """Say what held a job back."""
+    return {
+        Rule.SHORT: f"short of {resource or 'room'}",
+        Rule.ORDER: "behind a head of the queue that does not fit",
+        Rule.RESERVATION: f"kept off a reservation{f' ({resource})' if resource else ''}",
+        Rule.LIMIT: f"at a limit of its QOS{f' ({resource})' if resource else ''}",
+        Rule.WARM_UP: "for the end of the warm-up",
+        Rule.POSTPONED: "for a better place or time",
+        Rule.ROUND: "for the next round",
+        Rule.UNSAID: "for reasons that the scheduler does not give",
+    }[rule]
+
+
+def duration(ns: int) -> str:
+    """Say a time in ns."""
+    return spoken_time(to_seconds(ns))
+
+
+def amount(resource: str, number: int) -> str:
+    """Write an amount of a resource."""
+    return format_memory(number) if resource in ("memory", "storage") else f"{number:,}"

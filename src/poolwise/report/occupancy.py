@@ -1,0 +1,74 @@
+"""Occupancy over time: nodes in use and jobs waiting under the answer, with today's beside them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from poolwise.arrays import FloatArray, IntArray
+from poolwise.exhibits.figure import Axis, Curves
+from poolwise.metrics import Outcomes, Window
+from poolwise.studies import CellResult, StudyResult
+from poolwise.units import HOUR
+
+PARTS = 200
+"""Parts of the measured time whose means are drawn."""
+
+
+def occupancy(result: StudyResult, cell: CellResult, name: str) -> Iterator[Curves]:
+    """Nodes in use and jobs waiting in a run called `name`, over the time that was measured; none where nodes are shared."""
+    outcomes, today = result.outcomes(cell), result.today(cell)
+    if not outcomes.whole_nodes:
+        return
+    runs = {name: outcomes} | ({} if today is None else {"today": today})
+    window: Window = result.window(cell)
+    edges = np.linspace(window.begin, window.end, PARTS + 1)
+    hours = ((edges[:-1] + edges[1:]) / 2 - edges[0]) / HOUR
+    axis = Axis("time since the warm-up (h)")
+    yield Curves(
+        "nodes_over_time",
+        "Nodes in use over time",
+        "Share of all nodes that run a job, means over equal parts of the measured time.",
+        x=hours.tolist(),
+        series={label: (100 * nodes_in_use(run, edges) / run.n_nodes).tolist() for label, run in runs.items()},
+        x_axis=axis,
+        y_axis=Axis("nodes in use (%)", limits=(0.0, 100.0)),
+    )
+    yield Curves(
+        "queue_over_time",
+        "Jobs waiting over time",
+        "Jobs that have been submitted and have not started, means over equal parts of the measured time; rejected jobs do not "
+        "count.",
+        x=hours.tolist(),
+        series={label: jobs_waiting(run, edges).tolist() for label, run in runs.items()},
+        x_axis=axis,
+        y_axis=Axis("jobs waiting"),
+    )
+
+
+def nodes_in_use(outcomes: Outcomes, edges: FloatArray) -> FloatArray:
+    """(n - 1,) mean nodes in use between n instants (ns), by jobs that finished."""
+    done = outcomes.finished
+    return _mean(outcomes.start[done], outcomes.end[done], outcomes.nodes_held[done], edges)
+
+
+def jobs_waiting(outcomes: Outcomes, edges: FloatArray) -> FloatArray:
+    """(n - 1,) mean number of jobs that wait between n instants (ns), of those that finished."""
+    done = outcomes.finished
+    return _mean(outcomes.submit[done], outcomes.start[done], np.ones(int(done.sum())), edges)
+
+
+def _mean(begin: IntArray, end: IntArray, weight: FloatArray, edges: FloatArray) -> FloatArray:
+    """Mean weight of the spans [begin, end) that cover an instant, over each part: differences of a running integral."""
+
+    def until(times: IntArray) -> FloatArray:
+        """Integral, up to each edge, of the weight that has begun (or ended) by then."""
+        order = np.argsort(times, kind="stable")
+        at = np.searchsorted(times[order], edges)
+        sums = np.concatenate([[0.0], np.cumsum(weight[order])])
+        moments = np.concatenate([[0.0], np.cumsum(weight[order] * (times[order] - edges[0]))])
+        return np.asarray(sums[at] * (edges - edges[0]) - moments[at])
+
+    covered = until(begin) - until(end)
+    return np.asarray(np.diff(covered) / np.diff(edges))

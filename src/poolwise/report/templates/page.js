@@ -1,0 +1,32 @@
+// Charts answer the hand: Vega-Embed draws each again from the specification beside its picture; arrow keys step through values.
+(() => {
+  const said = (mark) => mark.__data__ && mark.__data__.datum && mark.__data__.datum.said;
+  const values = (box) => [...box.querySelectorAll(".live .role-mark *")].filter((mark) => said(mark) && !mark.closest("[aria-hidden=true]"));
+  const shown = (figure, text) => { figure.querySelector("output").textContent = text; };
+  document.querySelectorAll("figure[data-chart]").forEach((figure) => {
+    const box = figure.querySelector(".chart");
+    let at = -1;
+    box.addEventListener("keydown", (event) => {
+      const step = { ArrowRight: 1, ArrowDown: 1, ArrowLeft: -1, ArrowUp: -1 }[event.key];
+      const found = values(box);
+      if (!step || !found.length) return;
+      event.preventDefault();
+      at = (at + step + found.length) % found.length;
+      found.forEach((mark, k) => { mark.style.stroke = k === at ? "var(--ink)" : ""; mark.style.strokeWidth = k === at ? "4" : ""; });
+      shown(figure, said(found[at]));
+    });
+    const spec = JSON.parse(figure.querySelector("script").textContent);
+    window.vegaEmbed(box.querySelector(".live"), spec, { renderer: "svg", actions: false, mode: "vega-lite" }).then((drawn) => {
+      box.querySelector(".still").hidden = true;
+      drawn.view.addEventListener("mouseover", (_, item) => { if (item && item.datum && item.datum.said) shown(figure, item.datum.said); });
+      values(box).forEach((mark) => mark.setAttribute("aria-label", said(mark)));
+      figure.dataset.live = "yes";
+    });
+  });
+  const closed = [];
+  window.addEventListener("beforeprint", () => document.querySelectorAll("details:not([open])").forEach((one) => { closed.push(one); one.open = true; }));
+  window.addEventListener("afterprint", () => closed.splice(0).forEach((one) => { one.open = false; }));
+  const open = () => { const there = document.getElementById(location.hash.slice(1)); if (there && there.tagName === "DETAILS") there.open = true; };
+  window.addEventListener("hashchange", open);
+  open();
+})();

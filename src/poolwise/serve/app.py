@@ -1,0 +1,166 @@
+"""The server: pages that show what a folder holds, and questions that become commands."""
+
+from __future__ import annotations
+
+import asyncio
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from aiohttp import web
+from jinja2 import Environment, PackageLoader, StrictUndefined
+
+from poolwise import catalog, registry
+from poolwise.errors import InputError, PoolwiseError
+from poolwise.report.theme import style_sheet
+from poolwise.serve.command import Commands
+from poolwise.serve.folder import StudyFolder
+from poolwise.serve.guard import forbid_foreign, guard
+
+FILES = Path(__file__).parent / "templates"
+ASKED = ".asked"
+"""Ending of the folder beside a study in which runs that readers asked for are kept."""
+
+
+def make_app(root: Path, token: str) -> web.Application:
+    """Serve a folder to those who have a token; raises InputError if it is no folder."""
+    if not root.is_dir():
+        raise InputError("this is not a folder", file=root, remedy="give the folder that holds studies and results")
+    app = web.Application(middlewares=[guard(token), _told])
+    app.on_response_prepare.append(forbid_foreign)
+    site = _Site(StudyFolder(root))
+    app.on_startup.append(site.start)
+    app.on_cleanup.append(site.stop)
+    app.add_routes([
+        web.get("/", site.index),
+        web.get("/serve.css", site.css),
+        web.get("/serve.js", site.script),
+        web.get("/report/{name:.+}", site.report),
+        web.get("/compared/{number:\\d+}", site.compared),
+        web.get("/command/{number:\\d+}", site.command),
+        web.post("/ask", site.ask),
+        web.post("/explain", site.explain),
+        web.post("/compare", site.compare),
+    ])  # fmt: skip
+    return app
+
+
+@web.middleware
+async def _told(request: web.Request, handler: Any) -> web.StreamResponse:
+    """Tell a reader what is wrong with a question, as the command line does."""
+    try:
+        found: web.StreamResponse = await handler(request)
+    except PoolwiseError as problem:
+        raise web.HTTPBadRequest(text=str(problem)) from problem
+    return found
+
+
+class _Site:
+    def __init__(self, folder: StudyFolder) -> None:
+        self.folder = folder
+        self.pages = Environment(loader=PackageLoader("poolwise.serve"), autoescape=True, undefined=StrictUndefined)
+
+    async def start(self, app: web.Application) -> None:
+        self.commands = Commands()
+        self.compared_files = tempfile.TemporaryDirectory(prefix="poolwise-")
+
+    async def stop(self, app: web.Application) -> None:
+        await self.commands.close()
+        self.compared_files.cleanup()
+
+    async def index(self, request: web.Request) -> web.Response:
+        kept, askable = await asyncio.gather(asyncio.to_thread(self.folder.kept), asyncio.to_thread(self.folder.askable))
+        text = self.pages.get_template("index.html.j2").render(
+            folder=self.folder.root.name, kept=kept, askable=askable,
+            machines=_machines(), orders=registry.names("orders"),
+        )  # fmt: skip
+        return web.Response(text=text, content_type="text/html")
+
+    async def css(self, request: web.Request) -> web.Response:
+        return web.Response(text=style_sheet() + (FILES / "serve.css").read_text(encoding="utf-8"), content_type="text/css")
+
+    async def script(self, request: web.Request) -> web.Response:
+        return web.Response(text=(FILES / "serve.js").read_text(encoding="utf-8"), content_type="text/javascript")
+
+    async def report(self, request: web.Request) -> web.StreamResponse:
+        path = self.folder.inside(request.match_info["name"]) / "report.html"
+        return self._html(self.folder.inside(str(path.relative_to(self.folder.root))))
+
+    async def compared(self, request: web.Request) -> web.StreamResponse:
+        return self._html(Path(self.compared_files.name) / f"{request.match_info['number']}.html")
+
+    def _html(self, path: Path) -> web.StreamResponse:
+        if not path.is_file():
+            raise web.HTTPNotFound(text="There is no such report.")
+        return web.FileResponse(path, headers={"Content-Type": "text/html; charset=utf-8", "X-Poolwise-Report": "yes"})
+
+    async def command(self, request: web.Request) -> web.Response:
+        found = self.commands.find(int(request.match_info["number"]))
+        if found is None:
+            raise web.HTTPNotFound(text="There is no such question.")
+        return web.json_response(found.to_dict())
+
+    async def ask(self, request: web.Request) -> web.Response:
+        form = await request.post()
+        file = self.folder.inside(_text(form, "study"))
+        settings = []
+        for name, known in (("machine", _machines()), ("scheduler.order", registry.names("orders"))):
+            value = str(form.get(name, ""))
+            if value and value not in known:
+                raise InputError(f"'{value}' is not known", field=name, remedy=f"choose one of {', '.join(known)}")
+            if value:
+                settings += ["--set", f"{name}={'catalog:' if name == 'machine' else ''}{value}"]
+        if form.get("size_path"):
+            size = _text(form, "size")
+            if not size.isdecimal() or not 0 < int(size) < 10**7:
+                raise InputError(f"'{size}' is not a size in GiB", field="size", remedy="give a whole number")
+            settings += ["--set", f"{_path(_text(form, 'size_path'))}={size} GiB"]
+        out = self.folder.root / f"{file.stem}{ASKED}"
+        return self._started(["run", str(file), "--out", str(out), "--json", *settings])
+
+    async def explain(self, request: web.Request) -> web.Response:
+        form = await request.post()
+        job = _text(form, "job")
+        if not job.isdecimal():
+            raise InputError(f"'{job}' is not the id of a job", field="job", remedy="give a whole number, as in the trace")
+        results, key = self.folder.inside(_text(form, "results")), _key(_text(form, "run"))
+        return self._started(["explain", str(results), job, "--cell", key, "--json"])
+
+    async def compare(self, request: web.Request) -> web.Response:
+        form = await request.post()
+        runs = []
+        for side in ("first", "second"):
+            results, _, key = _text(form, side).rpartition(":")
+            runs.append(f"{self.folder.inside(results)}:{_key(key)}")
+        return self._started(["compare", *runs, "--json"], report=True)
+
+    def _started(self, arguments: list[str], report: bool = False) -> web.Response:
+        page = ""
+        if report:
+            name = str(abs(hash(tuple(arguments))))
+            arguments = [*arguments, "--report", str(Path(self.compared_files.name) / f"{name}.html")]
+            page = f"/compared/{name}"
+        return web.json_response({"command": self.commands.start(arguments), "page": page})
+
+
+def _text(form: Any, name: str) -> str:
+    value = form.get(name)
+    if not isinstance(value, str) or not value:
+        raise InputError("nothing was given", field=name, remedy="fill it in")
+    return value
+
+
+def _key(text: str) -> str:
+    if not text.isalnum():
+        raise InputError(f"'{text}' is not the key of a run", field="run", remedy="choose from the list")
+    return text
+
+
+def _path(text: str) -> str:
+    if not all(part.replace("_", "").replace("-", "").isalnum() for part in text.split(".")):
+        raise InputError(f"'{text}' is not a path of a study", field="size_path", remedy="choose from the list")
+    return text
+
+
+def _machines() -> list[str]:
+    return [name for name, _ in catalog.shipped("machines")]

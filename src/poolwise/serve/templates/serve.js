@@ -1,0 +1,35 @@
+// Questions become commands of the server; their progress is asked for until they are over.
+const part = (name, text, parent) => { const made = document.createElement(name); made.textContent = text; parent.append(made); return made; };
+const table = (rows, parent) => {
+  const made = part("table", "", parent), names = Object.keys(rows[0] || {});
+  const head = part("tr", "", part("thead", "", made));
+  names.forEach((name) => { part("th", name.replaceAll("_", " "), head).scope = "col"; });
+  const body = part("tbody", "", made);
+  rows.forEach((row) => { const line = part("tr", "", body); names.forEach((name) => part("td", row[name], line)); });
+};
+const number = (value) => typeof value === "number" ? Number(value.toPrecision(4)).toLocaleString("en") : String(value ?? "-");
+const hours = (ns) => number(ns / 3.6e12) + " h";
+const shows = {
+  "/ask": (answer, box) => table(answer.cells.map((cell) => ({ order: cell["scheduler.order"] ?? "", "mean slowdown": number(cell.mean_bounded_slowdown), "median slowdown": number(cell.median_bounded_slowdown), "mean wait (h)": number(cell.mean_wait_s / 3600), "nodes used (%)": number(100 * cell.utilization), rejected: cell.rejected })), box),
+  "/explain": (answer, box) => { part("p", answer.answer, box); table(answer.episodes.slice(0, 200).map((one) => ({ from: hours(one.from_ns - answer.submit_ns), for: hours(one.to_ns - one.from_ns), "held back by": one.reason, needed: number(one.needed), free: one.free ? one.free.map(number).join(" to ") : "-", "in the way": one.blocker ?? "" })), box); },
+  "/compare": (answer, box, page) => { const link = part("a", "Open the comparison", box); link.href = page; },
+};
+document.querySelectorAll("input[type=range]").forEach((slider) => slider.addEventListener("input", () => { slider.closest("label").querySelector("output").value = slider.value; }));
+document.querySelectorAll("form[data-question]").forEach((form) => form.addEventListener("submit", async (event) => {
+  event.preventDefault();
+  const box = form.querySelector(".found"), bar = form.querySelector("progress"), question = form.dataset.question;
+  const wrong = (text) => { bar.hidden = true; box.replaceChildren(); part("p", text, box).className = "wrong"; };
+  box.replaceChildren(); bar.hidden = false; bar.removeAttribute("value");
+  const begun = await fetch(question, { method: "POST", body: new FormData(form) });
+  if (!begun.ok) return wrong(await begun.text());
+  const { command, page } = await begun.json();
+  for (;;) {
+    const state = await (await fetch("/command/" + command)).json();
+    if (state.total) { bar.max = state.total; bar.value = state.done; }
+    if (state.code !== null) {
+      if (state.code !== 0) return wrong(state.said.join("\n") || "It failed without a message.");
+      bar.hidden = true; shows[question](state.answer, box, page); return;
+    }
+    await new Promise((resolve) => setTimeout(resolve, 300));
+  }
+}));

@@ -1,0 +1,56 @@
+"""Headline claims are answered by the rows they rest on; every shipped one names rows that exist, or says why it has none."""
+
+import math
+
+import pytest
+
+from poolwise import catalog, registry
+from poolwise.compare.headlines import Headline, answered, read_headlines
+from poolwise.compare.published import Claim, ClaimRow, Measured, read_claims
+from poolwise.errors import InputError
+
+NAMES = registry.names("reproductions")
+
+
+def row(condition: str, spec: float | None, as_run: float | None = None) -> ClaimRow:
+    claim = Claim("Figure 7", condition, "lead of FM", "", math.nan, "order", 0.0)
+    measured = None if spec is None else Measured(spec)
+    return ClaimRow(claim, measured, {} if as_run is None else {"as run": Measured(as_run)})
+
+
+@pytest.mark.parametrize(
+    ("rows", "answer"),
+    [
+        ([row("4 TB", 1), row("8 TB", 1)], "reproduced"),
+        ([row("4 TB", -1, 1), row("8 TB", 1)], "reproduced"),  # all hold as run
+        ([row("4 TB", -1, 1), row("8 TB", -1, -1)], "partly"),
+        ([row("4 TB", -1), row("8 TB", -1)], "not"),
+        ([row("4 TB", None), row("elsewhere", 1)], "cannot be tested"),
+    ],
+)
+def test_a_headline_is_answered_by_its_rows_under_each_reading(rows: list[ClaimRow], answer: str) -> None:
+    headline = Headline("FM leads", "abstract", "Figure 7", "4 TB|8 TB", "lead*")
+    assert answered([headline], rows)[0].answer == answer
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_shipped_headline_rests_on_rows_or_says_why_not(name: str) -> None:
+    rows = [ClaimRow(claim, None) for claim in read_claims(catalog.find("reproductions", f"{name}.csv"))]
+    headlines = read_headlines(catalog.find("reproductions/headlines", f"{name}.csv"))
+    assert len(headlines) >= 5
+    for headline in headlines:
+        assert bool(headline.artifact) == any(headline.rests_on(row) for row in rows), headline.claim
+
+
+def test_a_headline_without_rows_and_reason_is_refused(tmp_path) -> None:
+    path = tmp_path / "headlines.csv"
+    path.write_text("claim,where,artifact,condition,metric,why\nit wins,abstract,,,,\n", encoding="utf-8")
+    with pytest.raises(InputError, match="needs a reason"):
+        read_headlines(path)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_paper_has_questions_to_its_authors(name: str) -> None:
+    text = catalog.find("reproductions/questions", f"{name}.txt").read_text(encoding="utf-8")
+    assert len(text.splitlines()) >= 4
+    assert all(line.rstrip().endswith((".", "?")) for line in text.splitlines())

@@ -1,0 +1,113 @@
+"""A headless Chromium, driven by the DevTools protocol; Debian's package is enough."""
+
+import asyncio
+import json
+import shutil
+import tempfile
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any, Self
+
+import aiohttp
+import axe_core_python
+
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+AXE = (Path(axe_core_python.__file__).parent / "axe.min.js").read_text(encoding="utf-8")
+
+
+class Tab:
+    """One page of the browser."""
+
+    def __init__(self, socket: aiohttp.ClientWebSocketResponse) -> None:
+        self.socket, self.next, self.requests = socket, 0, list[str]()
+
+    async def call(self, method: str, **settings: Any) -> dict[str, Any]:
+        """Send a command and wait for its answer; addresses that the page asks for meanwhile are remembered."""
+        self.next += 1
+        await self.socket.send_json({"id": self.next, "method": method, "params": settings})
+        while True:
+            said = json.loads((await self.socket.receive(timeout=120)).data)
+            if said.get("method") == "Network.requestWillBeSent":
+                self.requests.append(said["params"]["request"]["url"])
+            if said.get("id") == self.next:
+                assert "error" not in said, said
+                return dict(said["result"])
+
+    async def run(self, script: str) -> Any:
+        """Value of an expression, promises awaited."""
+        found = await self.call("Runtime.evaluate", expression=script, awaitPromise=True, returnByValue=True)
+        assert "exceptionDetails" not in found, found
+        return found["result"].get("value")
+
+    async def until(self, script: str, seconds: float = 20) -> None:
+        """Wait until an expression is true."""
+        for _ in range(int(seconds / 0.1)):
+            if await self.run(f"Boolean({script})"):
+                return
+            await asyncio.sleep(0.1)
+        raise AssertionError(f"never true: {script}; the page: {await self.run('document.body.innerText.slice(0, 2000)')}")
+
+    async def open(self, address: str) -> None:
+        """Go to an address and wait until it is loaded."""
+        await self.call("Page.navigate", url=address)
+        await self.until("document.readyState === 'complete' && location.href !== 'about:blank'")
+
+    async def look(self, width: int, dark: bool = False, media: str = "screen") -> None:
+        """Set the width, the theme, and whether for paper."""
+        await self.call("Emulation.setDeviceMetricsOverride", width=width, height=900, deviceScaleFactor=1, mobile=False)
+        theme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
+        await self.call("Emulation.setEmulatedMedia", media=media, features=[theme])
+
+    async def press(self, key: str) -> None:
+        """Press a key."""
+        for kind in ("keyDown", "keyUp"):
+            await self.call(
+                "Input.dispatchKeyEvent",
+                type=kind,
+                key=key,
+                code=key,
+                text="\r" if key == "Enter" and kind == "keyDown" else "",
+            )
+
+    async def violations(self) -> list[str]:
+        """What axe-core finds against WCAG 2 A and AA."""
+        await self.run(AXE + "; 0")
+        rules = '{runOnly: ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa"]}'
+        shown = "v => v.id + ': ' + v.nodes.map(n => n.html.slice(0, 200)).slice(0, 3)"
+        found = await self.run(f"axe.run(document, {rules}).then(r => r.violations.map({shown}))")
+        return list(found)
+
+    @classmethod
+    async def of(cls, socket: aiohttp.ClientWebSocketResponse) -> Self:
+        tab = cls(socket)
+        for domain in ("Page", "Runtime", "Network"):
+            await tab.call(f"{domain}.enable")
+        return tab
+
+
+@asynccontextmanager
+async def browser() -> AsyncIterator[Tab]:
+    """Start a browser with one empty page; it is gone at the end."""
+    assert CHROMIUM is not None
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as profile:
+        process = await asyncio.create_subprocess_exec(
+            CHROMIUM, "--headless", "--no-sandbox", "--disable-gpu", "--remote-debugging-port=0",
+            f"--user-data-dir={profile}", "about:blank",
+            stdout=asyncio.subprocess.DEVNULL, stderr=asyncio.subprocess.DEVNULL,
+        )  # fmt: skip
+        try:
+            ready = Path(profile) / "DevToolsActivePort"
+            for _ in range(300):
+                if ready.is_file() and ready.read_text().count("\n"):
+                    break
+                await asyncio.sleep(0.1)
+            port = ready.read_text().split()[0]
+            async with aiohttp.ClientSession() as session:
+                async with session.get(f"http://127.0.0.1:{port}/json") as found:
+                    page = next(one for one in await found.json() if one["type"] == "page")
+                async with session.ws_connect(page["webSocketDebuggerUrl"], max_msg_size=2**27) as socket:
+                    yield await Tab.of(socket)
+        finally:
+            process.terminate()
+            await process.wait()

@@ -1,0 +1,229 @@
+"""Devices of every kind on a real API server, allocated and bound by Poolwise (`make test-live`)."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.live.kubernetes import objects as make
+from tests.live.kubernetes.checker import problems
+from tests.live.kubernetes.control_plane import HERE, ControlPlane, control_plane, scheduling
+
+FIRST_FIT = 'version = 1\norder = "fcfs"\nbackfill = "easy"\nplacement = "first_fit"\n'
+NVME = 'version = 1\nkind = "composition"\nplacement = "nvme_first_fit"\norder = "fcfs"\n'
+
+
+@pytest.fixture(scope="module")
+def plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
+    with control_plane(tmp_path_factory.mktemp("kube"), port=26580) as found:
+        yield found
+
+
+@pytest.fixture
+def cluster(plane: ControlPlane) -> Iterator[ControlPlane]:
+    yield plane
+    found = problems(plane)
+    plane.clear()
+    assert not found
+
+
+@pytest.fixture
+def first_fit(tmp_path: Path) -> str:
+    (tmp_path / "first-fit.toml").write_text(FIRST_FIT)
+    return str(tmp_path / "first-fit.toml")
+
+
+def set_condition(plane: ControlPlane, claim: dict[str, Any], kind: str) -> None:
+    """Say something of a device, as its driver would."""
+    result = claim["status"]["allocation"]["devices"]["results"][0]
+    condition = {"type": kind, "status": "True", "reason": "Test", "message": "said by the test", "lastTransitionTime": now()}
+    status = {"driver": result["driver"], "pool": result["pool"], "device": result["device"], "conditions": [condition]}
+    patch = json.dumps({"status": {"devices": [status]}})
+    name = claim["metadata"]["name"]
+    plane.kubectl("patch", "resourceclaim", name, "--subresource=status", "--type=merge", "-p", patch)
+
+
+def now() -> str:
+    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+
+
+def allocated(plane: ControlPlane) -> list[dict[str, Any]]:
+    return [c for c in plane.get("resourceclaims") if "allocation" in c.get("status", {})]
+
+
+def message(plane: ControlPlane, pod: str) -> str:
+    found = plane.kubectl("get", "pod", pod, "-o", "jsonpath={.status.conditions[?(@.type=='PodScheduled')].message}")
+    return found
+
+
+def test_the_examples(cluster: ControlPlane, first_fit: str) -> None:
+    """A local GPU, fabric GPUs behind binding conditions, shares of a drive, partitions with counters: all of them run."""
+    cluster.apply([make.node(f"node-000{k}", labels={"example.com/rack": "0"}) for k in range(2)])
+    for name in ("01-classes", "02-slices", "03-claims", "04-pods"):
+        cluster.kubectl("create", "-f", str(HERE / "examples" / f"{name}.yaml"))
+    with scheduling(cluster, first_fit):
+        waiting = "example.com/attached"
+        cluster.wait(lambda: len(allocated(cluster)) == 6, 30, "all claims have devices, but one of two for the local GPU")
+        cluster.wait(lambda: cluster.phases().get("mig-b") == "Running", 30, "partitions run")
+        assert cluster.phases()["fabric"] == "Pending", "its device is not attached yet"
+        for claim in allocated(cluster):
+            if claim["status"]["allocation"]["devices"]["results"][0].get("bindingConditions") == [waiting]:
+                set_condition(cluster, claim, waiting)
+        cluster.wait(lambda: cluster.phases()["fabric"] == "Running", 30, "its device is attached")
+        assert {name for name, phase in cluster.phases().items() if phase == "Pending"} == {"local"}
+        cluster.kubectl("delete", "pod", "either", "--grace-period=0", "--force")
+        cluster.wait(lambda: cluster.phases()["local"] == "Running", 30, "the local GPU is free")
+
+
+@pytest.mark.parametrize("how", ["failure", "timeout"])
+def test_devices_that_cannot_be_attached(cluster: ControlPlane, first_fit: str, how: str) -> None:
+    """The claim gives the device back; the next attempt takes the other device, and succeeds."""
+    cluster.apply([make.node("n0"), make.device_class("fabric", "fabric.example")])
+    conditions = {"bindsToNode": True, "bindingConditions": ["x.io/up"], "bindingFailureConditions": ["x.io/failed"]}
+    cluster.apply([make.devices("fabric.example", "p", {"name": "f-0", **conditions}, {"name": "f-1", **conditions})])
+    cluster.apply([make.claim("one", make.exactly("fabric"))])
+    cluster.apply([make.pod("p", seconds=None, claims={"d": {"resourceClaimName": "one"}})])
+    with scheduling(cluster, first_fit, "--attach", "3" if how == "timeout" else "60"):
+        cluster.wait(lambda: len(allocated(cluster)) == 1, 20, "a first device")
+        assert allocated(cluster)[0]["status"]["allocation"]["devices"]["results"][0]["device"] == "f-0"
+        if how == "failure":
+            set_condition(cluster, allocated(cluster)[0], "x.io/failed")
+        second = lambda: [c["status"]["allocation"]["devices"]["results"][0]["device"] for c in allocated(cluster)]  # noqa: E731
+        cluster.wait(lambda: second() == ["f-1"], 20, "another device")
+        assert ("x.io/failed" if how == "failure" else "not attached within") in message(cluster, "p")
+        set_condition(cluster, allocated(cluster)[0], "x.io/up")
+        cluster.wait(lambda: cluster.phases()["p"] == "Running", 20, "it runs")
+
+
+def test_claims_shared_by_pods_taints_and_extended_resources(cluster: ControlPlane, first_fit: str) -> None:
+    cluster.apply([make.node(f"n{k}", resources={"example.com/card": "2"}) for k in range(2)])
+    cluster.apply([make.device_class("gpu", "gpu.example")])
+    taint = {"key": "sick", "effect": "NoSchedule"}
+    cluster.apply([make.devices("gpu.example", "n1", {"name": "g-0", "taints": [taint]}, {"name": "g-1"}, node="n1")])
+    cluster.apply([make.claim("shared", make.exactly("gpu")), make.claim("sick", make.exactly("gpu"))])
+    tolerant = make.exactly("gpu", tolerations=[{"key": "sick", "operator": "Exists"}])
+    cluster.apply([make.pod(f"s{k}", seconds=None, claims={"g": {"resourceClaimName": "shared"}}) for k in range(3)])
+    cluster.apply([make.pod(f"card{k}", seconds=None, extended={"example.com/card": "1"}) for k in range(5)])
+    with scheduling(cluster, first_fit):
+        cluster.wait(lambda: list(cluster.phases().values()).count("Running") == 7, 30, "all but one card")
+        cluster.apply([make.pod("waits", seconds=None, claims={"g": {"resourceClaimName": "sick"}})])
+        time.sleep(2)
+        assert cluster.phases()["waits"] == "Pending", "the only free device is tainted"
+        cluster.apply(
+            [make.claim("tolerant", tolerant), make.pod("t", seconds=None, claims={"g": {"resourceClaimName": "tolerant"}})]
+        )
+        cluster.wait(lambda: cluster.phases()["t"] == "Running", 20, "it tolerates the taint")
+
+
+def test_what_is_not_supported_is_said(cluster: ControlPlane, first_fit: str) -> None:
+    cluster.apply([make.node("n0")])
+    spread = {"maxSkew": 1, "topologyKey": "kubernetes.io/hostname", "whenUnsatisfiable": "DoNotSchedule", "labelSelector": {}}
+    term = {"topologyKey": "kubernetes.io/hostname", "labelSelector": {"matchLabels": {"a": "b"}}}
+    prefer = {"weight": 1, "preference": {"matchExpressions": [{"key": "a", "operator": "Exists"}]}}
+    nodes = {"nodeAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [prefer]}}
+    cases: dict[str, tuple[dict[str, Any], str]] = {
+        "spread": ({"topologySpreadConstraints": [spread]}, "spec.topologySpreadConstraints"),
+        "near": ({"affinity": {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}}, "podAffinity"),
+        "far": (
+            {"affinity": {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}},
+            "podAntiAffinity",
+        ),
+        "liked": ({"affinity": nodes}, "preferredDuringScheduling"),
+        "volume": ({"volumes": [{"name": "v", "persistentVolumeClaim": {"claimName": "c"}}]}, "persistentVolumeClaim"),
+    }
+    cluster.apply([make.pod(name, **more) for name, (more, _) in cases.items()])
+    cluster.apply([make.pod("wrong", **{"labels": {}}) | {}, make.pod("selected", nodeSelector={"gone": "yes"})])
+    with scheduling(cluster, first_fit):
+        for name, (_, field) in cases.items():
+            cluster.wait(lambda pod=name, text=field: text in message(cluster, pod), 20, f"{name}: {message(cluster, name)}")
+        cluster.wait(lambda: cluster.phases()["wrong"] == "Succeeded", 20, "what is supported runs")
+        cluster.wait(lambda: message(cluster, "selected"), 40, "why it waits")
+    assert {name for name, phase in cluster.phases().items() if phase == "Pending"} == {*cases, "selected"}
+
+
+def test_flow_placement_with_devices_of_other_nodes(cluster: ControlPlane) -> None:
+    """DRMaestro: a pod whose node has no free GPU uses one of the fabric."""
+    cluster.apply([make.node(f"n{k}", rack="r0", cpu="4") for k in range(3)])
+    cluster.apply([make.device_class("gpu", "gpu.fabric.example")])
+    cluster.apply([make.devices("gpu.fabric.example", "r0", *({"name": f"f-{k}"} for k in range(4)))])
+    cluster.apply([make.template("two", make.exactly("gpu", count=2)), make.template("one", make.exactly("gpu"))])
+    pods = [
+        make.pod(f"p{k}", cpu="2", claims={"g": {"resourceClaimTemplateName": "two" if k % 2 else "one"}}) for k in range(8)
+    ]
+    cluster.apply(pods)
+    with scheduling(cluster, "catalog:drmaestro"):
+        cluster.wait_done(60)
+
+
+def test_composition_of_shared_drives(cluster: ControlPlane, tmp_path: Path) -> None:
+    (tmp_path / "nvme.toml").write_text('version = 1\nkind = "composition"\norder = "fcfs"\nplacement = "nvme_first_fit"\n')
+    cluster.apply([make.node(f"n{k}") for k in range(2)])
+    cluster.apply([make.device_class("nvme", "nvme.example")])
+    policy = {"default": "1Gi", "validRange": {"min": "1Gi"}}
+    capacity = {name: {"value": "8Gi", "requestPolicy": policy} for name in ("bandwidth", "space")}
+    drives = [{"name": f"d{k}", "allowMultipleAllocations": True, "capacity": capacity} for k in range(2)]
+    cluster.apply([make.devices("nvme.example", "all", *drives)])
+    asked = {"requests": {"bandwidth": "3Gi", "space": "2Gi"}}
+    cluster.apply([make.template("disk", make.exactly("nvme", capacity=asked))])
+    cluster.apply([make.pod(f"p{k}", claims={"d": {"resourceClaimTemplateName": "disk"}}) for k in range(8)])
+    with scheduling(cluster, str(tmp_path / "nvme.toml")):
+        cluster.wait_done(60)
+
+
+def test_gangs_by_pod_group(cluster: ControlPlane, first_fit: str) -> None:
+    cluster.apply([make.node(f"n{k}", cpu="4") for k in range(2)])
+    for name in ("05-gang", "06-gang-pods"):
+        cluster.kubectl("create", "-f", str(HERE / "examples" / f"{name}.yaml"))
+    with scheduling(cluster, first_fit):
+        cluster.wait(lambda: list(cluster.phases().values()) == ["Running"] * 4, 30, f"all four run: {cluster.phases()}")
+
+
+def test_preemption_by_a_policy(cluster: ControlPlane, tmp_path: Path) -> None:
+    """A scheduler of one's own stops runs of a lower class: their pods are evicted."""
+    (tmp_path / "evicting.py").write_text(EVICTING)
+    (tmp_path / "evicting.toml").write_text(f'version = 1\nkind = "{tmp_path}/evicting.py:Evicting"\n')
+    cluster.apply([make.node("n0", cpu="4")])
+    cluster.apply([make.pod(f"low{k}", cpu="2", seconds=None) for k in range(2)])
+    with scheduling(cluster, str(tmp_path / "evicting.toml")):
+        cluster.wait(lambda: list(cluster.phases().values()) == ["Running"] * 2, 20, "both run")
+        cluster.apply([make.pod("high", cpu="3", seconds=None)])
+        cluster.wait(lambda: cluster.phases() == {"high": "Running"}, 30, f"evicted: {cluster.phases()}")
+
+
+EVICTING = '''
+from dataclasses import dataclass, field
+
+from poolwise.model import Plan, Stop
+from poolwise.policies.placement.nodes import placement
+from poolwise.schedulers.list import ListScheduler
+
+
+@dataclass(frozen=True)
+class Evicting(ListScheduler):
+    """First fit; a job of more than two cores stops all others."""
+
+    placement: object = field(default_factory=placement.FirstNodes)
+
+    def open(self, machine, seed):
+        return Dispatcher(super().open(machine, seed))
+
+
+@dataclass
+class Dispatcher:
+    inner: object
+
+    def schedule(self, queue, snapshot, changes):
+        plan = self.inner.schedule(queue, snapshot, changes)
+        if any(queue.table.request("cores")[job] > 2000 for job in queue.jobs) and not plan.starts:
+            stops = [Stop(run.id, False, "a larger job waits") for run in snapshot.runs()]
+            return Plan((*plan.decisions, *stops), plan.wake_at)
+        return plan
+
+    def why(self, job, queue, snapshot, plan):
+        return self.inner.why(job, queue, snapshot, plan)
+'''

@@ -1,0 +1,98 @@
+"""The shipped roles are enough, and shadows only look: on a real API server with exactly the rights of `deploy/kubernetes`."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.live.kubernetes import objects as make
+from tests.live.kubernetes.checker import problems
+from tests.live.kubernetes.control_plane import ControlPlane, control_plane, scheduling
+
+DEPLOY = Path(__file__).parents[3] / "deploy" / "kubernetes"
+FIRST_FIT = 'version = 1\norder = "fcfs"\nbackfill = "easy"\nplacement = "first_fit"\n'
+LABEL = "pod-group.scheduling.sigs.k8s.io"
+USER = [{"kind": "User", "name": "poolwise", "apiGroup": "rbac.authorization.k8s.io"}]
+
+
+@pytest.fixture(scope="module")
+def plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
+    with control_plane(tmp_path_factory.mktemp("kube"), port=26600) as found:
+        yield found
+
+
+@pytest.fixture
+def cluster(plane: ControlPlane) -> Iterator[ControlPlane]:
+    yield plane
+    found = problems(plane)
+    plane.clear()
+    assert not found
+
+
+def grant(plane: ControlPlane, file: str) -> None:
+    """Give a user the shipped roles, in the place of the service account."""
+    objects = [made for made in yaml.safe_load_all((DEPLOY / file).read_text()) if made["kind"] != "ServiceAccount"]
+    for made in objects:
+        if made["kind"].endswith("Binding"):
+            made["subjects"] = USER
+    plane.kubectl("apply", "-f", "-", given=yaml.safe_dump_all(objects))
+
+
+def workload(plane: ControlPlane) -> int:
+    plane.apply([make.node(f"n{k}") for k in range(2)])
+    plane.apply([make.device_class("gpu", "gpu.example")])
+    plane.apply([make.devices("gpu.example", "all", {"name": "g-0"}, {"name": "g-1"})])
+    plane.apply([make.template("gpu", make.exactly("gpu"))])
+    labels = {LABEL: "gang", f"{LABEL}/min-available": "2"}
+    plane.apply([make.pod(f"p{k}", claims={"g": {"resourceClaimTemplateName": "gpu"}}) for k in range(4)])
+    plane.apply([make.pod(f"g{k}", labels=labels) for k in range(2)])
+    plane.apply([make.pod("volume", volumes=[{"name": "v", "persistentVolumeClaim": {"claimName": "c"}}])])
+    plane.apply([make.pod("other", schedulerName="somebody-else")])
+    return 6
+
+
+def test_the_shipped_role_is_enough_and_reads_no_secret(cluster: ControlPlane, tmp_path: Path) -> None:
+    (tmp_path / "s.toml").write_text(FIRST_FIT)
+    grant(cluster, "rbac.yaml")
+    many = workload(cluster)
+    with scheduling(cluster, str(tmp_path / "s.toml"), "--lease", "poolwise/poolwise", user="poolwise", log=tmp_path / "log"):
+        done = lambda: list(cluster.phases().values()).count("Succeeded") == many  # noqa: E731
+        cluster.wait(done, 60, f"all but those that are not ours to start: {cluster.phases()}")
+        said = lambda: cluster.kubectl("get", "events", "-o", "jsonpath={.items[*].note}{.items[*].message}")  # noqa: E731
+        cluster.wait(lambda: "persistentVolumeClaim" in said(), 20, "an event")
+    assert {cluster.phases()["volume"], cluster.phases()["other"]} == {"Pending"}
+    assert "Forbidden" not in (tmp_path / "log").read_text()
+    for verb, what in (("get", "secrets"), ("create", "pods"), ("delete", "pods"), ("patch", "nodes")):
+        assert cluster.kubectl("auth", "can-i", verb, what, "--as", "poolwise", check=False).strip() == "no"
+
+
+def test_a_shadow_only_looks(cluster: ControlPlane, tmp_path: Path) -> None:
+    (tmp_path / "s.toml").write_text(FIRST_FIT)
+    cluster.kubectl("delete", "clusterrolebinding", "poolwise-scheduler", check=False)
+    grant(cluster, "shadow.yaml")
+    binding: dict[str, Any] = {
+        "apiVersion": "rbac.authorization.k8s.io/v1",
+        "kind": "ClusterRoleBinding",
+        "metadata": {"name": "poolwise-shadow"},
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "poolwise-shadow"},
+        "subjects": USER,
+    }
+    cluster.kubectl("apply", "-f", "-", given=json.dumps(binding))
+    many, record = workload(cluster), tmp_path / "record.jsonl"
+    options = ["--shadow", "--record", str(record)]
+    with scheduling(cluster, str(tmp_path / "s.toml"), *options, user="poolwise", log=tmp_path / "shadow.log"):
+        cluster.wait(lambda: record.exists() and record.read_text().count('"decided"') >= 3, 30, "decisions")
+        assert set(cluster.phases().values()) == {"Pending"}
+        assert not any("allocation" in claim.get("status", {}) for claim in cluster.get("resourceclaims"))
+        with scheduling(cluster, str(tmp_path / "s.toml"), log=tmp_path / "log"):
+            done = lambda: list(cluster.phases().values()).count("Succeeded") == many  # noqa: E731
+            cluster.wait(done, 60, f"what really happens: {cluster.phases()}")
+        cluster.wait(lambda: '"ended"' in record.read_text(), 20, "what happened is recorded")
+    kinds = {json.loads(line)["kind"] for line in record.read_text().splitlines()}
+    assert {"begin", "submitted", "decided", "started", "ended"} <= kinds
+    assert "Forbidden" not in (tmp_path / "shadow.log").read_text()

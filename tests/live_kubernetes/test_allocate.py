@@ -1,0 +1,163 @@
+"""What claims get of devices, held against a search through everything."""
+
+import itertools
+from fractions import Fraction
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from poolwise.errors import InputError
+from poolwise.live.kubernetes.allocate import Devices, allocate, part_of
+from poolwise.live.kubernetes.devices import DeviceUsage, Inventory, Part
+from poolwise.live.kubernetes.objects import (
+    Capacity,
+    CapacityRequests,
+    Cel,
+    ClaimDevices,
+    ClaimSpec,
+    ClassSpec,
+    CounterSet,
+    CounterUse,
+    DeviceClass,
+    DevicePool,
+    DeviceRequest,
+    DeviceSelector,
+    ExactRequest,
+    Meta,
+    Node,
+    PublishedDevice,
+    RequestPolicy,
+    ResourceClaim,
+    ResourceSlice,
+    SliceSpec,
+)
+
+NODE = Node(metadata=Meta(name="n0"))
+
+
+def inventory(*devices: PublishedDevice, counters: dict[str, str] | None = None) -> Inventory:
+    found = Inventory()
+    sets = [CounterSet(name="set", counters={k: Capacity(value=v) for k, v in (counters or {}).items()})]
+    spec = SliceSpec(driver="d", pool=DevicePool(name="p"), all_nodes=True, devices=list(devices), shared_counters=sets)
+    found.put(ResourceSlice(metadata=Meta(name="s"), spec=spec))
+    return found
+
+
+def kind(name: str, expression: str = "true") -> DeviceClass:
+    return DeviceClass(metadata=Meta(name=name), spec=ClassSpec(selectors=[DeviceSelector(cel=Cel(expression=expression))]))
+
+
+def claim(uid: str, *requests: DeviceRequest) -> ResourceClaim:
+    return ResourceClaim(metadata=Meta(name=uid, uid=uid), spec=ClaimSpec(devices=ClaimDevices(requests=list(requests))))
+
+
+def wants(name: str, *classes: str, count: int = 1) -> DeviceRequest:
+    if len(classes) == 1:
+        return DeviceRequest(name=name, exactly=ExactRequest(device_class_name=classes[0], count=count))
+    return DeviceRequest(name=name, first_available=[ExactRequest(name=c, device_class_name=c, count=count) for c in classes])
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    st.lists(st.integers(0, 7), min_size=1, max_size=5),
+    st.lists(st.lists(st.tuples(st.integers(0, 2), st.integers(1, 2)), min_size=1, max_size=2), min_size=1, max_size=3),
+    st.sets(st.integers(0, 4)),
+)
+def test_devices_are_found_exactly_where_there_is_a_way(
+    colours: list[int], asked: list[list[tuple[int, int]]], taken: set[int]
+) -> None:
+    """Classes are bits of a device's colour; some devices are taken by others."""
+    devices = [
+        PublishedDevice(name=f"g{k}", attributes={f"c{b}": {"bool": bool(c >> b & 1)} for b in range(3)})
+        for k, c in enumerate(colours)
+    ]
+    there = inventory(*devices)
+    usage = DeviceUsage()
+    for k, id in enumerate(there.devices):
+        if k in taken:
+            usage.hold(f"other{k}", [Part(id)])
+    before = {uid: parts for uid, parts in usage.claims.items()}
+    classes = {f"k{b}": kind(f"k{b}", f'device.attributes["d"].c{b}') for b in range(3)}
+    claims = [claim(f"c{i}", *(wants(f"r{j}", f"k{b}", count=n) for j, (b, n) in enumerate(a))) for i, a in enumerate(asked)]
+    found = allocate(claims, NODE, Devices(there, usage, classes))
+    slots = [b for a in asked for b, n in a for _ in range(n)]
+    free = [c for k, c in enumerate(colours) if k not in taken]
+    possible = any(
+        all(c >> b & 1 for b, c in zip(slots, chosen, strict=True)) for chosen in itertools.permutations(free, len(slots))
+    )
+    assert (not isinstance(found, str)) == possible
+    assert usage.claims == before and set(usage.whole) == {parts[0].id for parts in before.values()}
+    if not isinstance(found, str):
+        ids = [one.device.id for chosen in found for one in chosen]
+        assert len(set(ids)) == len(ids) == len(slots)
+        assert not set(ids) & set(usage.whole)
+
+
+def test_the_first_alternative_that_is_there() -> None:
+    there, usage = inventory(PublishedDevice(name="a"), PublishedDevice(name="b")), DeviceUsage()
+    classes = {"x": kind("x", "false"), "y": kind("y")}
+    found = allocate([claim("c", wants("r", "x", "y"))], NODE, Devices(there, usage, classes))
+    assert not isinstance(found, str) and [(one.request, one.device.id.name) for one in found[0]] == [("r/y", "a")]
+
+
+def test_counters_are_shared_by_partitions() -> None:
+    def part(name: str, slices: str) -> PublishedDevice:
+        use = CounterUse(counter_set="set", counters={"slices": Capacity(value=slices)})
+        return PublishedDevice(name=name, consumes_counters=[use])
+
+    there, usage = inventory(part("a", "1"), part("b", "1"), part("whole", "2"), counters={"slices": "2"}), DeviceUsage()
+    devices = Devices(there, usage, {"x": kind("x")})
+    assert not isinstance(allocate([claim("c", wants("r", "x", count=2))], NODE, devices), str)
+    assert isinstance(allocate([claim("c", wants("r", "x", count=3))], NODE, devices), str)
+    usage.hold("other", [Part(next(id for id in there.devices if id.name == "whole"))])
+    assert isinstance(allocate([claim("c", wants("r", "x"))], NODE, devices), str)
+
+
+@pytest.mark.parametrize(
+    ("asked", "policy", "expected"),
+    [
+        (None, RequestPolicy(default="2"), 2),
+        (None, None, 10),
+        ("3", None, 3),
+        ("1", RequestPolicy(valid_range={"min": "2", "step": "3"}), 2),
+        ("3", RequestPolicy(valid_range={"min": "2", "step": "3"}), 5),
+        ("6", RequestPolicy(valid_range={"min": "2", "max": "5"}), None),
+        ("3", RequestPolicy(valid_values=["1", "4", "8"]), 4),
+        ("9", RequestPolicy(valid_values=["1", "4", "8"]), None),
+        ("11", None, None),
+    ],
+)
+def test_amounts_are_rounded_as_the_policy_says(asked: str | None, policy: RequestPolicy | None, expected: int | None) -> None:
+    shared = PublishedDevice(
+        name="a", allow_multiple_allocations=True, capacity={"x": Capacity(value="10", request_policy=policy)}
+    )
+    there = inventory(shared)
+    wanted = ExactRequest(device_class_name="k", capacity=CapacityRequests(requests={} if asked is None else {"x": asked}))
+    part = part_of(next(iter(there.devices.values())), wanted)
+    assert (None if part is None else part.amounts) == (None if expected is None else (("x", Fraction(expected)),))
+
+
+def test_a_pool_counts_when_all_its_slices_are_there() -> None:
+    found = Inventory()
+
+    def slice(name: str, generation: int, count: int) -> ResourceSlice:
+        pool = DevicePool(name="p", generation=generation, resource_slice_count=count)
+        spec = SliceSpec(driver="d", pool=pool, all_nodes=True, devices=[PublishedDevice(name=f"{name}{generation}")])
+        return ResourceSlice(metadata=Meta(name=name), spec=spec)
+
+    found.put(slice("a", 1, 2))
+    assert not found.devices
+    found.put(slice("b", 1, 2))
+    assert {id.name for id in found.devices} == {"a1", "b1"}
+    found.put(slice("a", 2, 1))
+    assert {id.name for id in found.devices} == {"a2"}
+    found.put(slice("a", 2, 1), deleted=True)
+    assert not list(found.on(NODE)) or {id.name for id in found.devices} == set()
+
+
+def test_functions_that_are_lacking_are_refused() -> None:
+    there = inventory(PublishedDevice(name="a"))
+    classes = {"x": kind("x", 'device.driver.reverse() == "d"')}
+    with pytest.raises(InputError, match="reverse"):
+        allocate([claim("c", wants("r", "x"))], NODE, Devices(there, DeviceUsage(), classes))

@@ -1,0 +1,32 @@
+"""Who waits: every class counts its jobs, and their waits are those of the run."""
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from poolwise.exhibits.spoken import spoken_time
+from poolwise.metrics.slowdown import wait_s
+from poolwise.report.hit import CLASSES, _classes, who_waits
+from poolwise.studies import StudyResult
+
+
+@given(st.lists(st.integers(0, 9), min_size=1, max_size=40))
+def test_every_job_is_in_one_class(drawn: list[int]) -> None:
+    values = np.array(drawn)
+    found = list(_classes(values))
+    assert len(found) <= CLASSES
+    assert (sum(chosen.astype(int) for _, _, chosen in found) == 1).all()
+    for low, high, chosen in found:
+        assert (values[chosen].min(), values[chosen].max()) == (low, high)
+        assert np.isin(values, values[chosen]).sum() == chosen.sum(), "equal values stay together"
+
+
+def test_waits_are_those_of_the_run(result: StudyResult) -> None:
+    cell = result.cells[0]
+    table = who_waits(result, cell)
+    rows = {row.cells[0]: row.cells for row in table.rows}
+    waits = wait_s(result.outcomes(cell))[result.population(cell)]
+    assert rows["all"][1:] == [f"{len(waits):,}", spoken_time(np.median(waits)), spoken_time(np.quantile(waits, 0.95))]
+    by_memory = [int(cells[1]) for name, cells in rows.items() if name.endswith(" a node")]
+    by_nodes = [int(cells[1]) for name, cells in rows.items() if name.endswith((" node", " nodes")) and " a node" not in name]
+    assert sum(by_memory) == sum(by_nodes) == len(waits)

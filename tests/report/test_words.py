@@ -1,0 +1,250 @@
+"""Every sentence of an answer is true of the table that it was computed from, whatever the table."""
+
+import re
+from collections.abc import Callable, Iterator
+
+import numpy as np
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from poolwise.exhibits.spoken import spoken_number, spoken_time
+from poolwise.files.size_words import SizeWords
+from poolwise.metrics import METRICS
+from poolwise.report import words
+from poolwise.report.answer import ENOUGH, GOAL, Recommendation, choose
+from poolwise.report.sweep import Sweep
+from poolwise.studies import CellResult
+
+JOBS = 60
+SIZES = (128, 256, 512, 1024)
+
+
+def table(seed: int, sizes: int, orders: int, turned_away: tuple[int, ...], near: bool, falling: bool) -> tuple[Sweep, dict]:
+    """A sweep with random metrics, and what single jobs fared in each of its runs."""
+    rng = np.random.default_rng(seed)
+    base = 1 + rng.exponential(3.0, JOBS)
+    fared, cells = {}, {}
+    for k in range(orders):
+        for at in range(sizes):
+            factor = 1 + 0.001 * rng.random() if near else 1 + 3 * rng.random()
+            jobs = base * factor * (sizes - at if falling else 1) * (1 if near else rng.uniform(0.8, 1.2, JOBS))
+            metrics = {name: float(rng.choice([0.0, np.nan, rng.exponential(900.0)], p=[0.1, 0.1, 0.8])) for name in METRICS}
+            metrics[GOAL] = float(jobs.mean())
+            rejected = {"too large": turned_away[at]} if turned_away[at] else {}
+            cells[f"o{k}", at] = [CellResult({}, 0, f"{k}{at}", metrics, JOBS, {}, {}, rejected, 0, "test", np.nan, np.nan)]
+            fared[f"o{k}", at] = jobs
+    sizes_gib = SIZES[:sizes]
+    sweep = Sweep(
+        "machine.pool.memory.memory" if sizes > 1 else "", tuple(1024.0 * x for x in sizes_gib),
+        tuple(f"{x} GiB" if sizes > 1 else "" for x in sizes_gib), tuple(f"o{k}" for k in range(orders)), cells,
+        "GiB", SizeWords("pool memory in each rack"),
+    )  # fmt: skip
+    return sweep, fared
+
+
+TABLES = st.builds(
+    table,
+    st.integers(0, 10_000),
+    st.integers(1, 4),
+    st.integers(1, 4),
+    st.tuples(*[st.sampled_from([0, 0, 0, 1, 3])] * 4),
+    st.booleans(),
+    st.booleans(),
+)
+
+
+class Truth:
+    """What the table says, computed without the code that is tested."""
+
+    def __init__(self, sweep: Sweep, fared: dict, found: Recommendation) -> None:
+        self.sweep, self.fared, self.found = sweep, fared, found
+        self.least = [min(float(fared[s, at].mean()) for s in sweep.series) for at in range(len(sweep.x))]
+        self.away = [max(sum(sweep.cells[s, at][0].rejected.values()) for s in sweep.series) for at in range(len(sweep.x))]
+        self.target = (1 + ENOUGH) * min(v for v, n in zip(self.least, self.away, strict=True) if n == min(self.away))
+
+    def metric(self, series: str, name: str) -> float:
+        return self.sweep.cells[series, self.found.at][0].metrics[name]
+
+
+def change(text: str, old: float, new: float) -> bool:
+    """Whether words such as "12 % more" are true of two values."""
+    ratio = new / old
+    if "the same" in text:
+        return abs(ratio - 1) < words.SAME
+    if match := re.search(r"([\d.,]+) times as much", text):
+        return ratio >= 3 and float(match[1].replace(",", "")) == pytest.approx(ratio, rel=0.01)
+    match = re.search(r"([\d.]+) % (more|less)", text)
+    assert match, text
+    sign = 1 if match[2] == "more" else -1
+    return float(match[1]) / 100 == pytest.approx(sign * (ratio - 1), rel=0.06, abs=0.0006)
+
+
+def smaller(t: Truth, m: re.Match[str]) -> bool:
+    at = t.found.at
+    too_much = t.least[at - 1] > t.target
+    return (
+        m[1] == t.sweep.labels[at - 1] and m[2] == spoken_number(t.least[at - 1]) and change(m[3], t.least[at], t.least[at - 1])
+        and (m[4] == "too much") == too_much and (too_much or t.away[at - 1] > t.away[at])
+    )  # fmt: skip
+
+
+def rises(t: Truth, m: re.Match[str]) -> bool:
+    at = t.sweep.labels.index(m[2])
+    assert t.sweep.labels[at - 1] == m[1]
+    return float(m[3]) / 100 == pytest.approx(t.least[at] / t.least[at - 1] - 1, rel=0.06) and t.least[at] > t.least[at - 1]
+
+
+def falls(t: Truth, m: re.Match[str]) -> bool:
+    last = len(t.least) - 1
+    drop = 1 - t.least[last] / t.least[last - 1]
+    return t.found.at == last and drop > 0 and float(m[1]) / 100 == pytest.approx(drop, rel=0.06, abs=0.0006)
+
+
+def runner_up(t: Truth, m: re.Match[str]) -> bool:
+    at, mine = t.found.at, t.fared[t.found.series, t.found.at].mean()
+    others = {s: float(t.fared[s, at].mean()) for s in t.sweep.series if s != t.found.series}
+    name = m[1].lower()
+    apart = t.found.rivals[0].interval is not None and t.found.rivals[0].interval.low > 0
+    return others[name] == min(others.values()) and change(m[3], mine, others[name]) and ("cannot be told" in m[0]) != apart
+
+
+def largest(t: Truth, m: re.Match[str]) -> bool:
+    last, other = len(t.sweep.x) - 1, t.found.sizes[-1]
+    assert other is not None and other.interval is not None
+    value = float(t.fared[t.found.series, last].mean())
+    zero = other.interval.low <= 0 <= other.interval.high
+    return (
+        t.found.at < last and m[1] == t.sweep.labels[last] and m[2] == spoken_number(value)
+        and change(m[3], t.fared[t.found.series, t.found.at].mean(), value) and ("cannot be told" in m[0]) == zero
+    )  # fmt: skip
+
+
+def slowdown(t: Truth, m: re.Match[str]) -> bool:
+    mine = t.fared[t.found.series, t.found.at]
+    return m[1] == spoken_number(np.median(mine)) and m[2] == spoken_number(mine.mean()) and m[3] == spoken_number(
+        100 * (mine > mine.mean()).mean()
+    )  # fmt: skip
+
+
+def waits(t: Truth, m: re.Match[str]) -> bool:
+    return m[1] == spoken_time(t.metric(t.found.series, "median_wait_s")) and m[2] == spoken_time(
+        t.metric(t.found.series, "mean_wait_s")
+    )
+
+
+def away(t: Truth, m: re.Match[str]) -> bool:
+    at = t.found.at
+    return (m[1], int(m[2]), int(m[3])) == (t.sweep.labels[at - 1], t.away[at - 1], t.away[at]) and int(m[2]) > int(m[3])
+
+
+BECAUSE: dict[str, Callable[[Truth, re.Match[str]], bool]] = {
+    r"From submission .* at most ([\d.,]+) times .* The mean is ([\d.,]+); ([\d.,]+) % of the jobs lie above it\.": slowdown,
+    r"Half of the jobs wait at most (.+); the mean wait is (.+)\.": waits,
+    r"The next best order, (\w+), has ([\d.,]+) \((.+?)\)\.(?: The two cannot be told apart on these jobs\.)?": runner_up,
+    r"It is the smallest size that was tried: .*": lambda t, m: t.found.at == 0 and len(t.sweep.x) > 1,
+    r"The next smaller size, (.+), can never run (\d+) jobs?; this one, (\d+)\.": away,
+    r"With (.+), the best order has .* of ([\d.,]+) \((.+)\), (too much|which alone would be near enough): .*": smaller,
+    r"The least slowdown still falls at the largest size tried, by ([\d.]+) % from .*": falls,
+    r"It is the largest size .*": lambda t, m: t.found.at == len(t.least) - 1 and t.least[-1] > 0.994 * t.least[-2],
+    r"The largest size tried, (.+), has ([\d.,]+) under the same order \((.+?)\)(?:; the two .*)?\.": largest,
+    r"More is not better everywhere: from (.+) to (.+) the least slowdown rises by ([\d.]+) %\.": rises,
+}
+
+
+def judged(said: list[str], known: dict[str, Callable[[Truth, re.Match[str]], bool]], truth: Truth) -> Iterator[str]:
+    """Names of the sentences that were said; each must be known, and true."""
+    for line in said:
+        fits = [(pattern, m) for pattern in known if (m := re.fullmatch(pattern, line))]
+        assert len(fits) == 1, line
+        assert known[fits[0][0]](truth, fits[0][1]), line
+        yield fits[0][0]
+
+
+@settings(max_examples=150, deadline=None)
+@example(table(1, 2, 2, (3, 0, 0, 0), False, False))
+@example(table(2, 3, 2, (0, 0, 0, 0), False, True))
+@given(TABLES)
+def test_every_reason_is_true(drawn: tuple[Sweep, dict]) -> None:
+    sweep, fared = drawn
+    found = choose(sweep, lambda series, at: fared[series, at])
+    assert found is not None
+    truth = Truth(sweep, fared, found)
+    said = set(judged(words.because(found, sweep), BECAUSE, truth))
+    last = len(sweep.x) - 1
+    if last and found.at == last:
+        assert len({line for line in said if "falls" in line or "It is the largest" in line}) == 1
+    risen = [at for at in range(1, last + 1) if truth.least[at] > (1 + words.SAME) * truth.least[at - 1]]
+    if found.at < last:
+        assert bool(risen) == any(line.startswith("More is not better") for line in said)
+    if found.at and truth.away[found.at - 1] > truth.away[found.at]:
+        assert any("can never run" in line for line in said)
+
+
+@settings(max_examples=100, deadline=None)
+@given(TABLES)
+def test_the_headline_names_all_that_cannot_be_told_apart(drawn: tuple[Sweep, dict]) -> None:
+    sweep, fared = drawn
+    found = choose(sweep, lambda series, at: fared[series, at])
+    assert found is not None
+    named = re.match(r"Run (.+?)(?: with|\.)", words.headline(found, sweep))
+    assert named
+    equal = [r.alternative.upper() for r in found.rivals if r.interval and r.interval.low <= 0 <= r.interval.high]
+    assert re.split(r", | or ", named[1]) == [found.series.upper(), *equal[:2]]
+    assert (words.headline(found, sweep).endswith(" of pool memory in each rack.")) == (len(sweep.x) > 1)
+    text = words.separation(found, sweep)
+    assert bool(text) == bool(equal)
+    if "separates them most" in text:
+        parts = re.findall(r"([\d.,]+[^,:]*?) under (\w+)", text.partition(" is the ")[2].partition(": ")[2])
+        assert [name for _, name in parts] == [found.series.upper(), *equal[:2]]
+        known = {n: [sweep.value(n, name.lower(), found.at) for _, name in parts] for n in words.COSTS}
+        assert any([words._amount(n, v) for v in values] == [p.removeprefix("and ") for p, _ in parts]
+                   for n, values in known.items() if all(np.isfinite(values)))  # fmt: skip
+    assert (f"nor from those of {len(equal) - 2} more" in text) == (len(equal) > 2)
+
+
+@settings(max_examples=100, deadline=None)
+@given(TABLES)
+def test_what_the_choice_costs_is_true(drawn: tuple[Sweep, dict]) -> None:
+    sweep, fared = drawn
+    found = choose(sweep, lambda series, at: fared[series, at])
+    assert found is not None
+    said = words.gives_up(found, sweep)
+    lines = iter(said)
+    for name in words.COSTS:
+        values = {s: v for s in sweep.series if np.isfinite(v := sweep.value(name, s, found.at))}
+        if not values:
+            continue
+        best = (min if METRICS[name].better == "lower" else max)(values.values())
+        mine = values.get(found.series)
+        if mine is None:
+            continue
+        line = next(lines)
+        if "no order is better" in line:
+            assert mine == pytest.approx(best, rel=words.SAME) and words._amount(name, mine) in line
+        else:
+            assert mine != best and f"{words._amount(name, mine)} against {words._amount(name, best)}" in line
+            assert (not best) or change(line.rpartition("(")[2], best, mine)
+    longer = sweep.value("mean_degradation", found.series, found.at)
+    assert (next(lines, None) is not None) == (longer > 0)
+
+
+def test_sizes_are_said_as_what_they_are_of() -> None:
+    tables = {"pool": [{"name": "memory", "per": "rack"}, {"name": "nvme", "per": "machine"}], "rack": [{"count": 4}],
+              "node": [{"name": "thin"}]}  # fmt: skip
+    said = {path: SizeWords.of(path, tables).phrase("8 GiB") for path in (
+        "machine.pool.memory.memory", "machine.pool.nvme.storage", "machine.node.thin.memory", "workload.jobs")}  # fmt: skip
+    assert list(said.values()) == [
+        "8 GiB of pool memory in each rack", "8 GiB of storage (nvme) in the whole machine",
+        "8 GiB of memory in each thin node", "8 GiB of workload.jobs",
+    ]  # fmt: skip
+    assert SizeWords.of("machine.rack.0.count", tables).phrase("5") == "5 racks"
+
+
+@pytest.mark.parametrize(("seconds", "text"), [
+    (0, "0 s"), (0.0421, "42.1 ms"), (42.4, "42.4 s"), (59.99, "1 min"), (119.9, "2 min"), (83, "1 min 23 s"), (3599, "1 h"),
+    (7380, "2 h 3 min"), (86399, "1 day"), (90000, "1 day 1 h"), (8.58 * 86400, "8 days 14 h"), (864000 * 1.3, "13 days"),
+    (658 * 86400, "658 days"), (-83, "-1 min 23 s"), (36000 + 60, "10 h"), (float("nan"), "-"),
+])  # fmt: skip
+def test_durations_are_said_as_people_say_them(seconds: float, text: str) -> None:
+    assert spoken_time(seconds) == text

@@ -1,0 +1,153 @@
+"""The server lets in who has the token, shows nothing outside its folder, and answers what is asked."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+import pytest
+from aiohttp import CookieJar, FormData
+from aiohttp.test_utils import TestClient, TestServer
+
+from poolwise.errors import InputError
+from poolwise.serve.app import make_app
+from poolwise.serve.folder import StudyFolder
+
+TOKEN = "a-token"
+STUDY = """
+version = 1
+title = "Small"
+machine = "catalog:cerit-racks"
+[workload]
+trace = "catalog:cerit-2013.swf.gz"
+first = 9000
+jobs = 300
+[measure]
+warm_up = 20
+[vary]
+"scheduler.order" = ["fcfs", "sjf"]
+"machine.pool.memory.memory" = ["128 GiB", "384 GiB"]
+"""
+Visit = Callable[[TestClient], Awaitable[None]]
+
+
+def served(folder: Path, visit: Visit, token: str | None = TOKEN) -> None:
+    async def go() -> None:
+        server = TestServer(make_app(folder, TOKEN))
+        async with TestClient(server, cookie_jar=CookieJar(unsafe=True)) as client:
+            if token is not None:
+                await client.get("/", params={"token": token})
+            await visit(client)
+
+    asyncio.run(go())
+
+
+@pytest.fixture
+def studies(tmp_path: Path) -> Path:
+    (tmp_path / "served").mkdir()
+    (tmp_path / "served" / "small.toml").write_text(STUDY)
+    (tmp_path / "secret").mkdir()
+    (tmp_path / "secret" / "report.html").write_text("secret")
+    return tmp_path / "served"
+
+
+@pytest.mark.parametrize("token", [None, "", "another", "a-toke", "a-token2"])
+def test_without_the_token_nothing_is_shown(studies: Path, token: str | None) -> None:
+    async def visit(client: TestClient) -> None:
+        for path in ("/", "/serve.js", "/report/x", "/command/1"):
+            assert (await client.get(path)).status == 401
+        own = {"Origin": str(client.make_url("/")).rstrip("/")}
+        assert (await client.post("/ask", headers=own)).status == 401
+
+    served(studies, visit, token)
+
+
+def test_other_hosts_and_other_pages_are_refused(studies: Path) -> None:
+    async def visit(client: TestClient) -> None:
+        assert (await client.get("/")).status == 200
+        assert (await client.get("/", headers={"Host": "evil.example:80"})).status == 403
+        for headers in ({}, {"Origin": "http://evil.example"}, {"Origin": "null"}):
+            assert (await client.post("/ask", headers=headers)).status == 403
+
+    served(studies, visit)
+
+
+def test_every_answer_forbids_foreign_content(studies: Path) -> None:
+    async def visit(client: TestClient) -> None:
+        for path in ("/", "/serve.css", "/nowhere", "/report/nowhere"):
+            headers = (await client.get(path)).headers
+            assert headers["Content-Security-Policy"].startswith("default-src 'none'")
+            assert (
+                "http" not in headers["Content-Security-Policy"]
+                and "frame-ancestors 'none'" in headers["Content-Security-Policy"]
+            )
+            assert headers["X-Content-Type-Options"] == "nosniff" and "Access-Control-Allow-Origin" not in headers
+
+    served(studies, visit)
+
+
+@pytest.mark.parametrize("name", ["../secret", "..", ".", "/etc", "x/../../secret", "link", "\0"])
+def test_nothing_outside_the_folder_is_opened(studies: Path, name: str) -> None:
+    (studies / "link").symlink_to(studies.parent / "secret")
+    with pytest.raises(InputError, match="not in the folder"):
+        StudyFolder(studies).inside(name)
+
+    async def visit(client: TestClient) -> None:
+        answer = await client.get(f"/report/{name.replace('/', '%2f').replace(chr(0), '%00')}")
+        assert "secret" not in await answer.text()
+        assert "unsafe-inline" not in answer.headers["Content-Security-Policy"], "it is no report"
+
+    served(studies, visit)
+
+
+async def asked(client: TestClient, question: str, **fields: str) -> dict:
+    own = {"Origin": str(client.make_url("/")).rstrip("/")}
+    begun = await client.post(question, data=FormData(fields), headers=own)
+    assert begun.status == 200, await begun.text()
+    number = (await begun.json())["command"]
+    while (state := await (await client.get(f"/command/{number}")).json())["code"] is None:
+        await asyncio.sleep(0.1)
+    return state
+
+
+def test_wrong_questions_are_explained(studies: Path) -> None:
+    wrong = {
+        "order": {"study": "small.toml", "scheduler.order": "nope"},
+        "machine": {"study": "small.toml", "machine": "../x"},
+        "size": {"study": "small.toml", "size_path": "machine.pool.memory.memory", "size": "-1"},
+        "path": {"study": "small.toml", "size_path": "a=b c", "size": "1"},
+        "study": {"study": "../secret"},
+        "nothing": {},
+    }
+
+    async def visit(client: TestClient) -> None:
+        own = {"Origin": str(client.make_url("/")).rstrip("/")}
+        for name, fields in wrong.items():
+            answer = await client.post("/ask", data=FormData(fields), headers=own)
+            assert answer.status == 400 and "remedy" in await answer.text(), name
+        answer = await client.post("/explain", data={"job": "--help", "results": "x", "run": "y"}, headers=own)
+        assert answer.status == 400
+        failed = await asked(client, "/explain", results="nowhere", run="abc", job="1")
+        assert failed["code"] == 2 and failed["answer"] is None and failed["said"]
+
+    served(studies, visit)
+
+
+def test_two_people_ask_at_once(studies: Path) -> None:
+    size = {"study": "small.toml", "size_path": "machine.pool.memory.memory"}
+
+    async def visit(client: TestClient) -> None:
+        one, other = await asyncio.gather(asked(client, "/ask", **size, size="128"), asked(client, "/ask", **size, size="128"))
+        assert one == other and one["code"] == 0, "the same question is asked once"
+        assert [cell["scheduler.order"] for cell in one["answer"]["cells"]] == ["fcfs", "sjf"]
+        assert one["done"] == one["total"] > 0
+        (kept,) = StudyFolder(studies).kept()
+        key = next(iter(kept.runs))
+        told = await asked(client, "/explain", results=kept.name, run=key, job="9100")
+        assert told["code"] == 0, told
+        assert told["answer"]["answer"].startswith("Job 9100 ")
+        first, second = list(kept.runs)[:2]
+        compared = await asked(client, "/compare", first=f"{kept.name}:{first}", second=f"{kept.name}:{second}")
+        assert compared["code"] == 0, compared
+        assert (await client.get(f"/report/{kept.name}")).status == 200
+
+    served(studies, visit)
