@@ -8,7 +8,7 @@ run() {
 }
 run measured_kmeans -- python "$here/kmeans.py" 200000
 run measured_conjugate_gradient -- python "$here/conjugate_gradient.py" 72 20
-run measured_word_count -- python "$here/word_count.py" 8000000
+run measured_word_count -- python "$here/word_count.py" 3000000
 run measured_graph_search -- python "$here/graph_search.py" 1000000 2
 run measured_redis -- python "$here/redis_load.py" 120000 100000
 run measured_postgresql -- python "$here/postgresql_query.py" "$out/postgresql" 3

@@ -13,7 +13,22 @@ from poolwise.interfaces import Dispatcher, Scheduler
 from poolwise.metrics.power import load_of
 from poolwise.metrics.resource_use import resource_use
 from poolwise.metrics.window import Window
-from poolwise.model import Changes, Decision, Machine, Outcome, Placement, Plan, Queue, Resize, Schedule, Snapshot, Start, Stop
+from poolwise.model import (
+    Changes,
+    Decision,
+    Machine,
+    Outcome,
+    Placement,
+    Plan,
+    Queue,
+    Resize,
+    Run,
+    Schedule,
+    Snapshot,
+    Start,
+    Stop,
+)
+from poolwise.model.runs import RunTable
 from poolwise.performance.profiles import find_profile
 from tests.helpers.remote_split import CORES, MEMORY, MODEL, POOL, split, split_jobs, split_machine
 
@@ -96,6 +111,18 @@ def test_measures_count_what_is_held_when() -> None:
     assert load_of(schedule, Window(0, 200)).mean[POOL] == pytest.approx(40 / 150 / 2)
     used = {use.resource: use.used for use in resource_use(schedule, Window(0, 200))}
     assert used["memory"] == pytest.approx(80 / 350) and used["cores"] == pytest.approx(1 / 8)
+
+
+def test_runs_stay_in_the_order_of_their_starts() -> None:
+    table = RunTable(6)
+    for number in range(3):
+        place = split(0, 10, 10)
+        table.add(Run(number, number, (0,), place, 0, 50 + number), place.owner * 2 + place.resource, (0, 2))
+    there = split(0, 5, 15)
+    table.move(Run(0, 0, (0,), there, 0, 50), there.owner * 2 + there.resource, (0, 2))
+    assert [run.id for run in table] == [*table.occupants(0)] == [*table.sensitive(2)] == [0, 1, 2]
+    assert table[0].placement == there and table.ends.tolist() == [50, 51, 52]
+    assert table.released(table.slots)[0].reshape(3, 2).tolist() == [[1, 5], [0, 0], [0, 15]]
 
 
 @dataclass
