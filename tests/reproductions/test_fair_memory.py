@@ -12,7 +12,7 @@ from poolwise.compare.published import compare, read_claims
 from poolwise.errors import UnknownNameError
 from poolwise.exhibits.figure_data import figure_csv
 from poolwise.reproductions.fair_memory import FairMemory, causes, claims, figures, ours, plan, runs, traces
-from poolwise.reproductions.fair_memory.claims import Cells
+from poolwise.reproductions.fair_memory.claims import FairMemoryCells
 from poolwise.reproductions.fair_memory.readings import AS_RUN, SPEC, ablations, switched
 from poolwise.reproductions.fair_memory.runs import Done, FairMemoryResults, RunGroup, simulate_batch
 from poolwise.reproductions.fair_memory.traces import TRACES
@@ -54,8 +54,8 @@ def results() -> FairMemoryResults:
 
 
 def test_every_measurement_answers_a_claim(results: FairMemoryResults) -> None:
-    measured = claims.measure(results) | ours.measure_ours(results)
-    rows = compare(read_claims(CLAIMS), measured, {"as run": claims.measure(results, AS_RUN)})
+    measured = claims.measure_claims(results) | ours.measure_ours(results)
+    rows = compare(read_claims(CLAIMS), measured, {"as run": claims.measure_claims(results, AS_RUN)})
     judged = [row for row in rows if row.verdict in ("holds", "fails")]
     assert len(judged) > 60
     assert {row.claim.kind for row in judged} == {"paper", "input", "ours"}
@@ -79,7 +79,7 @@ def test_the_runs_that_a_figure_needs_measure_its_rows_and_draw_it(results: Fair
     kept = [row for row in results.frame.to_dicts() if (row["machine"], row["scope"], row["size_tb"], row["trace"]) in needed]
     part = FairMemoryResults(pl.DataFrame(kept, infer_schema_length=None), results.samples)
     whole, alone = (
-        {key: value for key, value in claims.measure(found).items() if key[0] == figure} for found in (results, part)
+        {key: value for key, value in claims.measure_claims(found).items() if key[0] == figure} for found in (results, part)
     )
     assert whole.keys() == alone.keys() and whole
     assert [whole[key].value for key in whole] == [alone[key].value for key in whole]
@@ -92,7 +92,8 @@ def test_the_readings_differ_in_the_three_switches_alone(results: FairMemoryResu
         (AS_RUN, "plain_discrimination_s", "f1", {"order": "f1_as_printed", "backfill": "nodes only, no extra"}),
     ):
         expected = results.seeds(metric, machine="perlmutter", scope="rack", size_tb=16, **where)
-        assert Cells(results, "perlmutter", reading)(metric.removeprefix("plain_"), order, 16).tolist() == expected.tolist()
+        cells = FairMemoryCells(results, "perlmutter", reading)
+        assert cells(metric.removeprefix("plain_"), order, 16).tolist() == expected.tolist()
     first, *others, last = ablations().values()
     assert (first, last) == (SPEC, AS_RUN)
     assert len({first, *others, last}) == 8

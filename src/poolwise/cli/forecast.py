@@ -212,9 +212,9 @@ def _answer(
 ) -> ForecastAnswer:
     """Forecast for a state."""
     from poolwise import api
-    from poolwise.forecast.answer import answer
+    from poolwise.forecast.answer import forecast_answer
     from poolwise.forecast.limits import with_limits
-    from poolwise.forecast.question import Question, corrections_in, instant, new_job, rows_named, zone
+    from poolwise.forecast.question import ForecastQuestion, corrections_in, new_job, read_instant, rows_named, zone
     from poolwise.forecast.situation import situation_of
 
     local = zone(timezone)
@@ -227,9 +227,9 @@ def _answer(
     else:
         sought = rows_named(situation, jobs)
     corrections = None if recalibrate is None else corrections_in(recalibrate)
-    until = None if by is None else instant(by, situation, local)
-    question = Question(sought, until, samples, seed, changes and len(sought) == 1, corrections)
-    return answer(situation, question, name, local, "the new job" if new is not None else None)
+    until = None if by is None else read_instant(by, situation, local)
+    question = ForecastQuestion(sought, until, samples, seed, changes and len(sought) == 1, corrections)
+    return forecast_answer(situation, question, name, local, "the new job" if new is not None else None)
 
 
 def register(app: typer.Typer) -> None:

@@ -12,7 +12,7 @@ from typing import Literal
 from poolwise.compare.published import READINGS, ClaimRow
 from poolwise.errors import InputError
 
-Answer = Literal["reproduced", "partly", "not", "cannot be tested"]
+HeadlineVerdict = Literal["reproduced", "partly", "not", "cannot be tested"]
 SPEC = "spec"
 JUDGED = ("holds", "fails", "undetermined")
 
@@ -49,7 +49,7 @@ class HeadlineAnswer:
     """A headline, its answer, and reading -> (rows that hold, rows judged)."""
 
     headline: Headline
-    answer: Answer
+    answer: HeadlineVerdict
     counts: dict[str, tuple[int, int]]
 
 
@@ -70,7 +70,7 @@ def answered(headlines: Sequence[Headline], rows: Sequence[ClaimRow]) -> list[He
     for headline in headlines:
         mine = [row for row in rows if headline.rests_on(row)]
         counts = {reading: held(mine, reading) for reading in readings_of(rows)}
-        answer: Answer = "not"
+        answer: HeadlineVerdict = "not"
         if not any(judged for _, judged in counts.values()):
             answer = "cannot be tested"
         elif any(holds == judged for holds, judged in counts.values() if judged):

@@ -14,11 +14,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, cast, get_args
 
-from poolwise.compare.verdicts import ClaimRule, Criterion, Holds, Measured, Verdict
+from poolwise.compare.verdicts import ClaimRule, ClaimVerdict, Criterion, Holds, Measured
 from poolwise.errors import InputError, UnknownNameError
 
 ClaimClass = Literal["paper", "input", "ours"]
-Basis = Literal["verified", "inferred", "unknown"]
+ReasonBasis = Literal["verified", "inferred", "unknown"]
 READINGS = ("as run", "inferred")
 """Readings beside the specification's, each with columns of its own: what the authors' own runs did, and what we infer."""
 COLUMNS = (
@@ -69,7 +69,7 @@ class Claim:
     note: str = ""
     reason: str = ""
     kind: ClaimClass = "paper"
-    basis: Basis = "unknown"
+    basis: ReasonBasis = "unknown"
     shown_by: str = ""
 
     @property
@@ -105,11 +105,11 @@ class ClaimRow:
         return self.claim.criterion.holds(self.measured)
 
     @property
-    def verdict(self) -> Verdict:
+    def verdict(self) -> ClaimVerdict:
         """Judge the measured interval."""
         return self.claim.criterion.verdict(self.measured)
 
-    def verdict_under(self, reading: str) -> Verdict:
+    def verdict_under(self, reading: str) -> ClaimVerdict:
         """Judge the interval measured under another reading; the specification's where that does not concern the row."""
         return self.claim.criterion.verdict(self.readings.get(reading, self.measured))
 
@@ -124,7 +124,7 @@ class ClaimRow:
         return self.claim.shown_by if self.backed else ""
 
     @property
-    def basis(self) -> Basis | Literal[""]:
+    def basis(self) -> ReasonBasis | Literal[""]:
         """What the reason rests on; empty where the claim holds or is not judged.
 
         "verified" is only what a run of this very reproduction shows; a reason that was verified before and is not now is
@@ -237,7 +237,7 @@ def read_claims(path: Path) -> list[Claim]:
         for line, row in enumerate(csv.DictReader(file), start=2):
             rule = _one_of(ClaimRule, row, "rule", "", path, line)
             kind = _one_of(ClaimClass, row, "class", "paper", path, line)
-            basis = _one_of(Basis, row, "basis", "unknown", path, line)
+            basis = _one_of(ReasonBasis, row, "basis", "unknown", path, line)
             published, tolerance = (_parse(row[name], path, line, name) for name in ("published", "tolerance"))
             if math.isnan(published) and rule not in ("order", "shown"):
                 raise InputError(f"rule {rule} needs a published value", file=path, line=line, field="published")
@@ -245,7 +245,7 @@ def read_claims(path: Path) -> list[Claim]:
                 Claim(
                     row["artifact"], row["condition"], row["metric"], row["unit"], published,
                     cast(ClaimRule, rule), 0.0 if math.isnan(tolerance) else tolerance, row.get("note") or "",
-                    row.get("reason") or "", cast(ClaimClass, kind), cast(Basis, basis), row.get("shown_by") or "",
+                    row.get("reason") or "", cast(ClaimClass, kind), cast(ReasonBasis, basis), row.get("shown_by") or "",
                 )
             )  # fmt: skip
     _check_unique(claims, path)

@@ -8,7 +8,7 @@ from typing import Literal
 
 ClaimRule = Literal["within_ci", "relative", "order", "sign", "exact", "shown"]
 Holds = Literal["true", "false", "not_measured", "shown"]
-Verdict = Literal["holds", "fails", "undetermined", "shown", "not measured"]
+ClaimVerdict = Literal["holds", "fails", "undetermined", "shown", "not measured"]
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ class Criterion:
             return "true" if self._covered(measured) else "false"
         return "false" if self._side(measured.value) else "true"
 
-    def verdict(self, measured: Measured | None) -> Verdict:
+    def verdict(self, measured: Measured | None) -> ClaimVerdict:
         """Judge by the interval: it holds if both ends meet the rule, fails if both miss it on the same side.
 
         Anything else is undetermined: more seeds would tell. With `within_ci` the interval is the rule, so that it holds or

@@ -11,8 +11,8 @@ import numpy as np
 from poolwise.arrays import FloatArray, IntArray
 from poolwise.engines.watch import Obstacle
 from poolwise.exhibits.figure import Axis, Figure, Scatter
-from poolwise.forecast.changes import changes_of
-from poolwise.forecast.question import Question
+from poolwise.forecast.changes import request_changes
+from poolwise.forecast.question import ForecastQuestion
 from poolwise.forecast.recalibration import LEVELS, chance_within, sample_quantiles
 from poolwise.forecast.situation import Situation
 from poolwise.forecast.versions import Known, horizon_of, plan, sample_starts
@@ -152,7 +152,9 @@ def _finite(wait: float) -> float | None:
     return wait if np.isfinite(wait) else None
 
 
-def answer(situation: Situation, question: Question, policy: str, local: tzinfo, called: str | None = None) -> ForecastAnswer:
+def forecast_answer(
+    situation: Situation, question: ForecastQuestion, policy: str, local: tzinfo, called: str | None = None
+) -> ForecastAnswer:
     """Forecast the starts that are asked for; `called` is what the one job is called that is not in the cluster."""
     sought = np.array(question.sought, dtype=np.int64)
     epoch, notes = situation.jobs.epoch, []
@@ -174,7 +176,7 @@ def answer(situation: Situation, question: Question, policy: str, local: tzinfo,
         notes.append(f"replayed on the reference engine: {obstacle}")
     changed = []
     if question.changes:
-        for change in changes_of(situation, int(sought[0])):
+        for change in request_changes(situation, int(sought[0])):
             (other,), _ = _forecast(Known.of(change.situation), sought, question, horizon, called)
             changed.append(ChangedForecast(change.words, other))
     found.sort(key=lambda job: float(job.wait_s[1]))
@@ -183,7 +185,7 @@ def answer(situation: Situation, question: Question, policy: str, local: tzinfo,
 
 
 def _forecast(
-    known: Known, sought: IntArray, question: Question, horizon: int, called: str | None
+    known: Known, sought: IntArray, question: ForecastQuestion, horizon: int, called: str | None
 ) -> tuple[list[JobForecast], Obstacle | None]:
     situation = known.situation
     starts, obstacle = sample_starts(known, sought, question.samples, question.seed, horizon)

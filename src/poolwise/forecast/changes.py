@@ -17,38 +17,38 @@ from poolwise.schedulers.list import ListScheduler
 from poolwise.units import UNKNOWN, format_memory, format_time, to_seconds
 
 
-class Change(NamedTuple):
+class RequestChange(NamedTuple):
     """One thing that is otherwise, in a few words ("with 1 node")."""
 
     words: str
     situation: Situation
 
 
-def changes_of(situation: Situation, row: int) -> Iterator[Change]:
+def request_changes(situation: Situation, row: int) -> Iterator[RequestChange]:
     """List what might let a waiting job start at another time."""
     jobs = situation.jobs
     nodes, memory, requested = int(jobs.nodes[row]), int(jobs.memory[row]), int(jobs.requested[row])
     for fewer in sorted({nodes // 2, 1} - {0, nodes}, reverse=True):
         words = f"with {fewer} node{'s' if fewer > 1 else ''} instead of {nodes}"
-        yield Change(words, _with_job(situation, row, requests={"nodes": fewer}))
+        yield RequestChange(words, _with_job(situation, row, requests={"nodes": fewer}))
     if memory > 1:
         words = f"with {format_memory(memory // 2)} on each node instead of {format_memory(memory)}"
-        yield Change(words, _with_job(situation, row, requests={"memory": memory // 2}))
+        yield RequestChange(words, _with_job(situation, row, requests={"memory": memory // 2}))
     if requested < UNKNOWN:
         for part in (2, 4):
             limits = [format_time(to_seconds(one)) for one in (requested // part, requested)]
-            yield Change(
+            yield RequestChange(
                 f"with a limit of {' instead of '.join(limits)}", _with_job(situation, row, requested=max(requested // part, 1))
             )
     named = jobs.attributes.get("partition")
     for partition in situation.machine.partitions:
         if named is not None and partition.name not in str(named[row]).split(","):
-            yield Change(f"in partition {partition.name}", _with_job(situation, row, partition=partition.name))
+            yield RequestChange(f"in partition {partition.name}", _with_job(situation, row, partition=partition.name))
     yield from _policies(situation)
     yield from _larger_pools(situation)
 
 
-def _policies(situation: Situation) -> Iterator[Change]:
+def _policies(situation: Situation) -> Iterator[RequestChange]:
     rule = rule_of(situation.scheduler)
     if rule is None:
         return
@@ -56,10 +56,10 @@ def _policies(situation: Situation) -> Iterator[Change]:
     for name, order in orders.items():
         if order != rule.order:
             scheduler = ListScheduler(order, rule.backfill, rule.placement)
-            yield Change(f"if the queue were served {name}", replace(situation, scheduler=scheduler))
+            yield RequestChange(f"if the queue were served {name}", replace(situation, scheduler=scheduler))
 
 
-def _larger_pools(situation: Situation) -> Iterator[Change]:
+def _larger_pools(situation: Situation) -> Iterator[RequestChange]:
     machine = situation.machine
     pools = machine.of_kind(Kind.POOL)
     if "memory" in machine.resources and len(pools):
@@ -67,7 +67,7 @@ def _larger_pools(situation: Situation) -> Iterator[Change]:
         capacity[pools, column] += capacity[pools, column] // 2
         if not np.array_equal(capacity, machine.capacity):
             words = "if memory pools were half as large again"
-            yield Change(words, replace(situation, machine=machine.with_capacity(capacity)))
+            yield RequestChange(words, replace(situation, machine=machine.with_capacity(capacity)))
 
 
 def _with_job(

@@ -24,7 +24,7 @@ _CLOCK = re.compile(r"(?:(today|tomorrow)\s+)?(\d{1,2}):(\d{2})\Z")
 
 
 @dataclass(frozen=True, eq=False)
-class Question:
+class ForecastQuestion:
     """What is asked.
 
     Attributes
@@ -131,7 +131,7 @@ def zone(name: str) -> tzinfo:
         raise InputError(f"no time zone is called '{name}'", field="--timezone", remedy="such as Europe/Berlin") from error
 
 
-def instant(text: str, situation: Situation, local: tzinfo) -> int:
+def read_instant(text: str, situation: Situation, local: tzinfo) -> int:
     """Ns, on the clock of the jobs, that "tomorrow 08:00", "18:00", "6h" or an ISO time means; raises InputError."""
     now = datetime.fromtimestamp((situation.jobs.epoch + situation.now) / SECOND, local)
     if found := _CLOCK.match(text.strip()):

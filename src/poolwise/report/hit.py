@@ -21,7 +21,7 @@ MOST = 10
 CLASSES = 4
 """Classes of size and of memory, of about as many jobs each."""
 
-Group = tuple[str, BoolArray]
+WaitGroup = tuple[str, BoolArray]
 
 
 def who_waits(result: StudyResult, cell: CellResult) -> PageTable:
@@ -51,7 +51,7 @@ def _said(waits: NDArray[np.float64]) -> list[str]:
     return [spoken_time(float(np.median(waits))), spoken_time(float(np.quantile(waits, 0.95)))]
 
 
-def _groups(result: StudyResult, cell: CellResult) -> Iterator[Group]:
+def _groups(result: StudyResult, cell: CellResult) -> Iterator[WaitGroup]:
     outcomes = result.outcomes(cell)
     yield "all", np.ones(len(outcomes), dtype=np.bool_)
     for low, high, chosen in _classes(outcomes.nodes):
@@ -73,7 +73,7 @@ def _classes(values: NDArray[np.int64]) -> Iterator[tuple[int, int, BoolArray]]:
         yield int(values[chosen].min()), int(values[chosen].max()), chosen
 
 
-def _by_name(what: str, column: NDArray[np.generic], waits: NDArray[np.float64], population: BoolArray) -> Iterator[Group]:
+def _by_name(what: str, column: NDArray[np.generic], waits: NDArray[np.float64], population: BoolArray) -> Iterator[WaitGroup]:
     names = np.unique(column[population])
     lost = {name: float(waits[(column == name) & population].sum()) for name in names.tolist()}
     for name in sorted(lost, key=lambda name: (-lost[name], str(name)))[:MOST]:

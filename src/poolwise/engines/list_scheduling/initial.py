@@ -59,7 +59,7 @@ def unlike(machine: Machine, workload: Workload, initial: Initial, scope: PoolSc
     return None if alike else UNLIKE
 
 
-def go_on_from(initial: Initial, held: RackHoldings, workload: Workload, arrays: ListArrays) -> None:
+def continue_racks(initial: Initial, held: RackHoldings, workload: Workload, arrays: ListArrays) -> None:
     """Let a replay that has not begun go on from some runs; raises InputError where one of them would have ended."""
     from poolwise.kernels.list_scheduling import state
     from poolwise.kernels.list_scheduling.resume import resume

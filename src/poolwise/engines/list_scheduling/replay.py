@@ -13,7 +13,7 @@ from poolwise.arrays import IntArray
 from poolwise.engines.family import Parts, foreign, interrupted
 from poolwise.engines.list_scheduling.asking import Asker
 from poolwise.engines.list_scheduling.columns import DEEP_QUEUE, ListArrays, RunColumns
-from poolwise.engines.list_scheduling.initial import RackHoldings, go_on_from, unlike
+from poolwise.engines.list_scheduling.initial import RackHoldings, continue_racks, unlike
 from poolwise.engines.list_scheduling.loading import FOLDER, compile_beside, kinds_of, load
 from poolwise.engines.run_record import larger_columns, schedule_of
 from poolwise.engines.watch import Obstacle, Stride, Watch
@@ -95,10 +95,10 @@ def replay(parts: Parts) -> tuple[Schedule, float]:
     if parts.initial is not None:
         held = RackHoldings.of(parts.machine, parts.initial)
         assert held is not None
-        go_on_from(parts.initial, held, parts.workload, arrays)
+        continue_racks(parts.initial, held, parts.workload, arrays)
     if parts.watch is not None:
         parts.watch.begin(None)
-    arrays, _, loading = play(columns, arrays, None, parts.watch)
+    arrays, _, loading = play_racks(columns, arrays, None, parts.watch)
     now, runs = arrays.now, arrays.runs
     rejected = columns.refusals(runs.rejected[: int(now[state.REJECTED])])
     schedule = schedule_of(columns, runs, arrays.queue.where, int(now[state.STARTED]), int(now[state.PASSES]), rejected)
@@ -116,7 +116,7 @@ def load_first(rule: ListRule, jobs: int) -> None:
     load(first)
 
 
-def play(
+def play_racks(
     columns: RunColumns, arrays: ListArrays, tree: Tree | None, watch: Watch | None = None
 ) -> tuple[ListArrays, Tree | None, float]:
     """Let the kernels run until nothing is left to do, and do what they ask for.

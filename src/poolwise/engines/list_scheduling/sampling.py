@@ -10,8 +10,8 @@ from poolwise.arrays import IntArray
 from poolwise.engines.family import Parts
 from poolwise.engines.kernel_arrays import Pristine, read_only, starts_of
 from poolwise.engines.list_scheduling.columns import RunColumns
-from poolwise.engines.list_scheduling.initial import RackHoldings, go_on_from
-from poolwise.engines.list_scheduling.replay import forget, load_first, play
+from poolwise.engines.list_scheduling.initial import RackHoldings, continue_racks
+from poolwise.engines.list_scheduling.replay import forget, load_first, play_racks
 from poolwise.engines.study_columns import stretched
 from poolwise.interfaces import rule_of
 from poolwise.model import Workload
@@ -58,7 +58,7 @@ class RackSampler:
         jobs = arrays.jobs._replace(submit=submit, work=work, runtime=runtime)
         order = columns.order(jobs.able)._replace(kind=arrays.order.kind)
         arrays = arrays._replace(jobs=jobs, order=order, tree=None)
-        go_on_from(self._initial, self._held, workload, arrays)
-        self._arrays, self._tree, _ = play(columns, arrays, self._tree)
+        continue_racks(self._initial, self._held, workload, arrays)
+        self._arrays, self._tree, _ = play_racks(columns, arrays, self._tree)
         runs, count = self._arrays.runs, int(self._arrays.now[state.STARTED])
         return starts_of(runs.job[:count], runs.start[:count], self._sought, len(workload))

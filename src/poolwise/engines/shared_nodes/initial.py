@@ -87,7 +87,7 @@ class _Places:
         return [[n, lack] for n, lack in lacks.items()], [bits.get(n, [0] * types) for n in held]
 
 
-def go_on_from(initial: Initial, held: NodeHoldings, workload: Workload, arrays: SharedArrays) -> None:
+def continue_nodes(initial: Initial, held: NodeHoldings, workload: Workload, arrays: SharedArrays) -> None:
     """Let a replay that has not begun go on from some runs; raises InputError where one of them would have ended."""
     from poolwise.kernels.list_scheduling.state import ASKED, CONSERVATIVE
     from poolwise.kernels.shared_nodes import state

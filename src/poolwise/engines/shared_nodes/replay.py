@@ -18,7 +18,7 @@ from poolwise.engines.family import Parts, foreign, interrupted
 from poolwise.engines.list_scheduling.asking import Asker
 from poolwise.engines.run_record import larger_columns, schedule_of
 from poolwise.engines.shared_nodes.columns import PLACEMENTS, SharedArrays, SharedColumns
-from poolwise.engines.shared_nodes.initial import NodeHoldings, go_on_from
+from poolwise.engines.shared_nodes.initial import NodeHoldings, continue_nodes
 from poolwise.engines.watch import UNLIKE, Obstacle, Stride, Watch
 from poolwise.errors import InputError
 from poolwise.interfaces import ListRule, PerformanceModel, fixed_slowdown, rule_of
@@ -120,16 +120,16 @@ def _replay(parts: Parts, rule: ListRule) -> Schedule:
     if parts.initial is not None:
         held = NodeHoldings.of(arrays, parts.initial)
         assert held is not None
-        go_on_from(parts.initial, held, parts.workload, arrays)
+        continue_nodes(parts.initial, held, parts.workload, arrays)
     if parts.watch is not None:
         parts.watch.begin(None)
-    arrays = play(columns, arrays, parts.watch)
+    arrays = play_nodes(columns, arrays, parts.watch)
     now, runs = arrays.now, arrays.runs
     rejected = columns.refusals(runs.rejected[: int(now[state.REJECTED])])
     return schedule_of(columns, runs, arrays.queue.where, int(now[state.STARTED]), int(now[state.PASSES]), rejected)
 
 
-def play(columns: SharedColumns, arrays: SharedArrays, watch: Watch | None = None) -> SharedArrays:
+def play_nodes(columns: SharedColumns, arrays: SharedArrays, watch: Watch | None = None) -> SharedArrays:
     """Let the kernels run until nothing is left to do, and do what they ask for; returns the arrays, some of which may grow."""
     from poolwise.kernels.list_scheduling import state
     from poolwise.kernels.shared_nodes.replay import replay as go_on

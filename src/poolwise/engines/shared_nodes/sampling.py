@@ -8,8 +8,8 @@ from poolwise.arrays import IntArray
 from poolwise.engines.family import Parts
 from poolwise.engines.kernel_arrays import Pristine, read_only, starts_of
 from poolwise.engines.shared_nodes.columns import SharedColumns
-from poolwise.engines.shared_nodes.initial import NodeHoldings, go_on_from
-from poolwise.engines.shared_nodes.replay import load_for, play
+from poolwise.engines.shared_nodes.initial import NodeHoldings, continue_nodes
+from poolwise.engines.shared_nodes.replay import load_for, play_nodes
 from poolwise.engines.study_columns import stretched
 from poolwise.interfaces import rule_of
 from poolwise.model import Workload
@@ -47,7 +47,7 @@ class SharedSampler:
         work = read_only(stretched(workload.duration, np.zeros(len(workload))))
         jobs = arrays.jobs._replace(submit=read_only(workload.submit), work=work)
         arrays = arrays._replace(jobs=jobs, order=columns.order(jobs.able))
-        go_on_from(self._initial, self._held, workload, arrays)
-        self._arrays = play(columns, arrays)
+        continue_nodes(self._initial, self._held, workload, arrays)
+        self._arrays = play_nodes(columns, arrays)
         runs, count = self._arrays.runs, int(self._arrays.now[state.STARTED])
         return starts_of(runs.job[:count], runs.start[:count], self._sought, len(workload))

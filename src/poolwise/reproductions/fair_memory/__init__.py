@@ -47,8 +47,8 @@ class FairMemory(Reproduction):
         results.frame.write_parquet(out / "runs.parquet")
         wanted = read_claims(catalog.find("reproductions", "fair-memory.csv"))
         return ReproductionResult(
-            measured=claims.measure(results) | measure_ours(results),
-            readings={"as run": claims.measure(results, AS_RUN)},
+            measured=claims.measure_claims(results) | measure_ours(results),
+            readings={"as run": claims.measure_claims(results, AS_RUN)},
             figures=[*figures.draw(results), *causes.draw_causes(results, wanted)],
             notes=notes(results, plan.seeds, quick),
             explanation=claims.explain(results),

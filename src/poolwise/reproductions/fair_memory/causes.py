@@ -10,7 +10,7 @@ import numpy as np
 from poolwise.compare.published import Claim
 from poolwise.exhibits.figure import Axis, Bars, Curves, Figure
 from poolwise.metrics.intervals import mean_interval
-from poolwise.reproductions.fair_memory.claims import SLOWDOWN, Cells, measure
+from poolwise.reproductions.fair_memory.claims import SLOWDOWN, FairMemoryCells, measure_claims
 from poolwise.reproductions.fair_memory.ours import BY_NODES
 from poolwise.reproductions.fair_memory.readings import BACKFILLS, FairMemoryReading, ablations
 from poolwise.reproductions.fair_memory.runs import FairMemoryResults
@@ -27,7 +27,7 @@ def _ablation(results: FairMemoryResults, claims: Sequence[Claim]) -> Figure:
     figures = dict.fromkeys(claim.artifact for claim in mine)
     counts = {}
     for label, reading in ablations().items():
-        found = measure(results, reading)
+        found = measure_claims(results, reading)
         counts[label] = Counter(c.artifact for c in mine if c.criterion.verdict(found.get(c.key)) == "holds")
     judged = Counter(claim.artifact for claim in mine if claim.rule != "shown")
     series = {f"{name} (of {judged[name]})": [float(counts[label][name]) for label in counts] for name in figures}
@@ -47,7 +47,7 @@ def _backfills(results: FairMemoryResults) -> Iterator[Figure]:
     series: dict[str, list[float]] = {}
     bands: dict[str, tuple[list[float], list[float]]] = {}
     for backfill in BACKFILLS:
-        cells = Cells(results, "perlmutter", FairMemoryReading(backfill))
+        cells = FairMemoryCells(results, "perlmutter", FairMemoryReading(backfill))
         found = [mean_interval(100 * (cells(SLOWDOWN, "sjf", s) / cells(SLOWDOWN, "fm", s) - 1)) for s in sizes]
         series[backfill] = [i.mean for i in found]
         bands[backfill] = ([i.low for i in found], [i.high for i in found])
@@ -72,7 +72,7 @@ def _sensitivity(results: FairMemoryResults) -> Iterator[Figure]:
         return
     series = {}
     for label, trace in shown.items():
-        cells = Cells(results, "perlmutter", BY_NODES, trace)
+        cells = FairMemoryCells(results, "perlmutter", BY_NODES, trace)
         series[label] = [float(100 * cells.lead(int(size)).mean()) for size in sizes]
     yield Curves(
         "sensitivity",

@@ -21,11 +21,11 @@ DOLLARS_PER_GB = 4.9
 SLOWDOWN, THROUGHPUT = "mean_bounded_slowdown", "throughput_per_100s"
 
 
-def measure(results: FairMemoryResults, reading: FairMemoryReading = SPEC) -> dict[Key, Measured]:
+def measure_claims(results: FairMemoryResults, reading: FairMemoryReading = SPEC) -> dict[Key, Measured]:
     """Measure every claim that the runs can answer under a reading."""
     found: dict[Key, Measured] = _kernels()
     for machine in MACHINES:
-        cells = Cells(results, machine, reading)
+        cells = FairMemoryCells(results, machine, reading)
         if cells.sizes:
             for part in (_figure_7, _figure_8, _figure_9, _figure_10, _figures_11_12):
                 found |= part(cells)
@@ -39,7 +39,7 @@ def over_seeds(values: FloatArray) -> Measured:
 
 
 @dataclass(frozen=True)
-class Cells:
+class FairMemoryCells:
     """Values over seeds of one machine under a reading, (n_seed,) each; NaN where nothing ran."""
 
     results: FairMemoryResults
@@ -86,7 +86,7 @@ def _kernels() -> dict[Key, Measured]:
     return found
 
 
-def _figure_7(cells: Cells) -> dict[Key, Measured]:
+def _figure_7(cells: FairMemoryCells) -> dict[Key, Measured]:
     machine, found = cells.machine, {}
     first, last = cells.sizes[0], cells.sizes[-1]
     for order in ORDERS:
@@ -111,7 +111,7 @@ def _figure_7(cells: Cells) -> dict[Key, Measured]:
     return found | (_figure_7_perlmutter(cells) if machine == "perlmutter" else _figure_7_juwels(cells))
 
 
-def _figure_7_perlmutter(cells: Cells) -> dict[Key, Measured]:
+def _figure_7_perlmutter(cells: FairMemoryCells) -> dict[Key, Measured]:
     last, where = cells.sizes[-1], ("Figure 7", "perlmutter")
     lead = [100 * (1 - cells(SLOWDOWN, "fm", s) / cells(SLOWDOWN, "sjf", s)) for s in cells.sizes]
     fair = np.max([cells(THROUGHPUT, "fair", s) for s in cells.sizes], axis=0)
@@ -127,13 +127,13 @@ def _figure_7_perlmutter(cells: Cells) -> dict[Key, Measured]:
     return found
 
 
-def _figure_7_juwels(cells: Cells) -> dict[Key, Measured]:
+def _figure_7_juwels(cells: FairMemoryCells) -> dict[Key, Measured]:
     least = _first_size(cells)
     name = "least pool from which SJF beats FM in mean bounded slowdown"
     return _utilisations(cells, cells.sizes[-1], "fcfs", "f1") | {("Figure 7", "juwels", name): over_seeds(least)}
 
 
-def _utilisations(cells: Cells, size: int, first: str, last: str) -> dict[Key, Measured]:
+def _utilisations(cells: FairMemoryCells, size: int, first: str, last: str) -> dict[Key, Measured]:
     """Utilisation of the orders that the paper finds first and last, and by how many points they are."""
     where, metric = ("Figure 7", f"{cells.machine}, {size} TB"), "utilization"
     found = {
@@ -146,14 +146,14 @@ def _utilisations(cells: Cells, size: int, first: str, last: str) -> dict[Key, M
     return found
 
 
-def _first_size(cells: Cells) -> FloatArray:
+def _first_size(cells: FairMemoryCells) -> FloatArray:
     """(n_seed,) least pool at which SJF has the lower mean bounded slowdown; NaN for seeds without one."""
     ahead = np.array([cells(SLOWDOWN, "sjf", s) < cells(SLOWDOWN, "fm", s) for s in cells.sizes])
     sizes = np.array(cells.sizes, dtype=np.float64)
     return np.where(ahead.any(axis=0), sizes[ahead.argmax(axis=0)], np.nan)
 
 
-def _figure_8(cells: Cells) -> dict[Key, Measured]:
+def _figure_8(cells: FairMemoryCells) -> dict[Key, Measured]:
     """Margins in hours per job, so that they can be read beside a wait."""
     machine, found = cells.machine, {}
     for size in (cells.paper.limited, cells.paper.sufficient):
@@ -178,7 +178,7 @@ def _most_discriminating(machine: str, size: int, metric: str) -> str | None:
     return "f1" if size == MACHINES[machine].sufficient else None
 
 
-def _figure_9(cells: Cells) -> dict[Key, Measured]:
+def _figure_9(cells: FairMemoryCells) -> dict[Key, Measured]:
     def over(metric: str, size: int) -> FloatArray:
         found: FloatArray = cells(metric, "fm", size, scope="system") / cells(metric, "fm", size)
         return found
@@ -192,7 +192,7 @@ def _figure_9(cells: Cells) -> dict[Key, Measured]:
     }
 
 
-def _figure_10(cells: Cells) -> dict[Key, Measured]:
+def _figure_10(cells: FairMemoryCells) -> dict[Key, Measured]:
     paper, machine = cells.paper, cells.machine
     metric = "throughput_per_100s_per_memory_dollar"
     gain = {s: cells(metric, "fm", s) / cells(metric, "fm", 0) for s in cells.sizes}
@@ -227,7 +227,7 @@ def _terabytes(machine: Machine) -> float:
     return (nodes * machine.local_memory + pools) / TB
 
 
-def _figures_11_12(cells: Cells) -> dict[Key, Measured]:
+def _figures_11_12(cells: FairMemoryCells) -> dict[Key, Measured]:
     machine, size = cells.machine, cells.paper.optimum
     at, memory, mode = f"{machine}, {size} TB", "mean_memory_utilization", "modal_memory_bin"
     extreme = 0.01 - 100 * cells("share_150pct_degradation", "fm", size)
@@ -249,7 +249,7 @@ def explain(results: FairMemoryResults) -> list[str]:
     said = []
     for machine in MACHINES:
         for name, reading in (("spec", SPEC), ("as run", AS_RUN)):
-            cells = Cells(results, machine, reading)
+            cells = FairMemoryCells(results, machine, reading)
             best = {size: min(ORDERS, key=lambda order: float(cells(SLOWDOWN, order, size).mean())) for size in cells.sizes}
             words = ", ".join(f"{size} TB {order.upper()}" for size, order in best.items())
             said.append(f"{machine}, {name}: the order with the lowest mean bounded slowdown at each pool size is: {words}.")

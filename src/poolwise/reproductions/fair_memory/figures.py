@@ -10,7 +10,7 @@ import numpy as np
 from poolwise.exhibits.figure import Axis, Bars, Curves, Distribution, Figure, Panels
 from poolwise.metrics.intervals import mean_interval
 from poolwise.performance.remote_memory import FAR, NEAR
-from poolwise.reproductions.fair_memory.claims import Cells
+from poolwise.reproductions.fair_memory.claims import FairMemoryCells
 from poolwise.reproductions.fair_memory.readings import AS_RUN, SPEC, FairMemoryReading
 from poolwise.reproductions.fair_memory.runs import FAIRNESS, MACHINES, ORDERS, FairMemoryResults
 from poolwise.traces.generators import generate
@@ -99,7 +99,7 @@ def _figure_7(results: FairMemoryResults, machine: str) -> Iterator[Figure]:
 
 
 def _curves(results: FairMemoryResults, machine: str, metric: str, label: str, scale: float, log: bool, reading: str) -> Curves:
-    cells = Cells(results, machine, READINGS[reading])
+    cells = FairMemoryCells(results, machine, READINGS[reading])
     series, bands, published = {}, {}, {}
     for order in ORDERS:
         found = [mean_interval(scale * cells(metric, order, size)) for size in cells.sizes]
@@ -126,7 +126,7 @@ def _figure_8(results: FairMemoryResults, machine: str) -> Iterator[Figure]:
     paper, panels = MACHINES[machine], []
     for size in (paper.limited, paper.sufficient):
         for name, reading in READINGS.items():
-            cells = Cells(results, machine, reading)
+            cells = FairMemoryCells(results, machine, reading)
             hours = 3600 * cells("compared_jobs", "fm", size)
             series = {o.upper(): [float((cells(m, o, size) / hours).mean()) for m in FAIRNESS.values()] for o in ORDERS}
             panels.append(
@@ -181,7 +181,7 @@ def _figure_10(results: FairMemoryResults, machines: Sequence[str]) -> Iterator[
     metric, panels = "throughput_per_100s_per_memory_dollar", []
     for machine in machines:
         for name, reading in READINGS.items():
-            cells = Cells(results, machine, reading)
+            cells = FairMemoryCells(results, machine, reading)
             found = [mean_interval(cells(metric, "fm", s) / cells(metric, "fm", 0)) for s in cells.sizes]
             panels.append(
                 Curves(

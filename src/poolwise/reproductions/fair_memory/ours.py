@@ -6,7 +6,7 @@ import numpy as np
 
 from poolwise.compare.published import Key
 from poolwise.compare.verdicts import Measured
-from poolwise.reproductions.fair_memory.claims import SLOWDOWN, Cells, over_seeds
+from poolwise.reproductions.fair_memory.claims import SLOWDOWN, FairMemoryCells, over_seeds
 from poolwise.reproductions.fair_memory.readings import BACKFILLS, FairMemoryReading
 from poolwise.reproductions.fair_memory.runs import FAIRNESS, MACHINES, FairMemoryResults
 from poolwise.reproductions.fair_memory.traces import TRACES
@@ -20,16 +20,16 @@ def measure_ours(results: FairMemoryResults) -> dict[Key, Measured]:
     """Measure our own rows."""
     found: dict[Key, Measured] = {}
     for machine in MACHINES:
-        cells = Cells(results, machine)
+        cells = FairMemoryCells(results, machine)
         if cells.sizes:
             found |= _parity(cells) | _backfills(cells) | _discrimination(cells)
     return {key: value for key, value in (found | _sensitivity(results)).items() if not np.isnan(value.value)}
 
 
-def _parity(cells: Cells) -> dict[Key, Measured]:
+def _parity(cells: FairMemoryCells) -> dict[Key, Measured]:
     """How much each of the authors' own deviations moves the mean bounded slowdown."""
     paper, found = cells.paper, {}
-    printed = Cells(cells.results, cells.machine, FairMemoryReading(f1="f1_as_printed"))
+    printed = FairMemoryCells(cells.results, cells.machine, FairMemoryReading(f1="f1_as_printed"))
     for size in (paper.limited, paper.sufficient):
         at = f"{cells.machine}, {size} TB"
         inverted = printed(SLOWDOWN, "f1", size) / cells(SLOWDOWN, "f1", size)
@@ -44,7 +44,7 @@ def _parity(cells: Cells) -> dict[Key, Measured]:
     return found
 
 
-def _discrimination(cells: Cells) -> dict[Key, Measured]:
+def _discrimination(cells: FairMemoryCells) -> dict[Key, Measured]:
     """What the reasons of Figure 8 say: who is discriminated least on the same machine, and who benefits most."""
     found: dict[Key, Measured] = {}
     for size in (cells.paper.limited, cells.paper.sufficient):
@@ -56,12 +56,12 @@ def _discrimination(cells: Cells) -> dict[Key, Measured]:
     return found
 
 
-def _backfills(cells: Cells) -> dict[Key, Measured]:
+def _backfills(cells: FairMemoryCells) -> dict[Key, Measured]:
     """Lead of FM over SJF under each backfilling: which part of what the authors ran turns it round."""
     found: dict[Key, Measured] = {}
     for size in cells.sizes:
         for backfill in BACKFILLS:
-            under = Cells(cells.results, cells.machine, FairMemoryReading(backfill))
+            under = FairMemoryCells(cells.results, cells.machine, FairMemoryReading(backfill))
             lead = under(SLOWDOWN, "sjf", size) / under(SLOWDOWN, "fm", size) - 1
             key = ("Backfilling", f"{cells.machine}, {size} TB, {backfill}", "lead of FM over SJF in mean bounded slowdown")
             found[key] = over_seeds(lead)
@@ -72,7 +72,7 @@ def _sensitivity(results: FairMemoryResults) -> dict[Key, Measured]:
     """Lead of FM over the best other order on other traces, with the backfilling that the authors ran."""
     found: dict[Key, Measured] = {}
     for trace in TRACES:
-        cells = Cells(results, "perlmutter", BY_NODES, trace)
+        cells = FairMemoryCells(results, "perlmutter", BY_NODES, trace)
         for size in cells.sizes:
             found[
                 "Sensitivity", f"perlmutter, {size} TB, {trace}, {BY_NODES.backfill}", "lead of FM over the best other order"

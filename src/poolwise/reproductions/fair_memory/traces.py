@@ -23,7 +23,7 @@ HOUR = 3600 * SECOND
 
 
 @dataclass(frozen=True)
-class Trace:
+class TraceVariant:
     """How a workload differs from the generated one.
 
     Attributes
@@ -57,15 +57,15 @@ class Trace:
 SHARES = {0.12: 0.5648, 0.36: 0.2595}
 """Share of jobs above 64 GB -> correlation of memory with size that keeps the weighted mean memory at 140 GB."""
 
-TRACES: Mapping[str, Trace] = {
-    "12 % of the jobs above 64 GB": Trace(share=0.12),
-    "36 % of the jobs above 64 GB": Trace(share=0.36),
-    "memory follows the width (0.4)": Trace(width=0.4),
-    "memory comes in bursts of 12 h": Trace(burst=0.9),
-    "memory follows the width (0.4), in bursts of 12 h": Trace(width=0.4, burst=0.9),
-    "arrivals in a daily wave": Trace(daily=1.0),
-    "memory follows the width (0.8)": Trace(width=0.8, meets=False),
-    "memory follows the width (0.8), in bursts of 12 h": Trace(width=0.8, burst=0.9, meets=False),
+TRACES: Mapping[str, TraceVariant] = {
+    "12 % of the jobs above 64 GB": TraceVariant(share=0.12),
+    "36 % of the jobs above 64 GB": TraceVariant(share=0.36),
+    "memory follows the width (0.4)": TraceVariant(width=0.4),
+    "memory comes in bursts of 12 h": TraceVariant(burst=0.9),
+    "memory follows the width (0.4), in bursts of 12 h": TraceVariant(width=0.4, burst=0.9),
+    "arrivals in a daily wave": TraceVariant(daily=1.0),
+    "memory follows the width (0.8)": TraceVariant(width=0.8, meets=False),
+    "memory follows the width (0.8), in bursts of 12 h": TraceVariant(width=0.8, burst=0.9, meets=False),
 }
 """What is searched for the lead of FM at large pools. The last two have a weighted mean memory of about 220 GB, not 140."""
 
