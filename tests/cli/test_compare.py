@@ -33,7 +33,7 @@ def test_runs_of_a_study_are_put_side_by_side_and_exported(ran, tmp_path, capsys
     assert pl.read_csv(csv).height == pl.read_parquet(parquet).height == len(content["differences"])
     assert (tmp_path / "a.csv.provenance.json").exists()
     page = report.read_text()
-    assert page.count("<svg") == 2 and "memory=1 TiB" in page and "Jobs that changed most" in page
+    assert page.count("<figure data-chart") == 2 and "memory=1 TiB" in page and "Jobs that changed most" in page
     code, out, _ = call(capsys, *words)
     assert code == 0 and "mean bounded" in out and "jobs that changed most" in out
 

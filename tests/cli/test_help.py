@@ -13,7 +13,7 @@ from poolwise.cli import app as cli
 from poolwise.cli.examples import PROMPT
 from tests.helpers.data import DATA, ROOT
 
-ON_CLUSTERS = ("live", "snapshot")
+ON_CLUSTERS = ("live", "node-agent", "snapshot")
 """Commands whose examples need a cluster: they are read."""
 LONG = {("compile",), ("plan",), ("reproduce",), ("profile", "measure")}
 """Their examples take minutes on few cores, or rights: they are read and resolved, up to where the work begins."""

@@ -65,7 +65,7 @@ def test_a_program_is_measured_and_nothing_stays(tmp_path: Path) -> None:
     said, errors = measuring.communicate(timeout=120)
     assert measuring.returncode == 0, errors
     assert left() == before
-    rows = list(csv.DictReader((tmp_path / "m.csv").open()))
+    rows = list(csv.DictReader((tmp_path / "m.csv").read_text().splitlines()))
     assert [row["remote"] for row in rows] == ["0", "0.5"]
     local, half = rows
     assert 24 < float(local["peak_mib"]) < 60

@@ -1,9 +1,12 @@
 """A kubelet is played over the sockets: it finds the plugin, asks it to prepare and unprepare, twice and wrongly."""
 
 import asyncio
-from collections.abc import AsyncIterator
+import tempfile
+from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
+
+import pytest
 
 from poolwise.live.node_agent.agent import NodeAgent
 from poolwise.live.node_agent.plugin import KubeletPlugin
@@ -24,11 +27,18 @@ async def served(folder: Path, cluster: MemoryCluster, hardware: Hardware, said:
         yield agent
 
 
-def test_registered_prepared_and_unprepared(tmp_path: Path) -> None:
+@pytest.fixture
+def short() -> Iterator[Path]:
+    """Return a folder with a short name: paths of sockets have 107 bytes at most."""
+    with tempfile.TemporaryDirectory(dir="/tmp") as folder:
+        yield Path(folder)
+
+
+def test_registered_prepared_and_unprepared(short: Path) -> None:
     async def story() -> None:
-        cluster, hardware, said = MemoryCluster(), Hardware(tmp_path / "hardware"), list[str]()
-        async with served(tmp_path, cluster, hardware, said):
-            kubelet = Kubelet(tmp_path / "registry")
+        cluster, hardware, said = MemoryCluster(), Hardware(short / "hardware"), list[str]()
+        async with served(short, cluster, hardware, said):
+            kubelet = Kubelet(short / "registry")
             info = await kubelet.register()
             assert (info.type, info.name, [*info.supported_versions]) == ("DRAPlugin", DRIVER, ["v1.DRAPlugin"])
             await kubelet.register("no, thanks")
@@ -47,7 +57,7 @@ def test_registered_prepared_and_unprepared(tmp_path: Path) -> None:
             for _ in range(2):
                 gone = await kubelet.unprepare(train, shared, ("never", UID))
                 assert {uid: one.error for uid, one in gone.claims.items()} == {train[1]: "", shared[1]: "", UID: ""}
-            assert hardware.attached == {} and [*(tmp_path / "cdi").iterdir()] == []
+            assert hardware.attached == {} and [*(short / "cdi").iterdir()] == []
             hardware.broken = {"/bin/detach"}
             await kubelet.prepare(train)
             assert "detaching gpu-0" in (await kubelet.unprepare(train)).claims[train[1]].error
@@ -55,32 +65,32 @@ def test_registered_prepared_and_unprepared(tmp_path: Path) -> None:
     asyncio.run(story())
 
 
-def test_hostile_names_get_an_answer_and_reach_nothing(tmp_path: Path) -> None:
+def test_hostile_names_get_an_answer_and_reach_nothing(short: Path) -> None:
     async def story() -> None:
-        cluster, hardware = MemoryCluster(), Hardware(tmp_path / "hardware")
-        async with served(tmp_path, cluster, hardware, []):
-            before = sorted(tmp_path.rglob("*"))
-            kubelet = Kubelet(tmp_path / "registry")
+        cluster, hardware = MemoryCluster(), Hardware(short / "hardware")
+        async with served(short, cluster, hardware, []):
+            before = sorted(short.rglob("*"))
+            kubelet = Kubelet(short / "registry")
             await kubelet.register()
             for uid in ("../../etc/passwd", "", "a\nb", "$(reboot)", "-rf", UID + "\n", "x" * 5000):
                 assert "{claim.uid}" in (await kubelet.prepare(("train", uid))).claims[uid].error
                 assert "{claim.uid}" in (await kubelet.unprepare(("train", uid))).claims[uid].error
             for name in ("../x", "a b", "a;b", "$HOME", "", "-x", "a/../b"):
                 assert "{claim.name}" in (await kubelet.prepare((name, UID))).claims[UID].error
-            assert sorted(tmp_path.rglob("*")) == before and hardware.calls == []
+            assert sorted(short.rglob("*")) == before and hardware.calls == []
 
     asyncio.run(story())
 
 
-def test_sockets_left_by_a_killed_agent_are_taken_over_and_gone_in_the_end(tmp_path: Path) -> None:
+def test_sockets_left_by_a_killed_agent_are_taken_over_and_gone_in_the_end(short: Path) -> None:
     async def story() -> None:
-        cluster, hardware = MemoryCluster(), Hardware(tmp_path / "hardware")
-        (tmp_path / "registry").mkdir()
-        (tmp_path / "registry" / f"{DRIVER}-reg.sock").touch()
-        async with served(tmp_path, cluster, hardware, []):
-            assert (await Kubelet(tmp_path / "registry").register()).name == DRIVER
-            modes = [file.stat().st_mode & 0o777 for file in tmp_path.rglob("*.sock")]
+        cluster, hardware = MemoryCluster(), Hardware(short / "hardware")
+        (short / "registry").mkdir()
+        (short / "registry" / f"{DRIVER}-reg.sock").touch()
+        async with served(short, cluster, hardware, []):
+            assert (await Kubelet(short / "registry").register()).name == DRIVER
+            modes = [file.stat().st_mode & 0o777 for file in short.rglob("*.sock")]
             assert modes == [0o600, 0o600]
-        assert [*tmp_path.rglob("*.sock")] == []
+        assert [*short.rglob("*.sock")] == []
 
     asyncio.run(story())

@@ -101,7 +101,7 @@ def test_two_unlike_nodes_by_hand(file, tmp_path):
     assert done.answer.candidates["verdict"].to_list() == ["fits most", ""]
     write_plan(done, tmp_path / "out" / "report.html")
     page = (tmp_path / "out" / "report.html").read_text()
-    assert done.answer.headline in page and page.count("<svg") == 2
+    assert done.answer.headline in page and page.count("<figure data-chart") == 2
 
 
 def test_what_is_granted_and_what_is_idle_make_up_what_is_installed(file, tmp_path):

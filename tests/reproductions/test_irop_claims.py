@@ -93,9 +93,9 @@ def test_growth_is_how_much_faster_opts_time_grows(measured) -> None:
     assert by_condition == {"workloads 15 to 30 on 30 modules": 4.0, "modules 15 to 30 with 30 workloads": 4.0}
 
 
-def test_an_interval_is_1_96_standard_errors_to_each_side(measured) -> None:
+def test_an_interval_is_that_of_students_t(measured) -> None:
     """Mean theta of HEEP over the seeds is 1, 2, 3 and 4: s = sqrt(5 / 3)."""
-    half = 1.96 * math.sqrt(5 / 3) / math.sqrt(4)
+    half = 3.182446 * math.sqrt(5 / 3) / math.sqrt(4)  # t of 3 degrees of freedom, two sides of 2.5 %
     found = [one for key, one in measured[0].items() if key[2] == "mean theta of HEEP"]
     assert found == [pytest.approx((2.5, 2.5 - half, 2.5 + half))] * 2
     for figure in measured[1].figures:

@@ -79,8 +79,19 @@ def _draw(g: np.random.Generator) -> tuple[np.ndarray, JobArrays, Rules, RackArr
     each = [[RESTING, job, 0, n, m, t, n, m] for job, (n, m, t) in enumerate(zip(nodes, remote, length, strict=True))]
     demands = np.array(each[1:])[:, 3:]
     both = [1, 1, 0, *demands.min(axis=0)[:3], *demands.max(axis=0)[3:]]
-    blank, able = np.zeros(n_job + 1), np.ones(n_job + 1, dtype=np.bool_)
-    columns = [np.zeros(n_job + 1, dtype=np.int64), nodes, remote, able, length, length, length, length, *[blank] * 6]
+    blank, able, sought = np.zeros(n_job + 1), np.ones(n_job + 1, dtype=np.bool_), np.zeros(0, dtype=np.bool_)
+    columns = [
+        np.zeros(n_job + 1, dtype=np.int64),
+        nodes,
+        remote,
+        able,
+        length,
+        length,
+        length,
+        length,
+        *[blank] * 6,
+        np.zeros(0, dtype=np.bool_),
+    ]
     for column in columns:
         column.setflags(write=False)
     backfill = EASY if g.random() < 0.9 else EASY_NO_EXTRA

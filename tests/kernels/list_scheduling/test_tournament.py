@@ -95,7 +95,7 @@ def _jobs(order: Order, g: np.random.Generator) -> JobArrays:
     nodes, remote, length = g.integers(1, 6, n), g.choice([0, 0, 5, 9, 100], n), g.integers(1, 50, n)
     able, blank = np.ones(n, dtype=np.bool_), np.zeros(n)
     zero = np.zeros(n, dtype=np.int64)
-    columns = [order.submit, nodes, remote, able, zero, zero, zero, length, *[blank] * 6]
+    columns = [order.submit, nodes, remote, able, zero, zero, zero, length, *[blank] * 6, np.zeros(0, dtype=np.bool_)]
     for column in columns:
         column.setflags(write=False)
     return JobArrays(*columns)
