@@ -90,7 +90,7 @@ def _draw(g: np.random.Generator) -> tuple[np.ndarray, JobArrays, Rules, RackArr
         length,
         length,
         *[blank] * 6,
-        np.zeros(0, dtype=np.bool_),
+        sought,
     ]
     for column in columns:
         column.setflags(write=False)
