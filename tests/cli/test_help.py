@@ -13,8 +13,8 @@ from poolwise.cli import app as cli
 from poolwise.cli.examples import PROMPT
 from tests.helpers.data import DATA, ROOT
 
-ON_CLUSTERS = ("live", "node-agent", "snapshot")
-"""Commands whose examples need a cluster: they are read."""
+READ_ONLY = ("live", "node-agent", "serve", "snapshot")
+"""Commands whose examples need a cluster, or do not end by themselves: they are read."""
 LONG = {("compile",), ("plan",), ("reproduce",), ("profile", "measure")}
 """Their examples take minutes on few cores, or rights: they are read and resolved, up to where the work begins."""
 
@@ -54,9 +54,9 @@ def test_every_command_has_examples_of_itself(everything):
         assert shlex.split(lines[-1])[: 1 + len(way)] == ["poolwise", *way]
 
 
-def test_examples_on_clusters_can_be_read(everything):
+def test_examples_that_are_not_run_can_be_read(everything):
     for way, command in everything.items():
-        for line in lines_of(command.epilog) if way[0] in ON_CLUSTERS else ():
+        for line in lines_of(command.epilog) if way[0] in READ_ONLY else ():
             command.make_context(way[-1], shlex.split(line)[1 + len(way) :])
 
 
@@ -67,7 +67,7 @@ def test_examples_run_as_they_stand(everything, tmp_path, monkeypatch, capsys):
     shutil.copy(DATA / "affinity" / "gavel_isolated.csv", tmp_path)
     shutil.copy(ROOT / "docs" / "reproductions" / "irop.csv", tmp_path)
     for way, command in everything.items():
-        if way not in LONG and way[0] not in ON_CLUSTERS:
+        if way not in LONG and way[0] not in READ_ONLY:
             for line in lines_of(command.epilog):
                 code = cli.run(shlex.split(line)[1:])
                 assert code == 0, f"{line}\n{capsys.readouterr().err}"
