@@ -34,7 +34,10 @@ def why_not() -> str:
     return ""
 
 
-pytestmark = pytest.mark.skipif(bool(why_not()), reason=why_not() or "everything is there")
+pytestmark = [
+    pytest.mark.skipif(bool(why_not()), reason=why_not() or "everything is there"),
+    pytest.mark.xdist_group("control groups"),  # they look at what others of them would leave
+]
 
 
 def start(tmp_path: Path, program: str, *options: str) -> subprocess.Popen[str]:
