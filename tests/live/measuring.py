@@ -36,7 +36,6 @@ def why_not() -> str:
 
 pytestmark = [
     pytest.mark.skipif(bool(why_not()), reason=why_not() or "everything is there"),
-    pytest.mark.xdist_group("control groups"),  # they look at what others of them would leave
 ]
 
 
