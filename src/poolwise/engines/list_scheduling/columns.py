@@ -10,7 +10,8 @@ from poolwise.arrays import BoolArray, IntArray, blocks
 from poolwise.engines.family import Parts
 from poolwise.engines.kernel_arrays import blank, read_only
 from poolwise.engines.study_columns import StudyColumns, rows_held, stretched
-from poolwise.interfaces import ListRule, RecalculatedOrder, rule_of
+from poolwise.interfaces import CappedOrder, ListRule, RecalculatedOrder, rule_of
+from poolwise.interfaces.capped import cap, node_seconds, nodes_of
 from poolwise.model import Refusal
 from poolwise.policies.backfill.easy_nodes_only import inexhaustible
 from poolwise.units import NEVER
@@ -32,11 +33,16 @@ DEEP_QUEUE = 128
 """Waiting jobs beyond which a tree over them pays; below, scanning them is cheaper than keeping one up to date."""
 
 
+IN_KERNELS = ("static", "linear", "cubic", "affine")
+"""Kinds of orders that kernels follow without asking."""
+
+
 class ListArrays(NamedTuple):
     """The arguments of the kernel `replay`."""
 
     jobs: JobArrays
     order: Order
+    beside: Order
     rules: Rules
     racks: RackArrays
     queue: Waiting
@@ -62,6 +68,8 @@ class RunColumns(StudyColumns):
         super().__init__(parts, rule)
         backfill, placement = rule_of(rule.backfill), rule_of(rule.placement)
         assert backfill is not None and placement is not None
+        order = self.scheduler.order
+        self.cap = order if isinstance(order, CappedOrder) and order.order.kind in IN_KERNELS else None
         self.backfill, self.anywhere, self.per_event = backfill, placement.pools == "system", parts.pass_per_event
         self.nodes = self.workload.nodes if int(self.workload.tasks.max()) == 1 else self.workload.nodes * self.workload.tasks
 
@@ -74,12 +82,14 @@ class RunColumns(StudyColumns):
         racks, remote = self._racks(), self.workload.memory - self.machine.local_memory
         np.maximum(remote, 0, out=remote)
         able = self._able(remote, racks)
-        order, renewed = self.order(able), isinstance(self.scheduler.order, RecalculatedOrder)
+        (order, beside), renewed = self.orders(able), isinstance(self.scheduler.order, RecalculatedOrder)
         order = order._replace(kind=state.STATIC) if renewed else order  # until the next recalculation
         now = blank(state.N_NOW)
         now[state.RENEWAL] = -1 if renewed else NEVER
         now[state.HEAD], now[state.FIRST], now[state.WARM], now[state.DEPTH] = -1, -1, int(warm_up > 0), DEEP_QUEUE
-        now[state.SOUGHT], now[state.STOP] = -1, NEVER
+        now[state.SOUGHT], now[state.STOP], now[state.FRONT] = -1, NEVER, -NEVER
+        if self.cap is not None or self.scheduler.backfill.own_order is not None:
+            now[state.DEPTH] = n  # a tree knows one order
         queue = state.QueueArrays(
             job=blank(n),
             nodes=blank(n),
@@ -106,7 +116,13 @@ class RunColumns(StudyColumns):
         profile = self.profile(0) if self.backfill.reserves == "everyone" else None
         jobs = self._jobs(remote, able)
         kept = self._kept() if self.backfill.keeps else None
-        return ListArrays(jobs, order, self._rules(), racks, queue, None, profile, kept, runs, now)
+        return ListArrays(jobs, order, beside, self._rules(), racks, queue, None, profile, kept, runs, now)
+
+    def orders(self, able: BoolArray) -> tuple[Order, Order]:
+        """The order of the queue, without its cap, and the order in which jobs are tried beside the head."""
+        order = self.order(self.scheduler.order if self.cap is None else self.cap.order, able)
+        beside = self.scheduler.backfill.own_order
+        return order, order if beside is None else self.order(beside, able)
 
     def profile(self, size: int) -> ProfileArrays:
         """Return a profile with room for `size` instants."""
@@ -165,7 +181,8 @@ class RunColumns(StudyColumns):
             runtime[rows] = stretched(workload.duration[rows], true.near * true.weight)
             length[rows] = stretched(workload.requested[rows], slow)
         whole = workload.submit, self.nodes, remote, able, workload.duration, workload.requested, runtime, length
-        columns: Any = (read_only(column) for column in (*whole, *mixed, np.zeros(0, dtype=np.bool_)))
+        area = blank(0) if self.cap is None else node_seconds(workload.table)
+        columns: Any = (read_only(column) for column in (*whole, *mixed, np.zeros(0, dtype=np.bool_), area))
         return JobArrays(*columns)
 
     def _rules(self) -> Rules:
@@ -176,7 +193,22 @@ class RunColumns(StudyColumns):
         spreads = {"worst": state.WORST, "mean": state.MEAN, "paper": state.PAPER}
         spread, believed = (spreads[self.slowdown(model, slice(0, 0)).spread] for model in (self.truth, self.estimate))
         nodes_only, warm_up = not rule.counts_pools, self.scheduler.warm_up
-        return state.Rules(self.anywhere, code[rule.reserves], spread, believed, nodes_only, warm_up, self.per_event)
+        capped = self.cap is not None
+        patience, backlogs = (0, 0.0) if self.cap is None else (cap(self.cap, 0, 1), self.cap.backlogs)
+        return state.Rules(
+            self.anywhere,
+            code[rule.reserves],
+            spread,
+            believed,
+            nodes_only,
+            warm_up,
+            self.per_event,
+            self.scheduler.backfill.own_order is not None,
+            capped,
+            patience,
+            backlogs,
+            nodes_of(self.machine),
+        )
 
     def _racks(self) -> RackArrays:
         from poolwise.kernels.list_scheduling.state import RackArrays
