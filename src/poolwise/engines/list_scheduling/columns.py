@@ -10,7 +10,7 @@ from poolwise.arrays import BoolArray, IntArray, blocks
 from poolwise.engines.family import Parts
 from poolwise.engines.kernel_arrays import blank, read_only
 from poolwise.engines.study_columns import StudyColumns, rows_held, stretched
-from poolwise.interfaces import CappedOrder, ListRule, RecalculatedOrder, rule_of
+from poolwise.interfaces import CappedOrder, ListRule, RecalculatedOrder, opened, rule_of
 from poolwise.interfaces.capped import cap, node_seconds, nodes_of
 from poolwise.model import Refusal
 from poolwise.policies.backfill.easy_nodes_only import inexhaustible
@@ -66,12 +66,39 @@ class RunColumns(StudyColumns):
 
     def __init__(self, parts: Parts, rule: ListRule) -> None:
         super().__init__(parts, rule)
+        self.per_event = parts.pass_per_event
+        self.follow(rule)
+        self.nodes = self.workload.nodes if int(self.workload.tasks.max()) == 1 else self.workload.nodes * self.workload.tasks
+
+    def follow(self, rule: ListRule) -> None:
+        """Take another scheduler."""
         backfill, placement = rule_of(rule.backfill), rule_of(rule.placement)
         assert backfill is not None and placement is not None
+        self.scheduler = rule._replace(order=opened(rule.order))
         order = self.scheduler.order
         self.cap = order if isinstance(order, CappedOrder) and order.order.kind in IN_KERNELS else None
-        self.backfill, self.anywhere, self.per_event = backfill, placement.pools == "system", parts.pass_per_event
-        self.nodes = self.workload.nodes if int(self.workload.tasks.max()) == 1 else self.workload.nodes * self.workload.tasks
+        self.backfill, self.anywhere = backfill, placement.pools == "system"
+
+    def ordered(self, arrays: ListArrays) -> ListArrays:
+        """Change arrays to those of the same jobs under a scheduler of other orders, which is the one that is followed now.
+
+        Its backfill and its placement must be of the same rules, and neither may be asked in the middle of a run.
+        """
+        order, beside = self.orders(arrays.jobs.able)
+        jobs = arrays.jobs._replace(area=self._areas())
+        self._choose_scan(arrays.now)
+        return arrays._replace(jobs=jobs, order=order, beside=beside, rules=self._rules())
+
+    def _areas(self) -> IntArray:
+        """(n_job,) node-seconds, or (0,) without a cap."""
+        return read_only(blank(0) if self.cap is None else node_seconds(self.workload.table))
+
+    def _choose_scan(self, now: IntArray) -> None:
+        """Say beyond how many waiting jobs the queue is held in a tree, which knows one order and no cap."""
+        from poolwise.kernels.list_scheduling import state
+
+        scanned = self.cap is not None or self.scheduler.backfill.own_order is not None
+        now[state.DEPTH] = len(self.workload) if scanned else DEEP_QUEUE
 
     def arrays(self) -> ListArrays:
         """Lay out everything that a replay starts from."""
@@ -86,10 +113,9 @@ class RunColumns(StudyColumns):
         order = order._replace(kind=state.STATIC) if renewed else order  # until the next recalculation
         now = blank(state.N_NOW)
         now[state.RENEWAL] = -1 if renewed else NEVER
-        now[state.HEAD], now[state.FIRST], now[state.WARM], now[state.DEPTH] = -1, -1, int(warm_up > 0), DEEP_QUEUE
+        now[state.HEAD], now[state.FIRST], now[state.WARM] = -1, -1, int(warm_up > 0)
         now[state.SOUGHT], now[state.STOP], now[state.FRONT] = -1, NEVER, -NEVER
-        if self.cap is not None or self.scheduler.backfill.own_order is not None:
-            now[state.DEPTH] = n  # a tree knows one order
+        self._choose_scan(now)
         queue = state.QueueArrays(
             job=blank(n),
             nodes=blank(n),
@@ -181,8 +207,7 @@ class RunColumns(StudyColumns):
             runtime[rows] = stretched(workload.duration[rows], true.near * true.weight)
             length[rows] = stretched(workload.requested[rows], slow)
         whole = workload.submit, self.nodes, remote, able, workload.duration, workload.requested, runtime, length
-        area = blank(0) if self.cap is None else node_seconds(workload.table)
-        columns: Any = (read_only(column) for column in (*whole, *mixed, np.zeros(0, dtype=np.bool_), area))
+        columns: Any = (read_only(column) for column in (*whole, *mixed, np.zeros(0, dtype=np.bool_), self._areas()))
         return JobArrays(*columns)
 
     def _rules(self) -> Rules:
