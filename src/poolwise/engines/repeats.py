@@ -16,7 +16,7 @@ from poolwise.interfaces import Scheduler
 from poolwise.units import NEVER
 
 
-class Times(NamedTuple):
+class StartsAndEnds(NamedTuple):
     """When jobs (n_job,) start and end, ns; `NEVER` for those that do not run."""
 
     start: IntArray
@@ -36,7 +36,7 @@ class Repeats:
     parts: Parts
     _racks: list[RackRepeats] = field(default_factory=list)
 
-    def under(self, scheduler: Scheduler) -> Times:
+    def under(self, scheduler: Scheduler) -> StartsAndEnds:
         """Run under a scheduler; in the arrays of an earlier run where they suit it."""
         racks = next((racks for racks in self._racks if racks.takes(scheduler)), None)
         if racks is None:
@@ -49,7 +49,7 @@ class Repeats:
             return self._times(*racks.run(scheduler))
         return self._simulated(scheduler)
 
-    def _simulated(self, scheduler: Scheduler) -> Times:
+    def _simulated(self, scheduler: Scheduler) -> StartsAndEnds:
         parts = self.parts
         schedule = simulate(
             parts.machine,
@@ -62,9 +62,9 @@ class Repeats:
         ).schedule
         return self._times(schedule.job, schedule.start, schedule.end)
 
-    def _times(self, job: IntArray, start: IntArray, end: IntArray) -> Times:
+    def _times(self, job: IntArray, start: IntArray, end: IntArray) -> StartsAndEnds:
         """Starts and ends job by job; of a job that runs again, the first start and the last end."""
         n = len(self.parts.workload)
         starts, ends = np.full(n, NEVER), np.full(n, NEVER)
         starts[job[::-1]], ends[job] = start[::-1], end
-        return Times(starts, ends)
+        return StartsAndEnds(starts, ends)

@@ -48,7 +48,7 @@ class CappedOrder(PreparedOrder):
         """(n_queued,) priorities; infinity for all that have waited for longer than the cap: the first submitted is first."""
         priority = self.order.priority(queue, snapshot)
         backlog = int(node_seconds(queue.table)[queue.jobs].sum())
-        submitted_by = snapshot.now - cap(self, backlog, nodes_of(snapshot.machine))
+        submitted_by = snapshot.now - cap(self, backlog, machine_nodes(snapshot.machine))
         return np.where(queue.table.submit[queue.jobs] <= submitted_by, np.inf, priority)
 
 
@@ -75,7 +75,7 @@ def node_seconds(table: JobTable) -> IntArray:
     return table.derived("node_seconds", _areas)
 
 
-def nodes_of(machine: Machine) -> int:
+def machine_nodes(machine: Machine) -> int:
     """Nodes of a machine, taken whole or shared; at least 1."""
     nodes = machine.of_kind(Kind.NODE)
     whole = machine.capacity[nodes, machine.resource("nodes")] if "nodes" in machine.resources else np.zeros_like(nodes)

@@ -17,10 +17,11 @@ import tomli_w
 from poolwise.arrays import FloatArray
 from poolwise.atomic import write_whole
 from poolwise.identity import Json, pretty, sources
+from poolwise.optimize.front import front
 from poolwise.search.fares import FARES, FLOOR_S, WORDS
-from poolwise.search.judging import Ratios, best, front, ratios
-from poolwise.search.question import Candidate, Search, SplitName
-from poolwise.search.sampling import excess, sample
+from poolwise.search.judging import Ratios, best, ratios
+from poolwise.search.question import OrderCandidate, OrderSearch, SplitName
+from poolwise.search.sampling import keeps, sample
 from poolwise.search.trying import Executor, Trying
 from poolwise.search.workloads import span_of
 from poolwise.trials import Store
@@ -28,7 +29,6 @@ from poolwise.version import __version__
 
 OPENINGS = "test-openings.jsonl"
 """Log of the times that the test was opened."""
-Tell = Callable[[str], None]
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,7 +42,7 @@ class Judged:
     on_front : whether it is on the front of what was tried on the validation workloads
     """
 
-    candidate: Candidate
+    candidate: OrderCandidate
     role: str
     keeps: bool
     on_front: bool
@@ -62,11 +62,11 @@ class SearchResult:
     opened : how many times the test has been opened for this folder, this time included; 0 if never
     """
 
-    search: Search
+    search: OrderSearch
     folder: Path
     judged: Sequence[Judged]
     chosen: Judged | None
-    candidates: Sequence[Candidate]
+    candidates: Sequence[OrderCandidate]
     trained: FloatArray
     notes: Sequence[str]
     opened: int
@@ -146,7 +146,9 @@ class SearchResult:
         return pl.DataFrame(rows, infer_schema_length=None)
 
 
-def run_search(search: Search, out: Path, executor: Executor, *, open_test: bool, tell: Tell) -> SearchResult:
+def run_search(
+    search: OrderSearch, out: Path, executor: Executor, *, open_test: bool, tell: Callable[[str], None]
+) -> SearchResult:
     """Search, or go on with a search that was stopped.
 
     Parameters
@@ -163,7 +165,7 @@ def run_search(search: Search, out: Path, executor: Executor, *, open_test: bool
         base = {split: trying.logs([search.baseline], search.splits[split])[0] for split in ("train", "validation")}
         count = 0
 
-        def fare(generation: Sequence[Candidate]) -> FloatArray:
+        def fare(generation: Sequence[OrderCandidate]) -> FloatArray:
             nonlocal count
             found: FloatArray = (trying.logs(generation, search.splits["train"]) - base["train"]).mean(axis=1)
             count += len(generation)
@@ -185,16 +187,16 @@ def run_search(search: Search, out: Path, executor: Executor, *, open_test: bool
         return result
 
 
-def _distinct(candidates: Sequence[Candidate], logs: FloatArray, search: Search) -> list[Candidate]:
+def _distinct(candidates: Sequence[OrderCandidate], logs: FloatArray, search: OrderSearch) -> list[OrderCandidate]:
     """The best of the candidates, each once, as many as the budget says."""
     first = {candidate.key: k for k, candidate in reversed(list(enumerate(candidates)))}
     rows = sorted(first.values())
     values = logs[rows][:, [FARES.index(name) for name in search.objectives.minimize]]
-    allowed = np.array([max(excess(search, logs[k]), default=0.0) <= 0 for k in rows])
+    allowed = np.array([keeps(search, logs[k]) for k in rows])
     return [candidates[rows[k]] for k in best(values, allowed, search.budget.validated)]
 
 
-def _judge(search: Search, trying: Trying, found: Sequence[Candidate]) -> list[Judged]:
+def _judge(search: OrderSearch, trying: Trying, found: Sequence[OrderCandidate]) -> list[Judged]:
     """Compare what was found, and what is known, with the baseline."""
     everyone = [*found, *search.beside]
     on: dict[SplitName, list[Ratios]] = {}
@@ -209,7 +211,7 @@ def _judge(search: Search, trying: Trying, found: Sequence[Candidate]) -> list[J
         Judged(
             candidate,
             "found" if k < len(found) else "known",
-            all(max(excess(search, mean[k]), default=0.0) <= 0 for mean in means.values()),
+            all(keeps(search, mean[k]) for mean in means.values()),
             bool(best_of[k]),
             {split: rows[k] for split, rows in on.items()},
         )
@@ -217,12 +219,12 @@ def _judge(search: Search, trying: Trying, found: Sequence[Candidate]) -> list[J
     ]
 
 
-def _choose(search: Search, judged: Sequence[Judged]) -> Judged | None:
+def _choose(search: OrderSearch, judged: Sequence[Judged]) -> Judged | None:
     able = [one for one in judged if one.role == "found" and one.keeps]
     return min(able, key=lambda one: one.on["validation"][search.objectives.minimize[0]].mean, default=None)
 
 
-def _opened(one: Judged, search: Search, trying: Trying) -> Judged:
+def _opened(one: Judged, search: OrderSearch, trying: Trying) -> Judged:
     logs = trying.logs([search.baseline, one.candidate], search.splits["test"])
     return Judged(one.candidate, one.role, one.keeps, one.on_front, {**one.on, "test": ratios(logs[1], logs[0])})
 
@@ -232,7 +234,7 @@ def _times_opened(out: Path) -> int:
     return len(path.read_text(encoding="utf-8").splitlines()) if path.exists() else 0
 
 
-def _log_opening(out: Path, search: Search, before: int, chosen: Judged | None) -> int:
+def _log_opening(out: Path, search: OrderSearch, before: int, chosen: Judged | None) -> int:
     """Note that the test is opened, before it is; what is noted is not taken back where the search stops then."""
     entry = {
         "opening": before + 1,
@@ -251,7 +253,7 @@ def _said(word: str) -> str:
     return f"[{word}]"
 
 
-def _notes(search: Search, trying: Trying, opened: int, open_test: bool) -> list[str]:
+def _notes(search: OrderSearch, trying: Trying, opened: int, open_test: bool) -> list[str]:
     """What speaks against taking the numbers for more than they are."""
     objectives, notes = search.objectives, []
     weighed = {*objectives.minimize, *objectives.at_most}

@@ -7,7 +7,7 @@ from typing import Literal, NamedTuple, get_args
 import numpy as np
 
 from poolwise.arrays import FloatArray, IntArray
-from poolwise.engines.repeats import Times
+from poolwise.engines.repeats import StartsAndEnds
 from poolwise.metrics.fairness import extreme_discrimination
 from poolwise.model import Workload
 from poolwise.units import NEVER, SECOND
@@ -24,7 +24,7 @@ WORDS: dict[FareName, str] = {
 }
 
 
-class Fares(NamedTuple):
+class JobFares(NamedTuple):
     """How the jobs of one workload fare.
 
     Attributes
@@ -45,7 +45,7 @@ class Fares(NamedTuple):
         return logs
 
 
-def fares_of(times: Times, fcfs_wait_s: FloatArray, workload: Workload, measured: IntArray, tau_s: float) -> Fares:
+def fares_of(times: StartsAndEnds, fcfs_wait_s: FloatArray, workload: Workload, measured: IntArray, tau_s: float) -> JobFares:
     """Measure some jobs, (k,) rows that all run.
 
     Parameters
@@ -60,7 +60,7 @@ def fares_of(times: Times, fcfs_wait_s: FloatArray, workload: Workload, measured
     runtime = (end - start) / SECOND
     slowdown = np.maximum((wait + runtime) / np.maximum(runtime, tau_s), 1.0)
     tenth = -(-len(wait) // 10)
-    return Fares(
+    return JobFares(
         float(np.exp(np.log(slowdown).mean())),
         extreme_discrimination(fcfs_wait_s - wait, 10) / tenth,
         float(np.percentile(wait, 99)),
@@ -68,7 +68,7 @@ def fares_of(times: Times, fcfs_wait_s: FloatArray, workload: Workload, measured
     )
 
 
-def ran(times: Times, first: int) -> IntArray:
+def ran(times: StartsAndEnds, first: int) -> IntArray:
     """(k,) rows, from the first on, of the jobs that ran."""
     rows: IntArray = first + np.flatnonzero(times.end[first:] < NEVER)
     return rows

@@ -11,6 +11,7 @@ import numpy as np
 from poolwise.arrays import BoolArray, FloatArray
 from poolwise.identity import Json
 from poolwise.metrics import mean_interval
+from poolwise.optimize.front import layers
 from poolwise.search.fares import FARES, FareName
 
 Word = Literal["less", "more", "not shown to differ"]
@@ -57,22 +58,12 @@ def ratios(logs: FloatArray, baseline: FloatArray) -> Ratios:
     return {name: Ratio.of(logs[:, k] - baseline[:, k]) for k, name in enumerate(FARES)}
 
 
-def front(values: FloatArray) -> BoolArray:
-    """(n,) which rows of (n, n_objective) values no other row is at most equal to in all and less in one; of equals, all."""
-    below = (values[:, None, :] <= values[None, :, :]).all(axis=2) & (values[:, None, :] < values[None, :, :]).any(axis=2)
-    found: BoolArray = np.logical_not(below.any(axis=0, keepdims=True)[0])
-    return found
-
-
 def best(values: FloatArray, allowed: BoolArray, count: int) -> list[int]:
     """Up to `count` rows that are worth a second look: front after front of those that are allowed, or of all if none is.
 
     Of a front, the row whose first value is least comes first.
     """
-    left = np.flatnonzero(allowed if allowed.any() else np.ones(len(values), dtype=np.bool_))
-    found: list[int] = []
-    while len(left) and len(found) < count:
-        first = left[front(values[left])]
-        found += sorted(first.tolist(), key=lambda k: (*values[k].tolist(), k))
-        left = np.setdiff1d(left, first)
-    return found[:count]
+    able = np.flatnonzero(allowed if allowed.any() else np.ones(len(values), dtype=np.bool_))
+    layer = layers(values[able])
+    ranked = sorted(range(len(able)), key=lambda k: (int(layer[k]), *values[able[k]].tolist(), k))
+    return [int(able[k]) for k in ranked[:count]]

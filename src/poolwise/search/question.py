@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, Literal, get_args
 
 from poolwise import catalog
+from poolwise.errors import InputError
 from poolwise.files import scheduler as scheduler_file
 from poolwise.files.configured import scheduler_content
 from poolwise.files.document import SET, Document, Origin
@@ -27,7 +28,7 @@ Settings = Mapping[str, Any]
 
 
 @dataclass(frozen=True, eq=False)
-class Candidate:
+class OrderCandidate:
     """A scheduler that is tried; its `key` is that of what results depend on.
 
     Attributes
@@ -47,7 +48,7 @@ class Candidate:
 
 
 @dataclass(frozen=True, eq=False)
-class Search:
+class OrderSearch:
     """A search.
 
     Attributes
@@ -64,8 +65,8 @@ class Search:
     space: Mapping[str, RangeSection]
     objectives: ObjectivesSection
     budget: BudgetSection
-    baseline: Candidate
-    beside: tuple[Candidate, ...]
+    baseline: OrderCandidate
+    beside: tuple[OrderCandidate, ...]
     splits: Mapping[SplitName, tuple[Cell, ...]]
     content: Json
 
@@ -74,16 +75,16 @@ class Search:
         """Hash of the resolved content."""
         return digest(canonical(self.content))
 
-    def candidate(self, name: str, settings: Settings) -> Candidate:
-        """Configure a candidate; raises InputError naming the line of the space that is at fault."""
+    def candidate(self, name: str, settings: Settings) -> OrderCandidate:
+        """Configure a candidate; raises InputError for settings that the family does not have."""
         document = self.document.copy()
         for path in sorted(settings, key=lambda path: path.count(".")):
             document.set(path, deepcopy(settings[path]), Origin("space", document.place(("space", path))[1]))
         section = validate(SchedulerSection, document, ("scheduler",))
-        return Candidate(name, scheduler_file.resolve(section, document, ("scheduler",)), dict(settings))
+        return OrderCandidate(name, scheduler_file.resolve(section, document, ("scheduler",)), dict(settings))
 
 
-def load_search(path: str | Path, set: Mapping[str, Any] | None = None) -> Search:
+def load_search(path: str | Path, set: Mapping[str, Any] | None = None) -> OrderSearch:
     """Read a search file, or a shipped one by its name; `set` replaces values by dotted path, as --set does.
 
     Raises InputError naming file, line, field and remedy.
@@ -113,7 +114,7 @@ def load_search(path: str | Path, set: Mapping[str, Any] | None = None) -> Searc
     known = [_known(document, name, place) for place, name in named]
     splits = {name: tuple(_cells(document, name, getattr(read.splits, name))) for name in SPLITS}
     _check_apart(document, splits)
-    found = Search(
+    found = OrderSearch(
         file.stem,
         read.title or file.stem,
         document,
@@ -125,13 +126,13 @@ def load_search(path: str | Path, set: Mapping[str, Any] | None = None) -> Searc
         splits,
         content,
     )
-    for least in (True, False):  # what cannot be configured is said before anything runs
-        found.candidate("", {key: _end(span, least) for key, span in read.space.items()})
+    for key, span in read.space.items():  # what cannot be configured is said before anything runs
+        for value in span.values or (span.least, span.most):
+            try:
+                found.candidate("", {key: value})
+            except InputError as error:
+                raise document.error(("space", key), error.message, error.remedy) from error
     return found
-
-
-def _end(span: RangeSection, least: bool) -> Any:
-    return span.values[0 if least else -1] if span.values else span.least if least else span.most
 
 
 def _scheduler(document: Document, reference: str, place: tuple[str, ...]) -> Path:
@@ -144,11 +145,11 @@ def _scheduler(document: Document, reference: str, place: tuple[str, ...]) -> Pa
     return file
 
 
-def _known(document: Document, reference: str, place: tuple[str, ...]) -> Candidate:
+def _known(document: Document, reference: str, place: tuple[str, ...]) -> OrderCandidate:
     file = _scheduler(document, reference, place)
     read = load_scheduler(file)
     section = SchedulerSection(**{name: getattr(read, name) for name in SchedulerSection.model_fields})
-    return Candidate(file.stem, section, {})
+    return OrderCandidate(file.stem, section, {})
 
 
 def _cells(document: Document, split: SplitName, sections: list[WorkloadsSection]) -> list[Cell]:

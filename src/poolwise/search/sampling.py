@@ -7,7 +7,6 @@ sampler with the same seed, answers at once what is known, and so comes to the s
 from __future__ import annotations
 
 import tempfile
-import warnings
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -16,39 +15,39 @@ import numpy as np
 import optuna
 from optuna.storages import InMemoryStorage, JournalStorage
 from optuna.storages.journal import JournalFileBackend
-from optuna.trial import FrozenTrial, Trial
+from optuna.study import StudyDirection
+from optuna.trial import Trial
 
 from poolwise.arrays import FloatArray
-from poolwise.search.fares import FARES
+from poolwise.search.fares import FARES, FareName
 from poolwise.search.file import RangeSection
-from poolwise.search.question import Candidate, Search
+from poolwise.search.question import OrderCandidate, OrderSearch
 
 JOURNAL = "optuna.journal"
 """File that Optuna's dashboard opens."""
-EXCESS = "excess"
-"""Attribute of a trial: by how much (logarithms) it is beyond each of the constraints."""
 
-Told = Callable[[Sequence[Candidate]], FloatArray]
+FareRatios = Callable[[Sequence[OrderCandidate]], FloatArray]
 """Candidates -> (n_candidate, 4) logarithms of their ratios to the baseline, means over the training workloads."""
 
 
-def sample(search: Search, fare: Told, folder: Path) -> tuple[list[Candidate], FloatArray]:
+def sample(search: OrderSearch, fare: FareRatios, folder: Path) -> tuple[list[OrderCandidate], FloatArray]:
     """Try as many candidates as the budget says.
 
     Returns them with their (n_candidate, 4) logarithms, and leaves the trials in the folder for Optuna's dashboard.
     """
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     budget = search.budget
-    storage, directions = InMemoryStorage(), ["minimize"] * len(search.objectives.minimize)
+    storage, directions = InMemoryStorage(), [StudyDirection.MINIMIZE] * len(search.objectives.minimize)
     study = optuna.create_study(study_name=search.name, storage=storage, directions=directions, sampler=_sampler(search))
-    candidates: list[Candidate] = []
+    candidates: list[OrderCandidate] = []
     logs: list[FloatArray] = []
     while len(candidates) < budget.candidates:
         trials = [study.ask() for _ in range(min(budget.batch, budget.candidates - len(candidates)))]
         generation = [search.candidate(f"candidate {trial.number}", _settings(trial, search)) for trial in trials]
         rows = fare(generation)
         for trial, row in zip(trials, rows, strict=True):
-            trial.set_user_attr(EXCESS, excess(search, row))
+            for name, value in excess(search, row).items():
+                trial.set_constraint(name, value)
             study.tell(trial, [float(row[FARES.index(name)]) for name in search.objectives.minimize])
         candidates += generation
         logs += list(rows)
@@ -56,29 +55,26 @@ def sample(search: Search, fare: Told, folder: Path) -> tuple[list[Candidate], F
     return candidates, np.array(logs)
 
 
-def excess(search: Search, logs: FloatArray) -> list[float]:
+def excess(search: OrderSearch, logs: FloatArray) -> dict[FareName, float]:
     """By how much (4,) logarithms are beyond each constraint; 0 or less where it is kept."""
-    return [float(logs[FARES.index(name)] - np.log(most)) for name, most in search.objectives.at_most.items()]
+    return {name: float(logs[FARES.index(name)] - np.log(most)) for name, most in search.objectives.at_most.items()}
 
 
-def _sampler(search: Search) -> optuna.samplers.BaseSampler:
+def keeps(search: OrderSearch, logs: FloatArray) -> bool:
+    """Whether (4,) logarithms keep all constraints."""
+    return all(value <= 0 for value in excess(search, logs).values())
+
+
+def _sampler(search: OrderSearch) -> optuna.samplers.BaseSampler:
     seed, batch = search.budget.seed, search.budget.batch
-    bounded = _excess if search.objectives.at_most else None
     if search.budget.sampler == "random":
         return optuna.samplers.RandomSampler(seed=seed)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)  # constraints; the version is pinned
-        if search.budget.sampler == "tpe":
-            return optuna.samplers.TPESampler(seed=seed, constraints_func=bounded)
-        return optuna.samplers.NSGAIISampler(seed=seed, population_size=max(batch, 2), constraints_func=bounded)
+    if search.budget.sampler == "tpe":
+        return optuna.samplers.TPESampler(seed=seed)
+    return optuna.samplers.NSGAIISampler(seed=seed, population_size=max(batch, 2))
 
 
-def _excess(trial: FrozenTrial) -> Sequence[float]:
-    found: Sequence[float] = trial.user_attrs[EXCESS]
-    return found
-
-
-def _settings(trial: Trial, search: Search) -> dict[str, Any]:
+def _settings(trial: Trial, search: OrderSearch) -> dict[str, Any]:
     return {path: _chosen(trial, path, span) for path, span in search.space.items()}
 
 

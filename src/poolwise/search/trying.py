@@ -16,23 +16,23 @@ from poolwise.atomic import write_whole
 from poolwise.errors import InputError
 from poolwise.files.study import SchedulerSection
 from poolwise.identity import canonical, digest
-from poolwise.search.fares import Fares
-from poolwise.search.question import Candidate
+from poolwise.search.fares import JobFares
+from poolwise.search.question import OrderCandidate
 from poolwise.search.workloads import fares_on
 from poolwise.studies.cells import Cell
 
-Task = tuple[Cell, float, list[SchedulerSection]]
-Executor = Callable[[Sequence[Task]], Sequence[list[Fares]]]
+FareTask = tuple[Cell, float, list[SchedulerSection]]
+Executor = Callable[[Sequence[FareTask]], Sequence[list[JobFares]]]
 """Does `fares_on` of each task, in any order and anywhere, and gives the answers in the order of the tasks."""
 
 
 def here(jobs: int | None) -> Executor:
     """Do the tasks in some processes of this machine, all cores if not given; with one, in this process."""
 
-    def run(tasks: Sequence[Task]) -> Sequence[list[Fares]]:
+    def run(tasks: Sequence[FareTask]) -> Sequence[list[JobFares]]:
         if jobs == 1 or len(tasks) < 2:
             return [fares_on(*task) for task in tasks]
-        found: list[list[Fares]] = Parallel(n_jobs=-1 if jobs is None else jobs)(delayed(fares_on)(*task) for task in tasks)
+        found: list[list[JobFares]] = Parallel(n_jobs=-1 if jobs is None else jobs)(delayed(fares_on)(*task) for task in tasks)
         return found
 
     return run
@@ -56,9 +56,9 @@ class Trying:
         self._known = self._read()
         self.runs = 0
 
-    def logs(self, candidates: Sequence[Candidate], cells: Sequence[Cell]) -> FloatArray:
-        """(n_candidate, n_cell, 4) logarithms of how jobs fare (`Fares.logs`)."""
-        wanted: dict[str, list[Candidate]] = {}
+    def logs(self, candidates: Sequence[OrderCandidate], cells: Sequence[Cell]) -> FloatArray:
+        """(n_candidate, n_cell, 4) logarithms of how jobs fare (`JobFares.logs`)."""
+        wanted: dict[str, list[OrderCandidate]] = {}
         for cell in cells:
             missing = {c.key: c for c in candidates if self._key(c, cell) not in self._known}
             if missing:
@@ -74,26 +74,26 @@ class Trying:
         self.runs += len(lines)
         return np.array([[self._known[self._key(c, cell)].logs() for cell in cells] for c in candidates])
 
-    def _key(self, candidate: Candidate, cell: Cell) -> str:
+    def _key(self, candidate: OrderCandidate, cell: Cell) -> str:
         return digest(canonical([candidate.key, cell.key, self._tau_s]))
 
-    def _read(self) -> dict[str, Fares]:
+    def _read(self) -> dict[str, JobFares]:
         """What is known; a line that a killed writer left half-written is taken out of the file."""
         try:
-            lines = self._path.read_bytes().split(b"\n")
+            content = self._path.read_bytes()
         except FileNotFoundError:
             return {}
-        known: dict[str, Fares] = {}
+        known: dict[str, JobFares] = {}
         whole = []
-        for line in lines:
+        for line in content.splitlines():
             try:
                 entry: Any = json.loads(line)
-                known[str(entry["key"])] = Fares(*map(float, entry["fares"]))
+                known[str(entry["key"])] = JobFares(*map(float, entry["fares"]))
             except (ValueError, KeyError, TypeError):
                 continue
-            whole.append(line)
-        if len(whole) != len(lines) - 1:
-            write_whole(self._path, b"".join(line + b"\n" for line in whole))
+            whole.append(line + b"\n")
+        if b"".join(whole) != content:
+            write_whole(self._path, b"".join(whole))
         return known
 
     def _append(self, lines: Sequence[str]) -> None:

@@ -11,7 +11,7 @@ from poolwise.engines.family import Parts
 from poolwise.engines.kernel_arrays import blank, read_only
 from poolwise.engines.study_columns import StudyColumns, rows_held, stretched
 from poolwise.interfaces import CappedOrder, ListRule, RecalculatedOrder, opened, rule_of
-from poolwise.interfaces.capped import cap, node_seconds, nodes_of
+from poolwise.interfaces.capped import cap, machine_nodes, node_seconds
 from poolwise.model import Refusal
 from poolwise.policies.backfill.easy_nodes_only import inexhaustible
 from poolwise.units import NEVER
@@ -232,7 +232,7 @@ class RunColumns(StudyColumns):
             capped,
             patience,
             backlogs,
-            nodes_of(self.machine),
+            machine_nodes(self.machine),
         )
 
     def _racks(self) -> RackArrays:

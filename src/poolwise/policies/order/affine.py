@@ -22,7 +22,7 @@ GIB = 1024
 """MiB in a GiB."""
 
 
-class Demand(NamedTuple):
+class AskedFor(NamedTuple):
     """log10 of what jobs ask for, (k,) each.
 
     Attributes
@@ -39,7 +39,7 @@ class Demand(NamedTuple):
     pool: FloatArray
 
     @classmethod
-    def of(cls, jobs: IntArray, table: JobTable, machine: Machine) -> Demand:
+    def of(cls, jobs: IntArray, table: JobTable, machine: Machine) -> AskedFor:
         """Look up what jobs (k,) ask for; worked out once for each row of the table."""
         local = machine.local_memory
         memory = _gib(table, "memory", lambda table, rows: table.memory[rows])
@@ -49,7 +49,7 @@ class Demand(NamedTuple):
 
 @dataclass(frozen=True)
 class Powers:
-    """scale * runtime^a * nodes^b * memory^c * pool^d; see `Demand`. The exponents are the fields."""
+    """scale * runtime^a * nodes^b * memory^c * pool^d; see `AskedFor`. The exponents are the fields."""
 
     scale: float = 0.0
     runtime: float = 0.0
@@ -57,7 +57,7 @@ class Powers:
     memory: float = 0.0
     pool: float = 0.0
 
-    def of(self, demand: Demand) -> FloatArray:
+    def of(self, demand: AskedFor) -> FloatArray:
         """(k,) products; infinite or NaN beyond what float64 holds, which `AffineOrder.lines` refuses."""
         with np.errstate(over="ignore", invalid="ignore"):
             return self.scale * np.power(10.0, _weighted(self, demand))
@@ -65,14 +65,14 @@ class Powers:
 
 @dataclass(frozen=True)
 class Logarithms:
-    """a * log10 runtime + b * log10 nodes + c * log10 memory + d * log10 pool; see `Demand`. The factors are the fields."""
+    """a * log10 runtime + b * log10 nodes + c * log10 memory + d * log10 pool; see `AskedFor`. The factors are the fields."""
 
     runtime: float = 0.0
     nodes: float = 0.0
     memory: float = 0.0
     pool: float = 0.0
 
-    def of(self, demand: Demand) -> FloatArray:
+    def of(self, demand: AskedFor) -> FloatArray:
         """(k,) sums."""
         return _weighted(self, demand)
 
@@ -98,18 +98,18 @@ class Affine(AffineOrder):
 
     def slope(self, jobs: IntArray, table: JobTable, machine: Machine) -> FloatArray:
         """(k,) gains a second."""
-        return self.rise.of(Demand.of(jobs, table, machine))
+        return self.rise.of(AskedFor.of(jobs, table, machine))
 
     def offset(self, jobs: IntArray, table: JobTable, machine: Machine) -> FloatArray:
         """(k,) priorities at submission."""
-        demand = Demand.of(jobs, table, machine)
+        demand = AskedFor.of(jobs, table, machine)
         return self.start.of(demand) + self.logs.of(demand)
 
 
-def _weighted(factors: Powers | Logarithms, demand: Demand) -> FloatArray:
-    """(k,) sums of the logarithms times the factors of the same name, in the order of `Demand`."""
+def _weighted(factors: Powers | Logarithms, demand: AskedFor) -> FloatArray:
+    """(k,) sums of the logarithms times the factors of the same name, in the order of `AskedFor`."""
     total = np.zeros(len(demand.runtime))
-    for name in Demand._fields:
+    for name in AskedFor._fields:
         total = total + getattr(factors, name) * getattr(demand, name)
     return total
 
