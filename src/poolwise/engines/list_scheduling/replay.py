@@ -7,6 +7,7 @@ record back into a `Schedule`, byte for byte that of `engines.simulate` with the
 from __future__ import annotations
 
 import time
+from functools import cache
 from typing import TYPE_CHECKING
 
 from poolwise.arrays import IntArray
@@ -14,11 +15,11 @@ from poolwise.engines.family import Parts, foreign, interrupted
 from poolwise.engines.list_scheduling.asking import Asker
 from poolwise.engines.list_scheduling.columns import DEEP_QUEUE, ListArrays, RunColumns
 from poolwise.engines.list_scheduling.initial import RackHoldings, continue_racks, unlike
-from poolwise.engines.list_scheduling.loading import FOLDER, compile_beside, kinds_of, load
+from poolwise.engines.list_scheduling.loading import FOLDER, KernelKind, compile_beside, kinds_of, load
 from poolwise.engines.run_record import larger_columns, schedule_of
 from poolwise.engines.watch import Obstacle, Stride, Watch
 from poolwise.errors import InputError
-from poolwise.interfaces import ListRule, fixed_slowdown, rule_of
+from poolwise.interfaces import fixed_slowdown, rule_of
 from poolwise.model import Machine, Schedule, Workload
 from poolwise.platforms.simulated import too_late
 
@@ -44,7 +45,7 @@ def unsupported(parts: Parts) -> Obstacle | None:
             )
     if why := _no_racks(parts.machine) or _unsuitable(parts.workload):
         return why
-    for model in (parts.truth, parts.estimate):
+    for model in (parts.truth,) if parts.estimate == parts.truth else (parts.truth, parts.estimate):
         if fixed_slowdown(model, parts.workload.table, slice(0, 0), parts.machine) is None:
             problem = f"performance model {type(model).__name__} has no kernel"
             return Obstacle(problem, f"one whose class states fixed slowdowns, as {KNOWN['model']} do, has")
@@ -88,7 +89,7 @@ def replay(parts: Parts) -> tuple[Schedule, float]:
 
     rule = rule_of(parts.scheduler)
     assert rule is not None
-    load_first(rule, len(parts.workload))
+    load_first(kinds_of(rule), len(parts.workload) > DEEP_QUEUE)
     begun = time.perf_counter()
     columns = RunColumns(parts, rule)
     arrays = columns.arrays()
@@ -105,12 +106,13 @@ def replay(parts: Parts) -> tuple[Schedule, float]:
     return schedule, time.perf_counter() - begun - loading
 
 
-def load_first(rule: ListRule, jobs: int) -> None:
+@cache
+def load_first(kinds: tuple[KernelKind, ...], deep_ones: bool) -> None:
     """Load the kernel with which any run begins; where it must be compiled, those of deep queues are compiled beside it."""
     from poolwise.kernels.jit import is_compiled
 
-    first, *deep = kinds_of(rule)
-    if not is_compiled(FOLDER, first) and jobs > DEEP_QUEUE:
+    first, *deep = kinds
+    if deep_ones and not is_compiled(FOLDER, first):
         for kind in deep:
             compile_beside(kind)
     load(first)
