@@ -7,13 +7,13 @@ from dataclasses import dataclass
 
 from poolwise.errors import InputError
 from poolwise.live.kubernetes.allocate import ChosenDevice, Devices, allocate, allocation_of
-from poolwise.live.kubernetes.bind import ClaimWrite, PodStart
 from poolwise.live.kubernetes.devices import DeviceId, Part
 from poolwise.live.kubernetes.mirror import Mirror
 from poolwise.live.kubernetes.nodes import selects
 from poolwise.live.kubernetes.objects import Node, Pod, ResourceClaim
 from poolwise.live.kubernetes.recovery import Resumed
 from poolwise.live.kubernetes.shape import amounts_offered
+from poolwise.live.kubernetes.starts import ClaimWrite, PodStart
 from poolwise.live.kubernetes.state import ClusterState
 from poolwise.live.kubernetes.units import PodJob
 from poolwise.model import Kind, Placement, Start

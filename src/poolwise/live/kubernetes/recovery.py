@@ -16,10 +16,10 @@ import time
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from poolwise.live.kubernetes.bind import ClaimWrite, PodStart
 from poolwise.live.kubernetes.devices import DeviceId
 from poolwise.live.kubernetes.mirror import Mirror
 from poolwise.live.kubernetes.objects import Allocation, Pod, ResourceClaim
+from poolwise.live.kubernetes.starts import ClaimWrite, PodStart
 from poolwise.live.kubernetes.units import PodJob, PodUnits
 
 

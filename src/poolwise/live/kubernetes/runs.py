@@ -1,0 +1,223 @@
+"""The runs of a cluster: decided, on their way, at work; what they hold is kept from the decision to the end."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+
+from poolwise.interfaces import PerformanceModel
+from poolwise.live.kubernetes.clock import LiveClock
+from poolwise.live.kubernetes.mirror import Mirror
+from poolwise.live.kubernetes.place import Placed, place, resume, undo
+from poolwise.live.kubernetes.recovery import GivenBack, Resumed, begun
+from poolwise.live.kubernetes.starts import NotBound
+from poolwise.live.kubernetes.state import ClusterState
+from poolwise.live.kubernetes.units import PodJob, PodUnits, instant
+from poolwise.live.kubernetes.writes import Writes
+from poolwise.model import Ended, Event, Outcome, Placement, Run, Snapshot, Start, Started
+from poolwise.units import SECOND
+
+RETRY, LONGEST_RETRY = SECOND, 60 * SECOND
+"""Ns after which a start that failed is tried again, doubled each time up to the longest."""
+
+
+@dataclass
+class Active:
+    """A run and what it is made of.
+
+    Attributes
+    ----------
+    job : its job
+    nodes : node of each pod
+    held : uid of claims whose devices are assumed for it
+    real : whether all pods are bound
+    stopped : whether its pods are being evicted
+    """
+
+    job: PodJob
+    nodes: tuple[str, ...]
+    held: tuple[str, ...] = ()
+    real: bool = False
+    stopped: bool = False
+
+
+class PodRuns:
+    """Begins and ends runs.
+
+    Attributes
+    ----------
+    active : number of a run -> the run
+    freed_at : ns at which one ended last, or the machine changed, -1 before
+    over_rows : rows of the job table whose jobs are over
+    """
+
+    def __init__(
+        self, mirror: Mirror, units: PodUnits, state: ClusterState, writes: Writes, clock: LiveClock, estimate: PerformanceModel
+    ) -> None:
+        self._mirror, self._units, self._state, self._writes = mirror, units, state, writes
+        self._clock, self._estimate = clock, estimate
+        self.active: dict[int, Active] = {}
+        self.freed_at, self.over_rows = -1, 0
+        self._next = 0
+
+    def snapshot(self) -> Snapshot:
+        """Show the state now."""
+        state = self._state
+        return Snapshot(
+            self._clock.now,
+            state.shape.machine,
+            state.table,
+            state.capacity.copy(),
+            state.free,
+            state.runs,
+            self._estimate,
+            lambda number, now: float(now - state.runs[number].start),  # reference ns of work that is believed done
+            may_grow=True,
+            freed_at=self.freed_at,
+        )
+
+    # Decisions
+
+    def start(self, start: Start, job: PodJob | None) -> int | str:
+        """Assume a start; returns the number of its run, or why it cannot be."""
+        if job is None or job.run is not None:
+            return "tasks are not waiting"
+        if self._state.shape.view == "shared" and len(start.tasks) < len(job.pods):
+            return "the pods of a group start together"
+        if (wait := job.not_before - time.monotonic_ns()) > 0:
+            return f"tried again in {wait / SECOND:.1f} s"
+        if (left := begun(job, self._mirror)) is not None:
+            self._give_back(left)
+            return "devices of an earlier attempt are given back first"
+        placed = place(start, job, self._mirror, self._state)
+        if isinstance(placed, str):
+            return placed
+        number = self._begin(job, placed, self._clock.now)
+        self._writes.start(number, placed.pods)
+        return number
+
+    def stop(self, number: int, reason: str) -> str:
+        """Have the pods of a run evicted; returns why that cannot be, "" where it can."""
+        active = self.active.get(number)
+        if active is None:
+            return "the run is over"
+        active.stopped = True
+        self._writes.stop([self._mirror.pods[key] for key in active.job.pods if key in self._mirror.pods], reason)
+        return ""
+
+    # What is found
+
+    def adopt(self, job: PodJob) -> None:
+        """Count a pod that has a node as a run."""
+        pod = self._mirror.pods[job.pods[0]]
+        node = pod.spec.node_name
+        uids = [self._mirror.claims[key].metadata.uid for key in job.claims[0]]
+        parts = [part for uid in uids for part in self._mirror.usage.claims.get(uid, ())]
+        rows = self._state.rows_of(0, node, job.demand.amounts, parts)
+        began = instant(pod.status.start_time or pod.metadata.creation_timestamp) - self._clock.epoch
+        number = self._begin(job, Placed((), (node,), Placement.of(rows), ()), min(began, self._clock.now))
+        self.active[number].real = True
+
+    def resume(self, job: PodJob) -> None:
+        """Go on with a start that another process has begun, or undo it."""
+        found = begun(job, self._mirror)
+        if isinstance(found, Resumed):
+            placed = resume(found, job, self._mirror, self._state)
+            if isinstance(placed, Placed):
+                self._writes.start(self._begin(job, placed, self._clock.now), placed.pods)
+                return
+        if found is not None:
+            self._give_back(found)
+
+    def _give_back(self, found: Resumed | GivenBack) -> None:
+        """Take back the reservations of a start that is not gone on with."""
+        if isinstance(found, Resumed):
+            found = GivenBack(tuple((w.claim, p.pod.metadata.uid) for p in found.pods for w in p.claims))
+        for claim, uid in found.claims:
+            self._writes.give_back(claim, uid)
+
+    # What happens
+
+    def bound(self, number: int) -> list[Event]:
+        """All pods of a run have their nodes."""
+        active = self.active.get(number)
+        if active is None:
+            return []
+        active.real = True
+        active.job.failures = 0
+        self._mirror.news.pods.update(active.job.pods)  # they may be over already
+        return [Started(number, active.job.row)]
+
+    def not_bound(self, failed: NotBound) -> list[Event]:
+        """Undo a start: its job waits again, or is made anew of what is left of it."""
+        active = self._end(failed.run)
+        job = active.job
+        undo(active.held, self._mirror)
+        for device in failed.failed:
+            self._state.avoided[device] = time.monotonic_ns() + LONGEST_RETRY
+            self._mirror.news.devices.add(device)
+        job.failures += 1
+        after = min(LONGEST_RETRY, RETRY << min(job.failures, 6))
+        job.not_before = time.monotonic_ns() + after
+        self._clock.retry(after)
+        for key in job.pods:
+            if (pod := self._mirror.waits(key)) is not None:
+                self._writes.say(pod, failed.reason)
+        whole = not failed.bound and all(self._mirror.waits(key) is not None for key in job.pods)
+        if not whole:
+            self._forget(job)
+            self._mirror.news.pods.update(job.pods)
+        tasks = tuple(range(int(self._state.table.tasks[job.row])))
+        return [Ended(failed.run, job.row, tasks, Outcome.REFUSED, whole, failed.reason)]
+
+    def pod_over(self, key: str) -> list[Event]:
+        """End the run of a pod, where it was the last."""
+        job = self._state.ours.get(key)
+        if job is None or job.run is None or not all(self._over(k, uid) for k, uid in zip(job.pods, job.uids, strict=True)):
+            return []
+        number, active = job.run, self.active[job.run]
+        if not active.real:
+            return []  # the binder will say
+        outcome = Outcome.STOPPED if active.stopped else Outcome.FINISHED
+        if any(node not in self._mirror.nodes for node in active.nodes):
+            outcome = Outcome.LOST
+        self._end(number)
+        self._forget(job)
+        return [Ended(number, job.row, tuple(range(len(job.pods))), outcome)]
+
+    def _over(self, key: str, uid: str) -> bool:
+        pod = self._mirror.pods.get(key)
+        return pod is None or pod.metadata.uid != uid or pod.over
+
+    def _forget(self, job: PodJob) -> None:
+        self._units.end(job)
+        self.over_rows += 1
+
+    def _begin(self, job: PodJob, placed: Placed, began: int) -> int:
+        number = self._next
+        self._next += 1
+        tasks = tuple(range(int(self._state.table.tasks[job.row])))
+        end = self.snapshot().expected_end(job.row, placed.placement) - self._clock.now + began
+        self._state.add(Run(number, job.row, tasks, placed.placement, began, end))
+        for key, node in zip(job.pods, placed.nodes, strict=True):
+            self._state.ours[key] = job
+            self._state.busy.setdefault(node, {})[key] = job
+        job.run = number
+        self.active[number] = Active(job, placed.nodes, placed.held)
+        return number
+
+    def _end(self, number: int) -> Active:
+        active = self.active.pop(number)
+        run = self._state.remove(number)
+        for key, node in zip(active.job.pods, active.nodes, strict=True):
+            self._state.ours.pop(key, None)
+            self._state.busy[node].pop(key, None)
+            if not self._state.busy[node]:
+                del self._state.busy[node]
+        active.job.run = None
+        self.freed_at = self._clock.now
+        for owner in run.placement.owners():
+            if (device := self._state.shape.devices.get(owner)) is not None:
+                self._mirror.news.devices.add(device)
+        self._mirror.news.nodes.update(active.nodes)
+        return active
