@@ -137,7 +137,7 @@ def test_the_order_of_starts_is_the_simulators(name: str, cluster: ControlPlane,
     jobs = sorted(record.jobs)
     ran = [(record.jobs[job].ended or 0) - (record.jobs[job].started or 0) for job in jobs]
     first = min(created)
-    simulated = run(state, scheduler, [at - first for at in created], ran)
+    simulated = run(state, scheduler, [at - first for at in created], ran, lengths)
     live = {k: (record.jobs[job].started or 0) - first for k, job in enumerate(jobs)}
     ours = dict(zip(simulated.job.tolist(), simulated.start.tolist(), strict=True))
     assert live.keys() == ours.keys()
@@ -167,13 +167,15 @@ def seen(cluster: ControlPlane, case: Case, scheduler: str, folder: Path) -> Mac
     return state
 
 
-def run(state: MachineState, scheduler: str, submit: Sequence[int], duration: Sequence[int]) -> Schedule:
-    """Simulate the jobs of a state with other arrivals (ns) and lengths (ns)."""
+def run(
+    state: MachineState, scheduler: str, submit: Sequence[int], duration: Sequence[int], lengths: Sequence[int]
+) -> Schedule:
+    """Simulate the jobs of a state with other arrivals and durations (ns); their pods say a second more than their lengths."""
     jobs = state.jobs.taken(state.waiting)
     workload = Workload.of(
         np.array(submit),
         np.array(duration),
-        requested=np.array([length + SECOND for length in duration]),
+        requested=np.array([length + SECOND for length in lengths]),
         tasks=jobs.tasks,
         requests=jobs.requests,
         attributes=jobs.attributes,
@@ -186,12 +188,11 @@ def drawn(state: MachineState, scheduler: str) -> tuple[list[int], list[int]]:
     for seed in range(2000):
         draw = np.random.default_rng(seed)
         arrivals = np.cumsum(draw.uniform(COMMIT_S + 0.2, 1.6, JOBS))
-        lengths = np.round(draw.uniform(3.0, 9.0, JOBS), 1)
-        submit = (arrivals * SECOND).astype(np.int64).tolist()
-        schedule = run(state, scheduler, submit, ((lengths + OVERHEAD_S) * SECOND).astype(np.int64).tolist())
+        submit, lengths = ((at * SECOND).astype(np.int64).tolist() for at in (arrivals, draw.integers(30, 90, JOBS) / 10))
+        schedule = run(state, scheduler, submit, [int(length + OVERHEAD_S * SECOND) for length in lengths], lengths)
         events = np.sort([*submit, *schedule.end.tolist()])
         if schedule.n_run == JOBS and np.diff(events).min() > (COMMIT_S - 0.2) * SECOND:
-            return submit, (lengths * SECOND).astype(np.int64).tolist()
+            return submit, lengths
     raise AssertionError("no arrivals were found whose events are far enough apart")
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import queue
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 from poolwise.errors import InputError, PoolwiseError
 from poolwise.interfaces import PerformanceModel, Scheduler
@@ -17,7 +17,7 @@ from poolwise.live.kubernetes.runs import RETRY, PodRuns
 from poolwise.live.kubernetes.shape import ClusterLayout, usable
 from poolwise.live.kubernetes.starts import Bound, NotBound
 from poolwise.live.kubernetes.state import ClusterState
-from poolwise.live.kubernetes.units import PodJob, PodUnits, Settled
+from poolwise.live.kubernetes.units import PodJob, PodUnits, Settled, instant
 from poolwise.live.kubernetes.writes import Writes
 from poolwise.live.logs import say
 from poolwise.model import (
@@ -83,8 +83,9 @@ class KubernetesPlatform:
         self.link, self.writes = link, writes
         self.continued = continued if continued is not None else Continuation()
         self.mirror = Mirror(name)
+        self._sync()
         self.units = PodUnits(self.mirror)
-        self.clock = LiveClock(self.continued.epoch or time.time_ns())
+        self.clock = LiveClock(self.continued.epoch or self._first())
         self.state = ClusterState(self.mirror, scheduler, layout if layout is not None else ClusterLayout(), self.clock.epoch)
         believed = estimate if estimate is not None else Ideal()
         self.runs = PodRuns(self.mirror, self.units, self.state, writes, self.clock, believed)
@@ -94,7 +95,8 @@ class KubernetesPlatform:
         self._pending: list[Event] = []
         self._by_row: dict[int, PodJob] = {}
         self.gangs = GangWatch(gang_limit)
-        self._sync()
+        self.clock.tick()
+        self._pending += self._absorb([])
 
     # Platform
 
@@ -119,11 +121,17 @@ class KubernetesPlatform:
                 if self._stopped.reason:
                     raise PoolwiseError(self._stopped.reason)
                 return
-            events = self._absorb(told)
-            if events and self.state.shape.nodes:
-                yield EventBatch(self.clock.now, tuple(events))
-            elif events:
-                self._pending += events
+            if (batch := self.batch(told)) is not None:
+                yield batch
+
+    def batch(self, told: Sequence[Told]) -> EventBatch | None:
+        """Take in news; returns what the loop must be told, None where that is nothing, or there is no machine yet."""
+        self.clock.tick()
+        self._pending += self._absorb(told)
+        if not self._pending or not self.state.shape.nodes:
+            return None
+        pending, self._pending = self._pending, []
+        return EventBatch(self.clock.now, tuple(pending))
 
     def snapshot(self) -> Snapshot:
         """Show the state now."""
@@ -134,10 +142,11 @@ class KubernetesPlatform:
         committed: list[Decision] = []
         rejected: list[tuple[Decision, str]] = []
         started: list[tuple[Start, int]] = []
+        before = self.runs.snapshot()
         for decision in plan.decisions:
             match decision:
                 case Start(job):
-                    found = self.runs.start(decision, self._by_row.get(job))
+                    found = self.runs.start(decision, self._by_row.get(job), before)
                     if isinstance(found, str):
                         rejected.append((decision, found))
                         continue
@@ -187,7 +196,11 @@ class KubernetesPlatform:
                 raise PoolwiseError(told.reason or "stopped before the cluster was seen")
             if not isinstance(told, Bound | NotBound):
                 self.mirror.apply(told)
-        self._pending += self._absorb([])
+
+    def _first(self) -> int:
+        """The earliest instant (ns since 1970) of which the cluster tells, so that no time is negative."""
+        created = (instant(pod.metadata.creation_timestamp) for pod in self.mirror.pods.values() if self.mirror.ours(pod))
+        return min((time.time_ns(), *created))
 
     def _gather(self) -> list[Told]:
         """Wait for news, or for the time at which a pass is due, and take all that is there."""
@@ -200,10 +213,9 @@ class KubernetesPlatform:
                 told.append(self.link.told.get(timeout=left))
         except queue.Empty:
             pass
-        self.clock.tick()
         return told
 
-    def _absorb(self, told: list[Told]) -> list[Event]:
+    def _absorb(self, told: Sequence[Told]) -> list[Event]:
         """Apply news; returns the events that the loop must be told, those of old rows first."""
         events: list[Event] = []
         for what in told:
@@ -228,7 +240,8 @@ class KubernetesPlatform:
         events += self._look(news.nodes | self.mirror.news.nodes, news.devices | self.mirror.news.devices)
         if self.clock.ring():
             events.append(Wake())
-        self.writes.note(self.mirror, self.units.notes)
+        if notes := self.units.take_notes():
+            self.writes.note(self.mirror, notes)
         return events
 
     def _adopted(self, pods: Iterable[str]) -> list[PodJob]:
@@ -256,6 +269,7 @@ class KubernetesPlatform:
         new = sorted((*arrived, *adopted), key=lambda job: (job.submitted, job.name))
         for job in new:
             known = self.continued.draw(job.name)
+            job.submitted = min(job.submitted, self.clock.epoch + self.clock.now)  # where the server's clock is ahead
             job.draw = self._next_draw if known is None else known
             self._next_draw += known is None
         crowded = self.runs.over_rows >= SPARE_ROWS + len(self.units.of_pod)
@@ -273,13 +287,12 @@ class KubernetesPlatform:
 
     def _recover(self, devices: set[DeviceId]) -> None:
         """Look after gangs in part, devices in two claims, and devices that were left alone for long enough."""
-        late, again = self.gangs.late(self.units)
+        late, again = self.gangs.late(self.units.in_part)
         if late:
             self.writes.stop([self.mirror.pods[key] for key in late], "its gang could not be completed in time")
         if again is not None:
             self.clock.retry(max(int(again * SECOND), SECOND // 10))
-        busy = {key for active in self.runs.active.values() if not active.real for key in active.job.pods}
-        given_back, evicted = doubles(devices, self.mirror, busy)
+        given_back, evicted = doubles(devices, self.mirror, self.runs.under_way)
         for claim, uid in given_back:
             self.writes.give_back(claim, uid)
         self.writes.stop(evicted, "a device is in two claims")
@@ -305,6 +318,5 @@ class KubernetesPlatform:
 
     def _reject(self, row: int, reason: str) -> None:
         job = self._by_row[row]
-        for key in job.pods:
-            self.units.notes[key] = reason
+        self.units.leave(job.pods, reason)
         self.units.end(job)

@@ -13,14 +13,14 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from poolwise.live.kubernetes.devices import DeviceId
 from poolwise.live.kubernetes.mirror import Mirror
 from poolwise.live.kubernetes.objects import Allocation, Pod, ResourceClaim
 from poolwise.live.kubernetes.starts import ClaimWrite, PodStart
-from poolwise.live.kubernetes.units import PodJob, PodUnits
+from poolwise.live.kubernetes.units import PodJob
 
 
 @dataclass(frozen=True)
@@ -84,16 +84,10 @@ class GangWatch:
 
     limit: float = 60.0
     _since: dict[str, float] = field(default_factory=dict)
-    _whole: set[str] = field(default_factory=set)
 
-    def late(self, units: PodUnits) -> tuple[list[str], float | None]:
-        """Keys of the pods to be evicted, and in how many seconds to look again (None: when something changes).
-
-        A gang that was whole once is left alone, whatever becomes of its pods later.
-        """
-        state, now = units.group_state(), time.monotonic()
-        self._whole |= set(units.whole_groups())
-        in_part = {group: pods for group, pods, waiting in state if group not in self._whole and waiting}
+    def late(self, in_part: Mapping[str, Sequence[str]]) -> tuple[list[str], float | None]:
+        """Keys of the pods to be evicted, and in how many seconds to look again (None: when something changes)."""
+        now = time.monotonic()
         self._since = {group: self._since.get(group, now) for group in in_part}
         late = [group for group, since in self._since.items() if now - since >= self.limit]
         for group in late:
@@ -102,10 +96,12 @@ class GangWatch:
         return [key for group in late for key in in_part[group]], left
 
 
-def doubles(devices: Iterable[DeviceId], mirror: Mirror, busy: set[str]) -> tuple[list[tuple[ResourceClaim, str]], list[Pod]]:
+def doubles(
+    devices: Iterable[DeviceId], mirror: Mirror, under_way: Callable[[], set[str]]
+) -> tuple[list[tuple[ResourceClaim, str]], list[Pod]]:
     """What to do where a device is in two claims: reservations to be ended, and pods to be evicted.
 
-    Starts that are under way are left alone: they end one way or the other first. `busy` has their pods.
+    Starts that are `under_way` (keys of pods) are left alone: they end one way or the other first.
     """
     given_back: list[tuple[ResourceClaim, str]] = []
     evicted: list[Pod] = []
@@ -116,7 +112,7 @@ def doubles(devices: Iterable[DeviceId], mirror: Mirror, busy: set[str]) -> tupl
         claims = [claim for claim in mirror.claims.values() if claim.metadata.uid in holders]
         pods = {pod.metadata.uid: pod for pod in mirror.pods.values()}
         users = {claim.metadata.uid: [pods[u.uid] for u in claim.status.reserved_for if u.uid in pods] for claim in claims}
-        if any(pod.metadata.key in busy for found in users.values() for pod in found):
+        if any(pod.metadata.key in under_way() for found in users.values() for pod in found):
             continue
         claims.sort(key=lambda claim: (_later(claim, users[claim.metadata.uid]), claim.metadata.key))
         for claim in claims[1:]:

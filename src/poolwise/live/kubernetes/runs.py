@@ -76,10 +76,14 @@ class PodRuns:
             freed_at=self.freed_at,
         )
 
+    def under_way(self) -> set[str]:
+        """Keys of the pods whose start is being written."""
+        return {key for active in self.active.values() if not active.real for key in active.job.pods}
+
     # Decisions
 
-    def start(self, start: Start, job: PodJob | None) -> int | str:
-        """Assume a start; returns the number of its run, or why it cannot be."""
+    def start(self, start: Start, job: PodJob | None, before: Snapshot) -> int | str:
+        """Assume a start, decided of the state `before`; returns the number of its run, or why it cannot be."""
         if job is None or job.run is not None:
             return "tasks are not waiting"
         if self._state.shape.view == "shared" and len(start.tasks) < len(job.pods):
@@ -92,7 +96,7 @@ class PodRuns:
         placed = place(start, job, self._mirror, self._state)
         if isinstance(placed, str):
             return placed
-        number = self._begin(job, placed, self._clock.now)
+        number = self._begin(job, placed, self._clock.now, before)
         self._writes.start(number, placed.pods)
         return number
 
@@ -115,7 +119,7 @@ class PodRuns:
         parts = [part for uid in uids for part in self._mirror.usage.claims.get(uid, ())]
         rows = self._state.rows_of(0, node, job.demand.amounts, parts)
         began = instant(pod.status.start_time or pod.metadata.creation_timestamp) - self._clock.epoch
-        number = self._begin(job, Placed((), (node,), Placement.of(rows), ()), min(began, self._clock.now))
+        number = self._begin(job, Placed((), (node,), Placement.of(rows), ()), min(began, self._clock.now), self.snapshot())
         self.active[number].real = True
 
     def resume(self, job: PodJob) -> None:
@@ -124,7 +128,7 @@ class PodRuns:
         if isinstance(found, Resumed):
             placed = resume(found, job, self._mirror, self._state)
             if isinstance(placed, Placed):
-                self._writes.start(self._begin(job, placed, self._clock.now), placed.pods)
+                self._writes.start(self._begin(job, placed, self._clock.now, self.snapshot()), placed.pods)
                 return
         if found is not None:
             self._give_back(found)
@@ -193,11 +197,11 @@ class PodRuns:
         self._units.end(job)
         self.over_rows += 1
 
-    def _begin(self, job: PodJob, placed: Placed, began: int) -> int:
+    def _begin(self, job: PodJob, placed: Placed, began: int, view: Snapshot) -> int:
         number = self._next
         self._next += 1
         tasks = tuple(range(int(self._state.table.tasks[job.row])))
-        end = self.snapshot().expected_end(job.row, placed.placement) - self._clock.now + began
+        end = view.expected_end(job.row, placed.placement) - view.now + began
         self._state.add(Run(number, job.row, tasks, placed.placement, began, end))
         for key, node in zip(job.pods, placed.nodes, strict=True):
             self._state.ours[key] = job

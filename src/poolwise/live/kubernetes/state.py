@@ -263,7 +263,7 @@ class ClusterState:
             return
         same = [device]
         if device.counters:
-            same = [other for other in self.mirror.inventory.devices.values() if other.id[:2] == id[:2]]
+            same = self.mirror.inventory.pools[id[:2]]
         for one in same:
             if (owner := self.shape.device_owner.get(one.id)) is not None:
                 self.capacity[owner] = self.held[owner] + self._left(one, owner)
