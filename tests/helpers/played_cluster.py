@@ -2,6 +2,7 @@
 
 import itertools
 import queue
+import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -14,9 +15,7 @@ from poolwise.live.kubernetes.objects import (
     Consumer,
     DeviceClass,
     Lease,
-    Meta,
     Node,
-    NodeStatus,
     Pod,
     PodGroup,
     PodStatus,
@@ -150,6 +149,15 @@ class Driven:
                 self.loop.take(batch)
         return self
 
+    def later(self) -> "Driven":
+        """Let the time pass until a pass is due though nothing happened, and go on."""
+        left = self.platform.clock.left
+        assert left is not None, "no pass is due"
+        time.sleep(left + 0.01)
+        if (batch := self.platform.batch([])) is not None:
+            self.loop.take(batch)
+        return self.settle()
+
     def nodes(self) -> dict[str, str]:
         """Pod -> its node, of those that have one."""
         return {
@@ -157,8 +165,3 @@ class Driven:
             for (kind, _), thing in self.cluster.objects.items()
             if kind is Pod and thing.spec.node_name
         }
-
-
-def busy_node(name: str, cpu: str = "4") -> Node:
-    """A node of this name."""
-    return Node(metadata=Meta(name=name), status=NodeStatus(allocatable={"cpu": cpu, "memory": "64Gi", "pods": "110"}))

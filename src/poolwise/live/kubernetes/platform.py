@@ -309,12 +309,12 @@ class KubernetesPlatform:
     def _look(self, nodes: set[str], devices: set[DeviceId]) -> list[Event]:
         """Count anew what others take; returns what has changed."""
         owner = self.state.shape.node_owner
-        events: list[Event] = [CapacityChanged(owner[node], 0, 0) for node in sorted(nodes) if self.state.look_at(node)]
-        for device in devices:
-            self.state.look_at_device(device)
-        if events or devices:
+        changed = [owner[node] for node in sorted(nodes) if self.state.look_at(node)]
+        for device in sorted(devices):
+            changed += self.state.look_at_device(device)
+        if changed:
             self.runs.freed_at = self.clock.now
-        return events
+        return [CapacityChanged(number, 0, 0) for number in dict.fromkeys(changed)]
 
     def _reject(self, row: int, reason: str) -> None:
         job = self._by_row[row]

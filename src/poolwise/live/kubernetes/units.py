@@ -26,7 +26,7 @@ class PodJob:
     demand : what each of them takes at most
     claims : keys of the claims of each
     submitted : ns since 1970
-    class_name : its priority class
+    class_name, priority : its priority class, and the number that this stands for: the highest of its pods
     row, draw : its place in the job table, and its counter of random draws
     run : number of its run, None while it waits
     failures : times in a row that it could not be started
@@ -40,6 +40,7 @@ class PodJob:
     claims: tuple[tuple[str, ...], ...]
     submitted: int
     class_name: str
+    priority: int = 0
     row: int = -1
     draw: int = 0
     run: int | None = None
@@ -137,6 +138,7 @@ class PodUnits:
             (tuple(key for key in keys if key in self.mirror.claims) if not isinstance(keys := claim_keys(pod), str) else (),),
             instant(pod.metadata.creation_timestamp),
             pod.spec.priority_class_name or "none",
+            pod.spec.priority,
         )
         self.of_pod[pod.metadata.key] = job
         self.notes.pop(pod.metadata.key, None)
@@ -231,6 +233,7 @@ class PodUnits:
         except InputError as problem:
             self.leave((pod.metadata.key for pod in pods), problem.message)
             return None
+        first = max(pods, key=lambda pod: pod.spec.priority)
         job = PodJob(
             name,
             tuple(pod.metadata.key for pod in pods),
@@ -238,7 +241,8 @@ class PodUnits:
             demand,
             claims,
             max(instant(pod.metadata.creation_timestamp) for pod in pods),
-            pods[0].spec.priority_class_name or "none",
+            first.spec.priority_class_name or "none",
+            first.spec.priority,
         )
         for key in job.pods:
             self.of_pod[key] = job
