@@ -46,7 +46,7 @@ class Binder:
 
     async def _prepare(self, start: PodStart) -> None:
         """Do all that comes before a pod is bound."""
-        if start.nominate:
+        if start.nominate and start.pod.status.nominated_node_name != start.node:
             path = f"{pod_path(start.pod)}/status"
             await self._writer.again(lambda: self._writer.patch(path, _nomination(start), CLAIM), conflicts=True)
         ready = [await self._reservations.reserve(start, write) for write in start.claims]

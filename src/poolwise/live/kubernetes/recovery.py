@@ -6,6 +6,7 @@
 | with devices, reserved for nobody | the devices are given back |
 | reserved for a pod without a node | the pod is bound where the devices are; else they are given back |
 | a pod with a node | a run |
+| a gang of which a part has devices | it is started with these, the rest wherever there is room; else they are given back |
 | a gang of which a part has nodes | the rest is started; after a time limit the part is evicted |
 | a device in two claims | the claim whose pods have no node gives it back; else the later one's pods are evicted |
 """
@@ -24,37 +25,33 @@ from poolwise.live.kubernetes.units import PodJob
 
 
 @dataclass(frozen=True)
-class Resumed:
-    """A start that another process has begun: its pods with their nodes and claims."""
+class Begun:
+    """A start that another process has begun.
 
-    pods: tuple[PodStart, ...]
+    Attributes
+    ----------
+    starts : each pod with its node and claims; None where nothing is known of where it was to be
+    reserved : claims that have devices, each with the pod (uid) whose reservation it is; "" where there is none
+    """
+
+    starts: tuple[PodStart | None, ...]
+    reserved: tuple[tuple[ResourceClaim, str], ...]
 
 
-@dataclass(frozen=True)
-class GivenBack:
-    """Claims whose devices are given back, each with the pod (uid) whose reservation ends; "" where there is none."""
-
-    claims: tuple[tuple[ResourceClaim, str], ...]
-
-
-def begun(job: PodJob, mirror: Mirror) -> Resumed | GivenBack | None:
-    """What to make of a job that waits and whose claims have devices, None where another process has begun nothing."""
-    starts, given_back, all_begun = list[PodStart](), list[tuple[ResourceClaim, str]](), True
+def begun(job: PodJob, mirror: Mirror) -> Begun | None:
+    """What another process has begun of a job that waits, None where that is nothing."""
+    starts, reserved = list[PodStart | None](), list[tuple[ResourceClaim, str]]()
     for key, keys in zip(job.pods, job.claims, strict=True):
         pod, claims = mirror.waits(key), [mirror.claims[k] for k in keys if k in mirror.claims]
         if pod is None:
             return None
         mine = [claim for claim in claims if _reserved(claim, pod)]
-        given_back += [(claim, pod.metadata.uid) for claim in mine]
-        given_back += [(claim, "") for claim in claims if claim.status.allocation is not None and not claim.status.reserved_for]
+        reserved += [(claim, pod.metadata.uid) for claim in mine]
+        reserved += [(claim, "") for claim in claims if claim.status.allocation is not None and not claim.status.reserved_for]
         node = node_of(pod, mine)
-        if not claims or len(mine) < len(claims) or node not in mirror.nodes:
-            all_begun = False
-        else:
-            starts.append(PodStart(pod, node, tuple(ClaimWrite(claim, None) for claim in claims)))
-    if not given_back:
-        return None
-    return Resumed(tuple(starts)) if all_begun else GivenBack(tuple(given_back))
+        whole = bool(claims) and len(mine) == len(claims) and node in mirror.nodes
+        starts.append(PodStart(pod, node, tuple(ClaimWrite(claim, None) for claim in claims)) if whole else None)
+    return Begun(tuple(starts), tuple(reserved)) if reserved else None
 
 
 def _reserved(claim: ResourceClaim, pod: Pod) -> bool:

@@ -9,11 +9,12 @@ from poolwise.interfaces import PerformanceModel
 from poolwise.live.kubernetes.clock import LiveClock
 from poolwise.live.kubernetes.mirror import Mirror
 from poolwise.live.kubernetes.place import Placed, place, resume, undo
-from poolwise.live.kubernetes.recovery import GivenBack, Resumed, begun
+from poolwise.live.kubernetes.recovery import Begun, begun
 from poolwise.live.kubernetes.starts import NotBound
 from poolwise.live.kubernetes.state import ClusterState
 from poolwise.live.kubernetes.units import PodJob, PodUnits, instant
 from poolwise.live.kubernetes.writes import Writes
+from poolwise.live.logs import say
 from poolwise.model import Ended, Event, Outcome, Placement, Run, Snapshot, Start, Started
 from poolwise.units import SECOND
 
@@ -125,19 +126,18 @@ class PodRuns:
     def resume(self, job: PodJob) -> None:
         """Go on with a start that another process has begun, or undo it."""
         found = begun(job, self._mirror)
-        if isinstance(found, Resumed):
-            placed = resume(found, job, self._mirror, self._state)
-            if isinstance(placed, Placed):
-                self._writes.start(self._begin(job, placed, self._clock.now, self.snapshot()), placed.pods)
-                return
-        if found is not None:
+        if found is None:
+            return
+        placed = resume(found, job, self._mirror, self._state)
+        if isinstance(placed, str):
+            say("not gone on with", job=job.name, why=placed)
             self._give_back(found)
+        else:
+            self._writes.start(self._begin(job, placed, self._clock.now, self.snapshot()), placed.pods)
 
-    def _give_back(self, found: Resumed | GivenBack) -> None:
+    def _give_back(self, found: Begun) -> None:
         """Take back the reservations of a start that is not gone on with."""
-        if isinstance(found, Resumed):
-            found = GivenBack(tuple((w.claim, p.pod.metadata.uid) for p in found.pods for w in p.claims))
-        for claim, uid in found.claims:
+        for claim, uid in found.reserved:
             self._writes.give_back(claim, uid)
 
     # What happens

@@ -63,7 +63,9 @@ class ClusterWrites:
 
     def say(self, pod: Pod, why: str) -> None:
         """Write the condition PodScheduled=False, and an event."""
-        if self._said.get(pod.metadata.key) != (pod.metadata.uid, why):
+        if any(c.type == "PodScheduled" and c.status == "False" and c.message == why for c in pod.status.conditions):
+            self._said.pop(pod.metadata.key, None)  # it stands there, whoever wrote it
+        elif self._said.get(pod.metadata.key) != (pod.metadata.uid, why):
             self._said[pod.metadata.key] = pod.metadata.uid, why
             self._link.do(self._condition(pod, why))
 
