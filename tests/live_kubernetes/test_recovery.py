@@ -11,6 +11,7 @@ import pytest
 from poolwise.files.state import read_state, write_state
 from poolwise.live.kubernetes.clock import LiveClock
 from poolwise.live.kubernetes.objects import Node, Pod, ResourceClaim, ResourceSlice
+from poolwise.live.kubernetes.starts import Bound
 from poolwise.live.platform import LiveView
 from poolwise.model import Ended, Outcome
 from poolwise.policies.placement.nodes.placement import FirstNodes
@@ -243,3 +244,26 @@ def test_a_gang_of_which_a_part_has_devices_is_gone_on_with(room: bool) -> None:
     else:
         assert driven.nodes() == {"other": "n0"} and set(driven.cluster.given_back) == {("default/a", "a")}
         assert has(driven, "a") == [] == has(driven, "b")
+
+
+def test_a_run_ends_when_its_devices_are_given_back_too() -> None:
+    """Where a pod is over and its claim is not, a job that needs both a node and the device is not overtaken."""
+    made = cluster(
+        make.claim("c", make.exactly("gpu")), make.pod("p", cpu="4", claims=GPU), make.pod("full", cpu="4"), devices=1
+    )
+    driven = made.open(FIRST_FIT)
+    made.add(make.claim("d", make.exactly("gpu")))
+    made.add(make.pod("q", cpu="4", claims={"g": {"resourceClaimName": "d"}}))
+    made.add(make.pod("small", cpu="4"))
+    assert driven.settle().nodes().keys() == {"p", "full"}
+    made.finish("default/p")
+    assert driven.settle().nodes().keys() == {"p", "full"}
+    made.give_back(made.get(ResourceClaim, "default/c"), made.get(Pod, "default/p").metadata.uid)
+    assert driven.settle().nodes().keys() == {"p", "full", "q"} and has(driven, "d") == ["g0"]
+
+
+def test_starts_that_become_real_are_no_reason_for_a_pass() -> None:
+    driven = cluster(make.pod("p")).open(FIRST_FIT)
+    before = driven.loop.result.passes
+    driven.cluster.told.put(Bound(0))
+    assert driven.settle().loop.result.passes == before

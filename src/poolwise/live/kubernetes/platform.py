@@ -232,7 +232,7 @@ class KubernetesPlatform:
         settled = [self.units.settle(news.pods), self.units.settle_claims(news.claims)]
         if news.shape:
             settled.append(self.units.settle_noted())
-        for key in sorted(news.pods):
+        for key in sorted(news.pods | self.runs.leaving(news.claims)):
             events += self.runs.pod_over(key)
         looked_at = self.mirror.pods if news.shape else news.pods  # with a node come the pods that it had
         events += self._settle(settled, self._adopted(looked_at), news.shape)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from poolwise.interfaces import PerformanceModel
@@ -60,6 +61,7 @@ class PodRuns:
         self.active: dict[int, Active] = {}
         self.freed_at, self.over_rows = -1, 0
         self._next = 0
+        self._leaving: dict[str, set[str]] = {}  # claim -> pods that are over
 
     def snapshot(self) -> Snapshot:
         """Show the state now."""
@@ -174,20 +176,37 @@ class PodRuns:
         tasks = tuple(range(int(self._state.table.tasks[job.row])))
         return [Ended(failed.run, job.row, tasks, Outcome.REFUSED, whole, failed.reason)]
 
+    def leaving(self, claims: Iterable[str]) -> set[str]:
+        """Keys of pods that are over, and whose runs waited for one of some claims to be given back."""
+        return {pod for claim in claims for pod in self._leaving.pop(claim, ())}
+
     def pod_over(self, key: str) -> list[Event]:
-        """End the run of a pod, where it was the last."""
+        """End the run of a pod, where it was the last, and its claims are reserved for it no longer.
+
+        What a run holds comes back in one piece, as policies expect it: a job that waits for a node and devices is not
+        overtaken between the end of a pod and the moment at which Kubernetes gives its devices back.
+        """
         job = self._state.ours.get(key)
         if job is None or job.run is None or not all(self._over(k, uid) for k, uid in zip(job.pods, job.uids, strict=True)):
             return []
         number, active = job.run, self.active[job.run]
         if not active.real:
             return []  # the binder will say
+        held = [claim for uid, keys in zip(job.uids, job.claims, strict=True) for claim in keys if self._reserved(claim, uid)]
+        for claim in held:
+            self._leaving.setdefault(claim, set()).add(key)
+        if held:
+            return []
         outcome = Outcome.STOPPED if active.stopped else Outcome.FINISHED
         if any(node not in self._mirror.nodes for node in active.nodes):
             outcome = Outcome.LOST
         self._end(number)
         self._forget(job)
         return [Ended(number, job.row, tuple(range(len(job.pods))), outcome)]
+
+    def _reserved(self, key: str, uid: str) -> bool:
+        claim = self._mirror.claims.get(key)
+        return claim is not None and any(user.uid == uid for user in claim.status.reserved_for)
 
     def _over(self, key: str, uid: str) -> bool:
         pod = self._mirror.pods.get(key)
