@@ -7,6 +7,7 @@ record back into a `Schedule`, byte for byte that of `engines.simulate` with the
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from functools import cache
 from typing import Literal, get_args
 
@@ -22,7 +23,7 @@ from poolwise.engines.shared_nodes.initial import NodeHoldings, continue_nodes
 from poolwise.engines.watch import UNLIKE, Obstacle, Stride, Watch
 from poolwise.errors import InputError
 from poolwise.interfaces import ListRule, PerformanceModel, fixed_slowdown, rule_of
-from poolwise.model import Kind, Machine, Schedule, Workload
+from poolwise.model import Initial, Kind, Machine, Schedule, Workload
 from poolwise.performance.ideal import Ideal
 from poolwise.platforms.simulated import too_late
 from poolwise.policies.backfill.conservative import Conservative
@@ -106,7 +107,7 @@ def replay(parts: Parts) -> tuple[Schedule, float]:
     """Run what `unsupported` has no objection to; returns the schedule and the seconds without compiling or loading."""
     rule = rule_of(parts.scheduler)
     assert rule is not None
-    load_for(rule)
+    load_for(rule, parts.initial)
     begun = time.perf_counter()
     schedule = _replay(parts, rule)
     return schedule, time.perf_counter() - begun
@@ -159,8 +160,8 @@ def _share(now: IntArray, jobs: int) -> float:
     return float(now[state.NEXT] + now[state.STARTED] - now[state.RUNNING] + now[state.REJECTED]) / (2 * jobs)
 
 
-SharedKind = Literal["queues", "reservations"]
-"""What a kernel is for: queues with one reservation at most, and reservations of everyone."""
+SharedKind = Literal["queues", "reservations", "from a state"]
+"""What a kernel is for: queues with one reservation at most, reservations of everyone, and replays that go on from a state."""
 
 
 def _kind_of(scheduler: ListRule) -> SharedKind:
@@ -175,9 +176,11 @@ def load() -> None:
         _load(kind)
 
 
-def load_for(rule: ListRule) -> None:
-    """Load the kernel that runs under a list scheduler need."""
+def load_for(rule: ListRule, initial: Initial | None) -> None:
+    """Load the kernels that a run under a list scheduler needs, which goes on from others if there are such."""
     _load(_kind_of(rule))
+    if initial is not None:
+        _load("from a state")
 
 
 @cache
@@ -186,6 +189,8 @@ def _load(kind: SharedKind) -> None:
     scheduler = ListScheduler(backfill=backfill, placement=FirstNodes())
     second, one = np.full(2, SECOND, dtype=np.int64), np.ones(2, dtype=np.int64)
     two = Parts(_one_node(), Workload.of(second, second, requests={"cores": one}), scheduler, Ideal(), Ideal())
+    if kind == "from a state":
+        two = replace(two, initial=Initial(0, []))
     rule = scheduler.rule()
     assert rule is not None
     family.load(FOLDER, kind, f"shared nodes, {kind}", "about half a minute", lambda: _replay(two, rule))

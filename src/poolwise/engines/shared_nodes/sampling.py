@@ -23,7 +23,7 @@ class SharedSampler:
 
         rule = rule_of(parts.scheduler)
         assert rule is not None and parts.initial is not None
-        load_for(rule)
+        load_for(rule, parts.initial)
         self._columns = SharedColumns(parts, rule)
         arrays = self._columns.arrays(parts.pass_per_event)
         held = NodeHoldings.of(arrays, parts.initial)
