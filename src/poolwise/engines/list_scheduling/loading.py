@@ -42,12 +42,19 @@ def load(kind: KernelKind) -> None:
     family.load(FOLDER, kind, f"list scheduling, {kind}", "ten to twenty seconds", lambda: _smallest(kind))
 
 
+@cache
+def load_resume() -> None:
+    """Load the kernel by which replays go on from a state, as `load` does."""
+    family.load(FOLDER, "resume", "list scheduling, from a state", "a few seconds", _go_on)
+
+
 def load_all() -> None:
     """Load all of them, compiled two at a time."""
     for one, other in zip(KINDS[::2], KINDS[1::2], strict=True):
         compile_beside(FOLDER, other, load)
         load(one)
         load(other)
+    load_resume()
 
 
 def _smallest(kind: KernelKind) -> int:
@@ -55,6 +62,14 @@ def _smallest(kind: KernelKind) -> int:
     from poolwise.kernels.list_scheduling.replay import replay
 
     return int(replay(*_arguments(kind)))
+
+
+def _go_on() -> bool:
+    """Go on from a state in which nothing runs."""
+    from poolwise.kernels.list_scheduling.resume import resume
+
+    arrays, nothing = _arguments("short queues"), np.zeros((0, 1), dtype=np.int64)
+    return bool(resume(arrays.jobs, arrays.rules, arrays.racks, arrays.runs, nothing, nothing, arrays.now))
 
 
 def _arguments(kind: KernelKind) -> ListArrays:

@@ -7,6 +7,7 @@ record back into a `Schedule`, byte for byte that of `engines.simulate` with the
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from functools import cache
 from typing import Literal, get_args
 
@@ -23,7 +24,7 @@ from poolwise.engines.shared_nodes.initial import NodeHoldings, continue_nodes
 from poolwise.engines.watch import UNLIKE, Obstacle, Stride, Watch
 from poolwise.errors import InputError
 from poolwise.interfaces import ListRule, PerformanceModel, fixed_slowdown, rule_of
-from poolwise.model import Kind, Machine, Schedule, Workload
+from poolwise.model import Initial, Kind, Machine, Schedule, Workload
 from poolwise.performance.ideal import Ideal
 from poolwise.platforms.simulated import too_late
 from poolwise.policies.backfill.conservative import Conservative
@@ -107,16 +108,19 @@ def replay(parts: Parts) -> tuple[Schedule, float]:
     """Run what `unsupported` has no objection to; returns the schedule and the seconds without compiling or loading."""
     rule = rule_of(parts.scheduler)
     assert rule is not None
-    begun, kernel = time.perf_counter(), kernel_for(len(parts.workload))
+    kernel = kernel_for(parts)
+    begun = time.perf_counter()
     schedule = _replay(parts, rule, kernel)
     return schedule, time.perf_counter() - begun - kernel.loading_s
 
 
-def kernel_for(jobs: int) -> EarlyKernel:
-    """Return the kernel of a run."""
+def kernel_for(parts: Parts) -> EarlyKernel:
+    """Return the kernel of a run; what lays out the runs that it goes on from is loaded now, if there are such."""
     from poolwise.kernels.shared_nodes.replay import replay
 
-    return EarlyKernel(FOLDER, load_kind, replay, jobs)
+    if parts.initial is not None:
+        load_kind("from a state")
+    return EarlyKernel(FOLDER, load_kind, replay, len(parts.workload))
 
 
 def _replay(parts: Parts, rule: ListRule, kernel: Kernel) -> Schedule:
@@ -165,8 +169,8 @@ def _share(now: IntArray, jobs: int) -> float:
     return float(now[state.NEXT] + now[state.STARTED] - now[state.RUNNING] + now[state.REJECTED]) / (2 * jobs)
 
 
-SharedKind = Literal["queues", "reservations"]
-"""What a kernel is for: queues with one reservation at most, and reservations of everyone."""
+SharedKind = Literal["queues", "reservations", "from a state"]
+"""What a kernel is for: queues with one reservation at most, reservations of everyone, and replays that go on from a state."""
 
 
 def _kind_of(scheduler: ListRule) -> SharedKind:
@@ -189,6 +193,8 @@ def load_kind(kind: str) -> None:
     scheduler = ListScheduler(backfill=backfill, placement=FirstNodes())
     second, one = np.full(2, SECOND, dtype=np.int64), np.ones(2, dtype=np.int64)
     two = Parts(_one_node(), Workload.of(second, second, requests={"cores": one}), scheduler, Ideal(), Ideal())
+    if kind == "from a state":
+        two = replace(two, initial=Initial(0, []))
     rule = scheduler.rule()
     assert rule is not None
     family.load(FOLDER, kind, f"shared nodes, {kind}", "about half a minute", lambda: _replay(two, rule, _compiled))

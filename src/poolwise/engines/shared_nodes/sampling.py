@@ -23,7 +23,7 @@ class SharedSampler:
 
         rule = rule_of(parts.scheduler)
         assert rule is not None and parts.initial is not None
-        self._kernel = kernel_for(len(parts.workload))
+        self._kernel = kernel_for(parts)
         self._columns = SharedColumns(parts, rule)
         arrays = self._columns.arrays(parts.pass_per_event)
         held = NodeHoldings.of(arrays, parts.initial)
