@@ -54,7 +54,10 @@ class Curves(Figure):
 
 @dataclass(frozen=True)
 class Scatter(Figure):
-    """Points (x, y) of each series, joined where `joined`; `spread` maps a series to its (x low, x high, y low, y high)."""
+    """Points (x, y) of each series, joined where `joined`; `spread` maps a series to its (x low, x high, y low, y high).
+
+    `target` draws a line at a value of y, with words.
+    """
 
     series: Mapping[str, tuple[Sequence[float], Sequence[float]]] = field(default_factory=dict)
     x_axis: Axis = field(default_factory=lambda: Axis(""))
@@ -63,6 +66,7 @@ class Scatter(Figure):
     spread: Mapping[str, tuple[Sequence[float], Sequence[float], Sequence[float], Sequence[float]]] = field(
         default_factory=dict
     )
+    target: tuple[float, str] | None = None
 
 
 @dataclass(frozen=True)

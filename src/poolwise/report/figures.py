@@ -89,8 +89,7 @@ def _curves(shown: Curves, axes: Axes) -> None:
         axes.plot(
             shown.x, values, color=INK, marker=marker(k), markersize=11, markerfacecolor="none", linestyle="none", label=kind
         )
-    if shown.target is not None:
-        axes.axhline(shown.target[0], color=INK, linewidth=1, linestyle=(0, (6, 4)), label=shown.target[1])
+    _target(shown.target, axes)
     if shown.highlight is not None:
         axes.axvline(shown.highlight, color=INK, linewidth=1, alpha=0.45, linestyle=(0, (2, 3)))
     _dress(axes, shown.x_axis, shown.y_axis)
@@ -105,7 +104,13 @@ def _scatter(shown: Scatter, axes: Axes) -> None:
             left, right, low, high = (np.asarray(bound) for bound in shown.spread[label])
             across, up = (np.asarray(x) - left, right - np.asarray(x)), (np.asarray(y) - low, high - np.asarray(y))
             axes.errorbar(x, y, xerr=across, yerr=up, color=series_colour(k), linestyle="none", linewidth=1, alpha=0.6)
+    _target(shown.target, axes)
     _dress(axes, shown.x_axis, shown.y_axis)
+
+
+def _target(target: tuple[float, str] | None, axes: Axes) -> None:
+    if target is not None:
+        axes.axhline(target[0], color=INK, linewidth=1, linestyle=(0, (6, 4)), label=target[1])
 
 
 @draw.register
