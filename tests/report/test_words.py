@@ -139,7 +139,7 @@ def away(t: Truth, m: re.Match[str]) -> bool:
 
 
 BECAUSE: dict[str, Callable[[Truth, re.Match[str]], bool]] = {
-    r"From submission to end, half of the jobs take (.+) \(bounded slowdown\)\. The mean is ([\d.,]+); ([\d.,]+) % of the jobs lie above it\.": slowdown,
+    r"From submission to end, half of the jobs take (.+) \(bounded .* is ([\d.,]+); ([\d.,]+) % of .* above it\.": slowdown,
     r"Half of the jobs (.+); the mean wait is (.+)\.": waits,
     r"The next best order, (\w+), has ([\d.,]+) \((.+?)\)\.(?: The two cannot be told apart on these jobs\.)?": runner_up,
     r"It is the smallest size that was tried: .*": lambda t, m: t.found.at == 0 and len(t.sweep.x) > 1,

@@ -90,6 +90,32 @@ class Bars(Figure):
 
 
 @dataclass(frozen=True)
+class Box:
+    """A rectangle from `left` to `right` and from `low` to `high`, of a series; `said` is what it shows, in words."""
+
+    left: float
+    right: float
+    low: float
+    high: float
+    series: str
+    said: str
+
+
+@dataclass(frozen=True)
+class Boxes(Figure):
+    """Rectangles, coloured by their series: jobs over time, parts of a machine, ranges; drawn in the order given.
+
+    `series` orders the colours; `highlight` marks an x position.
+    """
+
+    boxes: Sequence[Box] = ()
+    series: Sequence[str] = ()
+    x_axis: Axis = field(default_factory=lambda: Axis(""))
+    y_axis: Axis = field(default_factory=lambda: Axis(""))
+    highlight: float | None = None
+
+
+@dataclass(frozen=True)
 class Panels(Figure):
     """Figures side by side under one title, as a published figure of several panels; they share the legend of the first."""
 

@@ -13,7 +13,7 @@ from functools import singledispatch
 
 import numpy as np
 
-from poolwise.exhibits.figure import Axis, Bars, Curves, Distribution, Figure, Panels, Scatter
+from poolwise.exhibits.figure import Axis, Bars, Boxes, Curves, Distribution, Figure, Panels, Scatter
 from poolwise.exhibits.spoken import spoken_number
 from poolwise.report.chart_parts import (
     Spec,
@@ -74,7 +74,10 @@ def _curves(shown: Curves) -> Spec:
         band = {"x": x, "y": {**y, "field": "low"}, "y2": {"field": "high"}, "color": style["color"]}
         layers.append({"data": {"values": bands}, "mark": {"type": "area", "opacity": 0.16, "aria": False}, "encoding": band})
     line = {"type": "line", "strokeWidth": 2, "aria": False}
-    layers.append({"mark": line, "encoding": {"x": x, "y": y, **style, **faded()}, "params": selections(shown)})
+    bare = {key: found for key, found in style.items() if key != "shape"}  # with it Vega-Lite draws points on the line
+    layers.append({"mark": line, "encoding": {"x": x, "y": y, **bare, **faded()}, "params": selections(shown)})
+    if not few:
+        layers.append({"mark": {"type": "point", "opacity": 0, "size": 60}, "encoding": {"x": x, "y": y, **speaks()}})
     if few:
         layers.append(
             {
@@ -216,6 +219,34 @@ def _bars(shown: Bars) -> Spec:
         over = {"x": x, "xOffset": {"field": "series", "sort": names}, "y": y, **speaks()}
         layers.append({"data": {"values": points}, "mark": mark, "encoding": over})
     return {"data": data, "layer": layers}
+
+
+@_spec.register
+def _boxes(shown: Boxes) -> Spec:
+    rows = [
+        {"x": b.left, "right": b.right, "y": b.low, "high": b.high, "series": b.series, "said": b.said} for b in shown.boxes
+    ]
+    across = [edge for box in shown.boxes for edge in (box.left, box.right)]
+    up = [edge for box in shown.boxes for edge in (box.low, box.high)]
+    x, y = (
+        channel("x", shown.x_axis, tick_positions(across, shown.x_axis)),
+        channel("y", shown.y_axis, tick_positions(up, shown.y_axis)),
+    )
+    style = series_style(list(shown.series), legend=len(shown.series) > 1)
+    mark = {"type": "rect", "stroke": "var(--paper)", "strokeWidth": 0.4, "clip": True}
+    encoding = {
+        "x": x,
+        "x2": {"field": "right"},
+        "y": y,
+        "y2": {"field": "high"},
+        "color": style["color"],
+        **speaks(),
+        **faded(),
+    }
+    layers: list[Spec] = [{"mark": mark, "encoding": encoding, "params": selections(shown)}]
+    if shown.highlight is not None:
+        layers.append(rule_at("x", shown.highlight, [2, 3]))
+    return {"data": {"values": rows}, "layer": layers}
 
 
 @_spec.register

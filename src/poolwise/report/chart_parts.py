@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from matplotlib.ticker import LogLocator, MaxNLocator
 
-from poolwise.exhibits.figure import Axis, Curves, Figure
+from poolwise.exhibits.figure import Axis, Boxes, Curves, Figure
 from poolwise.report.theme import SERIES
 
 Spec = dict[str, Any]
@@ -97,7 +97,7 @@ def selections(shown: Figure) -> list[Spec]:
     found: list[Spec] = [
         {"name": "shown", "select": {"type": "point", "fields": ["series"], "toggle": "true"}, "bind": "legend"}
     ]
-    if isinstance(shown, Curves) and len(shown.x) > 40:
+    if (isinstance(shown, Boxes) and len(shown.boxes) > 40) or (isinstance(shown, Curves) and len(shown.x) > 40):
         found.append({"name": "zoom", "select": {"type": "interval", "encodings": ["x"]}, "bind": "scales"})
     return found
 
