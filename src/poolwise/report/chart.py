@@ -31,14 +31,14 @@ from poolwise.report.chart_parts import (
 from poolwise.report.figures import thin
 from poolwise.report.labels import apart
 
-WIDE, SMALL = (500, 300), (290, 190)
-"""Width and height of the chart that carries the answer, and of those in rows: about as wide as they stand on a page, so that
-their text is as large as it says."""
+WIDEST, WIDE, SMALL = (1000, 440), (500, 300), (290, 190)
+"""Width and height of jobs over time, of the chart that carries the answer, and of those in rows: about as wide as they
+stand on a page, so that their text is as large as it says."""
 
 
 def chart(shown: Figure, wide: bool = False) -> Spec:
     """Vega-Lite specification of a figure, its data inside; colours are variables of the page."""
-    width, height = WIDE if wide else SMALL
+    width, height = (WIDEST if isinstance(shown, Boxes) else WIDE) if wide else SMALL
     size = {} if isinstance(shown, Panels) else {"width": width, "height": height}
     return {
         **size,

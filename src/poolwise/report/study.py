@@ -21,6 +21,7 @@ from poolwise.report.answer import ENOUGH, GOAL, Recommendation, answer, slowdow
 from poolwise.report.card import decision_card
 from poolwise.report.compromise import compromise, compromise_over_sizes
 from poolwise.report.cost import Cost, cost_sentences, cost_table, tornado
+from poolwise.report.gantt import longest_wait
 from poolwise.report.hit import who_waits
 from poolwise.report.memory import memory_figures
 from poolwise.report.occupancy import occupancy
@@ -135,7 +136,9 @@ def _figures(result: StudyResult, sweep: Sweep, found: Recommendation | None) ->
         fronts = (compromise(result, sweep, found.at, where), compromise_over_sizes(result, sweep))
         shown += [front for front in fronts if front is not None]
         shown.append(Distribution("tail", title, caption, samples, x_axis, "jobs that fare worse", tail=True))
-        shown += occupancy(result, sweep.cells[found.series, found.at][0], found.series.upper())
+        first = sweep.cells[found.series, found.at][0]
+        shown += occupancy(result, first, found.series.upper())
+        shown += [drawn for drawn in (longest_wait(result, first),) if drawn is not None]
         shown += memory_figures(result, sweep, found)
     return shown
 
