@@ -50,7 +50,7 @@ def _modules(package: str) -> Iterator[str]:
 
 
 def _file(module: str) -> Path | None:
-    """File of a module of the package; None for what is none, such as a name in one, and for the package's own list of names."""
+    """File of a module of the package; None for what is none, such as a name in one, and for the list of names."""
     path = ROOT.parent / module.replace(".", "/")
     if not module.startswith(f"{ROOT.name}."):
         return None
