@@ -13,6 +13,8 @@ from poolwise.errors import InputError
 from poolwise.studies import load, run
 from tests.helpers.vinesim_files import FILES, words
 
+pytestmark = pytest.mark.long
+
 SHARED = """version = 1
 [[node]]
 name = "node"
