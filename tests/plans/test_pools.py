@@ -15,6 +15,7 @@ from poolwise.plans.search import search
 from poolwise.plans.sizes import costs
 from poolwise.studies.cells import workload_of
 from poolwise.studies.simulation import CellStore
+from poolwise.trials import Local
 
 PLAN = """\
 version = 1
@@ -75,7 +76,7 @@ def write(folder: Path, text: str) -> Path:
 def grid(question, store: CellStore):
     """The slow obvious reference: every candidate, and the cheapest that keeps the targets."""
     with store.writing():
-        trials = question._trials(store, 1, lambda line: None)
+        trials = question._trials(store, Local(1), lambda line: None)
         cost = costs(question.sizes, question.document)
         elements = list(itertools.product(*map(range, cost.shape)))
         verdicts = {element: trials.judge(element) for element in elements}
@@ -85,7 +86,7 @@ def grid(question, store: CellStore):
 
 def found(question, store: CellStore):
     with store.writing():
-        trials = question._trials(store, 1, lambda line: None)
+        trials = question._trials(store, Local(1), lambda line: None)
         return search(trials, costs(question.sizes, question.document), 0.1, question.section.checks)
 
 
@@ -111,7 +112,7 @@ def test_where_more_is_worse_it_is_noticed_said_and_made_good(folder):
     _, verdicts, expected = grid(question, CellStore(folder / "grid"))
     assert verdicts[(3,)].state == "keeps" and verdicts[(4,)].state == "breaks" and verdicts[(5,)].state == "keeps"
     assert found(question, CellStore(folder / "search")).best == expected == (3,)
-    answer = question.answer(folder / "out", 1, lambda line: None)
+    answer = question.answer(folder / "out", Local(1), lambda line: None)
     assert answer.content["assumption"]["contradictions"]
     assert any("contradict" in line for line in answer.sections["How certain that is"])
 
@@ -170,7 +171,7 @@ def test_all_candidates_run_on_the_same_seeds_and_near_the_target_on_more(folder
     question = plan.load_plan(write(folder, PLAN), settings).question
     store = CellStore(folder / "out")
     with store.writing():
-        trials = question._trials(store, 1, lambda line: None)
+        trials = question._trials(store, Local(1), lambda line: None)
         verdicts = [trials.judge((k,)) for k in range(10)]
         cells = [trials.cells((k,)) for k in range(10)]
     assert all([cell.seed for cell in mine] == list(range(6)) for mine in cells)
@@ -188,7 +189,7 @@ def test_all_candidates_run_on_the_same_seeds_and_near_the_target_on_more(folder
 def test_an_undecided_candidate_leaves_the_plan_undecided(folder):
     """Ten seeds that scatter around the bound: no interval clears it."""
     question = plan.load_plan(write(folder, PLAN), {"plan.certainty": {"least": 2, "most": 3, "level": 0.999999}}).question
-    answer = question.answer(folder / "out", 1, lambda line: None)
+    answer = question.answer(folder / "out", Local(1), lambda line: None)
     assert answer.status == "undecided" and "ndecided" in answer.headline
     assert "undecided" in answer.candidates["verdict"].to_list()
 
@@ -197,7 +198,7 @@ def test_intervals_over_jobs_are_paired(folder):
     question = plan.load_plan(write(folder, PLAN), {"plan.certainty": {"over": "jobs"}}).question
     store = CellStore(folder / "out")
     with store.writing():
-        trials = question._trials(store, 1, lambda line: None)
+        trials = question._trials(store, Local(1), lambda line: None)
         verdict = trials.judge((4,))
         series = trials.margins((4,), question.targets[0], 1)
     mean = verdict.values[0]
@@ -315,7 +316,7 @@ def test_devices_are_counted_and_deadlines_are_kept(tmp_path):
     result = found(question, CellStore(tmp_path / "search"))
     assert expected is not None and result.best == expected
     with (store := CellStore(tmp_path / "grid")).writing():
-        trials = question._trials(store, 1, lambda line: None)
+        trials = question._trials(store, Local(1), lambda line: None)
         outcomes, workload = store.outcomes(trials.cells((0,))[0]), workload_of(trials.cells((0,))[0])
     deadline = workload.attributes["deadline"].astype(np.int64)
     missed = [not f or e > d for f, e, d in zip(outcomes.finished, outcomes.end, deadline, strict=True)]

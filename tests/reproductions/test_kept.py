@@ -8,6 +8,7 @@ import pytest
 from poolwise.errors import InputError
 from poolwise.reproductions import irop_runs, kept
 from poolwise.reproductions.fair_memory.runs import Done, FairMemoryResults, RunGroup
+from poolwise.trials import Local
 
 
 @dataclass(frozen=True)
@@ -21,19 +22,19 @@ def double(case: Case) -> dict:
 
 def test_a_damaged_file_is_measured_again_and_a_whole_one_is_not(tmp_path):
     cases = [Case(k) for k in (1, 2, 2)]
-    first = kept.measure_all(cases, double, tmp_path, 1)
+    first = kept.measure_all(cases, double, tmp_path, Local(1))
     assert first == {Case(k): {"twice": 2 * k, "pair": [k, None]} for k in (1, 2)}
     one, other = sorted((tmp_path / "cells").iterdir())
     one.write_bytes(one.read_bytes()[:-9])
     ran = []
-    assert kept.measure_all(cases, lambda case: ran.append(case) or double(case), tmp_path, 1) == first
+    assert kept.measure_all(cases, lambda case: ran.append(case) or double(case), tmp_path, Local(1)) == first
     assert len(ran) == 1 and len(list((tmp_path / "cells").iterdir())) == 2
     assert other.read_bytes()[-1:] == one.read_bytes()[-1:] == b"\n"
 
 
 def test_two_processes_find_the_same(tmp_path):
     cases = [irop_runs.IropCase("first-fit", "relative", 0.5, 0.25, seed, 6, 9) for seed in range(3)]
-    one, two = (irop_runs.measure_placement(cases, tmp_path / str(jobs), jobs) for jobs in (1, 2))
+    one, two = (irop_runs.measure_placement(cases, tmp_path / str(jobs), Local(jobs)) for jobs in (1, 2))
     assert [one[case]["objective"] for case in cases] == [two[case]["objective"] for case in cases]
 
 
@@ -46,7 +47,7 @@ def test_a_change_of_the_program_ends_it_and_what_was_done_stays(tmp_path, monke
 
     monkeypatch.setattr(kept, "sources", lambda: now[0])
     with pytest.raises(InputError, match="changed while the reproduction ran"):
-        kept.measure_all([Case(k) for k in range(5)], measured, tmp_path, 1)
+        kept.measure_all([Case(k) for k in range(5)], measured, tmp_path, Local(1))
     assert len(list((tmp_path / "cells").iterdir())) == 3
 
 
@@ -59,7 +60,7 @@ def test_a_batch_of_fair_memory_is_kept_digit_by_digit(tmp_path):
     done = Done(rows, samples)
     batch = RunGroup("juwels", 0, "rack", 6)
     for _ in range(2):  # as it was run, and as it is read
-        content = kept.measure_all([batch], lambda batch: done.content(), tmp_path, 1)[batch]
+        content = kept.measure_all([batch], lambda batch: done.content(), tmp_path, Local(1))[batch]
         found = Done.of(content)
         assert FairMemoryResults.of([found]).frame.equals(FairMemoryResults.of([done]).frame, null_equal=True)
         assert list(found.samples) == list(samples)

@@ -187,7 +187,7 @@ def test_workers_do_not_outlive_the_process_that_started_them(folder):
 import os, signal, sys, joblib
 from poolwise.studies import load, run
 from poolwise.studies.simulation import Cells
-from poolwise.trials.fill import _in_worker
+from poolwise.trials.executors.local import _in_worker
 cell = load({str(folder / "study.toml")!r}).cells[0]
 def worker(cell, parent):
     _in_worker(Cells(), cell.key, cell, parent)

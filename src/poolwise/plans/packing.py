@@ -23,7 +23,7 @@ from poolwise.plans.packing_trial import pack
 from poolwise.plans.plan import Answer, Tell
 from poolwise.studies.cells import Cell, workload_of
 from poolwise.studies.study import resolve
-from poolwise.trials import Bench, Record, Store, records
+from poolwise.trials import Bench, Executor, Record, Store, records
 from poolwise.trials.progress import LineProgress
 
 
@@ -81,13 +81,13 @@ class Packing:
         """Jobs of the trace that packings draw from."""
         return len(workload_of(self.cells[0]))
 
-    def answer(self, out: Path, jobs: int | None, tell: Tell) -> Answer:
+    def answer(self, out: Path, executor: Executor, tell: Tell) -> Answer:
         """Pack each combination with each seed."""
         store = Store(out)
         with store.writing():
             tell(f"{len(self.cells)} packings")
             found = records(
-                _Bench(self.section.resource, self.section.load), self.cells, store, jobs, LineProgress(tell), worth=2
+                _Bench(self.section.resource, self.section.load), self.cells, store, executor, LineProgress(tell), worth=2
             )
             return packing_answer(self.cells, found, self.section.device)
 

@@ -9,7 +9,7 @@ from typing import Any, Generic, TypeVar
 
 from poolwise.errors import InputError
 from poolwise.identity import Json, canonical, digest, plain, sources
-from poolwise.trials import Bench, Progress, Record, Store, records
+from poolwise.trials import Bench, Executor, Progress, Record, Store, records
 
 Case = TypeVar("Case")
 
@@ -22,7 +22,7 @@ def measure_all(
     cases: Iterable[Case],
     run: Callable[[Case], Json],
     folder: Path,
-    jobs: int,
+    executor: Executor,
     prepare: Callable[[], object] = _nothing,
     progress: Progress | None = None,
 ) -> dict[Case, Json]:
@@ -44,7 +44,7 @@ def measure_all(
     wanted = list(dict.fromkeys(cases))
     bench, store = _Bench(run, prepare, sources()), Store(folder)
     with store.writing():
-        return dict(zip(wanted, records(bench, wanted, store, jobs, progress), strict=True))
+        return dict(zip(wanted, records(bench, wanted, store, executor, progress), strict=True))
 
 
 @dataclass(frozen=True)
