@@ -13,9 +13,10 @@ from poolwise.optimize.monotone import below
 from poolwise.plans import plan
 from poolwise.plans.search import search
 from poolwise.plans.sizes import costs
+from poolwise.studies.cell_store import CellStore
 from poolwise.studies.cells import workload_of
-from poolwise.studies.simulation import CellStore
-from poolwise.trials import Local
+from poolwise.trials import Local, Store
+from tests.helpers.kept_trials import forget, written
 
 PLAN = """\
 version = 1
@@ -152,18 +153,15 @@ def test_a_plan_that_was_stopped_goes_on_where_it_was(folder):
     first = plan.run_plan(loaded, folder / "one", jobs=1)
     names = ("plan.json", "candidates.csv", "candidates.parquet", "provenance.json")
     kept = {name: (folder / "one" / name).read_bytes() for name in names}
-    shutil.copytree(folder / "one" / "cells", folder / "two" / "cells")
-    gone = sorted((folder / "two" / "cells").iterdir())[::3]  # some whole pairs, some halves
-    for file in gone:
-        file.unlink()
-    written = {file.name: file.stat().st_mtime_ns for file in (folder / "two" / "cells").iterdir()}
+    (folder / "two").mkdir()
+    shutil.copy(Store(folder / "one").file, folder / "two")
+    before = written(folder / "two")
+    gone = [*before][::3]
+    forget(folder / "two", *gone)
     second = plan.run_plan(plan.load_plan(folder / "plan.toml"), folder / "two", jobs=1)
     assert {name: (folder / "two" / name).read_bytes() for name in names} == kept
     assert second.to_dict() == first.to_dict()
-    whole = [key for key in {name.split(".")[0] for name in written} if {f"{key}.json", f"{key}.parquet"} <= written.keys()]
-    assert whole and all(
-        (folder / "two" / "cells" / f"{key}.json").stat().st_mtime_ns == written[f"{key}.json"] for key in whole
-    )
+    assert gone and [key for key, number in written(folder / "two").items() if number != before[key]] == gone
 
 
 def test_all_candidates_run_on_the_same_seeds_and_near_the_target_on_more(folder):

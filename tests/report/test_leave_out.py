@@ -9,6 +9,7 @@ from poolwise.report import leave_out
 from poolwise.report.answer import answer
 from poolwise.report.sweep import Sweep
 from poolwise.trials import Local
+from tests.helpers.kept_trials import written
 
 STUDY = """\
 version = 1
@@ -58,10 +59,10 @@ def test_the_jobs_that_decide_the_size_are_named(folder: Path, commands: None, c
         f"{size(rest)} would do instead of 96 GiB."
     )
     write(folder, {50: 90, 120: 80})
-    kept = set((folder / "out" / "left_out" / "cells").iterdir())
+    kept = written(folder / "out" / "left_out")
     assert leave_out(result, Local(1)) == found, "from what the folder holds"
-    assert kept == set((folder / "out" / "left_out" / "cells").iterdir()) and len(kept) == 2 * 2 * 6
-    assert len(list((folder / "out" / "cells").iterdir())) == 2 * (6 + 3)
+    assert kept == written(folder / "out" / "left_out") and len(kept) == 2 * 6
+    assert len(written(folder / "out")) == 6 + 3
     assert app.run(["run", str(folder / "study.toml"), "--out", str(folder / "out"), "--jobs", "1", "--json"]) == 0
     content = json.loads(capsys.readouterr().out)
     assert content["decisive"] == found.to_dict() and content["sanity"][0]["machine"] == "24 GiB"

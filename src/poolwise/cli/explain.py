@@ -123,7 +123,7 @@ def _explain_live(name: str, cluster: ClusterName, partition: str | None, schedu
 def _in_study(folder: Path, job: int, options: StudyOptions) -> tuple[str, Explanation]:
     from poolwise.cli.past_run import in_folder, of_study
     from poolwise.errors import InputError
-    from poolwise.studies.simulation import CellStore
+    from poolwise.studies.cell_store import CellStore
 
     if options.study is None:
         name, cell = in_folder(folder, options.cell)

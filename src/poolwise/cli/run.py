@@ -35,7 +35,7 @@ def run_study(
 ) -> None:
     """Run all combinations of a study on all cores, or on a cluster; run again, only missing ones are simulated.
 
-    Writes results.csv, results.parquet, provenance.json, report.html and one pair of files a run.
+    Writes results.csv, results.parquet, provenance.json, report.html, and every run to cells.sqlite.
     """
     from poolwise import report, studies
     from poolwise.cli.console import err, resumable, warn

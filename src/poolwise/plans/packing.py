@@ -21,6 +21,7 @@ from poolwise.model import Kind
 from poolwise.plans.packing_answer import packing_answer
 from poolwise.plans.packing_trial import pack
 from poolwise.plans.plan import Answer, Tell
+from poolwise.program import sources
 from poolwise.studies.cells import Cell, workload_of
 from poolwise.studies.study import resolve
 from poolwise.trials import Bench, Executor, Record, Store, records
@@ -101,7 +102,9 @@ class _Bench(Bench[Cell]):
 
     def key(self, trial: Cell) -> str:
         """SHA-256 of everything that a packing depends on."""
-        return digest(canonical({"cell": trial.key, "resource": self.resource, "load": self.load}))
+        return digest(
+            canonical({"cell": trial.key, "resource": self.resource, "load": self.load, "sources": sources(pack.__module__)})
+        )
 
     def label(self, trial: Cell) -> str:
         """What is varied, and the seed."""

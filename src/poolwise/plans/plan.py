@@ -20,7 +20,8 @@ from poolwise.errors import InputError
 from poolwise.exhibits.figure import Figure
 from poolwise.files.document import SET, Document, Origin
 from poolwise.files.fields import Section, check_version
-from poolwise.identity import Json, canonical, digest, pretty, sources
+from poolwise.identity import Json, canonical, digest, pretty
+from poolwise.program import sources
 from poolwise.trials import Executor, Local
 from poolwise.version import __version__
 

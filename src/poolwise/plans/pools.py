@@ -23,8 +23,8 @@ from poolwise.plans.search import search
 from poolwise.plans.sizes import Size, SizeSection, costs, read_sizes
 from poolwise.plans.targets import Target, TargetSection, read_targets
 from poolwise.plans.trials import CertaintySection, Trials
+from poolwise.studies.cell_store import CellStore
 from poolwise.studies.cells import workload_of
-from poolwise.studies.simulation import CellStore
 from poolwise.studies.study import resolve
 from poolwise.trials import Executor, Local
 from poolwise.units import SECOND

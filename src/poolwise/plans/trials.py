@@ -20,8 +20,9 @@ from poolwise.optimize.monotone import Element
 from poolwise.plans.plan import Tell
 from poolwise.plans.sizes import Size
 from poolwise.plans.targets import MISSED, Target, job_margins, needs_fcfs
+from poolwise.studies.cell_store import CellStore
 from poolwise.studies.cells import Cell, workload_of
-from poolwise.studies.simulation import Cells, CellStore
+from poolwise.studies.simulation import Cells
 from poolwise.studies.study import resolve
 from poolwise.trials import Executor, fill
 from poolwise.trials.progress import LineProgress

@@ -8,9 +8,10 @@ from poolwise.report.answer import answer
 from poolwise.report.sweep import Sweep
 from poolwise.sanity.leave_out import LeftOut, fewest, largest_jobs, reason_not_to
 from poolwise.studies import StudyResult
+from poolwise.studies.cell_store import CellStore
 from poolwise.studies.cells import workload_of
 from poolwise.studies.results import measure
-from poolwise.studies.simulation import Cells, CellStore
+from poolwise.studies.simulation import Cells
 from poolwise.trials import Executor, fill
 
 TRIALS = "left_out"

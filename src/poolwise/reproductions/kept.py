@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 from poolwise.errors import InputError
-from poolwise.identity import Json, canonical, digest, plain, sources
+from poolwise.identity import Json, canonical, digest, plain
+from poolwise.program import sources
 from poolwise.trials import Bench, Executor, Progress, Record, Store, records
 
 Case = TypeVar("Case")
@@ -42,17 +44,26 @@ def measure_all(
         Is told how far the measurements are.
     """
     wanted = list(dict.fromkeys(cases))
-    bench, store = _Bench(run, prepare, sources()), Store(folder)
+    modules = _modules(run, *{type(case) for case in wanted})
+    bench, store = _Bench(run, prepare, modules, sources(*modules)), Store(folder)
     with store.writing():
         return dict(zip(wanted, records(bench, wanted, store, executor, progress), strict=True))
 
 
+def _modules(run: Callable[..., Json], *kinds: type) -> tuple[str, ...]:
+    """Modules of the package that hold a measurement and its cases."""
+    whole = run.func if isinstance(run, partial) else run
+    names = {getattr(thing, "__module__", "") for thing in (whole, *kinds)}
+    return tuple(sorted(name for name in names if name.startswith("poolwise.")))
+
+
 @dataclass(frozen=True)
 class _Bench(Bench[Any], Generic[Case]):
-    """Where cases are measured: `program` is what `sources` said when the reproduction began."""
+    """Where cases are measured; `program` is what `sources` said of `modules` when the reproduction began."""
 
     measure: Callable[[Case], Json]
     compile: Callable[[], object]
+    modules: tuple[str, ...]
     program: str
 
     def key(self, trial: Any) -> str:
@@ -65,7 +76,7 @@ class _Bench(Bench[Any], Generic[Case]):
 
     def run(self, trial: Any) -> Record:
         """Measure one."""
-        if sources() != self.program:  # a worker that started later
+        if sources(*self.modules) != self.program:  # a worker that started later
             raise InputError("Poolwise itself changed while the reproduction ran", remedy="run it again")
         return Record(plain(self.measure(trial)))
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from poolwise.studies.cell_store import CellStore
 from poolwise.studies.results import StudyResult, measure
-from poolwise.studies.simulation import Cells, CellStore
+from poolwise.studies.simulation import Cells
 from poolwise.studies.study import Study
 from poolwise.trials import Executor, Local, Progress, fill
 

@@ -36,15 +36,14 @@ def fill(
         Trials that another process must have to do before it pays to start it.
     """
     wanted = {bench.key(trial): trial for trial in trials}
-    missing = {key: trial for key, trial in wanted.items() if store.content(key) is None}
+    missing = {key: trial for key, trial in wanted.items() if not store.holds(key)}
     if missing:
         bench.prepare(list(missing.values()))  # before the clock of the progress runs: compiling is no trial
     if progress is not None:
         progress.begin(len(wanted), len(wanted) - len(missing), sum(map(store.damaged, missing)))
     with closing(executor.results(bench, _longest_first(bench, missing, store), worth)) as finished:
         for done in finished:
-            store.write(done.key, done.record)
-            store.note_time(done.key, done.label, done.seconds)
+            store.write(done.key, done.record, done.label, done.seconds)
             if progress is not None:
                 progress.advance(done.label, done.seconds)
 
@@ -63,13 +62,14 @@ def records(
     for trial in trials:
         content = store.content(bench.key(trial))
         if content is None:
-            path = store.path(bench.key(trial))
-            raise InputError("what was written just now cannot be read", file=path, remedy="see what else writes to the folder")
+            raise InputError(
+                "what was written just now cannot be read", file=store.file, remedy="see what else writes to the folder"
+            )
         found.append(content)
     return found
 
 
 def _longest_first(bench: Bench[Trial], missing: dict[str, Trial], store: Store) -> dict[str, Trial]:
     """Those that took longest before come first, unknown ones before all: no core waits for a late long one."""
-    seconds = store.times()
-    return dict(sorted(missing.items(), key=lambda pair: -seconds.get(bench.label(pair[1]), float("inf"))))
+    seconds = {key: store.seconds(bench.label(trial)) for key, trial in missing.items()}
+    return dict(sorted(missing.items(), key=lambda pair: -(seconds[pair[0]] or float("inf"))))

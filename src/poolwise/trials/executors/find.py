@@ -51,5 +51,14 @@ def _dask(address: str) -> AbstractContextManager[Executor]:
     return DaskCluster(address)
 
 
-_CLUSTERS: Mapping[str, tuple[str, Callable[[str], AbstractContextManager[Executor]]]] = {"dask": ("distributed", _dask)}
+def _ray(address: str) -> AbstractContextManager[Executor]:
+    from poolwise.trials.executors.ray import RayCluster
+
+    return RayCluster(address)
+
+
+_CLUSTERS: Mapping[str, tuple[str, Callable[[str], AbstractContextManager[Executor]]]] = {
+    "dask": ("distributed", _dask),
+    "ray": ("ray", _ray),
+}
 """Name -> package that it needs, and how it is opened."""

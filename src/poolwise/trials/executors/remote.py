@@ -13,7 +13,7 @@ from threading import Lock
 from typing import Any
 
 from poolwise.errors import InputError, PoolwiseError
-from poolwise.identity import sources
+from poolwise.program import sources
 from poolwise.trials.bench import Bench
 from poolwise.trials.executors.parcel import Parcel, file_of, keep_file
 from poolwise.trials.work import FinishedTrial, run_trial
