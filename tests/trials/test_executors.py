@@ -56,7 +56,7 @@ def test_an_error_names_the_trial_and_the_file_wherever_it_happens(where, cluste
     with store.writing(), pytest.raises(InputError, match=r"nothing in .*empty\.txt \(in the cell empty"):
         fill(Lengths(), [str(tmp_path / "empty.txt")], store, executor)
     with (
-        Store(tmp_path / where).writing(),
+        store.writing(),
         pytest.raises(PolicyError, match=r"benches.py, line \d+, in run: ZeroDivisionError[^#]*\(in the cell n=3\)"),
     ):
         fill(Squares(failing=3), [1, 2, 3], store, executor)
