@@ -252,3 +252,14 @@ def test_pool_size_changes_what_happens_on_the_shipped_log(tmp_path):
     result = run(load("cerit-pools", settings), tmp_path, jobs=1)
     small, large = (cell.metrics for cell in result.cells)
     assert small["mean_bounded_slowdown"] > 2 * large["mean_bounded_slowdown"]
+
+
+def test_the_numbers_are_the_same_where_outcomes_are_read_again(undisturbed, tmp_path, monkeypatch):
+    """As with a million cells, of which memory holds a few."""
+    folder, first = undisturbed
+    monkeypatch.setattr("poolwise.studies.measured.KEPT_MB", 0)
+    again = run(first.study, folder / "out", jobs=1)
+    assert len(again._runs._outcomes) == 1
+    assert again.frame().equals(first.frame(), null_equal=True)
+    assert [again.facts[cell.key] for cell in again.study.runs] == [first.facts[cell.key] for cell in first.study.runs]
+    assert len(again.facts) == 6 and "none" not in again.facts

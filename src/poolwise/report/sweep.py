@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -12,6 +12,9 @@ from poolwise.catalog import PREFIX
 from poolwise.exhibits.spoken import in_unit, shared_unit
 from poolwise.files.size_words import SizeWords
 from poolwise.studies import CellResult, StudyResult
+
+DRAWN = 24
+"""Series that a chart or a table of a report has at most."""
 
 
 @dataclass(frozen=True)
@@ -62,6 +65,14 @@ class Sweep:
         labels = [f"{in_unit(size, unit)} {unit}" if unit else f"{size:g}" if x_name else "" for size in sizes]
         noun = SizeWords.of(x_name, result.study.cells[0].machine_tables)
         return cls(x_name, tuple(sizes), tuple(labels), tuple(series), cells, unit, noun)
+
+    def sample(self, metric: str, at: int) -> Sweep:
+        """The same with as many series as can be drawn: the best at x, and others at even distances in rank."""
+        if len(self.series) <= DRAWN:
+            return self
+        ranked = self.best(metric, at) or [*self.series]
+        kept = {ranked[k * (len(ranked) - 1) // (DRAWN - 1)] for k in range(DRAWN)}
+        return replace(self, series=tuple(s for s in self.series if s in kept))
 
     def amount(self, at: int) -> str:
         """Say a size and of what it is, "" where none is varied."""

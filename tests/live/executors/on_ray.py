@@ -59,6 +59,6 @@ def test_a_cell_that_kills_its_workers_is_named(tmp_path: Path) -> None:
         RayProcesses(tmp_path / "cluster") as cluster,
         find_executor("ray", cluster.address) as executor,
         (store := Store(tmp_path / "out")).writing(),
-        pytest.raises(PoolwiseError, match=r"workers died while they ran one cell, n=7"),
+        pytest.raises(PoolwiseError, match=r"workers died again and again while they ran one cell, n=7"),
     ):
         fill(Deadly(), [7], store, executor)

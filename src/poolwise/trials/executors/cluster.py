@@ -24,8 +24,8 @@ Ticket = Hashable
 
 AHEAD = 2
 """Trials on their way for each process: while one runs, the next is there."""
-DEATHS = 10
-"""Workers that may die while they run one trial before it is given up."""
+DEATHS = 3
+"""Times that a cluster may give up a trial before it is given up here; an engine tries four workers each time."""
 PATIENCE_S = 300.0
 """How long a cluster may be gone, or without any worker."""
 PIECE = 4 << 20
@@ -123,7 +123,7 @@ class Cluster(Executor):
                         deaths[key] += 1
                         if deaths[key] == DEATHS:
                             label = bench.label(trials[key])
-                            problem = f"{DEATHS} workers died while they ran one cell, {label}"
+                            problem = f"workers died again and again while they ran one cell, {label}"
                             raise PoolwiseError(f"{problem}; give workers more memory") from outcome
                         left.appendleft(key)
                     elif isinstance(outcome, Exception):

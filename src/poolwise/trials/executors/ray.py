@@ -46,7 +46,7 @@ class _RayConnection(Connection):
 
     def send(self, work: Callable[..., FinishedTrial | Exception], errand: Errand, pieces: Collection[Any]) -> Ticket:
         if self._do is None:
-            self._do = ray.remote(max_retries=0)(work)
+            self._do = ray.remote(max_retries=3)(work)  # with a worker that dies, as Dask does
         reference = _asked(lambda: self._do.remote(errand, *pieces))
         self._flying[reference] = reference
         ticket: Ticket = reference
