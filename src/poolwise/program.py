@@ -18,10 +18,11 @@ from poolwise.registry import GROUPS
 
 PACKAGE = Path(__file__).parent
 
-_FROM = re.compile(r"^\s*from (poolwise[\w.]*) import (\([^)]*\)|[^\n]*)", re.MULTILINE)
-_IMPORT = re.compile(r"^\s*import (poolwise[\w.]+)", re.MULTILINE)
+_FROM = re.compile(r"\bfrom (poolwise[\w.]*) import (\([^)]*\)|[^\n]*)")
+_IMPORT = re.compile(r"\bimport (poolwise[\w.]+)")
 _TEXT = re.compile(r"""["'](poolwise\.[\w.]+)["']""")
-_GROUP = re.compile(rf"""["']({"|".join(GROUPS)})["']""")
+_OF_COMMANDS = ("plans", "reproductions")  # groups in which no run looks anything up
+_GROUP = re.compile(rf"""["']({"|".join(group for group in GROUPS if group not in _OF_COMMANDS)})["']""")
 _OWN_PARTS = re.compile(r"""import_module\(f["']\{__name__\}""")
 _REGISTRY = "poolwise.registry"  # it names all groups, and loads only those that others name
 
@@ -78,5 +79,8 @@ def _next(file: Path, package: Path) -> Iterator[Path]:
 
 def _file(module: str, package: Path) -> Path | None:
     """File of a module; None if there is none of the package."""
-    place = package.joinpath(*module.split(".")[1:])
+    first, *parts = module.split(".")
+    if first != "poolwise" or not parts:
+        return None
+    place = package.joinpath(*parts)
     return next((file for file in (place.with_suffix(".py"), place / "__init__.py") if file.is_file()), None)

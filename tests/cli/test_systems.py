@@ -14,6 +14,8 @@ from poolwise.studies import load, run
 from poolwise.trials import Store
 from tests.helpers.vinesim_files import FILES, words
 
+pytestmark = pytest.mark.long
+
 SHARED = """version = 1
 [[node]]
 name = "node"

@@ -35,8 +35,8 @@ def test_what_cannot_be_drawn_is_sampled_and_the_page_says_so(result: StudyResul
         "Charts and tables show 2 of 3 combinations: the best, and others at even distances in rank. "
         "The answer is chosen from all; results.csv has all."
     ]
-    results = {page: next(t for t in page.tables if t.title == "All results") for page in (page, whole)}
-    assert (len(results[page].rows), len(results[whole].rows)) == (2 * 3, 3 * 3)
+    shown, every = (next(t for t in one.tables if t.title == "All results") for one in (page, whole))
+    assert (len(shown.rows), len(every.rows)) == (2 * 3, 3 * 3)
     assert page.main is not None and len(page.main.series) == 2
 
 

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 from poolwise.errors import InputError
 from poolwise.identity import Json, canonical, digest, plain
-from poolwise.program import sources
+from poolwise.reproductions.code import code_behind
 from poolwise.trials import Bench, Executor, Progress, Record, Store, records
 
 Case = TypeVar("Case")
@@ -28,9 +27,9 @@ def measure_all(
     prepare: Callable[[], object] = _nothing,
     progress: Progress | None = None,
 ) -> dict[Case, Json]:
-    """Measure cases, each once, in parallel; what `folder`/cells holds of the same code is not run again.
+    """Measure cases, each once, in parallel; what `folder` holds of the same code is not run again.
 
-    Raises InputError if Poolwise itself changes while they run.
+    The same code is what `code_behind` says of the module of `run`. Raises InputError if it changes while they run.
 
     Parameters
     ----------
@@ -44,26 +43,22 @@ def measure_all(
         Is told how far the measurements are.
     """
     wanted = list(dict.fromkeys(cases))
-    modules = _modules(run, *{type(case) for case in wanted})
-    bench, store = _Bench(run, prepare, modules, sources(*modules)), Store(folder)
+    bench, store = _Bench(run, prepare, code_behind(_module(run))), Store(folder)
     with store.writing():
         return dict(zip(wanted, records(bench, wanted, store, executor, progress), strict=True))
 
 
-def _modules(run: Callable[..., Json], *kinds: type) -> tuple[str, ...]:
-    """Modules of the package that hold a measurement and its cases."""
-    whole = run.func if isinstance(run, partial) else run
-    names = {getattr(thing, "__module__", "") for thing in (whole, *kinds)}
-    return tuple(sorted(name for name in names if name.startswith("poolwise.")))
+def _module(run: Callable[..., Json]) -> str:
+    """Name of the module that a measuring function is defined in."""
+    return str(getattr(run, "func", run).__module__)  # of a partial function, the function
 
 
 @dataclass(frozen=True)
 class _Bench(Bench[Any], Generic[Case]):
-    """Where cases are measured; `program` is what `sources` said of `modules` when the reproduction began."""
+    """Where cases are measured: `program` is what `code_behind` said when the reproduction began."""
 
     measure: Callable[[Case], Json]
     compile: Callable[[], object]
-    modules: tuple[str, ...]
     program: str
 
     def key(self, trial: Any) -> str:
@@ -76,7 +71,7 @@ class _Bench(Bench[Any], Generic[Case]):
 
     def run(self, trial: Any) -> Record:
         """Measure one."""
-        if sources(*self.modules) != self.program:  # a worker that started later
+        if code_behind(_module(self.measure)) != self.program:  # a worker that started later
             raise InputError("Poolwise itself changed while the reproduction ran", remedy="run it again")
         return Record(plain(self.measure(trial)))
 
