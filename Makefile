@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-LIVE := measuring $(addprefix slurm/,live placing ordering seeing faults) $(addprefix kubernetes/,live devices shipped faults node_agent)
+LIVE := measuring $(addprefix executors/,on_dask on_ray on_slurm) $(addprefix slurm/,live placing ordering seeing faults) $(addprefix kubernetes/,live devices shipped faults node_agent)
 
 .PHONY: help setup kernels test test-long test-live lint demo bench docs format clean
 .DEFAULT_GOAL := help
@@ -34,7 +34,7 @@ test: lint kernels ## format, lint, types, import contracts, and the tests that 
 test-long: kernels ## the tests that take longer: every page and system, long searches for counterexamples
 	$(BIN)/pytest -m long --numprocesses 2 --dist loadgroup
 
-test-live: setup ## against a real Slurm and a real Kubernetes: installs or builds them where they are missing, and says so
+test-live: setup ## against a real Slurm, Kubernetes, Dask and Ray: installs or builds them where they are missing, and says so
 	tests/live/slurm/packages.sh
 	$(BIN)/pytest -rs -s $(LIVE:%=tests/live/%.py)
 
