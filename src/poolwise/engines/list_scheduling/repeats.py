@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from poolwise.arrays import IntArray
+from poolwise.engines.compiling import SHORT
 from poolwise.engines.family import Parts
 from poolwise.engines.kernel_arrays import Pristine
 from poolwise.engines.list_scheduling.columns import IN_KERNELS, ListArrays, RunColumns
-from poolwise.engines.list_scheduling.replay import forget, load_first, play_racks
+from poolwise.engines.list_scheduling.replay import forget, play_racks, rack_kernel
 from poolwise.interfaces import CappedOrder, QueuePolicy, Scheduler, rule_of
 from poolwise.kernels.list_scheduling.state import STARTED, Tree
 from poolwise.model.rules import BackfillRule, RackRule
@@ -18,7 +19,7 @@ class RackRepeats:
     def __init__(self, parts: Parts) -> None:
         rule = rule_of(parts.scheduler)
         assert rule is not None
-        load_first(rule, len(parts.workload))
+        self._kernel = rack_kernel(rule, SHORT + 1)  # however few jobs: many runs are worth a kernel
         self._columns = RunColumns(parts, rule)
         self._alike = _alike(parts.scheduler)
         self._arrays: ListArrays = self._columns.arrays()
@@ -38,9 +39,8 @@ class RackRepeats:
         self._before.restore()
         if self._tree is not None:
             forget(self._tree)
-        load_first(rule, len(self._columns.workload))
         arrays = self._columns.ordered(self._arrays)._replace(tree=None)
-        self._arrays, self._tree, _ = play_racks(self._columns, arrays, self._tree)
+        self._arrays, self._tree = play_racks(self._columns, arrays, self._tree, self._kernel)
         runs, count = self._arrays.runs, int(self._arrays.now[STARTED])
         return runs.job[:count], runs.start[:count], runs.end[:count]
 
