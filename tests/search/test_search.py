@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Generator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -23,15 +23,15 @@ from poolwise.metrics import Outcomes, fairness, slowdown
 from poolwise.search.answer import OPENINGS, SearchResult, run_search
 from poolwise.search.fares import FARES, JobFares
 from poolwise.search.question import OrderSearch, load_search
-from poolwise.search.trying import FareTask, here
 from poolwise.search.workloads import fares_on
 from poolwise.studies.cells import workload_of
+from poolwise.trials import Local
 
 SMALL = Path(__file__).parent / "small.toml"
 
 
 def search(out: Path, *, open_test: bool = False, **set_: Any) -> SearchResult:
-    return run_search(load_search(SMALL, set_), out, here(1), open_test=open_test, tell=lambda line: None)
+    return run_search(load_search(SMALL, set_), out, Local(1), open_test=open_test, tell=lambda line: None)
 
 
 def content(result: SearchResult) -> dict[str, bytes]:
@@ -44,11 +44,12 @@ def test_an_answer_is_the_same_again_and_nothing_is_run_twice(tmp_path: Path) ->
     assert len(first.candidates) == 12 and first.chosen is not None and (tmp_path / "a" / "optuna.journal").is_file()
     assert content(search(tmp_path / "b")) == content(first)
 
-    def refuse(tasks: Sequence[FareTask]) -> Sequence[list[JobFares]]:
-        assert not tasks, "it was tried before"
-        return []
+    class Refuse(Local):
+        def results(self, bench: Any, trials: Mapping[str, Any], worth: int = 1) -> Generator[Any, None, None]:
+            assert not trials, "it was tried before"
+            yield from ()
 
-    again = run_search(load_search(SMALL), tmp_path / "a", refuse, open_test=False, tell=lambda line: None)
+    again = run_search(load_search(SMALL), tmp_path / "a", Refuse(), open_test=False, tell=lambda line: None)
     assert content(again) == content(first)
     assert content(search(tmp_path / "c", **{"budget.seed": 1})) != content(first)
 
@@ -65,8 +66,8 @@ def test_killed_in_the_middle_it_comes_to_the_same_answer(tmp_path: Path) -> Non
     out = tmp_path / "killed"
     script = (
         "import sys; from pathlib import Path; from poolwise.search.answer import run_search\n"
-        "from poolwise.search.question import load_search; from poolwise.search.trying import here\n"
-        f"run_search(load_search({str(SMALL)!r}), Path({str(out)!r}), here(1), open_test=False, tell=lambda line: None)\n"
+        "from poolwise.search.question import load_search; from poolwise.trials import Local\n"
+        f"run_search(load_search({str(SMALL)!r}), Path({str(out)!r}), Local(1), open_test=False, tell=lambda line: None)\n"
     )
     process = subprocess.Popen([sys.executable, "-c", script])
     tried = out / "tried.jsonl"

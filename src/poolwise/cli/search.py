@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from poolwise.cli.examples import examples
+from poolwise.cli.executors import ExecutorAddress, ExecutorName
 
 if TYPE_CHECKING:
     from poolwise.search.answer import SearchResult
@@ -17,6 +18,8 @@ def search(
     search: str = typer.Argument(help="SEARCH.toml, or the name of a shipped search (`poolwise list searches`)."),
     out: Path | None = typer.Option(None, help="Folder for what was tried and the answer; results/SEARCH if not given."),
     jobs: int | None = typer.Option(None, min=1, help="Processes; all cores if not given. The answer does not depend on it."),
+    executor: ExecutorName = "local",
+    executor_address: ExecutorAddress = None,
     set_: list[str] = typer.Option([], "--set", metavar="KEY=VALUE", help="Replace a value, such as budget.candidates=50."),
     open_test: bool = typer.Option(
         False, "--open-test", help="Try what was chosen on the test workloads; each time is counted."
@@ -42,7 +45,7 @@ def search(
         raise InputError("Optuna is not installed", remedy="pip install 'poolwise[search]'") from None
     from poolwise.report.search import write_search
     from poolwise.search.question import load_search
-    from poolwise.search.trying import here
+    from poolwise.trials import find_executor
 
     loaded = load_search(search, dict(parse_setting(text) for text in set_))
     folder = out if out is not None else Path("results") / loaded.name
@@ -50,8 +53,8 @@ def search(
     def tell(line: str) -> None:
         err.print(line, markup=False, highlight=False, soft_wrap=True)
 
-    with resumable(folder):
-        result = run_search(loaded, folder, here(jobs), open_test=open_test, tell=tell)
+    with resumable(folder), find_executor(executor, executor_address, jobs) as where:
+        result = run_search(loaded, folder, where, open_test=open_test, tell=tell)
     write_search(result, folder / "report.html")
     for note in result.notes:
         say(note)

@@ -16,15 +16,16 @@ import tomli_w
 
 from poolwise.arrays import FloatArray
 from poolwise.atomic import write_whole
-from poolwise.identity import Json, pretty, sources
+from poolwise.identity import Json, pretty
 from poolwise.optimize.front import front
+from poolwise.program import sources
 from poolwise.search.fares import FARES, FLOOR_S, WORDS
 from poolwise.search.judging import Ratios, best, ratios
 from poolwise.search.question import OrderCandidate, OrderSearch, SplitName
 from poolwise.search.sampling import keeps, sample
-from poolwise.search.trying import Executor, Trying
+from poolwise.search.trying import Trying
 from poolwise.search.workloads import span_of
-from poolwise.trials import Store
+from poolwise.trials import Executor, Store
 from poolwise.version import __version__
 
 OPENINGS = "test-openings.jsonl"

@@ -4,38 +4,60 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from joblib import Parallel, delayed  # type: ignore[import-untyped]  # ships no types
 
 from poolwise.arrays import FloatArray
 from poolwise.atomic import write_whole
+from poolwise.engines import load_kernels
 from poolwise.errors import InputError
-from poolwise.files.study import SchedulerSection
+from poolwise.files.configured import scheduler_of
 from poolwise.identity import canonical, digest
+from poolwise.program import sources
 from poolwise.search.fares import JobFares
 from poolwise.search.question import OrderCandidate
 from poolwise.search.workloads import fares_on
 from poolwise.studies.cells import Cell
-
-FareTask = tuple[Cell, float, list[SchedulerSection]]
-Executor = Callable[[Sequence[FareTask]], Sequence[list[JobFares]]]
-"""Does `fares_on` of each task, in any order and anywhere, and gives the answers in the order of the tasks."""
+from poolwise.trials import Bench, Executor, Record
 
 
-def here(jobs: int | None) -> Executor:
-    """Do the tasks in some processes of this machine, all cores if not given; with one, in this process."""
+@dataclass(frozen=True, eq=False)
+class FareTask:
+    """Candidates on one workload, which is what an executor is given at a time."""
 
-    def run(tasks: Sequence[FareTask]) -> Sequence[list[JobFares]]:
-        if jobs == 1 or len(tasks) < 2:
-            return [fares_on(*task) for task in tasks]
-        found: list[list[JobFares]] = Parallel(n_jobs=-1 if jobs is None else jobs)(delayed(fares_on)(*task) for task in tasks)
-        return found
+    cell: Cell
+    tau_s: float
+    candidates: tuple[OrderCandidate, ...]
 
-    return run
+
+@dataclass(frozen=True)
+class FareBench(Bench[FareTask]):
+    """Where tasks are done; a workload stays laid out in the process that has done one on it."""
+
+    def key(self, trial: FareTask) -> str:
+        """Hash of the workload and the candidates."""
+        return digest(canonical([trial.cell.key, trial.tau_s, *(candidate.key for candidate in trial.candidates)]))
+
+    def label(self, trial: FareTask) -> str:
+        """The workload, and how many candidates."""
+        return f"{trial.cell.trace.path}, seed {trial.cell.seed}, {len(trial.candidates)} candidates"
+
+    def run(self, trial: FareTask) -> Record:
+        """Measure how jobs fare under each candidate."""
+        found = fares_on(trial.cell, trial.tau_s, [candidate.section for candidate in trial.candidates])
+        return Record({"fares": [list(fares) for fares in found]})
+
+    def prepare(self, trials: Sequence[FareTask]) -> None:
+        """Load the kernels that any candidate may run in."""
+        load_kernels(
+            (task.cell.machine, scheduler_of(candidate.section, task.cell.warm_up))
+            for task in trials
+            for candidate in task.candidates
+        )
 
 
 class Trying:
@@ -46,36 +68,40 @@ class Trying:
     folder
         Of the search; one writer at a time.
     executor
-        Does the work.
+        Does the work, here or on other machines.
     tau_s
         Bound of the bounded slowdown, s.
     """
 
     def __init__(self, folder: Path, executor: Executor, tau_s: float) -> None:
         self._path, self._executor, self._tau_s = folder / "tried.jsonl", executor, tau_s
+        self._sources = sources("poolwise.search.workloads")
         self._known = self._read()
         self.runs = 0
 
     def logs(self, candidates: Sequence[OrderCandidate], cells: Sequence[Cell]) -> FloatArray:
         """(n_candidate, n_cell, 4) logarithms of how jobs fare (`JobFares.logs`)."""
-        wanted: dict[str, list[OrderCandidate]] = {}
+        wanted: dict[str, FareTask] = {}
         for cell in cells:
             missing = {c.key: c for c in candidates if self._key(c, cell) not in self._known}
             if missing:
-                wanted[cell.key] = list(missing.values())
-        tried = [cell for cell in cells if cell.key in wanted]
-        answers = self._executor([(cell, self._tau_s, [c.section for c in wanted[cell.key]]) for cell in tried])
-        lines = []
-        for cell, found in zip(tried, answers, strict=True):
-            for candidate, fares in zip(wanted[cell.key], found, strict=True):
-                self._known[self._key(candidate, cell)] = fares
-                lines.append(json.dumps({"key": self._key(candidate, cell), "fares": list(fares)}))
-        self._append(lines)
-        self.runs += len(lines)
+                wanted[cell.key] = FareTask(cell, self._tau_s, tuple(missing.values()))
+        bench = FareBench()
+        if wanted and self.runs == 0:
+            bench.prepare(list(wanted.values()))
+        for done in self._executor.results(bench, wanted):
+            task = wanted[done.key]
+            lines = []
+            for candidate, fares in zip(task.candidates, done.record.content["fares"], strict=True):
+                key = self._key(candidate, task.cell)
+                self._known[key] = JobFares(*fares)
+                lines.append(json.dumps({"key": key, "fares": fares}))
+            self._append(lines)
+            self.runs += len(lines)
         return np.array([[self._known[self._key(c, cell)].logs() for cell in cells] for c in candidates])
 
     def _key(self, candidate: OrderCandidate, cell: Cell) -> str:
-        return digest(canonical([candidate.key, cell.key, self._tau_s]))
+        return digest(canonical([candidate.key, cell.key, self._tau_s, self._sources]))
 
     def _read(self) -> dict[str, JobFares]:
         """What is known; a line that a killed writer left half-written is taken out of the file."""
