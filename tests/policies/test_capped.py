@@ -50,7 +50,7 @@ def test_who_is_beyond_the_cap_comes_first(jobs: list[tuple[int, int, int]], pat
 @pytest.mark.parametrize("capped", [Capped(SmallestArea(), backlogs=0.5), Capped(SJF(), 3600.0), Capped(FCFS(), backlogs=1.0)])
 @pytest.mark.parametrize("beside", [None, SJF()])
 def test_a_busy_machine_in_both_engines(capped: Capped, beside: SJF | None) -> None:
-    load = generate("perlmutter_like", jobs=1500, seed=4)
+    load = generate("perlmutter_like", jobs=200, seed=4)
     machine = Machine.of_racks(4, 100, local=2**19, pool=2**22)
     how = ListScheduler(capped, Easy(order=beside))
     slow, fast = (simulate(machine, load, how, engine=engine) for engine in ("reference", "compiled"))
@@ -84,7 +84,7 @@ def test_a_file_says_them_in_tables() -> None:
 
 def test_what_waits_is_told_why_by_the_order_in_which_it_was_tried() -> None:
     """A reason is given for each job in each pass: none, by the rule that is followed in saying why, should have started."""
-    load = generate("perlmutter_like", jobs=150, seed=4)
+    load = generate("perlmutter_like", jobs=60, seed=4)
     machine = Machine.of_racks(4, 40, local=2**19, pool=2**22)
     rules = set[Rule]()
 
