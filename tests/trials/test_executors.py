@@ -27,7 +27,7 @@ from tests.helpers.small_study import write
 def cluster() -> Iterator[Executor]:
     """A Dask cluster within this process."""
     with (
-        LocalCluster(n_workers=2, threads_per_worker=2, processes=False, dashboard_address=None) as there,
+        LocalCluster(n_workers=2, threads_per_worker=2, processes=False, dashboard_address="127.0.0.1:0") as there,
         find_executor("dask", there.scheduler_address) as executor,
     ):
         yield executor
