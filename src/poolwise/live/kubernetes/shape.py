@@ -138,7 +138,7 @@ class _Builder:
         columns = self.build.columns()
         owner_of = {name: owner for owner, names in self.nodes.items() for name in names}
         sets, members = self._sets(len(self.build.owners), owner_of)
-        machine = Machine(**columns, node_sets=members)
+        machine = Machine(**columns, node_sets=members, parts={"cores": 1000})
         return Shape(
             machine,
             self.view,
