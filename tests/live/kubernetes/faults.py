@@ -22,6 +22,9 @@ from tests.live.kubernetes.control_plane import ControlPlane, control_plane
 from tests.live.kubernetes.faulty import FaultyServer, Trouble, faulty
 
 SCALE = int(os.environ.get("POOLWISE_LIVE_FAULTS", "1"))
+PODS = 35
+WRITES = 20
+"""Most writes a pod that a case may take, with all that is begun, undone and told again; without faults they are 5."""
 LABEL = "pod-group.scheduling.sigs.k8s.io"
 SCHEDULER = 'version = 1\norder = "fcfs"\nbackfill = "easy"\nplacement = "first_fit"\n'
 ALL: Counter[str] = Counter()
@@ -88,8 +91,10 @@ def survive(plane: ControlPlane, server: FaultyServer, folder: Path, pods: int, 
             process.terminate()
             process.wait(20)
     ALL.update(server.faults)
-    print(f"\n{pods} jobs, faults: {dict(server.faults)}")
-    assert len(plane.phases()) == len(workload(pods)), "a pod is lost"
+    many = len(workload(pods))
+    print(f"\n{many} pods, {server.writes} writes, faults: {dict(server.faults)}")
+    assert len(plane.phases()) == many, "a pod is lost"
+    assert server.writes <= WRITES * many, "what is begun is undone and begun again without end"
     assert problems(plane) == []
 
 
@@ -105,7 +110,7 @@ CASES = {
 def test_faults(name: str, plane: ControlPlane, tmp_path: Path) -> None:
     with faulty(plane, CASES[name], seed=len(name)) as server:
         try:
-            survive(plane, server, tmp_path, 60 * SCALE, 240 * SCALE)
+            survive(plane, server, tmp_path, PODS * SCALE, 260 * SCALE)
         finally:
             plane.clear()
 

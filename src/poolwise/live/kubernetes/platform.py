@@ -238,7 +238,9 @@ class KubernetesPlatform:
         events += self._settle(settled, self._adopted(looked_at), news.shape)
         self._recover(news.devices)
         events += self._look(news.nodes | self.mirror.news.nodes, news.devices | self.mirror.news.devices)
-        if self.clock.ring():
+        if news.links:
+            self.state.look_at_links()
+        if self.clock.ring() or news.links:
             events.append(Wake())
         if notes := self.units.take_notes():
             self.writes.note(self.mirror, notes)

@@ -77,6 +77,7 @@ class PodRuns:
             lambda number, now: float(now - state.runs[number].start),  # reference ns of work that is believed done
             may_grow=True,
             freed_at=self.freed_at,
+            traffic=state.traffic,
         )
 
     def under_way(self) -> set[str]:

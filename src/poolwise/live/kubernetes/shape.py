@@ -16,6 +16,7 @@ from poolwise.live.kubernetes.devices import DeviceId, Inventory, Published
 from poolwise.live.kubernetes.nodes import Where
 from poolwise.live.kubernetes.objects import Node
 from poolwise.live.kubernetes.quantity import offered
+from poolwise.live.kubernetes.traffic import Traffic
 from poolwise.model import Changes, JobTable, Kind, Machine, MachineBuilder, Queue, Snapshot
 from poolwise.model.runs import RunTable
 from poolwise.performance.ideal import Ideal
@@ -34,7 +35,7 @@ class ClusterLayout:
     ----------
     view : whether pods share nodes or take them whole; None takes what the scheduler works on
     rack_label : label of nodes that names their rack
-    link : MB/s of the link of each node, 0 without a network
+    link : MB/s of the link of each node where nobody measures it, 0 without a network
     """
 
     view: NodeView | None = None
@@ -56,6 +57,7 @@ class Shape:
     device_owner : device -> owner
     types : device -> type of the devices among which jobs choose
     sets : what pods say of nodes -> name of the set of nodes, empty where it is all
+    links : name of a node -> owner that is its link
     """
 
     machine: Machine
@@ -66,6 +68,12 @@ class Shape:
     device_owner: Mapping[DeviceId, int] = field(default_factory=dict)
     types: Mapping[DeviceId, str] = field(default_factory=dict)
     sets: Mapping[Where, str] = field(default_factory=dict)
+    links: Mapping[str, int] = field(default_factory=dict)
+
+    @classmethod
+    def of_nothing(cls) -> Shape:
+        """A machine before any cluster was seen."""
+        return cls(Machine.flat(1), "shared")
 
     def column(self, resource: str) -> int:
         """Column of a resource, -1 where the machine has none."""
@@ -82,12 +90,14 @@ class ClusterParts:
     inventory : devices
     types : device -> type, of the devices that pods ask for
     wheres : what waiting pods say of nodes
+    links : node -> what goes over its link, where that is measured
     """
 
     nodes: Sequence[Node]
     inventory: Inventory
     types: Mapping[DeviceId, str]
     wheres: Iterable[Where]
+    links: Mapping[str, Traffic]
 
 
 def usable(node: Node) -> bool:
@@ -127,6 +137,7 @@ class _Builder:
         self.build = MachineBuilder("cluster")
         self.nodes: dict[int, tuple[str, ...]] = {}
         self.devices: dict[int, DeviceId] = {}
+        self.links: dict[str, int] = {}
         names = sorted({self._rack_name(node) for node in parts.nodes})
         self.rack = {name: k for k, name in enumerate(names)}
 
@@ -148,6 +159,7 @@ class _Builder:
             {device: owner for owner, device in self.devices.items()},
             self.parts.types,
             sets,
+            self.links,
         )
 
     def _rack_name(self, node: Node) -> str:
@@ -168,9 +180,11 @@ class _Builder:
             if device.node_name is not None and home < 0:
                 continue  # of a node that is not there
             self._device(device, type, home)
-        if self.layout.link:
-            for name, owner in by_name.items():
-                self.build.link(f"link of {name}", owner, "switch", bandwidth=self.layout.link)
+        for name, owner in by_name.items():
+            measured = self.parts.links.get(name)
+            bandwidth = self.layout.link if measured is None else int(measured.bandwidth)
+            if bandwidth:
+                self.links[name] = self.build.link(f"link of {name}", owner, "switch", bandwidth=bandwidth)
 
     def _device(self, device: Published, type: str, home: int) -> None:
         amounts: dict[str, int | str] = {DEVICES: 1}

@@ -8,7 +8,7 @@ from datetime import datetime
 
 from poolwise.errors import InputError
 from poolwise.live.kubernetes.allocate import unsupported
-from poolwise.live.kubernetes.demand import PodDemand, claim_keys, group_of, unsupported_fields
+from poolwise.live.kubernetes.demand import KIND, PodDemand, claim_keys, group_of, unsupported_fields
 from poolwise.live.kubernetes.mirror import Mirror
 from poolwise.live.kubernetes.objects import Pod, ResourceClaim
 from poolwise.units import SECOND
@@ -27,6 +27,7 @@ class PodJob:
     claims : keys of the claims of each
     submitted : ns since 1970
     class_name, priority : its priority class, and the number that this stands for: the highest of its pods
+    kind : what kind of work it does, "" where nobody said
     row, draw : its place in the job table, and its counter of random draws
     run : number of its run, None while it waits
     failures : times in a row that it could not be started
@@ -41,6 +42,7 @@ class PodJob:
     submitted: int
     class_name: str
     priority: int = 0
+    kind: str = ""
     row: int = -1
     draw: int = 0
     run: int | None = None
@@ -139,6 +141,7 @@ class PodUnits:
             instant(pod.metadata.creation_timestamp),
             pod.spec.priority_class_name or "none",
             pod.spec.priority,
+            pod.metadata.annotations.get(KIND, ""),
         )
         self.of_pod[pod.metadata.key] = job
         self.notes.pop(pod.metadata.key, None)
@@ -243,6 +246,7 @@ class PodUnits:
             max(instant(pod.metadata.creation_timestamp) for pod in pods),
             first.spec.priority_class_name or "none",
             first.spec.priority,
+            first.metadata.annotations.get(KIND, ""),
         )
         for key in job.pods:
             self.of_pod[key] = job
