@@ -20,7 +20,7 @@ NVME = 'version = 1\nkind = "composition"\nplacement = "nvme_first_fit"\norder =
 
 @pytest.fixture(scope="module")
 def plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
-    with control_plane(tmp_path_factory.mktemp("kube"), port=26580) as found:
+    with control_plane(tmp_path_factory.mktemp("kube")) as found:
         yield found
 
 

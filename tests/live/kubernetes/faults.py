@@ -22,8 +22,8 @@ from tests.live.kubernetes.control_plane import ControlPlane, control_plane
 from tests.live.kubernetes.faulty import FaultyServer, Trouble, faulty
 
 SCALE = int(os.environ.get("POOLWISE_LIVE_FAULTS", "1"))
-PODS = 35
-WRITES = 20
+PODS = 45
+WRITES = 12
 """Most writes a pod that a case may take, with all that is begun, undone and told again; without faults they are 5."""
 LABEL = "pod-group.scheduling.sigs.k8s.io"
 SCHEDULER = 'version = 1\norder = "fcfs"\nbackfill = "easy"\nplacement = "first_fit"\n'
@@ -32,7 +32,7 @@ ALL: Counter[str] = Counter()
 
 @pytest.fixture(scope="module")
 def plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
-    with control_plane(tmp_path_factory.mktemp("kube"), port=26560) as found:
+    with control_plane(tmp_path_factory.mktemp("kube")) as found:
         yield found
 
 
@@ -99,10 +99,10 @@ def survive(plane: ControlPlane, server: FaultyServer, folder: Path, pods: int, 
 
 
 CASES = {
-    "answers": Trouble(conflict=0.12, busy=0.1, broken=0.1, slow=0.1),
-    "network": Trouble(unsent=0.12, unanswered=0.15, cut=0.02, gone=0.5),
+    "answers": Trouble(conflict=0.2, busy=0.2, broken=0.2, slow=0.1),
+    "network": Trouble(unsent=0.25, unanswered=0.25, cut=0.05, gone=0.5),
     "killed": Trouble(kill_every=23, conflict=0.02),
-    "all": Trouble(0.06, 0.05, 0.05, 0.05, 0.06, 0.05, 0.01, 0.5, 61),
+    "all": Trouble(0.12, 0.1, 0.1, 0.1, 0.12, 0.1, 0.02, 0.5, 41),
 }
 
 

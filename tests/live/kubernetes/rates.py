@@ -55,7 +55,7 @@ def measure(plane: ControlPlane, who: str, pods: int, claims: bool, folder: Path
 
 
 def main(pods: int = 1000, nodes: int = 500) -> None:
-    with tempfile.TemporaryDirectory() as path, control_plane(Path(path) / "kube", port=26620) as plane:
+    with tempfile.TemporaryDirectory() as path, control_plane(Path(path) / "kube") as plane:
         (Path(path) / "s.toml").write_text(FIRST_FIT)
         for claims in (False, True):
             for who in ("poolwise", "kube-scheduler"):

@@ -22,7 +22,7 @@ USER = [{"kind": "User", "name": "poolwise", "apiGroup": "rbac.authorization.k8s
 
 @pytest.fixture(scope="module")
 def plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
-    with control_plane(tmp_path_factory.mktemp("kube"), port=26600) as found:
+    with control_plane(tmp_path_factory.mktemp("kube")) as found:
         yield found
 
 
