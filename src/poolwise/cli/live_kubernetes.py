@@ -28,7 +28,7 @@ def kubernetes(
     gang_limit: float = typer.Option(60.0, min=0.1, help="Seconds for which only a part of a gang may have nodes."),
     attach: float = typer.Option(600.0, min=0.1, help="Seconds for which binding conditions of devices are awaited."),
     state: Path | None = typer.Option(None, help="Folder for what the next run needs to go on (priorities that count passes)."),
-    record: Path | None = typer.Option(None, help="Append decisions and what happened to a file, for `poolwise live compare`."),
+    record: Path | None = typer.Option(None, help="Append decisions and what happened to a file, for `poolwise compare`."),
     port: int | None = typer.Option(
         None, min=0, max=65535, help="Serve /metrics, /healthz and /readyz on this port of the host."
     ),

@@ -87,7 +87,7 @@ def control_plane(folder: Path, **settings: str) -> Iterator[ControlPlane]:
         return
     if shutil.which("go") is None and not _built():
         raise RuntimeError("the control plane is built by Go 1.26 or later, which is not installed")
-    setting = {**os.environ, "KUBE_DATA": str(folder), "KUBE_PORT": str(_free_ports()), **settings}
+    setting = {**os.environ, "KUBE_DATA": str(folder), "KUBE_PORT": str(free_ports()), **settings}
     subprocess.run([HERE / "kube-up.sh", "start"], env=setting, check=True, stdout=subprocess.DEVNULL)
     try:
         yield ControlPlane(folder)
@@ -95,7 +95,7 @@ def control_plane(folder: Path, **settings: str) -> Iterator[ControlPlane]:
         subprocess.run([HERE / "kube-up.sh", "clean"], env=setting, check=True)
 
 
-def _free_ports() -> int:
+def free_ports() -> int:
     """The first of three ports that nobody has."""
     for port in range(26000 + os.getpid() % 1000 * 6, 60000, 3):
         try:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -96,3 +98,7 @@ def test_a_shadow_only_looks(cluster: ControlPlane, tmp_path: Path) -> None:
     kinds = {json.loads(line)["kind"] for line in record.read_text().splitlines()}
     assert {"begin", "submitted", "decided", "started", "ended"} <= kinds
     assert "Forbidden" not in (tmp_path / "shadow.log").read_text()
+    command = [sys.executable, "-m", "poolwise", "compare", str(record), "--json"]
+    beside = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
+    assert beside["summary"]["started_and_decided"] >= 3 and beside["about"]["mode"] == "shadow"
+    assert all(job["decided_placement"] and job["wait_decided_s"] >= 0 for job in beside["jobs"] if job["placement"])

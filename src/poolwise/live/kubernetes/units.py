@@ -257,6 +257,7 @@ class PodUnits:
         """Keys of a pod's claims; raises where it cannot be scheduled, or not yet."""
         for path, remedy in unsupported_fields(pod):
             raise InputError(f"{path} is not supported by scheduler {self.mirror.name}: {remedy}", field=path)
+        self._check_extended(pod)
         keys = claim_keys(pod)
         if isinstance(keys, str):
             raise _NotYet(keys)
@@ -267,6 +268,19 @@ class PodUnits:
                 raise _NotYet(f"claim {key} does not exist")
             self._check(claim)
         return keys
+
+    def _check_extended(self, pod: Pod) -> None:
+        """Refuse a resource that nodes do not have, and that a class of devices offers in its place."""
+        for kind in self.mirror.classes.values():
+            name = kind.spec.extended_resource_name
+            if name is None or not self.mirror.demand(pod).amounts.get(name):
+                continue
+            if not any(name in node.status.allocatable for node in self.mirror.nodes.values()):
+                raise InputError(
+                    f"resource {name} of device class {kind.metadata.name} is not supported by scheduler {self.mirror.name}: "
+                    "ask for the device by a resource claim",
+                    field="spec.containers.resources.requests",
+                )
 
     def _check(self, claim: ResourceClaim) -> None:
         problem = unsupported(claim)
