@@ -20,9 +20,9 @@ from poolwise.live.kubernetes.objects import (
 from poolwise.live.kubernetes.quantity import needed, offered, parse_quantity, quantity_text
 from poolwise.policies.placement.nodes.placement import FirstNodes
 from poolwise.schedulers.list import ListScheduler
+from poolwise.units import SECOND, UNKNOWN
 from tests.helpers.played_cluster import PlayedCluster
 from tests.live.kubernetes import objects as make
-from poolwise.units import SECOND, UNKNOWN
 
 
 def container(cpu: str, memory: str, **more: str) -> Container:

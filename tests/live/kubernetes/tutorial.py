@@ -1,4 +1,4 @@
-"""The tutorial's commands, typed one after the other, lead to a pod that runs with a device of the fabric (`make test-live`)."""
+"""The tutorial's commands, typed one after the other, lead to a pod that runs with a device of the fabric."""
 
 from __future__ import annotations
 

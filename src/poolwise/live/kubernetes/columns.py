@@ -10,12 +10,20 @@ from poolwise.arrays import IntArray
 from poolwise.interfaces import Scheduler
 from poolwise.live.kubernetes.mirror import Mirror
 from poolwise.live.kubernetes.quantity import needed
-from poolwise.live.kubernetes.shape import BANDWIDTH, MEMORY, NODES, STORAGE, Shape, knows
+from poolwise.live.kubernetes.shape import (
+    BANDWIDTH,
+    CLASS,
+    CONSTRAINT,
+    KIND,
+    MEMORY,
+    NODES,
+    PRIORITY,
+    STORAGE,
+    Shape,
+    knows,
+)
 from poolwise.live.kubernetes.units import PodJob
 from poolwise.model import JobTable
-
-CONSTRAINT, PRIORITY, CLASS, KIND = "constraint", "priority", "class", "kind"
-"""Columns of the job table: set of nodes, priority, its negative, by which the order `classes` goes, and kind of work."""
 
 
 class JobColumns:

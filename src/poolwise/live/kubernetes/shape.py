@@ -24,6 +24,8 @@ from poolwise.performance.ideal import Ideal
 RACK_LABEL = "topology.kubernetes.io/rack"
 BANDWIDTH, STORAGE, DEVICES, MEMORY, NODES = "bandwidth", "storage", "devices", "memory", "nodes"
 _SPACE = ("space", "storage")
+CONSTRAINT, PRIORITY, CLASS, KIND = "constraint", "priority", "class", "kind"
+"""Columns of the job table: set of nodes, priority, its negative, by which the order `classes` goes, and kind of work."""
 NodeView = Literal["shared", "whole"]
 
 
@@ -283,6 +285,7 @@ def knows(scheduler: Scheduler, machine: Machine, resource: str) -> bool:
 
 
 def probe(requests: Mapping[str, int]) -> JobTable:
-    """A table of one small job."""
-    one = np.ones(1, dtype=np.int64)
-    return JobTable(one, one - 1, one, one, {name: one * amount for name, amount in requests.items()}, {})
+    """A table of one small job, with the attributes that pods have."""
+    one, text = np.ones(1, dtype=np.int64), np.array([""], dtype=object)
+    attributes = {CONSTRAINT: text, PRIORITY: one - 1, CLASS: one - 1, KIND: text}
+    return JobTable(one, one - 1, one, one, {name: one * amount for name, amount in requests.items()}, attributes)
