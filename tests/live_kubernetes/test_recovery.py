@@ -116,6 +116,13 @@ def test_a_gang_that_cannot_be_completed_is_evicted_after_its_limit() -> None:
     assert driven.cluster.stopped == [("default/a", "its gang could not be completed in time")]
 
 
+def test_a_pass_that_is_wanted_later_is_not_lost_where_one_is_due() -> None:
+    full = on(make.pod("full", cpu="4", schedulerName="somebody-else"), "n1")
+    driven = cluster(on(gang("a"), "n0"), gang("b"), full).open(FIRST_FIT, gang_limit=100.0)
+    driven.platform.clock.retry(0)
+    assert driven.platform.batch([]) is not None and driven.platform.clock.left > 50
+
+
 def test_a_gang_that_was_whole_is_left_alone() -> None:
     driven = cluster(on(gang("a"), "n0"), on(gang("b"), "n1")).open(FIRST_FIT, gang_limit=0.0)
     driven.cluster.remove(Pod, "default/b")

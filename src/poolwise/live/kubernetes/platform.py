@@ -217,6 +217,7 @@ class KubernetesPlatform:
 
     def _absorb(self, told: Sequence[Told]) -> list[Event]:
         """Apply news; returns the events that the loop must be told, those of old rows first."""
+        rang = self.clock.ring()  # before anything wants a pass later
         events: list[Event] = []
         for what in told:
             match what:
@@ -240,7 +241,7 @@ class KubernetesPlatform:
         events += self._look(news.nodes | self.mirror.news.nodes, news.devices | self.mirror.news.devices)
         if news.links:
             self.state.look_at_links()
-        if self.clock.ring() or news.links:
+        if rang or news.links:
             events.append(Wake())
         if notes := self.units.take_notes():
             self.writes.note(self.mirror, notes)
