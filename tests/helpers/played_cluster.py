@@ -88,7 +88,7 @@ class PlayedCluster:
         """Begin to schedule what is there."""
         for kind in (Node, DeviceClass, ResourceSlice, ResourceClaim, Pod):
             self.told.put(Synced(kind, frozenset(key for known, key in self.objects if known is kind)))
-        return Driven(self, KubernetesPlatform(self, "poolwise", scheduler, self, **options), scheduler)  # type: ignore[arg-type]
+        return Driven(self, KubernetesPlatform(self, "poolwise", scheduler, self, **options), scheduler)
 
     # Writes
 

@@ -52,6 +52,10 @@ class ControlPlane:
         lines = self.kubectl("get", "pods", "-o", "custom-columns=N:.metadata.name,P:.status.phase", "--no-headers")
         return dict(line.split() for line in lines.splitlines())
 
+    def count(self, phase: str) -> int:
+        """How many pods are in a phase."""
+        return list(self.phases().values()).count(phase)
+
     def wait(self, what: Any, seconds: float, words: str) -> None:
         until = time.monotonic() + seconds
         while not what():

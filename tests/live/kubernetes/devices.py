@@ -56,6 +56,11 @@ def allocated(plane: ControlPlane) -> list[dict[str, Any]]:
     return [c for c in plane.get("resourceclaims") if "allocation" in c.get("status", {})]
 
 
+def given(plane: ControlPlane) -> list[str]:
+    """The first device of each claim that has any."""
+    return [claim["status"]["allocation"]["devices"]["results"][0]["device"] for claim in allocated(plane)]
+
+
 def message(plane: ControlPlane, pod: str) -> str:
     found = plane.kubectl("get", "pod", pod, "-o", "jsonpath={.status.conditions[?(@.type=='PodScheduled')].message}")
     return found
@@ -90,11 +95,10 @@ def test_devices_that_cannot_be_attached(cluster: ControlPlane, first_fit: str, 
     cluster.apply([make.pod("p", seconds=None, claims={"d": {"resourceClaimName": "one"}})])
     with scheduling(cluster, first_fit, "--attach", "3" if how == "timeout" else "60"):
         cluster.wait(lambda: len(allocated(cluster)) == 1, 20, "a first device")
-        assert allocated(cluster)[0]["status"]["allocation"]["devices"]["results"][0]["device"] == "f-0"
+        assert given(cluster) == ["f-0"]
         if how == "failure":
             set_condition(cluster, allocated(cluster)[0], "x.io/failed")
-        second = lambda: [c["status"]["allocation"]["devices"]["results"][0]["device"] for c in allocated(cluster)]  # noqa: E731
-        cluster.wait(lambda: second() == ["f-1"], 20, "another device")
+        cluster.wait(lambda: given(cluster) == ["f-1"], 20, "another device")
         assert ("x.io/failed" if how == "failure" else "not attached within") in message(cluster, "p")
         set_condition(cluster, allocated(cluster)[0], "x.io/up")
         cluster.wait(lambda: cluster.phases()["p"] == "Running", 20, "it runs")

@@ -11,6 +11,7 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -143,7 +144,7 @@ def test_two_replicas(plane: ControlPlane, tmp_path: Path) -> None:
             victim.kill()
             victim.wait()
             killed = time.monotonic()
-            plane.wait(lambda gone=holder: another(gone), 60, "the other leads")  # type: ignore[misc]
+            plane.wait(partial(another, holder), 60, "the other leads")
             taken.append(time.monotonic() - killed)
             assert problems(plane, moving=True) == []
         plane.wait_done(60)

@@ -7,7 +7,7 @@ import queue
 import threading
 import time
 from collections.abc import Callable, Coroutine
-from typing import Any
+from typing import Any, Protocol
 
 from poolwise.errors import InputError
 from poolwise.live.kubernetes.access import Access
@@ -41,6 +41,15 @@ class Stopped:
 
 
 Told = Seen[Any] | Synced | Bound | NotBound | Stopped
+
+
+class ClusterNews(Protocol):
+    """Where a platform hears of its cluster."""
+
+    @property
+    def told(self) -> queue.SimpleQueue[Told]:
+        """What happened, for one reader."""
+        ...
 
 
 class ClusterLink:

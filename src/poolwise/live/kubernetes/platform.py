@@ -10,7 +10,7 @@ from poolwise.errors import InputError, PoolwiseError
 from poolwise.interfaces import PerformanceModel, Scheduler
 from poolwise.live.kubernetes.clock import LiveClock
 from poolwise.live.kubernetes.devices import DeviceId
-from poolwise.live.kubernetes.link import ClusterLink, Stopped, Told
+from poolwise.live.kubernetes.link import ClusterNews, Stopped, Told
 from poolwise.live.kubernetes.mirror import Mirror
 from poolwise.live.kubernetes.recovery import GangWatch, doubles
 from poolwise.live.kubernetes.runs import RETRY, PodRuns
@@ -55,7 +55,7 @@ class KubernetesPlatform:
     Parameters
     ----------
     link
-        The connection, open.
+        Where it hears of the cluster: a connection that is open.
     name
         Pods with this scheduler name are ours.
     scheduler
@@ -70,7 +70,7 @@ class KubernetesPlatform:
 
     def __init__(
         self,
-        link: ClusterLink,
+        link: ClusterNews,
         name: str,
         scheduler: Scheduler,
         writes: Writes,
