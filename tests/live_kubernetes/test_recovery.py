@@ -3,15 +3,19 @@
 Each row of the table in `docs/explanation/live-kubernetes.md` is a test.
 """
 
+import asyncio
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 
 from poolwise.files.state import read_state, write_state
+from poolwise.live.kubernetes.bind import Binder
 from poolwise.live.kubernetes.clock import LiveClock
-from poolwise.live.kubernetes.objects import Node, Pod, ResourceClaim, ResourceSlice
-from poolwise.live.kubernetes.starts import Bound
+from poolwise.live.kubernetes.objects import Meta, Node, Pod, ResourceClaim, ResourceSlice
+from poolwise.live.kubernetes.reserve import Reservations
+from poolwise.live.kubernetes.starts import Bound, NotBound, PodStart
+from poolwise.live.kubernetes.writer import Writer
 from poolwise.live.platform import LiveView
 from poolwise.model import Ended, Outcome
 from poolwise.policies.placement.nodes.placement import FirstNodes
@@ -165,6 +169,16 @@ def test_a_node_that_vanishes_takes_its_runs_with_it_and_may_come_back() -> None
     assert "r" not in driven.nodes(), "the pod that the node had is still counted there"
     driven.cluster.remove(Pod, "default/p")
     assert driven.settle().nodes() == {"q": "n1", "r": "n0"}
+
+
+def test_nobody_is_bound_to_a_node_that_has_vanished_meanwhile() -> None:
+    """The API server would do it; nothing is written."""
+    told: list[Bound | NotBound] = []
+    writer = Writer(None, lambda: None)  # type: ignore[arg-type] # a request would fail
+    binder = Binder(writer, Reservations(writer), told.append)
+    binder.gone.add("n9")
+    asyncio.run(binder.start(7, [PodStart(Pod(metadata=Meta(name="p", namespace="default")), "n9")]))
+    assert told == [NotBound(7, "node n9 is gone")]
 
 
 def test_pods_of_a_node_that_is_gone_are_lost_runs() -> None:

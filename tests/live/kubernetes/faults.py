@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -19,7 +20,7 @@ import pytest
 
 from tests.live.kubernetes import objects as make
 from tests.live.kubernetes.checker import problems
-from tests.live.kubernetes.control_plane import ControlPlane, control_plane
+from tests.live.kubernetes.control_plane import ControlPlane, control_plane, scheduling
 from tests.live.kubernetes.faulty import FaultyServer, Trouble, faulty
 
 SCALE = int(os.environ.get("POOLWISE_LIVE_FAULTS", "1"))
@@ -114,6 +115,34 @@ def test_faults(name: str, plane: ControlPlane, tmp_path: Path) -> None:
             survive(plane, server, tmp_path, PODS * SCALE, 260 * SCALE)
         finally:
             plane.clear()
+
+
+def test_nodes_and_slices_that_vanish(plane: ControlPlane, tmp_path: Path) -> None:
+    """Nodes and their devices go and come back while pods start; those of a node that was gone may end with it."""
+    prepare(plane)
+    (tmp_path / "scheduler.toml").write_text(SCHEDULER)
+    kept = {name: json.loads(plane.kubectl("get", "resourceslice", name, "-o", "json")) for name in slices(plane)}
+    for slice in kept.values():
+        slice["metadata"] = {"name": slice["metadata"]["name"]}
+    plane.apply(workload(PODS))
+    try:
+        with scheduling(plane, str(tmp_path / "scheduler.toml"), "--gang-limit", "20", log=tmp_path / "log"):
+            for k in range(6):
+                node, slice = f"n{k}", sorted(kept)[k % len(kept)]
+                plane.kubectl("delete", "node", node)
+                plane.kubectl("delete", "resourceslice", slice)
+                time.sleep(1)
+                plane.apply([make.node(node, rack=f"r{k // 2}"), kept[slice]])
+                ALL["node and slice gone"] += 2
+                assert [p for p in problems(plane, moving=True) if "which is not there" not in p] == []
+            plane.wait(lambda: set(plane.phases().values()) <= {"Succeeded"}, 200, f"pods done: {plane.phases()}")
+        assert problems(plane) == []
+    finally:
+        plane.clear()
+
+
+def slices(plane: ControlPlane) -> list[str]:
+    return plane.kubectl("get", "resourceslices", "-o", "jsonpath={.items[*].metadata.name}").split()
 
 
 def test_two_replicas(plane: ControlPlane, tmp_path: Path) -> None:

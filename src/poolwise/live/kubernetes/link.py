@@ -165,6 +165,10 @@ class ClusterLink:
         await self.client.close()
 
     def _tell(self, what: Seen[Any] | Synced) -> None:
-        if isinstance(what, Seen) and isinstance(what.thing, ResourceClaim):
-            self.reservations.saw(what.thing, what.deleted)
+        match what:
+            case Seen(ResourceClaim() as claim, deleted):
+                self.reservations.saw(claim, deleted)
+            case Seen(Node() as node, deleted):
+                change = self.binder.gone.add if deleted else self.binder.gone.discard
+                change(node.metadata.name)
         self.told.put(what)
