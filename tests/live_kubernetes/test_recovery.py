@@ -174,7 +174,7 @@ def test_a_node_that_vanishes_takes_its_runs_with_it_and_may_come_back() -> None
 def test_nobody_is_bound_to_a_node_that_has_vanished_meanwhile() -> None:
     """The API server would do it; nothing is written."""
     told: list[Bound | NotBound] = []
-    writer = Writer(None, lambda: None)  # type: ignore[arg-type] # a request would fail
+    writer = Writer(None, lambda: None)
     binder = Binder(writer, Reservations(writer), told.append)
     binder.gone.add("n9")
     asyncio.run(binder.start(7, [PodStart(Pod(metadata=Meta(name="p", namespace="default")), "n9")]))
