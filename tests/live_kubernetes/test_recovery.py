@@ -143,7 +143,6 @@ def test_a_device_in_two_claims_is_taken_from_the_one_without_a_node() -> None:
     waits = known(make.pod("b", claims={"g": {"resourceClaimName": "d"}}), "b")
     driven = cluster(first, second, bound, waits).open(FIRST_FIT)
     assert ("default/d", "b") in driven.cluster.given_back and not driven.cluster.stopped
-    driven.later()
     assert has(driven, "c") == ["g0"] and has(driven, "d") == ["g1"]
 
 
@@ -288,3 +287,21 @@ def test_starts_that_become_real_are_no_reason_for_a_pass() -> None:
     before = driven.loop.result.passes
     driven.cluster.told.put(Bound(0))
     assert driven.settle().loop.result.passes == before
+
+
+def test_a_start_that_did_not_fit_is_tried_again_when_something_is_given_back_and_not_all_the_time() -> None:
+    """Shares of a device that no policy knows are checked when a job starts."""
+    made = PlayedCluster(make.node("n0"), make.device_class("part", "part.example"))
+    made.add(
+        make.devices(
+            "part.example", "all", {"name": "d0", "allowMultipleAllocations": True, "capacity": {"slots": {"value": "1"}}}
+        )
+    )
+    for name in "ab":
+        made.add(make.claim(name, make.exactly("part", capacity={"requests": {"slots": "1"}})))
+        made.add(make.pod(name, claims={"p": {"resourceClaimName": name}}))
+    driven = made.open(FIRST_FIT)
+    assert driven.nodes() == {"a": "n0"} and driven.platform.clock.left > 30
+    made.finish("default/a")
+    made.give_back(made.get(ResourceClaim, "default/a"), made.get(Pod, "default/a").metadata.uid)
+    assert driven.settle().nodes() == {"a": "n0", "b": "n0"}

@@ -12,7 +12,7 @@ from poolwise.live.kubernetes.clock import LiveClock
 from poolwise.live.kubernetes.devices import DeviceId
 from poolwise.live.kubernetes.link import ClusterNews, Stopped, Told
 from poolwise.live.kubernetes.mirror import Mirror
-from poolwise.live.kubernetes.runs import RETRY, PodRuns
+from poolwise.live.kubernetes.runs import LONGEST_RETRY, PodRuns
 from poolwise.live.kubernetes.shape import ClusterLayout, usable
 from poolwise.live.kubernetes.starts import Bound, NotBound
 from poolwise.live.kubernetes.state import ClusterState
@@ -90,7 +90,7 @@ class KubernetesPlatform:
         self.runs = PodRuns(self.mirror, self.units, self.state, writes, self.clock, believed)
         self._next_draw = self.continued.next_draw
         self._stopped: Stopped | None = None
-        self._stop_asked = False
+        self._stop_asked = self._refused = False
         self._pending: list[Event] = []
         self._by_row: dict[int, PodJob] = {}
         self._upkeep = Upkeep(self.mirror, self.units, self.state, self.runs, writes, self.clock, gang_limit)
@@ -163,8 +163,9 @@ class KubernetesPlatform:
                     pass
             committed.append(decision)
         self.clock.wake_at = plan.wake_at
-        if rejected:
-            self.clock.retry(RETRY)
+        if rejected:  # by what no policy sees, such as devices of a kind that it does not know
+            self._refused = True
+            self.clock.retry(LONGEST_RETRY)
         return CommitResult(tuple(committed), tuple(rejected), tuple(started))
 
     # LivePlatform
@@ -240,7 +241,9 @@ class KubernetesPlatform:
         events += self._look(news.nodes | self.mirror.news.nodes, news.devices | self.mirror.news.devices)
         if news.links:
             self.state.look_at_links()
-        if rang or news.links:
+        freed = self._refused and bool(news.devices or news.nodes or news.claims)
+        if rang or news.links or freed:
+            self._refused = False
             events.append(Wake())
         if notes := self.units.take_notes():
             self.writes.note(self.mirror, notes)

@@ -93,6 +93,7 @@ class PodRuns:
         if self._state.shape.view == "shared" and len(start.tasks) < len(job.pods):
             return "the pods of a group start together"
         if (wait := job.not_before - time.monotonic_ns()) > 0:
+            self._clock.retry(wait)
             return f"tried again in {wait / SECOND:.1f} s"
         if (left := begun(job, self._mirror)) is not None:
             self._give_back(left)
