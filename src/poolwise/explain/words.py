@@ -38,7 +38,7 @@ def _short(episode: Episode, machine: Machine) -> str:
     if not reason.resource or not reason.needed:
         return ""
     needed, most = (machine.amount_text(reason.resource, amount) for amount in (reason.needed, episode.free[1]))
-    return f" (it needed {needed}, and at most {most} were free)"
+    return f" (it needed {needed}, and {f'at most {most} were' if episode.free[1] else 'nothing was'} free)"
 
 
 def _percent(part: int, whole: int) -> str:
