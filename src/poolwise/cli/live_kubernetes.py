@@ -46,6 +46,7 @@ def kubernetes(
     from poolwise.live.kubernetes.lease import Leadership
     from poolwise.live.kubernetes.link import ClusterLink
     from poolwise.live.kubernetes.platform import KubernetesPlatform
+    from poolwise.live.kubernetes.shadow import ShadowKubernetes
     from poolwise.live.kubernetes.writes import ClusterWrites, ShadowWrites
 
     layout, wanted = read_layout(machine), named_scheduler(scheduler)
@@ -60,7 +61,8 @@ def kubernetes(
         writes = ShadowWrites() if shadow else ClusterWrites(link, name)
 
         def make(continued: Continuation | None) -> KubernetesPlatform:
-            return KubernetesPlatform(link, name, wanted, writes, layout, continued=continued, gang_limit=gang_limit)
+            platform = ShadowKubernetes if shadow else KubernetesPlatform
+            return platform(link, name, wanted, writes, layout, continued=continued, gang_limit=gang_limit)
 
         mode = "shadow" if shadow else "live"
         run_live(LiveOptions(scheduler, mode, seed, state, record, port, seconds, host), make)

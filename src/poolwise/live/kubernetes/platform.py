@@ -188,6 +188,10 @@ class KubernetesPlatform:
 
     # Events
 
+    def go_on(self, job: PodJob) -> None:
+        """Finish what another process has begun of a job that waits."""
+        self.runs.resume(job)
+
     def _sync(self) -> None:
         """Take in everything that is there."""
         while self.mirror.unsynced:
@@ -287,7 +291,7 @@ class KubernetesPlatform:
         for job in adopted:
             self.runs.adopt(job)
         for job in arrived:
-            self.runs.resume(job)
+            self.go_on(job)
         return events + [Arrival(job.row) for job in new if job.run is None]
 
     def _in_order(self) -> list[PodJob]:
