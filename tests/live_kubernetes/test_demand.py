@@ -6,6 +6,7 @@ from poolwise.errors import InputError
 from poolwise.live.kubernetes.demand import amounts_of, requested_of, unsupported_fields
 from poolwise.live.kubernetes.nodes import Where
 from poolwise.live.kubernetes.objects import (
+    Condition,
     Container,
     ContainerResources,
     Meta,
@@ -14,6 +15,7 @@ from poolwise.live.kubernetes.objects import (
     Pod,
     PodAffinity,
     PodSpec,
+    PodStatus,
     Taint,
     Toleration,
 )
@@ -88,3 +90,12 @@ def test_an_extended_resource_that_only_a_class_of_devices_offers_is_refused() -
             assert driven.nodes() == {"p": "n0"} and not made.said
         else:
             assert driven.nodes() == {} and "of device class gpu is not supported" in made.said["default/p"]
+
+
+def test_a_pod_began_when_it_got_its_node() -> None:
+    meta, given = Meta(creation_timestamp="2026-11-22T12:00:00Z"), "2026-11-22T12:05:00Z"
+    condition = Condition(type="PodScheduled", status="True", last_transition_time=given)
+    waits = Condition(type="PodScheduled", status="False", last_transition_time="2026-11-22T12:01:00Z")
+    assert Pod(metadata=meta, status=PodStatus(conditions=[condition], start_time="2026-11-22T12:06:00Z")).began == given
+    assert Pod(metadata=meta, status=PodStatus(conditions=[waits], start_time="2026-11-22T12:06:00Z")).began.endswith("06:00Z")
+    assert Pod(metadata=meta).began == meta.creation_timestamp

@@ -104,4 +104,6 @@ def test_a_shadow_only_looks(cluster: ControlPlane, tmp_path: Path) -> None:
     command = [sys.executable, "-m", "poolwise", "compare", str(record), "--json"]
     beside = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
     assert beside["summary"]["started_and_decided"] >= 3 and beside["about"]["mode"] == "shadow"
-    assert all(job["decided_placement"] and job["wait_decided_s"] >= 0 for job in beside["jobs"] if job["placement"])
+    pods = [job for job in beside["jobs"] if job["job"].startswith("default/p")]
+    assert len(pods) == 4 and all(job["decided_placement"] and job["placement"] for job in pods)
+    assert all(0 <= job["wait_decided_s"] <= job["wait_s"] + 1 for job in pods), "somebody else started them later"

@@ -123,7 +123,7 @@ class PodRuns:
         uids = [self._mirror.claims[key].metadata.uid for key in job.claims[0]]
         parts = [part for uid in uids for part in self._mirror.usage.claims.get(uid, ())]
         rows = self._state.rows_of(0, node, job.demand.amounts, parts)
-        began = instant(pod.status.start_time or pod.metadata.creation_timestamp) - self._clock.epoch
+        began = instant(pod.began) - self._clock.epoch
         number = self._begin(job, Placed((), (node,), Placement.of(rows), ()), min(began, self._clock.now), self.snapshot())
         self.active[number].real = True
 
