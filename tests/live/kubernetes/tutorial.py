@@ -27,6 +27,6 @@ def test_the_tutorial(tmp_path: Path) -> None:
     done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, f"{done.stdout[-2000:]}\n{done.stderr[-3000:]}"
     assert (tmp_path / "results" / "pod").read_text() == "n0 Running"
-    assert "gpu.fabric.example/r0/gpu-0" in (tmp_path / "results" / "what-if.csv").read_text()
+    assert "n0:memory=8192:cores=4000" in (tmp_path / "results" / "what-if.csv").read_text()
     job = LiveRecord.read(tmp_path / "results" / "record.jsonl").jobs["default/trainer"]
     assert job.started is not None and any("gpu-0" in place for place in job.placement)
