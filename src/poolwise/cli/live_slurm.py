@@ -49,7 +49,7 @@ def slurm(
     ),
     give_back: bool = typer.Option(False, "--give-back", help="Give back to Slurm all jobs that place mode holds, and end."),
     state: Path | None = typer.Option(None, help="Folder for what the next run needs to go on (priorities that count passes)."),
-    record: Path | None = typer.Option(None, help="Append decisions and what happened to a file, for `poolwise live compare`."),
+    record: Path | None = typer.Option(None, help="Append decisions and what happened to a file, for `poolwise compare`."),
     port: int | None = typer.Option(
         None, min=0, max=65535, help="Serve /metrics, /healthz and /readyz on this port of the host."
     ),

@@ -11,7 +11,7 @@ import numpy as np
 from poolwise.interfaces import Dispatcher, Scheduler, reason_of
 from poolwise.live.metrics import LiveMetrics
 from poolwise.live.platform import LivePlatform, Pass
-from poolwise.model import Changes, Plan, Queue, Reason, Rule, Snapshot
+from poolwise.model import Changes, Machine, Plan, Queue, Reason, Rule, Snapshot
 from poolwise.units import SECOND, format_memory
 
 ENDS = 64
@@ -99,9 +99,10 @@ class TellsWhy:
         self._told = waiting
 
 
-def amount(resource: str, number: int) -> str:
-    """Write an amount in the units that people use."""
-    return format_memory(number) if resource in ("memory", "storage") else f"{number:,} {resource}"
+def amount(resource: str, number: int, machine: Machine) -> str:
+    """Write an amount of a resource, and of which."""
+    text = machine.amount_text(resource, number)
+    return text if resource in ("memory", "storage") else f"{text} {resource}"
 
 
 def clock(ns: int, snapshot: Snapshot) -> str:
@@ -114,7 +115,8 @@ def clock(ns: int, snapshot: Snapshot) -> str:
 def _sentence(reason: Reason, fits: int | None, after: int | None, job: int, snapshot: Snapshot) -> str:
     parts = [reason.text]
     if reason.resource:
-        parts[0] += f": needs {amount(reason.resource, reason.needed)}, {amount(reason.resource, reason.free)} free"
+        needed, free = (amount(reason.resource, n, snapshot.machine) for n in (reason.needed, reason.free))
+        parts[0] += f": needs {needed}, {free} free"
     if reason.resource == "memory" and (lent := _lent(job, snapshot)):
         parts.append(lent)
     if reason.blocker is not None:
