@@ -65,7 +65,7 @@ def test_the_jobs_that_decide_the_size_are_named(folder: Path, commands: None, c
     content = json.loads(capsys.readouterr().out)
     assert content["decisive"] == found.to_dict() and content["sanity"][0]["machine"] == "24 GiB"
     html = (folder / "out" / "report.html").read_text()
-    assert html.index("Load ") < html.index(found.text) < html.index('<p class="lead">')
+    assert html.index('<p class="lead">') < html.index("Load ") < html.index(found.text), "the decision comes first"
 
 
 def test_what_is_not_tried_is_said(folder: Path, monkeypatch) -> None:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from poolwise.errors import InputError
-from poolwise.reproductions import irop_runs, kept
+from poolwise.reproductions import code, irop_runs, kept
 from poolwise.reproductions.fair_memory.runs import Done, FairMemoryResults, RunGroup
 
 
@@ -44,7 +44,7 @@ def test_a_change_of_the_program_ends_it_and_what_was_done_stays(tmp_path, monke
         now[0] = "second" if case.number == 2 else now[0]  # somebody saves a file
         return double(case)
 
-    monkeypatch.setattr(kept, "sources", lambda: now[0])
+    monkeypatch.setattr(kept, "code_behind", lambda module: now[0])
     with pytest.raises(InputError, match="changed while the reproduction ran"):
         kept.measure_all([Case(k) for k in range(5)], measured, tmp_path, 1)
     assert len(list((tmp_path / "cells").iterdir())) == 3
@@ -64,3 +64,39 @@ def test_a_batch_of_fair_memory_is_kept_digit_by_digit(tmp_path):
         assert FairMemoryResults.of([found]).frame.equals(FairMemoryResults.of([done]).frame, null_equal=True)
         assert list(found.samples) == list(samples)
         assert all(np.array_equal(found.samples[name], values, equal_nan=True) for name, values in samples.items())
+
+
+def test_measurements_rest_on_what_runs_them_and_not_on_what_shows_them():
+    for name in ("fair_memory.runs", "vinesim.setups", "irop_runs", "nvme_composition.cells", "drmaestro.cells"):
+        behind = {file.relative_to(code.ROOT).as_posix() for file in code._behind([f"poolwise.reproductions.{name}"])}
+        own = "reproductions/" + name.replace(".", "/") + ".py"
+        assert {own, "engines/simulate.py", "policies/backfill/easy.py", "loop.py", "units.py"} <= behind
+        assert not any(path.startswith(("report/", "cli/", "compare/", "live/")) or "/figures" in path for path in behind)
+
+
+def test_other_code_and_other_data_are_other_measurements(tmp_path, monkeypatch):
+    root = tmp_path / "poolwise"
+    files = {
+        "engines/one.py": "from poolwise.loop import go",
+        "loop.py": "def go(): import poolwise.inner",
+        "inner.py": "",
+        "report.py": "",
+        "catalog/machines/a.toml": "nodes = 1",
+        "catalog/reproductions/claims.csv": "a",
+    }
+    for name, text in files.items():
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_text(text)
+    monkeypatch.setattr(code, "ROOT", root)
+
+    def behind() -> str:
+        code.code_behind.cache_clear()
+        code._imports.cache_clear()
+        return code.code_behind("poolwise.engines.one")
+
+    first = behind()
+    for name in files:
+        (root / name).write_text(files[name] + "\n# changed")
+        assert (behind() != first) == (name not in ("report.py", "catalog/reproductions/claims.csv")), name
+        (root / name).write_text(files[name])
+    assert behind() == first

@@ -33,7 +33,7 @@ def leave_out(result: StudyResult, jobs: int | None = None) -> LeftOut | None:
     if found.at == 0:
         return LeftOut("No few jobs decide the size: it is the smallest that was tried.")
     why_not = reason_not_to({cell.engine for cell in result.cells}, group.jobs, len(result.cells))
-    if any(facts.get("resources") for facts in result.facts.values()):
+    if any(facts.get("resources", {}).get("use") for facts in result.facts.values()):
         why_not = "machines and policies are ranked together"
     if why_not is not None:
         return LeftOut(f"Whether a few jobs decide the size was not tried: {why_not}.")

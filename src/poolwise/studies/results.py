@@ -17,6 +17,7 @@ import polars as pl
 from poolwise.atomic import write_whole
 from poolwise.errors import InputError
 from poolwise.files import costs
+from poolwise.files.bill import bill, dollars_to_buy
 from poolwise.identity import Json, canonical, pretty
 from poolwise.metrics import METRICS, MeasuredRun, Metric, Window
 from poolwise.metrics.summary import STANDARD, measure_run, metric_columns, metrics_named
@@ -185,5 +186,5 @@ def watts_and_dollars(facts: Json, cell: Cell) -> tuple[float, float]:
     if cell.costs.power is not None:
         watts = costs.watts(cell.costs.power, measured)
     if cell.costs.prices is not None:
-        dollars = costs.dollars(cell.costs.prices, cell.machine)
+        dollars = dollars_to_buy(bill(cell.costs.prices, cell.machine))
     return watts, dollars

@@ -145,11 +145,10 @@ def parquet(outcomes: Outcomes) -> bytes:
 
 
 def resources_of(schedule: Schedule, window: Window) -> Json:
-    """Measure a schedule whose jobs share nodes, as plain data; empty for whole nodes, which have their own measures."""
+    """Measure a schedule, as plain data; the use of whole nodes has measures of its own."""
     machine = schedule.machine
-    if "nodes" in machine.resources:
-        return {}
-    rows = [[use.resource, use.installed, use.used, use.stranded] for use in resource_use(schedule, window)]
+    used = () if "nodes" in machine.resources else resource_use(schedule, window)
+    rows = [[use.resource, use.installed, use.used, use.stranded] for use in used]
     load = load_of(schedule, window)
     things = {name: [_known(value) for value in values] for name, values in costs.things(machine, load).items()}
     return {"use": rows, "watts": _known(mean_watts(machine, load)), "dollars": _known(price(machine)), "things": things}

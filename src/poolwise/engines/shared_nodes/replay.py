@@ -15,6 +15,7 @@ import numpy as np
 
 from poolwise.arrays import IntArray
 from poolwise.engines import family
+from poolwise.engines.compiling import EarlyKernel, Kernel, await_beside
 from poolwise.engines.family import Parts, foreign, interrupted
 from poolwise.engines.list_scheduling.asking import Asker
 from poolwise.engines.run_record import larger_columns, schedule_of
@@ -107,13 +108,22 @@ def replay(parts: Parts) -> tuple[Schedule, float]:
     """Run what `unsupported` has no objection to; returns the schedule and the seconds without compiling or loading."""
     rule = rule_of(parts.scheduler)
     assert rule is not None
-    load_for(rule, parts.initial)
+    kernel = kernel_for(parts)
     begun = time.perf_counter()
-    schedule = _replay(parts, rule)
-    return schedule, time.perf_counter() - begun
+    schedule = _replay(parts, rule, kernel)
+    return schedule, time.perf_counter() - begun - kernel.loading_s
 
 
-def _replay(parts: Parts, rule: ListRule) -> Schedule:
+def kernel_for(parts: Parts) -> EarlyKernel:
+    """Return the kernel of a run; what lays out the runs that it goes on from is loaded now, if there are such."""
+    from poolwise.kernels.shared_nodes.replay import replay
+
+    if parts.initial is not None:
+        load_kind("from a state")
+    return EarlyKernel(FOLDER, load_kind, replay, len(parts.workload))
+
+
+def _replay(parts: Parts, rule: ListRule, kernel: Kernel) -> Schedule:
     from poolwise.kernels.shared_nodes import state
 
     columns = SharedColumns(parts, rule)
@@ -124,21 +134,20 @@ def _replay(parts: Parts, rule: ListRule) -> Schedule:
         continue_nodes(parts.initial, held, parts.workload, arrays)
     if parts.watch is not None:
         parts.watch.begin(None)
-    arrays = play_nodes(columns, arrays, parts.watch)
+    arrays = play_nodes(columns, arrays, kernel, parts.watch)
     now, runs = arrays.now, arrays.runs
     rejected = columns.refusals(runs.rejected[: int(now[state.REJECTED])])
     return schedule_of(columns, runs, arrays.queue.where, int(now[state.STARTED]), int(now[state.PASSES]), rejected)
 
 
-def play_nodes(columns: SharedColumns, arrays: SharedArrays, watch: Watch | None = None) -> SharedArrays:
-    """Let the kernels run until nothing is left to do, and do what they ask for; returns the arrays, some of which may grow."""
+def play_nodes(columns: SharedColumns, arrays: SharedArrays, kernel: Kernel, watch: Watch | None = None) -> SharedArrays:
+    """Let a kernel run until nothing is left to do, and do what it asks for; returns the arrays, some of which may grow."""
     from poolwise.kernels.list_scheduling import state
-    from poolwise.kernels.shared_nodes.replay import replay as go_on
     from poolwise.kernels.shared_nodes.state import PASSES, PAUSE, ROWS, STARTED
 
-    asker, stride = Asker(columns), Stride(watch)
+    asker, stride, kind = Asker(columns), Stride(watch), _kind_of(columns.scheduler)
     arrays.now[PAUSE] = stride.next(0.0, 0)
-    while (wanted := go_on(*arrays)) != state.DONE:
+    while (wanted := kernel(kind, arrays)) != state.DONE:
         if wanted == state.ASK:
             asker.answer(arrays.order.key, arrays.queue, arrays.runs, arrays.now)
         elif wanted == state.PAUSED:
@@ -173,18 +182,13 @@ def _kind_of(scheduler: ListRule) -> SharedKind:
 def load() -> None:
     """Load the kernels, compiling them where this has not been done before on this computer; says so in the log."""
     for kind in get_args(SharedKind):
-        _load(kind)
-
-
-def load_for(rule: ListRule, initial: Initial | None) -> None:
-    """Load the kernels that a run under a list scheduler needs, which goes on from others if there are such."""
-    _load(_kind_of(rule))
-    if initial is not None:
-        _load("from a state")
+        load_kind(kind)
 
 
 @cache
-def _load(kind: SharedKind) -> None:
+def load_kind(kind: str) -> None:
+    """Load a kernel, compiling it where this has not been done before on this computer; says so in the log."""
+    await_beside(FOLDER, kind)
     backfill = Conservative() if kind == "reservations" else Easy()
     scheduler = ListScheduler(backfill=backfill, placement=FirstNodes())
     second, one = np.full(2, SECOND, dtype=np.int64), np.ones(2, dtype=np.int64)
@@ -193,7 +197,14 @@ def _load(kind: SharedKind) -> None:
         two = replace(two, initial=Initial(0, []))
     rule = scheduler.rule()
     assert rule is not None
-    family.load(FOLDER, kind, f"shared nodes, {kind}", "about half a minute", lambda: _replay(two, rule))
+    family.load(FOLDER, kind, f"shared nodes, {kind}", "about half a minute", lambda: _replay(two, rule, _compiled))
+
+
+def _compiled(_: str, arrays: tuple[object, ...]) -> int:
+    """Call the kernel of any kind as machine code."""
+    from poolwise.kernels.shared_nodes.replay import replay
+
+    return int(replay(*arrays))  # type: ignore[arg-type]  # `arrays` are `SharedArrays`
 
 
 def _one_node() -> Machine:
