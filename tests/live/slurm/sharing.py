@@ -35,6 +35,7 @@ def test_jobs_share_nodes_and_devices_of_racks(tmp_path: Path) -> None:
         with Daemon(cluster, tmp_path, *options) as daemon:
             wait_for("all jobs are done", lambda: not cluster.ask("squeue", "-h", "-p", "main"), 120)
             daemon.well()
+        assert not daemon.said("given back"), daemon.said("given back")
         assigned = {line["job"]: line for line in daemon.said("assigned")}
         assert set(assigned) == set(asked) and not witness.overdrawn and not daemon.said("elsewhere")
         shared = set[str]()
