@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import benchmarks.dispatch  # registers its cases
+import benchmarks.executors  # registers its cases
 import benchmarks.features  # registers its case
 import benchmarks.first_simulate  # registers its case
 import benchmarks.flow  # registers its cases

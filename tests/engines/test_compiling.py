@@ -50,12 +50,16 @@ def test_shared_nodes_are_replayed_alike(late: None) -> None:
         compare_shared(seed, pools=seed % 2 > 0)
 
 
-def test_who_can_wait_for_no_processor_waits(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """With a workload that is long, or one processor, the kernel is loaded at the first call."""
+@pytest.mark.parametrize(("jobs", "two", "kept"), [(compiling.SHORT + 1, True, True), (10, False, True), (10, True, False)])
+def test_some_runs_wait_for_their_kernel(
+    jobs: int, two: bool, kept: bool, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Those of many jobs, with one processor, or where another process's work would not be found: no process is begun."""
     loaded: list[str] = []
     monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
-    for jobs in (compiling.SHORT + 1, 10):
-        monkeypatch.setattr(compiling, "_has_two_processors", lambda: False)
-        kernel = compiling.EarlyKernel("list_scheduling", loaded.append, lambda *arrays: len(arrays), jobs)
-        assert kernel("some kind", (1, 2, 3)) == 3
-    assert loaded == ["some kind", "some kind"]
+    monkeypatch.setattr(compiling, "_has_two_processors", lambda: two)
+    monkeypatch.setattr("poolwise.kernels.jit.is_kept", lambda family: kept)
+    monkeypatch.setattr(compiling, "compile_beside", pytest.fail)
+    kernel = compiling.EarlyKernel("list_scheduling", loaded.append, lambda *arrays: len(arrays), jobs)
+    assert [kernel("some kind", (1, 2, 3)), kernel("some kind", (1,))] == [3, 1]
+    assert loaded == ["some kind"]

@@ -55,7 +55,8 @@ class EarlyKernel:
     kernel
         Itself: arrays -> why it stopped.
     jobs
-        Jobs of the workload. With more than `SHORT` of them, or with one processor, a call waits until it is compiled.
+        Jobs of the workload. With more than `SHORT` of them, with one processor, or where other processes do not find what is
+        compiled, a call waits until it is.
 
     Attributes
     ----------
@@ -79,9 +80,9 @@ class EarlyKernel:
 
     def _is_ready(self, kind: str) -> bool:
         """Whether machine code of a kind is loaded, as it now is if it can be; else another process compiles it."""
-        from poolwise.kernels.jit import is_compiled
+        from poolwise.kernels.jit import is_compiled, is_kept
 
-        if not self._waits and not is_compiled(self._folder, kind):
+        if not self._waits and not is_compiled(self._folder, kind) and is_kept(self._folder):
             if (self._folder, kind) not in _beside:
                 log.warning("compiling kernels (%s) in the background, once for this version on this computer", kind)
                 compile_beside(self._folder, kind, self._load)

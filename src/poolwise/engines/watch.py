@@ -79,7 +79,7 @@ class Stride:
 
     def __init__(self, watch: Watch | None) -> None:
         self._watch = watch
-        self._passes, self._growth = (512, 32) if watch is None else (16, 4)  # a pause costs as much as some passes
+        self._passes, self._growth = (2048, 32) if watch is None else (16, 4)  # a pause costs as much as some passes
         self._begun = self._told = time.perf_counter()
 
     def next(self, share: float, passes: int) -> int:

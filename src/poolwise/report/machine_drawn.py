@@ -49,9 +49,9 @@ def drawing(schedule: Schedule, window: Window, where: str = "") -> Boxes:
     return Boxes(
         "machine",
         f"What of the machine was used{where}",
-        "Each column is a rack, each row a kind of part, filled from the left as it was in use on average over the measured time. "
-        "Stranded is what was free but out of reach: memory and devices of nodes that had no free node or core left, and pools of "
-        "racks that had none.",
+        "Each column is a rack, each row a kind of part, filled from the left as it was in use on average over the measured "
+        "time. Stranded is what was free but out of reach: memory and devices of nodes that had no free node or core left, and "
+        "pools of racks that had none.",
         boxes=boxes,
         series=_SERIES,
         x_axis=Axis(

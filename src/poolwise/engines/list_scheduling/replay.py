@@ -89,7 +89,7 @@ def replay(parts: Parts) -> tuple[Schedule, float]:
 
     rule = rule_of(parts.scheduler)
     assert rule is not None
-    kernel = kernel_for(rule, len(parts.workload))
+    kernel = rack_kernel(rule, len(parts.workload))
     begun = time.perf_counter()
     columns = RunColumns(parts, rule)
     arrays = columns.arrays()
@@ -106,7 +106,7 @@ def replay(parts: Parts) -> tuple[Schedule, float]:
     return schedule, time.perf_counter() - begun - kernel.loading_s
 
 
-def kernel_for(rule: ListRule, jobs: int) -> EarlyKernel:
+def rack_kernel(rule: ListRule, jobs: int) -> EarlyKernel:
     """Return the kernel of a run; where calls of it will wait until it is compiled, all kinds are compiled at once."""
     from poolwise.kernels.list_scheduling.replay import replay
 

@@ -108,13 +108,13 @@ def replay(parts: Parts) -> tuple[Schedule, float]:
     """Run what `unsupported` has no objection to; returns the schedule and the seconds without compiling or loading."""
     rule = rule_of(parts.scheduler)
     assert rule is not None
-    kernel = kernel_for(parts)
+    kernel = node_kernel(parts)
     begun = time.perf_counter()
     schedule = _replay(parts, rule, kernel)
     return schedule, time.perf_counter() - begun - kernel.loading_s
 
 
-def kernel_for(parts: Parts) -> EarlyKernel:
+def node_kernel(parts: Parts) -> EarlyKernel:
     """Return the kernel of a run; what lays out the runs that it goes on from is loaded now, if there are such."""
     from poolwise.kernels.shared_nodes.replay import replay
 
