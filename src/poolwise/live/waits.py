@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from dataclasses import dataclass
 from datetime import datetime
 
 import numpy as np
 
+from poolwise.errors import PolicyError
 from poolwise.interfaces import Dispatcher, Scheduler, reason_of
+from poolwise.live.logs import say
 from poolwise.live.metrics import LiveMetrics
 from poolwise.live.platform import LivePlatform, Pass
 from poolwise.model import Changes, Machine, Plan, Queue, Reason, Rule, Snapshot
@@ -87,10 +90,14 @@ class TellsWhy:
         plan = dispatcher.schedule(queue, snapshot, Changes())
         waiting: dict[str, str] = {}
         for job in queue.jobs[: self._most].tolist():
-            found = why_waits(dispatcher, job, queue, snapshot, plan)
+            name = snapshot.table.name(job)
+            try:
+                found = why_waits(dispatcher, job, queue, snapshot, plan)
+            except PolicyError as error:  # the scheduler cannot account for its own plan: others are told, and it goes on
+                say("unexplained", logging.ERROR, job=name, why=str(error))
+                continue
             if found is None:
                 continue
-            name = snapshot.table.name(job)
             waiting[name] = found.text
             if self._metrics is not None:
                 self._metrics.short_of(found.reason.resource)
