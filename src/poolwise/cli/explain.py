@@ -66,7 +66,7 @@ def explain(
     from poolwise.cli.output import print_json
     from poolwise.errors import InputError
     from poolwise.explain.words import answer_sentence
-    from poolwise.studies.simulation import CellStore
+    from poolwise.studies.cell_store import CellStore
 
     if live is not None:
         if run is not None or scheduler is None:

@@ -42,6 +42,8 @@ def study_page(result: StudyResult, first: Sequence[str] | None = None) -> Page:
     """Put the report of a study together; what to know of its workload stands first if nothing else is given."""
     sweep = Sweep.of(result)
     found = answer(result, sweep)
+    shown = sweep.sample(GOAL, 0 if found is None else found.at)
+    left_out = len(sweep.series) - len(shown.series)
     sections: list[PageSection] = []
     cost: Cost | None = None
     if found is not None:
@@ -64,11 +66,11 @@ def study_page(result: StudyResult, first: Sequence[str] | None = None) -> Page:
         lead=words.headline(found, sweep) if found else nothing,
         because=[line for line in (words.separation(found, sweep), *words.because(found, sweep)) if line] if found else (),
         card=decision_card(result, sweep, found) if found else None,
-        main=main_chart(result, sweep, found) if found else None,
+        main=main_chart(result, shown, found) if found else None,
         sections=sections,
-        notes=result.notes(),
-        figures=[*([] if swings is None else [swings]), *_figures(result, sweep, found)],
-        tables=[*bills, *waits, _results(result, sweep, found), _workload(result), _rejections(sweep), _glossary(result)],
+        notes=[*result.notes(), *([words.sampled(shown, left_out)] if left_out else [])],
+        figures=[*([] if swings is None else [swings]), *_figures(result, shown, found)],
+        tables=[*bills, *waits, _results(result, shown, found), _workload(result), _rejections(sweep), _glossary(result)],
         provenance={name: str(value) for name, value in result.provenance().items()},
     )
     return _with_resources(page, result, sweep)

@@ -26,6 +26,15 @@ SAME = 0.005
 """Values nearer to each other than this share are said to be the same."""
 
 
+def sampled(shown: Sweep, left_out: int) -> str:
+    """Say that not every series is drawn."""
+    drawn = len(shown.series)
+    return (
+        f"Charts and tables show {drawn} of {drawn + left_out:,} combinations: the best, and others at even distances in rank. "
+        "The answer is chosen from all; results.csv has all."
+    )
+
+
 def headline(found: Recommendation, sweep: Sweep) -> str:
     """The recommendation in one line; orders that the evidence cannot tell apart are all named."""
     names = [found.series.upper(), *(rival.alternative.upper() for rival in found.equals[: NAMED - 1])]

@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 from poolwise.errors import InputError
-from poolwise.identity import Json, canonical, digest, plain, sources
-from poolwise.trials import Bench, Progress, Record, Store, records
+from poolwise.identity import Json, canonical, digest, plain
+from poolwise.reproductions.code import code_behind
+from poolwise.trials import Bench, Executor, Progress, Record, Store, records
 
 Case = TypeVar("Case")
 
@@ -22,13 +23,13 @@ def measure_all(
     cases: Iterable[Case],
     run: Callable[[Case], Json],
     folder: Path,
-    jobs: int,
+    executor: Executor,
     prepare: Callable[[], object] = _nothing,
     progress: Progress | None = None,
 ) -> dict[Case, Json]:
-    """Measure cases, each once, in parallel; what `folder`/cells holds of the same code is not run again.
+    """Measure cases, each once, in parallel; what `folder` holds of the same code is not run again.
 
-    Raises InputError if Poolwise itself changes while they run.
+    The same code is what `code_behind` says of the module of `run`. Raises InputError if it changes while they run.
 
     Parameters
     ----------
@@ -42,14 +43,19 @@ def measure_all(
         Is told how far the measurements are.
     """
     wanted = list(dict.fromkeys(cases))
-    bench, store = _Bench(run, prepare, sources()), Store(folder)
+    bench, store = _Bench(run, prepare, code_behind(_module(run))), Store(folder)
     with store.writing():
-        return dict(zip(wanted, records(bench, wanted, store, jobs, progress), strict=True))
+        return dict(zip(wanted, records(bench, wanted, store, executor, progress), strict=True))
+
+
+def _module(run: Callable[..., Json]) -> str:
+    """Name of the module that a measuring function is defined in."""
+    return str(getattr(run, "func", run).__module__)  # of a partial function, the function
 
 
 @dataclass(frozen=True)
 class _Bench(Bench[Any], Generic[Case]):
-    """Where cases are measured: `program` is what `sources` said when the reproduction began."""
+    """Where cases are measured: `program` is what `code_behind` said when the reproduction began."""
 
     measure: Callable[[Case], Json]
     compile: Callable[[], object]
@@ -65,7 +71,7 @@ class _Bench(Bench[Any], Generic[Case]):
 
     def run(self, trial: Any) -> Record:
         """Measure one."""
-        if sources() != self.program:  # a worker that started later
+        if code_behind(_module(self.measure)) != self.program:  # a worker that started later
             raise InputError("Poolwise itself changed while the reproduction ran", remedy="run it again")
         return Record(plain(self.measure(trial)))
 

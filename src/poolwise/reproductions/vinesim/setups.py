@@ -213,7 +213,7 @@ class VineSimPlan:
     @property
     def size_seeds(self) -> range:
         """Seeds of the workload of 25,000 tasks."""
-        return range(1 if self.quick else 3)
+        return range(1 if self.quick else 10)
 
     @property
     def gaps(self) -> tuple[float, ...]:
