@@ -11,10 +11,10 @@ from poolwise.identity import digest
 from poolwise.registry import GROUPS
 
 ROOT = Path(__file__).parents[1]
-NOT_MEASURED = ("reproductions", "plans")
+NOT_MEASURED = ("reproductions", "plans", "methods")
 """Groups of the registry that no simulation looks anything up in."""
-BY_NAME = ("poolwise.kernels", "poolwise.engines", "poolwise.optimize")
-"""Packages whose modules are also imported by a name that is put together, beside those of the registry."""
+BY_NAME = ("poolwise.kernels", "poolwise.engines", "poolwise.optimize", "poolwise.batch.methods")
+"""Packages whose modules are also imported by a name that is put together: one that is used counts whole."""
 CLAIMS = "reproductions"
 """Folder of the catalog that holds what results are judged by, which no measurement reads."""
 
@@ -33,13 +33,15 @@ def code_behind(module: str) -> str:
 def _behind(modules: Iterable[str]) -> set[Path]:
     """Files of modules and of all that these import."""
     packages = [package for group, names in GROUPS.items() if group not in NOT_MEASURED for package in names]
-    waiting = [*modules, *(name for package in (*packages, *BY_NAME) for name in _modules(package))]
+    waiting = [*modules, *(name for package in packages for name in _modules(package))]
     found: set[Path] = set()
     while waiting:
-        file = _file(waiting.pop())
+        module = waiting.pop()
+        file = _file(module)
         if file is not None and file not in found:
             found.add(file)
             waiting += _imports(file)
+            waiting += (name for package in BY_NAME if f"{module}.".startswith(f"{package}.") for name in _modules(package))
     return found
 
 
@@ -50,7 +52,7 @@ def _modules(package: str) -> Iterator[str]:
 
 
 def _file(module: str) -> Path | None:
-    """File of a module of the package; None for what is none, such as a name in one, and for the package's own list of names."""
+    """File of a module; None for what is none, such as a name in one, and for the package itself, which only lists names."""
     path = ROOT.parent / module.replace(".", "/")
     if not module.startswith(f"{ROOT.name}."):
         return None

@@ -30,6 +30,7 @@ class ReproductionResult:
     explanation : paragraphs on what the runs teach beyond the claims
     tables : tables to show before the claims, such as the paper's with our values in them
     readings : other reading ("as run", "inferred") -> what was measured under it, for the rows that it concerns
+    switches : what is switched alone, each a cause that a claims file may name -> what was measured then
     """
 
     measured: Mapping[Key, Measured]
@@ -38,6 +39,7 @@ class ReproductionResult:
     explanation: Sequence[str] = ()
     tables: Sequence[Table] = ()
     readings: Mapping[str, Mapping[Key, Measured]] = field(default_factory=dict)
+    switches: Mapping[str, Mapping[Key, Measured]] = field(default_factory=dict)
 
 
 class Reproduction(Protocol):
@@ -107,7 +109,7 @@ def reproduce(
     claims = read_claims(catalog.find("reproductions", f"{name}.csv"))
     wanted = _artifact(figure, [claim.artifact for claim in claims]) if figure else ""
     findings = reproduction.run(out, quick=quick, jobs=jobs, progress=progress, figure=wanted)
-    rows = compare(claims, findings.measured, findings.readings)
+    rows = compare(claims, findings.measured, findings.readings, findings.switches)
     if wanted:
         rows = [row for row in rows if _about(wanted, row.claim.artifact)]
         findings = replace(findings, figures=[f for f in findings.figures if _about(wanted, f.artifact)], tables=[])
