@@ -34,8 +34,8 @@ class Grid:
 
     tolerances: tuple[float, ...] = (0.05, 0.10, 0.15, 0.20, 0.25)
     etas: tuple[float, ...] = (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)
-    seeds: int = 10
-    small_seeds: int = 5
+    seeds: int = 100
+    small_seeds: int = 20
     sizes: tuple[int, ...] = (15, 20, 25, 30)
     opt_seconds: float = 20.0
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import ClassVar, Protocol
 
 from poolwise import catalog
+from poolwise.compare.agreement import agreement_figures
 from poolwise.compare.headlines import Headline, read_headlines
 from poolwise.compare.published import ClaimRow, Key, compare, read_claims
 from poolwise.compare.verdicts import Measured
@@ -113,6 +114,8 @@ def reproduce(
     if wanted:
         rows = [row for row in rows if _about(wanted, row.claim.artifact)]
         findings = replace(findings, figures=[f for f in findings.figures if _about(wanted, f.artifact)], tables=[])
+    else:
+        findings = replace(findings, figures=[*findings.figures, *agreement_figures(rows)])
     title = f"{reproduction.title}, quick run" if quick else reproduction.title
     headlines = read_headlines(catalog.find("reproductions/headlines", f"{name}.csv"))
     questions = catalog.find("reproductions/questions", f"{name}.txt").read_text(encoding="utf-8").splitlines()
