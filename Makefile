@@ -2,9 +2,9 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-LIVE := measuring $(addprefix slurm/,live placing ordering seeing faults) $(addprefix kubernetes/,live devices shipped faults node_agent)
+LIVE := measuring $(addprefix executors/,on_dask on_ray on_slurm) $(addprefix slurm/,live placing ordering seeing faults) $(addprefix kubernetes/,live devices shipped faults node_agent)
 
-.PHONY: help setup kernels test test-live lint demo bench docs format clean
+.PHONY: help setup kernels test test-long test-live lint demo bench docs format clean
 .DEFAULT_GOAL := help
 
 help: ## list the targets
@@ -28,10 +28,13 @@ lint: setup ## format check, lint, types, import contracts
 kernels: setup ## compile all kernels once (half a minute on two cores; later starts load them)
 	$(BIN)/poolwise compile
 
-test: lint kernels ## everything CI runs
-	$(BIN)/pytest --numprocesses 2 --dist loadgroup
+test: lint kernels ## format, lint, types, import contracts, and the tests that take less than six minutes
+	$(BIN)/pytest -m "not long" --numprocesses 2 --dist loadgroup
 
-test-live: setup ## against a real Slurm and a real Kubernetes: installs or builds them where they are missing, and says so
+test-long: kernels ## the tests that take longer: every page and system, long searches for counterexamples
+	$(BIN)/pytest -m long --numprocesses 2 --dist loadgroup
+
+test-live: setup ## against a real Slurm, Kubernetes, Dask and Ray: installs or builds them where they are missing, and says so
 	tests/live/slurm/packages.sh
 	$(BIN)/pytest -rs -s $(LIVE:%=tests/live/%.py)
 

@@ -8,10 +8,12 @@ import sys
 from pathlib import Path
 
 import benchmarks.dispatch  # registers its cases
+import benchmarks.executors  # registers its cases
 import benchmarks.features  # registers its case
 import benchmarks.first_simulate  # registers its case
 import benchmarks.flow  # registers its cases
 import benchmarks.flow_scheduler  # registers its cases
+import benchmarks.forecast  # registers its case
 import benchmarks.nvme_scale  # registers its case
 import benchmarks.pools  # registers its cases
 import benchmarks.shared_nodes  # noqa: F401  # registers its cases

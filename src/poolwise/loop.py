@@ -108,9 +108,11 @@ class Loop:
     def take(self, batch: EventBatch) -> CommitResult:
         """Apply the events of an instant to the queue, and schedule.
 
-        A plan that does nothing but reject is followed by another pass, unless nothing else had happened than the arrival
-        of what was rejected: jobs rejected on arrival are no reason for a pass.
+        Starts that became real are no reason for a pass. A plan that does nothing but reject is followed by another pass,
+        unless nothing else had happened than the arrival of what was rejected: jobs rejected on arrival are no reason for one.
         """
+        if batch.events and all(isinstance(event, Started) for event in batch.events):
+            return CommitResult()
         changes = self._absorb(batch)
         outcome = self._schedule(changes)
         rejected = frozenset(d.job for d in outcome.committed if isinstance(d, Reject))

@@ -20,6 +20,8 @@ from poolwise.batch.search.packing import Guide, fit, most_items, rebuild
 from poolwise.batch.search.relaxation import linear_bound
 from tests.helpers.batch_problems import brute_force, problems, set_cost
 
+pytestmark = pytest.mark.long
+
 
 @settings(max_examples=40, deadline=None)
 @given(problems(most=5, modules=4))

@@ -11,7 +11,7 @@ from poolwise.studies import StudyResult
 from tests.helpers.chromium import CHROMIUM, browser
 from tests.report.conftest import result as result
 
-pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no Chromium is installed")
+pytestmark = [pytest.mark.skipif(CHROMIUM is None, reason="no Chromium is installed"), pytest.mark.long]
 
 
 def test_the_report_in_a_browser(result: StudyResult, tmp_path: Path) -> None:

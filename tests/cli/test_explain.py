@@ -4,6 +4,7 @@ import sys
 import pytest
 
 from poolwise.cli import app as cli
+from poolwise.trials import Store
 
 SETTINGS = ["--set", "workload.jobs=300", "--set", "measure.warm_up=50", "--set", 'vary.scheduler.order=["fcfs", "fm"]']
 SETTINGS += ["--set", 'vary.machine.pool.memory.memory=["192 GiB"]', "--set", "measure.baseline=false"]
@@ -25,9 +26,10 @@ def longest(ran):
     """(id, wait in ns) of the job that waited longest under FM."""
     import polars as pl
 
-    facts = [json.loads(file.read_text()) for file in (ran / "cells").glob("*.json")]
-    (key,) = [fact["key"] for fact in facts if fact["result"]["inputs"]["scheduler"]["order"]["name"] == "fm"]
-    frame = pl.read_parquet(ran / "cells" / f"{key}.parquet").filter(pl.col("status") == "finished")
+    store = Store(ran)
+    facts = {key: json.loads(content) for key, ending, content in store.everything() if ending == "json"}
+    (key,) = [key for key, fact in facts.items() if fact["inputs"]["scheduler"]["order"]["name"] == "fm"]
+    frame = pl.read_parquet(store.kept_file(key, "parquet")).filter(pl.col("status") == "finished")
     frame = frame.with_columns(wait=pl.col("start") - pl.col("submit")).sort("wait", "id")
     return frame["id"][-1], frame["wait"][-1]
 

@@ -13,6 +13,8 @@ from poolwise.cli import app as cli
 from poolwise.cli.examples import PROMPT
 from tests.helpers.data import DATA, ROOT
 
+pytestmark = pytest.mark.long
+
 READ_ONLY = ("live", "node-agent", "serve", "snapshot")
 """Commands whose examples need a cluster, or do not end by themselves: they are read."""
 LONG = {("compile",), ("plan",), ("reproduce",), ("profile", "measure")}

@@ -11,7 +11,10 @@ from poolwise.cli import app as cli
 from poolwise.cli.past_run import choose
 from poolwise.errors import InputError
 from poolwise.studies import load, run
+from poolwise.trials import Store
 from tests.helpers.vinesim_files import FILES, words
+
+pytestmark = pytest.mark.long
 
 SHARED = """version = 1
 [[node]]
@@ -143,7 +146,7 @@ def test_a_run_of_a_study_is_explained_under_every_system(system, tmp_path, monk
     )
     for cell in run(load("study.toml"), "out", jobs=1).cells:
         chosen = ("--study", "study.toml", "--json", "--cell")
-        outcomes = pl.read_parquet(f"out/cells/{cell.key}.parquet")
+        outcomes = pl.read_parquet(Store(Path("out")).kept_file(cell.key, "parquet"))
         waited = outcomes.with_columns(wait=pl.col("start") - pl.col("submit")).sort("wait", "id")
         job, wait = waited["id"][-1], waited["wait"][-1]
         assert wait > 0

@@ -13,6 +13,7 @@ from poolwise.compare.runs import Comparison
 from poolwise.errors import InputError
 from poolwise.metrics import METRICS, mean_interval, paired_block_bootstrap
 from poolwise.metrics.slowdown import bounded_slowdown, wait_s
+from tests.helpers.kept_trials import spoil, written
 
 
 @pytest.fixture(scope="module")
@@ -129,7 +130,6 @@ def test_what_cannot_be_compared_is_refused(ran, tmp_path):
     with pytest.raises(InputError, match="no schedule"):
         read_runs(str(tmp_path / "a.csv"))
     shutil.copytree(out, tmp_path / "out")
-    damaged = next((tmp_path / "out" / "cells").glob("*.parquet"))
-    damaged.write_bytes(damaged.read_bytes()[:-1] + b"?")
+    spoil(tmp_path / "out", next(iter(written(tmp_path / "out"))), "parquet")
     with pytest.raises(InputError, match="missing or damaged"):
         read_runs(str(tmp_path / "out"))

@@ -18,6 +18,8 @@ from poolwise.policies.cost.model import CostModel, Places, TaskClasses, Waiting
 from poolwise.policies.placement.memory.racks import RackPlacement
 from tests.helpers.broken import draws, failed, only
 
+pytestmark = pytest.mark.long
+
 # Queue orders
 
 

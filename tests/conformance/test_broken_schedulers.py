@@ -9,6 +9,8 @@ from poolwise.policies.order.priorities import FCFS
 from poolwise.schedulers.list import ListScheduler
 from tests.helpers.broken import Bent, draws, failed
 
+pytestmark = pytest.mark.long
+
 
 class Greedy(Bent):
     """Takes more nodes than there are."""

@@ -20,6 +20,8 @@ from poolwise.policies.backfill.conservative import Conservative
 from poolwise.policies.order.priorities import FM
 from poolwise.schedulers.list import ListScheduler
 
+pytestmark = pytest.mark.long
+
 CASES = {"racks": racks, "devices": devices, "modules": modules, "units": units}
 
 

@@ -9,6 +9,8 @@ import pytest
 import poolwise
 from poolwise import registry
 
+pytestmark = pytest.mark.long
+
 ROOT = Path(__file__).parents[2]
 
 

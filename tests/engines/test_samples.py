@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from importlib import import_module
 
 import numpy as np
 import pytest
 
 from poolwise.engines import simulate
+from poolwise.engines.families import FAMILIES
 from poolwise.engines.family import Parts
 from poolwise.engines.list_scheduling import columns
 from poolwise.engines.list_scheduling.sampling import RackSampler
@@ -15,6 +17,7 @@ from poolwise.engines.samples import PlainSampler, sampler_of
 from poolwise.engines.shared_nodes.sampling import SharedSampler
 from poolwise.interfaces import Scheduler
 from poolwise.model import Initial, Machine, Schedule, Workload
+from poolwise.performance.ideal import Ideal
 from poolwise.registry import make
 from poolwise.schedulers.list import ListScheduler
 from poolwise.units import NEVER, SECOND
@@ -99,3 +102,24 @@ def test_what_has_no_kernel_is_replayed_on_the_reference_engine() -> None:
     sampler, obstacle = sampler_of(parts, np.arange(3), 2 * SECOND)
     assert isinstance(sampler, PlainSampler) and obstacle is not None
     assert sampler.starts(load).tolist() == [SECOND, 2 * SECOND, NEVER]
+
+
+@pytest.mark.parametrize("family", ["list_scheduling", "shared_nodes"])
+def test_loading_a_family_compiles_what_goes_on_from_a_state(family: str) -> None:
+    """`poolwise compile` loads the very kernel that samples call: another signature would be compiled at the first forecast."""
+    next(one for one in FAMILIES if one.name.replace(" ", "_") == family).load()
+    resume = import_module(f"poolwise.kernels.{family}.resume").resume
+    assert len(resume.signatures) == 1
+    (test_versions_on_shared_nodes if family == "shared_nodes" else _one_on_racks)()
+    assert len(resume.signatures) == 1
+
+
+def _one_on_racks() -> None:
+    g = np.random.default_rng(8000)
+    on = machine(g)
+    load, how = (
+        with_u(workload(g, on, 60), g),
+        ListScheduler(make("orders", "fm"), backfill("easy"), make("placements", "racks")),
+    )
+    ideal = Ideal()
+    assert check_versions(simulate(on, load, how).schedule, how, ideal, ideal, g) == RackSampler.__name__

@@ -45,7 +45,7 @@ from tests.helpers.gpu_nodes import gpu_nodes
 from tests.helpers.nvme_examples import RESOURCES, SHARING, workload
 from tests.helpers.random_dispatch import POLICIES, policy_of, study
 
-pytestmark = pytest.mark.filterwarnings("ignore:remote latency")
+pytestmark = [pytest.mark.filterwarnings("ignore:remote latency"), pytest.mark.long]
 
 Add = Callable[[Snapshot, int, Reason], IntArray]
 """(n_owner, n_resource) what a machine gets of what a reason names, given the state after the pass, and the job."""

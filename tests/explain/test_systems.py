@@ -32,6 +32,8 @@ from tests.helpers.gpu_nodes import gpu_nodes
 from tests.helpers.random_dispatch import POLICIES, policy_of, study
 from tests.helpers.shared_nodes import shared_nodes
 
+pytestmark = pytest.mark.long
+
 FLOWS = (
     FlowScheduler(),
     FlowScheduler(settings={"network_aware": True}, every_s=7.0),

@@ -35,7 +35,7 @@ from tests.helpers.gpu_nodes import gpu_nodes
 
 BACKFILLS = ("none", "easy", "easy_no_extra", "easy_nodes_only", "conservative", "skip")
 
-pytestmark = pytest.mark.filterwarnings("ignore:remote latency")
+pytestmark = [pytest.mark.filterwarnings("ignore:remote latency"), pytest.mark.long]
 
 
 @dataclass

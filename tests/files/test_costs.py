@@ -4,9 +4,10 @@ import numpy as np
 import pytest
 
 from poolwise.errors import InputError
-from poolwise.files.costs import PowerSection, PriceSection, dollars, things, watts
+from poolwise.files.bill import bill, dollars_to_buy
+from poolwise.files.costs import PowerSection, PriceSection, things, watts
 from poolwise.files.machine import load_machine
-from poolwise.metrics.power import Load, mean_watts
+from poolwise.metrics.power import Load, mean_watts, price
 from poolwise.studies import load
 
 MACHINE = """version = 1
@@ -64,7 +65,9 @@ def test_by_hand(study):
     assert watts(PowerSection(**table), measured) == 58 + 20 + 58 + 5 == mean_watts(machine, load_)
     off = PowerSection(**table, off_when_idle=["server"])
     assert watts(off, measured) == pytest.approx(0.8 * 58 + 20 + 5)
-    assert dollars(PriceSection(price={"server": 100.0, "memory": 5.0}, price_per_gib=5.0), machine) == 2 * 140 + 25
+    assert (
+        dollars_to_buy(bill(PriceSection(price={"server": 100.0, "memory": 5.0}, price_per_gib=5.0), machine)) == 2 * 140 + 25
+    )
 
 
 def test_tables_are_no_input_of_a_run(study):
@@ -96,9 +99,30 @@ def test_a_wrong_table_names_file_field_and_remedy(study, old, new, field, words
     assert caught.value.remedy
 
 
-def test_whole_nodes_have_no_tables(study):
+def test_whole_nodes_are_counted_one_by_one(study):
+    """Two nodes are one owner: 2 x (100 + 8 x 5) and a pool of 4 GiB, whether jobs share them or not; so are their watts."""
     path = study.parent / "machine.toml"
     path.write_text(MACHINE.replace('allocation = "shared"\n', ""))
-    with pytest.raises(InputError, match="taken whole") as caught:
-        load(study, {"scheduler.placement": "racks"})
-    assert caught.value.field == "prices.price"
+    machine = load_machine(path)
+    cell = load(study, {"scheduler.placement": "racks"}).cells[0]
+    assert dollars_to_buy(bill(cell.costs.prices, cell.machine)) == 2 * 140 + 25 == price(machine)
+    load_ = Load(np.array([0.25, 0.25]), np.array([0.5, 0.5]))
+    measured = things(machine, load_)
+    assert measured["server"] == [2, 16, 0.5, 0.5, 4], "half a node is in use and awake"
+    assert watts(cell.costs.power, measured) == 2 * 58 + 20 + 5 == mean_watts(machine, load_)
+
+
+def test_a_bill_has_fabric_power_and_ranges(study):
+    cell = load(study, {"prices.price_per_rack": [7, 8, 9], "prices.price_per_kwh": 0.5, "prices.years": 2}).cells[0]
+    found = {item.name: item for item in bill(cell.costs.prices, cell.machine, watts=1000)}
+    fabric = found["rack's fabric"]
+    assert (fabric.amount, fabric.least, fabric.most, fabric.dollars) == (1, 7, 9, 8)
+    assert found["kWh of power"].dollars == 2 * 8766 * 0.5 and found["GiB of memory"].amount == 20
+    assert dollars_to_buy(list(found.values())) == 2 * 140 + 25 + 8, "power is not bought with the machine"
+    assert "kWh of power" not in {item.name for item in bill(cell.costs.prices, cell.machine)}, "watts are not known"
+
+
+def test_a_range_ascends(study):
+    with pytest.raises(InputError, match="in this order") as caught:
+        load(study, {"prices.price_per_gib": [5, 4, 6]})
+    assert "price_per_gib" in caught.value.field

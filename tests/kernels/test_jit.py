@@ -15,6 +15,8 @@ import pytest
 from poolwise.arrays import IntArray
 from poolwise.kernels import jit
 
+pytestmark = pytest.mark.long
+
 
 @pytest.fixture
 def fresh_folder():

@@ -1,6 +1,5 @@
 """Plans of deployments: every candidate against simulating it by hand, the search, resuming, errors."""
 
-import json
 from pathlib import Path
 
 import numpy as np
@@ -16,6 +15,7 @@ from poolwise.plans.deployment_trials import draw_jobs
 from poolwise.registry import make
 from poolwise.schedulers.dispatch import Dispatch
 from poolwise.traces import vinesim
+from tests.helpers.kept_trials import forget, spoil, written
 
 PLAN = """\
 version = 1
@@ -112,17 +112,13 @@ def test_a_plan_that_was_stopped_goes_on_and_ends_the_same(file):
     plan.run_plan(plan.load_plan(file), out, jobs=1)
     names = ("plan.json", "candidates.csv", "candidates.parquet", "provenance.json")
     kept = {name: (out / name).read_bytes() for name in names}
-    cells = sorted((out / "cells").iterdir())
-    times = {cell.name: cell.stat().st_mtime_ns for cell in cells}
-    cells[0].unlink()
-    cells[1].write_bytes(cells[1].read_bytes()[:-9])
-    content = json.loads(cells[2].read_bytes())
-    content["result"]["latency_us"] += 1
-    cells[2].write_text(json.dumps(content))
+    before = written(out)
+    gone, spoiled, *_ = before
+    forget(out, gone)
+    spoil(out, spoiled)
     plan.run_plan(plan.load_plan(file), out, jobs=1)
     assert {name: (out / name).read_bytes() for name in names} == kept
-    again = {cell.name for cell in cells if cell.stat().st_mtime_ns != times[cell.name]}
-    assert again == {cell.name for cell in cells[:3]}
+    assert {key for key, number in written(out).items() if number != before[key]} == {gone, spoiled}
 
 
 def test_a_budget_and_a_number_of_units_limit_the_candidates(file):

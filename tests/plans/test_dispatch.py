@@ -1,6 +1,5 @@
 """Plans of orders and placements: every run against simulating it by hand, the choice, resuming, errors."""
 
-import json
 from pathlib import Path
 
 import numpy as np
@@ -14,6 +13,7 @@ from poolwise.plans.dispatch_trials import DispatchTrial
 from poolwise.registry import make
 from poolwise.schedulers.dispatch import Dispatch
 from poolwise.units import US
+from tests.helpers.kept_trials import forget, spoil, written
 
 PLAN = """\
 version = 1
@@ -113,12 +113,10 @@ def test_what_is_kept_is_not_run_again_and_what_is_damaged_is(file, tmp_path, mo
         return kept(self, trial)
 
     monkeypatch.setattr(type(loaded.question.bench), "run", run)
-    cells = sorted((tmp_path / "out" / "cells").glob("*.json"))
+    cells = [*written(tmp_path / "out")]
     assert len(cells) == 12
-    content = json.loads(cells[0].read_text())
-    content["result"]["latency_us"] = 0.0
-    cells[0].write_text(json.dumps(content))
-    cells[1].write_text("{")
+    spoil(tmp_path / "out", cells[0])
+    forget(tmp_path / "out", cells[1])
     again = plan.run_plan(loaded, tmp_path / "out", jobs=1)
     assert len(runs) == 2
     assert again.to_dict() == first.to_dict()

@@ -6,6 +6,7 @@ import pytest
 
 from poolwise.plans import plan
 from poolwise.plans.plan import Answer
+from poolwise.trials import Local
 
 PLAN = """\
 version = 1
@@ -49,7 +50,7 @@ def answered(folder: Path, large: dict[int, int], settings: dict[str, object] | 
             rows.append(f"{k},{k * 200 * 10**9},1,{(200 + 37 * (k % 11)) * 10**9},{memory * 1024}")
     (folder / "jobs.csv").write_text("\n".join(rows) + "\n")
     (folder / "plan.toml").write_text(PLAN)
-    return plan.load_plan(folder / "plan.toml", settings).question.answer(folder / "out", 1, lambda line: None)
+    return plan.load_plan(folder / "plan.toml", settings).question.answer(folder / "out", Local(1), lambda line: None)
 
 
 @pytest.fixture

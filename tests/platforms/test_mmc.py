@@ -19,6 +19,8 @@ from poolwise.policies.order.priorities import FCFS
 from poolwise.schedulers.list import ListScheduler
 from poolwise.units import SECOND
 
+pytestmark = pytest.mark.long
+
 SERVICE_S = 1000.0
 WARM_UP, MEASURED = 300, 1200
 

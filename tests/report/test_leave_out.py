@@ -8,6 +8,8 @@ from poolwise.cli import app
 from poolwise.report import leave_out
 from poolwise.report.answer import answer
 from poolwise.report.sweep import Sweep
+from poolwise.trials import Local
+from tests.helpers.kept_trials import written
 
 STUDY = """\
 version = 1
@@ -46,7 +48,7 @@ def size(result: studies.StudyResult) -> str:
 
 def test_the_jobs_that_decide_the_size_are_named(folder: Path, commands: None, capsys) -> None:
     result = studies.run(studies.load(write(folder, {50: 90, 120: 80})), folder / "out", 1)
-    found = leave_out(result, 1)
+    found = leave_out(result, Local(1))
     rest = studies.run(studies.load(write(folder, {50: 0, 120: 0})), folder / "rest", 1)
     assert found is not None and found.tried and found.decide == (50, 120)
     assert size(result) == "96 GiB" and found.then == {"machine.pool.memory.memory": size(rest)} != {
@@ -57,23 +59,23 @@ def test_the_jobs_that_decide_the_size_are_named(folder: Path, commands: None, c
         f"{size(rest)} would do instead of 96 GiB."
     )
     write(folder, {50: 90, 120: 80})
-    kept = set((folder / "out" / "left_out" / "cells").iterdir())
-    assert leave_out(result, 1) == found, "from what the folder holds"
-    assert kept == set((folder / "out" / "left_out" / "cells").iterdir()) and len(kept) == 2 * 2 * 6
-    assert len(list((folder / "out" / "cells").iterdir())) == 2 * (6 + 3)
+    kept = written(folder / "out" / "left_out")
+    assert leave_out(result, Local(1)) == found, "from what the folder holds"
+    assert kept == written(folder / "out" / "left_out") and len(kept) == 2 * 6
+    assert len(written(folder / "out")) == 6 + 3
     assert app.run(["run", str(folder / "study.toml"), "--out", str(folder / "out"), "--jobs", "1", "--json"]) == 0
     content = json.loads(capsys.readouterr().out)
     assert content["decisive"] == found.to_dict() and content["sanity"][0]["machine"] == "24 GiB"
     html = (folder / "out" / "report.html").read_text()
-    assert html.index("Load ") < html.index(found.text) < html.index('<p class="lead">')
+    assert html.index('<p class="lead">') < html.index("Load ") < html.index(found.text), "the decision comes first"
 
 
 def test_what_is_not_tried_is_said(folder: Path, monkeypatch) -> None:
     result = studies.run(studies.load(write(folder, {})), folder / "out", 1)
-    assert str(getattr(leave_out(result, 1), "text", "")).startswith("No few jobs decide the size: it is the smallest")
+    assert str(getattr(leave_out(result, Local(1)), "text", "")).startswith("No few jobs decide the size: it is the smallest")
     many = studies.run(studies.load(write(folder, {50: 90, 120: 90, 121: 90})), folder / "out", 1)
-    assert "More than 2 jobs ask for the most memory a node" in str(getattr(leave_out(many, 1), "text", ""))
+    assert "More than 2 jobs ask for the most memory a node" in str(getattr(leave_out(many, Local(1)), "text", ""))
     monkeypatch.setattr("poolwise.sanity.leave_out.CHEAP", 6 * 220 - 1)
-    assert "was not tried: that takes 6 runs of 220 jobs" in str(getattr(leave_out(many, 1), "text", ""))
+    assert "was not tried: that takes 6 runs of 220 jobs" in str(getattr(leave_out(many, Local(1)), "text", ""))
     fixed = studies.run(studies.load(folder / "study.toml", {"machine.pool.memory.memory": "96 GiB"}), folder / "out", 1)
-    assert leave_out(fixed, 1) is None
+    assert leave_out(fixed, Local(1)) is None

@@ -24,6 +24,22 @@ def test_sweep_puts_sizes_along_x_and_orders_into_series(result: StudyResult) ->
     assert len(sweep.cells) == 9
 
 
+def test_what_cannot_be_drawn_is_sampled_and_the_page_says_so(result: StudyResult, monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = study_page(result)
+    monkeypatch.setattr("poolwise.report.sweep.DRAWN", 2)
+    page, sweep = study_page(result), Sweep.of(result)
+    ranked = sweep.best("mean_bounded_slowdown", 1)
+    assert set(sweep.sample("mean_bounded_slowdown", 1).series) == {ranked[0], ranked[-1]}
+    assert (page.lead, page.because) == (whole.lead, whole.because), "the answer is chosen from all"
+    assert [note for note in page.notes if note not in whole.notes] == [
+        "Charts and tables show 2 of 3 combinations: the best, and others at even distances in rank. "
+        "The answer is chosen from all; results.csv has all."
+    ]
+    shown, every = (next(t for t in one.tables if t.title == "All results") for one in (page, whole))
+    assert (len(shown.rows), len(every.rows)) == (2 * 3, 3 * 3)
+    assert page.main is not None and len(page.main.series) == 2
+
+
 def test_pool_size_changes_the_result(result: StudyResult) -> None:
     sweep = Sweep.of(result)
     for series in sweep.series:

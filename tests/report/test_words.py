@@ -17,6 +17,7 @@ from poolwise.report.sweep import Sweep
 from poolwise.studies import CellResult
 
 JOBS = 60
+NO_LONGER = "no longer than they run"
 SIZES = (128, 256, 512, 1024)
 
 
@@ -122,15 +123,14 @@ def largest(t: Truth, m: re.Match[str]) -> bool:
 
 def slowdown(t: Truth, m: re.Match[str]) -> bool:
     mine = t.fared[t.found.series, t.found.at]
-    return m[1] == spoken_number(np.median(mine)) and m[2] == spoken_number(mine.mean()) and m[3] == spoken_number(
-        100 * (mine > mine.mean()).mean()
-    )  # fmt: skip
+    half = f"at most {spoken_number(np.median(mine))} times as long as they run" if np.median(mine) >= 1.005 else NO_LONGER
+    return m[1] == half and m[2] == spoken_number(mine.mean()) and m[3] == spoken_number(100 * (mine > mine.mean()).mean())
 
 
 def waits(t: Truth, m: re.Match[str]) -> bool:
-    return m[1] == spoken_time(t.metric(t.found.series, "median_wait_s")) and m[2] == spoken_time(
-        t.metric(t.found.series, "mean_wait_s")
-    )
+    median = t.metric(t.found.series, "median_wait_s")
+    half = f"wait at most {spoken_time(median)}" if median > 0 else "do not wait"
+    return m[1] == half and m[2] == spoken_time(t.metric(t.found.series, "mean_wait_s"))
 
 
 def away(t: Truth, m: re.Match[str]) -> bool:
@@ -139,8 +139,8 @@ def away(t: Truth, m: re.Match[str]) -> bool:
 
 
 BECAUSE: dict[str, Callable[[Truth, re.Match[str]], bool]] = {
-    r"From submission .* at most ([\d.,]+) times .* The mean is ([\d.,]+); ([\d.,]+) % of the jobs lie above it\.": slowdown,
-    r"Half of the jobs wait at most (.+); the mean wait is (.+)\.": waits,
+    r"From submission to end, half of the jobs take (.+) \(bounded .* is ([\d.,]+); ([\d.,]+) % of .* above it\.": slowdown,
+    r"Half of the jobs (.+); the mean wait is (.+)\.": waits,
     r"The next best order, (\w+), has ([\d.,]+) \((.+?)\)\.(?: The two cannot be told apart on these jobs\.)?": runner_up,
     r"It is the smallest size that was tried: .*": lambda t, m: t.found.at == 0 and len(t.sweep.x) > 1,
     r"The next smaller size, (.+), can never run (\d+) jobs?; this one, (\d+)\.": away,

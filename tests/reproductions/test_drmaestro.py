@@ -21,6 +21,7 @@ from poolwise.reproductions.drmaestro.cells import (
     run_case,
 )
 from poolwise.reproductions.drmaestro.changes import CHANGES
+from poolwise.trials import Local
 
 SMALLEST = SCENARIOS[0]
 
@@ -76,7 +77,7 @@ def test_every_claim_is_answered_and_nothing_else(tmp_path, monkeypatch, name):
 
     monkeypatch.setattr(drmaestro, "measure_all", pretend)
     monkeypatch.setattr(drmaestro, "QUICK", getattr(drmaestro, name))
-    found = drmaestro.DRMaestro().run(tmp_path, quick=True, jobs=1)
+    found = drmaestro.DRMaestro().run(tmp_path, quick=True, executor=Local(1))
     rows = compare(read_claims(catalog.find("reproductions", "drmaestro.csv")), found.measured)
     missing = [row.claim.key for row in rows if row.holds == "not_measured"]
     assert (not missing) == (name == "FULL")

@@ -8,13 +8,14 @@ from poolwise import catalog
 from poolwise.compare.published import compare, read_claims
 from poolwise.reproductions import irop
 from poolwise.reproductions.irop_runs import IropCase, measure_placement
+from poolwise.trials import Local
 
 
 def test_cases_are_run_once_and_kept(tmp_path):
     cases = [IropCase(m, "relative", 0.5, 0.25, 0, 6, 9, 0.05) for m in ("irop", "place", "heep", "cfm", "first-fit")]
-    first = measure_placement(cases, tmp_path, 1)
+    first = measure_placement(cases, tmp_path, Local(1))
     kept = {file: file.stat().st_mtime_ns for file in tmp_path.rglob("*.json")}
-    assert measure_placement(cases, tmp_path, 1) == first
+    assert measure_placement(cases, tmp_path, Local(1)) == first
     assert {file: file.stat().st_mtime_ns for file in tmp_path.rglob("*.json")} == kept
     assert first[cases[1]]["objective"] <= first[cases[0]]["objective"] + 1e-9
     assert all(run["dropped"] == 0 for run in first.values())
@@ -45,7 +46,7 @@ def test_every_claim_is_answered_and_nothing_else(tmp_path, monkeypatch, grid):
 
     monkeypatch.setattr(irop, "measure_placement", pretend)
     monkeypatch.setattr(irop, "QUICK", grid)
-    found = irop.IropReproduction().run(tmp_path, quick=True, jobs=1)
+    found = irop.IropReproduction().run(tmp_path, quick=True, executor=Local(1))
     rows = compare(read_claims(catalog.find("reproductions", "irop.csv")), found.measured)
     tried = {f"Delta {tolerance:.2f}" for tolerance in grid.tolerances}
     missing = [row.claim.condition for row in rows if row.holds == "not_measured"]

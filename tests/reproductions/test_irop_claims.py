@@ -11,6 +11,7 @@ from poolwise.compare.published import SWITCH, read_claims
 from poolwise.reproductions import irop
 from poolwise.reproductions.irop import SMALL
 from poolwise.reproductions.irop_runs import IropCase
+from poolwise.trials import Local
 
 SEEDS = 4
 GRID = irop.Grid(seeds=SEEDS, small_seeds=SEEDS)
@@ -45,10 +46,10 @@ def pretended(case: IropCase) -> dict[str, Any]:
 @pytest.fixture
 def measured(tmp_path, monkeypatch):
     monkeypatch.setattr(
-        irop, "measure_placement", lambda cases, folder, jobs, progress=None: {case: pretended(case) for case in cases}
+        irop, "measure_placement", lambda cases, folder, executor, progress=None: {case: pretended(case) for case in cases}
     )
     monkeypatch.setattr(irop, "QUICK", GRID)
-    found = irop.IropReproduction().run(tmp_path, quick=True, jobs=1)
+    found = irop.IropReproduction().run(tmp_path, quick=True, executor=Local(1))
     return {key: (one.value, one.low, one.high) for key, one in found.measured.items()}, found
 
 
@@ -119,13 +120,13 @@ def test_how_far_the_best_is_proven_is_said(measured) -> None:
 
 
 def test_an_opt_that_ran_into_its_limit_says_nothing_of_growth(tmp_path, monkeypatch) -> None:
-    def ended(cases, folder, jobs, progress=None):
+    def ended(cases, folder, executor, progress=None):
         limit = {"status": "limit"}
         return {case: pretended(case) | (limit if case.method == "opt" and case.workloads < SMALL else {}) for case in cases}
 
     monkeypatch.setattr(irop, "measure_placement", ended)
     monkeypatch.setattr(irop, "QUICK", GRID)
-    found = irop.IropReproduction().run(tmp_path, quick=True, jobs=1).measured
+    found = irop.IropReproduction().run(tmp_path, quick=True, executor=Local(1)).measured
     growth = {key[1]: one.value for key, one in found.items() if "growth" in key[2]}
     assert math.isnan(growth["workloads 15 to 30 on 30 modules"])
     assert growth["modules 15 to 30 with 30 workloads"] == 4.0

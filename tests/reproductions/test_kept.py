@@ -5,9 +5,12 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
+from poolwise import program
 from poolwise.errors import InputError
 from poolwise.reproductions import code, irop_runs, kept
 from poolwise.reproductions.fair_memory.runs import Done, FairMemoryResults, RunGroup
+from poolwise.trials import Local
+from tests.helpers.kept_trials import spoil, written
 
 
 @dataclass(frozen=True)
@@ -21,19 +24,19 @@ def double(case: Case) -> dict:
 
 def test_a_damaged_file_is_measured_again_and_a_whole_one_is_not(tmp_path):
     cases = [Case(k) for k in (1, 2, 2)]
-    first = kept.measure_all(cases, double, tmp_path, 1)
+    first = kept.measure_all(cases, double, tmp_path, Local(1))
     assert first == {Case(k): {"twice": 2 * k, "pair": [k, None]} for k in (1, 2)}
-    one, other = sorted((tmp_path / "cells").iterdir())
-    one.write_bytes(one.read_bytes()[:-9])
+    before = written(tmp_path)
+    one, other = before
+    spoil(tmp_path, one)
     ran = []
-    assert kept.measure_all(cases, lambda case: ran.append(case) or double(case), tmp_path, 1) == first
-    assert len(ran) == 1 and len(list((tmp_path / "cells").iterdir())) == 2
-    assert other.read_bytes()[-1:] == one.read_bytes()[-1:] == b"\n"
+    assert kept.measure_all(cases, lambda case: ran.append(case) or double(case), tmp_path, Local(1)) == first
+    assert len(ran) == 1 and written(tmp_path)[other] == before[other]
 
 
 def test_two_processes_find_the_same(tmp_path):
     cases = [irop_runs.IropCase("first-fit", "relative", 0.5, 0.25, seed, 6, 9) for seed in range(3)]
-    one, two = (irop_runs.measure_placement(cases, tmp_path / str(jobs), jobs) for jobs in (1, 2))
+    one, two = (irop_runs.measure_placement(cases, tmp_path / str(jobs), Local(jobs)) for jobs in (1, 2))
     assert [one[case]["objective"] for case in cases] == [two[case]["objective"] for case in cases]
 
 
@@ -46,8 +49,8 @@ def test_a_change_of_the_program_ends_it_and_what_was_done_stays(tmp_path, monke
 
     monkeypatch.setattr(kept, "code_behind", lambda module: now[0])
     with pytest.raises(InputError, match="changed while the reproduction ran"):
-        kept.measure_all([Case(k) for k in range(5)], measured, tmp_path, 1)
-    assert len(list((tmp_path / "cells").iterdir())) == 3
+        kept.measure_all([Case(k) for k in range(5)], measured, tmp_path, Local(1))
+    assert len(written(tmp_path)) == 3
 
 
 def test_a_batch_of_fair_memory_is_kept_digit_by_digit(tmp_path):
@@ -59,7 +62,7 @@ def test_a_batch_of_fair_memory_is_kept_digit_by_digit(tmp_path):
     done = Done(rows, samples)
     batch = RunGroup("juwels", 0, "rack", 6)
     for _ in range(2):  # as it was run, and as it is read
-        content = kept.measure_all([batch], lambda batch: done.content(), tmp_path, 1)[batch]
+        content = kept.measure_all([batch], lambda batch: done.content(), tmp_path, Local(1))[batch]
         found = Done.of(content)
         assert FairMemoryResults.of([found]).frame.equals(FairMemoryResults.of([done]).frame, null_equal=True)
         assert list(found.samples) == list(samples)
@@ -68,13 +71,18 @@ def test_a_batch_of_fair_memory_is_kept_digit_by_digit(tmp_path):
 
 def test_measurements_rest_on_what_runs_them_and_not_on_what_shows_them():
     for name in ("fair_memory.runs", "vinesim.setups", "irop_runs", "nvme_composition.cells", "drmaestro.cells"):
-        behind = {file.relative_to(code.ROOT).as_posix() for file in code._behind([f"poolwise.reproductions.{name}"])}
+        behind = program.reached(f"poolwise.reproductions.{name}")
         own = "reproductions/" + name.replace(".", "/") + ".py"
-        assert {own, "engines/simulate.py", "policies/backfill/easy.py", "loop.py", "units.py"} <= behind
+        simulation = (
+            {"engines/simulate.py", "policies/backfill/easy.py", "loop.py"}
+            if name != "irop_runs"
+            else {"batch/methods/irop.py"}
+        )
+        assert {own, "units.py", *simulation} <= behind
         assert not any(path.startswith(("report/", "cli/", "compare/", "live/")) or "/figures" in path for path in behind)
 
 
-def test_other_code_and_other_data_are_other_measurements(tmp_path, monkeypatch):
+def test_other_code_and_other_data_are_other_measurements(tmp_path):
     root = tmp_path / "poolwise"
     files = {
         "engines/one.py": "from poolwise.loop import go",
@@ -87,12 +95,11 @@ def test_other_code_and_other_data_are_other_measurements(tmp_path, monkeypatch)
     for name, text in files.items():
         (root / name).parent.mkdir(parents=True, exist_ok=True)
         (root / name).write_text(text)
-    monkeypatch.setattr(code, "ROOT", root)
 
     def behind() -> str:
         code.code_behind.cache_clear()
-        code._imports.cache_clear()
-        return code.code_behind("poolwise.engines.one")
+        program.sources.cache_clear()
+        return code.code_behind("poolwise.engines.one", root)
 
     first = behind()
     for name in files:

@@ -7,6 +7,7 @@ from poolwise.reproductions.nvme_composition.cells import DEFAULT, NvmeLoad, mea
 from poolwise.reproductions.nvme_composition.claims import claim_rows as measured_rows
 from poolwise.reproductions.nvme_composition.plan import MODES, SOURCES, NvmePlan, NvmeResults, base, seeded
 from poolwise.reproductions.nvme_composition.tables import COLUMNS, tables
+from poolwise.trials import Local
 from tests.helpers.data import PUBLISHED
 
 
@@ -73,10 +74,10 @@ def test_results_are_kept_and_taken_up_again(tmp_path):
     from poolwise.reproductions.nvme_composition.cells import NvmeCase
 
     case = NvmeCase(NvmeLoad("high_compute", 0.5, 0), "first_fit")
-    first = measure_nvme_case([case], tmp_path, 1)
+    first = measure_nvme_case([case], tmp_path, Local(1))
     files = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*.json")}
     assert len(files) == 2  # the calibration and the case
-    again = measure_nvme_case([case], tmp_path, 1)
+    again = measure_nvme_case([case], tmp_path, Local(1))
     assert first == again
     assert {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*.json")} == files
     found = first[case]

@@ -17,14 +17,7 @@ from poolwise.metrics import METRICS, Outcomes, Window, common_population, summa
 from poolwise.studies import load, run
 from poolwise.studies.cells import workload_of
 from poolwise.studies.sanity import sanity_sentences
-
-RESULTS = ("results.parquet", "results.csv")
-
-
-def content(out: Path) -> dict[str, bytes]:
-    """Every byte that must not depend on how a study was run."""
-    files = [*(out / "cells").iterdir(), *(out / name for name in RESULTS)]
-    return {file.name: file.read_bytes() for file in files}
+from tests.helpers.kept_trials import content, forget, spoil, written
 
 
 class Counting:
@@ -99,14 +92,13 @@ def test_only_what_is_missing_or_damaged_is_run_again(undisturbed, tmp_path):
     out = tmp_path / "out"
     shutil.copytree(folder / "out", out)
     before = content(out)
-    gone, torn, altered, *_ = sorted((out / "cells").glob("*.json"))
-    gone.unlink()
-    torn.write_bytes(torn.read_bytes()[:-20])
-    outcomes = altered.with_suffix(".parquet")
-    outcomes.write_bytes(outcomes.read_bytes()[:-1] + b"?")
+    gone, torn, altered, *_ = written(out)
+    forget(out, gone)
+    spoil(out, torn)
+    spoil(out, altered, "parquet")
     progress = Counting()
     run(first.study, out, jobs=1, progress=progress)
-    assert (progress.done, progress.damaged, len(progress.ran)) == (3, 3, 3)
+    assert (progress.done, progress.damaged, len(progress.ran)) == (3, 2, 3)
     assert content(out) == before
 
 
@@ -142,14 +134,10 @@ if __name__ == "__main__":
 """
     killed = subprocess.run([sys.executable, "-c", code], stderr=subprocess.DEVNULL, check=False)
     assert killed.returncode == -signal.SIGKILL
-    whole = {file.stem for file in (out / "cells").glob("*.json")}
-    assert len(whole) == 2 and not (out / "results.csv").exists()
-    draft = out / "cells" / f".{first.cells[0].key}.json.abcd1234"
-    draft.write_text("half")
+    assert len(written(out)) == 2 and not (out / "results.csv").exists()
     progress = Counting()
     run(first.study, out, jobs=2, progress=progress)
     assert (progress.done, len(progress.ran)) == (2, 4)
-    assert not draft.exists()
     assert content(out) == content(folder / "out")
 
 
@@ -161,7 +149,7 @@ def test_a_second_writer_is_refused_and_changes_nothing(undisturbed, tmp_path):
         fcntl.flock(lock, fcntl.LOCK_EX)
         with pytest.raises(InputError, match="another run is writing"):
             run(first.study, out, jobs=1)
-    assert list((out / "cells").iterdir()) == []
+    assert [file.name for file in out.iterdir()] == [".lock"]
     run(first.study, out, jobs=1)
     assert content(out) == content(folder / "out")
 
@@ -175,8 +163,7 @@ def test_an_interrupted_run_leaves_whole_cells_and_no_workers(undisturbed, tmp_p
     out = tmp_path / "out"
     with pytest.raises(KeyboardInterrupt):
         run(first.study, out, jobs=2, progress=Counting(interrupt, after=1))
-    assert len(list((out / "cells").iterdir())) == 2
-    assert not list((out / "cells").glob(".*"))
+    assert len(written(out)) == 1 and sorted(file.name for file in out.iterdir()) == [".lock", "cells.sqlite"]
     progress = Counting()
     run(first.study, out, jobs=1, progress=progress)
     assert progress.done == 1
@@ -187,7 +174,7 @@ def test_workers_do_not_outlive_the_process_that_started_them(folder):
 import os, signal, sys, joblib
 from poolwise.studies import load, run
 from poolwise.studies.simulation import Cells
-from poolwise.trials.fill import _in_worker
+from poolwise.trials.executors.local import _in_worker
 cell = load({str(folder / "study.toml")!r}).cells[0]
 def worker(cell, parent):
     _in_worker(Cells(), cell.key, cell, parent)
@@ -221,7 +208,7 @@ def test_an_error_in_a_cell_names_the_cell(folder):
     assert caught.value.field == "measure.warm_up"
     with pytest.raises(InputError, match=r"in the cell scheduler\.order="):
         run(study, folder / "out", jobs=2)
-    assert list((folder / "out" / "cells").iterdir()) == []
+    assert not written(folder / "out")
 
 
 def test_a_folder_that_cannot_be_written(folder):
@@ -265,3 +252,14 @@ def test_pool_size_changes_what_happens_on_the_shipped_log(tmp_path):
     result = run(load("cerit-pools", settings), tmp_path, jobs=1)
     small, large = (cell.metrics for cell in result.cells)
     assert small["mean_bounded_slowdown"] > 2 * large["mean_bounded_slowdown"]
+
+
+def test_the_numbers_are_the_same_where_outcomes_are_read_again(undisturbed, tmp_path, monkeypatch):
+    """As with a million cells, of which memory holds a few."""
+    folder, first = undisturbed
+    monkeypatch.setattr("poolwise.studies.measured.KEPT_MB", 0)
+    again = run(first.study, folder / "out", jobs=1)
+    assert len(again._runs._outcomes) == 1
+    assert again.frame().equals(first.frame(), null_equal=True)
+    assert [again.facts[cell.key] for cell in again.study.runs] == [first.facts[cell.key] for cell in first.study.runs]
+    assert len(again.facts) == 6 and "none" not in again.facts

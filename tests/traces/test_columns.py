@@ -311,3 +311,27 @@ def test_any_text_in_any_cell_is_read_or_is_an_input_error(name, word, strict):
             assert error.file == path
         else:
             assert len(found) + sum(found.excluded.values()) == 2
+
+
+def test_a_closed_loop_reads_predecessors_and_think_times(tmp_path):
+    lines = "id,submit,runtime,nodes,preceding,think_min", "1,0,10,1,,", "2,1,10,1,1,2", "3,2,10,1,-1,", "4,3,10,1,2,0.5"
+    found = read(table(tmp_path, *lines), MACHINE, format="columns", closed_loop=True)
+    assert found.closed_loop
+    assert found.attributes["preceding"].tolist() == [-1, 1, -1, 2]
+    assert found.attributes["think_s"].tolist() == [0, 120, 0, 30]
+    assert not read(table(tmp_path, *lines), MACHINE, format="columns").closed_loop
+
+
+def test_a_closed_loop_needs_a_column_of_predecessors(tmp_path):
+    path = table(tmp_path, "id,submit,runtime,nodes,boss", "1,0,10,1,", "2,1,10,1,1")
+    with pytest.raises(InputError, match="hold preceding") as raised:
+        read(path, MACHINE, format="columns", closed_loop=True)
+    assert raised.value.line == 1
+    with pytest.raises(InputError, match="'x'") as raised:
+        read(
+            table(tmp_path, "id,submit,runtime,nodes,preceding", "1,0,10,1,", "2,1,10,1,x"),
+            MACHINE,
+            closed_loop=True,
+            strict=True,
+        )
+    assert (raised.value.line, raised.value.field) == (3, "preceding")

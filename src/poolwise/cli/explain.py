@@ -59,12 +59,14 @@ def explain(
     cluster: ClusterName = typer.Option(ClusterName.SLURM, help="With --live: the kind of cluster."),
     partition: str | None = typer.Option(None, help="With --live: the partition; the cluster's default if not given."),
     scheduler: str | None = typer.Option(None, help="With --live: what decides there, SCHEDULER.toml or catalog:NAME."),
+    report: Path | None = typer.Option(None, metavar="FILE.html", help="Write a page: the answer, and the nodes meanwhile."),
     json: bool = typer.Option(False, "--json", help="Print exactly one JSON object."),
 ) -> None:
     """Explain why a job waited: what was short at each pass, how much was needed and free, and which job was in the way."""
     from poolwise.cli.output import print_json
     from poolwise.errors import InputError
     from poolwise.explain.words import answer_sentence
+    from poolwise.studies.cell_store import CellStore
 
     if live is not None:
         if run is not None or scheduler is None:
@@ -76,19 +78,24 @@ def explain(
     if run.is_dir():
         if machine is not None or processors is not None or order is not None:
             raise InputError("results of a study have their machine and order", field="--machine", remedy="select with --cell")
-        what, found = _in_study(run, job, StudyOptions(tuple(cell), study, tuple(set_)))
+        what, here = _in_study(run, StudyOptions(tuple(cell), study, tuple(set_)))
+        outcomes = CellStore(run).outcomes(here)
+        found = _explain(here, job, outcomes)
     else:
         if cell or study is not None or set_:
             raise InputError(
                 f"{run} is not a folder of results", field="RUN", remedy="give the folder that `poolwise run --out` named"
             )
         if order is None and machine is None and processors is None:
-            what, found = _simulated(run, job)
+            what, here, found = _simulated(run, job)
         else:
             options = RunOptions(
                 run, machine, processors, order, backfill, placement, scope, format=format, map=map_, seed=seed
             )
-            what, found = f"{order or 'fcfs'} {backfill} {scope.value}", _explain(options.cell(), job)
+            what, here = f"{order or 'fcfs'} {backfill} {scope.value}", options.cell()
+            found = _explain(here, job)
+    if report is not None:
+        _write_report(report, what, here, found)
     if json:
         print_json({"run": what, "answer": answer_sentence(found), **found.to_dict()})
     else:
@@ -120,10 +127,17 @@ def _explain_live(name: str, cluster: ClusterName, partition: str | None, schedu
         print_sentences([f"job {name}: {text}"])
 
 
-def _in_study(folder: Path, job: int, options: StudyOptions) -> tuple[str, Explanation]:
+def _write_report(file: Path, what: str, cell: Cell, found: Explanation) -> None:
+    from poolwise.report.gantt import wait_page
+    from poolwise.report.page import write_page
+    from poolwise.studies.simulation import simulate_again
+
+    write_page(wait_page(found, simulate_again(cell), what), file)
+
+
+def _in_study(folder: Path, options: StudyOptions) -> tuple[str, Cell]:
     from poolwise.cli.past_run import in_folder, of_study
     from poolwise.errors import InputError
-    from poolwise.studies.simulation import CellStore
 
     if options.study is None:
         name, cell = in_folder(folder, options.cell)
@@ -132,10 +146,10 @@ def _in_study(folder: Path, job: int, options: StudyOptions) -> tuple[str, Expla
     if cell.scheduler.pass_per_event:
         remedy = "leave scheduler.pass_per_event out and run the study again"
         raise InputError("only runs with one pass an instant can be explained", field="--cell", remedy=remedy)
-    return f"{name} {cell.label}", _explain(cell, job, CellStore(folder).outcomes(cell))
+    return f"{name} {cell.label}", cell
 
 
-def _simulated(file: Path, job: int) -> tuple[str, Explanation]:
+def _simulated(file: Path, job: int) -> tuple[str, Cell, Explanation]:
     from poolwise.cli.past_run import check_recorded, simulated
     from poolwise.errors import InputError
     from poolwise.studies.cells import workload_of
@@ -150,7 +164,7 @@ def _simulated(file: Path, job: int) -> tuple[str, Explanation]:
         raise InputError("only runs with one pass an instant can be explained", file=file, field="RUN", remedy=remedy)
     found = _explain(cell, job)
     check_recorded(file, job, found.until, found.placement is not None)
-    return f"{workload_of(cell).name} on {cell.machine.name}", found
+    return f"{workload_of(cell).name} on {cell.machine.name}", cell, found
 
 
 def _explain(cell: Cell, job: int, outcomes: Outcomes | None = None) -> Explanation:

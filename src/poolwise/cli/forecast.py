@@ -71,6 +71,7 @@ def forecast(
     timezone: str = typer.Option("UTC", help="Zone in which times are read and written: Europe/Berlin."),
     changes: bool = typer.Option(True, help="Say what would change the start of a single job."),
     figure: Path | None = typer.Option(None, help="Folder for a figure of the forecast (PNG, SVG, PDF)."),
+    report: Path | None = typer.Option(None, help="Write the answer as an HTML page."),
     seed: int = typer.Option(0, help="Seed of all that is drawn."),
     json: bool = typer.Option(False, "--json", help="Print exactly one JSON object."),
 ) -> None:
@@ -96,12 +97,17 @@ def forecast(
 
         figure.mkdir(parents=True, exist_ok=True)
         save(found.figure(), figure)
-    if json:
-        from poolwise.cli.output import print_json, provenance
+    from poolwise.cli.output import print_json, print_sentences, provenance
 
-        print_json({**found.to_dict(), "provenance": provenance(seed, [])})
+    source = provenance(seed, [])
+    if report is not None:
+        from poolwise.report.forecast import forecast_page
+        from poolwise.report.page import write_page
+
+        write_page(forecast_page(found, source), report)
+    if json:
+        print_json({**found.to_dict(), "provenance": source})
         return
-    from poolwise.cli.output import print_sentences
 
     print_sentences(found.sentences())
 

@@ -50,12 +50,12 @@ def in_folder(folder: Path, selection: Sequence[str]) -> tuple[str, Cell]:
 
     Raises InputError where the results were made by another version, or from files that have changed since.
     """
-    from poolwise.identity import sources
+    from poolwise.studies.cells import cell_sources
     from poolwise.studies.description import read_descriptions
 
     known = _provenance(folder)
     runs = read_descriptions(folder / "provenance.json")
-    if known.get("sources_sha256") != sources():
+    if known.get("sources_sha256") != cell_sources():
         remedy = "run the study again with this one"
         raise InputError("the results were made by another version of Poolwise", file=folder, remedy=remedy)
     return str(known.get("study")), _kept(choose(runs, folder, selection).cell(), folder)
@@ -153,7 +153,7 @@ def _fits(run: Chosen, text: str) -> bool:
 
 def _kept(cell: Cell, folder: Path) -> Cell:
     """Return the cell if the folder holds its results."""
-    from poolwise.studies.simulation import CellStore
+    from poolwise.studies.cell_store import CellStore
 
     if CellStore(folder).facts(cell) is None:
         problem = f"there are no results of this run ({cell.label}): it was made by another version, or from other inputs"

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from poolwise.cli.examples import examples
+from poolwise.cli.executors import ExecutorAddress, ExecutorName
 
 if TYPE_CHECKING:
     from poolwise.plans.plan import Answer
@@ -17,6 +18,8 @@ def plan(
     plan: str = typer.Argument(help="PLAN.toml, or the name of a shipped plan (`poolwise list plans`)."),
     out: Path | None = typer.Option(None, help="Folder for runs, answer and report; results/PLAN if not given."),
     jobs: int | None = typer.Option(None, min=1, help="Processes; all cores if not given. The answer does not depend on it."),
+    executor: ExecutorName = "local",
+    executor_address: ExecutorAddress = None,
     set_: list[str] = typer.Option([], "--set", metavar="KEY=VALUE", help="Replace a value, such as plan.sensitivity=0.2."),
     json: bool = typer.Option(False, "--json", help="Print exactly one JSON object."),
     csv: Path | None = typer.Option(None, help="Write the candidates as CSV."),
@@ -35,6 +38,7 @@ def plan(
     from poolwise.plans import plan as plans
     from poolwise.report.plan import write_plan
     from poolwise.studies.study import parse_setting
+    from poolwise.trials import find_executor
 
     check_exports(csv, parquet)
     loaded = plans.load_plan(plan, dict(parse_setting(text) for text in set_))
@@ -43,8 +47,8 @@ def plan(
     def tell(line: str) -> None:
         err.print(line, markup=False, highlight=False, soft_wrap=True)
 
-    with resumable(folder):
-        result = plans.run_plan(loaded, folder, jobs, tell)
+    with resumable(folder), find_executor(executor, executor_address, jobs) as where:
+        result = plans.run_plan(loaded, folder, tell=tell, executor=where)
     write_plan(result, folder / "report.html")
     source = provenance(None, []) | {"plan": result.provenance()}
     export(result.answer.candidates, source, csv, parquet)

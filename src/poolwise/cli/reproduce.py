@@ -7,6 +7,7 @@ from pathlib import Path
 import typer
 
 from poolwise.cli.examples import examples
+from poolwise.cli.executors import ExecutorAddress, ExecutorName
 
 
 def reproduce(
@@ -16,7 +17,9 @@ def reproduce(
     figure: str = typer.Option(
         "", help="Only this figure or table of the paper, such as 8 or 'Table III'; its numbers are compared with the expected."
     ),
-    jobs: int = typer.Option(-1, help="Worker processes; all cores by default."),
+    jobs: int | None = typer.Option(None, help="Worker processes; all cores if not given."),
+    executor: ExecutorName = "local",
+    executor_address: ExecutorAddress = None,
 ) -> None:
     """Reproduce a published system's results: figures, a report, and comparison.csv with every claim beside our value."""
     from collections import Counter
@@ -31,13 +34,18 @@ def reproduce(
     from poolwise.report import write_reproduction
     from poolwise.report.figure_scripts import compared
     from poolwise.reproductions.reproduction import reproduce as run
+    from poolwise.trials import find_executor
     from poolwise.trials.progress import ConsoleProgress
 
     reproduction = registry.make("reproductions", name)
     folder = out if out is not None else Path("results") / name
     folder.mkdir(parents=True, exist_ok=True)
-    with resumable(folder), ConsoleProgress(err) as progress:
-        done = run(name, reproduction, folder, quick=quick, jobs=jobs, progress=progress, figure=figure)
+    with (
+        resumable(folder),
+        find_executor(executor, executor_address, jobs) as where,
+        ConsoleProgress(err) as progress,
+    ):
+        done = run(name, reproduction, folder, quick=quick, executor=where, progress=progress, figure=figure)
     source = {key: str(value) for key, value in provenance(0, []).items()}
     write_reproduction(replace(done, provenance=source), folder)
     write_provenance(folder / "comparison.csv", source)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from poolwise.cli.examples import examples
+from poolwise.cli.executors import ExecutorAddress, ExecutorName
 
 if TYPE_CHECKING:
     from poolwise.studies import StudyResult
@@ -27,12 +28,14 @@ def run_study(
     study: str = typer.Argument(help="STUDY.toml, or the name of a shipped study (`poolwise list studies`)."),
     out: Path | None = typer.Option(None, help="Folder for cells, results and report; results/STUDY if not given."),
     jobs: int | None = typer.Option(None, min=1, help="Processes; all cores if not given. Results do not depend on it."),
+    executor: ExecutorName = "local",
+    executor_address: ExecutorAddress = None,
     set_: list[str] = typer.Option([], "--set", metavar="KEY=VALUE", help="Replace a value, such as scheduler.scope=system."),
     json: bool = typer.Option(False, "--json", help="Print exactly one JSON object."),
 ) -> None:
-    """Run all combinations of a study on all cores; run again, only missing ones are simulated.
+    """Run all combinations of a study on all cores, or on a cluster; run again, only missing ones are simulated.
 
-    Writes results.csv, results.parquet, provenance.json, report.html and one pair of files a run.
+    Writes results.csv, results.parquet, provenance.json, report.html, and every run to cells.sqlite.
     """
     from poolwise import report, studies
     from poolwise.cli.console import err, resumable, warn
@@ -41,14 +44,15 @@ def run_study(
     from poolwise.compare.words import today_sentences
     from poolwise.studies.sanity import sanity_sentences
     from poolwise.studies.study import parse_setting
+    from poolwise.trials import find_executor
     from poolwise.trials.progress import ConsoleProgress
 
     loaded = studies.load(study, dict(parse_setting(text) for text in set_))
     folder = out if out is not None else Path("results") / loaded.name
-    with resumable(folder), ConsoleProgress(err) as progress:
-        result = studies.run(loaded, folder, jobs, progress)
-    with resumable(folder):
-        left_out = report.leave_out(result, jobs)
+    with resumable(folder), find_executor(executor, executor_address, jobs) as where:
+        with ConsoleProgress(err) as progress:
+            result = studies.run(loaded, folder, progress=progress, executor=where)
+        left_out = report.leave_out(result, where)
     sanity = result.sanity()
     first = [*sanity_sentences(sanity), *([] if left_out is None else [left_out.text])]
     report.write_study_report(result, folder / "report.html", first)

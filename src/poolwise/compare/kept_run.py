@@ -16,9 +16,10 @@ from poolwise.files.choice import Choice
 from poolwise.identity import digest
 from poolwise.metrics import Outcomes, Status
 from poolwise.model import Schedule, Workload
+from poolwise.studies.cell_store import CellStore
 from poolwise.studies.cells import Cell, Parameter, workload_of
 from poolwise.studies.description import RecordedRun, read_descriptions
-from poolwise.studies.simulation import CellStore, simulate_again
+from poolwise.studies.simulation import simulate_again
 
 SHOWN = 12
 """Runs that an error lists."""
@@ -160,7 +161,7 @@ def _read_cells(folder: Path, parameters: dict[str, str], rows: list[dict[str, A
     for row in rows:
         facts, outcomes[int(row["seed"])] = store.kept(row["key"])
         warm_up = int(facts["inputs"]["warm_up"])
-        inputs[f"{row['key']}.parquet"] = digest(store.path(row["key"], "parquet").read_bytes())
+        inputs[f"{row['key']}.parquet"] = digest(store.kept_file(row["key"], "parquet") or b"")
     known = {record.key: record for record in _records(folder / "provenance.json")}
     records = {int(row["seed"]): known[row["key"]] for row in rows if row["key"] in known}
     return KeptRun(parameters, folder, outcomes, warm_up, False, inputs, records)

@@ -8,9 +8,9 @@ from collections.abc import Mapping, Sequence
 from poolwise.compare.kept_run import KeptRun
 from poolwise.compare.runs import MOST_RUNS, Comparison
 from poolwise.studies import CellResult, StudyResult
+from poolwise.studies.cell_store import CellStore
 from poolwise.studies.cells import Cell
 from poolwise.studies.description import read_descriptions
-from poolwise.studies.simulation import CellStore
 
 
 def changes(result: StudyResult, cells: Sequence[CellResult]) -> Comparison | None:

@@ -10,15 +10,17 @@ from poolwise.exhibits.spoken import spoken_number, spoken_time
 GOAL = "mean_bounded_slowdown"
 TODAY = (GOAL, "p99_bounded_slowdown", "mean_wait_s", "throughput_per_100s", "utilization")
 """What is said of a change against today."""
+_JUDGED = {"alike": "not distinguishable", "unknown": "how certain that is, is not known"}
 
 
 def difference_sentence(found: Comparison, d: Difference) -> str:
     """Say a metric of a run, that of the first, the difference and whether it is certain."""
     description, unit, *_ = found.described[d.metric]
+    run = f", {found.labels[d.run]}" if len(found.runs) > 2 else ""
     bounds = [_change(bound, unit) for bound in (d.interval.low, d.interval.high)]
     spread = "" if np.isnan(d.interval.low) else f" [{bounds[0]} to {bounds[1]}]"
     numbers = f"{_said(d.value, unit)} against {_said(d.first, unit)}, {_change(d.interval.mean, unit)}{spread}"
-    return f"{description[:1].upper()}{description[1:]}, {found.labels[d.run]}: {numbers}: {d.verdict}."
+    return f"{description[:1].upper()}{description[1:]}{run}: {numbers}; {_JUDGED.get(d.verdict, d.verdict)}."
 
 
 def _said(value: float, unit: str) -> str:

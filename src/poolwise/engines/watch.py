@@ -74,18 +74,19 @@ class Stride:
     Parameters
     ----------
     watch
-        Who is told; nobody if None.
+        Who is told; if None nobody, and a kernel pauses so that an interruption is heard.
     """
 
     def __init__(self, watch: Watch | None) -> None:
-        self._watch, self._passes = watch, 16
+        self._watch = watch
+        self._passes, self._growth = (2048, 32) if watch is None else (16, 4)  # a pause costs as much as some passes
         self._begun = self._told = time.perf_counter()
 
     def next(self, share: float, passes: int) -> int:
         """Report a share of the events; returns the pass at which to report again."""
         now = time.perf_counter()
         spent, self._told = max(now - self._told, 1e-6), now
-        self._passes = max(1, min(4 * self._passes, int(self._passes * EVERY_S / spent)))
+        self._passes = max(1, min(self._growth * self._passes, int(self._passes * EVERY_S / spent)))
         if self._watch is not None and share > 0 and spent > EVERY_S / 8:
             self._watch.advance(min(share, 1.0), now - self._begun)
         return passes + self._passes

@@ -54,7 +54,10 @@ class Curves(Figure):
 
 @dataclass(frozen=True)
 class Scatter(Figure):
-    """Points (x, y) of each series, joined where `joined`; `spread` maps a series to its (x low, x high, y low, y high)."""
+    """Points (x, y) of each series, joined where `joined`; `spread` maps a series to its (x low, x high, y low, y high).
+
+    `target` draws a line at a value of y, with words.
+    """
 
     series: Mapping[str, tuple[Sequence[float], Sequence[float]]] = field(default_factory=dict)
     x_axis: Axis = field(default_factory=lambda: Axis(""))
@@ -63,6 +66,7 @@ class Scatter(Figure):
     spread: Mapping[str, tuple[Sequence[float], Sequence[float], Sequence[float], Sequence[float]]] = field(
         default_factory=dict
     )
+    target: tuple[float, str] | None = None
 
 
 @dataclass(frozen=True)
@@ -83,6 +87,32 @@ class Bars(Figure):
     series: Mapping[str, Sequence[float]] = field(default_factory=dict)
     y_axis: Axis = field(default_factory=lambda: Axis(""))
     published: Mapping[str, Sequence[float]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Box:
+    """A rectangle from `left` to `right` and from `low` to `high`, of a series; `said` is what it shows, in words."""
+
+    left: float
+    right: float
+    low: float
+    high: float
+    series: str
+    said: str
+
+
+@dataclass(frozen=True)
+class Boxes(Figure):
+    """Rectangles, coloured by their series: jobs over time, parts of a machine, ranges; drawn in the order given.
+
+    `series` orders the colours; `highlight` marks an x position.
+    """
+
+    boxes: Sequence[Box] = ()
+    series: Sequence[str] = ()
+    x_axis: Axis = field(default_factory=lambda: Axis(""))
+    y_axis: Axis = field(default_factory=lambda: Axis(""))
+    highlight: float | None = None
 
 
 @dataclass(frozen=True)

@@ -10,13 +10,13 @@ from functools import singledispatch
 
 import numpy as np
 
-from poolwise.exhibits.figure import Bars, Curves, Distribution, Figure, Panels, Scatter
+from poolwise.exhibits.figure import Bars, Boxes, Curves, Distribution, Figure, Panels, Scatter
 
 FIGURE_COLUMNS = ("panel", "series", "x", "y", "low", "high", "published")
 QUANTILES = 100
 
 DataRow = tuple[str, str, float | str, float, float, float, float]
-"""(panel, series, x, y, low, high, published); NaN where there is nothing."""
+"""(panel, series, x, y, low, high, published); NaN where there is nothing. Of a box x and y are its left and right."""
 
 
 def figure_csv(shown: Figure) -> str:
@@ -73,6 +73,12 @@ def _bars(shown: Bars) -> Iterator[DataRow]:
         published = shown.published.get(label, [math.nan] * len(shown.groups))
         for group, value, printed in zip(shown.groups, values, published, strict=True):
             yield "", label, group, value, math.nan, math.nan, printed
+
+
+@figure_rows.register
+def _boxes(shown: Boxes) -> Iterator[DataRow]:
+    for box in shown.boxes:
+        yield "", box.series, box.left, box.right, box.low, box.high, math.nan
 
 
 def _text(cell: float | str) -> str:

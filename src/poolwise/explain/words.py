@@ -36,8 +36,10 @@ def _short(episode: Episode) -> str:
     reason = episode.reason
     if not reason.resource or not reason.needed:
         return ""
-    most = amount(reason.resource, episode.free[1])
-    return f" (it needed {amount(reason.resource, reason.needed)}, and at most {most} were free)"
+    needed = amount(reason.resource, reason.needed)
+    if not episode.free[1]:
+        return f" (it needed {needed}, and nothing was free)"
+    return f" (it needed {needed}, and at most {amount(reason.resource, episode.free[1])} were free)"
 
 
 def _percent(part: int, whole: int) -> str:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import fields, is_dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, get_args, get_origin, get_type_hints
 
@@ -150,7 +151,8 @@ def _part(kind: Any, value: Any, place: str) -> Any:
     return chosen.make(GROUP_OF[kind])
 
 
-def _parameters(found: type) -> dict[str, Any]:
+@lru_cache(maxsize=1024)
+def _parameters(found: type) -> Mapping[str, Any]:
     """Parameter -> type of a configuration class."""
     if not is_dataclass(found):
         return dict.fromkeys(inspect.signature(found).parameters, Any)

@@ -11,15 +11,31 @@ from pathlib import Path
 from typing import Annotated, Literal
 
 import numpy as np
-from pydantic import Field
+from pydantic import AfterValidator, Discriminator, Field, Tag
 
+from poolwise.arrays import FloatArray
 from poolwise.files.document import Document
 from poolwise.files.fields import Name, Section, check_version, validate
-from poolwise.metrics.power import Load
+from poolwise.metrics.power import Load, number_of
 from poolwise.model import Kind, Machine
 
 Amount = Annotated[float, Field(ge=0)]
 _GIB = 1024
+
+
+def _ascending(values: tuple[float, float, float]) -> tuple[float, float, float]:
+    if not values[0] <= values[1] <= values[2]:
+        raise ValueError("write the least, the likely and the most, in this order")
+    return values
+
+
+def _form(value: object) -> str:
+    return "range" if isinstance(value, list | tuple) else "number"
+
+
+_Range = Annotated[tuple[Amount, Amount, Amount], AfterValidator(_ascending)]
+Price = Annotated[Annotated[Amount, Tag("number")] | Annotated[_Range, Tag("range")], Discriminator(_form)]
+"""$, or [least, likely, most] where it is not known exactly."""
 
 
 class PowerSection(Section):
@@ -34,10 +50,13 @@ class PowerSection(Section):
 
 
 class PriceSection(Section):
-    """Purchase prices of parts."""
+    """What parts cost to buy, and power to run them. Each price is a number, or [least, likely, most]."""
 
-    price: dict[Name, Amount] = Field(description="type of node, pool or device -> $ of one, beside its memory")
-    price_per_gib: Amount = Field(default=0.0, description="$ of a GiB of memory in nodes and pools")
+    price: dict[Name, Price] = Field(description="type of node, pool or device -> $ of one, beside its memory")
+    price_per_gib: Price = Field(default=0.0, description="$ of a GiB of memory in nodes and pools")
+    price_per_rack: Price = Field(default=0.0, description="$ of the fabric of a rack: switches, cables, frame")
+    price_per_kwh: Price = Field(default=0.0, description="$ of a kWh; counts where the watts are known")
+    years: float = Field(default=5.0, gt=0, description="years for which power is paid")
 
 
 class PowerFile(PowerSection):
@@ -74,7 +93,7 @@ class Costs:
         return {name: None if table is None else table.model_dump(mode="json") for name, table in tables.items()}
 
     def check(self, machine: Machine, document: Document) -> None:
-        """Raise InputError where a table does not name all that a machine has, or its nodes are taken whole."""
+        """Raise InputError where a table does not name all that a machine has."""
         types = sorted({machine.type[owner] for owner in _owners(machine)})
         if self.prices is not None:
             _check_named(("prices", "price"), types, self.prices.price, machine, document)
@@ -87,25 +106,26 @@ class Costs:
 
 
 def _check_named(
-    place: tuple[str, str], types: list[str], table: Mapping[str, float], machine: Machine, document: Document
+    place: tuple[str, str], types: list[str], table: Mapping[str, object], machine: Machine, document: Document
 ) -> None:
-    if "nodes" in machine.resources:
-        remedy = "leave it out, or give a machine of shared nodes"
-        raise document.error(place, f"the nodes of machine '{machine.name}' are taken whole", remedy)
     if missing := [name for name in types if name not in table]:
         remedy = f"machine '{machine.name}' has: {', '.join(types)}"
         raise document.error(place, f"nothing is said of {', '.join(missing)}", remedy)
 
 
 def things(machine: Machine, load: Load) -> dict[str, list[float]]:
-    """Type -> number of owners and their GiB; sums of their mean loads, of their time awake and of their GiB awake."""
-    owners = _owners(machine)
-    gib = _gib(machine)
+    """Type -> how many there are and their GiB; sums of their mean loads, of their time awake and of their GiB awake.
+
+    Of nodes that are taken whole, as many are awake as are in use.
+    """
+    owners, number = _owners(machine), number_of(machine)
+    whole = number * gib_of(machine)
+    awake = np.where(number > 1, load.mean, load.awake)
     found = {}
     for name in sorted({machine.type[owner] for owner in owners}):
         mine = [owner for owner in owners if machine.type[owner] == name]
-        sums = (load.mean[mine].sum(), load.awake[mine].sum(), (load.awake * gib)[mine].sum())
-        found[name] = [float(len(mine)), float(gib[mine].sum()), *map(float, sums)]
+        amounts = (number, whole, number * load.mean, number * awake, whole * awake)
+        found[name] = [float(amount[mine].sum()) for amount in amounts]
     return found
 
 
@@ -119,19 +139,14 @@ def watts(table: PowerSection, measured: Mapping[str, list[float]]) -> float:
     return total
 
 
-def dollars(table: PriceSection, machine: Machine) -> float:
-    """Price of all nodes, pools and devices by a list."""
-    gib = _gib(machine)
-    return float(sum(table.price[machine.type[owner]] + table.price_per_gib * float(gib[owner]) for owner in _owners(machine)))
-
-
 def _owners(machine: Machine) -> list[int]:
     found: list[int] = np.flatnonzero(machine.kind != Kind.LINK).tolist()
     return found
 
 
-def _gib(machine: Machine) -> np.ndarray:
-    """(n_owner,) GiB of memory."""
-    if "memory" not in machine.resources:
-        return np.zeros(machine.n_owner)
-    return machine.capacity[:, machine.resource("memory")] / _GIB
+def gib_of(machine: Machine) -> FloatArray:
+    """(n_owner,) GiB of memory of one of each owner: of a pool, a device, a node that is shared, and of each whole node."""
+    each = machine.per_node.get("memory", np.zeros(machine.n_owner, dtype=np.int64)).astype(np.float64)
+    if "memory" in machine.resources:
+        each = each + machine.capacity[:, machine.resource("memory")]
+    return each / _GIB

@@ -96,15 +96,21 @@ class ForecastAnswer:
 
     def sentences(self) -> list[str]:
         """The answer in words."""
+        said = self.starts_said()
+        if self.changes:
+            said += ["What would change that:", *(f"  {line}" for line in self.changes_said())]
+        return [*said, *(f"note: {text}" for text in self.notes)]
+
+    def starts_said(self) -> list[str]:
+        """When jobs start, a sentence for each of the first."""
         said = [self._sentence(job) for job in self.jobs[:SHOWN]]
         if len(self.jobs) > SHOWN:
             said.append(f"{len(self.jobs) - SHOWN} more jobs start later: --json lists all, --job asks for one")
-        if not self.jobs:
-            said.append("no job waits")
-        if self.changes:
-            said.append("What would change that:")
-            said += [f"  {one.words}: {self._against(one.forecast)}" for one in self.changes]
-        return [*said, *(f"note: {text}" for text in self.notes)]
+        return said or ["no job waits"]
+
+    def changes_said(self) -> list[str]:
+        """What would change the start of the job that is asked for."""
+        return [f"{one.words}: {self._against(one.forecast)}" for one in self.changes]
 
     def _sentence(self, job: JobForecast) -> str:
         low, middle, high = job.wait_s.tolist()

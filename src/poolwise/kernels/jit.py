@@ -116,6 +116,11 @@ def folder(family: str) -> Path:
         return instead
 
 
+def is_kept(family: str) -> bool:
+    """Whether other processes find what this one compiles."""
+    return _cache_root() in folder(family).parents
+
+
 def is_compiled(family: str, kind: str) -> bool:
     """Whether a process has compiled the kernels of one kind of a family before and left its mark."""
     return bool(config.DISABLE_JIT) or _mark(family, kind).is_file()

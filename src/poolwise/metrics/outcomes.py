@@ -81,6 +81,12 @@ class Outcomes:
         if not np.array_equal(np.lexsort((self.id, self.submit)), np.arange(n)):
             raise ValueError("rows must be in the order (submit, id)")
 
+    @property
+    def nbytes(self) -> int:
+        """Memory of the columns, bytes."""
+        columns = (self.id, self.submit, self.start, self.end, self.duration, self.requested, self.nodes, self.memory)
+        return sum(column.nbytes for column in (*columns, self.nodes_held, self.status)) + 8 * len(self.reason)
+
     @classmethod
     def of(cls, schedule: Schedule) -> Outcomes:
         """Read a schedule. Never fails, whatever the machine is made of."""

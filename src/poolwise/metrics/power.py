@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from poolwise.arrays import FloatArray
+from poolwise.arrays import FloatArray, IntArray
 from poolwise.metrics.window import Window
 from poolwise.model import Kind, Machine, Schedule
 
@@ -69,10 +69,16 @@ def _of_load(machine: Machine) -> FloatArray:
     return found
 
 
+def number_of(machine: Machine) -> IntArray:
+    """(n_owner,) how many things an owner stands for: the nodes of a rack that are taken whole are one owner."""
+    whole = machine.capacity[:, machine.resource("nodes")] if "nodes" in machine.resources else 0
+    return np.asarray(np.where((machine.kind == Kind.NODE) & (whole > 0), whole, 1), dtype=np.int64)
+
+
 def price(machine: Machine) -> float:
     """$ of all nodes, pools and devices, from their attribute "price"; NaN where one has none."""
     prices, owners = machine.attributes.get("price"), machine.kind != Kind.LINK
-    return float("nan") if prices is None else float(prices[owners].sum())
+    return float("nan") if prices is None else float((number_of(machine) * prices)[owners].sum())
 
 
 def mean_watts(machine: Machine, load: Load) -> float:
@@ -84,4 +90,4 @@ def mean_watts(machine: Machine, load: Load) -> float:
     idle, busy = machine.attributes.get("idle_watts"), machine.attributes.get("busy_watts")
     if idle is None or busy is None:
         return float("nan")
-    return float((idle + (busy - idle) * load.mean)[owners].sum())
+    return float((number_of(machine) * (idle + (busy - idle) * load.mean))[owners].sum())

@@ -6,7 +6,7 @@ last start, are left out); specs of the memory pools, "Measurement".
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -63,17 +63,20 @@ def paper_population(outcomes: Outcomes, warm_up: int, window: Window | None = N
     return after_warm_up(outcomes, warm_up) & outcomes.finished & inside
 
 
-def common_population(runs: Sequence[Outcomes], warm_up: int) -> BoolArray:
+def common_population(runs: Iterable[Outcomes], warm_up: int) -> BoolArray:
     """(n_job,) jobs after the warm-up that finished in all compared runs, hence none rejected, followed to their end.
 
     Raises InputError if there is nothing to compare or the runs are not of the same jobs.
     """
-    if not runs:
+    each = iter(runs)
+    first = next(each, None)
+    if first is None:
         raise InputError("there is no run to compare", remedy="give at least one")
-    for other in runs[1:]:
-        check_same_jobs(runs[0], other)
-    everywhere = np.stack([run.finished for run in runs]).all(axis=0)
-    return after_warm_up(runs[0], warm_up) & everywhere
+    found = after_warm_up(first, warm_up) & first.finished
+    for other in each:  # one at a time: there may be a million
+        check_same_jobs(first, other)
+        found &= other.finished
+    return found
 
 
 def check_same_jobs(one: Outcomes, other: Outcomes) -> None:

@@ -29,7 +29,7 @@ from poolwise.plans.plan import Answer, PlanFile, Tell
 from poolwise.policies.placement.units.policy import UnitPolicy
 from poolwise.traces import vinesim
 from poolwise.traces.vinesim.affinity import columns
-from poolwise.trials import Store, records
+from poolwise.trials import Executor, Store, records
 from poolwise.trials.progress import LineProgress
 
 RUNGS = 3
@@ -82,11 +82,11 @@ class Deployment:
         """Jobs of the trace, or that the first seed draws."""
         return int(self.bench.tasks(0).first_of_job.sum())
 
-    def answer(self, out: Path, jobs: int | None, tell: Tell) -> Answer:
+    def answer(self, out: Path, executor: Executor, tell: Tell) -> Answer:
         """Simulate all candidates, or search a large set of them, and choose."""
         store = Store(out)
         with store.writing():
-            search = _Search(self, store, jobs, tell)
+            search = _Search(self, store, executor, tell)
             section = self.bench.section
             if len(self.elements) <= section.search.exhaustive:
                 measured = list(self.elements)
@@ -100,8 +100,8 @@ class Deployment:
 class _Search:
     """Measures candidates rung by rung, and keeps what the last rung said."""
 
-    def __init__(self, plan: Deployment, store: Store, jobs: int | None, tell: Tell) -> None:
-        self._plan, self._store, self._processes, self._tell = plan, store, jobs, tell
+    def __init__(self, plan: Deployment, store: Store, executor: Executor, tell: Tell) -> None:
+        self._plan, self._store, self._executor, self._tell = plan, store, executor, tell
         self.runs: dict[Element, list[Json]] = {}
         self.trials = 0
 
@@ -112,7 +112,7 @@ class _Search:
         jobs = None if whole else max(1, self._jobs() // 3 ** (RUNGS - 1 - rung))
         trials = [DeploymentTrial(counts_of(section, e), e[-1], seed, jobs) for e in elements for seed in range(seeds)]
         self._tell(f"rung {rung + 1} of {RUNGS}: {len(elements):,} candidates, {len(trials):,} runs")
-        found = records(self._plan.bench, trials, self._store, self._processes, LineProgress(self._tell), WORTH)
+        found = records(self._plan.bench, trials, self._store, self._executor, LineProgress(self._tell), WORTH)
         self.trials += len(trials)
         each = [found[k : k + seeds] for k in range(0, len(found), seeds)]
         if whole:

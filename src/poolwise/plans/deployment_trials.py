@@ -12,10 +12,11 @@ from poolwise.arrays import FloatArray, IntArray
 from poolwise.draws import uniform
 from poolwise.engines import simulate
 from poolwise.engines.dispatch import replay as compiled
-from poolwise.identity import canonical, digest, sources
+from poolwise.identity import canonical, digest
 from poolwise.metrics.latency import Spread, job_latency_us
 from poolwise.metrics.unit_use import dispatch_window, energy_j, purchase, unit_use
 from poolwise.plans.deployment_file import DeploymentSection, JobsSection
+from poolwise.program import sources
 from poolwise.schedulers.dispatch import Dispatch
 from poolwise.traces import vinesim
 
@@ -68,7 +69,7 @@ class DeploymentBench(trials.Bench[DeploymentTrial]):
         types = [unit.type for unit in section.unit]
         chosen = section.placement[trial.placement].identity("placements")
         inputs = [kept, types, chosen, self.tables.sha256, trial.counts, trial.seed, trial.jobs]
-        return digest(canonical({"inputs": inputs, "sources": sources()}))
+        return digest(canonical({"inputs": inputs, "sources": sources(__name__)}))
 
     def label(self, trial: DeploymentTrial) -> str:
         """Units, placement, seed and number of jobs."""

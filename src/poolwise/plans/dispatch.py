@@ -26,7 +26,7 @@ from poolwise.plans.plan import Answer, PlanFile, Tell
 from poolwise.policies.placement.units.policy import UnitPolicy
 from poolwise.traces import vinesim
 from poolwise.traces.vinesim.affinity import columns
-from poolwise.trials import Store, records
+from poolwise.trials import Executor, Store, records
 from poolwise.trials.progress import LineProgress
 
 FOLDERS = {
@@ -73,14 +73,14 @@ class DispatchPlan:
         """Jobs of the trace or the streams."""
         return parents(self.bench.workload(0))[1]
 
-    def answer(self, out: Path, jobs: int | None, tell: Tell) -> Answer:
+    def answer(self, out: Path, executor: Executor, tell: Tell) -> Answer:
         """Simulate every order with every placement, and choose."""
         section, store = self.bench.section, Store(out)
         pairs = [(order, placement) for order in range(len(section.order)) for placement in range(len(section.placement))]
         trials = [DispatchTrial(*pair, seed) for pair in pairs for seed in range(section.seeds)]
         tell(f"{len(pairs):,} candidates, {len(trials):,} runs")
         with store.writing():
-            found = records(self.bench, trials, store, jobs, LineProgress(tell), worth=2)
+            found = records(self.bench, trials, store, executor, LineProgress(tell), worth=2)
         each = [found[k : k + section.seeds] for k in range(0, len(found), section.seeds)]
         return dispatch_answer(self.bench, dict(zip(pairs, each, strict=True)))
 

@@ -14,7 +14,7 @@ from poolwise.arrays import FloatArray
 from poolwise.engines import simulate
 from poolwise.engines.dispatch import replay as compiled
 from poolwise.files.choice import Choice
-from poolwise.identity import Json, canonical, digest, sources
+from poolwise.identity import Json, canonical, digest
 from poolwise.interfaces import QueuePolicy
 from poolwise.metrics.deadlines import missed_pct
 from poolwise.metrics.latency import Spread, job_latency_us
@@ -24,6 +24,7 @@ from poolwise.performance.affinity import Affinity
 from poolwise.performance.combined import Combined
 from poolwise.performance.transfer import Transfer
 from poolwise.plans.dispatch_file import DispatchSection, StreamSection
+from poolwise.program import sources
 from poolwise.schedulers.dispatch import Dispatch
 from poolwise.traces import vinesim
 from poolwise.traces.vinesim.streams import Stream, streams_workload
@@ -67,7 +68,7 @@ class DispatchBench(trials.Bench[DispatchTrial]):
             section.placement[trial.placement].identity("placements"),
             None if section.trace is None else Choice(name=section.format).identity("formats"),
         ]
-        return digest(canonical({"inputs": [kept, chosen, dict(self.sha256), trial.seed], "sources": sources()}))
+        return digest(canonical({"inputs": [kept, chosen, dict(self.sha256), trial.seed], "sources": sources(__name__)}))
 
     def label(self, trial: DispatchTrial) -> str:
         """Order, placement and seed."""

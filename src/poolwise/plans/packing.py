@@ -21,9 +21,10 @@ from poolwise.model import Kind
 from poolwise.plans.packing_answer import packing_answer
 from poolwise.plans.packing_trial import pack
 from poolwise.plans.plan import Answer, Tell
+from poolwise.program import sources
 from poolwise.studies.cells import Cell, workload_of
 from poolwise.studies.study import resolve
-from poolwise.trials import Bench, Record, Store, records
+from poolwise.trials import Bench, Executor, Record, Store, records
 from poolwise.trials.progress import LineProgress
 
 
@@ -81,13 +82,13 @@ class Packing:
         """Jobs of the trace that packings draw from."""
         return len(workload_of(self.cells[0]))
 
-    def answer(self, out: Path, jobs: int | None, tell: Tell) -> Answer:
+    def answer(self, out: Path, executor: Executor, tell: Tell) -> Answer:
         """Pack each combination with each seed."""
         store = Store(out)
         with store.writing():
             tell(f"{len(self.cells)} packings")
             found = records(
-                _Bench(self.section.resource, self.section.load), self.cells, store, jobs, LineProgress(tell), worth=2
+                _Bench(self.section.resource, self.section.load), self.cells, store, executor, LineProgress(tell), worth=2
             )
             return packing_answer(self.cells, found, self.section.device)
 
@@ -101,7 +102,9 @@ class _Bench(Bench[Cell]):
 
     def key(self, trial: Cell) -> str:
         """SHA-256 of everything that a packing depends on."""
-        return digest(canonical({"cell": trial.key, "resource": self.resource, "load": self.load}))
+        return digest(
+            canonical({"cell": trial.key, "resource": self.resource, "load": self.load, "sources": sources(pack.__module__)})
+        )
 
     def label(self, trial: Cell) -> str:
         """What is varied, and the seed."""

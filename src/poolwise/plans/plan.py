@@ -20,8 +20,9 @@ from poolwise.errors import InputError
 from poolwise.exhibits.figure import Figure
 from poolwise.files.document import SET, Document, Origin
 from poolwise.files.fields import Section, check_version
-from poolwise.identity import Json, canonical, digest, pretty, sources
-from poolwise.trials import checked_jobs
+from poolwise.identity import Json, canonical, digest, pretty
+from poolwise.program import sources
+from poolwise.trials import Executor, Local
 from poolwise.version import __version__
 
 PlanStatus = Literal["decided", "undecided", "infeasible"]
@@ -89,15 +90,15 @@ class Question(Protocol):
         """Jobs of its first run; raises InputError, also for a trace that cannot be read."""
         ...
 
-    def answer(self, out: Path, jobs: int | None, tell: Tell) -> Answer:
+    def answer(self, out: Path, executor: Executor, tell: Tell) -> Answer:
         """Find the answer.
 
         Parameters
         ----------
         out
             Folder for cells, kept so that a plan that was stopped goes on where it was.
-        jobs
-            Processes; all cores if not given. The answer does not depend on it.
+        executor
+            Where runs are computed. The answer does not depend on it.
         tell
             Called with a line on how far the plan is.
         """
@@ -197,12 +198,19 @@ def find(path: str | Path) -> Path:
     return catalog.find("plans", str(path))
 
 
-def run_plan(plan: ResolvedPlan, out: str | Path, jobs: int | None = None, tell: Tell = lambda line: None) -> PlanResult:
+def run_plan(
+    plan: ResolvedPlan,
+    out: str | Path,
+    jobs: int | None = None,
+    tell: Tell = lambda line: None,
+    executor: Executor | None = None,
+) -> PlanResult:
     """Answer a plan and write the answer; what the folder holds from before is not run again.
 
-    Raises InputError, also where another process writes to the same folder.
+    `jobs` and `executor` are those of `poolwise.studies.run`. Raises InputError, also where another process writes to the
+    same folder.
     """
-    checked_jobs(jobs)
-    result = PlanResult(plan, Path(out), plan.question.answer(Path(out), jobs, tell))
+    executor = Local(jobs) if executor is None else executor
+    result = PlanResult(plan, Path(out), plan.question.answer(Path(out), executor, tell))
     result.write()
     return result

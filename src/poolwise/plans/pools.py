@@ -23,9 +23,10 @@ from poolwise.plans.search import search
 from poolwise.plans.sizes import Size, SizeSection, costs, read_sizes
 from poolwise.plans.targets import Target, TargetSection, read_targets
 from poolwise.plans.trials import CertaintySection, Trials
+from poolwise.studies.cell_store import CellStore
 from poolwise.studies.cells import workload_of
-from poolwise.studies.simulation import CellStore
 from poolwise.studies.study import resolve
+from poolwise.trials import Executor, Local
 from poolwise.units import SECOND
 
 
@@ -89,28 +90,28 @@ class Pools:
 
     def count_jobs(self) -> int:
         """Jobs on the smallest candidate."""
-        trials = self._trials(CellStore(Path()), None, lambda line: None)
+        trials = self._trials(CellStore(Path()), Local(), lambda line: None)
         return len(workload_of(trials.cells((0,) * len(self.sizes))[0]))
 
-    def answer(self, out: Path, jobs: int | None, tell: Tell) -> Answer:
+    def answer(self, out: Path, executor: Executor, tell: Tell) -> Answer:
         """Search; see `poolwise.plans.search`."""
         store = CellStore(out)
         with store.writing():
-            trials = self._trials(store, jobs, tell)
+            trials = self._trials(store, executor, tell)
             cost = costs(self.sizes, self.document)
             found = search(trials, cost, self.section.sensitivity, self.section.checks)
             answer = pools_answer(trials, cost, found, leave_out(trials, cost, found))
             changes = None if found.best is None else trials.changes(found.best, found.verdicts[found.best].seeds)
             return answer if changes is None else _with_today(answer, changes)
 
-    def _trials(self, store: CellStore, jobs: int | None, tell: Tell) -> Trials:
+    def _trials(self, store: CellStore, executor: Executor, tell: Tell) -> Trials:
         tau = study_file.check(self.document).measure.tau / SECOND
         reference: Mapping[str, Any] = self.section.reference
-        return Trials(self.document, self.sizes, self.targets, self.section.certainty, reference, store, jobs, tell, tau)
+        return Trials(self.document, self.sizes, self.targets, self.section.certainty, reference, store, executor, tell, tau)
 
     def _check(self) -> None:
         """See that the smallest, the largest and the reference machine can be built, before anything is run."""
-        trials = self._trials(CellStore(Path()), None, lambda line: None)
+        trials = self._trials(CellStore(Path()), Local(), lambda line: None)
         trials.cells((0,) * len(self.sizes))
         trials.cells(trials.largest)
         if self.section.reference:

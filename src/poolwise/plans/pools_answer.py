@@ -9,12 +9,13 @@ from pathlib import Path
 import polars as pl
 
 from poolwise.arrays import FloatArray
+from poolwise.exhibits.spoken import spoken_number
 from poolwise.identity import Json
 from poolwise.optimize.monotone import Element, below
 from poolwise.plans.plan import Answer, PlanStatus
 from poolwise.plans.pools_figures import pools_figures
 from poolwise.plans.search import Search, neighbours
-from poolwise.plans.targets import Target
+from poolwise.plans.targets import KNOWN, Target
 from poolwise.plans.trials import Trials, Verdict
 from poolwise.sanity import Sanity
 from poolwise.sanity.leave_out import LeftOut
@@ -59,16 +60,16 @@ def pools_answer(trials: Trials, cost: FloatArray, found: Search, left_out: Sequ
 
 def _headline(trials: Trials, cost: FloatArray, found: Search, status: PlanStatus) -> str:
     if status == "infeasible":
-        return f"Nothing that may be chosen keeps {_targets(trials)}; not even {trials.label(trials.largest)}."
+        return f"Nothing that may be chosen keeps {_targets(trials.targets)}; not even {trials.label(trials.largest)}."
     if found.best is None:
-        return f"Undecided: no candidate is shown to keep {_targets(trials)}, and not all are shown to break it."
+        return f"Undecided: no candidate is shown to keep {_targets(trials.targets)}, and not all are shown to break it."
     words = f"{trials.label(found.best)} for {dollars(cost[found.best])}"
     return f"Undecided below {words}: it is enough, cheaper may be." if found.open is not None else f"Take {words}."
 
 
 def _because(trials: Trials, cost: FloatArray, found: Search) -> Iterator[str]:
     if found.best is not None:
-        yield f"It is the cheapest that keeps {_targets(trials)}: {_measured(trials, found.verdicts[found.best])}."
+        yield f"It is the cheapest that keeps {_targets(trials.targets)}: {_measured(trials, found.verdicts[found.best])}."
     else:
         verdict = found.verdicts[trials.largest]
         yield f"The largest candidate: {_measured(trials, verdict)}."
@@ -93,7 +94,7 @@ def _sensitivity(trials: Trials, cost: FloatArray, found: Search) -> Iterator[st
     base = None if found.best is None else cost[found.best]
     for moved in found.sensitivity:
         words = f"Targets {abs(moved.share):.0%} {'tighter' if moved.share > 0 else 'looser'}"
-        words += f" ({' and '.join(map(str, moved.targets))})"
+        words += f" ({_targets(moved.targets)})"
         if moved.element is None:
             yield f"{words}: no candidate is shown to keep them."
             continue
@@ -140,8 +141,8 @@ def _sure(trials: Trials, found: Search) -> Iterator[str]:
     x, y, target = found.worse[0]
     yield (
         f"It is assumed that {ASSUMED}, and that is not so here: {len(found.worse):,} of {found.pairs:,} comparisons "
-        f"contradict it, such as {target.metric} with {trials.label(y)}, worse than with {trials.label(x)}: a cheaper "
-        "candidate that was not run may keep the targets."
+        f"contradict it, such as the {KNOWN[target.metric].description} with {trials.label(y)}, worse than with "
+        f"{trials.label(x)}: a cheaper candidate that was not run may keep the targets."
     )
 
 
@@ -169,23 +170,27 @@ def _notes(trials: Trials, found: Search) -> Iterator[str]:
     yield from sorted({warning for facts in largest for warning in facts.get("warnings", ())})
 
 
-def _targets(trials: Trials) -> str:
-    return " and ".join(map(str, trials.targets))
+def _targets(targets: Sequence[Target]) -> str:
+    return " and ".join(target.words for target in targets)
 
 
 def _measured(trials: Trials, verdict: Verdict) -> str:
     if verdict.unfinished:
         return f"{verdict.unfinished:,} jobs can never run"
     return ", ".join(
-        f"{target.metric} {value:.4g}, {_margin(target, verdict, k)}"
+        f"{KNOWN[target.metric].description} {spoken_number(value)}, {_margin(verdict, k)}"
         for k, (target, value) in enumerate(zip(trials.targets, verdict.values, strict=True))
     )
 
 
-def _margin(target: Target, verdict: Verdict, k: int) -> str:
+def _margin(verdict: Verdict, k: int) -> str:
+    """By how much a target is kept, and the interval of that: below zero it is missed."""
     found = verdict.margins[k]
-    words = f"margin {found.mean:.3g}"
-    return words if found.low == found.high else f"{words} [{found.low:.3g}, {found.high:.3g}]"
+    if found.mean < 0:
+        words = f"beyond the target by {spoken_number(-found.mean)}"
+        return words if found.low == found.high else f"{words} [{spoken_number(-found.high)} to {spoken_number(-found.low)}]"
+    words = f"inside the target by {spoken_number(found.mean)}"
+    return words if found.low == found.high else f"{words} [{spoken_number(found.low)} to {spoken_number(found.high)}]"
 
 
 def dollars(amount: float) -> str:

@@ -34,7 +34,7 @@ def _curve(trials: Trials, cost: FloatArray, found: Search, elements: list[Eleme
     margins = [v.margins[k] for v in verdicts]
     bound = [v.values[k] + target.sign * v.margins[k].mean for v in verdicts]
     bands = [sorted((b - target.sign * m.low, b - target.sign * m.high)) for b, m in zip(bound, margins, strict=True)]
-    percentile = trials.certainty.over == "jobs" and not target.metric.startswith("mean")  # margins of shares, not of values
+    percentile = _of_shares(trials, target)
     x = [float(size.amount[e[0]]) for e in elements]
     states = {
         _STATES[state]: [v.values[k] if v.state == state else math.nan for v in verdicts]
@@ -44,8 +44,8 @@ def _curve(trials: Trials, cost: FloatArray, found: Search, elements: list[Eleme
     return Curves(
         name,
         f"{_upper(KNOWN[target.metric].description)} against {size.words.noun}",
-        f"Each candidate that was simulated, with the interval of its verdict; the target is {target}. The dotted line marks "
-        "the answer.",
+        f"Each candidate that was simulated, with the interval of its verdict; the target is a {target.words}. The dotted "
+        "line marks the answer.",
         x=x,
         series={"simulated": [v.values[k] for v in verdicts]} | ({} if percentile else {"target": bound}),
         marks=states,
@@ -62,18 +62,27 @@ def _points(trials: Trials, cost: FloatArray, found: Search, elements: list[Elem
     for element in elements:
         state = "the answer" if element == found.best else found.verdicts[element].state
         groups.setdefault(state, []).append(element)
+    at = found.verdicts[found.best if found.best in elements else elements[-1]]
+    percentile = _of_shares(trials, target)
     names = [state for state in ("keeps", "breaks", "undecided", "the answer") if state in groups]
     return Scatter(
         name,
-        f"{KNOWN[target.metric].description} against the price",
-        f"Each candidate that was simulated. Target: {target}.",
+        f"{_upper(KNOWN[target.metric].description)} against the price",
+        f"Each candidate that was simulated. The dashed line is the target, a {target.words}"
+        + (", as the reference had it under the seeds of the answer." if target.relative else "."),
         series={
             state: ([float(cost[e]) for e in groups[state]], [found.verdicts[e].values[k] for e in groups[state]])
             for state in names
         },
         x_axis=Axis("price ($)"),
         y_axis=Axis(_label(target), log=_wide(found, elements, k)),
+        target=None if percentile else (at.values[k] + target.sign * at.margins[k].mean, "target"),
     )
+
+
+def _of_shares(trials: Trials, target: Target) -> bool:
+    """Whether margins are shares of the jobs, not values of the metric."""
+    return trials.certainty.over == "jobs" and not target.metric.startswith("mean")
 
 
 def _wide(found: Search, elements: list[Element], k: int) -> bool:
@@ -89,4 +98,5 @@ def _upper(text: str) -> str:
 def _label(target: Target) -> str:
     """Name of the metric, with its unit where that says something: descriptions are too long for an axis."""
     unit = KNOWN[target.metric].unit
-    return f"{target.metric} ({unit})" if unit else target.metric
+    name = target.metric.removesuffix("_s").removesuffix("_pct").replace("_", " ")
+    return f"{name} ({unit})" if unit else name

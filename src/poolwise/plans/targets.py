@@ -10,6 +10,7 @@ import numpy as np
 from pydantic import Field, model_validator
 
 from poolwise.arrays import BoolArray, FloatArray
+from poolwise.exhibits.spoken import spoken_number, spoken_time
 from poolwise.files.document import Document
 from poolwise.files.fields import Section
 from poolwise.metrics import Metric, Outcomes, metrics_of
@@ -56,6 +57,14 @@ class Target:
     def tightened(self, share: float) -> Target:
         """Return the target with its bound moved by a share of itself; negative loosens."""
         return replace(self, bound=self.bound - self.sign * share * abs(self.bound))
+
+    @property
+    def words(self) -> str:
+        """Say it to a reader: "a mean wait of at most 1 h"."""
+        unit = KNOWN[self.metric].unit
+        bound = spoken_number(self.bound) if self.relative or unit != "s" else spoken_time(self.bound)
+        bound += " times the reference's" if self.relative else f" {unit}" if unit not in ("", "s") else ""
+        return f"{KNOWN[self.metric].description} of at {'most' if self.sign > 0 else 'least'} {bound}"
 
     def __str__(self) -> str:
         words = f"{self.metric} {'<=' if self.sign > 0 else '>='} {self.bound:g}"

@@ -20,10 +20,11 @@ from poolwise.optimize.monotone import Element
 from poolwise.plans.plan import Tell
 from poolwise.plans.sizes import Size
 from poolwise.plans.targets import MISSED, Target, job_margins, needs_fcfs
+from poolwise.studies.cell_store import CellStore
 from poolwise.studies.cells import Cell, workload_of
-from poolwise.studies.simulation import Cells, CellStore
+from poolwise.studies.simulation import Cells
 from poolwise.studies.study import resolve
-from poolwise.trials import fill
+from poolwise.trials import Executor, fill
 from poolwise.trials.progress import LineProgress
 
 State = Literal["keeps", "breaks", "undecided"]
@@ -89,7 +90,7 @@ class Trials:
     document : the plan without its [plan], a study of one run, its machine in place
     sizes, targets, certainty : of the plan
     reference : dotted path -> value of the machine that relative targets refer to; empty without one
-    store, jobs, tell : where runs are kept, processes, who is told of each candidate
+    store, executor, tell : where runs are kept and computed, who is told of each candidate
     tau_s : bound of the bounded slowdown, seconds
     left_out : ids of jobs that no run has
     simulated : key -> cell of every run that was needed, whenever it was done
@@ -101,7 +102,7 @@ class Trials:
     certainty: CertaintySection
     reference: Mapping[str, Any]
     store: CellStore
-    jobs: int | None
+    executor: Executor
     tell: Tell
     tau_s: float
     left_out: tuple[int, ...] = ()
@@ -122,7 +123,7 @@ class Trials:
             self.certainty,
             self.reference,
             self.store,
-            self.jobs,
+            self.executor,
             lambda line: None,
             self.tau_s,
             ids,
@@ -201,7 +202,7 @@ class Trials:
         cells = self.cells(element)[:seeds]
         if not self._today:
             return None
-        fill(Cells(), [self._today[cell.key] for cell in cells], self.store, self.jobs, LineProgress(self.tell))
+        fill(Cells(), [self._today[cell.key] for cell in cells], self.store, self.executor, LineProgress(self.tell))
         return changes_of(cells, self._today, self.store)
 
     def _run(self, element: Element, seeds: int) -> None:
@@ -213,7 +214,7 @@ class Trials:
                 for one in (cell, cell.baseline()) if needs_fcfs(self.targets) else (cell,):
                     wanted[one.key] = one
         missing = [cell for key, cell in wanted.items() if key not in self.simulated]
-        fill(Cells(), missing, self.store, self.jobs, LineProgress(self.tell))
+        fill(Cells(), missing, self.store, self.executor, LineProgress(self.tell))
         self.simulated |= wanted
 
     def _verdict(self, element: Element, targets: Sequence[Target], seeds: int) -> Verdict:

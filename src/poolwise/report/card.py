@@ -10,10 +10,12 @@ import numpy as np
 
 from poolwise.arrays import FloatArray
 from poolwise.exhibits.spoken import spoken_time
+from poolwise.files.bill import POWER
 from poolwise.metrics import Outcomes
 from poolwise.metrics.slowdown import wait_s
 from poolwise.report import words
 from poolwise.report.answer import Recommendation
+from poolwise.report.cost import Cost, money_between
 from poolwise.report.page import PageTable, TableRow
 from poolwise.report.sweep import Sweep
 from poolwise.studies import CellResult, StudyResult
@@ -29,29 +31,25 @@ class Fares:
     then : (n,) s that each job waits under the answer
     now : the same today, None where the study names no today
     turned_away : jobs that can never run, most of any seed: under the answer, and today
-    dollars : price of the machine, NaN where unknown: of the answer, and of today
     """
 
     then: FloatArray
     now: FloatArray | None
     turned_away: tuple[int, int]
-    dollars: tuple[float, float]
 
     @classmethod
     def of(cls, result: StudyResult, cells: Sequence[CellResult]) -> Fares:
         """Look at the runs of one setting, one a seed; jobs count that both the answer and today finish."""
-        then, now, away_today, dollars_today = [], [], 0, math.nan
+        then, now, away_today = [], [], 0
         for cell in cells:
             outcomes, today, population = result.outcomes(cell), result.today(cell), result.population(cell)
             then.append(wait_s(outcomes)[population])
             if today is not None:
                 now.append(wait_s(today)[population])
                 away_today = max(away_today, _turned_away(today))
-                there = result.study.today[cell.key]
-                dollars_today = watts_and_dollars(result.facts[there.key], there)[1]
         away = max(sum(cell.rejected.values()) for cell in cells)
         joined = np.concatenate(now) if now else None
-        return cls(np.concatenate(then), joined, (away, away_today), (cells[0].dollars, dollars_today))
+        return cls(np.concatenate(then), joined, (away, away_today))
 
 
 def _turned_away(outcomes: Outcomes) -> int:
@@ -68,12 +66,10 @@ def decision_card(result: StudyResult, sweep: Sweep, found: Recommendation) -> P
         rows.append(["Size", sweep.amount(found.at), _of_today(result, sweep.x_name)])
     rows.append(["How sure the order is", words.certainty(found), ""])
     rows.append(["Jobs that can never run", *(f"{count:,}" for count in fares.turned_away)])
-    rows.append(["Price of the machine", *map(_money, fares.dollars)])
+    rows += _money_rows(result, sweep.cells[found.series, found.at][0])
     for label, measure in _WAITS:
         rows.append([label, spoken_time(measure(fares.then)), "" if fares.now is None else spoken_time(measure(fares.now))])
     if fares.now is not None:
-        saved = fares.dollars[1] - fares.dollars[0]
-        rows.append(["Money saved against today", _money(saved), ""])
         added = fares.then - fares.now
         worse = int((added > 0).sum())
         rows.append(["Wait added to the job hit hardest", spoken_time(max(0.0, float(added.max()))), ""])
@@ -116,5 +112,20 @@ def _hit_hardest(result: StudyResult, sweep: Sweep, found: Recommendation) -> st
     return spoken_time(most)
 
 
-def _money(amount: float) -> str:
-    return f"{amount:,.0f} $" if math.isfinite(amount) else "not known: the study names no prices"
+def _money_rows(result: StudyResult, cell: CellResult) -> list[list[str]]:
+    """What the machine costs and saves: by the price list of the study, or by prices in the machine file."""
+    cost, there = Cost.of(result, cell), result.study.today.get(cell.key)
+    if cost is not None:
+        years = "" if POWER not in [line.name for line in cost.lines] else f", with power over {_years(result, cell):g} years"
+        rows = [[f"Cost of the machine{years}", money_between(cost.total), money_between(cost.total_today)]]
+        return [*rows, ["Money saved against today", money_between(cost.saved), ""]] if cost.today else rows
+    now = math.nan if there is None else watts_and_dollars(result.facts[there.key], there)[1]
+    if not math.isfinite(cell.dollars):
+        return [["Price of the machine", "not known: the study names no prices", ""]]
+    rows = [["Price of the machine", f"{cell.dollars:,.0f} $", f"{now:,.0f} $" if math.isfinite(now) else "not known"]]
+    return [*rows, ["Money saved against today", f"{now - cell.dollars:,.0f} $", ""]] if math.isfinite(now) else rows
+
+
+def _years(result: StudyResult, cell: CellResult) -> float:
+    prices = result.simulated(cell).costs.prices
+    return 0.0 if prices is None else prices.years

@@ -10,35 +10,42 @@ import json
 import math
 from collections.abc import Mapping, Sequence
 from functools import singledispatch
-from typing import Any
 
 import numpy as np
-from matplotlib.ticker import LogLocator, MaxNLocator
 
-from poolwise.exhibits.figure import Axis, Bars, Curves, Distribution, Figure, Panels, Scatter
+from poolwise.exhibits.figure import Axis, Bars, Boxes, Curves, Distribution, Figure, Panels, Scatter
 from poolwise.exhibits.spoken import spoken_number
+from poolwise.report.chart_parts import (
+    Spec,
+    channel,
+    chart_config,
+    faded,
+    lookup,
+    rule_at,
+    selections,
+    series_style,
+    speaks,
+    target_line,
+    tick_positions,
+)
 from poolwise.report.figures import thin
 from poolwise.report.labels import apart
-from poolwise.report.theme import SERIES
 
-Spec = dict[str, Any]
-WIDE, SMALL = (640, 330), (400, 230)
-"""Width and height of the chart that carries the answer, and of those in rows; text has one size in both."""
-_DASHES = ([1, 0], [6, 3], [8, 3, 2, 3], [2, 2], [5, 1], [3, 1, 1, 1], [1, 1], [7, 2])
-_SHAPES = ("circle", "square", "triangle-up", "diamond", "triangle-down", "cross", "triangle-right", "triangle-left")
-_FONT = "system-ui, sans-serif"
+WIDEST, WIDE, SMALL = (1000, 440), (500, 300), (290, 190)
+"""Width and height of jobs over time, of the chart that carries the answer, and of those in rows: about as wide as they
+stand on a page, so that their text is as large as it says."""
 
 
 def chart(shown: Figure, wide: bool = False) -> Spec:
     """Vega-Lite specification of a figure, its data inside; colours are variables of the page."""
-    width, height = WIDE if wide else SMALL
+    width, height = (WIDEST if isinstance(shown, Boxes) else WIDE) if wide else SMALL
     size = {} if isinstance(shown, Panels) else {"width": width, "height": height}
     return {
         **size,
         "padding": 4,
         "background": None,
         "description": f"{shown.title}. {shown.caption}",
-        "config": _config(),
+        "config": chart_config(),
         **_spec(shown),
     }
 
@@ -55,9 +62,9 @@ def _curves(shown: Curves) -> Spec:
     highs = [v for _, high in shown.interval.values() for v in high]
     values = [v for column in (*shown.series.values(), *shown.published.values()) for v in column]
     target = [] if shown.target is None else [shown.target[0]]
-    xs, ys = _scale(shown.x, shown.x_axis), _scale([*values, *lows, *highs, *target], shown.y_axis)
-    x, y = _channel("x", shown.x_axis, xs), _channel("y", shown.y_axis, ys)
-    style = _style(list(shown.series), legend=len(shown.series) > 1 and not shown.direct)
+    xs, ys = tick_positions(shown.x, shown.x_axis), tick_positions([*values, *lows, *highs, *target], shown.y_axis)
+    x, y = channel("x", shown.x_axis, xs), channel("y", shown.y_axis, ys)
+    style = series_style(list(shown.series), legend=len(shown.series) > 1 and not shown.direct)
     if shown.marks:
         style.pop("shape")  # shapes tell kinds of points apart
     few = len(shown.x) <= 40
@@ -67,30 +74,31 @@ def _curves(shown: Curves) -> Spec:
         band = {"x": x, "y": {**y, "field": "low"}, "y2": {"field": "high"}, "color": style["color"]}
         layers.append({"data": {"values": bands}, "mark": {"type": "area", "opacity": 0.16, "aria": False}, "encoding": band})
     line = {"type": "line", "strokeWidth": 2, "aria": False}
-    layers.append({"mark": line, "encoding": {"x": x, "y": y, **style, **_faded()}, "params": _params(shown)})
+    bare = {key: found for key, found in style.items() if key != "shape"}  # with it Vega-Lite draws points on the line
+    layers.append({"mark": line, "encoding": {"x": x, "y": y, **bare, **faded()}, "params": selections(shown)})
+    if not few:
+        layers.append({"mark": {"type": "point", "opacity": 0, "size": 60}, "encoding": {"x": x, "y": y, **speaks()}})
     if few:
         layers.append(
             {
                 "mark": {"type": "point", "size": 55, "filled": True},
-                "encoding": {"x": x, "y": y, **style, **_said(), **_faded()},
+                "encoding": {"x": x, "y": y, **style, **speaks(), **faded()},
             }
         )
     if shown.published:
         points = _rows(shown, shown.published, ", published, ")
         hollow = {"type": "point", "size": 90, "filled": False}
         over = {key: channel for key, channel in style.items() if key != "strokeDash"}
-        layers.append({"data": {"values": points}, "mark": hollow, "encoding": {"x": x, "y": y, **over, **_said()}})
+        layers.append({"data": {"values": points}, "mark": hollow, "encoding": {"x": x, "y": y, **over, **speaks()}})
     if shown.marks:
         points = _rows(shown, shown.marks, ", ")
         kinds = {"type": "nominal", "field": "series", "title": None}
         shape = {**kinds, "scale": {"domain": list(shown.marks), "range": ["circle", "cross", "diamond"][: len(shown.marks)]}}
         mark = {"type": "point", "size": 120, "filled": False, "color": "var(--ink)"}
-        layers.append({"data": {"values": points}, "mark": mark, "encoding": {"x": x, "y": y, "shape": shape, **_said()}})
+        layers.append({"data": {"values": points}, "mark": mark, "encoding": {"x": x, "y": y, "shape": shape, **speaks()}})
     if shown.highlight is not None:
-        layers.append(_rule("x", shown.highlight, [2, 3]))
-    if shown.target is not None:
-        value, words = shown.target
-        layers += [_rule("y", value, [6, 4]), _text({"y": {"datum": value}, "x": {"value": 4}}, words, dy=-6)]
+        layers.append(rule_at("x", shown.highlight, [2, 3]))
+    layers += target_line(shown.target)
     if shown.direct:
         layers.append(_labels(shown, ys, x, y, style["color"]))
     return {"data": {"values": rows}, "layer": layers}
@@ -140,14 +148,18 @@ def _scatter(shown: Scatter) -> Spec:
             rows.append(row)
     across = [row[name] for row in rows for name in ("x", "left", "right") if name in row]
     up = [row[name] for row in rows for name in ("y", "low", "high") if name in row]
-    x, y = _channel("x", shown.x_axis, _scale(across, shown.x_axis)), _channel("y", shown.y_axis, _scale(up, shown.y_axis))
-    style = _style(list(shown.series), legend=len(shown.series) > 1)
+    up += [] if shown.target is None else [shown.target[0]]
+    x, y = (
+        channel("x", shown.x_axis, tick_positions(across, shown.x_axis)),
+        channel("y", shown.y_axis, tick_positions(up, shown.y_axis)),
+    )
+    style = series_style(list(shown.series), legend=len(shown.series) > 1)
     layers: list[Spec] = [
-        {"mark": {"type": "point", "size": 70, "filled": True}, "encoding": {"x": x, "y": y, **style, **_said(), **_faded()},
-         "params": _params(shown)}
+        {"mark": {"type": "point", "size": 70, "filled": True}, "encoding": {"x": x, "y": y, **style, **speaks(), **faded()},
+         "params": selections(shown)}
     ]  # fmt: skip
     if shown.joined:
-        line = {"x": x, "y": y, "order": {"field": "k"}, **style, **_faded()}
+        line = {"x": x, "y": y, "order": {"field": "k"}, **style, **faded()}
         layers.insert(0, {"mark": {"type": "line", "strokeWidth": 1.6, "aria": False}, "encoding": line})
     if shown.spread:
         data, mark = {"values": [row for row in rows if "low" in row]}, {"type": "rule", "opacity": 0.6, "aria": False}
@@ -155,6 +167,7 @@ def _scatter(shown: Scatter) -> Spec:
         upright = {"y": {**y, "field": "low"}, "y2": {"field": "high"}, "x": x}
         rules = ({**channels, "color": style["color"]} for channels in (level, upright))
         layers += [{"data": data, "mark": mark, "encoding": encoding} for encoding in rules]
+    layers += target_line(shown.target)
     return {"data": {"values": rows}, "layer": layers}
 
 
@@ -170,14 +183,14 @@ def _distribution(shown: Distribution) -> Spec:
                 said = f"{label}: {spoken_number(100 * part)} % at {spoken_number(value)}"
                 rows.append({"x": value, "y": 100 * part, "series": label, "said": said})
     y_axis = Axis(f"{shown.y_label} (%)", log=shown.tail)
-    x = _channel("x", shown.x_axis, _scale([row["x"] for row in rows], shown.x_axis))
-    y = _channel("y", y_axis, _scale([row["y"] for row in rows], y_axis))
-    style = _style(list(shown.series), legend=len(shown.series) > 1)
+    x = channel("x", shown.x_axis, tick_positions([row["x"] for row in rows], shown.x_axis))
+    y = channel("y", y_axis, tick_positions([row["y"] for row in rows], y_axis))
+    style = series_style(list(shown.series), legend=len(shown.series) > 1)
     style.pop("shape")
-    line = {"mark": {"type": "line", "strokeWidth": 2, "aria": False}, "encoding": {"x": x, "y": y, **style, **_faded()},
-            "params": _params(shown)}  # fmt: skip
+    line = {"mark": {"type": "line", "strokeWidth": 2, "aria": False}, "encoding": {"x": x, "y": y, **style, **faded()},
+            "params": selections(shown)}  # fmt: skip
     grip = {"mark": {"type": "point", "opacity": 0, "size": 60},
-            "encoding": {"x": x, "y": y, **_said()}}  # fmt: skip
+            "encoding": {"x": x, "y": y, **speaks()}}  # fmt: skip
     return {"data": {"values": rows}, "layer": [line, grip]}
 
 
@@ -188,24 +201,52 @@ def _bars(shown: Bars) -> Spec:
         {"group": k, "y": float(value), "series": label, "said": f"{label}, {shown.groups[k] or k}: {spoken_number(value)}"}
         for label, values in shown.series.items() for k, value in enumerate(values) if math.isfinite(value)
     ]  # fmt: skip
-    style = _style(names, legend=len(names) > 1)
+    style = series_style(names, legend=len(names) > 1)
     known = [row["y"] for row in rows if row["y"] > 0 or not shown.y_axis.log]
-    y = _channel("y", shown.y_axis, _scale([*known, *([] if shown.y_axis.log else [0.0])], shown.y_axis))
+    y = channel("y", shown.y_axis, tick_positions([*known, *([] if shown.y_axis.log else [0.0])], shown.y_axis))
     texts = {str(k): group for k, group in enumerate(shown.groups)}
     angle = 0 if sum(map(len, shown.groups)) < 80 else -30
     x = {"field": "group", "type": "ordinal", "axis": {"title": None, "labelAngle": angle,
-         "labelExpr": _lookup(texts), "labelOverlap": False, "labelLimit": 150}}  # fmt: skip
+         "labelExpr": lookup(texts), "labelOverlap": False, "labelLimit": 150}}  # fmt: skip
     data = {"values": [row for row in rows if row["y"] > 0 or not shown.y_axis.log]}
     base = {"y2": {"datum": 0 if not shown.y_axis.log else y["scale"]["domain"][0]}}
-    encoding = {"x": x, "xOffset": {"field": "series", "sort": names}, "y": y, **base, "color": style["color"], **_said()}
+    encoding = {"x": x, "xOffset": {"field": "series", "sort": names}, "y": y, **base, "color": style["color"], **speaks()}
     layers: list[Spec] = [{"mark": "bar", "encoding": encoding}]
     if shown.published:
         points = [{"group": k, "y": float(v), "series": s, "said": f"{s}, {shown.groups[k]}, published: {spoken_number(v)}"}
                   for s, vs in shown.published.items() for k, v in enumerate(vs) if math.isfinite(v)]  # fmt: skip
         mark = {"type": "tick", "color": "var(--ink)", "thickness": 2}
-        over = {"x": x, "xOffset": {"field": "series", "sort": names}, "y": y, **_said()}
+        over = {"x": x, "xOffset": {"field": "series", "sort": names}, "y": y, **speaks()}
         layers.append({"data": {"values": points}, "mark": mark, "encoding": over})
     return {"data": data, "layer": layers}
+
+
+@_spec.register
+def _boxes(shown: Boxes) -> Spec:
+    rows = [
+        {"x": b.left, "right": b.right, "y": b.low, "high": b.high, "series": b.series, "said": b.said} for b in shown.boxes
+    ]
+    across = [edge for box in shown.boxes for edge in (box.left, box.right)]
+    up = [edge for box in shown.boxes for edge in (box.low, box.high)]
+    x, y = (
+        channel("x", shown.x_axis, tick_positions(across, shown.x_axis)),
+        channel("y", shown.y_axis, tick_positions(up, shown.y_axis)),
+    )
+    style = series_style(list(shown.series), legend=len(shown.series) > 1)
+    mark = {"type": "rect", "stroke": "var(--paper)", "strokeWidth": 0.4, "clip": True}
+    encoding = {
+        "x": x,
+        "x2": {"field": "right"},
+        "y": y,
+        "y2": {"field": "high"},
+        "color": style["color"],
+        **speaks(),
+        **faded(),
+    }
+    layers: list[Spec] = [{"mark": mark, "encoding": encoding, "params": selections(shown)}]
+    if shown.highlight is not None:
+        layers.append(rule_at("x", shown.highlight, [2, 3]))
+    return {"data": {"values": rows}, "layer": layers}
 
 
 @_spec.register
@@ -218,114 +259,3 @@ def _panels(shown: Panels) -> Spec:
         parts.append({"title": panel.title, "width": SMALL[0], "height": SMALL[1], **json.loads(text)})
     alone = dict.fromkeys(("color", "strokeDash", "shape"), "independent")
     return {"concat": parts, "columns": shown.columns, "resolve": {"scale": alone}}
-
-
-# What all kinds share
-
-
-def _scale(values: Sequence[float], axis: Axis) -> list[float]:
-    """Positions of ticks; the first and the last are the ends of the axis."""
-    known = [float(v) for v in values if math.isfinite(v) and (v > 0 or not axis.log)]
-    low, high = (min(known), max(known)) if known else (1.0, 10.0)
-    low = axis.limits[0] if axis.limits[0] is not None else low
-    high = axis.limits[1] if axis.limits[1] is not None else high
-    if axis.ticks is not None:
-        room = 0.03 * (high - low)
-        return [low, high] if axis.log else [low - room, high + room]
-    if axis.log:
-        if high / low > 5:
-            parts = (1.0, 2.0, 5.0) if high / low < 1000 else (1.0,)
-            ticks: list[float] = np.asarray(LogLocator(10, subs=parts).tick_values(low, high)).tolist()
-            inside = [t for t in ticks if low <= t <= high]
-            return [max([t for t in ticks if t <= low], default=low), *inside,
-                    min([t for t in ticks if t >= high], default=high)]  # fmt: skip
-    elif low > 0 and low < 0.5 * high and axis.limits[0] is None:
-        low = 0.0
-    even: list[float] = np.asarray(MaxNLocator(5).tick_values(low, high if high > low else low + 1)).tolist()
-    return even if not axis.log or even[0] > 0 else [low, *(tick for tick in even if tick > low)]
-
-
-def _channel(name: str, axis: Axis, ticks: Sequence[float]) -> Spec:
-    domain = [ticks[0], ticks[-1]]
-    scale = {"type": "log" if axis.log else "linear", "domain": domain, "nice": False, "zero": False}
-    drawn: Spec = {"title": axis.label, "labelOverlap": "greedy", "grid": name == "y", "format": ",.4~r"}
-    if axis.ticks is not None:
-        drawn |= {"values": list(axis.ticks), "labelExpr": _lookup({_key(at): text for at, text in axis.ticks.items()})}
-    elif name == "y" or axis.log:
-        drawn["values"] = list(ticks)
-    else:
-        drawn["tickCount"] = 6  # not fixed: a reader may zoom
-    return {"field": name, "type": "quantitative", "scale": scale, "axis": drawn}
-
-
-def _key(value: float) -> str:
-    return str(int(value)) if float(value).is_integer() and abs(value) < 1e15 else repr(float(value))
-
-
-def _lookup(texts: Mapping[str, str]) -> str:
-    return f"({json.dumps(dict(texts))})[datum.value] || ''"
-
-
-def _style(names: Sequence[str], legend: bool) -> Spec:
-    """Colour, dash and shape of each series: series can be told apart without colour."""
-    shown: Spec | None = (
-        {"title": None, "orient": "top", "symbolSize": 90, "columns": 4, "labelLimit": 220, "symbolOpacity": 1}
-        if legend
-        else None
-    )
-    ranges = {
-        "color": [f"var(--series-{k % len(SERIES)})" for k in range(len(names))],
-        "strokeDash": [_DASHES[k % len(_DASHES)] for k in range(len(names))],
-        "shape": [_SHAPES[k % len(_SHAPES)] for k in range(len(names))],
-    }
-    return {
-        channel: {"field": "series", "type": "nominal", "scale": {"domain": list(names), "range": found}, "legend": shown}
-        for channel, found in ranges.items()
-    }
-
-
-def _said() -> Spec:
-    return {"tooltip": {"field": "said", "type": "nominal"}, "description": {"field": "said", "type": "nominal"}}
-
-
-def _faded() -> Spec:
-    """What a reader has switched off in the legend is pale."""
-    return {"opacity": {"condition": {"param": "shown", "value": 1}, "value": 0.08}}
-
-
-def _params(shown: Figure) -> list[Spec]:
-    found: list[Spec] = [
-        {"name": "shown", "select": {"type": "point", "fields": ["series"], "toggle": "true"}, "bind": "legend"}
-    ]
-    if isinstance(shown, Curves) and len(shown.x) > 40:
-        found.append({"name": "zoom", "select": {"type": "interval", "encodings": ["x"]}, "bind": "scales"})
-    return found
-
-
-def _rule(channel: str, value: float, dash: list[int]) -> Spec:
-    mark = {"type": "rule", "color": "var(--ink)", "strokeDash": dash, "opacity": 0.7, "aria": False}
-    return {"data": {"values": [{}]}, "mark": mark, "encoding": {channel: {"datum": value}}}
-
-
-def _text(encoding: Spec, words: str, dy: int = 0) -> Spec:
-    mark = {"type": "text", "align": "left", "dy": dy, "color": "var(--ink)", "text": words, "aria": False}
-    return {"data": {"values": [{}]}, "mark": mark, "encoding": encoding}
-
-
-def _config() -> Spec:
-    ink = {
-        "labelColor": "var(--ink)",
-        "titleColor": "var(--ink)",
-        "labelFontSize": 13,
-        "titleFontSize": 13,
-        "titleFontWeight": 500,
-    }
-    return {
-        "font": _FONT,
-        "mark": {"color": "var(--series-0)"},
-        "axis": {**ink, "aria": False, "gridColor": "var(--grid)", "domainColor": "var(--ink)", "tickColor": "var(--ink)"},
-        "title": {"color": "var(--ink)", "fontSize": 13},
-        "legend": {**ink, "symbolStrokeWidth": 2},
-        "view": {"stroke": None},
-        "text": {"fontSize": 13},
-    }

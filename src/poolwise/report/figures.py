@@ -9,11 +9,13 @@ import matplotlib as mpl
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.axis import Axis as MplAxis
+from matplotlib.collections import PatchCollection
 from matplotlib.figure import Figure as Canvas
+from matplotlib.patches import Rectangle
 from matplotlib.ticker import FuncFormatter, NullFormatter
 
 from poolwise.arrays import IntArray
-from poolwise.exhibits.figure import Axis, Bars, Curves, Distribution, Figure, Panels, Scatter
+from poolwise.exhibits.figure import Axis, Bars, Boxes, Curves, Distribution, Figure, Panels, Scatter
 from poolwise.exhibits.spoken import spoken_number
 from poolwise.report.theme import DASHES, INK, figure, marker, series_colour
 
@@ -89,8 +91,7 @@ def _curves(shown: Curves, axes: Axes) -> None:
         axes.plot(
             shown.x, values, color=INK, marker=marker(k), markersize=11, markerfacecolor="none", linestyle="none", label=kind
         )
-    if shown.target is not None:
-        axes.axhline(shown.target[0], color=INK, linewidth=1, linestyle=(0, (6, 4)), label=shown.target[1])
+    _target(shown.target, axes)
     if shown.highlight is not None:
         axes.axvline(shown.highlight, color=INK, linewidth=1, alpha=0.45, linestyle=(0, (2, 3)))
     _dress(axes, shown.x_axis, shown.y_axis)
@@ -105,6 +106,25 @@ def _scatter(shown: Scatter, axes: Axes) -> None:
             left, right, low, high = (np.asarray(bound) for bound in shown.spread[label])
             across, up = (np.asarray(x) - left, right - np.asarray(x)), (np.asarray(y) - low, high - np.asarray(y))
             axes.errorbar(x, y, xerr=across, yerr=up, color=series_colour(k), linestyle="none", linewidth=1, alpha=0.6)
+    _target(shown.target, axes)
+    _dress(axes, shown.x_axis, shown.y_axis)
+
+
+def _target(target: tuple[float, str] | None, axes: Axes) -> None:
+    if target is not None:
+        axes.axhline(target[0], color=INK, linewidth=1, linestyle=(0, (6, 4)), label=target[1])
+
+
+@draw.register
+def _boxes(shown: Boxes, axes: Axes) -> None:
+    for k, name in enumerate(shown.series):
+        mine = [box for box in shown.boxes if box.series == name]
+        patches = [Rectangle((b.left, b.low), b.right - b.left, b.high - b.low) for b in mine]
+        axes.add_collection(PatchCollection(patches, facecolor=series_colour(k), edgecolor="white", linewidth=0.2))
+        axes.plot([], [], color=series_colour(k), linewidth=5, label=name)
+    axes.autoscale_view()
+    if shown.highlight is not None:
+        axes.axvline(shown.highlight, color=INK, linewidth=1, linestyle=(0, (2, 3)))
     _dress(axes, shown.x_axis, shown.y_axis)
 
 

@@ -8,17 +8,18 @@ from poolwise.report.answer import answer
 from poolwise.report.sweep import Sweep
 from poolwise.sanity.leave_out import LeftOut, fewest, largest_jobs, reason_not_to
 from poolwise.studies import StudyResult
+from poolwise.studies.cell_store import CellStore
 from poolwise.studies.cells import workload_of
 from poolwise.studies.results import measure
-from poolwise.studies.simulation import Cells, CellStore
-from poolwise.trials import fill
+from poolwise.studies.simulation import Cells
+from poolwise.trials import Executor, fill
 
 TRIALS = "left_out"
 """Folder of the runs without some jobs, in that of the results."""
 
 
-def leave_out(result: StudyResult, jobs: int | None = None) -> LeftOut | None:
-    """Look for the recommended size again without the few jobs that ask for the most of it; in `jobs` processes.
+def leave_out(result: StudyResult, executor: Executor) -> LeftOut | None:
+    """Look for the recommended size again without the few jobs that ask for the most of it.
 
     None where a study recommends no size, or has too few jobs. The runs are kept in the folder `TRIALS` of its results.
     """
@@ -33,7 +34,7 @@ def leave_out(result: StudyResult, jobs: int | None = None) -> LeftOut | None:
     if found.at == 0:
         return LeftOut("No few jobs decide the size: it is the smallest that was tried.")
     why_not = reason_not_to({cell.engine for cell in result.cells}, group.jobs, len(result.cells))
-    if any(facts.get("resources") for facts in result.facts.values()):
+    if any(facts.get("resources", {}).get("use") for facts in result.facts.values()):
         why_not = "machines and policies are ranked together"
     if why_not is not None:
         return LeftOut(f"Whether a few jobs decide the size was not tried: {why_not}.")
@@ -45,7 +46,7 @@ def leave_out(result: StudyResult, jobs: int | None = None) -> LeftOut | None:
     def again(ids: tuple[int, ...]) -> int | None:
         cells = tuple(cell.without(ids) for cell in study.cells)
         rest = replace(study, cells=cells, measure=bare, memory_machine=None, metrics=(), measures=())
-        fill(Cells(), rest.runs, store, jobs)
+        fill(Cells(), rest.runs, store, executor)
         run = measure(rest, store)
         there = answer(run, Sweep.of(run))
         return None if there is None else there.at

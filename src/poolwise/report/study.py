@@ -20,6 +20,8 @@ from poolwise.report import resources, words
 from poolwise.report.answer import ENOUGH, GOAL, Recommendation, answer, slowdowns
 from poolwise.report.card import decision_card
 from poolwise.report.compromise import compromise, compromise_over_sizes
+from poolwise.report.cost import Cost, cost_sentences, cost_table, tornado
+from poolwise.report.gantt import longest_wait
 from poolwise.report.hit import who_waits
 from poolwise.report.memory import memory_figures
 from poolwise.report.occupancy import occupancy
@@ -39,16 +41,23 @@ def study_page(result: StudyResult, first: Sequence[str] | None = None) -> Page:
     """Put the report of a study together; what to know of its workload stands first if nothing else is given."""
     sweep = Sweep.of(result)
     found = answer(result, sweep)
+    shown = sweep.sample(GOAL, 0 if found is None else found.at)
+    left_out = len(sweep.series) - len(shown.series)
     sections: list[PageSection] = []
+    cost: Cost | None = None
     if found is not None:
         seeds = len(sweep.cells[found.series, found.at])
         against = changes_against_today(result)
+        cost = Cost.of(result, sweep.cells[found.series, found.at][0])
         sections = [
             *([] if against is None else [PageSection(today_heading(against), today_sentences(against))]),
+            *([] if cost is None else [PageSection("What it costs in money", cost_sentences(cost))]),
             PageSection("What the choice costs", words.gives_up(found, sweep)),
             PageSection("How certain that is", words.how_sure(found, sweep, seeds)),
         ]
     waits = [] if found is None else [who_waits(result, sweep.cells[found.series, found.at][0])]
+    bills = [] if cost is None else [cost_table(cost)]
+    swings = None if cost is None else tornado(cost)
     nothing = "No answer: no job that every run could take finished."
     page = Page(
         title=result.study.title,
@@ -56,11 +65,11 @@ def study_page(result: StudyResult, first: Sequence[str] | None = None) -> Page:
         lead=words.headline(found, sweep) if found else nothing,
         because=[line for line in (words.separation(found, sweep), *words.because(found, sweep)) if line] if found else (),
         card=decision_card(result, sweep, found) if found else None,
-        main=main_chart(result, sweep, found) if found else None,
+        main=main_chart(result, shown, found) if found else None,
         sections=sections,
-        notes=result.notes(),
-        figures=_figures(result, sweep, found),
-        tables=[*waits, _results(result, sweep, found), _workload(result), _rejections(sweep), _glossary(result)],
+        notes=[*result.notes(), *([words.sampled(shown, left_out)] if left_out else [])],
+        figures=[*([] if swings is None else [swings]), *_figures(result, shown, found)],
+        tables=[*bills, *waits, _results(result, shown, found), _workload(result), _rejections(sweep), _glossary(result)],
         provenance={name: str(value) for name, value in result.provenance().items()},
     )
     return _with_resources(page, result, sweep)
@@ -82,6 +91,7 @@ def _with_resources(page: Page, result: StudyResult, sweep: Sweep) -> Page:
     tables = resources.by_tables(result, ranked)
     columns = [name.replace("bounded_slowdown", "bounded_slowdown_local") for name in _COLUMNS]  # as in the answer
     results = _results(result, sweep, None, columns)
+    rest = [found for found in page.tables if found.title not in ("Who waits", "All results")]
     return replace(
         page,
         lead=resources.lead(ranked),
@@ -90,7 +100,7 @@ def _with_resources(page: Page, result: StudyResult, sweep: Sweep) -> Page:
         because=resources.because(ranked),
         sections=resources.sections(ranked, first),
         figures=[*resources.figures(ranked), *(shown for shown in page.figures if shown.name != "degradation_bins")],
-        tables=[resources.table(ranked), *([] if tables is None else [tables]), results, *page.tables[2:]],
+        tables=[resources.table(ranked), *([] if tables is None else [tables]), results, *rest],
     )
 
 
@@ -128,7 +138,9 @@ def _figures(result: StudyResult, sweep: Sweep, found: Recommendation | None) ->
         fronts = (compromise(result, sweep, found.at, where), compromise_over_sizes(result, sweep))
         shown += [front for front in fronts if front is not None]
         shown.append(Distribution("tail", title, caption, samples, x_axis, "jobs that fare worse", tail=True))
-        shown += occupancy(result, sweep.cells[found.series, found.at][0], found.series.upper())
+        first = sweep.cells[found.series, found.at][0]
+        shown += occupancy(result, first, found.series.upper())
+        shown += [drawn for drawn in (longest_wait(result, first),) if drawn is not None]
         shown += memory_figures(result, sweep, found)
     return shown
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -12,6 +12,9 @@ from poolwise.catalog import PREFIX
 from poolwise.exhibits.spoken import in_unit, shared_unit
 from poolwise.files.size_words import SizeWords
 from poolwise.studies import CellResult, StudyResult
+
+DRAWN = 24
+"""Series that a chart or a table of a report has at most."""
 
 
 @dataclass(frozen=True)
@@ -40,30 +43,36 @@ class Sweep:
     @classmethod
     def of(cls, result: StudyResult) -> Sweep:
         """Choose the first varied parameter that is a size with two or more values as x; everything else names series."""
-        varied: dict[str, list[object]] = {}
+        varied: dict[str, dict[object, None]] = {}  # values in their order
         runs: dict[str, CellResult] = {}
         for cell in result.cells:
             runs.setdefault(cell.key, cell)
         for cell in runs.values():
             for name, value in cell.parameters.items():
-                values = varied.setdefault(name, [])
-                if value not in values:
-                    values.append(value)
+                varied.setdefault(name, {})[value] = None
         x_name = next((n for n, vs in varied.items() if len(vs) > 1 and all(_size(v) is not None for v in vs)), "")
-        sizes = sorted({float(_size(v) or 0.0) for v in varied.get(x_name, [0.0])})
+        sizes = sorted({float(_size(v) or 0.0) for v in varied.get(x_name, (0.0,))})
+        places = {size: at for at, size in enumerate(sizes)}
         unit = shared_unit(sizes) if any(isinstance(v, str) for v in varied.get(x_name, ())) else ""
         cells: dict[tuple[str, int], list[CellResult]] = {}
-        series: list[str] = []
+        series: dict[str, None] = {}
         for cell in runs.values():
             others = [str(v).removeprefix(PREFIX) for n, v in cell.parameters.items() if n != x_name and len(varied[n]) > 1]
             label = ", ".join(others) or "all"
-            if label not in series:
-                series.append(label)
-            at = sizes.index(float(_size(cell.parameters.get(x_name, 0.0)) or 0.0))
+            series[label] = None
+            at = places[float(_size(cell.parameters.get(x_name, 0.0)) or 0.0)]
             cells.setdefault((label, at), []).append(cell)
         labels = [f"{in_unit(size, unit)} {unit}" if unit else f"{size:g}" if x_name else "" for size in sizes]
         noun = SizeWords.of(x_name, result.study.cells[0].machine_tables)
         return cls(x_name, tuple(sizes), tuple(labels), tuple(series), cells, unit, noun)
+
+    def sample(self, metric: str, at: int) -> Sweep:
+        """The same with as many series as can be drawn: the best at x, and others at even distances in rank."""
+        if len(self.series) <= DRAWN:
+            return self
+        ranked = self.best(metric, at) or [*self.series]
+        kept = {ranked[k * (len(ranked) - 1) // (DRAWN - 1)] for k in range(DRAWN)}
+        return replace(self, series=tuple(s for s in self.series if s in kept))
 
     def amount(self, at: int) -> str:
         """Say a size and of what it is, "" where none is varied."""

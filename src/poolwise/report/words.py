@@ -26,6 +26,15 @@ SAME = 0.005
 """Values nearer to each other than this share are said to be the same."""
 
 
+def sampled(shown: Sweep, left_out: int) -> str:
+    """Say that not every series is drawn."""
+    drawn = len(shown.series)
+    return (
+        f"Charts and tables show {drawn} of {drawn + left_out:,} combinations: the best, and others at even distances in rank. "
+        "The answer is chosen from all; results.csv has all."
+    )
+
+
 def headline(found: Recommendation, sweep: Sweep) -> str:
     """The recommendation in one line; orders that the evidence cannot tell apart are all named."""
     names = [found.series.upper(), *(rival.alternative.upper() for rival in found.equals[: NAMED - 1])]
@@ -57,16 +66,18 @@ def because(found: Recommendation, sweep: Sweep) -> list[str]:
 def _slowdown(found: Recommendation) -> Iterator[str]:
     """The median before the mean: a mean is made by few jobs, and how few is said."""
     median, above = float(np.median(found.slowdown)), float((found.slowdown > found.value).mean())
+    half = "no longer than they run" if median < 1 + SAME else f"at most {spoken_number(median)} times as long as they run"
     yield (
-        f"From submission to end, half of the jobs take at most {spoken_number(median)} times as long as they run (bounded "
-        f"slowdown). The mean is {spoken_number(found.value)}; {spoken_number(100 * above)} % of the jobs lie above it."
+        f"From submission to end, half of the jobs take {half} (bounded slowdown). The mean is {spoken_number(found.value)}; "
+        f"{spoken_number(100 * above)} % of the jobs lie above it."
     )
 
 
 def _waits(found: Recommendation, sweep: Sweep) -> Iterator[str]:
     mean, median = (sweep.value(name, found.series, found.at) for name in ("mean_wait_s", "median_wait_s"))
     if math.isfinite(mean) and math.isfinite(median):
-        yield f"Half of the jobs wait at most {spoken_time(median)}; the mean wait is {spoken_time(mean)}."
+        half = f"wait at most {spoken_time(median)}" if median else "do not wait"
+        yield f"Half of the jobs {half}; the mean wait is {spoken_time(mean)}."
 
 
 def _runner_up(found: Recommendation) -> Iterator[str]:
@@ -192,6 +203,8 @@ def certainty(found: Recommendation) -> str:
 def _verdict(other: Alternative) -> str:
     assert other.interval is not None
     low, high, mean = other.interval.low, other.interval.high, other.interval.mean
+    if low == high == mean == 0:
+        return "no job fares otherwise."
     text = f"{spoken_number(mean, '+')} in mean bounded slowdown [{spoken_number(low, '+')}, {spoken_number(high, '+')}]"
     if low > 0:
         return f"{text}: worse, the interval excludes zero."

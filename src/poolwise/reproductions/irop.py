@@ -19,7 +19,7 @@ from poolwise.metrics.intervals import mean_interval
 from poolwise.registry import register
 from poolwise.reproductions.irop_runs import HEEP_BY_MODULE, IropCase, measure_placement
 from poolwise.reproductions.reproduction import Reproduction, ReproductionResult
-from poolwise.trials import Progress
+from poolwise.trials import Executor, Progress
 
 THETAS: tuple[Theta, ...] = get_args(Theta)
 METHODS = ("irop", "place", "heep", "cfm", "first-fit", HEEP_BY_MODULE)
@@ -52,11 +52,11 @@ class IropReproduction(Reproduction):
     paper: ClassVar[str] = "Sefati, Dolati, Ghaderi: Workload Placement with Bounded Slowdown in Disaggregated Datacenters"
 
     def run(
-        self, out: Path, *, quick: bool, jobs: int, progress: Progress | None = None, figure: str = ""
+        self, out: Path, *, quick: bool, executor: Executor, progress: Progress | None = None, figure: str = ""
     ) -> ReproductionResult:
         """Measure everything; see `Reproduction`."""
         grid = QUICK if quick else Grid()
-        runs = measure_placement([*_main(grid), *_small(grid), *_growth(grid)], out, jobs, progress)
+        runs = measure_placement([*_main(grid), *_small(grid), *_growth(grid)], out, executor, progress)
         measured: dict[Key, Measured] = {}
         for theta in THETAS:
             view = View(grid, runs, theta)

@@ -20,7 +20,7 @@ from poolwise.batch.problem.definition import Problem, Theta
 from poolwise.errors import PolicyError, PoolwiseError
 from poolwise.files.batch import read_batch
 from poolwise.reproductions import kept
-from poolwise.trials import Progress
+from poolwise.trials import Executor, Progress
 
 HEEP_BY_MODULE = "heep, by module"
 """Name of HEEP with the other key."""
@@ -103,7 +103,7 @@ class _HeepByModule(Method):
 
 
 def measure_placement(
-    cases: Iterable[IropCase], folder: Path, jobs: int, progress: Progress | None = None
+    cases: Iterable[IropCase], folder: Path, executor: Executor, progress: Progress | None = None
 ) -> dict[IropCase, dict[str, Any]]:
     """Measure cases, each once, in parallel; what is kept in the folder is not run again."""
-    return kept.measure_all(cases, IropCase.run, folder, jobs, Place().prepare, progress)
+    return kept.measure_all(cases, IropCase.run, folder, executor, Place().prepare, progress)

@@ -10,7 +10,7 @@ from typing import Any, Generic, TypeVar
 from poolwise.errors import InputError
 from poolwise.identity import Json, canonical, digest, plain
 from poolwise.reproductions.code import code_behind
-from poolwise.trials import Bench, Progress, Record, Store, records
+from poolwise.trials import Bench, Executor, Progress, Record, Store, records
 
 Case = TypeVar("Case")
 
@@ -23,11 +23,11 @@ def measure_all(
     cases: Iterable[Case],
     run: Callable[[Case], Json],
     folder: Path,
-    jobs: int,
+    executor: Executor,
     prepare: Callable[[], object] = _nothing,
     progress: Progress | None = None,
 ) -> dict[Case, Json]:
-    """Measure cases, each once, in parallel; what `folder`/cells holds of the same code is not run again.
+    """Measure cases, each once, in parallel; what `folder` holds of the same code is not run again.
 
     The same code is what `code_behind` says of the module of `run`. Raises InputError if it changes while they run.
 
@@ -45,7 +45,7 @@ def measure_all(
     wanted = list(dict.fromkeys(cases))
     bench, store = _Bench(run, prepare, code_behind(_module(run))), Store(folder)
     with store.writing():
-        return dict(zip(wanted, records(bench, wanted, store, jobs, progress), strict=True))
+        return dict(zip(wanted, records(bench, wanted, store, executor, progress), strict=True))
 
 
 def _module(run: Callable[..., Json]) -> str:

@@ -15,7 +15,7 @@ from poolwise.compare.verdicts import Measured
 from poolwise.errors import UnknownNameError
 from poolwise.exhibits.figure import Figure
 from poolwise.exhibits.table import Table
-from poolwise.trials import Progress, checked_jobs
+from poolwise.trials import Executor, Local, Progress
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ class Reproduction(Protocol):
     paper: ClassVar[str]
 
     def run(
-        self, out: Path, *, quick: bool, jobs: int, progress: Progress | None = None, figure: str = ""
+        self, out: Path, *, quick: bool, executor: Executor, progress: Progress | None = None, figure: str = ""
     ) -> ReproductionResult:
         """Measure everything.
 
@@ -60,8 +60,8 @@ class Reproduction(Protocol):
             Folder for resumable intermediate results.
         quick
             Fewer seeds and sizes; rows that are then not measured are left out.
-        jobs
-            Worker processes, -1 for all cores.
+        executor
+            Where the measurements are computed.
         progress
             Is told how far the measurements are.
         figure
@@ -100,16 +100,17 @@ def reproduce(
     jobs: int = -1,
     progress: Progress | None = None,
     figure: str = "",
+    executor: Executor | None = None,
 ) -> Reproduced:
     """Run a reproduction and judge each of its claims; what its folder holds from before is not measured again.
 
     With a `figure` ("8", "Figure 8", "Table III") only what that one needs is run, and only its claims and drawings stay.
     Raises UnknownNameError for one that no claim is about.
     """
-    checked_jobs(jobs)
+    executor = Local(jobs) if executor is None else executor
     claims = read_claims(catalog.find("reproductions", f"{name}.csv"))
     wanted = _artifact(figure, [claim.artifact for claim in claims]) if figure else ""
-    findings = reproduction.run(out, quick=quick, jobs=jobs, progress=progress, figure=wanted)
+    findings = reproduction.run(out, quick=quick, executor=executor, progress=progress, figure=wanted)
     rows = compare(claims, findings.measured, findings.readings, findings.switches)
     if wanted:
         rows = [row for row in rows if _about(wanted, row.claim.artifact)]

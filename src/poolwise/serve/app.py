@@ -41,6 +41,7 @@ def make_app(root: Path, token: str) -> web.Application:
         web.post("/ask", site.ask),
         web.post("/explain", site.explain),
         web.post("/compare", site.compare),
+        web.post("/forecast", site.forecast),
     ])  # fmt: skip
     return app
 
@@ -69,9 +70,10 @@ class _Site:
         self.compared_files.cleanup()
 
     async def index(self, request: web.Request) -> web.Response:
-        kept, askable = await asyncio.gather(asyncio.to_thread(self.folder.kept), asyncio.to_thread(self.folder.askable))
+        looked = (asyncio.to_thread(look) for look in (self.folder.kept, self.folder.askable, self.folder.states))
+        kept, askable, states = await asyncio.gather(*looked)
         text = self.pages.get_template("index.html.j2").render(
-            folder=self.folder.root.name, kept=kept, askable=askable,
+            folder=self.folder.root.name, kept=kept, askable=askable, states=states,
             machines=_machines(), orders=registry.names("orders"),
         )  # fmt: skip
         return web.Response(text=text, content_type="text/html")
@@ -133,6 +135,12 @@ class _Site:
             results, _, key = _text(form, side).rpartition(":")
             runs.append(f"{self.folder.inside(results)}:{_key(key)}")
         return self._started(["compare", *runs, "--json"], report=True)
+
+    async def forecast(self, request: web.Request) -> web.Response:
+        form = await request.post()
+        state = self.folder.inside(_text(form, "state"))
+        asked = [f"--{name}={value}" for name in ("job", "new", "by") if (value := str(form.get(name, "")).strip())]
+        return self._started(["forecast", str(state), "--json", *asked], report=True)
 
     def _started(self, arguments: list[str], report: bool = False) -> web.Response:
         page = ""

@@ -11,6 +11,7 @@ from poolwise.errors import InputError
 from poolwise.exhibits.spoken import in_unit
 from poolwise.files.document import Document
 from poolwise.files.size_words import SizeWords
+from poolwise.files.state import is_state
 from poolwise.studies import load
 from poolwise.studies.cells import Parameter
 from poolwise.units import parse
@@ -64,6 +65,11 @@ class StudyFolder:
         name = str(file.parent.relative_to(self.root))
         runs = {run["key"]: run["parameters"] for run in content["runs"]}
         return Kept(name, str(content["study"]), runs, (file.parent / "report.html").is_file())
+
+    def states(self) -> list[str]:
+        """State directories, whose waiting jobs can be forecast, by name."""
+        inside = sorted([*self.root.glob("*/"), *self.root.glob("*/*/")])
+        return [str(path.relative_to(self.root)) for path in inside if is_state(path)]
 
     def askable(self) -> list[Askable]:
         """Studies in the folder, by name; files that are no studies are passed over."""

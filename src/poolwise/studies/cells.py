@@ -16,10 +16,16 @@ from poolwise.files.machine import Described
 from poolwise.files.study import PerformanceSection, SchedulerSection
 from poolwise.identity import Json, canonical, digest
 from poolwise.model import Machine, Workload
+from poolwise.program import sources
 from poolwise.traces import read, stretch, without
 from poolwise.traces.generators import generate
 
 Parameter = str | int | float | bool
+
+
+def cell_sources() -> str:
+    """SHA-256 over the files of Poolwise that simulating a cell can execute."""
+    return sources("poolwise.studies.simulation")
 
 
 @dataclass(frozen=True)
@@ -125,7 +131,7 @@ class Cell:
     seed : draws sensitivities and whatever a scheduler draws
     machine, machine_content, machine_tables : the machine, what a result depends on in it, and what a file says about it
     trace, scheduler, performance, warm_up : see the study file
-    sources : SHA-256 of the package's files, see `sources`
+    sources : SHA-256 of the code that simulates it, see `cell_sources`
     costs : where watts and dollars come from; no input of the simulation, so that cells which differ in it alone share one run
     """
 
@@ -141,9 +147,9 @@ class Cell:
     sources: str
     costs: Costs = field(default_factory=Costs)
 
-    @cached_property
+    @property
     def inputs(self) -> Json:
-        """The resolved inputs, canonical: equal inputs give equal text."""
+        """The resolved inputs, canonical: equal inputs give equal text. Made anew each time: there may be a million cells."""
         return {
             "machine": self.machine_content,
             "workload": self.trace.content(),
@@ -161,7 +167,7 @@ class Cell:
 
     @cached_property
     def key(self) -> str:
-        """SHA-256 of the inputs and of the package's sources; names the cell's files."""
+        """SHA-256 of the inputs and of the code that simulates them; names the cell's files."""
         return digest(canonical({"inputs": self.inputs, "sources": self.sources}))
 
     @cached_property

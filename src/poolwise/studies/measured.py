@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import OrderedDict
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 
 from poolwise.arrays import BoolArray
 from poolwise.identity import Json, canonical
 from poolwise.metrics import Outcomes, Window, common_population, paper_population
+from poolwise.studies.cell_store import CellStore
 from poolwise.studies.cells import Cell, Parameter
-from poolwise.studies.simulation import CellStore
 from poolwise.studies.study import Study
 
 
@@ -46,30 +48,70 @@ class CellResult:
     dollars: float
 
 
-class Runs:
-    """Outcomes of the cells, read once, and the jobs that are compared."""
+KEPT_MB = 512
+"""Outcomes that are kept in memory; others are read again when they are needed."""
+
+
+class StoredFacts(Mapping[str, Json]):
+    """Cell key -> what its simulation left behind beside the outcomes, read from the store when it is asked for."""
 
     def __init__(self, study: Study, store: CellStore) -> None:
         self._study, self._store = study, store
-        self._outcomes: dict[str, Outcomes] = {}
+
+    def __getitem__(self, key: str) -> Json:
+        found = self._store.content(key)
+        if found is None:
+            raise KeyError(key)
+        return found
+
+    def __iter__(self) -> Iterator[str]:
+        return (cell.key for cell in self._study.runs)
+
+    def __len__(self) -> int:
+        return len(self._study.runs)
+
+
+class Runs:
+    """Outcomes of the cells, and the jobs that are compared."""
+
+    def __init__(self, study: Study, store: CellStore) -> None:
+        self._study, self._store = study, store
+        self._outcomes: OrderedDict[str, Outcomes] = OrderedDict()
+        self._kept = 0
         self._common: dict[str, BoolArray] = {}
 
     def outcomes(self, cell: Cell) -> Outcomes:
-        """What became of every job in a cell."""
-        if cell.key not in self._outcomes:
-            self._outcomes[cell.key] = self._store.outcomes(cell)
-        return self._outcomes[cell.key]
+        """What became of every job in a cell; those that were asked for last are kept."""
+        if cell.key in self._outcomes:
+            self._outcomes.move_to_end(cell.key)
+            return self._outcomes[cell.key]
+        found = self._outcomes[cell.key] = self._store.outcomes(cell)
+        self._kept += found.nbytes
+        while self._kept > KEPT_MB * 1_000_000 and len(self._outcomes) > 1:
+            self._kept -= self._outcomes.popitem(last=False)[1].nbytes
+        return found
+
+    @cached_property
+    def _together(self) -> Mapping[str, list[Cell]]:
+        """Workload -> the cells on it."""
+        found: dict[str, list[Cell]] = {}
+        for cell in (*self._study.cells, *self._study.today.values()):
+            found.setdefault(_workload_name(cell), []).append(cell)
+        return found
 
     def population(self, cell: Cell) -> BoolArray:
         """(n_job,) jobs that every cell on the same workload ran, or the paper's rule for one cell."""
         if self._study.measure.population == "paper":
             return paper_population(self.outcomes(cell), cell.warm_up)
-        workload = canonical(cell.trace.content())
+        workload = _workload_name(cell)
         if workload not in self._common:
-            every = (*self._study.cells, *self._study.today.values())
-            together = [c for c in every if canonical(c.trace.content()) == workload]
-            self._common[workload] = common_population([self.outcomes(c) for c in together], cell.warm_up)
+            self._common[workload] = common_population(map(self.outcomes, self._together[workload]), cell.warm_up)
         return self._common[workload]
+
+
+def _workload_name(cell: Cell) -> str:
+    """What two cells have alike that are on the same workload."""
+    return canonical(cell.trace.content())
 
 
 @dataclass(frozen=True, eq=False)
@@ -118,4 +160,8 @@ class MeasuredStudy:
 
     def simulated(self, result: CellResult) -> Cell:
         """What was simulated: machine, workload, scheduler."""
-        return next(cell for cell in self.study.cells if cell.key == result.key)
+        return self._simulated[result.key]
+
+    @cached_property
+    def _simulated(self) -> Mapping[str, Cell]:
+        return {cell.key: cell for cell in reversed(self.study.cells)}  # of rows that share a run the first

@@ -17,18 +17,20 @@ import polars as pl
 from poolwise.atomic import write_whole
 from poolwise.errors import InputError
 from poolwise.files import costs
+from poolwise.files.bill import bill, dollars_to_buy
 from poolwise.identity import Json, canonical, pretty
 from poolwise.metrics import METRICS, MeasuredRun, Metric, Window
 from poolwise.metrics.summary import STANDARD, measure_run, metric_columns, metrics_named
 from poolwise.metrics.window import after_warm_up
+from poolwise.studies.cell_store import CellStore
 from poolwise.studies.cells import Cell, workload_of
 from poolwise.studies.description import describe, describe_metrics
 from poolwise.studies.distributions import distributions, memory_over_time, varied
-from poolwise.studies.measured import CellResult, MeasuredStudy, Runs
+from poolwise.studies.measured import CellResult, MeasuredStudy, Runs, StoredFacts
 from poolwise.studies.notes import description, notes
 from poolwise.studies.resources import resource_frame
 from poolwise.studies.sanity import MachineSanity, by_machine
-from poolwise.studies.simulation import CellStore, simulate_again
+from poolwise.studies.simulation import simulate_again
 from poolwise.studies.study import Study
 from poolwise.units import SECOND
 from poolwise.version import __version__
@@ -140,7 +142,7 @@ def measure(study: Study, store: CellStore) -> StudyResult:
     Raises InputError if a cell is missing, and for a metric asked for that applies to none.
     """
     runs, measures = Runs(study, store), (*STANDARD, *study.measures)
-    facts = {cell.key: store.facts(cell) or {} for cell in study.runs}
+    facts = StoredFacts(study, store)
     found = {
         cell.key: measure_run(_run(study, cell, runs), measures) for cell in {cell.key: cell for cell in study.cells}.values()
     }
@@ -185,5 +187,5 @@ def watts_and_dollars(facts: Json, cell: Cell) -> tuple[float, float]:
     if cell.costs.power is not None:
         watts = costs.watts(cell.costs.power, measured)
     if cell.costs.prices is not None:
-        dollars = costs.dollars(cell.costs.prices, cell.machine)
+        dollars = dollars_to_buy(bill(cell.costs.prices, cell.machine))
     return watts, dollars

@@ -4,13 +4,20 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from poolwise.studies.cell_store import CellStore
 from poolwise.studies.results import StudyResult, measure
-from poolwise.studies.simulation import Cells, CellStore
+from poolwise.studies.simulation import Cells
 from poolwise.studies.study import Study
-from poolwise.trials import Progress, checked_jobs, fill
+from poolwise.trials import Executor, Local, Progress, fill
 
 
-def run(study: Study, out: str | Path, jobs: int | None = None, progress: Progress | None = None) -> StudyResult:
+def run(
+    study: Study,
+    out: str | Path,
+    jobs: int | None = None,
+    progress: Progress | None = None,
+    executor: Executor | None = None,
+) -> StudyResult:
     """Run what is missing of a study and measure everything.
 
     Raises InputError, also where another process writes to the same folder; errors of a cell name the cell.
@@ -20,12 +27,14 @@ def run(study: Study, out: str | Path, jobs: int | None = None, progress: Progre
     out
         Folder for cells, results and provenance; made if it does not exist. Cells that it holds already are not run again.
     jobs
-        Processes; all cores if not given or -1. The results do not depend on it.
+        Processes on this computer; all cores if not given or -1. The results do not depend on it.
+    executor
+        Where the cells are simulated in the place of this computer, see `poolwise.trials.find_executor`.
     """
-    checked_jobs(jobs)
+    executor = Local(jobs) if executor is None else executor
     store = CellStore(Path(out))
     with store.writing():
-        fill(Cells(), study.runs, store, jobs, progress)
+        fill(Cells(), study.runs, store, executor, progress)
         result = measure(study, store)
         result.write()
     return result

@@ -9,21 +9,20 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-import polars as pl
 
 from poolwise.engines import load_kernels, simulate
 from poolwise.engines.simulate import Result
 from poolwise.errors import InputError
 from poolwise.files import costs
 from poolwise.files.configured import models_of, scheduler_of
-from poolwise.identity import Json, plain, sources
+from poolwise.identity import Json, plain
 from poolwise.metrics import Outcomes, Window
 from poolwise.metrics.power import load_of, mean_watts, price
 from poolwise.metrics.resource_use import resource_use
 from poolwise.model import Schedule, Workload
 from poolwise.schedulers.warm_up import warm_up_end
-from poolwise.studies.cells import Cell, workload_of
-from poolwise.trials import Bench, Record, Store
+from poolwise.studies.cells import Cell, cell_sources, workload_of
+from poolwise.trials.bench import Bench, Record
 
 
 @dataclass(frozen=True)
@@ -31,7 +30,7 @@ class Cells(Bench[Cell]):
     """Where cells are simulated."""
 
     def key(self, trial: Cell) -> str:
-        """SHA-256 of the inputs of a cell and of the package's sources."""
+        """SHA-256 of the inputs of a cell and of the code that simulates it."""
         return trial.key
 
     def label(self, trial: Cell) -> str:
@@ -47,31 +46,12 @@ class Cells(Bench[Cell]):
         load_kernels((cell.machine, scheduler_of(cell.scheduler, cell.warm_up)) for cell in trials)
 
 
-class CellStore(Store):
-    """The folder that cells are kept in: `cells/KEY.parquet` (per-job outcomes) and `cells/KEY.json` (facts)."""
-
-    def facts(self, cell: Cell) -> Json | None:
-        """Facts of a cell that is complete, else None."""
-        return self.content(cell.key)
-
-    def outcomes(self, cell: Cell) -> Outcomes:
-        """Read the outcomes of a cell; raises InputError if they are not complete."""
-        return self.kept(cell.key)[1]
-
-    def kept(self, key: str) -> tuple[Json, Outcomes]:
-        """Facts and outcomes of the cell with a key; raises InputError if they are not complete."""
-        facts, path = self.content(key), self.path(key, "parquet")
-        if facts is None:
-            raise InputError("the outcomes of this run are missing or damaged", file=path, remedy="run the study again")
-        return facts, Outcomes.from_frame(pl.read_parquet(io.BytesIO(path.read_bytes())), facts["machine"])
-
-
 def simulate_cell(cell: Cell) -> Record:
     """Run one cell: its facts, and the per-job outcomes as Parquet.
 
     Raises InputError where the workload does not fit the study, or the program has changed since.
     """
-    if sources() != cell.sources:
+    if cell_sources() != cell.sources:
         raise InputError("Poolwise itself changed while the study ran", remedy="run the study again")
     workload = workload_of(cell)
     if cell.warm_up >= len(workload):
@@ -83,7 +63,7 @@ def simulate_cell(cell: Cell) -> Record:
     with warnings.catch_warnings(record=True) as heard:
         warnings.simplefilter("always")
         result = _simulate(cell, workload)
-    if replace(cell).inputs != cell.inputs:
+    if replace(cell).key != cell.key:
         raise InputError("a file that the study names changed while it ran", remedy="run the study again")
     schedule = result.schedule
     outcomes = Outcomes.of(schedule)
@@ -145,11 +125,10 @@ def parquet(outcomes: Outcomes) -> bytes:
 
 
 def resources_of(schedule: Schedule, window: Window) -> Json:
-    """Measure a schedule whose jobs share nodes, as plain data; empty for whole nodes, which have their own measures."""
+    """Measure a schedule, as plain data; the use of whole nodes has measures of its own."""
     machine = schedule.machine
-    if "nodes" in machine.resources:
-        return {}
-    rows = [[use.resource, use.installed, use.used, use.stranded] for use in resource_use(schedule, window)]
+    used = () if "nodes" in machine.resources else resource_use(schedule, window)
+    rows = [[use.resource, use.installed, use.used, use.stranded] for use in used]
     load = load_of(schedule, window)
     things = {name: [_known(value) for value in values] for name, values in costs.things(machine, load).items()}
     return {"use": rows, "watts": _known(mean_watts(machine, load)), "dollars": _known(price(machine)), "things": things}

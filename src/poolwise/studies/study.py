@@ -21,11 +21,11 @@ from poolwise.files.document import SET, Document, Origin
 from poolwise.files.fields import check_version
 from poolwise.files.machine import Described, described
 from poolwise.files.study import CATALOG, MeasureSection, PerformanceSection, SchedulerSection, StudyFile
-from poolwise.identity import canonical, digest, sources
+from poolwise.identity import canonical, digest
 from poolwise.metrics.measure import Measure
 from poolwise.metrics.summary import STANDARD, metrics_of
 from poolwise.model import Kind, Machine
-from poolwise.studies.cells import Cell, Generated, Parameter, Trace
+from poolwise.studies.cells import Cell, Generated, Parameter, Trace, cell_sources
 from poolwise.traces.generators import configure
 
 FILES: Mapping[str, str] = {"machine": "machines", "scheduler": "schedulers", "power": "power", "prices": "prices"}
@@ -134,8 +134,9 @@ def resolve(document: Document, set: Mapping[str, Any] | None = None) -> Study:
     problems.finish()
     for parameters, variant in _variants(document, vary):
         checked = study_file.check(variant)
+        named = resolver.names(checked, variant)
         for seed in base.seeds.chosen():
-            cell = resolver.cell(checked, variant, parameters, seed)
+            cell = resolver.cell(checked, variant, parameters, seed, named)
             if (same := (cell.key, canonical(cell.costs.content()))) in seen:
                 message = f"two cells are the same: {seen[same]} and {cell.label}"
                 raise document.error(("vary",), message, "name each value once")
@@ -144,7 +145,8 @@ def resolve(document: Document, set: Mapping[str, Any] | None = None) -> Study:
         if base.today is not None:
             there = _today(variant, base.today.name, parameters)
             for cell in cells[-len(base.seeds.chosen()) :]:
-                today[cell.key] = resolver.cell(study_file.check(there[1]), there[1], there[0], cell.seed)
+                then = study_file.check(there[1])
+                today[cell.key] = resolver.cell(then, there[1], there[0], cell.seed, resolver.names(then, there[1]))
     shown = {path: tuple(_written(value) for value in values) for path, values in vary.items()}
     metrics, measures = _measures(document, base)
     machine = _memory_machine(document, base, {_cores(cell.machine) for cell in cells})
@@ -299,8 +301,15 @@ class _Resolver:
         self._machines: dict[str, Described] = {}
         self._digests: dict[Path, str] = {}
 
-    def cell(self, file: StudyFile, document: Document, parameters: dict[str, Parameter], seed: int) -> Cell:
-        scheduler, performance = self.names(file, document)
+    def cell(
+        self,
+        file: StudyFile,
+        document: Document,
+        parameters: dict[str, Parameter],
+        seed: int,
+        named: tuple[SchedulerSection, PerformanceSection],
+    ) -> Cell:
+        scheduler, performance = named
         text = canonical([document.tables["machine"], str(document.place(("machine", "version"))[0].parent)])
         if text not in self._machines:
             self._machines[text] = described(document, ("machine",))
@@ -315,7 +324,7 @@ class _Resolver:
             scheduler,
             performance,
             file.measure.warm_up,
-            sources(),
+            cell_sources(),
             costs,
         )
 

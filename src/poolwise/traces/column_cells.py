@@ -100,6 +100,13 @@ class JobCells:
         self.refuse((values < 0) | (values > most) | (values != np.floor(values)), name, f"is no whole number from 0 to {most}")
         return values.astype(np.int64)
 
+    def references(self, name: str) -> IntArray:
+        """Numbers of other jobs, -1 where there is none."""
+        words, known = self._words(name)
+        found = np.full(len(known), -1, dtype=np.int64)
+        found[known] = self._read(name, known, words, wholes, "give the number of a job, or nothing")
+        return found
+
     def memory(self, name: str) -> FloatArray:
         """MiB, 0 where unknown."""
         unit = self.places[name].unit

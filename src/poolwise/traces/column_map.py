@@ -52,6 +52,8 @@ FIELDS: Mapping[str, ColumnField] = {
     "memory": ColumnField("memory", ("memory", "mem", "memorypernode", "mempernode", "nodememory", "maxmemory")),
     "cpu_memory": ColumnField("memory", ("memorypercpu", "mempercpu", "memorypercore", "mempercore", "cpumemory")),
     "job_memory": ColumnField("memory", ("jobmemory", "totalmemory", "memorytotal", "memoryofjob")),
+    "preceding": ColumnField("whole", ("preceding", "precedingjob", "predecessor")),
+    "think": ColumnField("length", ("think", "thinktime")),
     "user": ColumnField("text", ("user", "username", "userid", "uid")),
     "account": ColumnField("text", ("account", "project")),
     "group": ColumnField("text", ("group", "groupid", "gid")),

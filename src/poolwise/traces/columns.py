@@ -25,6 +25,7 @@ from poolwise.traces.selection import select
 from poolwise.traces.table_checks import check_unique
 from poolwise.traces.table_columns import Source, table_of
 from poolwise.traces.unreadable import read_readable
+from poolwise.units import SECOND
 
 _MEMORY = ("memory", "cpu_memory", "job_memory")
 _MOST = {"nodes": 2**24, "cores": 2**31, "gpus": 2**24}  # times as many MiB on each they stay below 2**63
@@ -38,7 +39,8 @@ class MappedTable(TraceFormat):
     The map is written "submit=submit_time:10s, duration=elapsed:s, memory=mem_gb:GB, id=jobid": field, column, and the unit of
     one in it. Fields are id; submit, start and end (units or ticks since any zero, "date", or a form of strptime such as
     "%d.%m.%Y %H:%M"); wait, duration and requested (units or ticks; 1-02:03:04 needs none); nodes; cores, gpus (of the whole
-    job); memory (per node), cpu_memory, job_memory; user, account, group, partition, queue, qos, constraint. Any other field
+    job); memory (per node), cpu_memory, job_memory; preceding (the id of a job) and think (how long its user then thinks, units
+    or ticks), which only a closed loop reads; user, account, group, partition, queue, qos, constraint. Any other field
     becomes an attribute of that name. "FIELD=" leaves a field out. What the map leaves open is guessed where the
     names of columns are plain, and told: numbers without a unit in time columns count seconds.
 
@@ -58,6 +60,8 @@ class MappedTable(TraceFormat):
         Factor on the memory of every job for which it is known.
     timezone
         Zone of dates that do not tell theirs, such as "Europe/Berlin".
+    closed_loop
+        Whether a job with a predecessor is submitted when that is over and its user has thought, not when the table says.
     """
 
     map: str = ""
@@ -65,6 +69,7 @@ class MappedTable(TraceFormat):
     memory_unknown: str = "zero"
     memory_scale: float = 1.0
     timezone: str = "UTC"
+    closed_loop: bool = False
 
     def recognises(self, path: Path) -> bool:
         """Never: it is taken for a table that no other format knows."""
@@ -100,6 +105,7 @@ class MappedTable(TraceFormat):
             skipped.notes.insert(0, f"left out, for instance, line {uneven[0]}: it has not as many cells as the header")
         return replace(
             workload,
+            closed_loop=self.closed_loop,
             excluded={**skipped.counts, **workload.excluded},
             notes=(*notes, *workload.notes, *skipped.notes),
             name=path.name.removesuffix(".gz").rpartition(".")[0] or path.name,
@@ -141,6 +147,7 @@ class MappedTable(TraceFormat):
             requests=asked,
             attributes={
                 **{name: column[keep] for name, column in {**others, **texts, **names, **times.attributes}.items()},
+                **({name: column[keep] for name, column in _feedback(cells).items()} if self.closed_loop else {}),
                 "memory_known": known.astype(np.int64),
             },
             excluded=excluded,
@@ -201,6 +208,17 @@ def _require(source: Source, places: ColumnMap, notes: list[str]) -> None:
         field="map",
         remedy=f'name them, and their units where they are not seconds: --map "{written}"',
     )
+
+
+def _feedback(cells: JobCells) -> dict[str, NDArray[np.generic]]:
+    """(n_row,) predecessor of each job, -1 for none, and seconds that its user thinks after that, 0 where unknown."""
+    if "preceding" not in cells or "id" not in cells:
+        lacking = "preceding" if "id" in cells else "id"
+        problem = f"no column is known to hold {lacking}, without which no job follows another"
+        remedy = f'name it, --map "{lacking}=COLUMN", or leave closed_loop out'
+        raise InputError(problem, file=cells.source.path, line=cells.source.header_line, field="map", remedy=remedy)
+    think = cells.lengths("think").ns / SECOND if "think" in cells else np.zeros(len(cells.source))
+    return {"preceding": cells.references("preceding"), "think_s": think}
 
 
 def _ids(cells: JobCells, notes: _Notes) -> tuple[IntArray | None, dict[str, NDArray[np.generic]]]:

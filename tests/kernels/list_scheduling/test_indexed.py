@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
 from poolwise.kernels.jit import entry
 from poolwise.kernels.list_scheduling.indexed import _ask
@@ -23,6 +24,8 @@ from poolwise.kernels.list_scheduling.state import (
     Rules,
 )
 from poolwise.kernels.list_scheduling.verdict import weigh
+
+pytestmark = pytest.mark.long
 
 WINDOW = 5
 

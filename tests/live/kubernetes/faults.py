@@ -96,7 +96,7 @@ def survive(plane: ControlPlane, server: FaultyServer, folder: Path, pods: int, 
 CASES = {
     "answers": Trouble(conflict=0.12, busy=0.1, broken=0.1, slow=0.1),
     "network": Trouble(unsent=0.12, unanswered=0.15, cut=0.02, gone=0.5),
-    "killed": Trouble(kill_every=47, conflict=0.1),
+    "killed": Trouble(kill_every=23, conflict=0.02),
     "all": Trouble(0.06, 0.05, 0.05, 0.05, 0.06, 0.05, 0.01, 0.5, 61),
 }
 

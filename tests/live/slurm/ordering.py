@@ -1,7 +1,11 @@
-"""Order mode against a real Slurm: `make test-live`. Slurm starts jobs in the order that was set."""
+"""Order mode against a real Slurm: `make test-live`. Slurm starts jobs in the order that was set.
+
+With POOLWISE_LIVE_RATES=1, on a machine that does nothing else, 400 priorities a second are asked for.
+"""
 
 from __future__ import annotations
 
+import os
 import random
 import subprocess
 import time
@@ -16,6 +20,8 @@ from tests.live.slurm.witness import Witness, wait_for
 pytestmark = pytest.mark.skipif(bool(why_not(False)), reason=why_not(False) or "a Slurm is installed")
 LINES = "PartitionName=queue Nodes=ALL OverSubscribe=EXCLUSIVE MaxTime=INFINITE State=UP\nLogTimeFormat=iso8601_ms\n"
 MANY = 1000
+RATE = 400.0 if os.environ.get("POOLWISE_LIVE_RATES") else 0.0
+"""Priorities a second, read again, that are asked for whatever one scontrol does."""
 SHUFFLED = '''
 from pathlib import Path
 import numpy as np
@@ -90,4 +96,4 @@ def test_a_random_order_of_1000_is_held(tmp_path: Path) -> None:
         said = f"{first['changed']} priorities written and read again in {first['seconds']:.2f} s: {rate:.0f}/s"
         print(f"{said}; for another order {[line['changed'] for line in daemon.said('ordered')[1:]]}")
         print(f"a bare scontrol beside the same load: {bare:.0f}/s")
-        assert rate >= 0.5 * bare, "little is lost to reading, ranking and checking"
+        assert rate >= max(RATE, 0.8 * bare), "reading again and checking cost less than sessions side by side gain"

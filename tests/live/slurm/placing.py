@@ -26,7 +26,7 @@ LOCAL = 64
 
 def test_500_jobs_run_where_they_were_decided(tmp_path: Path) -> None:
     draw = random.Random(3)
-    with Cluster(LINES, accounting=False) as cluster, Witness(cluster, "pools") as witness:
+    with Cluster(LINES, accounting=False) as cluster, Witness(cluster, "pools", 0.3) as witness:
         foreign = cluster.run("-p", "main", "--hold", "-N1", "-t1", seconds=1)
         options = ("--mode", "place", "--scheduler", "catalog:fm-easy", "--partition", "pools", "--interval", "0.3")
         remote: dict[str, tuple[int, int]] = {}
@@ -35,7 +35,7 @@ def test_500_jobs_run_where_they_were_decided(tmp_path: Path) -> None:
                 nodes = draw.choices((1, 2, 3, 4, 6), (60, 20, 10, 7, 3))[0]
                 memory = draw.choice((16, 48, 80, 128, 200, 300))
                 job = cluster.run(
-                    "-p", "pools", f"-N{nodes}", "-t1", f"--comment=memory={memory}GiB", seconds=draw.choice((1, 1, 2, 3))
+                    "-p", "pools", f"-N{nodes}", "-t1", f"--comment=memory={memory}GiB", seconds=draw.choice((0.7, 0.7, 1, 2))
                 )
                 remote[str(job)] = nodes, max(0, memory - LOCAL)
             wait_for("all jobs are done", lambda: not cluster.ask("squeue", "-h", "-p", "pools"), 300)

@@ -43,7 +43,7 @@ class Driven:
         for name, owner in (("rack0.nodes", 0), ("rack1.nodes", 4)):
             here = {f"n{k}" for k in range(owner, owner + 4)}
             busy = {node for job in self.platform.reading.jobs for node in job.allocated} & here
-            coming = {node for placing in self.platform._placing.values() for node in placing.nodes} & here
+            coming = {node for placing in self.platform.released.values() for node in placing.nodes} & here
             assert held[snapshot.machine.owner(name), 0] == len(busy | coming)
         waiting = {snapshot.table.name(job) for job in self.loop.queue.jobs.tolist()}
         assert waiting == {name for name, _ in self.platform.rows.waiting()}

@@ -156,6 +156,7 @@ class RunColumns(StudyColumns):
         for rows in blocks(n):
             true = self.slowdown(self.truth, rows)
             believed = true if self.estimate == self.truth else self.slowdown(self.estimate, rows)
+            self.spreads = true.spread, believed.spread
             slow = believed.near * believed.weight
             if self.anywhere:
                 # a mixture may round to just below both its parts
@@ -174,7 +175,7 @@ class RunColumns(StudyColumns):
         rule = self.backfill
         code = {"nobody": state.NONE, "head": state.EASY if rule.extra else state.EASY_NO_EXTRA, "everyone": state.CONSERVATIVE}
         spreads = {"worst": state.WORST, "mean": state.MEAN, "paper": state.PAPER}
-        spread, believed = (spreads[self.slowdown(model, slice(0, 0)).spread] for model in (self.truth, self.estimate))
+        spread, believed = (spreads[spread] for spread in self.spreads)
         nodes_only, warm_up = not rule.counts_pools, self.scheduler.warm_up
         return state.Rules(self.anywhere, code[rule.reserves], spread, believed, nodes_only, warm_up, self.per_event)
 

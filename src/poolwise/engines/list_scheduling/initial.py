@@ -8,6 +8,7 @@ import numpy as np
 
 from poolwise.arrays import IntArray
 from poolwise.engines.list_scheduling.columns import ListArrays
+from poolwise.engines.list_scheduling.loading import load_resume
 from poolwise.engines.watch import UNLIKE, Obstacle
 from poolwise.model import Initial, Machine, Workload
 from poolwise.model.rules import PoolScope
@@ -64,6 +65,7 @@ def continue_racks(initial: Initial, held: RackHoldings, workload: Workload, arr
     from poolwise.kernels.list_scheduling import state
     from poolwise.kernels.list_scheduling.resume import resume
 
+    load_resume()
     jobs, queue, runs, now = arrays.jobs, arrays.queue, arrays.runs, arrays.now
     count = len(initial.runs)
     runs.job[:count] = [run.job for run in initial.runs]

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import atexit
-import os
-import subprocess
-import sys
 from functools import cache
 from typing import Literal, get_args
 
 import numpy as np
 
 from poolwise.engines import family
+from poolwise.engines.compiling import await_beside, compile_beside
 from poolwise.engines.family import Parts
 from poolwise.engines.list_scheduling.columns import ListArrays, RunColumns
 from poolwise.interfaces import ListRule, rule_of
@@ -38,38 +35,26 @@ def kinds_of(rule: ListRule) -> tuple[KernelKind, ...]:
     return ("short queues",) if rule.order.kind == "opaque" else ("short queues", "deep queues")
 
 
-_beside: dict[KernelKind, subprocess.Popen[bytes]] = {}
-"""Kernels that other processes compile."""
-
-
-def compile_beside(kind: KernelKind) -> None:
-    """Compile a kernel in another process, if it must be, beside what this one does meanwhile; `load` waits for it."""
-    from poolwise.kernels.jit import is_compiled
-
-    if is_compiled(FOLDER, kind) or kind in _beside:
-        return
-    script = f"from poolwise.engines.list_scheduling.loading import load; load({kind!r})"
-    where = {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
-    quiet = subprocess.DEVNULL
-    process = subprocess.Popen([sys.executable, "-c", script], env=where, stdin=quiet, stdout=quiet, stderr=quiet)
-    _beside[kind] = process
-    atexit.register(process.wait)  # it began with the first kernel and is done about as soon
-
-
 @cache
 def load(kind: KernelKind) -> None:
     """Load a kernel, compiling it where this has not been done before on this computer; says so in the log."""
-    if kind in _beside:
-        _beside.pop(kind).wait()  # should it have failed, the kernel is compiled here
+    await_beside(FOLDER, kind)
     family.load(FOLDER, kind, f"list scheduling, {kind}", "ten to twenty seconds", lambda: _smallest(kind))
+
+
+@cache
+def load_resume() -> None:
+    """Load the kernel by which replays go on from a state, as `load` does."""
+    family.load(FOLDER, "resume", "list scheduling, from a state", "a few seconds", _go_on)
 
 
 def load_all() -> None:
     """Load all of them, compiled two at a time."""
     for one, other in zip(KINDS[::2], KINDS[1::2], strict=True):
-        compile_beside(other)
+        compile_beside(FOLDER, other, load)
         load(one)
         load(other)
+    load_resume()
 
 
 def _smallest(kind: KernelKind) -> int:
@@ -77,6 +62,14 @@ def _smallest(kind: KernelKind) -> int:
     from poolwise.kernels.list_scheduling.replay import replay
 
     return int(replay(*_arguments(kind)))
+
+
+def _go_on() -> bool:
+    """Go on from a state in which nothing runs."""
+    from poolwise.kernels.list_scheduling.resume import resume
+
+    arrays, nothing = _arguments("short queues"), np.zeros((0, 1), dtype=np.int64)
+    return bool(resume(arrays.jobs, arrays.rules, arrays.racks, arrays.runs, nothing, nothing, arrays.now))
 
 
 def _arguments(kind: KernelKind) -> ListArrays:

@@ -10,11 +10,12 @@ import time
 from typing import TYPE_CHECKING
 
 from poolwise.arrays import IntArray
+from poolwise.engines.compiling import SHORT, EarlyKernel, compile_beside
 from poolwise.engines.family import Parts, foreign, interrupted
 from poolwise.engines.list_scheduling.asking import Asker
-from poolwise.engines.list_scheduling.columns import DEEP_QUEUE, ListArrays, RunColumns
+from poolwise.engines.list_scheduling.columns import ListArrays, RunColumns
 from poolwise.engines.list_scheduling.initial import RackHoldings, continue_racks, unlike
-from poolwise.engines.list_scheduling.loading import FOLDER, compile_beside, kinds_of, load
+from poolwise.engines.list_scheduling.loading import FOLDER, kinds_of, load
 from poolwise.engines.run_record import larger_columns, schedule_of
 from poolwise.engines.watch import Obstacle, Stride, Watch
 from poolwise.errors import InputError
@@ -44,7 +45,7 @@ def unsupported(parts: Parts) -> Obstacle | None:
             )
     if why := _no_racks(parts.machine) or _unsuitable(parts.workload):
         return why
-    for model in (parts.truth, parts.estimate):
+    for model in (parts.truth,) if parts.estimate == parts.truth else (parts.truth, parts.estimate):
         if fixed_slowdown(model, parts.workload.table, slice(0, 0), parts.machine) is None:
             problem = f"performance model {type(model).__name__} has no kernel"
             return Obstacle(problem, f"one whose class states fixed slowdowns, as {KNOWN['model']} do, has")
@@ -88,7 +89,7 @@ def replay(parts: Parts) -> tuple[Schedule, float]:
 
     rule = rule_of(parts.scheduler)
     assert rule is not None
-    load_first(rule, len(parts.workload))
+    kernel = rack_kernel(rule, len(parts.workload))
     begun = time.perf_counter()
     columns = RunColumns(parts, rule)
     arrays = columns.arrays()
@@ -98,40 +99,38 @@ def replay(parts: Parts) -> tuple[Schedule, float]:
         continue_racks(parts.initial, held, parts.workload, arrays)
     if parts.watch is not None:
         parts.watch.begin(None)
-    arrays, _, loading = play_racks(columns, arrays, None, parts.watch)
+    arrays, _ = play_racks(columns, arrays, None, kernel, parts.watch)
     now, runs = arrays.now, arrays.runs
     rejected = columns.refusals(runs.rejected[: int(now[state.REJECTED])])
     schedule = schedule_of(columns, runs, arrays.queue.where, int(now[state.STARTED]), int(now[state.PASSES]), rejected)
-    return schedule, time.perf_counter() - begun - loading
+    return schedule, time.perf_counter() - begun - kernel.loading_s
 
 
-def load_first(rule: ListRule, jobs: int) -> None:
-    """Load the kernel with which any run begins; where it must be compiled, those of deep queues are compiled beside it."""
-    from poolwise.kernels.jit import is_compiled
+def rack_kernel(rule: ListRule, jobs: int) -> EarlyKernel:
+    """Return the kernel of a run; where calls of it will wait until it is compiled, all kinds are compiled at once."""
+    from poolwise.kernels.list_scheduling.replay import replay
 
-    first, *deep = kinds_of(rule)
-    if not is_compiled(FOLDER, first) and jobs > DEEP_QUEUE:
-        for kind in deep:
-            compile_beside(kind)
-    load(first)
+    kinds = kinds_of(rule)
+    if jobs > SHORT:
+        for kind in kinds[1:]:
+            compile_beside(FOLDER, kind, load)
+    return EarlyKernel(FOLDER, load, replay, jobs)
 
 
 def play_racks(
-    columns: RunColumns, arrays: ListArrays, tree: Tree | None, watch: Watch | None = None
-) -> tuple[ListArrays, Tree | None, float]:
-    """Let the kernels run until nothing is left to do, and do what they ask for.
+    columns: RunColumns, arrays: ListArrays, tree: Tree | None, kernel: EarlyKernel, watch: Watch | None = None
+) -> tuple[ListArrays, Tree | None]:
+    """Let a kernel run until nothing is left to do, and do what it asks for.
 
-    Returns the arrays, some of which may have grown; the tree, which is laid out when it is first needed; and the seconds
-    spent loading kernels.
+    Returns the arrays, some of which may have grown, and the tree, which is laid out when it is first needed.
     """
     from poolwise.kernels.list_scheduling import state
     from poolwise.kernels.list_scheduling.index import lay_out
-    from poolwise.kernels.list_scheduling.replay import replay as go_on
 
-    loading, deep = 0.0, kinds_of(columns.scheduler)[1:]
+    first, *deep = kinds_of(columns.scheduler)
     asker, stride = Asker(columns), Stride(watch)
     arrays.now[state.PAUSE] = stride.next(0.0, 0)
-    while (wanted := go_on(*arrays)) != state.DONE:
+    while (wanted := kernel(first if arrays.tree is None else deep[0], arrays)) != state.DONE:
         if wanted == state.ASK:
             asker.answer(arrays.order.key, arrays.queue, arrays.runs, arrays.now)
         elif wanted == state.RENEW:
@@ -147,9 +146,6 @@ def play_racks(
             raise too_late()
         elif wanted == state.DEEP:
             if tree is None:
-                loading -= time.perf_counter()
-                load(*deep)
-                loading += time.perf_counter()
                 tree = lay_out(arrays.jobs.nodes, arrays.jobs.remote, arrays.jobs.length, arrays.jobs.able)
             arrays = arrays._replace(tree=tree)
         elif wanted == state.SHALLOW:
@@ -157,7 +153,7 @@ def play_racks(
         else:
             larger = larger_columns(arrays.runs, int(arrays.now[state.STARTED]), int(arrays.now[state.ROWS]))
             arrays = arrays._replace(runs=arrays.runs._replace(**larger))
-    return arrays, tree, loading
+    return arrays, tree
 
 
 def forget(tree: Tree) -> None:

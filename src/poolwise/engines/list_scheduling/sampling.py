@@ -11,7 +11,7 @@ from poolwise.engines.family import Parts
 from poolwise.engines.kernel_arrays import Pristine, read_only, starts_of
 from poolwise.engines.list_scheduling.columns import RunColumns
 from poolwise.engines.list_scheduling.initial import RackHoldings, continue_racks
-from poolwise.engines.list_scheduling.replay import forget, load_first, play_racks
+from poolwise.engines.list_scheduling.replay import forget, play_racks, rack_kernel
 from poolwise.engines.study_columns import stretched
 from poolwise.interfaces import rule_of
 from poolwise.model import Workload
@@ -30,7 +30,7 @@ class RackSampler:
         assert rule is not None and parts.initial is not None
         held = RackHoldings.of(parts.machine, parts.initial)
         assert held is not None
-        load_first(rule, len(parts.workload))
+        self._kernel = rack_kernel(rule, len(parts.workload))
         self._initial, self._held, self._sought = parts.initial, held, sought
         self._columns = RunColumns(parts, rule)
         wanted = np.zeros(len(parts.workload), dtype=np.bool_)
@@ -59,6 +59,6 @@ class RackSampler:
         order = columns.order(jobs.able)._replace(kind=arrays.order.kind)
         arrays = arrays._replace(jobs=jobs, order=order, tree=None)
         continue_racks(self._initial, self._held, workload, arrays)
-        self._arrays, self._tree, _ = play_racks(columns, arrays, self._tree)
+        self._arrays, self._tree = play_racks(columns, arrays, self._tree, self._kernel)
         runs, count = self._arrays.runs, int(self._arrays.now[state.STARTED])
         return starts_of(runs.job[:count], runs.start[:count], self._sought, len(workload))

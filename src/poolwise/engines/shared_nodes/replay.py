@@ -7,6 +7,7 @@ record back into a `Schedule`, byte for byte that of `engines.simulate` with the
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from functools import cache
 from typing import Literal, get_args
 
@@ -14,6 +15,7 @@ import numpy as np
 
 from poolwise.arrays import IntArray
 from poolwise.engines import family
+from poolwise.engines.compiling import EarlyKernel, Kernel, await_beside
 from poolwise.engines.family import Parts, foreign, interrupted
 from poolwise.engines.list_scheduling.asking import Asker
 from poolwise.engines.run_record import larger_columns, schedule_of
@@ -22,7 +24,7 @@ from poolwise.engines.shared_nodes.initial import NodeHoldings, continue_nodes
 from poolwise.engines.watch import UNLIKE, Obstacle, Stride, Watch
 from poolwise.errors import InputError
 from poolwise.interfaces import ListRule, PerformanceModel, fixed_slowdown, rule_of
-from poolwise.model import Kind, Machine, Schedule, Workload
+from poolwise.model import Initial, Kind, Machine, Schedule, Workload
 from poolwise.performance.ideal import Ideal
 from poolwise.platforms.simulated import too_late
 from poolwise.policies.backfill.conservative import Conservative
@@ -106,13 +108,22 @@ def replay(parts: Parts) -> tuple[Schedule, float]:
     """Run what `unsupported` has no objection to; returns the schedule and the seconds without compiling or loading."""
     rule = rule_of(parts.scheduler)
     assert rule is not None
-    load_for(rule)
+    kernel = node_kernel(parts)
     begun = time.perf_counter()
-    schedule = _replay(parts, rule)
-    return schedule, time.perf_counter() - begun
+    schedule = _replay(parts, rule, kernel)
+    return schedule, time.perf_counter() - begun - kernel.loading_s
 
 
-def _replay(parts: Parts, rule: ListRule) -> Schedule:
+def node_kernel(parts: Parts) -> EarlyKernel:
+    """Return the kernel of a run; what lays out the runs that it goes on from is loaded now, if there are such."""
+    from poolwise.kernels.shared_nodes.replay import replay
+
+    if parts.initial is not None:
+        load_kind("from a state")
+    return EarlyKernel(FOLDER, load_kind, replay, len(parts.workload))
+
+
+def _replay(parts: Parts, rule: ListRule, kernel: Kernel) -> Schedule:
     from poolwise.kernels.shared_nodes import state
 
     columns = SharedColumns(parts, rule)
@@ -123,21 +134,20 @@ def _replay(parts: Parts, rule: ListRule) -> Schedule:
         continue_nodes(parts.initial, held, parts.workload, arrays)
     if parts.watch is not None:
         parts.watch.begin(None)
-    arrays = play_nodes(columns, arrays, parts.watch)
+    arrays = play_nodes(columns, arrays, kernel, parts.watch)
     now, runs = arrays.now, arrays.runs
     rejected = columns.refusals(runs.rejected[: int(now[state.REJECTED])])
     return schedule_of(columns, runs, arrays.queue.where, int(now[state.STARTED]), int(now[state.PASSES]), rejected)
 
 
-def play_nodes(columns: SharedColumns, arrays: SharedArrays, watch: Watch | None = None) -> SharedArrays:
-    """Let the kernels run until nothing is left to do, and do what they ask for; returns the arrays, some of which may grow."""
+def play_nodes(columns: SharedColumns, arrays: SharedArrays, kernel: Kernel, watch: Watch | None = None) -> SharedArrays:
+    """Let a kernel run until nothing is left to do, and do what it asks for; returns the arrays, some of which may grow."""
     from poolwise.kernels.list_scheduling import state
-    from poolwise.kernels.shared_nodes.replay import replay as go_on
     from poolwise.kernels.shared_nodes.state import PASSES, PAUSE, ROWS, STARTED
 
-    asker, stride = Asker(columns), Stride(watch)
+    asker, stride, kind = Asker(columns), Stride(watch), _kind_of(columns.scheduler)
     arrays.now[PAUSE] = stride.next(0.0, 0)
-    while (wanted := go_on(*arrays)) != state.DONE:
+    while (wanted := kernel(kind, arrays)) != state.DONE:
         if wanted == state.ASK:
             asker.answer(arrays.order.key, arrays.queue, arrays.runs, arrays.now)
         elif wanted == state.PAUSED:
@@ -159,8 +169,8 @@ def _share(now: IntArray, jobs: int) -> float:
     return float(now[state.NEXT] + now[state.STARTED] - now[state.RUNNING] + now[state.REJECTED]) / (2 * jobs)
 
 
-SharedKind = Literal["queues", "reservations"]
-"""What a kernel is for: queues with one reservation at most, and reservations of everyone."""
+SharedKind = Literal["queues", "reservations", "from a state"]
+"""What a kernel is for: queues with one reservation at most, reservations of everyone, and replays that go on from a state."""
 
 
 def _kind_of(scheduler: ListRule) -> SharedKind:
@@ -172,23 +182,29 @@ def _kind_of(scheduler: ListRule) -> SharedKind:
 def load() -> None:
     """Load the kernels, compiling them where this has not been done before on this computer; says so in the log."""
     for kind in get_args(SharedKind):
-        _load(kind)
-
-
-def load_for(rule: ListRule) -> None:
-    """Load the kernel that runs under a list scheduler need."""
-    _load(_kind_of(rule))
+        load_kind(kind)
 
 
 @cache
-def _load(kind: SharedKind) -> None:
+def load_kind(kind: str) -> None:
+    """Load a kernel, compiling it where this has not been done before on this computer; says so in the log."""
+    await_beside(FOLDER, kind)
     backfill = Conservative() if kind == "reservations" else Easy()
     scheduler = ListScheduler(backfill=backfill, placement=FirstNodes())
     second, one = np.full(2, SECOND, dtype=np.int64), np.ones(2, dtype=np.int64)
     two = Parts(_one_node(), Workload.of(second, second, requests={"cores": one}), scheduler, Ideal(), Ideal())
+    if kind == "from a state":
+        two = replace(two, initial=Initial(0, []))
     rule = scheduler.rule()
     assert rule is not None
-    family.load(FOLDER, kind, f"shared nodes, {kind}", "about half a minute", lambda: _replay(two, rule))
+    family.load(FOLDER, kind, f"shared nodes, {kind}", "about half a minute", lambda: _replay(two, rule, _compiled))
+
+
+def _compiled(_: str, arrays: tuple[object, ...]) -> int:
+    """Call the kernel of any kind as machine code."""
+    from poolwise.kernels.shared_nodes.replay import replay
+
+    return int(replay(*arrays))  # type: ignore[arg-type]  # `arrays` are `SharedArrays`
 
 
 def _one_node() -> Machine:

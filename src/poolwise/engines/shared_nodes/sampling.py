@@ -9,7 +9,7 @@ from poolwise.engines.family import Parts
 from poolwise.engines.kernel_arrays import Pristine, read_only, starts_of
 from poolwise.engines.shared_nodes.columns import SharedColumns
 from poolwise.engines.shared_nodes.initial import NodeHoldings, continue_nodes
-from poolwise.engines.shared_nodes.replay import load_for, play_nodes
+from poolwise.engines.shared_nodes.replay import node_kernel, play_nodes
 from poolwise.engines.study_columns import stretched
 from poolwise.interfaces import rule_of
 from poolwise.model import Workload
@@ -23,7 +23,7 @@ class SharedSampler:
 
         rule = rule_of(parts.scheduler)
         assert rule is not None and parts.initial is not None
-        load_for(rule)
+        self._kernel = node_kernel(parts)
         self._columns = SharedColumns(parts, rule)
         arrays = self._columns.arrays(parts.pass_per_event)
         held = NodeHoldings.of(arrays, parts.initial)
@@ -48,6 +48,6 @@ class SharedSampler:
         jobs = arrays.jobs._replace(submit=read_only(workload.submit), work=work)
         arrays = arrays._replace(jobs=jobs, order=columns.order(jobs.able))
         continue_nodes(self._initial, self._held, workload, arrays)
-        self._arrays = play_nodes(columns, arrays)
+        self._arrays = play_nodes(columns, arrays, self._kernel)
         runs, count = self._arrays.runs, int(self._arrays.now[state.STARTED])
         return starts_of(runs.job[:count], runs.start[:count], self._sought, len(workload))

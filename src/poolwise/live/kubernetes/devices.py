@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import insort
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -22,6 +23,10 @@ class DeviceId(NamedTuple):
 
     def __str__(self) -> str:
         return "/".join(self)
+
+
+PoolId = tuple[str, str]
+"""Driver and name of a pool of devices."""
 
 
 class CounterId(NamedTuple):
@@ -69,16 +74,22 @@ class Inventory:
     """The devices of all complete pools, kept up with slices as they come and go.
 
     A pool whose slices are not all there, and slices of an older generation, do not count.
+
+    Attributes
+    ----------
+    devices, counters : all of them
+    pools : the devices of each pool
     """
 
     def __init__(self) -> None:
-        self.version = 0
         self.devices: dict[DeviceId, Published] = {}
         self.counters: dict[CounterId, Fraction] = {}
-        self._slices: dict[tuple[str, str], dict[str, ResourceSlice]] = {}
-        self._pool_of: dict[str, tuple[str, str]] = {}
+        self.pools: dict[PoolId, list[Published]] = {}
+        self._slices: dict[PoolId, dict[str, ResourceSlice]] = {}
+        self._pool_of: dict[str, PoolId] = {}
         self._local: dict[str, list[Published]] = {}  # by node
         self._wide: list[Published] = []
+        self._counters_of: dict[PoolId, set[CounterId]] = {}
 
     def put(self, slice: ResourceSlice, deleted: bool = False) -> None:
         """Take notice of a slice."""
@@ -98,12 +109,15 @@ class Inventory:
         yield from self._local.get(node.metadata.name, ())
         yield from (device for device in self._wide if device.serves(node))
 
-    def _rebuild(self, pool: tuple[str, str]) -> None:
+    def _rebuild(self, pool: PoolId) -> None:
         """Read a pool anew."""
-        for id in [id for id in self.devices if (id.driver, id.pool) == pool]:
-            gone = self.devices.pop(id)
-            (self._wide if gone.node_name is None else self._local[gone.node_name]).remove(gone)
-        for counter in [c for c in self.counters if (c.driver, c.pool) == pool]:
+        gone = self.pools.pop(pool, [])
+        for device in gone:
+            del self.devices[device.id]
+        for node in {device.node_name for device in gone}:
+            where = self._wide if node is None else self._local[node]
+            where[:] = [device for device in where if device.id[:2] != pool]
+        for counter in self._counters_of.pop(pool, ()):
             del self.counters[counter]
         slices = self._slices.get(pool, {})
         if not slices:
@@ -113,12 +127,13 @@ class Inventory:
         if whole and len(whole) == whole[0].spec.pool.resource_slice_count:
             for slice in whole:
                 self._publish(slice, pool)
-        self.version += 1
 
-    def _publish(self, slice: ResourceSlice, pool: tuple[str, str]) -> None:
+    def _publish(self, slice: ResourceSlice, pool: PoolId) -> None:
         for shared in slice.spec.shared_counters:
             for name, amount in shared.counters.items():
-                self.counters[CounterId(*pool, shared.name, name)] = parse_quantity(amount.value)
+                counter = CounterId(*pool, shared.name, name)
+                self.counters[counter] = parse_quantity(amount.value)
+                self._counters_of.setdefault(pool, set()).add(counter)
         for device in slice.spec.devices:
             own = slice.spec.per_device_node_selection
             found = Published(
@@ -134,13 +149,9 @@ class Inventory:
                 },
             )
             self.devices[found.id] = found
-            if found.node_name is None:
-                self._wide.append(found)
-            else:
-                self._local.setdefault(found.node_name, []).append(found)
-        self._wide.sort(key=lambda device: device.id)
-        for local in self._local.values():
-            local.sort(key=lambda device: device.id)
+            self.pools.setdefault(pool, []).append(found)
+            where = self._wide if found.node_name is None else self._local.setdefault(found.node_name, [])
+            insort(where, found, key=lambda device: device.id)
 
 
 class Part(NamedTuple):
@@ -230,9 +241,8 @@ class DeviceUsage:
         if not device.counters:
             return True
         left = {counter: inventory.counters.get(counter, Fraction(0)) for counter in device.counters}
-        for id in (*self.whole, *self.shares):
-            if id[:2] != device.id[:2] or id == device.id or (other := inventory.devices.get(id)) is None:
-                continue
-            for counter in left.keys() & other.counters.keys():
-                left[counter] -= other.counters[counter]
+        for other in inventory.pools.get(device.id[:2], ()):
+            if other.id != device.id and self.busy(other.id):
+                for counter in left.keys() & other.counters.keys():
+                    left[counter] -= other.counters[counter]
         return all(left[counter] >= amount for counter, amount in device.counters.items())

@@ -11,11 +11,14 @@ from typing import Any
 
 from poolwise.errors import InputError
 from poolwise.live.kubernetes.access import Access
-from poolwise.live.kubernetes.bind import Binder, Bound, NotBound
+from poolwise.live.kubernetes.bind import Binder
 from poolwise.live.kubernetes.client import ApiError, Client
 from poolwise.live.kubernetes.lease import Leadership
 from poolwise.live.kubernetes.objects import DeviceClass, Node, Pod, PodGroup, ResourceClaim, ResourceSlice
+from poolwise.live.kubernetes.reserve import Reservations
+from poolwise.live.kubernetes.starts import Bound, NotBound
 from poolwise.live.kubernetes.watch import Follower, Seen, Synced
+from poolwise.live.kubernetes.writer import Writer
 
 _DRA = "/apis/resource.k8s.io/v1"
 _GROUPS = "/apis/scheduling.k8s.io/v1alpha2"
@@ -55,6 +58,7 @@ class ClusterLink:
     Attributes
     ----------
     told : what happened, for one reader
+    writer, reservations, binder : what writes, once it is open
     """
 
     def __init__(
@@ -73,6 +77,8 @@ class ClusterLink:
         self.followers: list[Follower[Any]] = []
         self.groups = False
         self.client: Client
+        self.writer: Writer
+        self.reservations: Reservations
         self.binder: Binder
 
     def open(self) -> None:
@@ -108,7 +114,9 @@ class ClusterLink:
     async def _open(self) -> None:
         self.client = self._make(self.access)
         allowed = self._lead.allowed if self._lead is not None else lambda: None
-        self.binder = Binder(self.client, self.told.put, allowed, attach_patience=self._attach)
+        self.writer = Writer(self.client, allowed)
+        self.reservations = Reservations(self.writer, attach_patience=self._attach)
+        self.binder = Binder(self.writer, self.reservations, self.told.put)
         for path in ("/api/v1/nodes", f"{_DRA}/deviceclasses"):
             await self._look(path)
         self.groups = await self._look(f"{_GROUPS}/podgroups", needed=False)
@@ -149,5 +157,5 @@ class ClusterLink:
 
     def _tell(self, what: Seen[Any] | Synced) -> None:
         if isinstance(what, Seen) and isinstance(what.thing, ResourceClaim):
-            self.binder.saw(what.thing, what.deleted)
+            self.reservations.saw(what.thing, what.deleted)
         self.told.put(what)

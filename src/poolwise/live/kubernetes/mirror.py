@@ -63,6 +63,7 @@ class Mirror:
         self.news = MirrorNews()
         self.unsynced: set[type] = {Node, DeviceClass, Pod, ResourceClaim, ResourceSlice}
         self._slices: dict[str, ResourceSlice] = {}
+        self._claim_keys: dict[str, str] = {}  # by uid
         self._demands: dict[str, tuple[str, PodDemand | InputError]] = {}  # pod -> uid, what it asks for
 
     def take_news(self) -> MirrorNews:
@@ -128,9 +129,8 @@ class Mirror:
             return
         self.assumed.discard(uid)
         self.news.devices |= {part.id for part in self.usage.release(uid)}
-        for claim in self.claims.values():
-            if claim.metadata.uid == uid:
-                self._claim(claim, False)
+        if (claim := self.claims.get(self._claim_keys.get(uid, ""))) is not None:
+            self._claim(claim, False)
 
     # What watches tell
 
@@ -180,6 +180,10 @@ class Mirror:
     def _claim(self, claim: ResourceClaim, deleted: bool) -> None:
         key, uid = claim.metadata.key, claim.metadata.uid
         self._keep(self.claims, claim, deleted)
+        if deleted:
+            self._claim_keys.pop(uid, None)
+        else:
+            self._claim_keys[uid] = key
         self.news.claims.add(key)
         allocation = claim.status.allocation
         if deleted or (allocation is None and uid not in self.assumed):

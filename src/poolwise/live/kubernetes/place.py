@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from dataclasses import dataclass
 
 from poolwise.errors import InputError
 from poolwise.live.kubernetes.allocate import ChosenDevice, Devices, allocate, allocation_of
-from poolwise.live.kubernetes.bind import ClaimWrite, PodStart
 from poolwise.live.kubernetes.devices import DeviceId, Part
 from poolwise.live.kubernetes.mirror import Mirror
 from poolwise.live.kubernetes.nodes import selects
 from poolwise.live.kubernetes.objects import Node, Pod, ResourceClaim
-from poolwise.live.kubernetes.recovery import Resumed
+from poolwise.live.kubernetes.recovery import Begun
 from poolwise.live.kubernetes.shape import amounts_offered
+from poolwise.live.kubernetes.starts import ClaimWrite, PodStart
 from poolwise.live.kubernetes.state import ClusterState
 from poolwise.live.kubernetes.units import PodJob
 from poolwise.model import Kind, Placement, Start
@@ -57,21 +57,17 @@ def place(start: Start, job: PodJob, mirror: Mirror, state: ClusterState) -> Pla
         return problem.message
 
 
-def resume(found: Resumed, job: PodJob, mirror: Mirror, state: ClusterState) -> Placed | str:
-    """Go on with pods where another process meant them to be; or say why that cannot be."""
+def resume(found: Begun, job: PodJob, mirror: Mirror, state: ClusterState) -> Placed | str:
+    """Go on with pods where another process meant them to be, and with the rest wherever there is room; or say why not."""
     placing = _Placing(Start(job.row, (), Placement.of(())), job, mirror, state)
-    rows: list[tuple[int, int, int, int]] = []
-    nodes = tuple(pod.node for pod in found.pods)
     try:
-        for task, start in enumerate(found.pods):
-            if start.node not in state.shape.node_owner or (state.shape.view == "whole" and not placing.is_free(start.node)):
-                raise NoRoom(f"node {start.node} is not free")
-            placing.fits(mirror.nodes[start.node])
-            parts = [part for write in start.claims for part in mirror.usage.claims.get(write.claim.metadata.uid, ())]
-            rows += state.rows_of(0 if state.shape.view == "whole" else task, start.node, job.demand.amounts, parts)
+        return placing.go_on(found)
     except NoRoom as why:
+        undo(placing.held, mirror)
         return str(why)
-    return Placed(found.pods, nodes, Placement.of(rows), ())
+    except InputError as problem:
+        undo(placing.held, mirror)
+        return problem.message
 
 
 def undo(held: Sequence[str], mirror: Mirror) -> None:
@@ -101,6 +97,32 @@ class _Placing:
             pods.append(start)
         return Placed(tuple(pods), tuple(start.node for start in pods), Placement.of(rows), tuple(self.held))
 
+    def go_on(self, found: Begun) -> Placed:
+        if not any(found.starts):
+            raise NoRoom("nothing says where its pods were to be")
+        whole = self.state.shape.view == "whole"
+        starts: dict[int, PodStart] = {}
+        parts: dict[int, list[Part]] = {}
+        for task, start in enumerate(found.starts):
+            if start is not None:
+                if start.node not in self.state.shape.node_owner or (whole and not self.is_free(start.node)):
+                    raise NoRoom(f"node {start.node} is not free")
+                self.fits(self.mirror.nodes[start.node])
+                claims = (self.mirror.usage.claims.get(write.claim.metadata.uid, ()) for write in start.claims)
+                starts[task], parts[task] = start, [part for held in claims for part in held]
+        for task, key in enumerate(self.job.pods):
+            pod = self.mirror.waits(key)
+            if task not in starts and pod is not None:
+                taken = {start.node for start in starts.values()} if whole else set()
+                starts[task], parts[task] = self._start_anywhere(task, pod, taken)
+        rows = [
+            row
+            for task, start in sorted(starts.items())
+            for row in self.state.rows_of(0 if whole else task, start.node, self.job.demand.amounts, parts[task])
+        ]
+        pods = tuple(start for _, start in sorted(starts.items()))
+        return Placed(pods, tuple(start.node for start in pods), Placement.of(rows), tuple(self.held))
+
     def _start(self, task: int, pod: Pod, name: str) -> tuple[PodStart, list[Part]]:
         """Put a pod on the node that was chosen for it.
 
@@ -111,13 +133,18 @@ class _Placing:
         except NoRoom:
             if self.state.shape.view == "whole" or not self.job.claims[task]:
                 raise
-            for other in sorted(self.state.shape.node_owner):
-                if other != name:
-                    try:
-                        return self._start_on(task, pod, other)
-                    except NoRoom:
-                        continue
-            raise
+            return self._start_anywhere(task, pod, {name})
+
+    def _start_anywhere(self, task: int, pod: Pod, besides: Set[str]) -> tuple[PodStart, list[Part]]:
+        """Put a pod on the first node where there is room for it."""
+        why: NoRoom | None = None
+        for name in sorted(self.state.shape.node_owner.keys() - besides):
+            if self.state.shape.view == "shared" or self.is_free(name):
+                try:
+                    return self._start_on(task, pod, name)
+                except NoRoom as problem:
+                    why = problem
+        raise why if why is not None else NoRoom("no other node is free")
 
     def _start_on(self, task: int, pod: Pod, name: str) -> tuple[PodStart, list[Part]]:
         node = self.mirror.nodes.get(name)

@@ -6,6 +6,7 @@
 | with devices, reserved for nobody | the devices are given back |
 | reserved for a pod without a node | the pod is bound where the devices are; else they are given back |
 | a pod with a node | a run |
+| a gang of which a part has devices | it is started with these, the rest wherever there is room; else they are given back |
 | a gang of which a part has nodes | the rest is started; after a time limit the part is evicted |
 | a device in two claims | the claim whose pods have no node gives it back; else the later one's pods are evicted |
 """
@@ -13,48 +14,44 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from poolwise.live.kubernetes.bind import ClaimWrite, PodStart
 from poolwise.live.kubernetes.devices import DeviceId
 from poolwise.live.kubernetes.mirror import Mirror
 from poolwise.live.kubernetes.objects import Allocation, Pod, ResourceClaim
-from poolwise.live.kubernetes.units import PodJob, PodUnits
+from poolwise.live.kubernetes.starts import ClaimWrite, PodStart
+from poolwise.live.kubernetes.units import PodJob
 
 
 @dataclass(frozen=True)
-class Resumed:
-    """A start that another process has begun: its pods with their nodes and claims."""
+class Begun:
+    """A start that another process has begun.
 
-    pods: tuple[PodStart, ...]
+    Attributes
+    ----------
+    starts : each pod with its node and claims; None where nothing is known of where it was to be
+    reserved : claims that have devices, each with the pod (uid) whose reservation it is; "" where there is none
+    """
+
+    starts: tuple[PodStart | None, ...]
+    reserved: tuple[tuple[ResourceClaim, str], ...]
 
 
-@dataclass(frozen=True)
-class GivenBack:
-    """Claims whose devices are given back, each with the pod (uid) whose reservation ends; "" where there is none."""
-
-    claims: tuple[tuple[ResourceClaim, str], ...]
-
-
-def begun(job: PodJob, mirror: Mirror) -> Resumed | GivenBack | None:
-    """What to make of a job that waits and whose claims have devices, None where another process has begun nothing."""
-    starts, given_back, all_begun = list[PodStart](), list[tuple[ResourceClaim, str]](), True
+def begun(job: PodJob, mirror: Mirror) -> Begun | None:
+    """What another process has begun of a job that waits, None where that is nothing."""
+    starts, reserved = list[PodStart | None](), list[tuple[ResourceClaim, str]]()
     for key, keys in zip(job.pods, job.claims, strict=True):
         pod, claims = mirror.waits(key), [mirror.claims[k] for k in keys if k in mirror.claims]
         if pod is None:
             return None
         mine = [claim for claim in claims if _reserved(claim, pod)]
-        given_back += [(claim, pod.metadata.uid) for claim in mine]
-        given_back += [(claim, "") for claim in claims if claim.status.allocation is not None and not claim.status.reserved_for]
+        reserved += [(claim, pod.metadata.uid) for claim in mine]
+        reserved += [(claim, "") for claim in claims if claim.status.allocation is not None and not claim.status.reserved_for]
         node = node_of(pod, mine)
-        if not claims or len(mine) < len(claims) or node not in mirror.nodes:
-            all_begun = False
-        else:
-            starts.append(PodStart(pod, node, tuple(ClaimWrite(claim, None) for claim in claims)))
-    if not given_back:
-        return None
-    return Resumed(tuple(starts)) if all_begun else GivenBack(tuple(given_back))
+        whole = bool(claims) and len(mine) == len(claims) and node in mirror.nodes
+        starts.append(PodStart(pod, node, tuple(ClaimWrite(claim, None) for claim in claims)) if whole else None)
+    return Begun(tuple(starts), tuple(reserved)) if reserved else None
 
 
 def _reserved(claim: ResourceClaim, pod: Pod) -> bool:
@@ -84,16 +81,10 @@ class GangWatch:
 
     limit: float = 60.0
     _since: dict[str, float] = field(default_factory=dict)
-    _whole: set[str] = field(default_factory=set)
 
-    def late(self, units: PodUnits) -> tuple[list[str], float | None]:
-        """Keys of the pods to be evicted, and in how many seconds to look again (None: when something changes).
-
-        A gang that was whole once is left alone, whatever becomes of its pods later.
-        """
-        state, now = units.group_state(), time.monotonic()
-        self._whole |= set(units.whole_groups())
-        in_part = {group: pods for group, pods, waiting in state if group not in self._whole and waiting}
+    def late(self, in_part: Mapping[str, Sequence[str]]) -> tuple[list[str], float | None]:
+        """Keys of the pods to be evicted, and in how many seconds to look again (None: when something changes)."""
+        now = time.monotonic()
         self._since = {group: self._since.get(group, now) for group in in_part}
         late = [group for group, since in self._since.items() if now - since >= self.limit]
         for group in late:
@@ -102,10 +93,12 @@ class GangWatch:
         return [key for group in late for key in in_part[group]], left
 
 
-def doubles(devices: Iterable[DeviceId], mirror: Mirror, busy: set[str]) -> tuple[list[tuple[ResourceClaim, str]], list[Pod]]:
+def doubles(
+    devices: Iterable[DeviceId], mirror: Mirror, under_way: Callable[[], set[str]]
+) -> tuple[list[tuple[ResourceClaim, str]], list[Pod]]:
     """What to do where a device is in two claims: reservations to be ended, and pods to be evicted.
 
-    Starts that are under way are left alone: they end one way or the other first. `busy` has their pods.
+    Starts that are `under_way` (keys of pods) are left alone: they end one way or the other first.
     """
     given_back: list[tuple[ResourceClaim, str]] = []
     evicted: list[Pod] = []
@@ -116,7 +109,7 @@ def doubles(devices: Iterable[DeviceId], mirror: Mirror, busy: set[str]) -> tupl
         claims = [claim for claim in mirror.claims.values() if claim.metadata.uid in holders]
         pods = {pod.metadata.uid: pod for pod in mirror.pods.values()}
         users = {claim.metadata.uid: [pods[u.uid] for u in claim.status.reserved_for if u.uid in pods] for claim in claims}
-        if any(pod.metadata.key in busy for found in users.values() for pod in found):
+        if any(pod.metadata.key in under_way() for found in users.values() for pod in found):
             continue
         claims.sort(key=lambda claim: (_later(claim, users[claim.metadata.uid]), claim.metadata.key))
         for claim in claims[1:]:

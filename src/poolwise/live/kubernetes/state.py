@@ -37,7 +37,8 @@ from poolwise.live.kubernetes.units import PodJob
 from poolwise.model import JobTable, Machine, Placement, Run
 from poolwise.model.runs import RunTable
 
-CONSTRAINT, PRIORITY = "constraint", "priority"
+CONSTRAINT, PRIORITY, CLASS = "constraint", "priority", "class"
+"""Columns of the job table: set of nodes, priority of the pods, and its negative, by which the order `classes` goes."""
 
 
 class ClusterState:
@@ -219,7 +220,11 @@ class ClusterState:
             column(job.demand.requested for job in jobs),
             tasks,
             requests,
-            {CONSTRAINT: np.array([self.shape.sets.get(job.demand.where, "") for job in jobs], dtype=object)},
+            {
+                CONSTRAINT: np.array([self.shape.sets.get(job.demand.where, "") for job in jobs], dtype=object),
+                PRIORITY: column(job.priority for job in jobs),
+                CLASS: column(-job.priority for job in jobs),
+            },
             draw=column(job.draw for job in jobs),
             name=[job.name for job in jobs],
             epoch=self.epoch,
@@ -256,17 +261,22 @@ class ClusterState:
                 return True
         return False
 
-    def look_at_device(self, id: DeviceId) -> None:
-        """Count anew what is free of a device, and of those that share counters with it."""
+    def look_at_device(self, id: DeviceId) -> list[int]:
+        """Count anew what is free of a device, and of those that share counters with it; owners of which that has changed."""
         device = self.mirror.inventory.devices.get(id)
         if device is None:
-            return
+            return []
+        changed = []
         same = [device]
         if device.counters:
-            same = [other for other in self.mirror.inventory.devices.values() if other.id[:2] == id[:2]]
+            same = self.mirror.inventory.pools[id[:2]]
         for one in same:
             if (owner := self.shape.device_owner.get(one.id)) is not None:
-                self.capacity[owner] = self.held[owner] + self._left(one, owner)
+                row = self.held[owner] + self._left(one, owner)
+                if not np.array_equal(self.capacity[owner], row):
+                    self.capacity[owner] = row
+                    changed.append(owner)
+        return changed
 
     def _left(self, device: Published, owner: int) -> IntArray:
         """(n_resource,) what is free of a device."""

@@ -26,7 +26,7 @@ class PodJob:
     demand : what each of them takes at most
     claims : keys of the claims of each
     submitted : ns since 1970
-    class_name : its priority class
+    class_name, priority : its priority class, and the number that this stands for: the highest of its pods
     row, draw : its place in the job table, and its counter of random draws
     run : number of its run, None while it waits
     failures : times in a row that it could not be started
@@ -40,6 +40,7 @@ class PodJob:
     claims: tuple[tuple[str, ...], ...]
     submitted: int
     class_name: str
+    priority: int = 0
     row: int = -1
     draw: int = 0
     run: int | None = None
@@ -68,12 +69,16 @@ class PodUnits:
     ----------
     of_pod : key of a pod -> its job
     notes : key of a pod that is left alone -> why
+    in_part : group of which some pods have a node while more are needed to start -> those pods
     """
 
     def __init__(self, mirror: Mirror) -> None:
         self.mirror = mirror
         self.of_pod: dict[str, PodJob] = {}
         self.notes: dict[str, str] = {}
+        self.in_part: dict[str, list[str]] = {}
+        self._new_notes: set[str] = set()
+        self._whole: set[str] = set()  # groups that were whole once
         self._members: dict[str, set[str]] = {}  # group -> pods
         self._group: dict[str, tuple[str, int]] = {}  # pod -> group, its size by labels
         self._wants: dict[str, set[str]] = {}  # claim -> pods that wait for it to be there
@@ -107,6 +112,18 @@ class PodUnits:
         """Bring jobs up to date with some claims."""
         return self.settle({pod for claim in claims for pod in self._wants.pop(claim, ())})
 
+    def leave(self, keys: Iterable[str], why: str) -> None:
+        """Leave pods alone."""
+        for key in keys:
+            if self.notes.get(key) != why:
+                self.notes[key] = why
+                self._new_notes.add(key)
+
+    def take_notes(self) -> dict[str, str]:
+        """Pods that are left alone for a reason that is new, and why."""
+        new, self._new_notes = self._new_notes, set()
+        return {key: self.notes[key] for key in sorted(new) if key in self.notes}
+
     def settle_noted(self) -> Settled:
         """Look again at the pods that were left alone."""
         return self.settle(list(self.notes))
@@ -121,6 +138,7 @@ class PodUnits:
             (tuple(key for key in keys if key in self.mirror.claims) if not isinstance(keys := claim_keys(pod), str) else (),),
             instant(pod.metadata.creation_timestamp),
             pod.spec.priority_class_name or "none",
+            pod.spec.priority,
         )
         self.of_pod[pod.metadata.key] = job
         self.notes.pop(pod.metadata.key, None)
@@ -148,6 +166,7 @@ class PodUnits:
         members = sorted(self._members.get(group, ()))
         if not members:
             self._members.pop(group, None)
+        self._watch(group, members)
         waiting = {key: pod for key in members if (pod := self.mirror.waits(key)) is not None}
         for job in {self.of_pod[key] for key in members if key in self.of_pod}:
             alive = [
@@ -163,14 +182,14 @@ class PodUnits:
         started = sum(self._at_work(key) for key in members)
         lacking = self.size(group) - started
         if any(self.of_pod[key].run is None for key in waiting if key in self.of_pod):
-            self.notes.update((pod.metadata.key, f"its group {group} starts first") for pod in free)
+            self.leave((pod.metadata.key for pod in free), f"its group {group} starts first")
         elif lacking <= 0:
             for pod in free:
                 if (made := self._form(pod.metadata.key, [pod])) is not None:
                     done.arrived.append(made)
         elif len(free) < lacking:
             said = f"its group {group} starts when {lacking} pods are there, {len(free)} are"
-            self.notes.update((pod.metadata.key, said) for pod in free)
+            self.leave((pod.metadata.key for pod in free), said)
         elif (made := self._form(group if not started else f"{group}+{started}", free)) is not None:
             done.arrived.append(made)
 
@@ -181,19 +200,16 @@ class PodUnits:
         by_label = max((self._group[key][1] for key in self._members.get(group, ())), default=1)
         return gang.min_count if gang is not None else by_label
 
-    def group_state(self) -> list[tuple[str, list[str], list[str]]]:
-        """Groups of which some pods have a node while more are needed: (group, pods with a node, pods that wait)."""
-        found = []
-        for group, members in sorted(self._members.items()):
-            bound = [key for key in sorted(members) if self._has_node(key)]
-            if bound and len(bound) < self.size(group):
-                found.append((group, bound, [key for key in sorted(members) if self.mirror.waits(key) is not None]))
-        return found
-
-    def whole_groups(self) -> list[str]:
-        """Groups of which as many pods have a node as start together."""
-        bound = {g: sum(self._has_node(key) for key in members) for g, members in self._members.items()}
-        return [group for group, many in bound.items() if many and many >= self.size(group)]
+    def _watch(self, group: str, members: list[str]) -> None:
+        """Note whether a part of a group has nodes; one that was whole once is left alone, whatever becomes of it later."""
+        bound, size = [key for key in members if self._has_node(key)], self.size(group)
+        self.in_part.pop(group, None)
+        if not members:
+            self._whole.discard(group)
+        elif bound and len(bound) >= size:
+            self._whole.add(group)
+        elif bound and group not in self._whole and any(self.mirror.waits(key) is not None for key in members):
+            self.in_part[group] = bound
 
     def _has_node(self, key: str) -> bool:
         pod = self.mirror.pods.get(key)
@@ -212,11 +228,12 @@ class PodUnits:
             demands = [self.mirror.demand(pod) for pod in pods]
             demand = _most(demands, name)
         except _NotYet as why:
-            self.notes.update((pod.metadata.key, str(why)) for pod in pods)
+            self.leave((pod.metadata.key for pod in pods), str(why))
             return None
         except InputError as problem:
-            self.notes.update((pod.metadata.key, problem.message) for pod in pods)
+            self.leave((pod.metadata.key for pod in pods), problem.message)
             return None
+        first = max(pods, key=lambda pod: pod.spec.priority)
         job = PodJob(
             name,
             tuple(pod.metadata.key for pod in pods),
@@ -224,7 +241,8 @@ class PodUnits:
             demand,
             claims,
             max(instant(pod.metadata.creation_timestamp) for pod in pods),
-            pods[0].spec.priority_class_name or "none",
+            first.spec.priority_class_name or "none",
+            first.spec.priority,
         )
         for key in job.pods:
             self.of_pod[key] = job

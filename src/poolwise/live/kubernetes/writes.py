@@ -6,11 +6,12 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, Protocol
 
-from poolwise.live.kubernetes.bind import SAY, Binder, PodStart, StartFailed, pod_path
 from poolwise.live.kubernetes.client import STRATEGIC, ApiError
 from poolwise.live.kubernetes.link import ClusterLink
 from poolwise.live.kubernetes.mirror import Mirror
 from poolwise.live.kubernetes.objects import Pod, ResourceClaim
+from poolwise.live.kubernetes.starts import PodStart, StartFailed, pod_path
+from poolwise.live.kubernetes.writer import SAY
 from poolwise.live.logs import say
 
 
@@ -45,16 +46,11 @@ class ClusterWrites:
         self._link, self._name = link, name
         self._said: dict[str, tuple[str, str]] = {}  # pod -> uid, words
 
-    @property
-    def binder(self) -> Binder:
-        """What writes."""
-        return self._link.binder
-
     def start(self, run: int, pods: Sequence[PodStart]) -> None:
         """Make a start real."""
         for start in pods:
             self._said.pop(start.pod.metadata.key, None)
-        self._link.do(self.binder.start(run, pods))
+        self._link.do(self._link.binder.start(run, pods))
 
     def stop(self, pods: Sequence[Pod], reason: str) -> None:
         """Evict pods; a disruption budget may forbid that for a while."""
@@ -67,7 +63,9 @@ class ClusterWrites:
 
     def say(self, pod: Pod, why: str) -> None:
         """Write the condition PodScheduled=False, and an event."""
-        if self._said.get(pod.metadata.key) != (pod.metadata.uid, why):
+        if any(c.type == "PodScheduled" and c.status == "False" and c.message == why for c in pod.status.conditions):
+            self._said.pop(pod.metadata.key, None)  # it stands there, whoever wrote it
+        elif self._said.get(pod.metadata.key) != (pod.metadata.uid, why):
             self._said[pod.metadata.key] = pod.metadata.uid, why
             self._link.do(self._condition(pod, why))
 
@@ -79,7 +77,7 @@ class ClusterWrites:
 
     async def _give_back(self, claim: ResourceClaim, consumer: str) -> None:
         try:
-            await self.binder.release(claim, consumer)
+            await self._link.reservations.release(claim, consumer)
         except (ApiError, StartFailed) as error:
             say("not given back", claim=claim.metadata.key, error=str(error))
 
@@ -92,7 +90,7 @@ class ClusterWrites:
             "deleteOptions": {"preconditions": {"uid": meta.uid}},
         }
         try:
-            await self.binder.again(lambda: self.binder.post(f"{pod_path(pod)}/eviction", body, SAY))
+            await self._link.writer.again(lambda: self._link.writer.post(f"{pod_path(pod)}/eviction", body, SAY))
         except ApiError as error:
             if error.status != 404:
                 say("not evicted", pod=meta.key, reason=reason, error=str(error))
@@ -124,8 +122,8 @@ class ClusterWrites:
         }
         try:
             body = {"metadata": {"uid": meta.uid}, "status": {"conditions": [condition]}}
-            await self.binder.patch(f"{pod_path(pod)}/status", body, SAY, STRATEGIC)
-            await self.binder.post(f"/apis/events.k8s.io/v1/namespaces/{meta.namespace}/events", event, SAY)
+            await self._link.writer.patch(f"{pod_path(pod)}/status", body, SAY, STRATEGIC)
+            await self._link.writer.post(f"/apis/events.k8s.io/v1/namespaces/{meta.namespace}/events", event, SAY)
         except ApiError as error:  # the pod is gone, or it is said again when there is something new
             self._said.pop(meta.key, None)
             if error.status not in (404, 409):

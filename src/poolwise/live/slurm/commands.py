@@ -109,6 +109,11 @@ def own_licences(gang: tuple[SlurmJob, ...], layout: SlurmLayout) -> dict[str, i
     return {name: count for name, count in gang[0].licences.items() if name not in layout.licences}
 
 
+def leader(name: str, gang: tuple[SlurmJob, ...]) -> str:
+    """What Slurm calls a job in commands that are for all of its components."""
+    return str(gang[0].number) if len(gang) > 1 else name
+
+
 def cleared(name: str, gang: tuple[SlurmJob, ...], layout: SlurmLayout) -> list[str]:
     """What takes back nodes and licences."""
     own = f"Licenses={_licences(own_licences(gang, layout))}"

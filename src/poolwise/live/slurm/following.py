@@ -9,6 +9,7 @@ import logging
 import threading
 import time
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -40,6 +41,24 @@ from poolwise.performance.ideal import Ideal
 from poolwise.units import HORIZON
 
 GANG = tuple[SlurmJob, ...]
+
+
+class CommittedRun(ABC):
+    """A run that was committed and is not real yet.
+
+    Attributes
+    ----------
+    placement : where it is expected
+    """
+
+    placement: Placement
+
+    @abstractmethod
+    def settle(self, name: str, gang: GANG | None) -> Event | None:
+        """Say what became of it, in the light of a reading; None while that is open.
+
+        The job's components are None where it is gone.
+        """
 
 
 @dataclass(frozen=True)
@@ -111,12 +130,8 @@ class SlurmFollower(ABC):
     def waits(self, gang: GANG) -> bool:
         """Whether a pending job of the partition waits for this scheduler."""
 
-    def settle(self, name: str, gang: GANG | None) -> Event | None:
-        """Say what became of a run that was committed and is not real, in the light of a reading."""
-        raise NotImplementedError
-
-    def placing(self) -> dict[str, Placement]:
-        """Where runs are that were committed and are not real yet, by name."""
+    def committed(self) -> Mapping[str, CommittedRun]:
+        """Runs that were committed and are not real yet, by name: none in modes that start nothing."""
         return {}
 
     def look_around(self) -> None:
@@ -196,8 +211,8 @@ class SlurmFollower(ABC):
             if gang is not None and any(job.state in AT_WORK for job in gang):
                 continue
             event: Event | None
-            if name in self.placing():
-                event = self.settle(name, gang)
+            if (committed := self.committed().get(name)) is not None:
+                event = committed.settle(name, gang)
             else:
                 event = Ended(number, self._runs[number].job, self._runs[number].tasks, Outcome.FINISHED)
             if isinstance(event, Ended):
@@ -216,10 +231,10 @@ class SlurmFollower(ABC):
     def _starts(self, at_work: dict[str, GANG], placed: dict[str, Placement]) -> list[Event]:
         """Runs that are new or became real; a waiting job that somebody else started is taken back from the queue."""
         events: list[Event] = []
-        committed = self.placing()
         for name in at_work:
             if name in self._run_of:
-                if name in committed and (event := self.settle(name, at_work[name])) is not None:
+                committed = self.committed().get(name)
+                if committed is not None and (event := committed.settle(name, at_work[name])) is not None:
                     events.append(event)
                 continue
             if name not in placed:
@@ -297,7 +312,9 @@ class SlurmFollower(ABC):
                 start = run.start if first.start is None else first.start - self.table.epoch
                 end = min(start + first.limit, HORIZON)
             else:
-                placement, start, end = self.placing().get(name, run.placement), run.start, run.expected_end
+                committed = self.committed().get(name)
+                placement = run.placement if committed is None else committed.placement
+                start, end = run.start, run.expected_end
             if placement != run.placement or start != run.start:
                 self._runs.remove(number)
                 self._runs.add(replace(run, placement=placement, start=start, expected_end=end), self._cells(placement), ())

@@ -19,7 +19,7 @@ from poolwise.live.slurm.calls import SlurmSilentError
 from poolwise.live.slurm.following import GANG
 from poolwise.live.slurm.platform import SlurmPlatform
 from poolwise.live.slurm.reading import read_jobs
-from poolwise.live.slurm.session import ScontrolSession
+from poolwise.live.slurm.session import ScontrolTeam
 from poolwise.live.slurm.shadow import may_start
 from poolwise.model import Changes, CommitResult, Machine, Plan, Queue, Refusal, Snapshot, Wait
 from poolwise.units import SECOND
@@ -69,7 +69,7 @@ class OrderPlatform(SlurmPlatform):
     """Slurm decides which job starts where; the order of a plan's decisions becomes that of the priorities."""
 
     def __init__(self, *given: Any, **more: Any) -> None:
-        self._session = ScontrolSession()
+        self._team = ScontrolTeam()
         super().__init__(*given, **more)
 
     def waits(self, gang: GANG) -> bool:
@@ -86,7 +86,7 @@ class OrderPlatform(SlurmPlatform):
         if changed:
             begun = time.monotonic()
             try:
-                self._session.send([f"update JobId={name} Priority={value}" for name, value in changed.items()])
+                self._team.send([f"update JobId={name} Priority={value}" for name, value in changed.items()])
             except SlurmSilentError as error:
                 say("silent", logging.WARNING, why=str(error))
             self._check(changed, time.monotonic() - begun)
@@ -107,8 +107,8 @@ class OrderPlatform(SlurmPlatform):
             self.wake_at(self.now + SECOND)
 
     def close(self) -> None:
-        """End the session with Slurm."""
-        self._session.close()
+        """End the sessions with Slurm."""
+        self._team.close()
 
 
 def priorities(now: Sequence[int]) -> list[int]:

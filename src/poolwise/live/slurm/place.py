@@ -8,29 +8,26 @@ from __future__ import annotations
 
 import logging
 import time
-from dataclasses import dataclass, field
+from collections.abc import Mapping
 from typing import Any
 
 from poolwise.live.logs import say
 from poolwise.live.slurm.calls import SlurmSilentError, ask
-from poolwise.live.slurm.commands import GAVE_BACK, WAITS, SlurmAssignment, cleared, is_marked, mark
-from poolwise.live.slurm.following import GANG
+from poolwise.live.slurm.commands import GAVE_BACK, WAITS, SlurmAssignment, cleared, is_marked, leader, mark
+from poolwise.live.slurm.following import GANG, CommittedRun
 from poolwise.live.slurm.platform import SlurmPlatform
-from poolwise.live.slurm.reading import AT_WORK, SAID, gangs_of, read_cluster, read_jobs
+from poolwise.live.slurm.reading import SAID, gangs_of, read_cluster, read_jobs
+from poolwise.live.slurm.released import ReleasedRun
 from poolwise.live.slurm.session import ScontrolSession
 from poolwise.live.slurm.shadow import may_start
 from poolwise.model import (
     CommitResult,
     Decision,
-    Ended,
     Event,
-    Outcome,
-    Placement,
     Plan,
     Reject,
     Resize,
     Start,
-    Started,
     Stop,
     Wait,
     Withdrawn,
@@ -39,28 +36,6 @@ from poolwise.units import SECOND
 
 RETRY = 2 * SECOND
 """After a refusal there is another pass this much later (ns)."""
-HOPELESS = ("ReqNodeNotAvail", "Licenses", "Nodes_required", "BadConstraints", "PartitionNodeLimit", "Resources")
-"""How the reasons begin for which a released job will not start at once."""
-
-
-@dataclass
-class _Placing:
-    """A start on its way: the job was released.
-
-    Attributes
-    ----------
-    run, row : its numbers
-    nodes : names of the nodes that were decided
-    since : monotonic s of its release
-    withdrawn : whether it was held again since
-    """
-
-    run: int
-    row: int
-    placement: Placement
-    nodes: frozenset[str]
-    since: float = field(default_factory=time.monotonic)
-    withdrawn: bool = False
 
 
 class PlacePlatform(SlurmPlatform):
@@ -78,9 +53,9 @@ class PlacePlatform(SlurmPlatform):
 
     def __init__(self, *given: Any, grace: float = 8.0, limit: float = 7 * 86400.0, refusals: int = 5, **more: Any) -> None:
         self.grace, self.limit, self.refusals = grace, limit, refusals
-        self._session = ScontrolSession()
-        self._placing: dict[str, _Placing] = {}
-        self._refused: dict[str, int] = {}
+        self.session = ScontrolSession()
+        self.released: dict[str, ReleasedRun] = {}
+        self.refused: dict[str, int] = {}
         self._seen: set[str] = set()  # pending jobs whose marks were looked at
         super().__init__(*given, **more)
 
@@ -92,9 +67,9 @@ class PlacePlatform(SlurmPlatform):
             and may_start(gang, self.table.epoch + self.now)
         )
 
-    def placing(self) -> dict[str, Placement]:
-        """Where released jobs are expected."""
-        return {name: placing.placement for name, placing in self._placing.items()}
+    def committed(self) -> Mapping[str, CommittedRun]:
+        """Jobs that were released and are not at work yet."""
+        return self.released
 
     # After each reading
 
@@ -103,29 +78,29 @@ class PlacePlatform(SlurmPlatform):
         pending = {
             name: gang
             for name, gang in self.reading.gangs.items()
-            if self.is_mine(gang) and name not in self._placing and all(job.state == "PENDING" for job in gang)
+            if self.is_mine(gang) and name not in self.released and all(job.state == "PENDING" for job in gang)
         }
         waiting = self._look_up(pending)
         commands = []
         for name, gang in pending.items():
             if name in self.aside:
                 continue
-            leader = _leader(name, gang)
+            called = leader(name, gang)
             if name in waiting or not all(job.held for job in gang):
-                commands.append(f"hold {leader}")
+                commands.append(f"hold {called}")
             if name in waiting:
-                commands.append(mark(leader, ""))
+                commands.append(mark(called, ""))
             if _may_begin_now(gang) and (gang[0].start or 0) > time.time_ns():
-                commands.append(f"update JobId={leader} StartTime=now")
+                commands.append(f"update JobId={called} StartTime=now")
         if commands:
-            self._session.send(commands)
+            self.session.send(commands)
             self.reading = read_cluster(self.settings.partition)
 
     def _look_up(self, pending: dict[str, GANG]) -> set[str]:
         """Look once at the marks of jobs: those given back are set aside, those held at their submission are returned."""
         self._seen &= pending.keys()
         new = [name for name, gang in pending.items() if name not in self._seen and _may_be_marked(gang)]
-        shown = dict(zip(new, self._session.send([f"show job {_leader(name, pending[name])}" for name in new]), strict=True))
+        shown = dict(zip(new, self.session.send([f"show job {leader(name, pending[name])}" for name in new]), strict=True))
         self.aside |= {name for name, text in shown.items() if is_marked(text, GAVE_BACK)}
         self._seen |= shown.keys()
         return {name for name, text in shown.items() if is_marked(text, WAITS)}
@@ -187,7 +162,7 @@ class PlacePlatform(SlurmPlatform):
         if not self.settings.whole:
             return usable
         taken = {node for job in self.reading.jobs for node in job.allocated}
-        return usable - taken - {node for placing in self._placing.values() for node in placing.nodes}
+        return usable - taken - {node for run in self.released.values() for node in run.nodes}
 
     def _assign(self, start: Start, free: set[str]) -> SlurmAssignment | str:
         """Choose nodes and licences for a start, or say why not."""
@@ -220,11 +195,11 @@ class PlacePlatform(SlurmPlatform):
             name = assignment.name
             self.rows.stop_waiting(name)
             number = self.begin_run(name, start)
-            self._placing[name] = _Placing(number, start.job, start.placement, assignment.all_nodes)
+            self.released[name] = ReleasedRun(self, number, start.job, start.placement, assignment.all_nodes)
             started.append((start, number))
             say("assigned", job=name, decided=decided, nodes=sorted(assignment.all_nodes), licences=dict(assignment.licences))
         try:
-            self._session.send([line for _, assignment in ready for line in assignment.release(first)])
+            self.session.send([line for _, assignment in ready for line in assignment.release(first)])
         except SlurmSilentError as error:
             say("silent", logging.WARNING, why=str(error))  # what came of it is read again
         return started, lost
@@ -234,7 +209,7 @@ class PlacePlatform(SlurmPlatform):
     ) -> list[tuple[Start, SlurmAssignment]]:
         """Assign nodes and licences; returns those that Slurm then shows as they were assigned, the job being what it was."""
         lines = [(assignment, line) for _, assignment in chosen for line in assignment.commands()]
-        replies = self._session.send([line for _, line in lines])
+        replies = self.session.send([line for _, line in lines])
         said: dict[str, str] = {}
         for (assignment, _), reply in zip(lines, replies, strict=True):
             if reply:
@@ -259,54 +234,12 @@ class PlacePlatform(SlurmPlatform):
             return "the run is over"
         try:
             if requeue:
-                self._session.send([f"requeuehold {name}"])
+                self.session.send([f"requeuehold {name}"])
             else:
                 ask("scancel", name)
         except SlurmSilentError as error:
             return str(error)
         return ""
-
-    # What became of it
-
-    def settle(self, name: str, gang: GANG | None) -> Event | None:
-        """Look at a job that was released: at work, still pending, held by somebody, or gone."""
-        placing = self._placing[name]
-        if gang is None:  # it was cancelled, or has run already
-            del self._placing[name]
-            return Ended(placing.run, placing.row, self.tasks_of(placing.row), Outcome.FINISHED)
-        if all(job.state in AT_WORK for job in gang):
-            nodes = {node for job in gang for node in job.allocated}
-            if nodes != placing.nodes:
-                say("elsewhere", logging.WARNING, job=name, decided=sorted(placing.nodes), runs=sorted(nodes))
-            del self._placing[name]
-            self._refused.pop(name, None)
-            return Started(placing.run, placing.row)
-        if all(job.held for job in gang):
-            del self._placing[name]
-            return self._refusal(name, gang, placing)
-        age = time.monotonic() - placing.since
-        if age > self.grace or (age > self.grace / 4 and gang[0].reason.startswith(HOPELESS)):
-            self._withdraw(name, gang, placing)
-        return None
-
-    def _withdraw(self, name: str, gang: GANG, placing: _Placing) -> None:
-        """Hold a job again and take back what it was given; whether that came in time is read next."""
-        say("withdrawn", logging.WARNING, job=name, why=gang[0].reason)
-        placing.withdrawn = True
-        try:
-            self._session.send([f"hold {_leader(name, gang)}", *cleared(name, gang, self.layout)])
-        except SlurmSilentError as error:
-            say("silent", logging.WARNING, why=str(error))
-
-    def _refusal(self, name: str, gang: GANG, placing: _Placing) -> Ended:
-        """Let a job that did not start wait again, or give it back if that came too often."""
-        count = self._refused[name] = self._refused.get(name, 0) + 1
-        why = "Slurm did not start it in time" if placing.withdrawn else "somebody held it"
-        again = self.waits(gang)
-        if count >= self.refusals:
-            again = False
-            self.give_back(name, f"Slurm refused {count} starts that Poolwise had decided")
-        return Ended(placing.run, placing.row, self.tasks_of(placing.row), Outcome.REFUSED, again, why)
 
     # Give back
 
@@ -319,16 +252,16 @@ class PlacePlatform(SlurmPlatform):
         if gang is None:
             return row
         try:
-            self._session.send([*cleared(name, gang, self.layout), mark(name, GAVE_BACK)])
+            self.session.send([*cleared(name, gang, self.layout), mark(name, GAVE_BACK)])
             ask("scontrol", "update", f"JobId={name}", f"Comment={gang[0].comment}{SAID}given back to Slurm: {reason}".strip())
             if not any(job.held_by_user for job in gang):
-                self._session.send([f"release {_leader(name, gang)}"])
+                self.session.send([f"release {leader(name, gang)}"])
         except SlurmSilentError as error:
             say("silent", logging.WARNING, why=str(error))
             self.aside.discard(name)
             return row
         self.unreadable.pop(name, None)
-        self._refused.pop(name, None)
+        self.refused.pop(name, None)
         say("given back", logging.WARNING, job=name, why=reason)
         return row
 
@@ -341,12 +274,7 @@ class PlacePlatform(SlurmPlatform):
 
     def close(self) -> None:
         """End the session with Slurm."""
-        self._session.close()
-
-
-def _leader(name: str, gang: GANG) -> str:
-    """What Slurm calls a job in commands that are for all of its components."""
-    return str(gang[0].number) if len(gang) > 1 else name
+        self.session.close()
 
 
 def _may_be_marked(gang: GANG) -> bool:

@@ -2,6 +2,13 @@
 (() => {
   const said = (mark) => mark.__data__ && mark.__data__.datum && mark.__data__.datum.said;
   const values = (box) => [...box.querySelectorAll(".live .role-mark *")].filter((mark) => said(mark) && !mark.closest("[aria-hidden=true]"));
+  // A chart is drawn as wide as it stands, so that its text keeps its size: what axes and labels take is known from the picture.
+  const fitted = (spec, box) => {
+    const picture = box.querySelector(".still svg"), wide = picture.viewBox.baseVal.width, room = box.clientWidth;
+    if (spec.width) spec.width = Math.max(150, spec.width + Math.min(room, 1.25 * wide) - wide);
+    else if (room < wide) { spec.columns = 1; spec.concat.forEach((panel) => { panel.width = Math.max(150, Math.min(panel.width, room - 110)); }); }
+    return spec;
+  };
   const shown = (figure, text) => { figure.querySelector("output").textContent = text; };
   document.querySelectorAll("figure[data-chart]").forEach((figure) => {
     const box = figure.querySelector(".chart");
@@ -15,7 +22,7 @@
       found.forEach((mark, k) => { mark.style.stroke = k === at ? "var(--ink)" : ""; mark.style.strokeWidth = k === at ? "4" : ""; });
       shown(figure, said(found[at]));
     });
-    const spec = JSON.parse(figure.querySelector("script").textContent);
+    const spec = fitted(JSON.parse(figure.querySelector("script").textContent), box);
     window.vegaEmbed(box.querySelector(".live"), spec, { renderer: "svg", actions: false, mode: "vega-lite" }).then((drawn) => {
       box.querySelector(".still").hidden = true;
       drawn.view.addEventListener("mouseover", (_, item) => { if (item && item.datum && item.datum.said) shown(figure, item.datum.said); });

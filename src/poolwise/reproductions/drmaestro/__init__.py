@@ -15,7 +15,7 @@ from poolwise.reproductions.drmaestro.changes import CHANGES, FITS, FIXED
 from poolwise.reproductions.drmaestro.fit import FIT_ON
 from poolwise.reproductions.kept import measure_all
 from poolwise.reproductions.reproduction import Reproduction, ReproductionResult
-from poolwise.trials import Progress
+from poolwise.trials import Executor, Local, Progress
 
 
 @dataclass(frozen=True)
@@ -89,19 +89,19 @@ class DRMaestro(Reproduction):
     )
 
     def run(
-        self, out: Path, *, quick: bool, jobs: int, progress: Progress | None = None, figure: str = ""
+        self, out: Path, *, quick: bool, executor: Executor, progress: Progress | None = None, figure: str = ""
     ) -> ReproductionResult:
         """Measure everything; see `Reproduction`."""
         plan = QUICK if quick else FULL
-        cases = measure_all(plan.cases(figure), measure_case, out, jobs, progress=progress)
+        cases = measure_all(plan.cases(figure), measure_case, out, executor, progress=progress)
         if figure in ("", "Prediction"):
-            cases |= measure_all(plan.fits(FIT_ON, FITS), measure_case, out, jobs, progress=progress)
+            cases |= measure_all(plan.fits(FIT_ON, FITS), measure_case, out, executor, progress=progress)
             best = fit.chosen(claims.DrMaestroResults(cases, {}))
             if best:
                 rest = [case for scenario in SCENARIOS[1:] for case in plan.fits(scenario, [best])]
-                cases |= measure_all(rest, measure_case, out, jobs, progress=progress)
+                cases |= measure_all(rest, measure_case, out, executor, progress=progress)
         timed = plan.timings() if figure in ("", "Figure 6", "Figure 8") else []
-        rounds = measure_all(timed, measure_rounds, out / "times", 1, progress=progress)  # one by one: they are timed
+        rounds = measure_all(timed, measure_rounds, out / "times", Local(1), progress=progress)  # one by one: they are timed
         results = claims.DrMaestroResults(cases, rounds)
         return ReproductionResult(
             {**claims.measure(results), **fit.measure_fit(results)},

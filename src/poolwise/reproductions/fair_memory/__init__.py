@@ -23,7 +23,7 @@ from poolwise.reproductions.fair_memory.runs import MACHINES, Done, FairMemoryRe
 from poolwise.reproductions.fair_memory.traces import TRACES
 from poolwise.reproductions.kept import measure_all
 from poolwise.reproductions.reproduction import Reproduction, ReproductionResult
-from poolwise.trials import Progress
+from poolwise.trials import Executor, Progress
 
 
 @register("reproductions", "fair-memory")
@@ -38,12 +38,12 @@ class FairMemory(Reproduction):
     )
 
     def run(
-        self, out: Path, *, quick: bool, jobs: int, progress: Progress | None = None, figure: str = ""
+        self, out: Path, *, quick: bool, executor: Executor, progress: Progress | None = None, figure: str = ""
     ) -> ReproductionResult:
         """Simulate both machines over all seeds (one with `quick`, and every third pool size) and judge the claims."""
         plan = QUICK if quick else FULL
         batches = plan.groups(figure)
-        done = measure_all(batches, simulate_batch, out, jobs, load_all, progress)
+        done = measure_all(batches, simulate_batch, out, executor, load_all, progress)
         results = FairMemoryResults.of([Done.of(done[batch]) for batch in batches])
         results.frame.write_parquet(out / "runs.parquet")
         wanted = read_claims(catalog.find("reproductions", "fair-memory.csv"))

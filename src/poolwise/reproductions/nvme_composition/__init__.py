@@ -13,7 +13,7 @@ from poolwise.reproductions.nvme_composition.figures import figures
 from poolwise.reproductions.nvme_composition.plan import POLICIES, SOURCES, STEP_LOADS, STEPS, NvmePlan, NvmeResults
 from poolwise.reproductions.nvme_composition.tables import tables
 from poolwise.reproductions.reproduction import Reproduction, ReproductionResult
-from poolwise.trials import Progress
+from poolwise.trials import Executor, Progress
 
 QUICK = NvmePlan(2, (0.7, 0.8), (1.0, 1.2), (2, 10))
 
@@ -28,11 +28,11 @@ class NvmeComposition(Reproduction):
     paper: ClassVar[str] = "Call et al., Disaggregation-aware workload placement on pooled NVMe"
 
     def run(
-        self, out: Path, *, quick: bool, jobs: int, progress: Progress | None = None, figure: str = ""
+        self, out: Path, *, quick: bool, executor: Executor, progress: Progress | None = None, figure: str = ""
     ) -> ReproductionResult:
         """Measure everything; with `quick` two seeds and the middle of each range."""
         plan = QUICK if quick else NvmePlan(self.seeds)
-        results = NvmeResults(range(plan.seeds), measure_nvme_case(plan.cases(), out, jobs, progress))
+        results = NvmeResults(range(plan.seeds), measure_nvme_case(plan.cases(), out, executor, progress))
         found = {mode: {key: value for key, value in claim_rows(results, mode) if value is not None} for mode in SOURCES}
         return ReproductionResult(
             found["default"],

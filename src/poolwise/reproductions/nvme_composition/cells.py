@@ -33,7 +33,7 @@ from poolwise.policies.placement.nvme.minimize_fragmentation import NvmeMinimize
 from poolwise.reproductions import kept
 from poolwise.schedulers.composition import CompositionScheduler
 from poolwise.traces.generators.nvme_mix import MixScenario, NvmeMix
-from poolwise.trials import Progress
+from poolwise.trials import Executor, Progress
 
 Infrastructure = Literal["disaggregated", "physically_attached"]
 NvmePolicy = Literal["first_fit", "disaggregation_aware"]
@@ -112,12 +112,12 @@ class NvmeCase:
 
 
 def measure_nvme_case(
-    cases: Iterable[NvmeCase], folder: Path, jobs: int, progress: Progress | None = None
+    cases: Iterable[NvmeCase], folder: Path, executor: Executor, progress: Progress | None = None
 ) -> dict[NvmeCase, dict[str, Any]]:
     """Measure cases, each once, in parallel, after the calibrations that they need; what is kept is not run again."""
     wanted = list(cases)
-    clocks = kept.measure_all([case.load.clock for case in wanted], _calibrated, folder, jobs, progress=progress)
-    return kept.measure_all(wanted, partial(_measured, clocks=clocks), folder, jobs, progress=progress)
+    clocks = kept.measure_all([case.load.clock for case in wanted], _calibrated, folder, executor, progress=progress)
+    return kept.measure_all(wanted, partial(_measured, clocks=clocks), folder, executor, progress=progress)
 
 
 def _calibrated(load: NvmeLoad) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from poolwise.reproductions.reproduction import Reproduction, ReproductionResult
 from poolwise.reproductions.vinesim import claims, figures, ours
 from poolwise.reproductions.vinesim.results import VineSimResults
 from poolwise.reproductions.vinesim.setups import VineSimPlan, jobs_of, prepare, run_setup
-from poolwise.trials import Progress
+from poolwise.trials import Executor, Progress
 
 
 @register("reproductions", "vinesim")
@@ -31,12 +31,12 @@ class VineSimReproduction(Reproduction):
     )
 
     def run(
-        self, out: Path, *, quick: bool, jobs: int, progress: Progress | None = None, figure: str = ""
+        self, out: Path, *, quick: bool, executor: Executor, progress: Progress | None = None, figure: str = ""
     ) -> ReproductionResult:
         """Simulate every set-up at every time between arrivals (fewer times and seeds with `quick`)."""
         plan, of = VineSimPlan(quick), jobs_of(figure) if figure else None
         setups = [setup for setup in plan.setups() if of in (None, setup.jobs)]
-        results = VineSimResults(plan, measure_all(setups, run_setup, out, jobs, prepare, progress))
+        results = VineSimResults(plan, measure_all(setups, run_setup, out, executor, prepare, progress))
         if of is not None:
             return ReproductionResult(claims.measure(results, of), figures.draw(results, of), plan.notes())
         return ReproductionResult(

@@ -13,6 +13,13 @@ const shows = {
   "/ask": (answer, box) => table(answer.cells.map((cell) => ({ order: cell["scheduler.order"] ?? "", "mean slowdown": number(cell.mean_bounded_slowdown), "median slowdown": number(cell.median_bounded_slowdown), "mean wait (h)": number(cell.mean_wait_s / 3600), "nodes used (%)": number(100 * cell.utilization), rejected: cell.rejected })), box),
   "/explain": (answer, box) => { part("p", answer.answer, box); table(answer.episodes.slice(0, 200).map((one) => ({ from: hours(one.from_ns - answer.submit_ns), for: hours(one.to_ns - one.from_ns), "held back by": one.reason, needed: number(one.needed), free: one.free ? one.free.map(number).join(" to ") : "-", "in the way": one.blocker ?? "" })), box); },
   "/compare": (answer, box, page) => { const link = part("a", "Open the comparison", box); link.href = page; },
+  "/forecast": (answer, box, page) => {
+    const start = (one) => ({ "10 %": one.start_p10 ?? "never", "50 %": one.start_p50 ?? "never", "90 %": one.start_p90 ?? "never", ...(answer.by ? { ["by " + answer.by]: number(100 * one.chance_by) + " %" } : {}) });
+    table(answer.jobs.slice(0, 200).map((one) => ({ job: one.job, ...start(one) })), box);
+    if (answer.changes.length) table(answer.changes.map((one) => ({ change: one.change, ...start(one) })), box);
+    answer.notes.forEach((text) => part("p", text, box));
+    const link = part("a", "Open the forecast", box); link.href = page;
+  },
 };
 document.querySelectorAll("input[type=range]").forEach((slider) => slider.addEventListener("input", () => { slider.closest("label").querySelector("output").value = slider.value; }));
 document.querySelectorAll("form[data-question]").forEach((form) => form.addEventListener("submit", async (event) => {

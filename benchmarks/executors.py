@@ -1,0 +1,92 @@
+"""Cells on clusters of two processes against two processes of this computer, by turns; and a store of many cells."""
+
+from __future__ import annotations
+
+import tempfile
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from benchmarks.case import Figures, case, seconds
+from poolwise.identity import digest
+from poolwise.trials import Bench, Executor, Local, Record, Store, find_executor
+from tests.live.executors.clusters import DaskProcesses, RayProcesses
+
+CONTENT = {"inputs": {f"name{k}": f"value {k}" for k in range(60)}, "rejected": {}, "engine": "compiled"}
+"""As large as the facts of a cell."""
+
+
+@dataclass(frozen=True)
+class Sleeping(Bench[int]):
+    """Cells that take a time and no processor, so that what is added can be seen on a busy computer."""
+
+    each_s: float
+
+    def key(self, trial: int) -> str:
+        """Hash of the number."""
+        return digest(str(trial))
+
+    def label(self, trial: int) -> str:
+        """The number."""
+        return str(trial)
+
+    def run(self, trial: int) -> Record:
+        """Wait; leaves as much behind as a cell of 700 jobs."""
+        time.sleep(self.each_s)
+        return Record(CONTENT, {"parquet": bytes(30_000)})
+
+
+def elapsed(executor: Executor, each_s: float, cells: int) -> float:
+    """Seconds that cells take, the first ones of each worker not counted."""
+    bench = Sleeping(each_s)
+    for _ in executor.results(Sleeping(0.1), {str(k): k for k in range(8)}):
+        pass
+    begun = time.perf_counter()
+    assert len([*executor.results(bench, {str(k): k for k in range(cells)})]) == cells
+    return time.perf_counter() - begun
+
+
+def against_local(executor: Executor) -> Figures:
+    """Overhead with cells of one second, beyond the half of their sum; cells a second of nothing, as a ratio to joblib's."""
+    long = [(elapsed(executor, 1.0, 20), elapsed(Local(2), 1.0, 20)) for _ in range(2)]
+    short = [(elapsed(executor, 0.01, 200), elapsed(Local(2), 0.01, 200)) for _ in range(3)]
+    return {
+        "overhead": min(one for one, _ in long) / 10.0 - 1.0,
+        "local_overhead": min(other for _, other in long) / 10.0 - 1.0,
+        "throughput_ratio": min(other for _, other in short) / min(one for one, _ in short),
+        "cells_per_second": 200 / min(one for one, _ in short),
+    }
+
+
+@case("executors-dask", overhead=("<=", 0.05))
+def on_dask() -> Figures:
+    """Two workers of Dask."""
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        DaskProcesses(Path(folder)) as cluster,
+        find_executor("dask", cluster.address) as executor,
+    ):
+        return against_local(executor)
+
+
+@case("executors-ray", overhead=("<=", 0.05))
+def on_ray() -> Figures:
+    """Two workers of Ray."""
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        RayProcesses(Path(folder)) as cluster,
+        find_executor("ray", cluster.address) as executor,
+    ):
+        return against_local(executor)
+
+
+@case("store-100k", open_s=("<=", 10.0), write_us=("<=", 1000.0))
+def store() -> Figures:
+    """100,000 cells of 3 kB and a file of 3 kB: to write each, and to see that all are there and whole."""
+    keys, parquet = [digest(str(k)) for k in range(100_000)], bytes(3000)
+    with tempfile.TemporaryDirectory() as folder:
+        with (filled := Store(Path(folder))).writing():
+            spent, _ = seconds(lambda: [filled.write(key, Record(CONTENT, {"parquet": parquet}), key, 1.0) for key in keys])
+        opened, whole = seconds(lambda: sum(map(Store(Path(folder)).holds, keys)))
+        assert whole == len(keys)
+        return {"write_us": spent / len(keys) * 1e6, "open_s": opened}

@@ -1,0 +1,77 @@
+"""Forecasts for a deep queue: what is known of runtimes, and versions of what may come, on one core."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from benchmarks.case import Figures, case, seconds
+from benchmarks.workloads import LOCAL_MIB
+from poolwise.draws import uniform
+from poolwise.engines import simulate
+from poolwise.engines.families import FAMILIES
+from poolwise.forecast.backtest import situation_at
+from poolwise.forecast.situation import Situation
+from poolwise.forecast.versions import Known, horizon_of, plan, sample_starts
+from poolwise.model import Machine, Workload
+from poolwise.registry import make
+from poolwise.schedulers.list import ListScheduler
+from poolwise.traces.generators import generate
+from poolwise.units import SECOND
+
+ORDERS = ("fcfs", "sjf", "fm")
+WAITING = 1_000
+KNOWN = 3_000
+"""Jobs that are over of which runtimes are learned, at most."""
+
+
+def busy_weeks(jobs: int = 12_000) -> Workload:
+    """Jobs that come twice as fast as 64 nodes serve them, of 60 users; one in three needs memory of a pool."""
+    load = generate("lublin", jobs=jobs, nodes=64, load=2.0)
+    share, amount, user, factor = (uniform(0, f"forecast.{what}", load.id) for what in ("share", "amount", "user", "limit"))
+    memory = np.where(share < 2 / 3, LOCAL_MIB, np.ceil(LOCAL_MIB * 4**amount)).astype(np.int64)
+    limit = np.ceil(load.duration / SECOND * (1 + 4 * factor) / 900).astype(np.int64) * 900 * SECOND
+    attributes = {**load.attributes, "user": (60 * user**2).astype(np.int64)}
+    return replace(load, requested=limit, requests={**load.requests, "memory": memory}, attributes=attributes)
+
+
+def deep_queue(order: str) -> Situation:
+    """The first instant at which so many jobs wait, with the last that were over then."""
+    how = ListScheduler(make("orders", order), make("backfills", "easy"))
+    schedule = simulate(Machine.of_racks(4, 16, local=LOCAL_MIB, pool=64 * 16 * 1024), busy_weeks(), how).schedule
+    submit = schedule.workload.submit
+    started = np.searchsorted(np.sort(schedule.start), submit, side="right")
+    time = int(submit[np.flatnonzero(np.arange(1, len(submit) + 1) - started >= WAITING)[0]]) + 1
+    found, _ = situation_at(schedule, how, time)
+    keep = np.ones(len(found.jobs), dtype=np.bool_)
+    keep[np.flatnonzero(found.ended)[:-KNOWN]] = False
+    row = np.cumsum(keep) - 1
+    return replace(
+        found,
+        jobs=found.jobs.taken(np.flatnonzero(keep)),
+        ran=found.ran[keep],
+        ended=found.ended[keep],
+        running=[run._replace(job=int(row[run.job])) for run in found.running],
+        waiting=row[found.waiting],
+    )
+
+
+@case("forecast", seconds_200=("<=", 2.0), seconds_50=("<=", 0.5))
+def forecast() -> Figures:
+    """1,000 waiting jobs under FCFS, SJF and FM with EASY: the slowest of the three, with 200 samples and with 50."""
+    for family in FAMILIES[:2]:
+        family.load()
+    figures: Figures = {}
+    for order in ORDERS:
+        situation = deep_queue(order)
+        sought = situation.waiting
+        learned, known = seconds(lambda s=situation: Known.of(s), 3)
+        mean = plan(known, sought, known.means())
+        horizon = horizon_of(float((mean.max() - situation.now) / SECOND))
+        figures[f"known_{order}"] = learned
+        for samples in (200, 50):
+            took, _ = seconds(lambda k=known, s=sought, n=samples, h=horizon: sample_starts(k, s, n, 0, h), 3)
+            figures[f"{order}_{samples}"] = took
+    slowest = {f"seconds_{n}": max(figures[f"known_{order}"] + figures[f"{order}_{n}"] for order in ORDERS) for n in (200, 50)}
+    return {**slowest, **figures, "waiting": float(len(sought)), "at_work": float(len(situation.running))}

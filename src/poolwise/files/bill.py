@@ -1,0 +1,66 @@
+"""What a machine costs, part by part, with the range that each price may lie in."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from poolwise.files.costs import Price, PriceSection, gib_of
+from poolwise.metrics.power import number_of
+from poolwise.model import Kind, Machine
+
+POWER = "kWh of power"
+HOURS = 8766
+"""Hours of a mean year."""
+
+
+@dataclass(frozen=True)
+class BillItem:
+    """A part of a machine and what it costs.
+
+    Attributes
+    ----------
+    name : what one of it is: "thin node", "memory pool", "GiB of memory", "rack's fabric", "kWh of power"
+    amount, unit : how much of it there is, such as 8192 "GiB"; parts have no unit
+    least, likely, most : $ of one unit
+    """
+
+    name: str
+    amount: float
+    unit: str
+    least: float
+    likely: float
+    most: float
+
+    @property
+    def dollars(self) -> float:
+        """At its likely price."""
+        return self.amount * self.likely
+
+
+def bill(table: PriceSection, machine: Machine, watts: float = math.nan) -> tuple[BillItem, ...]:
+    """List what a machine costs: its parts, memory, the fabric of its racks, and power where watts are known."""
+    number, owners = number_of(machine), np.flatnonzero(machine.kind != Kind.LINK)
+    parts: Counter[tuple[str, str]] = Counter()
+    for owner in owners.tolist():
+        parts[machine.type[owner], Kind(machine.kind[owner]).name.lower()] += int(number[owner])
+    items = [_item(f"{name} {kind}", count, "", table.price[name]) for (name, kind), count in sorted(parts.items())]
+    items.append(_item("GiB of memory", float((number * gib_of(machine))[owners].sum()), "GiB", table.price_per_gib))
+    items.append(_item("rack's fabric", len(set(machine.rack[machine.rack >= 0].tolist())), "racks", table.price_per_rack))
+    if math.isfinite(watts):
+        items.append(_item(POWER, watts / 1000 * HOURS * table.years, "kWh", table.price_per_kwh))
+    return tuple(item for item in items if item.most > 0)
+
+
+def dollars_to_buy(items: Sequence[BillItem]) -> float:
+    """$ of everything but power, at likely prices."""
+    return sum(item.dollars for item in items if item.name != POWER)
+
+
+def _item(name: str, amount: float, unit: str, price: Price) -> BillItem:
+    least, likely, most = price if isinstance(price, tuple) else (price, price, price)
+    return BillItem(name, amount, unit, least, likely, most)

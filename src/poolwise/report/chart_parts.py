@@ -1,0 +1,141 @@
+"""Parts that all kinds of charts are put together from: axes, series, what a mark says, what a reader may switch."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from matplotlib.ticker import LogLocator, MaxNLocator
+
+from poolwise.exhibits.figure import Axis, Boxes, Curves, Figure
+from poolwise.report.theme import SERIES
+
+Spec = dict[str, Any]
+_DASHES = ([1, 0], [6, 3], [8, 3, 2, 3], [2, 2], [5, 1], [3, 1, 1, 1], [1, 1], [7, 2])
+_SHAPES = ("circle", "square", "triangle-up", "diamond", "triangle-down", "cross", "triangle-right", "triangle-left")
+_FONT = "system-ui, sans-serif"
+
+
+def tick_positions(values: Sequence[float], axis: Axis) -> list[float]:
+    """Positions of ticks; the first and the last are the ends of the axis."""
+    known = [float(v) for v in values if math.isfinite(v) and (v > 0 or not axis.log)]
+    low, high = (min(known), max(known)) if known else (1.0, 10.0)
+    low = axis.limits[0] if axis.limits[0] is not None else low
+    high = axis.limits[1] if axis.limits[1] is not None else high
+    if axis.ticks is not None:
+        room = 0.03 * (high - low)
+        return [low, high] if axis.log else [low - room, high + room]
+    if axis.log:
+        if high / low > 5:
+            parts = (1.0, 2.0, 5.0) if high / low < 1000 else (1.0,)
+            ticks: list[float] = np.asarray(LogLocator(10, subs=parts).tick_values(low, high)).tolist()
+            inside = [t for t in ticks if low <= t <= high]
+            return [max([t for t in ticks if t <= low], default=low), *inside,
+                    min([t for t in ticks if t >= high], default=high)]  # fmt: skip
+    elif low > 0 and low < 0.5 * high and axis.limits[0] is None:
+        low = 0.0
+    even: list[float] = np.asarray(MaxNLocator(5).tick_values(low, high if high > low else low + 1)).tolist()
+    return even if not axis.log or even[0] > 0 else [low, *(tick for tick in even if tick > low)]
+
+
+def channel(name: str, axis: Axis, ticks: Sequence[float]) -> Spec:
+    """Show the field `name` ("x" or "y") on an axis from the first to the last of its ticks."""
+    domain = [ticks[0], ticks[-1]]
+    scale = {"type": "log" if axis.log else "linear", "domain": domain, "nice": False, "zero": False}
+    drawn: Spec = {"title": axis.label, "labelOverlap": "greedy", "grid": name == "y", "format": ",.4~r"}
+    if axis.ticks is not None:
+        drawn |= {"values": list(axis.ticks), "labelExpr": lookup({_key(at): text for at, text in axis.ticks.items()})}
+    elif name == "y" or axis.log:
+        drawn["values"] = list(ticks)
+    else:
+        drawn["tickCount"] = 6  # not fixed: a reader may zoom
+    return {"field": name, "type": "quantitative", "scale": scale, "axis": drawn}
+
+
+def _key(value: float) -> str:
+    return str(int(value)) if float(value).is_integer() and abs(value) < 1e15 else repr(float(value))
+
+
+def lookup(texts: Mapping[str, str]) -> str:
+    """Write the expression that gives the text of a tick."""
+    return f"({json.dumps(dict(texts))})[datum.value] || ''"
+
+
+def series_style(names: Sequence[str], legend: bool) -> Spec:
+    """Colour, dash and shape of each series: series can be told apart without colour."""
+    shown: Spec | None = (
+        {"title": None, "orient": "top", "symbolSize": 90, "columns": 4, "labelLimit": 220, "symbolOpacity": 1}
+        if legend
+        else None
+    )
+    ranges = {
+        "color": [f"var(--series-{k % len(SERIES)})" for k in range(len(names))],
+        "strokeDash": [_DASHES[k % len(_DASHES)] for k in range(len(names))],
+        "shape": [_SHAPES[k % len(_SHAPES)] for k in range(len(names))],
+    }
+    return {
+        channel: {"field": "series", "type": "nominal", "scale": {"domain": list(names), "range": found}, "legend": shown}
+        for channel, found in ranges.items()
+    }
+
+
+def speaks() -> Spec:
+    """What a mark shows, as its tooltip and for those who hear it."""
+    return {"tooltip": {"field": "said", "type": "nominal"}, "description": {"field": "said", "type": "nominal"}}
+
+
+def faded() -> Spec:
+    """What a reader has switched off in the legend is pale."""
+    return {"opacity": {"condition": {"param": "shown", "value": 1}, "value": 0.08}}
+
+
+def selections(shown: Figure) -> list[Spec]:
+    """What a reader may change: series in the legend, and the stretch of a time line."""
+    found: list[Spec] = [
+        {"name": "shown", "select": {"type": "point", "fields": ["series"], "toggle": "true"}, "bind": "legend"}
+    ]
+    if (isinstance(shown, Boxes) and len(shown.boxes) > 40) or (isinstance(shown, Curves) and len(shown.x) > 40):
+        found.append({"name": "zoom", "select": {"type": "interval", "encodings": ["x"]}, "bind": "scales"})
+    return found
+
+
+def rule_at(channel: str, value: float, dash: list[int]) -> Spec:
+    """Draw a line across at a value of the channel "x" or "y"."""
+    mark = {"type": "rule", "color": "var(--ink)", "strokeDash": dash, "opacity": 0.7, "aria": False}
+    return {"data": {"values": [{}]}, "mark": mark, "encoding": {channel: {"datum": value}}}
+
+
+def target_line(target: tuple[float, str] | None) -> list[Spec]:
+    """A line at a value of y, with words on it."""
+    if target is None:
+        return []
+    value, words = target
+    return [rule_at("y", value, [6, 4]), _text({"y": {"datum": value}, "x": {"value": 4}}, words, dy=-6)]
+
+
+def _text(encoding: Spec, words: str, dy: int = 0) -> Spec:
+    mark = {"type": "text", "align": "left", "dy": dy, "color": "var(--ink)", "text": words, "aria": False}
+    return {"data": {"values": [{}]}, "mark": mark, "encoding": encoding}
+
+
+def chart_config() -> Spec:
+    """Fonts and colours of all charts."""
+    ink = {
+        "labelColor": "var(--ink)",
+        "titleColor": "var(--ink)",
+        "labelFontSize": 13,
+        "titleFontSize": 13,
+        "titleFontWeight": 500,
+    }
+    return {
+        "font": _FONT,
+        "mark": {"color": "var(--series-0)"},
+        "axis": {**ink, "aria": False, "gridColor": "var(--grid)", "domainColor": "var(--ink)", "tickColor": "var(--ink)"},
+        "title": {"color": "var(--ink)", "fontSize": 13},
+        "legend": {**ink, "symbolStrokeWidth": 2},
+        "view": {"stroke": None},
+        "text": {"fontSize": 13},
+    }

@@ -1,0 +1,49 @@
+"""The page of a forecast: when waiting jobs start, with the intervals as a chart, and what would change that."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+
+from poolwise.forecast.answer import ForecastAnswer, JobForecast
+from poolwise.report.page import Page, PageSection, PageTable, TableRow
+
+
+def forecast_page(answer: ForecastAnswer, provenance: Mapping[str, object]) -> Page:
+    """Put the page of a forecast together."""
+    first, *others = answer.starts_said()
+    figure = answer.figure()
+    changes = answer.changes_said()
+    return Page(
+        title="When waiting jobs start" if len(answer.jobs) != 1 else f"When {answer.jobs[0].name} starts",
+        lead=f"{first[0].upper()}{first[1:]}.",
+        because=[f"Seen at {answer.time(0.0)}; {answer.policy} decides."],
+        main=figure if any(_is_known(job) for job in answer.jobs) else None,
+        sections=[
+            PageSection(title, lines) for title, lines in (("What would change that", changes), ("Later", others)) if lines
+        ],
+        notes=[f"{text[0].upper()}{text[1:]}." for text in answer.notes],
+        tables=[_starts(answer)] if answer.jobs else [],
+        provenance={name: str(value) for name, value in provenance.items()},
+    )
+
+
+def _is_known(job: JobForecast) -> bool:
+    return math.isfinite(float(job.wait_s[2]))
+
+
+def _starts(answer: ForecastAnswer) -> PageTable:
+    """All jobs, with the times before which they start with a chance of 10, 50 and 90 %."""
+    asked = answer.by is not None
+    header = ["job", "10 %", "50 %", "90 %", *(["chance by the time asked for"] if asked else [])]
+    rows = [
+        TableRow(
+            [
+                job.name,
+                *(answer.time(wait) if math.isfinite(wait) else "never" for wait in job.wait_s.tolist()),
+                *([] if job.chance_by is None else [f"{100 * job.chance_by:.0f} %"]),
+            ]
+        )
+        for job in answer.jobs
+    ]
+    return PageTable("All jobs", header, rows, "Before which time a job starts with which chance.", text=True)

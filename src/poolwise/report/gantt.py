@@ -1,0 +1,171 @@
+"""Jobs over time on the nodes that they held, around the wait of one job, with what held it back."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import numpy as np
+
+from poolwise.arrays import BoolArray, IntArray
+from poolwise.exhibits.figure import Axis, Box, Boxes
+from poolwise.exhibits.spoken import spoken_time
+from poolwise.explain import Explanation
+from poolwise.explain.words import answer_sentence, held_by
+from poolwise.metrics.slowdown import wait_s
+from poolwise.model import Kind, Machine, Schedule
+from poolwise.model.schedule import Holdings
+from poolwise.report.page import Page, PageTable, TableRow
+from poolwise.studies import CellResult, StudyResult
+from poolwise.studies.simulation import simulate_again
+from poolwise.units import HOUR, to_seconds
+from poolwise.version import __version__
+
+MOST = 500
+"""Boxes of other jobs that are drawn, those that hold the most node time in the stretch that is shown."""
+MARGIN = 0.12
+"""Share of the wait that is shown before and after it."""
+_ITS, _BLOCKING, _OTHERS, _WAITS = "this job", "jobs in its way", "other jobs", "its wait"
+
+
+def wait_page(found: Explanation, schedule: Schedule, what: str) -> Page:
+    """Put the report of one job's wait together: the answer, the nodes meanwhile, and every episode.
+
+    Parameters
+    ----------
+    schedule
+        Of the run that is explained.
+    what
+        Name of the run.
+    """
+    drawable = _lane_resource(schedule.machine) is not None
+    totals = [f"{_said(ns)} {held_by(rule, resource)}." for (rule, resource), ns in found.totals().items()]
+    return Page(
+        title=f"Why job {found.job.id} waited: {what}",
+        lead=answer_sentence(found),
+        because=totals,
+        main=gantt(found, schedule) if drawable else None,
+        tables=[_episodes(found)],
+        notes=[f"Submitted {_said(found.job.submit)} after the trace began; {len(found.passes):,} passes left it waiting."],
+        provenance={"poolwise": __version__, "run": what, "job": str(found.job.id)},
+    )  # fmt: skip
+
+
+def longest_wait(result: StudyResult, cell: CellResult) -> Boxes | None:
+    """Draw the nodes while the job that waits longest waited; None where making the schedule again would take long."""
+    run = result.simulated(cell)
+    if cell.engine != "compiled" or _lane_resource(run.machine) is None:
+        return None
+    outcomes = result.outcomes(cell)
+    waits = np.where(result.population(cell), wait_s(outcomes), -1.0)
+    row = int(np.argmax(waits))
+    schedule = simulate_again(run, outcomes)
+    found = Explanation(schedule.workload.job(row), run.machine, (), int(outcomes.start[row]))
+    drawn = gantt(found, schedule)
+    command = f"poolwise explain {result.folder.name} {found.job.id} --cell {cell.key[:12]} --report wait.html"
+    return replace(
+        drawn,
+        title=f"Nodes while job {found.job.id} waited, the longest wait of all",
+        caption=f"{drawn.caption} Why it waited says: {command}",
+    )
+
+
+def gantt(found: Explanation, schedule: Schedule) -> Boxes:
+    """Draw who held which nodes while a job waited; on the lowest lane what held it back."""
+    submit, until = found.job.submit, found.until
+    room = max(int(MARGIN * (until - submit)), HOUR // 60)
+    window = submit - room, until + room
+    height = _lanes(schedule.machine)
+    blocking = {e.reason.blocker for e in found.episodes}
+    boxes = list(_jobs(found, schedule, window, blocking))
+    others = sorted((box for box in boxes if box.series == _OTHERS), key=lambda b: -(b.right - b.left) * (b.high - b.low))
+    hidden = len(others[MOST:])
+    low = -0.12 * float(height.max())
+    waits = [Box(0.0, _hours(until - submit), low, low / 3, _WAITS, f"job {found.job.id} waits for {_said(until - submit)}")]
+    waits = [
+        Box(_hours(e.start - submit), _hours(e.end - submit), low, low / 3, held_by(e.reason.rule, e.reason.resource),
+            f"{_said(e.end - e.start)} from {_said(e.start - submit)} after it was submitted: {e.reason.text}")
+        for e in found.episodes
+    ] or waits  # fmt: skip
+    drawn = [*others[:MOST], *(box for box in boxes if box.series != _OTHERS), *waits]
+    names = [name for name in (_OTHERS, _BLOCKING, _ITS) if any(box.series == name for box in drawn)]
+    return Boxes(
+        "gantt",
+        f"Nodes while job {found.job.id} waited",
+        "Each box is a job on the nodes that it held, as high as they are many; on the lowest lane "
+        + ("what held this one back." if found.passes else "this one's wait.")
+        + (f" The {hidden:,} smallest boxes are left out." if hidden else ""),
+        boxes=drawn,
+        series=(*names, *dict.fromkeys(box.series for box in waits)),
+        x_axis=Axis("time since it was submitted (h)"),
+        y_axis=Axis("", ticks=_ticks(schedule.machine, height) | {2 * low / 3: "waits"}),
+        highlight=0.0,
+    )
+
+
+def _jobs(found: Explanation, schedule: Schedule, window: tuple[int, int], blocking: set[int | None]) -> Iterator[Box]:
+    """Boxes of the runs that hold nodes within the window."""
+    machine, submit = schedule.machine, found.job.submit
+    base, rows = _lanes(machine), schedule.holdings
+    shown = _of_nodes(machine, rows) & (rows.end > window[0]) & (rows.begin < window[1])
+    order = np.flatnonzero(shown)[np.argsort(rows.begin[shown], kind="stable")]
+    busy = {
+        owner: np.full(int(base[owner + 1] - base[owner]), np.iinfo(np.int64).min) for owner in set(rows.owner[shown].tolist())
+    }
+    ids = schedule.workload.id
+    for row in order.tolist():
+        owner, begin, end = int(rows.owner[row]), int(rows.begin[row]), int(rows.end[row])
+        lanes = np.flatnonzero(busy[owner] <= begin)[: int(rows.amount[row])]
+        busy[owner][lanes] = end
+        job = int(schedule.job[rows.run[row]])
+        series = _ITS if ids[job] == found.job.id else _BLOCKING if job in blocking else _OTHERS
+        noun = machine.resources[int(rows.resource[row])]
+        said = f"job {ids[job]}: {int(rows.amount[row]):,} {noun} on {machine.owners[owner]} for {_said(end - begin)}"
+        left, right = max(begin, window[0]) - submit, min(end, window[1]) - submit
+        for part in filter(len, np.split(lanes, np.flatnonzero(np.diff(lanes) > 1) + 1)):
+            low, high = float(base[owner] + part[0]), float(base[owner] + part[-1] + 1)
+            yield Box(_hours(left), _hours(right), low, high, series, said)
+
+
+def _lane_resource(machine: Machine) -> str | None:
+    """What lanes are made of; None where nodes have neither."""
+    return next((name for name in ("nodes", "cores") if name in machine.resources), None)
+
+
+def _of_nodes(machine: Machine, rows: Holdings) -> BoolArray:
+    """(n_row,) rows that are drawn: whole nodes, or cores of nodes that jobs share."""
+    column = machine.resource(_lane_resource(machine) or "")
+    return np.asarray((machine.kind[rows.owner] == Kind.NODE) & (rows.resource == column))
+
+
+def _lanes(machine: Machine) -> IntArray:
+    """(n_owner + 1,) first lane of each owner: a lane is a whole node, or a core of one that jobs share."""
+    column = machine.resource(_lane_resource(machine) or "")
+    count = np.where(machine.kind == Kind.NODE, machine.capacity[:, column], 0)
+    return np.concatenate([[0], np.cumsum(count)])
+
+
+def _ticks(machine: Machine, base: IntArray) -> dict[float, str]:
+    """Name each rack in the middle of its lanes."""
+    found: dict[float, str] = {}
+    for rack in sorted(set(machine.rack[machine.kind == Kind.NODE].tolist())):
+        mine = np.flatnonzero((machine.rack == rack) & (machine.kind == Kind.NODE))
+        found[float(base[mine[0]] + base[mine[-1] + 1]) / 2] = f"rack {rack}"
+    return found
+
+
+def _episodes(found: Explanation) -> PageTable:
+    rows = []
+    for episode in found.episodes:
+        blocker = "" if episode.reason.blocker is None else f"job {int(found.job.table.id[episode.reason.blocker])}"
+        times = (_said(episode.start - found.job.submit), _said(episode.end - episode.start))
+        rows.append(TableRow([*times, f"{episode.passes:,}", episode.reason.text, blocker]))
+    return PageTable("Every episode", ["after", "for", "passes", "held back by", "in the way"], rows, text=True)
+
+
+def _hours(ns: int) -> float:
+    return ns / HOUR
+
+
+def _said(ns: int) -> str:
+    return spoken_time(to_seconds(ns))

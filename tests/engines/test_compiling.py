@@ -1,0 +1,65 @@
+"""Runs that begin before their kernel is compiled: Python code up to some call, machine code from then on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import count
+from pathlib import Path
+
+import pytest
+
+from poolwise.engines import compiling
+from poolwise.engines.list_scheduling import columns
+from poolwise.engines.watch import Stride
+from tests.helpers.random_studies import EASY_FAMILY, compare
+from tests.helpers.shared_studies import compare_shared
+
+pytestmark = pytest.mark.filterwarnings("ignore:remote latency")
+KINDS = (*EASY_FAMILY, "conservative", "kept")
+
+
+class LateKernel(compiling.EarlyKernel):
+    """Machine code is there from the third call on, as if it had been compiled by then."""
+
+    def __init__(self, *parts: object) -> None:
+        super().__init__(*parts)  # type: ignore[arg-type]
+        self._calls = count()
+
+    def _is_ready(self, kind: str) -> bool:
+        return next(self._calls) >= 2 and super()._is_ready(kind)
+
+
+@pytest.fixture
+def late(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Kernels that come late, and pauses after every fourth pass."""
+    for module in ("list_scheduling", "shared_nodes"):
+        monkeypatch.setattr(f"poolwise.engines.{module}.replay.EarlyKernel", LateKernel)
+    monkeypatch.setattr(Stride, "next", lambda self, share, passes: passes + 4)
+    yield
+
+
+@pytest.mark.parametrize("deep", [0, 8, 10_000])
+def test_racks_are_replayed_alike(deep: int, late: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(columns, "DEEP_QUEUE", deep)
+    for seed in range(deep, deep + 25):
+        compare(seed, KINDS, 30)
+
+
+def test_shared_nodes_are_replayed_alike(late: None) -> None:
+    for seed in range(8):
+        compare_shared(seed, pools=seed % 2 > 0)
+
+
+@pytest.mark.parametrize(("jobs", "two", "kept"), [(compiling.SHORT + 1, True, True), (10, False, True), (10, True, False)])
+def test_some_runs_wait_for_their_kernel(
+    jobs: int, two: bool, kept: bool, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Those of many jobs, with one processor, or where another process's work would not be found: no process is begun."""
+    loaded: list[str] = []
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
+    monkeypatch.setattr(compiling, "_has_two_processors", lambda: two)
+    monkeypatch.setattr("poolwise.kernels.jit.is_kept", lambda family: kept)
+    monkeypatch.setattr(compiling, "compile_beside", pytest.fail)
+    kernel = compiling.EarlyKernel("list_scheduling", loaded.append, lambda *arrays: len(arrays), jobs)
+    assert [kernel("some kind", (1, 2, 3)), kernel("some kind", (1,))] == [3, 1]
+    assert loaded == ["some kind"]

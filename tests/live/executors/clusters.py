@@ -1,0 +1,186 @@
+"""Real clusters of several processes on this computer, on ports of their own; nothing of them is left behind."""
+
+from __future__ import annotations
+
+import os
+import random
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import psutil
+
+ROOT = Path(__file__).parents[3]
+
+
+def free_port() -> int:
+    """A port that nobody listens on."""
+    with socket.socket() as listening:
+        listening.bind(("127.0.0.1", 0))
+        port: int = listening.getsockname()[1]
+        return port
+
+
+def start(folder: Path, name: str, *words: object, **more: str) -> subprocess.Popen[bytes]:
+    """Start a program in a session and a folder of its own; what it says goes to NAME.log."""
+    path = os.pathsep.join([str(ROOT), str(ROOT / "src")])
+    environment = {**os.environ, "PYTHONPATH": path, "TMPDIR": str(folder), "RAY_TMPDIR": str(folder), **more}
+    (folder / name).mkdir(parents=True, exist_ok=True)
+    with (folder / f"{name}.log").open("ab") as log:
+        return subprocess.Popen(
+            [str(word) for word in words], stdout=log, stderr=log, cwd=folder / name, env=environment, start_new_session=True
+        )
+
+
+def end(process: subprocess.Popen[bytes]) -> None:
+    """End a program with all that it started."""
+    try:
+        below = psutil.Process(process.pid).children(recursive=True)
+    except psutil.NoSuchProcess:
+        below = []
+    for one in (process, *below):
+        try:
+            one.kill()
+        except psutil.NoSuchProcess:
+            continue
+    process.wait()
+
+
+@dataclass
+class DaskProcesses:
+    """A scheduler and workers, each a process with a folder of its own and one thread."""
+
+    folder: Path
+    workers: int = 2
+    port: int = field(default_factory=free_port)
+    started: list[subprocess.Popen[bytes]] = field(default_factory=list)
+
+    @property
+    def address(self) -> str:
+        return f"tcp://127.0.0.1:{self.port}"
+
+    def start_scheduler(self) -> subprocess.Popen[bytes]:
+        words = (sys.executable, "-m", "dask", "scheduler", "--host", "127.0.0.1", "--port", self.port, "--no-dashboard")
+        return self._keep(start(self.folder, "scheduler", *words))
+
+    def start_worker(self, number: int) -> subprocess.Popen[bytes]:
+        words = (sys.executable, "-m", "dask", "worker", self.address, "--nthreads", 1, "--no-dashboard", "--death-timeout", 30)
+        return self._keep(start(self.folder, f"worker{number}", *words))
+
+    def _keep(self, process: subprocess.Popen[bytes]) -> subprocess.Popen[bytes]:
+        self.started.append(process)
+        return process
+
+    def processes(self) -> list[psutil.Process]:
+        """Those that run cells: a nanny's child, which the nanny starts again when it dies."""
+        found = [
+            child for one in self.started if one.poll() is None for child in psutil.Process(one.pid).children(recursive=True)
+        ]
+        return [one for one in found if "spawn_main" in " ".join(_words(one))]
+
+    def __enter__(self) -> DaskProcesses:
+        self.start_scheduler()
+        for number in range(self.workers):
+            self.start_worker(number)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for process in self.started:
+            end(process)
+
+
+@dataclass
+class RayProcesses:
+    """A head whose processes run cells, on ports and in a folder of its own."""
+
+    folder: Path
+    workers: int = 2
+    port: int = field(default_factory=free_port)
+    started: list[subprocess.Popen[bytes]] = field(default_factory=list)
+
+    @property
+    def address(self) -> str:
+        return f"127.0.0.1:{self.port}"
+
+    def start_head(self) -> None:
+        ports = ("--port", self.port, "--ray-client-server-port", free_port(), "--dashboard-agent-listen-port", free_port())
+        where = ("--temp-dir", Path("/tmp") / f"poolwise-ray-{self.port}")  # sockets need a short name
+        memory = ("--object-store-memory", 200_000_000, "--include-dashboard", "false", "--disable-usage-stats")
+        self._start("head", "--head", "--node-ip-address", "127.0.0.1", "--num-cpus", self.workers, *ports, *where, *memory)
+
+    def _start(self, name: str, *words: object) -> None:
+        ray = Path(sys.executable).with_name("ray")
+        self.started.append(start(self.folder, name, ray, "start", "--block", *words, RAY_DISABLE_IMPORT_WARNING="1"))
+
+    def processes(self) -> list[psutil.Process]:
+        """Those that run cells."""
+        below = [child for one in self.started for child in psutil.Process(one.pid).children(recursive=True)]
+        return [one for one in below if any("ray::do" in word for word in _words(one))]
+
+    def __enter__(self) -> RayProcesses:
+        self.start_head()
+        wait_until(lambda: _answers(self.port), 60)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for process in self.started:
+            end(process)
+        shutil.rmtree(f"/tmp/poolwise-ray-{self.port}", ignore_errors=True)
+
+
+def _answers(port: int) -> bool:
+    with socket.socket() as asking:
+        return asking.connect_ex(("127.0.0.1", port)) == 0
+
+
+def _words(process: psutil.Process) -> list[str]:
+    try:
+        return [*process.cmdline()]
+    except psutil.Error:
+        return []
+
+
+@contextmanager
+def every(seconds: float, act: Callable[[], None]) -> Iterator[None]:
+    """Do something every few seconds while a test runs."""
+    ended = threading.Event()
+
+    def go() -> None:
+        while not ended.wait(seconds):
+            act()
+
+    thread = threading.Thread(target=go)
+    thread.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        thread.join()
+
+
+def kill_one(processes: list[psutil.Process], killed: list[int], draw: random.Random) -> None:
+    """Kill a process as a computer that fails would."""
+    if processes:
+        one = draw.choice(sorted(processes, key=lambda process: process.pid))
+        try:
+            os.kill(one.pid, signal.SIGKILL)
+        except ProcessLookupError:
+            return
+        killed.append(one.pid)
+
+
+def wait_until(true: Callable[[], bool], seconds: float) -> None:
+    """Wait for something; raises TimeoutError."""
+    end_at = time.monotonic() + seconds
+    while not true():
+        if time.monotonic() > end_at:
+            raise TimeoutError
+        time.sleep(0.1)

@@ -1,0 +1,73 @@
+"""Workers of Dask as jobs of a real Slurm, as the page on many machines says."""
+
+import os
+import sys
+from pathlib import Path
+
+import pytest
+from dask_jobqueue import SLURMCluster
+
+from poolwise.trials import Local, Store, find_executor, records
+from tests.helpers.benches import Squares
+from tests.helpers.kept_trials import content
+from tests.live.executors.clusters import ROOT, end, free_port, start, wait_until
+from tests.live.slurm.cluster import Cluster, why_not
+
+pytestmark = [
+    pytest.mark.skipif(bool(why_not(accounting=False)), reason=why_not(accounting=False) or "a Slurm is installed"),
+    pytest.mark.filterwarnings("ignore"),  # of connections that were cut
+]
+PYTHON_PATH = os.pathsep.join([str(ROOT), str(ROOT / "src")])
+
+
+@pytest.fixture(scope="module")
+def slurm():
+    with pytest.MonkeyPatch.context() as patch, Cluster("", port=23000, accounting=False) as cluster:
+        patch.setenv("SLURM_CONF", cluster.env["SLURM_CONF"])
+        patch.setenv("PATH", cluster.env["PATH"])
+        patch.setenv("PYTHONPATH", PYTHON_PATH)
+        yield cluster
+
+
+@pytest.fixture(scope="module")
+def expected(tmp_path_factory) -> Path:
+    """What this computer computes."""
+    folder = tmp_path_factory.mktemp("here")
+    with (store := Store(folder)).writing():
+        records(Squares(), range(20), store, Local(1))
+    return folder
+
+
+def test_an_array_of_workers_that_find_the_scheduler_by_its_file(slurm, expected, tmp_path):
+    file, store = tmp_path / "scheduler.json", Store(tmp_path / "there")
+    words = ("--host", "127.0.0.1", "--port", free_port(), "--no-dashboard", "--scheduler-file", file)
+    scheduler = start(tmp_path, "scheduler", sys.executable, "-m", "dask", "scheduler", *words)
+    try:
+        wait_until(file.is_file, 60)
+        worker = f"{sys.executable} -m dask worker --scheduler-file {file} --nworkers 1 --nthreads 1 --no-dashboard"
+        slurm.ask("sbatch", "--array=1-2", "--cpus-per-task=1", "--time=0:10:00", f"--chdir={tmp_path}", "--wrap", worker)
+        with find_executor("dask", str(file)) as executor, store.writing():
+            records(Squares(seconds=0.2), range(20), store, executor)
+    finally:
+        slurm.ask("scancel", "--user=root", check=False)
+        end(scheduler)
+    assert content(tmp_path / "there") == content(expected)
+
+
+def test_workers_that_dask_jobqueue_asks_for(slurm, expected, tmp_path):
+    store = Store(tmp_path / "there")
+    with SLURMCluster(
+        cores=1,
+        processes=1,
+        memory="2 GB",
+        walltime="00:10:00",
+        job_directives_skip=["--mem"],
+        log_directory=str(tmp_path),
+        local_directory=str(tmp_path),
+        interface="lo",
+        scheduler_options={"dashboard_address": None},
+    ) as cluster:
+        cluster.scale(jobs=2)
+        with find_executor("dask", cluster.scheduler_address) as executor, store.writing():
+            records(Squares(seconds=0.2), range(20), store, executor)
+    assert content(tmp_path / "there") == content(expected)

@@ -1,0 +1,47 @@
+"""Forecasts of the states that a folder holds, asked in a browser."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+from aiohttp import FormData
+from aiohttp.test_utils import TestClient
+
+from poolwise.files.state import write_state
+from poolwise.model import InitialRun, JobTable, Machine, MachineState, Placement
+from poolwise.serve.folder import StudyFolder
+from poolwise.units import HOUR
+from tests.serve.test_serve import asked, served
+
+
+def a_state(path: Path) -> None:
+    """One of four nodes is free, and a job whose name is markup waits for two."""
+    table = JobTable(
+        np.array([1, 2]), np.array([0, HOUR]), np.array([10 * HOUR, HOUR]), np.ones(2, dtype=np.int64),
+        {"nodes": np.array([3, 2])}, {}, name=["first", "<b>second"], epoch=1_800_000_000 * 10**9,
+    )  # fmt: skip
+    run = InitialRun(0, 0, Placement.of([(0, 0, 0, 3)]))
+    write_state(MachineState(Machine.flat(4), table, 5 * HOUR, [run], np.array([1]), "a test", ""), path)
+
+
+def test_a_state_is_forecast_and_its_page_is_shown(tmp_path: Path) -> None:
+    a_state(tmp_path / "now")
+    (tmp_path / "else").mkdir()
+    assert StudyFolder(tmp_path).states() == ["now"]
+
+    async def visit(client: TestClient) -> None:
+        assert "When will jobs start?" in await (await client.get("/")).text()
+        own = {"Origin": str(client.make_url("/")).rstrip("/")}
+        told = await asked(client, "/forecast", state="now", job="2", by="6h")
+        assert told["code"] == 0, told
+        (job,) = told["answer"]["jobs"]
+        assert job["job"] == "job <b>second" and job["chance_by"] == 1.0 and told["answer"]["changes"]
+        begun = await client.post("/forecast", data=FormData({"state": "now", "job": "2", "by": "6h"}), headers=own)
+        page = await (await client.get((await begun.json())["page"])).text()
+        assert "When job &lt;b&gt;second starts" in page and "<b>second" not in page.split("application/json")[0]
+        assert (await client.post("/forecast", data=FormData({"state": "../x"}), headers=own)).status == 400
+        wrong = await asked(client, "/forecast", state="now", job="--help")
+        assert wrong["code"] == 2 and "no job --help waits" in " ".join(wrong["said"])
+
+    served(tmp_path, visit)
