@@ -4,11 +4,13 @@ import csv
 import math
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from poolwise import catalog, registry
 from poolwise.compare.published import COLUMNS, Claim, ClaimRow, Measured, claims_csv, compare, read_claims
 from poolwise.errors import InputError
+from poolwise.metrics.intervals import mean_interval
 
 
 def row(rule: str, published: float, measured: Measured | None, tolerance: float = 0.0) -> ClaimRow:
@@ -84,6 +86,50 @@ def test_a_reason_is_verified_only_by_a_run_of_this_reproduction() -> None:
     cells = dict(zip(COLUMNS, found(-1, -1, 2).cells(), strict=True))
     assert (cells["class"], cells["verdict"], cells["basis"], cells["cause"]) == ("paper", "fails", "verified", "why")
     assert (cells["as_run"], cells["as_run_verdict"], cells["inferred_verdict"]) == ("2", "holds", "")
+
+
+def test_a_switch_verifies_the_claim_that_names_it() -> None:
+    def found(shown_by: str, switched: float) -> ClaimRow:
+        claim = Claim("Figure 1", "here", "lead", "", 10.0, "relative", 0.1, "", "why", "paper", "verified", shown_by)
+        return compare([claim], {claim.key: Measured(5.0)}, switches={"other keys": {claim.key: Measured(switched)}})[0]
+
+    assert found("switch: other keys", 10.5).shown_by == "switch: other keys, 10.5"
+    assert found("switch: other keys", 10.5).basis == "verified"
+    assert found("switch: other keys", 12.0).basis == "inferred"
+    assert found("switch: no such", 10.5).basis == "inferred"
+    assert found("", 10.5).basis == "inferred"
+
+
+def test_one_run_scatters_as_far_as_a_new_draw_does() -> None:
+    """Of draws of a normal variable, the bounds from 20 hold the 21st in 19 of 20 cases, the interval of the mean does not."""
+    draws = np.random.default_rng(0).normal(3.0, 2.0, size=(4000, 21))
+    inside = []
+    for values in draws:
+        interval = mean_interval(values[:20])
+        low, high = Measured(interval.mean, interval.low, interval.high, runs=20).one_run
+        inside.append(low <= values[20] <= high)
+    assert 0.94 < np.mean(inside) < 0.96
+
+
+@pytest.mark.parametrize(
+    ("rule", "published", "tolerance", "runs", "verified"),
+    [
+        ("exact", 20.0, 1.0, 20, True),  # 10 +- 2, of one run 10 +- 9.2
+        ("exact", 20.3, 1.0, 20, False),
+        ("exact", 20.0, 1.0, 0, False),  # nobody knows of how many
+        ("exact", 14.0, 0.1, 20, True),  # narrower than the scatter, and within it
+        ("relative", 30.0, 0.4, 20, True),
+        ("relative", 33.0, 0.4, 20, False),
+        ("order", math.nan, 15.0, 20, True),
+        ("order", math.nan, 19.5, 20, False),
+    ],
+)
+def test_a_claim_may_rest_on_one_run(rule, published, tolerance, runs, verified) -> None:
+    claim = Claim("Table 1", "here", "missed", "%", published, rule, tolerance, "", "why", "paper", "verified", "one run")
+    found = ClaimRow(claim, Measured(10.0, 8.0, 12.0, runs=runs))
+    assert found.verdict == "fails"
+    assert found.basis == ("verified" if verified else "inferred")
+    assert found.shown_by == ("one run, 10 (0.8348 to 19.17)" if verified else "")
 
 
 def test_a_row_that_does_not_hold_gives_its_reason_first() -> None:

@@ -2,11 +2,12 @@
 
 from pathlib import Path
 
+import matplotlib.figure
 import numpy as np
 import pytest
 
 from poolwise.exhibits.figure import Axis, Bars, Curves, Distribution, Figure, Panels, Scatter
-from poolwise.report.figures import save
+from poolwise.report.figures import _bars, save
 from poolwise.report.picture import picture
 from poolwise.report.theme import DASHES, MARKERS, SERIES
 
@@ -52,3 +53,12 @@ def test_series_stand_out_from_the_paper(theme: int, paper: str) -> None:
     for pair in SERIES:
         pale, deep = sorted((luminance(pair[theme]), luminance(paper)), reverse=True)
         assert (pale + 0.05) / (deep + 0.05) >= 3.0, "WCAG asks for 3 to 1 in graphics"
+
+
+@pytest.mark.parametrize("groups", [["fcfs", "sjf"], [f"a group with a long name {k}" for k in range(9)]])
+def test_bars_stand_over_the_names_of_their_groups(groups: list[str]) -> None:
+    drawn = matplotlib.figure.Figure()
+    axes = drawn.subplots()
+    _bars(Bars("bars", "Bars", groups=groups, series={"a": [1.0] * len(groups)}), axes)
+    drawn.canvas.draw()
+    assert [label.get_text() for label in axes.get_xticklabels()] == groups

@@ -23,11 +23,13 @@ def test_claims_are_counted_by_reading_and_each_cause_stands_once(tmp_path: Path
     rows = [ClaimRow(claims[0], Measured(10.5)), ClaimRow(claims[1], Measured(20.0)), ClaimRow(claims[2], Measured(30.0))]
     rows.append(ClaimRow(claims[3], Measured(30.0), {"as run": Measured(10.0)}))
     rows.append(ClaimRow(Claim("Figure 3", "", "wait", "s", 10.0, "exact", 1.0), Measured(10.0, 8.0, 12.0)))
+    one = Claim("Figure 4", "", "wait", "s", 10.0, "exact", 1.0, reason="one run", shown_by="one run")
+    rows.append(ClaimRow(one, Measured(13.0, 12.0, 14.0, runs=20)))
     rows.append(ClaimRow(Claim("Figure 2", "", "wait", "s", 1.0, "shown", 0.0), Measured(2.0)))
     rows.append(ClaimRow(Claim("Figure 2", "x", "wait", "s", 2.0, "exact", 0.0, kind="input"), Measured(2.0)))
     text = overview({"paper": read_comparison(comparison(tmp_path, *rows))}, {"paper": "A paper"}, pages={"paper": "p.html"})
-    # 5 testable: 1 holds, 2 as run, none is inferred, 1 undetermined, 3 fail, of which the reading as run turns one
-    assert "| [A paper](p.html) | 5 | 1 | 2 |  | 1 | 3 | 1 | 0 | 2 |" in text
+    # 6 testable: 1 holds, 2 as run, none is inferred, 1 undetermined, 4 fail; the reading as run turns one, one may be scatter
+    assert "| [A paper](p.html) | 6 | 1 | 2 |  | 1 | 4 | 1 | 1 | 0 | 2 |" in text
     assert "**Figure 1, 2 rows, unknown:** arrivals differ" in text
     assert "**Figure 1, 1 row, verified:** arrivals differ" in text
 

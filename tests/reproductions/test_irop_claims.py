@@ -6,6 +6,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from poolwise import catalog
+from poolwise.compare.published import SWITCH, read_claims
 from poolwise.reproductions import irop
 from poolwise.reproductions.irop import SMALL
 from poolwise.reproductions.irop_runs import IropCase
@@ -17,6 +19,7 @@ CONSTANT = {
     "irop": {"completion": 3.0, "objective": 10.0, "theta": 1.0, "violations": 0, "cpu_s": 2.0},
     "place": {"completion": 2.5, "objective": 8.0, "theta": 1.0, "violations": 0, "cpu_s": 0.1},
     "heep": {"completion": 5.0, "objective": 11.0, "theta": 1.0, "violations": 0, "cpu_s": 0.1},
+    "heep, by module": {"completion": 5.0, "objective": 9.0, "theta": 1.0, "violations": 0, "cpu_s": 0.1},
     "cfm": {"completion": 4.0, "objective": 13.0, "theta": 1.0, "violations": 30, "cpu_s": 0.1},
     "first-fit": {"completion": 4.5, "objective": 12.0, "theta": 1.0, "violations": 45, "cpu_s": 0.1},
     "opt": {"completion": 2.0, "objective": 9.0, "theta": 1.0, "violations": 0, "cpu_s": 1.0},
@@ -127,3 +130,18 @@ def test_an_opt_that_ran_into_its_limit_says_nothing_of_growth(tmp_path, monkeyp
     growth = {key[1]: one.value for key, one in found.items() if "growth" in key[2]}
     assert math.isnan(growth["workloads 15 to 30 on 30 modules"])
     assert growth["modules 15 to 30 with 30 workloads"] == 4.0
+
+
+def test_switches_measure_the_claims_that_they_concern(measured):
+    """HEEP by whole modules has 9 where HEEP has 11: IRoP, which has 10, is then above it everywhere."""
+    switches = measured[1].switches
+    margin = ("Figure 6", "Delta 0.05, eta from 0.7, theta relative", "objective of IRoP less that of HEEP")
+    assert measured[0][margin][0] == -1.0 and switches["HEEP by whole modules"][margin].value == 1.0
+    known = set(measured[0])
+    assert all(set(found) <= known and found for found in switches.values())
+
+
+def test_a_switch_that_a_claim_names_is_there(measured):
+    claims = read_claims(catalog.find("reproductions", "irop.csv"))
+    named = {claim.shown_by.removeprefix(SWITCH) for claim in claims if claim.shown_by.startswith(SWITCH)}
+    assert named == set(measured[1].switches)

@@ -31,6 +31,10 @@ Key = tuple[str, str, str]
 """(artifact, condition, metric): names a row."""
 SEPARATOR = " | "
 """Between the three where a row is named in one text."""
+ONE_RUN = "one run"
+"""What shows that a claim rests on one run, and that one of ours may well meet it."""
+SWITCH = "switch: "
+"""Before the name of something that is switched alone, where that turns a claim."""
 
 
 @dataclass(frozen=True)
@@ -55,8 +59,8 @@ class Claim:
     reason : why it does not hold, where it does not
     kind : "paper" for what the paper claims, "input" for its inputs and arithmetic, "ours" for what we add
     basis : what the reason rests on: "verified" by a run, "inferred", or "unknown"
-    shown_by : of a verified reason: a reading under which the claim holds, or the row "artifact | condition | metric" of a
-        claim that shows it
+    shown_by : of a verified reason: a reading under which the claim holds, the row "artifact | condition | metric" of a claim
+        that shows it, "switch: NAME" of what turns it alone, or "one run" where single runs scatter as far as the claim
     """
 
     artifact: str
@@ -92,12 +96,14 @@ class ClaimRow:
     measured : under the specification's reading
     readings : other reading -> what was measured under it
     backed : whether the row that `shown_by` names holds
+    switched : what was measured with the switch of `shown_by` alone turned; None without one
     """
 
     claim: Claim
     measured: Measured | None
     readings: Mapping[str, Measured] = field(default_factory=dict)
     backed: bool = False
+    switched: Measured | None = None
 
     @property
     def holds(self) -> Holds:
@@ -115,13 +121,20 @@ class ClaimRow:
 
     @property
     def shown_by(self) -> str:
-        """The run that verifies the reason: a reading under which the claim holds, or another row; empty without one."""
+        """The run that verifies the reason: a reading under which the claim holds, a switch, or another row; empty without."""
         if self.verdict not in ("fails", "undetermined"):
             return ""
         turned = [reading for reading in READINGS if self.verdict_under(reading) == "holds"]
         if turned:
             return f"reading: {turned[0]}"
-        return self.claim.shown_by if self.backed else ""
+        criterion, named = self.claim.criterion, self.claim.shown_by
+        if self.switched is not None and criterion.verdict(self.switched) == "holds":
+            return f"{named}, {_spoken(self.switched.value, self.switched.ends)}"
+        if named == ONE_RUN:
+            for reading, found in {"": self.measured, **self.readings}.items():
+                if found is not None and criterion.within_one_run(found):
+                    return f"{ONE_RUN}{f' {reading}' if reading else ''}, {_spoken(found.value, found.one_run)}"
+        return named if self.backed else ""
 
     @property
     def basis(self) -> ReasonBasis | Literal[""]:
@@ -179,6 +192,7 @@ def compare(
     claims: Iterable[Claim],
     measured: Mapping[Key, Measured],
     readings: Mapping[str, Mapping[Key, Measured]] | None = None,
+    switches: Mapping[str, Mapping[Key, Measured]] | None = None,
 ) -> list[ClaimRow]:
     """Put every claim beside its measurements.
 
@@ -190,18 +204,20 @@ def compare(
         What was measured under the specification's reading.
     readings
         Other reading -> what was measured under it.
+    switches
+        What is switched alone -> what was measured then.
 
     Raises KeyError for a measurement that no claim asks for, and for a reason that says it is shown by no row.
     """
-    wanted, others = list(claims), readings or {}
+    wanted, others, alone = list(claims), readings or {}, switches or {}
     known = {SEPARATOR.join(claim.key): claim for claim in wanted}
-    for found in (measured, *others.values()):
+    for found in (measured, *others.values(), *alone.values()):
         unknown = set(found) - {claim.key for claim in wanted}
         if unknown:
             raise KeyError(f"measured but not claimed: {sorted(unknown)[:5]}")
 
     def backed(claim: Claim) -> bool:
-        if not claim.shown_by or claim.shown_by in READINGS:
+        if not _names_row(claim.shown_by):
             return False
         witness = known[claim.shown_by]
         return witness.criterion.verdict(measured.get(witness.key)) == "holds"
@@ -212,6 +228,7 @@ def compare(
             measured.get(claim.key),
             {name: found[claim.key] for name, found in others.items() if claim.key in found},
             backed(claim),
+            alone.get(claim.shown_by.removeprefix(SWITCH), {}).get(claim.key),
         )
         for claim in wanted
     ]
@@ -259,14 +276,20 @@ def _check_unique(claims: Sequence[Claim], path: Path) -> None:
         raise InputError(f"the row {twice} appears twice", file=path, remedy="name each claim once")
     rows = {SEPARATOR.join(key) for key in keys}
     for line, claim in enumerate(claims, start=2):
-        if claim.shown_by and claim.shown_by not in rows and claim.shown_by not in READINGS:
+        if _names_row(claim.shown_by) and claim.shown_by not in rows:
             raise InputError(
                 f"no row is '{claim.shown_by}'",
                 file=path,
                 line=line,
                 field="shown_by",
-                remedy=f"name a reading ({', '.join(READINGS)}) or a row: artifact{SEPARATOR}condition{SEPARATOR}metric",
+                remedy=f"name a reading ({', '.join(READINGS)}), '{SWITCH}NAME', '{ONE_RUN}' or a row: "
+                f"artifact{SEPARATOR}condition{SEPARATOR}metric",
             )
+
+
+def _names_row(shown_by: str) -> bool:
+    """Whether what shows a reason is a row."""
+    return bool(shown_by) and shown_by not in (*READINGS, ONE_RUN) and not shown_by.startswith(SWITCH)
 
 
 def _one_of(names: Any, row: Mapping[str, str], field: str, default: str, path: Path, line: int) -> str:
@@ -288,6 +311,12 @@ def _three(measured: Measured | None) -> list[str]:
     """Value and interval as text."""
     found = measured or Measured(math.nan)
     return [_number(found.value), _number(found.low), _number(found.high)]
+
+
+def _spoken(value: float, ends: tuple[float, float]) -> str:
+    """Value and bounds in words."""
+    low, high = ends
+    return f"{value:.4g}" if low == high else f"{value:.4g} ({low:.4g} to {high:.4g})"
 
 
 def _number(value: float) -> str:

@@ -13,12 +13,16 @@ ClaimVerdict = Literal["holds", "fails", "undetermined", "shown", "not measured"
 
 @dataclass(frozen=True)
 class Measured:
-    """Our value, with its 95 % interval (Student's t) where there are several seeds (NaN where there is one value)."""
+    """Our value, with its 95 % interval (Student's t) where there are several seeds (NaN where there is one value).
+
+    `runs` is the number of seeds that it is the mean of, where it is the mean of as many independent runs.
+    """
 
     value: float
     low: float = math.nan
     high: float = math.nan
     note: str = ""
+    runs: int = 0
 
     @property
     def ends(self) -> tuple[float, float]:
@@ -26,6 +30,17 @@ class Measured:
         low = self.value if math.isnan(self.low) else self.low
         high = self.value if math.isnan(self.high) else self.high
         return low, high
+
+    @property
+    def one_run(self) -> tuple[float, float]:
+        """Bounds within which one more run would lie with 95 % (Student's t); NaN where the seeds are not known.
+
+        The interval of the mean of n runs is t s / sqrt(n) wide on either side, that of one more run t s sqrt(1 + 1 / n).
+        """
+        if self.runs < 2:
+            return math.nan, math.nan
+        wider = math.sqrt(self.runs + 1)
+        return self.value - wider * (self.value - self.low), self.value + wider * (self.high - self.value)
 
 
 @dataclass(frozen=True)
@@ -62,6 +77,13 @@ class Criterion:
         if low != high:
             return "undetermined"
         return "fails" if low else "holds"
+
+    def within_one_run(self, measured: Measured | None) -> bool:
+        """Whether one run of ours may well meet it: values that do lie within the bounds of one more run."""
+        if measured is None or self.rule == "shown" or any(math.isnan(end) for end in measured.one_run):
+            return False
+        low, high = (self._side(end) for end in measured.one_run)
+        return low == 0 or low != high
 
     def _covered(self, measured: Measured) -> bool:
         low, high = measured.ends

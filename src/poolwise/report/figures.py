@@ -157,12 +157,12 @@ def _bars(shown: Bars, axes: Axes) -> None:
         axes.bar(at, values, width * 0.9, color=series_colour(k), label=label)
         if label in shown.published:
             axes.plot(at, shown.published[label], linestyle="none", marker="_", markersize=12, markeredgewidth=2, color=INK)
+    _dress(axes, Axis(""), shown.y_axis)
     crowded = sum(map(len, shown.groups)) + len(shown.groups) > ROOM
     axes.set_xticks(range(len(shown.groups)), list(shown.groups))
     if crowded:
         for text in axes.get_xticklabels():
             text.set(rotation=30, horizontalalignment="right", rotation_mode="anchor")
-    _dress(axes, Axis(""), shown.y_axis)
     axes.grid(visible=False, axis="x")
 
 

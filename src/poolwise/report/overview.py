@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from poolwise.compare.headlines import JUDGED, SPEC
-from poolwise.compare.published import COLUMNS, READINGS
+from poolwise.compare.published import COLUMNS, ONE_RUN, READINGS
 from poolwise.errors import InputError
 
 ComparisonRows = list[dict[str, str]]
@@ -23,8 +23,9 @@ Each published value and claim is a row of a claims file; the rule of the row co
 seeds: it holds, fails, or is undetermined, where the interval straddles. Counted here are the claims of the papers that can be
 tested, not their inputs and arithmetic nor what we add. The specification's reading of a paper comes first; "as run" is what
 its authors' own runs did, where that is known to differ, and "inferred" what we infer of them. A cause is verified where a
-run turns the claim or shows what the cause says. `poolwise overview` makes this page from the `comparison.csv` and the notes
-of runs of `poolwise reproduce`.
+run turns the claim or shows what the cause says; counted apart are those where the paper prints one run and single runs of
+ours scatter as far, which says that nothing need be wrong, but turns nothing. `poolwise overview` makes this page from the
+`comparison.csv` and the notes of runs of `poolwise reproduce`.
 """
 
 
@@ -66,7 +67,7 @@ def overview(
         Name -> address of its report, to be linked.
     """
     header = ("paper", "claims testable", "hold", *(f"hold, {reading}" for reading in READINGS), "undetermined", "fail")
-    causes = ("cause verified", "inferred", "unknown")
+    causes = ("cause verified by a run", "by the scatter of single runs", "inferred", "unknown")
     lines = [_HEAD, f"| {' | '.join((*header, *causes))} |", "|---" * (len(header) + len(causes)) + "|"]
     for name, rows in comparisons.items():
         link = (pages or {}).get(name)
@@ -97,9 +98,10 @@ def _counts(rows: ComparisonRows) -> list[str]:
         concerned = any(row[f"{reading.replace(' ', '_')}_verdict"] for row in mine)
         found.append(str(sum(held_in(row, reading) for row in mine)) if concerned else "")
     failing = [row for row in mine if row["verdict"] == "fails"]
-    basis = Counter(row["basis"] for row in failing)
+    basis = Counter("scatter" if row["shown_by"].startswith(ONE_RUN) else row["basis"] for row in failing)
     undetermined = sum(row["verdict"] == "undetermined" for row in mine)
-    return [*found, str(undetermined), str(len(failing)), *(str(basis[name]) for name in ("verified", "inferred", "unknown"))]
+    shown = (str(basis[name]) for name in ("verified", "scatter", "inferred", "unknown"))
+    return [*found, str(undetermined), str(len(failing)), *shown]
 
 
 def _causes(rows: ComparisonRows) -> Iterable[str]:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import ClassVar, Protocol
 
 from poolwise import catalog
+from poolwise.compare.agreement import agreement_figures
 from poolwise.compare.headlines import Headline, read_headlines
 from poolwise.compare.published import ClaimRow, Key, compare, read_claims
 from poolwise.compare.verdicts import Measured
@@ -30,6 +31,7 @@ class ReproductionResult:
     explanation : paragraphs on what the runs teach beyond the claims
     tables : tables to show before the claims, such as the paper's with our values in them
     readings : other reading ("as run", "inferred") -> what was measured under it, for the rows that it concerns
+    switches : what is switched alone, each a cause that a claims file may name -> what was measured then
     """
 
     measured: Mapping[Key, Measured]
@@ -38,6 +40,7 @@ class ReproductionResult:
     explanation: Sequence[str] = ()
     tables: Sequence[Table] = ()
     readings: Mapping[str, Mapping[Key, Measured]] = field(default_factory=dict)
+    switches: Mapping[str, Mapping[Key, Measured]] = field(default_factory=dict)
 
 
 class Reproduction(Protocol):
@@ -108,10 +111,12 @@ def reproduce(
     claims = read_claims(catalog.find("reproductions", f"{name}.csv"))
     wanted = _artifact(figure, [claim.artifact for claim in claims]) if figure else ""
     findings = reproduction.run(out, quick=quick, executor=executor, progress=progress, figure=wanted)
-    rows = compare(claims, findings.measured, findings.readings)
+    rows = compare(claims, findings.measured, findings.readings, findings.switches)
     if wanted:
         rows = [row for row in rows if _about(wanted, row.claim.artifact)]
         findings = replace(findings, figures=[f for f in findings.figures if _about(wanted, f.artifact)], tables=[])
+    else:
+        findings = replace(findings, figures=[*findings.figures, *agreement_figures(rows)])
     title = f"{reproduction.title}, quick run" if quick else reproduction.title
     headlines = read_headlines(catalog.find("reproductions/headlines", f"{name}.csv"))
     questions = catalog.find("reproductions/questions", f"{name}.txt").read_text(encoding="utf-8").splitlines()

@@ -75,7 +75,7 @@ def mean(values: FloatArray) -> Measured:
     if not len(values):
         return Measured(math.nan)
     found = mean_interval(values)
-    return Measured(found.mean, found.low, found.high)
+    return Measured(found.mean, found.low, found.high, runs=len(values))
 
 
 KeyedRows = Iterator[tuple[Key, Measured]]

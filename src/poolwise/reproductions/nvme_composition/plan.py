@@ -141,4 +141,4 @@ class NvmeResults:
 def averaged(values: Sequence[float]) -> Measured | None:
     """Mean and 95 % interval of one value per seed, None without any."""
     found = mean_interval(values)
-    return Measured(found.mean, found.low, found.high) if values else None
+    return Measured(found.mean, found.low, found.high, runs=len(values)) if values else None

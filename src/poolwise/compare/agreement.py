@@ -1,0 +1,76 @@
+"""Figures that every reproduction has: published values against ours, and how many claims hold under each reading."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from poolwise.compare.headlines import JUDGED, SPEC, readings_of
+from poolwise.compare.published import ClaimRow
+from poolwise.exhibits.figure import Axis, Bars, Figure, Scatter
+
+LEAST = 12
+"""Values of one unit in a table or figure from which they are drawn against each other."""
+
+
+def agreement_figures(rows: Sequence[ClaimRow]) -> list[Figure]:
+    """Draw both of the paper's claims; what cannot be tested is left out."""
+    mine = [row for row in rows if row.claim.kind == "paper" and row.verdict in JUDGED]
+    return [*_readings(mine), *_published(mine)]
+
+
+def _readings(rows: Sequence[ClaimRow]) -> Iterator[Figure]:
+    """Bars of the claims that hold, by table and figure of the paper."""
+    readings = readings_of(rows)
+    if len(readings) == 1:
+        return
+    judged = Counter(row.claim.artifact for row in rows)
+    held = {
+        reading: Counter(
+            row.claim.artifact for row in rows if (row.verdict if reading == SPEC else row.verdict_under(reading)) == "holds"
+        )
+        for reading in readings
+    }
+    yield Bars(
+        "readings",
+        "Claims that hold under each reading",
+        "Share of the claims that can be tested, by table and figure; under a reading that does not concern a claim it is "
+        f"judged as in the specification's. Claims: {', '.join(f'{name} {count}' for name, count in judged.items())}.",
+        groups=list(judged),
+        series={reading: [100 * counts[name] / judged[name] for name in judged] for reading, counts in held.items()},
+        y_axis=Axis("claims that hold (%)", limits=(0, 100)),
+    )
+
+
+def _published(rows: Sequence[ClaimRow]) -> Iterator[Figure]:
+    """Published values against ours, a figure for each table or figure of the paper and each unit."""
+    groups: dict[tuple[str, str], list[ClaimRow]] = {}
+    for row in rows:
+        if np.isfinite(row.claim.published) and row.claim.rule != "order":
+            groups.setdefault((row.claim.artifact, row.claim.unit), []).append(row)
+    for (artifact, unit), found in groups.items():
+        if len(found) >= LEAST and unit:
+            yield _against(artifact, unit, found)
+
+
+def _against(artifact: str, unit: str, rows: Sequence[ClaimRow]) -> Scatter:
+    points: dict[str, tuple[list[float], list[float]]] = {}
+    spread: dict[str, tuple[list[float], list[float], list[float], list[float]]] = {}
+    for verdict in JUDGED:
+        measured = [(row.claim.published, row.measured) for row in rows if row.verdict == verdict and row.measured is not None]
+        if measured:
+            x, y = [published for published, _ in measured], [found.value for _, found in measured]
+            low, high = [found.ends[0] for _, found in measured], [found.ends[1] for _, found in measured]
+            points[verdict], spread[verdict] = (x, y), (x, x, low, high)
+    return Scatter(
+        f"{artifact}-{unit}".lower().replace(" ", "-").replace("%", "percent").replace("/", "-per-"),
+        f"{artifact}: published values against ours ({unit})",
+        "The specification's reading; bars are 95 % intervals over seeds. Values that agree lie on the diagonal.",
+        artifact=artifact,
+        series=points,
+        x_axis=Axis(f"published ({unit})"),
+        y_axis=Axis(f"ours ({unit})"),
+        spread=spread,
+    )
