@@ -132,6 +132,7 @@ def test_wrong_questions_are_explained(studies: Path) -> None:
     served(studies, visit)
 
 
+@pytest.mark.long
 def test_two_people_ask_at_once(studies: Path) -> None:
     size = {"study": "small.toml", "size_path": "machine.pool.memory.memory"}
 
