@@ -27,8 +27,8 @@ KNOWN = 3_000
 
 
 def busy_weeks(jobs: int = 12_000) -> Workload:
-    """Jobs that come twice as fast as 64 nodes serve them, of 60 users; one in three needs memory of a pool."""
-    load = generate("lublin", jobs=jobs, nodes=64, load=2.0)
+    """Jobs that come four times as fast as 64 nodes serve them, of 60 users; one in three needs memory of a pool."""
+    load = generate("lublin", jobs=jobs, nodes=64, load=4.0)
     share, amount, user, factor = (uniform(0, f"forecast.{what}", load.id) for what in ("share", "amount", "user", "limit"))
     memory = np.where(share < 2 / 3, LOCAL_MIB, np.ceil(LOCAL_MIB * 4**amount)).astype(np.int64)
     limit = np.ceil(load.duration / SECOND * (1 + 4 * factor) / 900).astype(np.int64) * 900 * SECOND
@@ -37,12 +37,10 @@ def busy_weeks(jobs: int = 12_000) -> Workload:
 
 
 def deep_queue(order: str) -> Situation:
-    """The first instant at which so many jobs wait, with the last that were over then."""
+    """The instant, after the last submission, from which on so many jobs wait; with the last that were over then."""
     how = ListScheduler(make("orders", order), make("backfills", "easy"))
     schedule = simulate(Machine.of_racks(4, 16, local=LOCAL_MIB, pool=64 * 16 * 1024), busy_weeks(), how).schedule
-    submit = schedule.workload.submit
-    started = np.searchsorted(np.sort(schedule.start), submit, side="right")
-    time = int(submit[np.flatnonzero(np.arange(1, len(submit) + 1) - started >= WAITING)[0]]) + 1
+    time = int(np.sort(schedule.start)[-WAITING])
     found, _ = situation_at(schedule, how, time)
     keep = np.ones(len(found.jobs), dtype=np.bool_)
     keep[np.flatnonzero(found.ended)[:-KNOWN]] = False

@@ -105,9 +105,9 @@ def forecast(
     if port is not None:
         if live is None:
             raise InputError("only a cluster can be forecast again and again", field="--port", remedy="give --live slurm")
-        from poolwise.cli.forecast_metrics import export
+        from poolwise.cli.forecast_metrics import serve_forecasts
 
-        export(live, look, port, every, seconds)
+        serve_forecasts(live, look, port, every, seconds)
         return
     found = look()
     if figure is not None:

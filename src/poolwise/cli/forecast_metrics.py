@@ -12,7 +12,9 @@ if TYPE_CHECKING:
     from poolwise.forecast.answer import ForecastAnswer
 
 
-def export(cluster: ClusterName, look: Callable[[], ForecastAnswer], port: int, every: float, seconds: float | None) -> None:
+def serve_forecasts(
+    cluster: ClusterName, look: Callable[[], ForecastAnswer], port: int, every: float, seconds: float | None
+) -> None:
     """Serve forecasts on a port of this host; what is wrong with the question is raised before that."""
     needs(cluster.value)
     import threading
