@@ -206,6 +206,7 @@ def test_the_headline_names_all_that_cannot_be_told_apart(drawn: tuple[Sweep, di
 
 SPANS = st.tuples(st.integers(-3, 3), st.integers(0, 6)).map(lambda p: (float(p[0]), float(p[0] + p[1])))
 """Low and high of the difference to an alternative, which is on average no better than the choice."""
+EMPTY = Sweep("", (0.0,), ("",), (), {})
 ALTERNATIVES = st.one_of(
     st.lists(SPANS.filter(lambda span: sum(span) >= 0), max_size=4), st.lists(st.none(), min_size=1, max_size=4)
 )
@@ -231,6 +232,12 @@ def test_how_sure_the_order_is_follows_from_the_intervals(bounds: list[tuple[flo
         assert named == together
         assert text.startswith("better than O0") == apart[0]
         assert ("all others" in text) == (not together)
+    if bounds and bounds[0] is not None:
+        low, high = bounds[0]
+        (verdict, _) = words.how_sure(found, EMPTY, 1)  # the bounds are whole numbers: zero itself is drawn often
+        same = low == high == 0
+        assert verdict.endswith("no job fares otherwise.") == same
+        assert same or (("worse" in verdict), ("better" in verdict)) == (low > 0, high < 0)
 
 
 @settings(max_examples=100, deadline=None)
