@@ -8,6 +8,7 @@ from tests.helpers.nvme_examples import machine
 WHAT = machine(nodes=(25,) * 5, devices=((2000, 600),) * 10)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("scenario", ["high_bandwidth", "high_compute"])
 @pytest.mark.parametrize("target", [0.5, 0.8])
 def test_the_target_is_reached_and_said(scenario, target):
@@ -26,6 +27,7 @@ def test_only_the_clock_is_stretched():
     assert np.allclose(ratio, ratio[-1], rtol=1e-6)
 
 
+@pytest.mark.long
 def test_a_load_that_cannot_be_reached_is_not_claimed():
     """Compute-bound work alone leaves 5 of 125 cores idle at most when 8 x 15 are used: 0.96 is the ceiling."""
     mix = NvmeMix("high_compute", jobs=300, high_priority=0)

@@ -41,6 +41,7 @@ def test_machines_and_workloads_show_what_is_in_them(workload):
         assert f"<td>repaired: {reason}</td><td>{count:,} rows</td>" in workload._repr_html_()
 
 
+@pytest.mark.long
 def test_studies_are_compared_and_drawn(kept_folder, tmp_path):
     from tests.helpers.small_study import STUDY  # noqa: F401  (the folder holds it)
 

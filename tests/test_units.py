@@ -49,6 +49,7 @@ def test_there_are_these_units_and_no_others() -> None:
     assert {dimension: set(units) for dimension, units in UNITS.items()} == {k: set(v) for k, v in WANTED.items()}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("dimension", "unit"), EACH)
 @given(number=st.decimals(0, 10_000, places=3))
 def test_a_quantity_is_its_number_times_its_unit_rounded_up(dimension: str, unit: str, number) -> None:

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, TypeVar, get_args
 
 from poolwise.errors import InputError, UnknownNameError
-from poolwise.interfaces import AgingOrder, OrderKind
+from poolwise.interfaces import KIND_CLASSES, OrderKind
 from poolwise.own_code import failure_in, place_of
 
 T = TypeVar("T")
@@ -123,12 +123,11 @@ def _check_contract(group: str, found: Any) -> None:
         raise InputError(
             f"{name} is of kind {found.kind!r}", file=place[0], line=place[1], field="kind", remedy=f"write one of {kinds}"
         )
-    aging = issubclass(found if isinstance(found, type) else type(found), AgingOrder)
-    if group == "orders" and found.kind in ("linear", "cubic") and not aging:
-        remedy = "derive it from poolwise.interfaces.AgingOrder and give pace and weight"
-        raise InputError(
-            f"{name} is {found.kind}, but no AgingOrder", file=place[0], line=place[1], field="kind", remedy=remedy
-        )
+    needed = KIND_CLASSES.get(found.kind) if group == "orders" else None
+    if needed is not None and not issubclass(found if isinstance(found, type) else type(found), needed):
+        remedy = f"derive it from poolwise.interfaces.{needed.__name__} and give what that asks for"
+        problem = f"{name} is {found.kind}, but no {needed.__name__}"
+        raise InputError(problem, file=place[0], line=place[1], field="kind", remedy=remedy)
 
 
 def _settings(found: type) -> str:

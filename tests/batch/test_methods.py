@@ -31,6 +31,7 @@ def test_every_answer_is_checked_and_no_method_breaks_what_it_knows(problem):
         assert bool(found.unmet) == bool(found.dropped)
 
 
+@pytest.mark.long
 @settings(max_examples=30, deadline=None)
 @given(problems(most=4, modules=4))
 def test_rounding_never_beats_its_own_bound_nor_the_optimum(problem):

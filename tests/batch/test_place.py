@@ -64,6 +64,7 @@ def test_linear_bounds_are_bounds_and_the_guide_climbs_to_the_linear_program(pro
     assert guide.bound <= exact + 1e-6 * max(1, abs(exact))
 
 
+@pytest.mark.long
 @settings(max_examples=25, deadline=None)
 @given(problems(remote=1e6))
 def test_more_memory_a_faster_module_or_a_looser_tolerance_never_worsens_the_optimum(problem):

@@ -1,6 +1,7 @@
 import json
 
 import polars as pl
+import pytest
 
 from poolwise.cli import app as cli
 
@@ -14,6 +15,7 @@ def call(capsys, *words):
     return code, captured.out, captured.err
 
 
+@pytest.mark.long
 def test_a_shipped_plan_is_answered_and_exported(tmp_path, capsys):
     csv, parquet = tmp_path / "a.csv", tmp_path / "a.parquet"
     words = ("plan", "cerit-pools", "--out", tmp_path / "out", *SMALL, "--json", "--csv", csv, "--parquet", parquet)

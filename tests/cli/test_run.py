@@ -24,6 +24,7 @@ def ran(tmp_path_factory):
     return out
 
 
+@pytest.mark.long
 def test_everything_is_written_and_the_table_goes_to_stdout(ran, capsys):
     for name in ("results.csv", "results.parquet", "provenance.json", "report.html", "cells.sqlite"):
         assert (ran / name).stat().st_size

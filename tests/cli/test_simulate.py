@@ -96,6 +96,7 @@ def test_schedule_has_a_row_a_job_with_rack_nodes_and_pool(
     assert int(rows[0]["end_ns"]) >= 100 * 10**9
 
 
+@pytest.mark.long
 def test_a_scheduler_file_goes_in_the_place_of_its_parts(
     log: Path, machine: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -129,6 +130,7 @@ def test_engines_agree_on_stdout_but_for_their_name(log: Path, machine: Path, ca
     assert found[0] == found[1]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [

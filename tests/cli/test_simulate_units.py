@@ -73,6 +73,7 @@ def test_contention(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert found == {(): 8003.1, ("--contended",): 803.1}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [

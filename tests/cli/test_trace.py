@@ -83,6 +83,7 @@ def test_convert_to_swf_keeps_every_row_and_says_what_changed(tmp_path, capsys):
     assert len(lines) == 3 + 4
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("words", "said"),
     [

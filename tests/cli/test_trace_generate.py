@@ -34,6 +34,7 @@ def test_the_same_words_write_the_same_bytes(tmp_path, capsys):
     assert first.read_bytes() == second.read_bytes()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("words", "said"),
     [

@@ -17,6 +17,7 @@ def test_a_machine_is_recognised_and_described(capsys):
     assert "192 whole nodes, 4 pools, 2 TiB memory in pools, 16 GiB memory in each whole node" in out
 
 
+@pytest.mark.long
 def test_a_scheduler_is_recognised_and_described(capsys, tmp_path):
     code, out, err = call(capsys, "validate", "catalog:f1-printed-easy")
     assert (code, err) == (0, "")
@@ -38,6 +39,7 @@ def test_a_study_says_what_it_would_run(capsys):
     assert "a study, CERIT-SC" in out and "5 cells and 5 baseline runs, of 800 jobs each" in out
 
 
+@pytest.mark.long
 def test_errors_end_with_2_and_say_where(capsys, tmp_path):
     file = tmp_path / "machine.toml"
     file.write_text('version = 1\n[[node]]\nname = "a"\nmemory = "16 Gib"\n[[rack]]\nnodes = { a = 1 }\n')
@@ -46,7 +48,7 @@ def test_errors_end_with_2_and_say_where(capsys, tmp_path):
     assert f"{file}, line 4, field 'node.a.memory'" in err and "GiB" in err
     file.write_text("version = 1\n")
     code, _, err = call(capsys, "validate", file)
-    assert code == 2 and "neither a machine, a study, a plan, a scheduler, a power table nor a price list" in err
+    assert code == 2 and "neither a machine, a study, a plan, a search, a scheduler, a power table nor a price list" in err
     assert call(capsys, "validate", tmp_path / "nowhere.toml")[0] == 2
     code, _, err = call(capsys, "validate", "cerit-rack")
     assert code == 2 and "did you mean 'cerit-racks'" in err
@@ -65,6 +67,7 @@ def test_a_plan_says_its_kind_and_jobs(capsys):
     assert "a plan, Latency-critical jobs beside batch jobs" in out and "kind dispatch, of 1,600 jobs: Which queue order" in out
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", ["cerit-pools", "gpu-share", "critical-beside-batch", "openb-gpus"])  # one of each kind
 @pytest.mark.parametrize("change", [("[plan]", "[plan]\nbudgett = 1"), ('kind = "', 'kind = "x')])
 def test_a_wrong_plan_is_the_error_of_plan(capsys, tmp_path, name, change):

@@ -9,6 +9,7 @@ OTHERS = {"formats", "generators", "affinities", "methods", "reproductions", "pl
 """What reads, draws, solves or reports: no policy and no model. `batch.check` checks what the methods place."""
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("group", "name"), [(group, name) for group in GROUPS for name in registry.names(group)])
 def test_it_keeps_its_contract(group: str, name: str) -> None:
     results = conformance.check(registry.find(group, name))

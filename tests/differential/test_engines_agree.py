@@ -26,12 +26,14 @@ LONG = (YEAR // 100, YEAR // 30, YEAR // 10, YEAR)
 pytestmark = pytest.mark.filterwarnings("ignore:remote latency")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("block", range(10))
 def test_random_studies_with_scanned_queues(block: int) -> None:
     for seed in range(20 * block, 20 * block + 20):
         compare(seed)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("block", range(10))
 def test_random_studies_with_the_index_from_the_first_or_the_ninth_job_on(block: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(columns, "DEEP_QUEUE", 8 * (block % 2))  # odd ones change between index and scan
@@ -47,6 +49,7 @@ def test_random_studies_of_months_and_years_and_several_tasks(deep: int, monkeyp
     assert said.count("") > 20 and sum("290 years" in text for text in said) > 5
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("deep", [0, 8, 10_000])
 def test_orders_of_a_users_own_with_slopes_of_any_sign(deep: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Negative, zero and mixed slopes with ties, in the index from the first job on, from the ninth on, and in scans."""
@@ -107,6 +110,7 @@ def test_golden_schedules(backfill: str, monkeypatch: pytest.MonkeyPatch) -> Non
             assert found == wanted, (order, scope, deep)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("order", "pool_tib", "load"), [("fm", 28, 2.5), ("f1", 8, 3.0)])
 def test_fourteen_thousand_jobs_with_thousands_waiting(order: str, pool_tib: int, load: float) -> None:
     """Shortcuts that were right with hundreds of jobs were seen to be wrong here.

@@ -26,6 +26,7 @@ def test_random_studies(block: int) -> None:
         compare_shared(seed)
 
 
+@pytest.mark.long
 def test_memory_pools_and_the_slowdown_by_remote_memory() -> None:
     for seed in range(100, 150):
         compare_shared(seed, pools=True)

@@ -44,6 +44,7 @@ def replayed(case: vinesim.VineSimCase, entry: tuple[str, dict[str, object]], se
     return compiled
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("seed", range(4))
 def test_blocks(seed: int) -> None:
     """Some hundred units, at times all busy, at times hardly any."""
@@ -53,6 +54,7 @@ def test_blocks(seed: int) -> None:
         replayed(case, entry, seed)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("entry", [("flat", {}), ("high", {}), ("closer_to_data", {})])
 def test_regions(entry: tuple[str, dict[str, object]]) -> None:
     """More units than a region holds, tasks for all of them at once: some wait for the last."""

@@ -60,6 +60,7 @@ def on_shared_nodes(seed: int) -> None:
         check_every_engine(whole, time, how, truth, estimate, ("reference", "compiled"))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("deep", [0, 8, 10_000])
 def test_the_rest_of_a_run_on_racks(deep: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(columns, "DEEP_QUEUE", deep)
@@ -67,6 +68,7 @@ def test_the_rest_of_a_run_on_racks(deep: int, monkeypatch: pytest.MonkeyPatch) 
         on_racks(seed)
 
 
+@pytest.mark.long
 def test_the_rest_of_a_run_on_shared_nodes() -> None:
     for seed in range(7100, 7140):
         on_shared_nodes(seed)

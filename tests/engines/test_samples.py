@@ -58,6 +58,7 @@ def check_versions(whole: Schedule, how: Scheduler, truth: object, estimate: obj
     return type(sampler).__name__
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("deep", [0, 8, 10_000])
 def test_versions_on_racks(deep: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(columns, "DEEP_QUEUE", deep)
@@ -78,6 +79,7 @@ def test_versions_on_racks(deep: int, monkeypatch: pytest.MonkeyPatch) -> None:
     assert RackSampler.__name__ in used
 
 
+@pytest.mark.long
 def test_versions_on_shared_nodes() -> None:
     used = set()
     for seed in range(8100, 8140):

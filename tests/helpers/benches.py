@@ -57,3 +57,23 @@ class Deadly(Bench[int]):
 
     def run(self, trial: int) -> Record:
         os._exit(1)
+
+
+@dataclass(frozen=True)
+class Mortal(Bench[int]):
+    """Kills the process that runs it, once for each trial: a folder remembers."""
+
+    folder: Path
+
+    def key(self, trial: int) -> str:
+        return digest(str(trial))
+
+    def label(self, trial: int) -> str:
+        return f"n={trial}"
+
+    def run(self, trial: int) -> Record:
+        died = self.folder / f"{trial}.died"
+        if not died.exists():
+            died.touch()
+            os._exit(1)
+        return Record({"n": trial})

@@ -70,6 +70,28 @@ class Tab:
                 text="\r" if key == "Enter" and kind == "keyDown" else "",
             )
 
+    async def click(self, selector: str) -> None:
+        """Click in the middle of the first element that a selector finds."""
+        x, y = await self._middle(selector)
+        for kind in ("mouseMoved", "mousePressed", "mouseReleased"):
+            button = {} if kind == "mouseMoved" else {"button": "left", "clickCount": 1}
+            await self.call("Input.dispatchMouseEvent", type=kind, x=x, y=y, **button)
+
+    async def wheel(self, selector: str, down: int) -> None:
+        """Turn the wheel over the middle of the first element that a selector finds."""
+        x, y = await self._middle(selector)
+        await self.call("Input.dispatchMouseEvent", type="mouseWheel", x=x, y=y, deltaX=0, deltaY=down)
+
+    async def write(self, text: str) -> None:
+        """Write into what has the focus."""
+        await self.call("Input.insertText", text=text)
+
+    async def _middle(self, selector: str) -> tuple[float, float]:
+        find = f"document.querySelector({json.dumps(selector)})"
+        await self.run(f"{find}.scrollIntoView({{block: 'center'}})")
+        box = await self.run(f"(b => [b.x + b.width / 2, b.y + b.height / 2])({find}.getBoundingClientRect())")
+        return box[0], box[1]
+
     async def violations(self) -> list[str]:
         """What axe-core finds against WCAG 2 A and AA."""
         await self.run(AXE + "; 0")

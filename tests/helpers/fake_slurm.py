@@ -48,7 +48,7 @@ class FakeSlurm:
         for module in (platform, place):
             monkeypatch.setattr(module, "ask", self.ask)
         monkeypatch.setattr(following, "read_racks", lambda nodes: {name: f"rack{int(name[1:]) // 4}" for name in nodes})
-        monkeypatch.setattr(place, "read_jobs", lambda: list(self.jobs.values()))
+        monkeypatch.setattr(place, "read_jobs", lambda _: list(self.jobs.values()))
         monkeypatch.setattr(place, "ScontrolSession", lambda: self)
 
     def read(self) -> ClusterReading:

@@ -84,11 +84,11 @@ class PlayedCluster:
         pod = self.get(Pod, key)
         self.put(msgspec.structs.replace(pod, status=msgspec.structs.replace(pod.status, phase="Succeeded")))
 
-    def open(self, scheduler: Scheduler, **options: Any) -> "Driven":
+    def open(self, scheduler: Scheduler, kind: type[KubernetesPlatform] = KubernetesPlatform, **options: Any) -> "Driven":
         """Begin to schedule what is there."""
-        for kind in (Node, DeviceClass, ResourceSlice, ResourceClaim, Pod):
-            self.told.put(Synced(kind, frozenset(key for known, key in self.objects if known is kind)))
-        return Driven(self, KubernetesPlatform(self, "poolwise", scheduler, self, **options), scheduler)  # type: ignore[arg-type]
+        for one in (Node, DeviceClass, ResourceSlice, ResourceClaim, Pod):
+            self.told.put(Synced(one, frozenset(key for known, key in self.objects if known is one)))
+        return Driven(self, kind(self, "poolwise", scheduler, self, **options), scheduler)
 
     # Writes
 

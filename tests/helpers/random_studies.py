@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
@@ -12,6 +12,7 @@ from poolwise.arrays import FloatArray, IntArray
 from poolwise.engines import Result, simulate
 from poolwise.errors import InputError
 from poolwise.interfaces import (
+    AffineOrder,
     AgingOrder,
     BackfillPolicy,
     OrderKind,
@@ -20,10 +21,13 @@ from poolwise.interfaces import (
     RecalculatedOrder,
     Scheduler,
 )
-from poolwise.model import Machine, Queue, Schedule, Snapshot, Workload
+from poolwise.model import JobTable, Machine, Queue, Schedule, Snapshot, Workload
 from poolwise.performance.ideal import Ideal
 from poolwise.performance.remote_memory import RemoteMemory
 from poolwise.policies.backfill.conservative import Conservative
+from poolwise.policies.backfill.easy import Easy
+from poolwise.policies.order.affine import Affine, Logarithms, Powers
+from poolwise.policies.order.capped import Capped
 from poolwise.registry import make
 from poolwise.schedulers.list import ListScheduler
 from poolwise.schedulers.warm_up import WarmUp
@@ -108,6 +112,27 @@ class Coarse(QueuePolicy):
         return (queue.table.nodes[queue.jobs] % 3 - 1).astype(np.float64)
 
 
+@dataclass(frozen=True)
+class Lines(AffineOrder):
+    """A user's order of lines whose slopes and offsets are negative, zero and positive, many of them equal or nearly so.
+
+    `least` and `most` are the bounds of the slopes, `far` the size of the offsets, `near` how many last bits of them differ.
+    """
+
+    least: int = -2
+    most: int = 2
+    far: float = 50.0
+    near: int = 0
+
+    def offset(self, jobs: IntArray, table: JobTable, machine: Machine) -> FloatArray:
+        offset: FloatArray = self.far * (jobs * 31 % 7 - 3.0) * (1 + 2.0**-52 * (jobs % (self.near + 1)))
+        return offset
+
+    def slope(self, jobs: IntArray, table: JobTable, machine: Machine) -> FloatArray:
+        slope: FloatArray = self.least + (jobs * 7919 % (self.most - self.least + 1)).astype(np.float64)
+        return slope
+
+
 OWN = (
     Wide(),
     Coarse(),
@@ -118,6 +143,12 @@ OWN = (
     Signed(-2, 2, near=3),
     SignedCubic(),
     SignedCubic(-3, -1, near=2),
+    Lines(),
+    Lines(-3, -1, near=2),
+    Lines(0, 3, 1e6),
+    Lines(0, 0),
+    Affine(Powers(1.0, -1.0, -0.2), Powers(-0.1, 1.0, 1.0, -0.5, 0.3), Logarithms(-30.0, 2.0)),
+    Affine(Powers(-0.5, 0.2), logs=Logarithms(memory=1.0, pool=-3.0)),
 )
 """Orders of a user's own that the kernels follow without asking."""
 
@@ -190,9 +221,14 @@ def scheduler(
 ) -> Scheduler:
     named = [make("orders", name) for name in ("fcfs", "sjf", "wfp3", "f1", "fair", "fm")]
     orders = [*named, Curious(), *OWN] if orders is None else orders
+    order, filling = orders[int(g.integers(len(orders)))], backfill(g.choice(backfills).item())
+    if g.random() < 0.3:
+        order = Capped(order, float(g.choice([0.0, 0.5, 30.0, 1e3])), float(g.choice([0.0, 0.3, 2.0])))
+    if isinstance(filling, Easy) and g.random() < 0.3:
+        filling = replace(filling, order=[named[1], named[2], *OWN][int(g.integers(2 + len(OWN)))])
     listed = ListScheduler(
-        orders[int(g.integers(len(orders)))],
-        backfill(g.choice(backfills).item()),
+        order,
+        filling,
         make("placements", "racks", scope=g.choice(["rack", "system"]).item()),
     )
     return WarmUp.before(listed, int(g.integers(0, jobs + 10))) if g.random() < 0.35 else listed

@@ -13,8 +13,8 @@ import pytest
 
 from poolwise.conformance.cases import racks
 from poolwise.conformance.cluster import FakeCluster
-from poolwise.errors import InputError
-from poolwise.live import logs
+from poolwise.errors import InputError, PolicyError
+from poolwise.live import logs, waits
 from poolwise.live.drive import drive, read_continuation
 from poolwise.live.endpoints import serving
 from poolwise.live.logs import LoggedPasses
@@ -76,6 +76,20 @@ def test_a_run_is_driven_counted_recorded_and_told(tmp_path: Path, monkeypatch: 
     assert all(job.submitted <= job.started <= job.ended for job in started)
     assert cluster.told and any("first fits after job" in why for why in cluster.told.values())
     assert read_continuation(keep).next_draw == len(cluster.table)
+
+
+def test_a_wait_that_cannot_be_explained_ends_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    def contradict(*_: object) -> None:
+        raise PolicyError("job 7 was left waiting")
+
+    monkeypatch.setattr(waits, "why_waits", contradict)
+    stream = io.StringIO()
+    logs.log_to(stream)
+    cluster, scheduler = TellingCluster(racks()), ListScheduler()
+    result = drive(cluster, scheduler, observers=(TellsWhy(cluster, scheduler, interval=0.0),))
+    assert not result.waiting and len(cluster.recorder) > 10 and not cluster.told
+    said = [json.loads(line) for line in stream.getvalue().splitlines()]
+    assert said and {line["event"] for line in said} == {"unexplained"} and "was left waiting" in said[0]["why"]
 
 
 def test_a_torn_record_is_mended_and_goes_on(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ from poolwise.errors import InputError
 from poolwise.live.kubernetes.demand import amounts_of, requested_of, unsupported_fields
 from poolwise.live.kubernetes.nodes import Where
 from poolwise.live.kubernetes.objects import (
+    Condition,
     Container,
     ContainerResources,
     Meta,
@@ -14,11 +15,16 @@ from poolwise.live.kubernetes.objects import (
     Pod,
     PodAffinity,
     PodSpec,
+    PodStatus,
     Taint,
     Toleration,
 )
 from poolwise.live.kubernetes.quantity import needed, offered, parse_quantity, quantity_text
+from poolwise.policies.placement.nodes.placement import FirstNodes
+from poolwise.schedulers.list import ListScheduler
 from poolwise.units import SECOND, UNKNOWN
+from tests.helpers.played_cluster import PlayedCluster
+from tests.live.kubernetes import objects as make
 
 
 def container(cpu: str, memory: str, **more: str) -> Container:
@@ -70,3 +76,26 @@ def test_unsupported_fields_are_named() -> None:
         "spec.affinity.podAffinity",
         "spec.topologySpreadConstraints",
     ]
+
+
+def test_an_extended_resource_that_only_a_class_of_devices_offers_is_refused() -> None:
+    """Where nodes have it themselves, it is taken from them."""
+    asks = make.pod("p", resources={"example.com/gpu": "1"})
+    kind = make.device_class("gpu", "gpu.example")
+    kind["spec"]["extendedResourceName"] = "example.com/gpu"
+    for node in (make.node("n0"), make.node("n0", resources={"example.com/gpu": "2"})):
+        made = PlayedCluster(node, kind, asks)
+        driven = made.open(ListScheduler(placement=FirstNodes()))
+        if "example.com/gpu" in node["status"]["allocatable"]:
+            assert driven.nodes() == {"p": "n0"} and not made.said
+        else:
+            assert driven.nodes() == {} and "of device class gpu is not supported" in made.said["default/p"]
+
+
+def test_a_pod_began_when_it_got_its_node() -> None:
+    meta, given = Meta(creation_timestamp="2026-11-22T12:00:00Z"), "2026-11-22T12:05:00Z"
+    condition = Condition(type="PodScheduled", status="True", last_transition_time=given)
+    waits = Condition(type="PodScheduled", status="False", last_transition_time="2026-11-22T12:01:00Z")
+    assert Pod(metadata=meta, status=PodStatus(conditions=[condition], start_time="2026-11-22T12:06:00Z")).began == given
+    assert Pod(metadata=meta, status=PodStatus(conditions=[waits], start_time="2026-11-22T12:06:00Z")).began.endswith("06:00Z")
+    assert Pod(metadata=meta).began == meta.creation_timestamp

@@ -3,15 +3,19 @@
 Each row of the table in `docs/explanation/live-kubernetes.md` is a test.
 """
 
+import asyncio
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 
 from poolwise.files.state import read_state, write_state
+from poolwise.live.kubernetes.bind import Binder
 from poolwise.live.kubernetes.clock import LiveClock
-from poolwise.live.kubernetes.objects import Node, Pod, ResourceClaim, ResourceSlice
-from poolwise.live.kubernetes.starts import Bound
+from poolwise.live.kubernetes.objects import Meta, Node, Pod, ResourceClaim, ResourceSlice
+from poolwise.live.kubernetes.reserve import Reservations
+from poolwise.live.kubernetes.starts import Bound, NotBound, PodStart
+from poolwise.live.kubernetes.writer import Writer
 from poolwise.live.platform import LiveView
 from poolwise.model import Ended, Outcome
 from poolwise.policies.placement.nodes.placement import FirstNodes
@@ -116,6 +120,13 @@ def test_a_gang_that_cannot_be_completed_is_evicted_after_its_limit() -> None:
     assert driven.cluster.stopped == [("default/a", "its gang could not be completed in time")]
 
 
+def test_a_pass_that_is_wanted_later_is_not_lost_where_one_is_due() -> None:
+    full = on(make.pod("full", cpu="4", schedulerName="somebody-else"), "n1")
+    driven = cluster(on(gang("a"), "n0"), gang("b"), full).open(FIRST_FIT, gang_limit=100.0)
+    driven.platform.clock.retry(0)
+    assert driven.platform.batch([]) is not None and driven.platform.clock.left > 50
+
+
 def test_a_gang_that_was_whole_is_left_alone() -> None:
     driven = cluster(on(gang("a"), "n0"), on(gang("b"), "n1")).open(FIRST_FIT, gang_limit=0.0)
     driven.cluster.remove(Pod, "default/b")
@@ -132,7 +143,6 @@ def test_a_device_in_two_claims_is_taken_from_the_one_without_a_node() -> None:
     waits = known(make.pod("b", claims={"g": {"resourceClaimName": "d"}}), "b")
     driven = cluster(first, second, bound, waits).open(FIRST_FIT)
     assert ("default/d", "b") in driven.cluster.given_back and not driven.cluster.stopped
-    driven.later()
     assert has(driven, "c") == ["g0"] and has(driven, "d") == ["g1"]
 
 
@@ -158,6 +168,16 @@ def test_a_node_that_vanishes_takes_its_runs_with_it_and_may_come_back() -> None
     assert "r" not in driven.nodes(), "the pod that the node had is still counted there"
     driven.cluster.remove(Pod, "default/p")
     assert driven.settle().nodes() == {"q": "n1", "r": "n0"}
+
+
+def test_nobody_is_bound_to_a_node_that_has_vanished_meanwhile() -> None:
+    """The API server would do it; nothing is written."""
+    told: list[Bound | NotBound] = []
+    writer = Writer(None, lambda: None)
+    binder = Binder(writer, Reservations(writer), told.append)
+    binder.gone.add("n9")
+    asyncio.run(binder.start(7, [PodStart(Pod(metadata=Meta(name="p", namespace="default")), "n9")]))
+    assert told == [NotBound(7, "node n9 is gone")]
 
 
 def test_pods_of_a_node_that_is_gone_are_lost_runs() -> None:
@@ -267,3 +287,21 @@ def test_starts_that_become_real_are_no_reason_for_a_pass() -> None:
     before = driven.loop.result.passes
     driven.cluster.told.put(Bound(0))
     assert driven.settle().loop.result.passes == before
+
+
+def test_a_start_that_did_not_fit_is_tried_again_when_something_is_given_back_and_not_all_the_time() -> None:
+    """Shares of a device that no policy knows are checked when a job starts."""
+    made = PlayedCluster(make.node("n0"), make.device_class("part", "part.example"))
+    made.add(
+        make.devices(
+            "part.example", "all", {"name": "d0", "allowMultipleAllocations": True, "capacity": {"slots": {"value": "1"}}}
+        )
+    )
+    for name in "ab":
+        made.add(make.claim(name, make.exactly("part", capacity={"requests": {"slots": "1"}})))
+        made.add(make.pod(name, claims={"p": {"resourceClaimName": name}}))
+    driven = made.open(FIRST_FIT)
+    assert driven.nodes() == {"a": "n0"} and driven.platform.clock.left > 30
+    made.finish("default/a")
+    made.give_back(made.get(ResourceClaim, "default/a"), made.get(Pod, "default/a").metadata.uid)
+    assert driven.settle().nodes() == {"a": "n0", "b": "n0"}

@@ -8,8 +8,9 @@ import msgspec
 import pytest
 
 from poolwise.live.kubernetes.objects import ResourceSlice
+from poolwise.live.kubernetes.traffic import Traffic, measured_links
 from poolwise.live.node_agent.config import LinkSection, MeasureLinksSection
-from poolwise.live.node_agent.links import LinkMeter, Traffic, link_specs, measured_links
+from poolwise.live.node_agent.links import LinkMeter, link_specs
 
 SECOND = 10**9
 
@@ -74,5 +75,6 @@ def test_what_is_published_is_what_is_read() -> None:
         for specs in link_specs("gpu.example", node, traffic).values():
             slices += [{"metadata": {"name": node}, "spec": spec} for spec in specs]
     read = [msgspec.json.decode(json.dumps(one), type=ResourceSlice) for one in slices]
-    assert measured_links(read, "gpu.example") == {"n1": Traffic(700.0, 1000.0), "n2": Traffic(0.0, 1000.0)}
-    assert measured_links(read, "other.example") == {}
+    assert measured_links(read) == {"n1": Traffic(700.0, 1000.0), "n2": Traffic(0.0, 1000.0)}
+    read = [msgspec.structs.replace(one, spec=msgspec.structs.replace(one.spec, driver="gpu.example")) for one in read]
+    assert measured_links(read) == {}

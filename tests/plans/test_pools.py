@@ -91,6 +91,7 @@ def found(question, store: CellStore):
         return search(trials, costs(question.sizes, question.document), 0.1, question.section.checks)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("text", [PLAN, PLAN + NODES], ids=["one size", "two sizes"])
 @pytest.mark.parametrize("bound", [1.1, 1.6])
 def test_the_search_finds_what_the_full_grid_finds(folder, text, bound):

@@ -207,6 +207,7 @@ def replay(schedule: Schedule) -> None:
     assert not schedule.refused and not schedule.waiting
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("scope", SCOPES)
 @pytest.mark.parametrize("backfill", BACKFILLS)
 @pytest.mark.parametrize("order", ORDERS)

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -201,5 +202,6 @@ def test_promises_are_brought_forward_even_where_nothing_fits() -> None:
     assert [now // SECOND for now in asked] == [0, 9]
 
 
+@pytest.mark.long
 def test_it_keeps_the_promises_of_a_backfill_but_for_its_memory() -> None:
     assert [check.name for check in check_backfill(KEPT) if not check.ok] in ([], [WARM])

@@ -119,6 +119,7 @@ def study(seed: int, jobs: int = 60) -> tuple[Machine, Workload]:
     )
 
 
+@pytest.mark.long
 @pytest.mark.filterwarnings("ignore:.*without a share")
 @settings(max_examples=12, deadline=None)
 @given(st.integers(0, 10**6), st.sampled_from(("FAIR_TREE", "NO_FAIR_TREE")), st.sampled_from(("0:00:30", "1", "5")))

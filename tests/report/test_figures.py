@@ -26,6 +26,7 @@ KINDS: list[Figure] = [
 KINDS.append(Panels("panels", "Panels", panels=KINDS[:3]))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("shown", KINDS, ids=lambda shown: shown.name)
 def test_a_figure_is_drawn_the_same_each_time(shown: Figure, tmp_path: Path) -> None:
     assert picture(shown) == picture(shown)

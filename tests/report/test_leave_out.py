@@ -3,6 +3,8 @@
 import json
 from pathlib import Path
 
+import pytest
+
 from poolwise import studies
 from poolwise.cli import app
 from poolwise.report import leave_out
@@ -46,6 +48,7 @@ def size(result: studies.StudyResult) -> str:
     return sweep.labels[found.at]
 
 
+@pytest.mark.long
 def test_the_jobs_that_decide_the_size_are_named(folder: Path, commands: None, capsys) -> None:
     result = studies.run(studies.load(write(folder, {50: 90, 120: 80})), folder / "out", 1)
     found = leave_out(result, Local(1))

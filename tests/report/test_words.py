@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 from poolwise.exhibits.spoken import spoken_number, spoken_time
 from poolwise.files.size_words import SizeWords
 from poolwise.metrics import METRICS
+from poolwise.metrics.intervals import Interval
 from poolwise.report import words
-from poolwise.report.answer import ENOUGH, GOAL, Recommendation, choose
+from poolwise.report.answer import ENOUGH, GOAL, Alternative, Recommendation, choose
 from poolwise.report.sweep import Sweep
 from poolwise.studies import CellResult
 
@@ -201,6 +202,57 @@ def test_the_headline_names_all_that_cannot_be_told_apart(drawn: tuple[Sweep, di
         assert any([words._amount(n, v) for v in values] == [p.removeprefix("and ") for p, _ in parts]
                    for n, values in known.items() if all(np.isfinite(values)))  # fmt: skip
     assert (f"nor from those of {len(equal) - 2} more" in text) == (len(equal) > 2)
+
+
+SPANS = st.tuples(st.integers(-3, 3), st.integers(0, 6)).map(lambda p: (float(p[0]), float(p[0] + p[1])))
+"""Low and high of the difference to an alternative, which is on average no better than the choice."""
+ALTERNATIVES = st.one_of(
+    st.lists(SPANS.filter(lambda span: sum(span) >= 0), max_size=4), st.lists(st.none(), min_size=1, max_size=4)
+)
+
+
+@settings(max_examples=300, deadline=None)
+@given(ALTERNATIVES)
+def test_how_sure_the_order_is_follows_from_the_intervals(bounds: list[tuple[float, float] | None]) -> None:
+    rivals = tuple(
+        Alternative(f"o{k}", 2.0, 2.0, None if span is None else Interval(sum(span) / 2, *span, 0.95, 60))
+        for k, span in enumerate(bounds)
+    )
+    found = Recommendation("mine", 0, 1.0, np.ones(3), rivals, (None,), (1.0,), (0,))
+    text = words.certainty(found)
+    apart = [span is not None and not span[0] <= 0 <= span[1] for span in bounds]
+    together = [f"O{k}" for k, span in enumerate(bounds) if span is not None and span[0] <= 0 <= span[1]]
+    named = re.findall(r"O\d", text.partition("not told apart from")[2])
+    if not bounds:
+        assert text == "only one order was tried"
+    elif bounds[0] is None:
+        assert text == "one run each, without intervals"
+    else:
+        assert named == together
+        assert text.startswith("better than O0") == apart[0]
+        assert ("all others" in text) == (not together)
+
+
+@settings(max_examples=100, deadline=None)
+@given(TABLES)
+def test_how_sure_says_every_interval(drawn: tuple[Sweep, dict]) -> None:
+    sweep, fared = drawn
+    found = choose(sweep, lambda series, at: fared[series, at])
+    assert found is not None
+    said = words.how_sure(found, sweep, 3)
+    others = [
+        o for o in (found.runner_up, *(found.sizes[at] for at in sorted({found.at - 1, len(found.sizes) - 1} - {-1}))) if o
+    ]
+    known = [o for o in others if o.interval is not None]
+    assert len(said) == len(known) + 1 and f"{found.jobs} job" in said[-1] and "from 3 seeds" in said[-1]
+    assert "seeds" not in words.how_sure(found, sweep, 1)[-1]
+    for line, other in zip(said, known, strict=False):
+        low, high = other.interval.low, other.interval.high
+        verdict = "worse" if low > 0 else "better" if high < 0 else "not distinguishable"
+        if low == high == 0:
+            assert line.endswith("no job fares otherwise.")
+        else:
+            assert verdict in line and spoken_number(low, "+") in line and spoken_number(high, "+") in line
 
 
 @settings(max_examples=100, deadline=None)

@@ -26,6 +26,7 @@ from poolwise.trials import Local
 SMALLEST = SCENARIOS[0]
 
 
+@pytest.mark.long
 def test_disaggregation_reaches_the_gpus_that_the_warm_up_jobs_cut_off():
     found = {policy: measure_case(DrMaestroCase(SMALLEST, policy, 0)) for policy in POLICIES}
     assert found["firmament"]["most_used_before"] == 0.5

@@ -62,6 +62,7 @@ def test_every_measurement_answers_a_claim(results: FairMemoryResults) -> None:
     assert claims.explain(results)
 
 
+@pytest.mark.long
 def test_the_figures_of_the_paper_are_drawn(results: FairMemoryResults) -> None:
     drawn = [*figures.draw(results), *causes.draw_causes(results, read_claims(CLAIMS))]
     names = [figure.name for figure in drawn]

@@ -1,5 +1,7 @@
 import csv
 
+import pytest
+
 from poolwise import catalog
 from poolwise.compare.published import read_claims
 from poolwise.reproductions.nvme_composition import QUICK, NvmeComposition
@@ -70,6 +72,7 @@ def test_tables_stand_as_published_with_ours_under_each_row():
     assert ours[2] == "1.50 ±6.35"  # t = 12.706 of one degree of freedom, times 0.5
 
 
+@pytest.mark.long
 def test_results_are_kept_and_taken_up_again(tmp_path):
     from poolwise.reproductions.nvme_composition.cells import NvmeCase
 

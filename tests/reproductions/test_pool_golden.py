@@ -31,6 +31,7 @@ def times(schedule: Schedule) -> dict[int, tuple[int, int]]:
     return {job: (start, end) for job, start, end in zip(*columns, strict=True) if end >= 0}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("scope", SCOPES)
 @pytest.mark.parametrize("backfill", BACKFILLS)
 @pytest.mark.parametrize("order", ORDERS)
@@ -43,6 +44,7 @@ def test_every_start_and_end_is_the_published_one(order: str, backfill: str, sco
     assert times(run(machine, golden_jobs(), order, backfill, scope)) == published[order, backfill, scope]
 
 
+@pytest.mark.long
 @settings(max_examples=40, deadline=None, derandomize=True)
 @given(data=st.data())
 def test_random_jobs_run_as_on_the_naive_yardstick(data: st.DataObject) -> None:

@@ -82,6 +82,7 @@ def test_published_row(log: str, order: str, backfill: str) -> None:
     assert_published(log, order, backfill, "compiled")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("log", "order", "backfill"),
     [*product([*HERE][:1], ORDERS, BACKFILLS), *((log, "wfp3", "easy") for log in [*HERE][1:])],
@@ -91,6 +92,7 @@ def test_published_row_without_kernels(log: str, order: str, backfill: str) -> N
     assert_published(log, order, backfill, "reference")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("order", "backfill"), [("fcfs", "none"), ("wfp3", "easy"), ("f1", "easy")])
 def test_engines_agree_on_the_excerpt_of_a_log_that_may_not_be_passed_on_whole(order: str, backfill: str) -> None:
     machine = Machine.flat(128)

@@ -26,6 +26,7 @@ def by_task(schedule: Schedule) -> list[tuple[int, int, int]]:
     return [row[1:] for row in sorted(rows, key=lambda row: row[0])]
 
 
+@pytest.mark.long
 @named
 @pytest.mark.parametrize("block", range(2))
 def test_random_studies_against_looking_at_everything(entry: tuple[str, dict[str, object]], block: int) -> None:
@@ -39,6 +40,7 @@ def test_random_studies_against_looking_at_everything(entry: tuple[str, dict[str
         assert by_task(schedule) == Naive(this, policy, seed).run(), seed
 
 
+@pytest.mark.long
 @named
 def test_a_warm_dispatcher_decides_as_a_fresh_one(entry: tuple[str, dict[str, object]]) -> None:
     for seed in (3, 4, 5):

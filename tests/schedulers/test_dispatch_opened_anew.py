@@ -100,6 +100,7 @@ def test_opened_anew_at_any_pass_and_whatever_the_rows_it_decides_alike(
     watched(case, Dispatch(policy_of(entry), make("orders", order)), seed, case.estimate, lost)
 
 
+@pytest.mark.long
 @settings(max_examples=15, deadline=None)
 @given(seed=st.integers(0, 10**6), data=st.sampled_from((100, 1000)), gap=st.sampled_from((20.0, 60.0)), reopened=st.booleans())
 @example(seed=39, data=1000, gap=60.0, reopened=False)  # a fetching ends, and a unit is free sooner than it was to be
@@ -152,6 +153,7 @@ TROUBLE = st.builds(
 )
 
 
+@pytest.mark.long
 @named
 @settings(max_examples=3, deadline=None)
 @example(trouble=Trouble.of_all_kinds(), seed=1, truth=SHARED, order="edf")

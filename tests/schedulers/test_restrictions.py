@@ -78,6 +78,7 @@ def test_every_job_in_turn_starts_where_and_when_a_naive_loop_starts_it(seed):
     assert starts == naive_first_fit(judge, on, jobs)
 
 
+@pytest.mark.long
 @settings(max_examples=40)
 @given(seeds, st.sampled_from(BACKFILLS))
 def test_no_backfill_breaks_a_limit_or_runs_into_a_window(seed, backfill):

@@ -130,24 +130,3 @@ def test_wrong_questions_are_explained(studies: Path) -> None:
         assert failed["code"] == 2 and failed["answer"] is None and failed["said"]
 
     served(studies, visit)
-
-
-def test_two_people_ask_at_once(studies: Path) -> None:
-    size = {"study": "small.toml", "size_path": "machine.pool.memory.memory"}
-
-    async def visit(client: TestClient) -> None:
-        one, other = await asyncio.gather(asked(client, "/ask", **size, size="128"), asked(client, "/ask", **size, size="128"))
-        assert one == other and one["code"] == 0, "the same question is asked once"
-        assert [cell["scheduler.order"] for cell in one["answer"]["cells"]] == ["fcfs", "sjf"]
-        assert one["done"] == one["total"] > 0
-        (kept,) = StudyFolder(studies).kept()
-        key = next(iter(kept.runs))
-        told = await asked(client, "/explain", results=kept.name, run=key, job="9100")
-        assert told["code"] == 0, told
-        assert told["answer"]["answer"].startswith("Job 9100 ")
-        first, second = list(kept.runs)[:2]
-        compared = await asked(client, "/compare", first=f"{kept.name}:{first}", second=f"{kept.name}:{second}")
-        assert compared["code"] == 0, compared
-        assert (await client.get(f"/report/{kept.name}")).status == 200
-
-    served(studies, visit)

@@ -72,6 +72,7 @@ def call(capsys, *given):
     return code, captured.out, captured.err
 
 
+@pytest.mark.long
 def test_a_recorded_run_is_run_again(tmp_path, monkeypatch, capsys):
     cli._discover()
     monkeypatch.chdir(tmp_path)

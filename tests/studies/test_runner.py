@@ -117,6 +117,7 @@ def test_a_changed_study_does_not_mix_with_old_results(undisturbed, tmp_path):
     assert (progress.done, len(progress.ran)) == (4, 2), "FM and the baselines are those of the first study"
 
 
+@pytest.mark.long
 def test_a_run_that_is_killed_goes_on_where_it_was(undisturbed, tmp_path):
     folder, first = undisturbed
     out = tmp_path / "out"
@@ -154,6 +155,7 @@ def test_a_second_writer_is_refused_and_changes_nothing(undisturbed, tmp_path):
     assert content(out) == content(folder / "out")
 
 
+@pytest.mark.long
 def test_an_interrupted_run_leaves_whole_cells_and_no_workers(undisturbed, tmp_path):
     _, first = undisturbed
 
@@ -169,6 +171,7 @@ def test_an_interrupted_run_leaves_whole_cells_and_no_workers(undisturbed, tmp_p
     assert progress.done == 1
 
 
+@pytest.mark.long
 def test_workers_do_not_outlive_the_process_that_started_them(folder):
     code = f"""
 import os, signal, sys, joblib
@@ -201,6 +204,7 @@ def alive(process: int) -> bool:
     return "zombie" not in Path(f"/proc/{process}/status").read_text()
 
 
+@pytest.mark.long
 def test_an_error_in_a_cell_names_the_cell(folder):
     study = load(folder / "study.toml", {"measure.warm_up": 60})
     with pytest.raises(InputError, match=r"leaves none .*scheduler\.order=fcfs") as caught:

@@ -80,6 +80,7 @@ def test_parts_get_the_seed_of_the_cell():
     assert models_of(nested, 7)[0] == Combined((Combined((RemoteMemory(seed=7), RemoteMemory(seed=3))),))
 
 
+@pytest.mark.long
 def test_resources_stand_in_a_table_of_their_own(result):
     frame = pl.read_csv(result.folder / "resources.csv")
     assert len(frame) == len(result.cells) * 7

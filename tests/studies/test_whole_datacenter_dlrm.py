@@ -36,6 +36,7 @@ def test_without_the_path_it_says_how_to_give_it():
     assert caught.value.field == "workload.trace" and "--set workload.trace=PATH" in caught.value.remedy
 
 
+@pytest.mark.long
 def test_an_excerpt_is_answered(tmp_path, monkeypatch):
     """300 instances with a GPU ask for 72 cores each: GPU servers hold one of them at a time, pools a GPU for each."""
     monkeypatch.chdir(tmp_path)

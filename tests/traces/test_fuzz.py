@@ -95,6 +95,7 @@ def test_a_process_that_dies_fails_its_case_alone(monkeypatch):
     assert sum((tally.read + tally.refused).values()) == 3
 
 
+@pytest.mark.long
 def test_the_command_goes_on_where_it_was_stopped(tmp_path):
     state = tmp_path / "state.json"
     for count in ("20", "30"):

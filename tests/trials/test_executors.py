@@ -11,14 +11,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from poolwise import catalog
-from poolwise.errors import InputError, PolicyError, UnknownNameError
+from poolwise.errors import InputError, PolicyError, PoolwiseError, UnknownNameError
 from poolwise.identity import canonical, digest
 from poolwise.studies import load, run
 from poolwise.trials import Executor, Local, Store, fill, find_executor
 from poolwise.trials.executors import parcel
 from poolwise.trials.executors.parcel import Parcel, keep_file
 from poolwise.trials.executors.remote import versions
-from tests.helpers.benches import Lengths, Squares
+from tests.helpers.benches import Deadly, Lengths, Mortal, Squares
 from tests.helpers.kept_trials import content
 from tests.helpers.small_study import write
 
@@ -27,7 +27,7 @@ from tests.helpers.small_study import write
 def cluster() -> Iterator[Executor]:
     """A Dask cluster within this process."""
     with (
-        LocalCluster(n_workers=2, threads_per_worker=2, processes=False, dashboard_address=None) as there,
+        LocalCluster(n_workers=2, threads_per_worker=2, processes=False, dashboard_address="127.0.0.1:0") as there,
         find_executor("dask", there.scheduler_address) as executor,
     ):
         yield executor
@@ -131,3 +131,11 @@ def test_a_file_that_was_damaged_on_a_worker_is_written_again(worker):
     (worker / sha256 / "f").write_bytes(b"wrong")
     keep_file(sha256, "f", b"right")
     assert (worker / sha256 / "f").read_bytes() == b"right"
+
+
+def test_a_process_of_this_computer_that_dies_costs_what_it_ran(tmp_path, monkeypatch):
+    found = [*Local(2).results(Mortal(tmp_path), {"1": 1, "2": 2, "3": 3})]
+    assert sorted(one.record.content["n"] for one in found) == [1, 2, 3]
+    monkeypatch.setattr("poolwise.trials.executors.local.DEATHS", 1)
+    with pytest.raises(PoolwiseError, match="memory runs out"):
+        [*Local(2).results(Deadly(), {"1": 1, "2": 2})]

@@ -95,6 +95,7 @@ def test_an_error_names_the_trial(tmp_path, error, kind):
         fill(Squares({3: error}), [1, 2, 3], store, Local(1))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("jobs", [1, 2])
 def test_an_error_of_the_programs_own_names_the_trial_too(tmp_path, jobs):
     cases = [DispatchTrial(order, 0, 0) for order in range(2)]  # of a module that workers can import

@@ -32,7 +32,7 @@ def find(kind: str, name: str) -> Path:
             return path
     files = [path for path in (FOLDER / kind).iterdir() if path.is_file()]
     known = [path.stem if path.suffix == ".toml" else path.name for path in files]
-    singular = "study" if kind == "studies" else "batch" if kind == "batches" else kind.removesuffix("s")
+    singular = {"studies": "study", "batches": "batch", "searches": "search"}.get(kind, kind.removesuffix("s"))
     raise UnknownNameError.of(f"shipped {singular}", name, known)
 
 

@@ -219,16 +219,16 @@ def _print(what: str, found: Explanation, everything: bool) -> None:
 
 
 def _row(found: Explanation, episode: Episode) -> Iterator[str]:
-    from poolwise.explain.words import amount, duration
+    from poolwise.explain.words import duration
 
-    reason = episode.reason
+    reason, written = episode.reason, found.machine.amount_text
     yield duration(episode.start - found.job.submit)
     yield duration(episode.end - episode.start)
     yield f"{episode.passes:,}"
     yield _span(*(f"{n:,}" for n in episode.ahead))
     yield reason.text
-    yield amount(reason.resource, reason.needed) if reason.resource else ""
-    yield _span(*(amount(reason.resource, n) for n in episode.free)) if reason.resource else ""
+    yield written(reason.resource, reason.needed) if reason.resource else ""
+    yield _span(*(written(reason.resource, n) for n in episode.free)) if reason.resource else ""
     if reason.blocker is None:
         yield ""
         return
@@ -237,12 +237,12 @@ def _row(found: Explanation, episode: Episode) -> Iterator[str]:
 
 
 def _outcome(found: Explanation) -> str:
-    from poolwise.explain.words import amount, duration
+    from poolwise.explain.words import duration
 
     if found.placement is not None:
         machine = found.machine
         where = [
-            f"{machine.owners[owner]} {amount(machine.resources[resource], taken)}"
+            f"{machine.owners[owner]} {machine.amount_text(machine.resources[resource], taken)}"
             for _, owner, resource, taken in found.placement.rows()
         ]
         return f"started after {duration(found.wait)} on {', '.join(where)}"

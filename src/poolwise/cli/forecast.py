@@ -72,6 +72,11 @@ def forecast(
     changes: bool = typer.Option(True, help="Say what would change the start of a single job."),
     figure: Path | None = typer.Option(None, help="Folder for a figure of the forecast (PNG, SVG, PDF)."),
     report: Path | None = typer.Option(None, help="Write the answer as an HTML page."),
+    port: int | None = typer.Option(
+        None, min=0, max=65535, help="With --live: forecast again and again, and serve it as /metrics on this port of the host."
+    ),
+    every: float = typer.Option(60.0, min=0.1, help="With --port: seconds between forecasts."),
+    seconds: float | None = typer.Option(None, min=0.0, help="With --port: end after so many seconds; else run until stopped."),
     seed: int = typer.Option(0, help="Seed of all that is drawn."),
     json: bool = typer.Option(False, "--json", help="Print exactly one JSON object."),
 ) -> None:
@@ -90,8 +95,21 @@ def forecast(
         return
     if machine is not None or processors is not None:
         raise InputError("a state has its machine", field="--machine", remedy="leave it out")
-    seen = _seen(state, live, partition)
-    found = _answer(seen, job, new, by, history, recalibrate, policy, format, options, samples or 200, timezone, changes, seed)
+
+    def look() -> ForecastAnswer:
+        seen = _seen(state, live, partition)
+        return _answer(
+            seen, job, new, by, history, recalibrate, policy, format, options, samples or 200, timezone, changes, seed
+        )
+
+    if port is not None:
+        if live is None:
+            raise InputError("only a cluster can be forecast again and again", field="--port", remedy="give --live slurm")
+        from poolwise.cli.forecast_metrics import export
+
+        export(live, look, port, every, seconds)
+        return
+    found = look()
     if figure is not None:
         from poolwise.report.figures import save
 

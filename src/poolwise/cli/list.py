@@ -29,11 +29,12 @@ class What(StrEnum):
     MACHINES = "machines"
     PLANS = "plans"
     BATCHES = "batches"
+    SEARCHES = "searches"
     POWER = "power"
     PRICES = "prices"
 
 
-SHIPPED = (What.STUDIES, What.MACHINES, What.PLANS, What.BATCHES, What.POWER, What.PRICES)
+SHIPPED = (What.STUDIES, What.MACHINES, What.PLANS, What.BATCHES, What.SEARCHES, What.POWER, What.PRICES)
 """Groups that hold files and nothing else."""
 
 

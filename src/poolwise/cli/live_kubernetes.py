@@ -28,7 +28,7 @@ def kubernetes(
     gang_limit: float = typer.Option(60.0, min=0.1, help="Seconds for which only a part of a gang may have nodes."),
     attach: float = typer.Option(600.0, min=0.1, help="Seconds for which binding conditions of devices are awaited."),
     state: Path | None = typer.Option(None, help="Folder for what the next run needs to go on (priorities that count passes)."),
-    record: Path | None = typer.Option(None, help="Append decisions and what happened to a file, for `poolwise live compare`."),
+    record: Path | None = typer.Option(None, help="Append decisions and what happened to a file, for `poolwise compare`."),
     port: int | None = typer.Option(
         None, min=0, max=65535, help="Serve /metrics, /healthz and /readyz on this port of the host."
     ),
@@ -46,6 +46,7 @@ def kubernetes(
     from poolwise.live.kubernetes.lease import Leadership
     from poolwise.live.kubernetes.link import ClusterLink
     from poolwise.live.kubernetes.platform import KubernetesPlatform
+    from poolwise.live.kubernetes.shadow import ShadowKubernetes
     from poolwise.live.kubernetes.writes import ClusterWrites, ShadowWrites
 
     layout, wanted = read_layout(machine), named_scheduler(scheduler)
@@ -60,7 +61,8 @@ def kubernetes(
         writes = ShadowWrites() if shadow else ClusterWrites(link, name)
 
         def make(continued: Continuation | None) -> KubernetesPlatform:
-            return KubernetesPlatform(link, name, wanted, writes, layout, continued=continued, gang_limit=gang_limit)
+            platform = ShadowKubernetes if shadow else KubernetesPlatform
+            return platform(link, name, wanted, writes, layout, continued=continued, gang_limit=gang_limit)
 
         mode = "shadow" if shadow else "live"
         run_live(LiveOptions(scheduler, mode, seed, state, record, port, seconds, host), make)

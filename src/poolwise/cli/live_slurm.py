@@ -49,7 +49,7 @@ def slurm(
     ),
     give_back: bool = typer.Option(False, "--give-back", help="Give back to Slurm all jobs that place mode holds, and end."),
     state: Path | None = typer.Option(None, help="Folder for what the next run needs to go on (priorities that count passes)."),
-    record: Path | None = typer.Option(None, help="Append decisions and what happened to a file, for `poolwise live compare`."),
+    record: Path | None = typer.Option(None, help="Append decisions and what happened to a file, for `poolwise compare`."),
     port: int | None = typer.Option(
         None, min=0, max=65535, help="Serve /metrics, /healthz and /readyz on this port of the host."
     ),
@@ -58,26 +58,35 @@ def slurm(
 ) -> None:
     """Run a scheduler on a partition of Slurm until SIGTERM or Ctrl-C; a later run goes on where this one ended."""
     from poolwise.errors import InputError
+    from poolwise.live.slurm.calls import when_it_answers
     from poolwise.live.slurm.order import Ranking
-    from poolwise.live.slurm.reading import default_partition, is_exclusive
     from poolwise.units import parse
 
     needs("slurm")
-    name = partition if partition is not None else default_partition()
-    whole = is_exclusive(name) if nodes is NodeSharing.AUTO else nodes is NodeSharing.WHOLE
     try:
         unit = max(parse(pool_unit, "memory"), 1)
     except ValueError as error:
         raise InputError(str(error), field="--pool-unit", remedy="such as '1 GiB'") from None
-    from poolwise.live.slurm.following import SlurmSettings
-
-    settings = SlurmSettings(name, whole, unit, interval)
     if give_back:
-        _give_back(settings)
+        _give_back(_settings(partition, nodes, unit, interval))
         return
     options = LiveOptions(scheduler, mode.value, seed, state, record, port, seconds)
     ranking = Ranking.of(named_scheduler(scheduler)) if mode is SlurmMode.ORDER else None
-    run_live(options, lambda continued: _platform(mode, settings, continued, limit), ranking)
+
+    def make(continued: Continuation | None) -> SlurmPlatform:
+        return when_it_answers(lambda: _platform(mode, _settings(partition, nodes, unit, interval), continued, limit))
+
+    run_live(options, make, ranking)
+
+
+def _settings(partition: str | None, nodes: NodeSharing, unit: int, interval: float) -> SlurmSettings:
+    """Ask Slurm for what the options leave open."""
+    from poolwise.live.slurm.following import SlurmSettings
+    from poolwise.live.slurm.reading import default_partition, is_exclusive
+
+    name = partition if partition is not None else default_partition()
+    whole = is_exclusive(name) if nodes is NodeSharing.AUTO else nodes is NodeSharing.WHOLE
+    return SlurmSettings(name, whole, unit, interval)
 
 
 def _platform(mode: SlurmMode, settings: SlurmSettings, continued: Continuation | None, limit: float) -> SlurmPlatform:

@@ -20,6 +20,7 @@ class SchemaKind(StrEnum):
     SCHEDULER = "scheduler"
     STUDY = "study"
     PLAN = "plan"
+    SEARCH = "search"
     POWER = "power"
     PRICES = "prices"
 
@@ -39,12 +40,14 @@ def schema_of(format: SchemaKind) -> dict[str, Any]:
     from poolwise.files.costs import PowerFile, PriceFile
     from poolwise.files.machine_sections import MachineFile
     from poolwise.files.study import SchedulerFile, StudyFile
+    from poolwise.search.file import SearchFile
 
     models: dict[SchemaKind, list[type[BaseModel]]] = {
         SchemaKind.MACHINE: [MachineFile],
         SchemaKind.SCHEDULER: [SchedulerFile],
         SchemaKind.STUDY: [StudyFile],
         SchemaKind.PLAN: [registry.find("plans", kind).file for kind in registry.names("plans")],
+        SchemaKind.SEARCH: [SearchFile],
         SchemaKind.POWER: [PowerFile],
         SchemaKind.PRICES: [PriceFile],
     }

@@ -43,7 +43,7 @@ def _kubernetes(name: str | None, scheduler: str | None) -> LivePlatform:
     needs("kubernetes", "aiohttp", "cel", "msgspec", "yaml")
     from poolwise.live.kubernetes.access import Access
     from poolwise.live.kubernetes.link import ClusterLink
-    from poolwise.live.kubernetes.platform import KubernetesPlatform
+    from poolwise.live.kubernetes.shadow import ShadowKubernetes
     from poolwise.live.kubernetes.writes import ShadowWrites
     from poolwise.policies.placement.nodes.placement import FirstNodes
     from poolwise.schedulers.list import ListScheduler
@@ -52,7 +52,7 @@ def _kubernetes(name: str | None, scheduler: str | None) -> LivePlatform:
     try:
         link.open()
         wanted = named_scheduler(scheduler) if scheduler else ListScheduler(placement=FirstNodes())
-        return KubernetesPlatform(link, name if name is not None else "poolwise", wanted, ShadowWrites())
+        return ShadowKubernetes(link, name if name is not None else "poolwise", wanted, ShadowWrites())
     finally:
         link.close()
 

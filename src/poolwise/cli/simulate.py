@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,47 +9,18 @@ import typer
 
 from poolwise.cli.examples import TICKS, examples
 from poolwise.cli.one_run import RunOptions, ScopeChoice
-from poolwise.cli.units import check_sample, interval, unit_tables
+from poolwise.cli.simulated import EngineName, OutputOptions, measured, write_schedule
+from poolwise.cli.units import check_sample, interval
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from poolwise.engines.simulate import Result
     from poolwise.files.choice import Choice
-    from poolwise.metrics import Measure
-    from poolwise.model import Schedule
     from poolwise.studies.cells import Cell
 
 
-class EngineName(StrEnum):
-    """Which engine runs."""
-
-    AUTO = "auto"
-    REFERENCE = "reference"
-    COMPILED = "compiled"
-
-
-@dataclass(frozen=True)
-class OutputOptions:
-    """What becomes of a run.
-
-    Attributes
-    ----------
-    engine : which engine runs
-    json : print one JSON object instead of a table
-    schedule, timeline : files to write
-    sample : sampling interval of the utilisation of processing units, ns
-    """
-
-    engine: EngineName
-    json: bool
-    schedule: Path | None
-    timeline: Path | None
-    sample: int | None
-
-
 def simulate(
-    trace: Path | None = typer.Argument(None, help="SWF, sacct, any table (CSV, Parquet; plain or .gz), or catalog:NAME."),
+    trace: Path | None = typer.Argument(
+        None, help="SWF, sacct, any table (CSV, Parquet; plain or .gz), catalog:NAME, or a folder of `poolwise snapshot`."
+    ),
     machine: Path | None = typer.Option(None, help="MACHINE.toml, or the name of a shipped machine."),
     processors: int | None = typer.Option(None, min=1, help="Instead of a machine: N processors without memory."),
     order: str | None = typer.Option(
@@ -104,12 +73,15 @@ def simulate(
         metavar="KEY=VALUE",
         help="Replace a value of the run, such as workload.jobs=100; a bare KEY is a setting of the placement.",
     ),
+    unsaid: str = typer.Option("1h", help="For a folder of `poolwise snapshot`: how long jobs run that do not say it."),
     run: Path | None = typer.Option(
         None, help="Instead of a trace and what runs on it: a recorded run, FILE.provenance.json of an earlier one."
     ),
 ) -> None:
     """Run a trace once under one scheduler and print its metrics."""
+    from poolwise.cli.from_state import simulate_state
     from poolwise.files.choice import Choice
+    from poolwise.files.state import is_state
 
     output = OutputOptions(engine, json, schedule, timeline, interval(sample))
     options = RunOptions(
@@ -137,7 +109,9 @@ def simulate(
         set_=tuple(set_),
     )
     asked = tuple(Choice(name=name).beside(Path()) for name in metric)
-    if run is None:
+    if trace is not None and is_state(trace):
+        simulate_state(trace, options, unsaid, output, asked)
+    elif run is None:
         _simulate(options.cell(), options.files(), output, asked)
     else:
         cell, metrics = _recorded(run, options)
@@ -184,39 +158,15 @@ def _simulate(cell: Cell, files: list[Path], output: OutputOptions, metrics: tup
             pass_per_event=cell.scheduler.pass_per_event,
             watch=watch,
         )
-    content = _measured(result, asked, output, promises)
+    content = measured(result, asked, output, promises)
     if output.schedule is not None:
-        _write_schedule(result.schedule, output.schedule)
+        write_schedule(result.schedule, output.schedule)
         write_provenance(output.schedule, _source(cell, files, output.schedule.parent, output.engine, metrics))
     if output.timeline is not None:
         write_timeline(result.schedule, output.timeline)
         write_provenance(output.timeline, _source(cell, files, output.timeline.parent, output.engine, metrics))
     if content is not None:
         print_json({**content, "provenance": _source(cell, files, Path(), output.engine, metrics)})
-
-
-def _measured(
-    result: Result, asked: Sequence[Measure], output: OutputOptions, promises: tuple[str, ...]
-) -> dict[str, Any] | None:
-    """Print what a run came to, or return it if it is to be printed as JSON."""
-    from dataclasses import replace
-
-    from poolwise import api
-    from poolwise.cli.console import note as say
-    from poolwise.cli.console import warn
-    from poolwise.cli.output import print_run
-
-    run = api.measured(result.schedule, result.engine, result.wall_s, asked=asked, said=result.notes())
-    tables = unit_tables(result.schedule, output.sample)
-    for note in run.notes:
-        if note not in result.notes():  # that was said while it ran
-            warn(note)
-    for promise in promises:
-        say(promise)
-    if output.json:
-        return {**replace(run, notes=(*run.notes, *promises)).to_dict(), **tables}
-    print_run(run)
-    return None
 
 
 def _source(cell: Cell, files: list[Path], folder: Path, engine: EngineName, metrics: tuple[Choice, ...]) -> dict[str, Any]:
@@ -226,18 +176,6 @@ def _source(cell: Cell, files: list[Path], folder: Path, engine: EngineName, met
 
     asked = {"metrics": describe_metrics(metrics, folder)} if metrics else {}
     return {**provenance(cell.seed, files), **describe(cell, folder), "engine": engine.value, **asked}
-
-
-def _write_schedule(record: Schedule, path: Path) -> None:
-    """Write a row for each job that ran, CSV or Parquet; the placement as `Schedule.placements` writes it."""
-    from poolwise.cli.output import write_rows
-
-    ids, submits = record.workload.id.tolist(), record.workload.submit.tolist()
-    jobs, starts, ends, finished = record.job.tolist(), record.start.tolist(), record.end.tolist(), record.finished.tolist()
-    placements = record.placements()
-    order = sorted(range(record.n_run), key=lambda k: (jobs[k], starts[k]))
-    rows = [[ids[jobs[k]], submits[jobs[k]], starts[k], ends[k], placements[k]] for k in order if finished[k]]
-    write_rows(path, ["id", "submit_ns", "start_ns", "end_ns", "placement"], rows)
 
 
 def register(app: typer.Typer) -> None:

@@ -11,10 +11,10 @@ from poolwise.cli.examples import examples
 
 def validate(
     file: str = typer.Argument(
-        help="A machine, scheduler, study or plan, a power table or price list, or the name of a shipped one."
+        help="A machine, scheduler, study, plan or search, a power table or price list, or the name of a shipped one."
     ),
     set_: list[str] = typer.Option(
-        [], "--set", metavar="KEY=VALUE", help="Replace a value of a study or plan first, as `run` does."
+        [], "--set", metavar="KEY=VALUE", help="Replace a value of a study, plan or search first, as `run` does."
     ),
 ) -> None:
     """Check a file: every key, unit and name, and the trace that a study or plan reads."""
@@ -28,11 +28,13 @@ def _validate(path: Path, set_: list[str]) -> None:
     from poolwise.files.kind import kind_of_file
 
     kind = kind_of_file(Document.read(path))
-    if kind in ("study", "plan"):
-        (_say_study if kind == "study" else _say_plan)(path, set_)
+    if kind in ("study", "plan", "search"):
+        {"study": _say_study, "plan": _say_plan, "search": _say_search}[kind](path, set_)
         return
     if set_:
-        raise InputError("--set changes studies and plans only", file=path, field="--set", remedy=f"edit the {kind} file")
+        raise InputError(
+            "--set changes studies, plans and searches only", file=path, field="--set", remedy=f"edit the {kind} file"
+        )
     if kind == "machine":
         _say_machine(path)
     elif kind == "scheduler":
@@ -53,7 +55,7 @@ def _find(file: str) -> list[Path]:
     name = file.removeprefix(catalog.PREFIX)
     found = [(folder, shipped) for folder in FOLDERS.values() for shipped, _ in catalog.shipped(folder)]
     if not any(shipped == name for _, shipped in found):
-        raise UnknownNameError.of("machine, scheduler, study or plan", name, [shipped for _, shipped in found])
+        raise UnknownNameError.of("machine, scheduler, study, plan or search", name, [shipped for _, shipped in found])
     return [catalog.find(folder, name) for folder, shipped in found if shipped == name]
 
 
@@ -97,6 +99,18 @@ def _say_study(path: Path, set_: list[str]) -> None:
     out.print(f"  {len(study.cells):,} cells and {baselines:,} baseline runs, of {jobs} jobs each", highlight=False)
     for parameter, values in study.vary.items():
         out.print(f"  {parameter}: {', '.join(map(str, values))}", markup=False, highlight=False, soft_wrap=True)
+
+
+def _say_search(path: Path, set_: list[str]) -> None:
+    from poolwise.cli.console import out
+    from poolwise.search.question import load_search
+    from poolwise.studies.study import parse_setting
+
+    search = load_search(path, dict(parse_setting(text) for text in set_))
+    out.print(f"{path}: a search, {search.title}", markup=False, highlight=False, soft_wrap=True)
+    cells = ", ".join(f"{len(cells)} {split}" for split, cells in search.splits.items())
+    words = f"  {search.budget.candidates:,} candidates in {len(search.space)} settings, on {cells} workloads"
+    out.print(words, markup=False, highlight=False, soft_wrap=True)
 
 
 def _say_plan(path: Path, set_: list[str]) -> None:

@@ -14,7 +14,7 @@ from poolwise.conformance.scheduler import check_scheduler
 from poolwise.engines.promise import KindPromise
 from poolwise.errors import InputError
 from poolwise.interfaces import (
-    AgingOrder,
+    KIND_CLASSES,
     BackfillPolicy,
     OrderKind,
     PlacementPolicy,
@@ -67,7 +67,7 @@ def check_order(order: QueuePolicy, case: Case | None = None) -> tuple[Check, ..
         for other in (order, copy):
             same = np.array_equal(value, other.priority(queue, snapshot), equal_nan=True)
             findings.require(DETERMINISTIC, same, "asked twice about the same queue, it answered differently")
-        if order.kind == "opaque":
+        if order.kind in ("opaque", "capped"):
             findings.tested(KIND)  # which promises nothing
         else:
             problem = promise.problem(queue, snapshot, value)
@@ -87,8 +87,9 @@ def check_order(order: QueuePolicy, case: Case | None = None) -> tuple[Check, ..
         if kind not in get_args(OrderKind):
             findings.blame(KIND, f"kind is {kind!r}, not one of {', '.join(get_args(OrderKind))}")
             raise Broken
-        if kind in ("linear", "cubic") and not isinstance(order, AgingOrder):
-            findings.blame(KIND, f"{kind}, but no AgingOrder: engines read the pace and the weight that it gives")
+        needed = KIND_CLASSES.get(order.kind)
+        if needed is not None and not isinstance(order, needed):
+            findings.blame(KIND, f"{kind}, but no {needed.__name__}: engines read what that gives beside priorities")
             raise Broken
         if kind == "recalculated" and not isinstance(opened(order), RecalculatedOrder):
             findings.blame(KIND, "recalculated, but no RecalculatedOrder: engines ask it when it is recalculated")

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
-from poolwise.arrays import FloatArray
+from poolwise.arrays import FloatArray, IntArray
 from poolwise.errors import PolicyError
-from poolwise.interfaces import AgingOrder, OrderKind, QueuePolicy, RecalculatedOrder, Scheduler
+from poolwise.interfaces import AffineOrder, AgingOrder, OrderKind, QueuePolicy, RecalculatedOrder, Scheduler
 from poolwise.loop import run_loop
-from poolwise.model import Machine, Queue, Snapshot, Workload
+from poolwise.model import JobTable, Machine, Queue, Snapshot, Workload
 from poolwise.own_code import place_of
 from poolwise.performance.ideal import Ideal
 from poolwise.platforms.simulated import Simulation
@@ -52,16 +53,32 @@ class KindPromise:
                     return f"recalculated, but the job in row {job} had {then} and has {now} without a recalculation"
                 self.seen[job] = last, now
         elif isinstance(order, AgingOrder):
-            columns = np.stack(order.aging(jobs, queue.table, snapshot.machine), axis=1)
-            for job, pair in zip(jobs.tolist(), map(tuple, columns.tolist()), strict=True):
-                self.again += job in self.seen
-                if job not in self.seen:
-                    alone = order.aging(np.array([job], dtype=np.int64), queue.table, snapshot.machine)
-                    self.seen[job] = tuple(float(column[0]) for column in alone)
-                if pair != self.seen[job]:
-                    return f"{order.kind}, but pace and weight of the job in row {job} were {self.seen[job]} and are {pair}"
-            if not np.array_equal(value, AgingOrder.priority(order, queue, snapshot)):
-                return f"{order.kind}, but its priorities are not those that follow from pace and weight"
+            return self._columns(order.aging, AgingOrder.priority, "pace and weight", queue, snapshot, value)
+        elif isinstance(order, AffineOrder):
+            return self._columns(order.lines, AffineOrder.priority, "offset and slope", queue, snapshot, value)
+        return ""
+
+    def _columns(
+        self,
+        give: Callable[[IntArray, JobTable, Machine], tuple[FloatArray, FloatArray]],
+        follow: Callable[[Any, Queue, Snapshot], FloatArray],
+        what: str,
+        queue: Queue,
+        snapshot: Snapshot,
+        value: FloatArray,
+    ) -> str:
+        """Say how two columns of the order, or the (n_queued,) priorities that should follow from them, break the promise."""
+        order, jobs = self.order, queue.jobs
+        columns = np.stack(give(jobs, queue.table, snapshot.machine), axis=1)
+        for job, pair in zip(jobs.tolist(), map(tuple, columns.tolist()), strict=True):
+            self.again += job in self.seen
+            if job not in self.seen:
+                alone = give(np.array([job], dtype=np.int64), queue.table, snapshot.machine)
+                self.seen[job] = tuple(float(column[0]) for column in alone)
+            if pair != self.seen[job]:
+                return f"{order.kind}, but {what} of the job in row {job} were {self.seen[job]} and are {pair}"
+        if not np.array_equal(value, follow(order, queue, snapshot)):
+            return f"{order.kind}, but its priorities are not those that follow from {what}"
         return ""
 
 

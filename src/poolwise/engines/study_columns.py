@@ -10,11 +10,11 @@ from poolwise.arrays import BoolArray, FloatArray, IntArray, blocks
 from poolwise.engines.family import Parts
 from poolwise.engines.kernel_arrays import read_only
 from poolwise.errors import PolicyError
-from poolwise.interfaces import AgingOrder, ListRule, PerformanceModel, QueuePolicy, fixed_slowdown, opened
+from poolwise.interfaces import AffineOrder, AgingOrder, ListRule, PerformanceModel, QueuePolicy, fixed_slowdown, opened
 from poolwise.model import Initial, Queue, Snapshot, Workload
 from poolwise.model.rules import FixedSlowdown
 from poolwise.model.runs import RunTable
-from poolwise.units import LONGEST
+from poolwise.units import LONGEST, SECOND
 
 if TYPE_CHECKING:
     from poolwise.kernels.list_scheduling.state import Order
@@ -56,21 +56,24 @@ class StudyColumns:
             )
         return -priority
 
-    def order(self, able: BoolArray) -> Order:
+    def order(self, order: QueuePolicy, able: BoolArray) -> Order:
         """Say how the keys follow, and give those that never change; the policy is asked only about jobs that may ever wait."""
-        from poolwise.kernels.list_scheduling.state import ASKED, CUBIC, LINEAR, STATIC, Order
+        from poolwise.kernels.list_scheduling.state import AFFINE, ASKED, CUBIC, LINEAR, STATIC, Order
 
-        order, workload, none = self.scheduler.order, self.workload, read_only(np.zeros(0))
+        workload, none = self.workload, read_only(np.zeros(0))
         key, submit = np.zeros(len(workload)), read_only(workload.submit)
         if order.kind in ("linear", "cubic"):
             pace, weight, rate = map(read_only, self._aging(order, np.flatnonzero(able)))
-            return Order(LINEAR if order.kind == "linear" else CUBIC, key, submit, pace, weight, rate)
+            return Order(LINEAR if order.kind == "linear" else CUBIC, key, submit, pace, weight, rate, none)
+        if order.kind == "affine":
+            offset, slope = map(read_only, self._lines(order, np.flatnonzero(able)))
+            return Order(AFFINE, key, submit, none, slope, read_only(slope / SECOND), offset)
         if order.kind == "static":
             jobs = np.flatnonzero(able)
             if len(jobs):
                 key[jobs] = self.check(order.priority(Queue.of(workload.table, jobs), self.empty), jobs)
-            return Order(STATIC, key, submit, none, none, none)
-        return Order(ASKED, key, submit, none, none, none)
+            return Order(STATIC, key, submit, none, none, none, none)
+        return Order(ASKED, key, submit, none, none, none, none)
 
     def _aging(self, order: QueuePolicy, jobs: IntArray) -> tuple[FloatArray, FloatArray, FloatArray]:
         """(n_job,) pace, weight and rate of some jobs; 1 of the others, which never wait."""
@@ -83,6 +86,18 @@ class StudyColumns:
             some = jobs[rows]
             pace[some], weight[some] = order.aging(some, self.workload.table, self.machine)
         return pace, weight, (weight if order.kind == "linear" else np.cbrt(weight)) / pace
+
+    def _lines(self, order: QueuePolicy, jobs: IntArray) -> tuple[FloatArray, FloatArray]:
+        """(n_job,) offset and slope of some jobs; 0 of the others, which never wait."""
+        if not isinstance(order, AffineOrder):
+            raise PolicyError(
+                f"{type(order).__name__} is affine, but no AffineOrder: it gives neither offset nor slope", by=order
+            )
+        offset, slope = np.zeros(len(self.workload)), np.zeros(len(self.workload))
+        for rows in blocks(len(jobs)):
+            some = jobs[rows]
+            offset[some], slope[some] = order.lines(some, self.workload.table, self.machine)
+        return offset, slope
 
     def slowdown(self, model: PerformanceModel, rows: slice) -> FixedSlowdown:
         """Slowdowns of some jobs, as a model states them."""

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from poolwise.exhibits.spoken import spoken_time
 from poolwise.explain.explanation import Episode, Explanation
+from poolwise.model import Machine
 from poolwise.model.reason import Rule
-from poolwise.units import format_memory, to_seconds
+from poolwise.units import to_seconds
 
 
 def answer_sentence(found: Explanation) -> str:
@@ -29,17 +30,15 @@ def _longest(found: Explanation, rule: Rule, resource: str) -> str:
     longest = max(episodes, key=lambda episode: episode.end - episode.start)
     blocker = longest.reason.blocker
     said = "" if blocker is None else f", longest because of job {int(found.job.table.id[blocker])}"
-    return f"{_short(longest)}{said}"
+    return f"{_short(longest, found.machine)}{said}"
 
 
-def _short(episode: Episode) -> str:
+def _short(episode: Episode, machine: Machine) -> str:
     reason = episode.reason
     if not reason.resource or not reason.needed:
         return ""
-    needed = amount(reason.resource, reason.needed)
-    if not episode.free[1]:
-        return f" (it needed {needed}, and nothing was free)"
-    return f" (it needed {needed}, and at most {amount(reason.resource, episode.free[1])} were free)"
+    needed, most = (machine.amount_text(reason.resource, amount) for amount in (reason.needed, episode.free[1]))
+    return f" (it needed {needed}, and {f'at most {most} were' if episode.free[1] else 'nothing was'} free)"
 
 
 def _percent(part: int, whole: int) -> str:
@@ -64,8 +63,3 @@ def held_by(rule: Rule, resource: str) -> str:
 def duration(ns: int) -> str:
     """Say a time in ns."""
     return spoken_time(to_seconds(ns))
-
-
-def amount(resource: str, number: int) -> str:
-    """Write an amount of a resource."""
-    return format_memory(number) if resource in ("memory", "storage") else f"{number:,}"

@@ -125,8 +125,9 @@ def _checked(found: type, settings: dict[str, Any], what: str, before: str = "")
 
 def _value(kind: Any, value: Any, what: str, place: str) -> Any:
     """A setting of a type; a table becomes the configuration that the type is, with settings of its own."""
-    if kind in GROUP_OF:
-        return _part(kind, value, place)
+    part = next((k for k in (kind, *get_args(kind)) if k in GROUP_OF), None)
+    if part is not None:
+        return _part(part, value, place)
     inner = next((k for k in (kind, *get_args(kind)) if is_dataclass(k) and isinstance(k, type)), None)
     if inner is not None and isinstance(value, dict):
         parts = _checked(inner, value, what, f"{place}.")

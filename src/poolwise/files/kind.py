@@ -12,12 +12,13 @@ from poolwise.files.fields import Section
 from poolwise.files.machine_sections import MachineFile
 from poolwise.files.study import SchedulerSection, StudyFile
 
-FileKind = Literal["machine", "study", "scheduler", "plan", "power", "prices"]
+FileKind = Literal["machine", "study", "scheduler", "plan", "search", "power", "prices"]
 FOLDERS: Mapping[FileKind, str] = {
     "machine": "machines",
     "scheduler": "schedulers",
     "study": "studies",
     "plan": "plans",
+    "search": "searches",
     "power": "power",
     "prices": "prices",
 }
@@ -36,14 +37,16 @@ def kind_of_file(document: Document) -> FileKind:
     keys = document.tables.keys() - {"version", "title", "name"}
     if "plan" in keys:
         return "plan"
+    if "space" in keys:
+        return "search"
     if "format" in keys:
         return "machine"
     for kind, section in _BY_KEYS.items():
         if section.model_fields.keys() & keys:
             return kind
     raise InputError(
-        "neither a machine, a study, a plan, a scheduler, a power table nor a price list",
+        "neither a machine, a study, a plan, a search, a scheduler, a power table nor a price list",
         file=document.file,
         remedy="a machine has [[node]] and [[rack]], a study has machine, [workload] and [scheduler], a plan has [plan], "
-        "a scheduler has an order, a power table has [idle_watts], a price list [price]",
+        "a search has [space], a scheduler has an order, a power table has [idle_watts], a price list [price]",
     )

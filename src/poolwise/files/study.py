@@ -64,7 +64,7 @@ class SchedulerFile(SchedulerSection):
     title: str = ""
 
 
-class _OrFile:
+class OrFile:
     """Says in the schema that a file may be named instead of a section; its content is put there before validation."""
 
     def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
@@ -146,11 +146,11 @@ class RunFile(Section):
     title: str = ""
     machine: str | dict[str, Any] = Field(description='a machine file, "catalog:NAME", or a machine\'s sections in place')
     workload: WorkloadSection
-    scheduler: Annotated[SchedulerSection, _OrFile()] = SchedulerSection()
+    scheduler: Annotated[SchedulerSection, OrFile()] = SchedulerSection()
     performance: PerformanceSection = PerformanceSection()
     measure: MeasureSection = MeasureSection()
-    power: Annotated[PowerSection | None, _OrFile()] = Field(default=None, description="instead of watts in the machine file")
-    prices: Annotated[PriceSection | None, _OrFile()] = Field(default=None, description="instead of its prices")
+    power: Annotated[PowerSection | None, OrFile()] = Field(default=None, description="instead of watts in the machine file")
+    prices: Annotated[PriceSection | None, OrFile()] = Field(default=None, description="instead of its prices")
     today: TodaySection | None = Field(default=None, description="what runs today")
 
 

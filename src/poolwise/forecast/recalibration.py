@@ -20,7 +20,7 @@ LEVELS = np.array([0.02, 0.05, *np.arange(0.1, 0.95, 0.05).round(2), 0.95, 0.98]
 """Levels of the quantiles of a forecast."""
 SOFT = 300.0
 """Seconds that are added to waits before logarithms are taken: what is shorter hardly differs."""
-OF_PLAN = 0.3
+OF_PLAN = 0.2
 """Share that a plan with mean runtimes has in a forecast that is corrected."""
 REMEMBERED = 60
 """Times of forecasts that are remembered."""

@@ -8,7 +8,17 @@ compared, pickled, swept and named in a study file.
 
 from poolwise.interfaces.admission import AdmissionPolicy
 from poolwise.interfaces.backfill import BackfillPolicy, backfill_reason
-from poolwise.interfaces.order import EXTREME, AgingOrder, OrderKind, PreparedOrder, QueuePolicy, RecalculatedOrder, opened
+from poolwise.interfaces.capped import KIND_CLASSES, CappedOrder
+from poolwise.interfaces.order import (
+    EXTREME,
+    AffineOrder,
+    AgingOrder,
+    OrderKind,
+    PreparedOrder,
+    QueuePolicy,
+    RecalculatedOrder,
+    opened,
+)
 from poolwise.interfaces.own_class import rule_of
 from poolwise.interfaces.performance import PerformanceModel, fixed_slowdown
 from poolwise.interfaces.placement import PlacementPolicy
@@ -17,9 +27,12 @@ from poolwise.interfaces.scheduler import Dispatcher, ListRule, Scheduler, reaso
 
 __all__ = [
     "EXTREME",
+    "KIND_CLASSES",
     "AdmissionPolicy",
+    "AffineOrder",
     "AgingOrder",
     "BackfillPolicy",
+    "CappedOrder",
     "Dispatcher",
     "ListRule",
     "OrderKind",

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import ClassVar, Protocol
 
 from poolwise.arrays import FloatArray
+from poolwise.interfaces.order import QueuePolicy
 from poolwise.interfaces.own_class import speaks_for
 from poolwise.interfaces.placement import PlacementPolicy
 from poolwise.model import Queue, Reason, Refusal, Rule, Snapshot, Start
@@ -22,6 +23,11 @@ class BackfillPolicy(Protocol):
     def remembers(self) -> str:
         """What it keeps from pass to pass that no queue and snapshot show; empty for nothing."""
         return ""
+
+    @property
+    def own_order(self) -> QueuePolicy | None:
+        """The order in which it tries jobs beside the first that does not fit; None for the queue's."""
+        return None
 
     def open(self) -> BackfillPolicy:
         """Begin a run. A policy that remembers anything from pass to pass returns what remembers it; others themselves."""

@@ -11,17 +11,19 @@ from poolwise.arrays import FloatArray, IntArray
 from poolwise.errors import PolicyError
 from poolwise.model import JobTable, Machine, Queue, Snapshot
 
-OrderKind = Literal["static", "linear", "cubic", "recalculated", "opaque"]
+OrderKind = Literal["static", "linear", "cubic", "affine", "capped", "recalculated", "opaque"]
 EXTREME = 1e60
-"""Largest size of the paces and weights of an `AgingOrder`, and its inverse the least: nothing worked out overflows."""
+"""Largest size of the columns of an `AgingOrder` or `AffineOrder`, and its inverse the least: nothing worked out overflows."""
 
 
 class QueuePolicy(Protocol):
     """The order in which waiting jobs are considered. Ties: earlier submit, then lower id.
 
     `kind` is a promise that lets engines skip work: "static" (a job's priority never changes, and follows from the job table
-    and the machine alone), "linear" or "cubic" (it follows from the time waited: see `AgingOrder`), "recalculated" (it changes
-    at intervals: see `RecalculatedOrder`), or "opaque" (anything; asked again for the whole queue at each pass).
+    and the machine alone), "linear" or "cubic" (it follows from the time waited: see `AgingOrder`), "affine" (the same, from
+    a value at submission on: see `AffineOrder`), "capped" (that of another order, until a job has waited too long: see
+    `CappedOrder`), "recalculated" (it changes at intervals: see `RecalculatedOrder`), or "opaque" (anything; asked again for
+    the whole queue at each pass).
     """
 
     kind: ClassVar[OrderKind]
@@ -102,13 +104,8 @@ class AgingOrder(QueuePolicy):
     def aging(self, jobs: IntArray, table: JobTable, machine: Machine) -> tuple[FloatArray, FloatArray]:
         """Pace and weight, (k,) each; raises PolicyError for NaN, and for numbers too large or too small to compute with."""
         pace, weight = self.pace(jobs, table, machine), self.weight(jobs, table, machine)
-        for name, column, zero in (("paces", pace, False), ("weights", weight, True)):
-            if column.shape != jobs.shape or not _moderate(column, zero):
-                raise PolicyError(
-                    f"{type(self).__name__} must give {len(jobs)} {name} between {1 / EXTREME:g} and {EXTREME:g} in size"
-                    f"{', or 0' if zero else ''}, got {column!r}",
-                    by=self,
-                )
+        _check_column(self, "paces", pace, jobs, zero=False)
+        _check_column(self, "weights", weight, jobs, zero=True)
         return pace, weight
 
     @final
@@ -117,6 +114,47 @@ class AgingOrder(QueuePolicy):
         pace, weight = self.aging(queue.jobs, queue.table, snapshot.machine)
         x = queue.waited_s(snapshot.now) / pace
         return x * weight if self.kind == "linear" else x * x * x * weight
+
+
+class AffineOrder(QueuePolicy):
+    """A queue order whose priorities are lines: offset + w * slope, w the seconds waited; slopes and offsets of any sign.
+
+    Subclasses give the two columns, which fast engines read; the priorities that follow from them stand here once.
+    """
+
+    kind: ClassVar[OrderKind] = "affine"
+
+    def offset(self, jobs: IntArray, table: JobTable, machine: Machine) -> FloatArray:
+        """(k,) priorities at submission, for rows (k,) of the job table. A job's never changes, whoever else is asked for."""
+        return np.zeros(len(jobs))
+
+    def slope(self, jobs: IntArray, table: JobTable, machine: Machine) -> FloatArray:
+        """(k,) gains a second, for rows (k,) of the job table. A job's never changes, whoever else is asked for."""
+        return np.ones(len(jobs))
+
+    @final
+    def lines(self, jobs: IntArray, table: JobTable, machine: Machine) -> tuple[FloatArray, FloatArray]:
+        """Offset and slope, (k,) each; raises PolicyError for NaN, and for numbers too large or too small to compute with."""
+        offset, slope = self.offset(jobs, table, machine), self.slope(jobs, table, machine)
+        _check_column(self, "offsets", offset, jobs, zero=True)
+        _check_column(self, "slopes", slope, jobs, zero=True)
+        return offset, slope
+
+    @final
+    def priority(self, queue: Queue, snapshot: Snapshot) -> FloatArray:
+        """(n_queued,) priorities."""
+        offset, slope = self.lines(queue.jobs, queue.table, snapshot.machine)
+        return offset + queue.waited_s(snapshot.now) * slope
+
+
+def _check_column(order: QueuePolicy, name: str, column: FloatArray, jobs: IntArray, *, zero: bool) -> None:
+    """Raise PolicyError where a column (k,) of jobs (k,) cannot be computed with."""
+    if column.shape != jobs.shape or not _moderate(column, zero):
+        raise PolicyError(
+            f"{type(order).__name__} must give {len(jobs)} {name} between {1 / EXTREME:g} and {EXTREME:g} in size"
+            f"{', or 0' if zero else ''}, got {column!r}",
+            by=order,
+        )
 
 
 def _moderate(column: FloatArray, zero: bool) -> bool:

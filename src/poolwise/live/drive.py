@@ -56,7 +56,7 @@ def drive(
     """
     timed = _Timed(platform)
     loop = Loop(timed, scheduler, seed, continued)
-    with _stopped_by_signals(platform.stop), _stopped_after(seconds, platform.stop):
+    with stopped_by_signals(platform.stop), stopped_after(seconds, platform.stop):
         for batch in platform.events():
             began, timed.seconds = time.monotonic(), 0.0
             outcome = loop.take(batch)
@@ -110,7 +110,7 @@ def _changed(batch: EventBatch, outcome: CommitResult) -> bool:
 
 
 @contextmanager
-def _stopped_by_signals(stop: Callable[[], None]) -> Iterator[None]:
+def stopped_by_signals(stop: Callable[[], None]) -> Iterator[None]:
     """Let SIGTERM and SIGINT call `stop`; outside the main thread signals are left alone."""
     if threading.current_thread() is not threading.main_thread():
         yield
@@ -124,7 +124,7 @@ def _stopped_by_signals(stop: Callable[[], None]) -> Iterator[None]:
 
 
 @contextmanager
-def _stopped_after(seconds: float | None, stop: Callable[[], None]) -> Iterator[None]:
+def stopped_after(seconds: float | None, stop: Callable[[], None]) -> Iterator[None]:
     """Call `stop` after some seconds, if a number is given."""
     if seconds is None:
         yield

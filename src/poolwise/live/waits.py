@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from dataclasses import dataclass
 from datetime import datetime
 
 import numpy as np
 
+from poolwise.errors import PolicyError
 from poolwise.interfaces import Dispatcher, Scheduler, reason_of
+from poolwise.live.logs import say
 from poolwise.live.metrics import LiveMetrics
 from poolwise.live.platform import LivePlatform, Pass
-from poolwise.model import Changes, Plan, Queue, Reason, Rule, Snapshot
+from poolwise.model import Changes, Machine, Plan, Queue, Reason, Rule, Snapshot
 from poolwise.units import SECOND, format_memory
 
 ENDS = 64
@@ -87,10 +90,14 @@ class TellsWhy:
         plan = dispatcher.schedule(queue, snapshot, Changes())
         waiting: dict[str, str] = {}
         for job in queue.jobs[: self._most].tolist():
-            found = why_waits(dispatcher, job, queue, snapshot, plan)
+            name = snapshot.table.name(job)
+            try:
+                found = why_waits(dispatcher, job, queue, snapshot, plan)
+            except PolicyError as error:  # the scheduler cannot account for its own plan: others are told, and it goes on
+                say("unexplained", logging.ERROR, job=name, why=str(error))
+                continue
             if found is None:
                 continue
-            name = snapshot.table.name(job)
             waiting[name] = found.text
             if self._metrics is not None:
                 self._metrics.short_of(found.reason.resource)
@@ -99,9 +106,10 @@ class TellsWhy:
         self._told = waiting
 
 
-def amount(resource: str, number: int) -> str:
-    """Write an amount in the units that people use."""
-    return format_memory(number) if resource in ("memory", "storage") else f"{number:,} {resource}"
+def amount(resource: str, number: int, machine: Machine) -> str:
+    """Write an amount of a resource, and of which."""
+    text = machine.amount_text(resource, number)
+    return text if resource in ("memory", "storage") else f"{text} {resource}"
 
 
 def clock(ns: int, snapshot: Snapshot) -> str:
@@ -114,7 +122,8 @@ def clock(ns: int, snapshot: Snapshot) -> str:
 def _sentence(reason: Reason, fits: int | None, after: int | None, job: int, snapshot: Snapshot) -> str:
     parts = [reason.text]
     if reason.resource:
-        parts[0] += f": needs {amount(reason.resource, reason.needed)}, {amount(reason.resource, reason.free)} free"
+        needed, free = (amount(reason.resource, n, snapshot.machine) for n in (reason.needed, reason.free))
+        parts[0] += f": needs {needed}, {free} free"
     if reason.resource == "memory" and (lent := _lent(job, snapshot)):
         parts.append(lent)
     if reason.blocker is not None:

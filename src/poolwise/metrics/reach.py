@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from poolwise.arrays import BoolArray, FloatArray, IntArray
+from poolwise.arrays import FloatArray, IntArray
 from poolwise.metrics.window import Window
 from poolwise.model import Kind, Machine, Schedule
 
@@ -24,8 +24,8 @@ class Reach:
     resource : name
     installed : base units
     used : share of it that jobs hold
-    stranded : share that is free but out of reach: on nodes that have no free node or core left, or in the pool of a rack that
-        has none
+    stranded : share that is free but out of reach: on nodes that have no free node or core left, or in the pool of a rack (or
+        of the machine) that has none
     """
 
     owner: int
@@ -35,75 +35,99 @@ class Reach:
     stranded: float
 
 
-def reach(schedule: Schedule, window: Window) -> tuple[Reach, ...]:
-    """Measure every resource of every owner; nothing for an empty window."""
+def reach(schedule: Schedule, window: Window, *, system: bool = False) -> tuple[Reach, ...]:
+    """Measure every resource of every owner; nothing for an empty window. `system` where jobs may use pools of other racks."""
     if window.end <= window.begin:
         return ()
-    machine = schedule.machine
+    machine, rows = schedule.machine, _Rows.of(schedule)
+    each = machine.per_node.get("memory", np.zeros(machine.n_owner, dtype=np.int64))
+    whole = machine.capacity[:, machine.resource("nodes")] if "nodes" in machine.resources else np.zeros_like(each)
     found = []
     for owner in range(machine.n_owner):
-        for column, name in enumerate(machine.resources):
-            if installed := int(machine.capacity[owner, column]):
-                found.append(_measured(schedule, window, owner, name, installed, _held(schedule, owner, column)))
-        each = int(machine.per_node["memory"][owner]) if "memory" in machine.per_node else 0
-        if each and "nodes" in machine.resources:
-            count = int(machine.capacity[owner, machine.resource("nodes")])
-            found.append(_measured(schedule, window, owner, "memory", each * count, _local(schedule, owner, each)))
-    return tuple(one for one in found if one is not None)
+        things = [(name, int(machine.capacity[owner, k]), rows.held([owner], k)) for k, name in enumerate(machine.resources)]
+        things.append(("memory", int(each[owner] * whole[owner]), rows.local(owner, int(each[owner]))))
+        for name, installed, held in things:
+            if installed:
+                gates = _gates(machine, owner, name, system)
+                taken = rows.held(gates, rows.primary)
+                total = float(machine.capacity[gates, rows.primary].sum())
+                many = bool(whole[owner]) and name != "nodes"
+                found.append(Reach(owner, name, installed, *_shares(window, installed, held, taken, total, many)))
+    return tuple(found)
 
 
 _Steps = tuple[IntArray, IntArray, FloatArray]
 """(k,) begin, end and amount of what is held."""
 
 
-def _held(schedule: Schedule, owner: int, column: int) -> _Steps:
-    rows = schedule.holdings
-    mine = (rows.owner == owner) & (rows.resource == column)
-    return rows.begin[mine], rows.end[mine], rows.amount[mine].astype(np.float64)
+@dataclass(frozen=True)
+class _Rows:
+    """Holdings, sorted by owner and resource.
+
+    Attributes
+    ----------
+    order, bounds : rows order[bounds[k]:bounds[k + 1]] are of owner k // n_resource and resource k % n_resource
+    primary : column of what a job must hold on a node, -1 where there is none
+    """
+
+    schedule: Schedule
+    order: IntArray
+    bounds: IntArray
+    primary: int
+
+    @classmethod
+    def of(cls, schedule: Schedule) -> _Rows:
+        rows, machine = schedule.holdings, schedule.machine
+        key = rows.owner * len(machine.resources) + rows.resource
+        order = np.argsort(key, kind="stable")
+        bounds = np.searchsorted(key[order], np.arange(machine.n_owner * len(machine.resources) + 1))
+        primary = next((machine.resource(name) for name in _PRIMARY if name in machine.resources), -1)
+        return cls(schedule, order, bounds, primary)
+
+    def held(self, owners: list[int], column: int) -> _Steps:
+        """What runs hold of a resource of some owners together."""
+        count, rows = len(self.schedule.machine.resources), self.schedule.holdings
+        parts = [self.order[self.bounds[o * count + column] : self.bounds[o * count + column + 1]] for o in owners]
+        mine = np.concatenate(parts) if parts else self.order[:0]
+        return rows.begin[mine], rows.end[mine], rows.amount[mine].astype(np.float64)
+
+    def local(self, owner: int, each: int) -> _Steps:
+        """Memory that jobs use of nodes that they take whole: what they ask for, up to what a node has."""
+        if not each:
+            return self.held([], 0)
+        count, rows, workload = len(self.schedule.machine.resources), self.schedule.holdings, self.schedule.workload
+        k = owner * count + self.primary
+        mine = self.order[self.bounds[k] : self.bounds[k + 1]]
+        asked = np.minimum(workload.memory[self.schedule.job[rows.run[mine]]], each)
+        return rows.begin[mine], rows.end[mine], (rows.amount[mine] * asked).astype(np.float64)
 
 
-def _local(schedule: Schedule, owner: int, each: int) -> _Steps:
-    """Memory that jobs use of the nodes that they take whole: what they ask for, up to what a node has."""
-    rows, workload = schedule.holdings, schedule.workload
-    mine = (rows.owner == owner) & (rows.resource == schedule.machine.resource("nodes"))
-    asked = np.minimum(workload.memory[schedule.job[rows.run[mine]]], each)
-    return rows.begin[mine], rows.end[mine], (rows.amount[mine] * asked).astype(np.float64)
-
-
-def _measured(schedule: Schedule, window: Window, owner: int, name: str, installed: int, held: _Steps) -> Reach:
-    gates = _gates(schedule.machine, owner, name)
-    column = next((schedule.machine.resource(n) for n in _PRIMARY if n in schedule.machine.resources), -1)
-    before = [_held(schedule, gate, column) for gate in gates]
-    times = np.unique(
-        np.concatenate([[window.begin, window.end], *held[:2], *(edge for steps in before for edge in steps[:2])])
-    )
+def _shares(window: Window, installed: int, held: _Steps, taken: _Steps, total: float, many: bool) -> tuple[float, float]:
+    """Mean shares that are used and stranded, behind gates of which `total` exist; `many` where they are nodes in one owner."""
+    times = np.unique(np.concatenate([[window.begin, window.end], *held[:2], *taken[:2]]))
     times = times[(times >= window.begin) & (times <= window.end)]
     weight = np.diff(times) / float(window.end - window.begin)
     used = _over(times, held) / installed
-    total = float(schedule.machine.capacity[gates, column].sum()) if gates else 0.0
-    taken = sum((_over(times, steps) for steps in before), np.zeros(len(times) - 1))
-    whole = "nodes" in schedule.machine.resources and schedule.machine.kind[owner] == Kind.NODE
-    if whole and name != "nodes" and total:  # one owner is many nodes: what is free on those that are taken
-        stranded = np.maximum(taken / total - used, 0.0)
-    else:
-        full: BoolArray = np.asarray(taken >= total) if total else np.zeros(len(times) - 1, dtype=np.bool_)
-        stranded = np.where(full, np.maximum(1.0 - used, 0.0), 0.0)
-    return Reach(owner, name, installed, float((used * weight).sum()), float((stranded * weight).sum()))
+    stranded = np.zeros(len(weight))
+    if total:
+        share = _over(times, taken) / total
+        reachable = 1.0 - share if many else np.where(share >= 1.0, 0.0, 1.0)
+        stranded = np.maximum(1.0 - used - reachable, 0.0)
+    return float((used * weight).sum()), float((stranded * weight).sum())
 
 
-def _gates(machine: Machine, owner: int, name: str) -> list[int]:
+def _gates(machine: Machine, owner: int, name: str, system: bool) -> list[int]:
     """Nodes of which a job must have some to use a resource of an owner; none where there is no such bound."""
     primary = next((n for n in _PRIMARY if n in machine.resources), None)
     if primary is None or machine.kind[owner] == Kind.LINK or name == primary:
         return []
     nodes = (machine.kind == Kind.NODE) & (machine.capacity[:, machine.resource(primary)] > 0)
-    if machine.kind[owner] == Kind.NODE:
-        return [owner] if nodes[owner] else []
-    home = int(machine.home[owner])
-    if home >= 0:
-        return [home] if nodes[home] else []
+    near = int(machine.home[owner]) if machine.home[owner] >= 0 else owner if machine.kind[owner] == Kind.NODE else -1
+    if near >= 0:
+        return [near] if nodes[near] else []
     rack = int(machine.rack[owner])
-    return np.flatnonzero(nodes & ((machine.rack == rack) if rack >= 0 else True)).tolist()
+    found: list[int] = np.flatnonzero(nodes & (system or rack < 0 or (machine.rack == rack))).tolist()
+    return found
 
 
 def _over(times: IntArray, held: _Steps) -> FloatArray:

@@ -42,6 +42,7 @@ class Machine:
     fabric : the links, None where the network is not modelled
     node_sets : name -> (n_owner,) owners that a partition, or all nodes with a feature, consist of (see `model.eligibility`)
     partitions, qos, windows : what it allows (see `model.partition`)
+    parts : resource -> parts into which one of it is divided, where amounts count these: {"cores": 1000} for thousandths
     failures : what breaks on it; None where schedulers see the machine, who cannot know
     """
 
@@ -62,6 +63,7 @@ class Machine:
     qos: tuple[QualityOfService, ...] = ()
     windows: tuple[ReservedWindow, ...] = ()
     failures: Failures | None = None
+    parts: Mapping[str, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         for array in (
@@ -84,6 +86,8 @@ class Machine:
             raise ValueError(f"capacity has shape {self.capacity.shape}, expected {(len(self.owners), len(self.resources))}")
         if len(set(self.owners)) != len(self.owners):
             raise InputError("owner names are not unique", field="name", remedy="give each node, pool, device and link its own")
+        if any(parts < 1 for parts in self.parts.values()):
+            raise InputError("a resource is divided into less than one part", field="parts", remedy="such as cores = 1000")
         if self.capacity.size and int(self.capacity.min()) < 0:
             raise InputError("a capacity is negative", field="capacity")
 
@@ -170,6 +174,13 @@ class Machine:
         if whole.any():
             words["memory in each whole node"] = format_memory(self.local_memory)
         return words
+
+    def amount_text(self, resource: str, amount: int) -> str:
+        """Write an amount of a resource as people count it: memory with its unit, parts as decimals."""
+        if resource in ("memory", "storage"):
+            return format_memory(amount)
+        parts = self.parts.get(resource, 1)
+        return f"{amount:,}" if parts == 1 else f"{amount / parts:,.3f}".rstrip("0").rstrip(".")
 
     def __repr__(self) -> str:
         return f"Machine '{self.name}': {', '.join(f'{amount} {what}' for what, amount in self.summary().items())}"

@@ -8,7 +8,7 @@ from typing import Protocol
 
 import numpy as np
 
-from poolwise.arrays import IntArray
+from poolwise.arrays import FloatArray, IntArray
 from poolwise.model.decision import Start
 from poolwise.model.history import RunHistory
 from poolwise.model.job_table import JobTable
@@ -74,6 +74,7 @@ class Snapshot:
     may_grow : whether owners may still join or capacity may come back, so that nothing can be said never to fit
     freed_at : ns of the latest instant at which a run ended or was resized or the machine changed, -1 before the first
     history : the runs that have ended, None where the platform does not keep them
+    traffic : (n_owner,) MB/s that go over each link, as measured on a machine that is there; None where nobody measures
     """
 
     __slots__ = (
@@ -92,6 +93,7 @@ class Snapshot:
         "may_grow",
         "now",
         "table",
+        "traffic",
     )
 
     def __init__(
@@ -109,12 +111,13 @@ class Snapshot:
         may_grow: bool = False,
         freed_at: int = -1,
         history: RunHistory | None = None,
+        traffic: FloatArray | None = None,
     ) -> None:
         self.now, self.machine, self.table, self.estimate = now, machine, table, estimate
         self.capacity = capacity if not capacity.flags.writeable else _read_only(capacity)
         self.free = _read_only(free)
         self._work = work
-        self.may_grow, self.freed_at, self.history = may_grow, freed_at, history
+        self.may_grow, self.freed_at, self.history, self.traffic = may_grow, freed_at, history, traffic
         self._runs, self._progress = runs, progress
         self._extra: tuple[Run, ...] = ()
         self._ended: int | None = None  # runs expected to end by then are gone
@@ -134,6 +137,7 @@ class Snapshot:
             may_grow=self.may_grow,
             freed_at=self.freed_at,
             history=self.history,
+            traffic=self.traffic,
         )
         other._extra, other._ended, other._real = self._extra, self._ended, self._real
         return other

@@ -151,6 +151,12 @@ def _above(found: Search, element: Element) -> bool:
 
 
 def _notes(trials: Trials, found: Search) -> Iterator[str]:
+    relative = any(target.relative for target in trials.targets)
+    who = "the largest candidate and the reference finish" if relative else "the largest candidate finishes"
+    yield (
+        f"Measured on the jobs after a warm-up of {trials.cells(trials.largest)[0].warm_up:,} that {who}: "
+        f"{int(trials.population(0).sum()):,} of the first seed."
+    )
     turned_away = {element: v.unfinished for element, v in found.verdicts.items() if v.unfinished}
     if turned_away:
         yield (

@@ -26,14 +26,15 @@ def machine_drawn(result: StudyResult, cell: CellResult, where: str) -> Boxes | 
     run = result.simulated(cell)
     if cell.engine != "compiled" or run.machine.n_owner > MOST:
         return None
-    return drawing(simulate_again(run, result.outcomes(cell)), result.window(cell), where)
+    system = run.scheduler.scope == "system"
+    return drawing(simulate_again(run, result.outcomes(cell)), result.window(cell), where, system=system)
 
 
-def drawing(schedule: Schedule, window: Window, where: str = "") -> Boxes:
+def drawing(schedule: Schedule, window: Window, where: str = "", *, system: bool = False) -> Boxes:
     """Draw each rack as a column and each kind of part as a row, as full as it was on average in a window."""
     machine = schedule.machine
     parts: dict[tuple[int, str, str], list[Reach]] = {}
-    for one in reach(schedule, window):
+    for one in reach(schedule, window, system=system):
         parts.setdefault((_RANK[Kind(machine.kind[one.owner])], machine.type[one.owner], one.resource), []).append(one)
     racks = sorted({int(rack) for rack in machine.rack.tolist() if rack >= 0})
     rows = sorted(parts, reverse=True)
@@ -50,8 +51,8 @@ def drawing(schedule: Schedule, window: Window, where: str = "") -> Boxes:
         "machine",
         f"What of the machine was used{where}",
         "Each column is a rack, each row a kind of part, filled from the left as it was in use on average over the measured "
-        "time. Stranded is what was free but out of reach: memory and devices of nodes that had no free node or core left, and "
-        "pools of racks that had none.",
+        "time. Stranded is what was free but out of reach: memory and devices of nodes that had no node or core left, and "
+        f"pools while {'the machine' if system else 'their rack'} had none.",
         boxes=boxes,
         series=_SERIES,
         x_axis=Axis(

@@ -23,6 +23,7 @@ from poolwise.report.compromise import compromise, compromise_over_sizes
 from poolwise.report.cost import Cost, cost_sentences, cost_table, tornado
 from poolwise.report.gantt import longest_wait
 from poolwise.report.hit import who_waits
+from poolwise.report.machine_drawn import machine_drawn
 from poolwise.report.memory import memory_figures
 from poolwise.report.occupancy import occupancy
 from poolwise.report.page import Page, PageSection, PageTable, TableRow
@@ -140,7 +141,8 @@ def _figures(result: StudyResult, sweep: Sweep, found: Recommendation | None) ->
         shown.append(Distribution("tail", title, caption, samples, x_axis, "jobs that fare worse", tail=True))
         first = sweep.cells[found.series, found.at][0]
         shown += occupancy(result, first, found.series.upper())
-        shown += [drawn for drawn in (longest_wait(result, first),) if drawn is not None]
+        drawings = (machine_drawn(result, first, where), longest_wait(result, first))
+        shown += [drawn for drawn in drawings if drawn is not None]
         shown += memory_figures(result, sweep, found)
     return shown
 

@@ -12,6 +12,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from poolwise import catalog, registry
 from poolwise.errors import InputError, PoolwiseError
+from poolwise.identity import canonical, digest
 from poolwise.report.theme import style_sheet
 from poolwise.serve.command import Commands
 from poolwise.serve.folder import StudyFolder
@@ -36,7 +37,7 @@ def make_app(root: Path, token: str) -> web.Application:
         web.get("/serve.css", site.css),
         web.get("/serve.js", site.script),
         web.get("/report/{name:.+}", site.report),
-        web.get("/compared/{number:\\d+}", site.compared),
+        web.get("/answered/{name:\\w+}", site.answered),
         web.get("/command/{number:\\d+}", site.command),
         web.post("/ask", site.ask),
         web.post("/explain", site.explain),
@@ -63,11 +64,11 @@ class _Site:
 
     async def start(self, app: web.Application) -> None:
         self.commands = Commands()
-        self.compared_files = tempfile.TemporaryDirectory(prefix="poolwise-")
+        self.pages_made = tempfile.TemporaryDirectory(prefix="poolwise-")
 
     async def stop(self, app: web.Application) -> None:
         await self.commands.close()
-        self.compared_files.cleanup()
+        self.pages_made.cleanup()
 
     async def index(self, request: web.Request) -> web.Response:
         looked = (asyncio.to_thread(look) for look in (self.folder.kept, self.folder.askable, self.folder.states))
@@ -88,8 +89,8 @@ class _Site:
         path = self.folder.inside(request.match_info["name"]) / "report.html"
         return self._html(self.folder.inside(str(path.relative_to(self.folder.root))))
 
-    async def compared(self, request: web.Request) -> web.StreamResponse:
-        return self._html(Path(self.compared_files.name) / f"{request.match_info['number']}.html")
+    async def answered(self, request: web.Request) -> web.StreamResponse:
+        return self._html(Path(self.pages_made.name) / f"{request.match_info['name']}.html")
 
     def _html(self, path: Path) -> web.StreamResponse:
         if not path.is_file():
@@ -126,7 +127,7 @@ class _Site:
         if not job.isdecimal():
             raise InputError(f"'{job}' is not the id of a job", field="job", remedy="give a whole number, as in the trace")
         results, key = self.folder.inside(_text(form, "results")), _key(_text(form, "run"))
-        return self._started(["explain", str(results), job, "--cell", key, "--json"])
+        return self._started(["explain", str(results), job, "--cell", key, "--json"], report=True)
 
     async def compare(self, request: web.Request) -> web.Response:
         form = await request.post()
@@ -145,9 +146,9 @@ class _Site:
     def _started(self, arguments: list[str], report: bool = False) -> web.Response:
         page = ""
         if report:
-            name = str(abs(hash(tuple(arguments))))
-            arguments = [*arguments, "--report", str(Path(self.compared_files.name) / f"{name}.html")]
-            page = f"/compared/{name}"
+            name = digest(canonical(arguments))[:16]
+            arguments = [*arguments, "--report", str(Path(self.pages_made.name) / f"{name}.html")]
+            page = f"/answered/{name}"
         return web.json_response({"command": self.commands.start(arguments), "page": page})
 
 

@@ -7,12 +7,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from poolwise.arrays import FloatArray
+from poolwise.arrays import FloatArray, IntArray
 from poolwise.engines.list_scheduling.replay import load
 from poolwise.kernels.jit import entry, kernel
 from poolwise.kernels.list_scheduling.index import lay_out, plant
 from poolwise.kernels.list_scheduling.order import comes_before, key, lasts
 from poolwise.kernels.list_scheduling.state import (
+    AFFINE,
     CUBIC,
     EMPTY,
     FORK,
@@ -71,12 +72,17 @@ def _lasts(a, b, time, order):
     return lasts(a, b, time, order)
 
 
-def _pair(kind: int, submit: tuple[int, int], pace: tuple[float, float], weight: tuple[float, float]) -> Order:
-    columns = [np.array(submit), np.array(pace), np.array(weight, dtype=np.float64)]
-    columns.append((np.cbrt(columns[2]) if kind == CUBIC else columns[2]) / columns[1])
+def _made(kind: int, key: FloatArray, submit: IntArray, pace: FloatArray, weight: FloatArray) -> Order:
+    """An order of a kind; of an affine one the paces are the offsets."""
+    rate = weight / 1e9 if kind == AFFINE else (np.cbrt(weight) if kind == CUBIC else weight) / pace
+    columns = [submit, pace, weight, rate, pace if kind == AFFINE else np.zeros(0)]
     for column in columns:
         column.setflags(write=False)
-    return Order(kind, np.zeros(2), *columns)
+    return Order(kind, key, *columns)
+
+
+def _pair(kind: int, submit: tuple[int, int], pace: tuple[float, float], weight: tuple[float, float]) -> Order:
+    return _made(kind, np.zeros(2), np.array(submit), np.array(pace), np.array(weight, dtype=np.float64))
 
 
 def _order(kind: int, g: np.random.Generator, n: int) -> Order:
@@ -84,10 +90,7 @@ def _order(kind: int, g: np.random.Generator, n: int) -> Order:
     pace = g.choice([1.0, 1 + 2**-52, 3.0, 7.5, 1e3, 1e6], n) * g.choice([1, 1, 1, -1], n)
     weight = g.integers(1, 4, n).astype(np.float64) if g.random() < 0.3 else g.integers(-3, 4, n).astype(np.float64)
     given_key = g.integers(-2, 3, n).astype(np.float64)
-    columns = [submit, pace, weight, (np.cbrt(weight) if kind == CUBIC else weight) / pace]
-    for column in columns:
-        column.setflags(write=False)
-    return Order(kind, given_key, *columns)
+    return _made(kind, given_key, submit, pace, weight)
 
 
 def _jobs(order: Order, g: np.random.Generator) -> JobArrays:
@@ -95,7 +98,19 @@ def _jobs(order: Order, g: np.random.Generator) -> JobArrays:
     nodes, remote, length = g.integers(1, 6, n), g.choice([0, 0, 5, 9, 100], n), g.integers(1, 50, n)
     able, blank = np.ones(n, dtype=np.bool_), np.zeros(n)
     zero = np.zeros(n, dtype=np.int64)
-    columns = [order.submit, nodes, remote, able, zero, zero, zero, length, *[blank] * 6, np.zeros(0, dtype=np.bool_)]
+    columns = [
+        order.submit,
+        nodes,
+        remote,
+        able,
+        zero,
+        zero,
+        zero,
+        length,
+        *[blank] * 6,
+        np.zeros(0, dtype=np.bool_),
+        np.zeros(0, dtype=np.int64),
+    ]
     for column in columns:
         column.setflags(write=False)
     return JobArrays(*columns)
@@ -129,7 +144,7 @@ def _check(node: int, time: int, jobs: JobArrays, order: Order, tree: Tree) -> N
             _check(below, time, jobs, order, tree)
 
 
-@given(st.integers(0, 10_000), st.sampled_from([STATIC, LINEAR, CUBIC]))
+@given(st.integers(0, 10_000), st.sampled_from([STATIC, LINEAR, CUBIC, AFFINE]))
 @settings(max_examples=30, deadline=None)
 def test_each_node_knows_the_first_and_the_least_below_it(seed: int, kind: int) -> None:
     g = np.random.default_rng(seed)
@@ -161,7 +176,7 @@ def test_each_node_knows_the_first_and_the_least_below_it(seed: int, kind: int) 
     assert sorted(_below(1, tree)) == list(range(n)) and tree.forks[USED] == n - 1
 
 
-@given(st.integers(0, 10_000), st.sampled_from([STATIC, LINEAR, CUBIC]))
+@given(st.integers(0, 10_000), st.sampled_from([STATIC, LINEAR, CUBIC, AFFINE]))
 @settings(max_examples=30, deadline=None)
 def test_who_comes_first_is_decided_by_the_keys(seed: int, kind: int) -> None:
     """Also between jobs whose keys differ by the last bits only, where the products that spare divisions say nothing."""
@@ -187,7 +202,11 @@ def _keeps_ahead(time: int, order: Order) -> None:
 paces, weights = st.sampled_from([1.0, 1 + 2**-52, 3.0, 1e6, -1.0, -3.0]), st.integers(-3, 3)
 
 
-@given(st.sampled_from([LINEAR, CUBIC]), *[st.tuples(x, x) for x in (st.integers(0, 3), paces, weights)], st.integers(3, 10**6))
+@given(
+    st.sampled_from([LINEAR, CUBIC, AFFINE]),
+    *[st.tuples(x, x) for x in (st.integers(0, 3), paces, weights)],
+    st.integers(3, 10**6),
+)
 @settings(max_examples=200, deadline=None)
 def test_who_is_ahead_stays_it_for_the_time_told(
     kind: int, submit: tuple[int, int], pace: tuple[float, float], weight: tuple[int, int], time: int
@@ -216,6 +235,27 @@ def test_who_is_ahead_stays_it_until_shortly_before_the_lines_cross(
     order = _pair(kind, submit, (1.0, 1.0), weight)
     for time in (meet - before, meet - min(before**2, length // 2), meet - min(before**3, length // 2)):
         if time >= max(submit):
+            _keeps_ahead(time, order)
+
+
+@given(
+    st.tuples(*[st.floats(-1e9, 1e9)] * 2),
+    st.tuples(*[st.sampled_from([0.0, 1e-9, -1e-9, 1.0, -1.0, 3.0, -3.0, 1e6])] * 2),
+    st.integers(0, 10**12),
+    st.integers(0, 10**4),
+)
+@settings(max_examples=300, deadline=None)
+def test_lines_from_any_offset_stay_ahead_until_shortly_before_they_cross(
+    offset: tuple[float, float], slope: tuple[float, float], submit: int, before: int
+) -> None:
+    """Leads of either sign: far below zero a margin that followed the sign of the lead would be on the wrong side."""
+    order = _pair(AFFINE, (0, submit), offset, slope)
+    times = [submit, submit + before, submit + before * SECOND]
+    if slope[0] != slope[1]:
+        cross = int((offset[1] - offset[0] - slope[1] * submit / SECOND) / (slope[0] - slope[1]) * SECOND)
+        times += [cross - before, cross - before**2, cross + 1]
+    for time in times:
+        if submit <= time <= 10**17:
             _keeps_ahead(time, order)
 
 

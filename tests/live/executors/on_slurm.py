@@ -44,7 +44,7 @@ def test_an_array_of_workers_that_find_the_scheduler_by_its_file(slurm, expected
     scheduler = start(tmp_path, "scheduler", sys.executable, "-m", "dask", "scheduler", *words)
     try:
         wait_until(file.is_file, 60)
-        worker = f"{sys.executable} -m dask worker --scheduler-file {file} --nworkers 1 --nthreads 1 --no-dashboard"
+        worker = f"{sys.executable} -m dask worker --scheduler-file {file} --nthreads 1 --memory-limit 2GB --no-dashboard"
         slurm.ask("sbatch", "--array=1-2", "--cpus-per-task=1", "--time=0:10:00", f"--chdir={tmp_path}", "--wrap", worker)
         with find_executor("dask", str(file)) as executor, store.writing():
             records(Squares(seconds=0.2), range(20), store, executor)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import socket
 import subprocess
 import sys
 import time
@@ -51,6 +52,10 @@ class ControlPlane:
         lines = self.kubectl("get", "pods", "-o", "custom-columns=N:.metadata.name,P:.status.phase", "--no-headers")
         return dict(line.split() for line in lines.splitlines())
 
+    def count(self, phase: str) -> int:
+        """How many pods are in a phase."""
+        return list(self.phases().values()).count(phase)
+
     def wait(self, what: Any, seconds: float, words: str) -> None:
         until = time.monotonic() + seconds
         while not what():
@@ -74,8 +79,11 @@ class ControlPlane:
 
 
 @contextmanager
-def control_plane(folder: Path, port: int = 26543, **settings: str) -> Iterator[ControlPlane]:
-    """Build where it is missing, start, and stop in the end; one that $POOLWISE_KUBE names is taken as it is."""
+def control_plane(folder: Path, **settings: str) -> Iterator[ControlPlane]:
+    """Build where it is missing, start on ports that are free, and stop in the end.
+
+    One that $POOLWISE_KUBE names is taken as it is.
+    """
     if running := os.environ.get("POOLWISE_KUBE"):
         plane = ControlPlane(Path(running))
         plane.clear()
@@ -83,12 +91,24 @@ def control_plane(folder: Path, port: int = 26543, **settings: str) -> Iterator[
         return
     if shutil.which("go") is None and not _built():
         raise RuntimeError("the control plane is built by Go 1.26 or later, which is not installed")
-    setting = {**os.environ, "KUBE_DATA": str(folder), "KUBE_PORT": str(port), **settings}
+    setting = {**os.environ, "KUBE_DATA": str(folder), "KUBE_PORT": str(free_ports()), **settings}
     subprocess.run([HERE / "kube-up.sh", "start"], env=setting, check=True, stdout=subprocess.DEVNULL)
     try:
         yield ControlPlane(folder)
     finally:
         subprocess.run([HERE / "kube-up.sh", "clean"], env=setting, check=True)
+
+
+def free_ports() -> int:
+    """The first of three ports that nobody has."""
+    for port in range(26000 + os.getpid() % 1000 * 6, 60000, 3):
+        try:
+            for one in range(port, port + 3):
+                socket.create_server(("127.0.0.1", one)).close()
+            return port
+        except OSError:
+            continue
+    raise RuntimeError("no ports are free")
 
 
 def _built() -> bool:

@@ -20,7 +20,7 @@ NVME = 'version = 1\nkind = "composition"\nplacement = "nvme_first_fit"\norder =
 
 @pytest.fixture(scope="module")
 def plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
-    with control_plane(tmp_path_factory.mktemp("kube"), port=26580) as found:
+    with control_plane(tmp_path_factory.mktemp("kube")) as found:
         yield found
 
 
@@ -54,6 +54,11 @@ def now() -> str:
 
 def allocated(plane: ControlPlane) -> list[dict[str, Any]]:
     return [c for c in plane.get("resourceclaims") if "allocation" in c.get("status", {})]
+
+
+def given(plane: ControlPlane) -> list[str]:
+    """The first device of each claim that has any."""
+    return [claim["status"]["allocation"]["devices"]["results"][0]["device"] for claim in allocated(plane)]
 
 
 def message(plane: ControlPlane, pod: str) -> str:
@@ -90,11 +95,10 @@ def test_devices_that_cannot_be_attached(cluster: ControlPlane, first_fit: str, 
     cluster.apply([make.pod("p", seconds=None, claims={"d": {"resourceClaimName": "one"}})])
     with scheduling(cluster, first_fit, "--attach", "3" if how == "timeout" else "60"):
         cluster.wait(lambda: len(allocated(cluster)) == 1, 20, "a first device")
-        assert allocated(cluster)[0]["status"]["allocation"]["devices"]["results"][0]["device"] == "f-0"
+        assert given(cluster) == ["f-0"]
         if how == "failure":
             set_condition(cluster, allocated(cluster)[0], "x.io/failed")
-        second = lambda: [c["status"]["allocation"]["devices"]["results"][0]["device"] for c in allocated(cluster)]  # noqa: E731
-        cluster.wait(lambda: second() == ["f-1"], 20, "another device")
+        cluster.wait(lambda: given(cluster) == ["f-1"], 20, "another device")
         assert ("x.io/failed" if how == "failure" else "not attached within") in message(cluster, "p")
         set_condition(cluster, allocated(cluster)[0], "x.io/up")
         cluster.wait(lambda: cluster.phases()["p"] == "Running", 20, "it runs")
@@ -183,30 +187,35 @@ def test_gangs_by_pod_group(cluster: ControlPlane, first_fit: str) -> None:
         cluster.wait(lambda: list(cluster.phases().values()) == ["Running"] * 4, 30, f"all four run: {cluster.phases()}")
 
 
-def test_preemption_by_a_policy(cluster: ControlPlane, tmp_path: Path) -> None:
-    """A scheduler of one's own stops runs of a lower class: their pods are evicted."""
+def test_priority_classes_and_preemption_by_a_policy(cluster: ControlPlane, tmp_path: Path) -> None:
+    """The order `classes` starts the highest first; a scheduler of one's own stops what is lower than the head of the queue."""
     (tmp_path / "evicting.py").write_text(EVICTING)
     (tmp_path / "evicting.toml").write_text(f'version = 1\nkind = "{tmp_path}/evicting.py:Evicting"\n')
+    for name, value in (("low", 10), ("middle", 20), ("high", 30)):
+        meta = {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": name}}
+        cluster.kubectl("apply", "-f", "-", given=json.dumps({**meta, "value": value, "preemptionPolicy": "Never"}))
     cluster.apply([make.node("n0", cpu="4")])
-    cluster.apply([make.pod(f"low{k}", cpu="2", seconds=None) for k in range(2)])
+    cluster.apply([make.pod(name, cpu="4", seconds=None, priorityClassName=name) for name in ("low", "middle")])
     with scheduling(cluster, str(tmp_path / "evicting.toml")):
-        cluster.wait(lambda: list(cluster.phases().values()) == ["Running"] * 2, 20, "both run")
-        cluster.apply([make.pod("high", cpu="3", seconds=None)])
-        cluster.wait(lambda: cluster.phases() == {"high": "Running"}, 30, f"evicted: {cluster.phases()}")
+        cluster.wait(lambda: cluster.phases() == {"low": "Pending", "middle": "Running"}, 20, "the higher one goes first")
+        cluster.apply([make.pod("high", cpu="3", seconds=None, priorityClassName="high")])
+        cluster.wait(lambda: cluster.phases() == {"low": "Pending", "high": "Running"}, 30, f"evicted: {cluster.phases()}")
 
 
 EVICTING = '''
 from dataclasses import dataclass, field
 
 from poolwise.model import Plan, Stop
+from poolwise.policies.order.classes import Classes
 from poolwise.policies.placement.nodes import placement
 from poolwise.schedulers.list import ListScheduler
 
 
 @dataclass(frozen=True)
 class Evicting(ListScheduler):
-    """First fit; a job of more than two cores stops all others."""
+    """First fit by classes; where nothing starts, runs of a lower priority than the highest that waits are stopped."""
 
+    order: object = field(default_factory=Classes)
     placement: object = field(default_factory=placement.FirstNodes)
 
     def open(self, machine, seed):
@@ -218,11 +227,12 @@ class Dispatcher:
     inner: object
 
     def schedule(self, queue, snapshot, changes):
-        plan = self.inner.schedule(queue, snapshot, changes)
-        if any(queue.table.request("cores")[job] > 2000 for job in queue.jobs) and not plan.starts:
-            stops = [Stop(run.id, False, "a larger job waits") for run in snapshot.runs()]
-            return Plan((*plan.decisions, *stops), plan.wake_at)
-        return plan
+        plan, priority = self.inner.schedule(queue, snapshot, changes), queue.table.attributes["priority"]
+        if plan.starts or not len(queue):
+            return plan
+        highest = priority[queue.jobs].max()
+        lower = [Stop(run.id, False, "a higher class waits") for run in snapshot.runs() if priority[run.job] < highest]
+        return Plan((*plan.decisions, *lower), plan.wake_at)
 
     def why(self, job, queue, snapshot, plan):
         return self.inner.why(job, queue, snapshot, plan)

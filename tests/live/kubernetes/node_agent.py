@@ -64,7 +64,7 @@ def plane() -> Iterator[ControlPlane]:
     """A short folder: paths of sockets are."""
     folder = Path("/tmp") / f"poolwise-agents-{os.getpid()}"
     folder.mkdir()
-    with control_plane(folder / "kube", port=26643, KUBE_APISERVER_FLAGS="--allow-privileged") as found:
+    with control_plane(folder / "kube", KUBE_APISERVER_FLAGS="--allow-privileged") as found:
         found.kubectl("apply", "-f", str(MANIFEST))
         found.apply([make.device_class("fabric-gpu", DRIVER)])
         found.apply([make.node("gpu-a", unschedulable=True), make.node("node-1")])

@@ -112,7 +112,7 @@ CASES = cases()
 
 @pytest.fixture(scope="module")
 def plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
-    with control_plane(tmp_path_factory.mktemp("kube"), port=26640) as found:
+    with control_plane(tmp_path_factory.mktemp("kube")) as found:
         yield found
 
 

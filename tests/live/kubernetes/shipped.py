@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -22,7 +24,7 @@ USER = [{"kind": "User", "name": "poolwise", "apiGroup": "rbac.authorization.k8s
 
 @pytest.fixture(scope="module")
 def plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
-    with control_plane(tmp_path_factory.mktemp("kube"), port=26600) as found:
+    with control_plane(tmp_path_factory.mktemp("kube")) as found:
         yield found
 
 
@@ -43,6 +45,10 @@ def grant(plane: ControlPlane, file: str) -> None:
     plane.kubectl("apply", "-f", "-", given=yaml.safe_dump_all(objects))
 
 
+def events(plane: ControlPlane) -> str:
+    return plane.kubectl("get", "events", "-o", "jsonpath={.items[*].note}{.items[*].message}")
+
+
 def workload(plane: ControlPlane) -> int:
     plane.apply([make.node(f"n{k}") for k in range(2)])
     plane.apply([make.device_class("gpu", "gpu.example")])
@@ -61,10 +67,10 @@ def test_the_shipped_role_is_enough_and_reads_no_secret(cluster: ControlPlane, t
     grant(cluster, "rbac.yaml")
     many = workload(cluster)
     with scheduling(cluster, str(tmp_path / "s.toml"), "--lease", "poolwise/poolwise", user="poolwise", log=tmp_path / "log"):
-        done = lambda: list(cluster.phases().values()).count("Succeeded") == many  # noqa: E731
-        cluster.wait(done, 60, f"all but those that are not ours to start: {cluster.phases()}")
-        said = lambda: cluster.kubectl("get", "events", "-o", "jsonpath={.items[*].note}{.items[*].message}")  # noqa: E731
-        cluster.wait(lambda: "persistentVolumeClaim" in said(), 20, "an event")
+        cluster.wait(
+            lambda: cluster.count("Succeeded") == many, 60, f"all but those that are not ours to start: {cluster.phases()}"
+        )
+        cluster.wait(lambda: "persistentVolumeClaim" in events(cluster), 20, "an event")
     assert {cluster.phases()["volume"], cluster.phases()["other"]} == {"Pending"}
     assert "Forbidden" not in (tmp_path / "log").read_text()
     for verb, what in (("get", "secrets"), ("create", "pods"), ("delete", "pods"), ("patch", "nodes")):
@@ -90,9 +96,14 @@ def test_a_shadow_only_looks(cluster: ControlPlane, tmp_path: Path) -> None:
         assert set(cluster.phases().values()) == {"Pending"}
         assert not any("allocation" in claim.get("status", {}) for claim in cluster.get("resourceclaims"))
         with scheduling(cluster, str(tmp_path / "s.toml"), log=tmp_path / "log"):
-            done = lambda: list(cluster.phases().values()).count("Succeeded") == many  # noqa: E731
-            cluster.wait(done, 60, f"what really happens: {cluster.phases()}")
+            cluster.wait(lambda: cluster.count("Succeeded") == many, 60, f"what really happens: {cluster.phases()}")
         cluster.wait(lambda: '"ended"' in record.read_text(), 20, "what happened is recorded")
     kinds = {json.loads(line)["kind"] for line in record.read_text().splitlines()}
     assert {"begin", "submitted", "decided", "started", "ended"} <= kinds
     assert "Forbidden" not in (tmp_path / "shadow.log").read_text()
+    command = [sys.executable, "-m", "poolwise", "compare", str(record), "--json"]
+    beside = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
+    assert beside["summary"]["started_and_decided"] >= 3 and beside["about"]["mode"] == "shadow"
+    pods = [job for job in beside["jobs"] if job["job"].startswith("default/p")]
+    assert len(pods) == 4 and all(job["decided_placement"] and job["placement"] for job in pods)
+    assert all(0 <= job["wait_decided_s"] <= job["wait_s"] + 1 for job in pods), "somebody else started them later"

@@ -60,6 +60,8 @@ class Cluster:
         SchedulerParameters; "" for those that `slurm-up.sh` says.
     accounting
         Whether it keeps accounts, which takes half a minute to start.
+    licences
+        Licences beside the pools of the racks, as slurm.conf names them.
     """
 
     def __init__(
@@ -69,6 +71,7 @@ class Cluster:
         port: int = int(os.environ.get("SLURM_UP_PORT", "18000")),
         *,
         accounting: bool = True,
+        licences: str = "",
     ) -> None:
         self.accounting = accounting
         self.folder = Path(tempfile.mkdtemp(prefix="slurm-up-"))
@@ -86,6 +89,7 @@ class Cluster:
             "SLURM_UP_PRIORITY": "multifactor" if accounting else "basic",
             **({"SLURM_UP_SCHED": parameters} if parameters else {}),
             "SLURM_UP_EXTRA": str(extra),
+            "SLURM_UP_LICENSES": licences,
             "SLURM_CONF": str(self.folder / "etc" / "slurm.conf"),
             "PATH": f"{os.environ['PATH']}:/usr/sbin:/sbin",
         }

@@ -43,7 +43,7 @@ class Trouble:
         self.cluster, self.folder, self.draw = cluster, folder, draw
         self.drained: list[str] = []
         self.held: list[str] = []
-        self.submitted = 0
+        self.submitted = self.compared = 0
         self.daemon = self.start()
 
     def start(self) -> Daemon:
@@ -110,9 +110,9 @@ class Trouble:
     def check(self) -> None:
         """Hold what a reader that starts anew says of Slurm against what squeue prints; once more where Slurm has moved on."""
         for _ in range(5):
-            before = self._printed()
+            states, before = self._states(), self._printed()
             seen = ShadowPlatform(SlurmSettings("pools", True))
-            if before == self._printed():
+            if (before, states) == (self._printed(), self._states()):
                 snapshot = seen.snapshot()
                 found = {}
                 for run in snapshot.runs():
@@ -121,9 +121,14 @@ class Trouble:
                         found[key] = found.get(key, 0) + amount
                 assert found == before
                 assert np.array_equal(snapshot.free, snapshot.capacity - _held(snapshot))
+                self.compared += 1
                 break
         if self.daemon.process.poll() is not None:
             raise AssertionError(self.daemon.log.read_text()[-3000:])
+
+    def _states(self) -> str:
+        """All jobs with their states: one that has run in between shows by being gone, or by a restart more."""
+        return self.cluster.ask("squeue", "-h", "-r", "-O", "JobArrayID:20,State:20,RestartCnt:10")
 
     def _printed(self) -> dict[tuple[str, str], int]:
         """What running jobs have, from another form of squeue's output: (job, owner) -> nodes or MiB."""
@@ -183,4 +188,6 @@ def test_faults(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         assert "Used=0" in cluster.ask("scontrol", "-o", "show", "lic")
         said = Counter(event for event in ("given back", "withdrawn", "elsewhere") for _ in trouble.daemon.said(event))
         print(f"{FAULTS} faults {dict(counted)} with {trouble.submitted} jobs; {dict(said)}")
+        print(f"after {trouble.compared} of them a new reader was held against Slurm; after the others it was too busy")
+        assert trouble.compared >= FAULTS / 2
         assert '"Traceback' not in trouble.daemon.log.read_text()

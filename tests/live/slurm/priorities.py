@@ -48,8 +48,9 @@ def record(folder: Path) -> None:
         users = cluster.users()
         for account, user, nodes in WORKING:
             user = user if (account, user) in users else next(u for a, u in users if a == account)
-            cluster.submit(account, user, f"-N{nodes}", "--ntasks-per-node=16", "-t5", seconds=65)
-        time.sleep(70)  # usage counts when priorities are recalculated
+            cluster.submit(account, user, f"-N{nodes}", "--ntasks-per-node=16", "-t5", seconds=25)
+        time.sleep(28)
+        cluster.change()  # usage counts when priorities are recalculated: each minute, and when the controller starts
         all_nodes = ("-N16", "--ntasks-per-node=16", "-t10")
         full = cluster.submit("beta", next(u for a, u in users if a == "beta"), *all_nodes, seconds=600)
         while str(full) not in cluster.ask("squeue", "-h", "-t", "RUNNING", "-o", "%i").split():
@@ -57,11 +58,10 @@ def record(folder: Path) -> None:
         for account, user, *options in WAITING:
             user = user if (account, user) in users else next(u for a, u in users if a == account)
             cluster.submit(account, user, *options, seconds=5)
-        time.sleep(61)  # the next recalculation is not far
+        time.sleep(10)  # they have an age
         for name, keys in CASES.items():
-            if keys:
-                cluster.change(**keys)
-                time.sleep(3)  # it recalculates when it starts
+            cluster.change(**keys)
+            time.sleep(3)
             _sample(cluster, folder / name)
 
 

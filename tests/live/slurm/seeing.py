@@ -5,6 +5,9 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import urllib.request
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -17,6 +20,20 @@ from tests.live.slurm.witness import wait_for
 
 pytestmark = pytest.mark.skipif(bool(why_not(False)), reason=why_not(False) or "a Slurm is installed")
 FM = ("--scheduler", "catalog:fm-easy", "--partition", "pools")
+
+
+@contextmanager
+def exported(cluster: Cluster, *words: str) -> Iterator[Callable[[], str]]:
+    """A process that serves metrics; yields what reads them."""
+    env = {**cluster.env, "PYTHONPATH": str(ROOT / "src")}
+    command = [sys.executable, "-m", "poolwise", *words]
+    with subprocess.Popen(command, env=env, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stderr is not None
+        said = (json.loads(line) for line in process.stderr if line.startswith("{"))
+        port = next(line["port"] for line in said if line["event"] == "listening")
+        yield lambda: urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=10).read().decode()
+        process.terminate()
+        assert process.wait(30) == 0
 
 
 def test_shadow_snapshot_explain_and_the_way_back(tmp_path: Path) -> None:
@@ -50,6 +67,13 @@ def test_shadow_snapshot_explain_and_the_way_back(tmp_path: Path) -> None:
         said = json.loads(poolwise("explain", "--live", waits, *FM, "--json"))
         assert (said["resource"], said["needed"], said["free"]) == ("nodes", 12, 6)
         assert f"it first fits after job {long} ends, expected at" in said["text"]
+        forecast = ("forecast", "--live", "slurm", *FM, "--samples", "20")
+        told = json.loads(poolwise(*forecast, "--job", waits, "--by", "10min", "--json"))
+        (job,) = told["jobs"]
+        assert job["job"] == f"job {waits}" and 0 < job["wait_p10_s"] <= job["wait_p90_s"] <= 300 and job["chance_by"] == 1.0
+        assert {one["change"]: one["wait_p90_s"] for one in told["changes"]}["with 6 nodes instead of 12"] == 0.0
+        with exported(cluster, *forecast, "--port", "0", "--every", "0.5") as metrics:
+            assert f'poolwise_forecast_start_timestamp_seconds{{chance="0.5",job="{waits}"}}' in metrics()
         poolwise("snapshot", "slurm", "--out", str(tmp_path / "now"), "--partition", "pools")
         state = read_state(tmp_path / "now")
         assert [state.jobs.name(run.job) for run in state.running] == [long]

@@ -46,6 +46,7 @@ NodeName=$rng NodeHostname=localhost NodeAddr=127.0.0.1 Port=[$((PORT+100+a))-$(
 SwitchName=rack$r Nodes=$rng"
     lic="$lic${lic:+,}pool_rack$r:$POOL"; r=$((r+1))
   done
+  lic="$lic${SLURM_UP_LICENSES:+,$SLURM_UP_LICENSES}"
   echo "$topo
 SwitchName=top Switches=rack[0-$((r-1))]" > "$DIR/etc/topology.conf"
   cat > "$DIR/etc/cgroup.conf" <<X

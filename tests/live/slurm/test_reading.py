@@ -16,7 +16,7 @@ from poolwise.units import HOUR, SECOND
 from tests.helpers.fake_slurm import a_job
 
 ROW = {
-    "JobArrayID": "12_3", "JobID": "15", "State": "PENDING", "Partition": "pools", "UserID": "7", "NumNodes": "2",
+    "JobArrayID": "12_3", "JobID": "15", "State": "PENDING", "Partition": "pools", "UserID": "7",
     "NumCPUs": "32", "tres": "cpu=32,mem=1.5G,node=2", "TimeLimit": "1-02:00:00", "SubmitTime": "1700000000",
     "StartTime": "N/A", "NodeList": "", "ReqNodes": "n[001-002]", "Licenses": "pool_rack0:16,matlab", "PriorityLong": "0",
     "Reason": "JobHeldAdmin", "Dependency": "(null)", "RestartCnt": "0", "Comment": "memory=64GiB",
@@ -30,41 +30,51 @@ def printed(*rows: dict[str, str]) -> str:
 
 def test_a_job(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(reading, "ask", lambda *_: printed(ROW))
-    (job,) = read_jobs()
+    (job,) = read_jobs(16)
     assert (job.name, job.number, job.memory, job.limit, job.submit) == ("12_3", 15, 1536, 26 * HOUR, 1_700_000_000 * SECOND)
     assert job.required == {"n001", "n002"} and job.licences == {"pool_rack0": 16, "matlab": 1}
+    assert (job.nodes, job.cpus) == (2, 32)
     assert job.held and not job.held_by_user and job.start is None and job.allocated == ()
+
+
+@pytest.mark.parametrize(("cpus", "nodes", "needed"), [(8, 1, 1), (16, 1, 1), (40, 1, 3), (8, 2, 2)])
+def test_nodes_are_those_asked_for_and_those_that_cpus_need(
+    monkeypatch: pytest.MonkeyPatch, cpus: int, nodes: int, needed: int
+) -> None:
+    row = {**ROW, "NumCPUs": str(cpus), "tres": f"cpu={cpus},mem=100M,node={nodes},billing={cpus}"}
+    monkeypatch.setattr(reading, "ask", lambda *_: printed(row))
+    assert [job.nodes for job in read_jobs(16)] == [needed]
 
 
 @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.text(st.characters(codec="utf-8", exclude_categories=["Cs"]), max_size=40))
 def test_no_comment_hides_or_makes_a_job(monkeypatch: pytest.MonkeyPatch, comment: str) -> None:
     monkeypatch.setattr(reading, "ask", lambda *_: printed({**ROW, "Comment": comment}, {**ROW, "JobArrayID": "16"}))
-    assert [job.name for job in read_jobs()] == ["12_3", "16"]
+    assert [job.name for job in read_jobs(16)] == ["12_3", "16"]
 
 
 @pytest.mark.parametrize(
     ("field", "text"),
     [
         ("JobArrayID", "x"),
-        ("NumNodes", "-1"),
+        ("NumCPUs", "-1"),
         ("TimeLimit", "soon"),
         ("NodeList", "n[1-"),
         ("Licenses", "a:b"),
-        ("tres", "mem=x"),
+        ("tres", "mem=x,node=1"),
     ],
 )
 def test_what_is_not_understood_is_named(monkeypatch: pytest.MonkeyPatch, field: str, text: str) -> None:
     monkeypatch.setattr(reading, "ask", lambda *_: printed({**ROW, field: text}))
     with pytest.raises(InputError) as error:
-        read_jobs()
+        read_jobs(16)
     assert error.value.field == field
 
 
 def test_a_row_of_another_shape_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(reading, "ask", lambda *_: f"1{reading._FIELD}2{reading._END}\n")
     with pytest.raises(InputError, match="2 fields, not"):
-        read_jobs()
+        read_jobs(16)
 
 
 def test_requests_stand_in_the_comment() -> None:

@@ -23,6 +23,7 @@ class Witness:
     licences : job -> licences that it was seen to hold
     overdrawn : what was found too much: licences beyond their total, nodes that two jobs of the partition had
     samples : times that it looked
+    shares : node -> jobs that ran there, of each sample, whatever their partition
     """
 
     def __init__(self, cluster: Cluster, partition: str, interval: float = 0.4) -> None:
@@ -31,6 +32,7 @@ class Witness:
         self.licences: dict[str, dict[str, int]] = {}
         self.overdrawn: list[str] = []
         self.samples = 0
+        self.shares: list[dict[str, list[str]]] = []
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._look_on, daemon=True)
 
@@ -50,11 +52,15 @@ class Witness:
     def look(self) -> None:
         """Take a sample."""
         seen: dict[str, str] = {}
+        beside: dict[str, list[str]] = {}
         held: dict[str, int] = {}
         text = self.cluster.ask("squeue", "-h", "-t", "RUNNING,COMPLETING", "-o", "%A;%P;%T;%N;%W")
         for line in text.splitlines():
             job, partition, state, nodes, licences = line.split(";")
             names = frozenset(hostlist.expand(nodes))
+            if state == "RUNNING":
+                for node in names:
+                    beside.setdefault(node, []).append(job)
             if partition == self.partition and state == "RUNNING":
                 self.nodes.setdefault(job, set()).add(names)
                 for node in names:
@@ -70,6 +76,7 @@ class Witness:
             total = int(said["Total"])
             if int(said["Used"]) > total or held.get(said["LicenseName"], 0) > total:
                 self.overdrawn.append(f"{line}: {held.get(said['LicenseName'])}")
+        self.shares.append(beside)
         self.samples += 1
 
     def allocations(self) -> dict[str, float]:

@@ -74,6 +74,7 @@ def cases(draw):
     return machine, workload, disturbances
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("scheduler", SCHEDULERS, ids=str)
 @given(case=cases(), seed=st.integers(0, 99))
 @settings(max_examples=6)

@@ -10,7 +10,8 @@ from poolwise.arrays import BoolArray, IntArray, blocks
 from poolwise.engines.family import Parts
 from poolwise.engines.kernel_arrays import blank, read_only
 from poolwise.engines.study_columns import StudyColumns, rows_held, stretched
-from poolwise.interfaces import ListRule, RecalculatedOrder, rule_of
+from poolwise.interfaces import CappedOrder, ListRule, RecalculatedOrder, opened, rule_of
+from poolwise.interfaces.capped import cap, machine_nodes, node_seconds
 from poolwise.model import Refusal
 from poolwise.policies.backfill.easy_nodes_only import inexhaustible
 from poolwise.units import NEVER
@@ -32,11 +33,16 @@ DEEP_QUEUE = 128
 """Waiting jobs beyond which a tree over them pays; below, scanning them is cheaper than keeping one up to date."""
 
 
+IN_KERNELS = ("static", "linear", "cubic", "affine")
+"""Kinds of orders that kernels follow without asking."""
+
+
 class ListArrays(NamedTuple):
     """The arguments of the kernel `replay`."""
 
     jobs: JobArrays
     order: Order
+    beside: Order
     rules: Rules
     racks: RackArrays
     queue: Waiting
@@ -60,10 +66,39 @@ class RunColumns(StudyColumns):
 
     def __init__(self, parts: Parts, rule: ListRule) -> None:
         super().__init__(parts, rule)
+        self.per_event = parts.pass_per_event
+        self.follow(rule)
+        self.nodes = self.workload.nodes if int(self.workload.tasks.max()) == 1 else self.workload.nodes * self.workload.tasks
+
+    def follow(self, rule: ListRule) -> None:
+        """Take another scheduler."""
         backfill, placement = rule_of(rule.backfill), rule_of(rule.placement)
         assert backfill is not None and placement is not None
-        self.backfill, self.anywhere, self.per_event = backfill, placement.pools == "system", parts.pass_per_event
-        self.nodes = self.workload.nodes if int(self.workload.tasks.max()) == 1 else self.workload.nodes * self.workload.tasks
+        self.scheduler = rule._replace(order=opened(rule.order))
+        order = self.scheduler.order
+        self.cap = order if isinstance(order, CappedOrder) and order.order.kind in IN_KERNELS else None
+        self.backfill, self.anywhere = backfill, placement.pools == "system"
+
+    def ordered(self, arrays: ListArrays) -> ListArrays:
+        """Change arrays to those of the same jobs under a scheduler of other orders, which is the one that is followed now.
+
+        Its backfill and its placement must be of the same rules, and neither may be asked in the middle of a run.
+        """
+        order, beside = self.orders(arrays.jobs.able)
+        jobs = arrays.jobs._replace(area=self._areas())
+        self._choose_scan(arrays.now)
+        return arrays._replace(jobs=jobs, order=order, beside=beside, rules=self._rules())
+
+    def _areas(self) -> IntArray:
+        """(n_job,) node-seconds, or (0,) without a cap."""
+        return read_only(blank(0) if self.cap is None else node_seconds(self.workload.table))
+
+    def _choose_scan(self, now: IntArray) -> None:
+        """Say beyond how many waiting jobs the queue is held in a tree, which knows one order and no cap."""
+        from poolwise.kernels.list_scheduling import state
+
+        scanned = self.cap is not None or self.scheduler.backfill.own_order is not None
+        now[state.DEPTH] = len(self.workload) if scanned else DEEP_QUEUE
 
     def arrays(self) -> ListArrays:
         """Lay out everything that a replay starts from."""
@@ -74,12 +109,13 @@ class RunColumns(StudyColumns):
         racks, remote = self._racks(), self.workload.memory - self.machine.local_memory
         np.maximum(remote, 0, out=remote)
         able = self._able(remote, racks)
-        order, renewed = self.order(able), isinstance(self.scheduler.order, RecalculatedOrder)
+        (order, beside), renewed = self.orders(able), isinstance(self.scheduler.order, RecalculatedOrder)
         order = order._replace(kind=state.STATIC) if renewed else order  # until the next recalculation
         now = blank(state.N_NOW)
         now[state.RENEWAL] = -1 if renewed else NEVER
-        now[state.HEAD], now[state.FIRST], now[state.WARM], now[state.DEPTH] = -1, -1, int(warm_up > 0), DEEP_QUEUE
-        now[state.SOUGHT], now[state.STOP] = -1, NEVER
+        now[state.HEAD], now[state.FIRST], now[state.WARM] = -1, -1, int(warm_up > 0)
+        now[state.SOUGHT], now[state.STOP], now[state.FRONT] = -1, NEVER, -NEVER
+        self._choose_scan(now)
         queue = state.QueueArrays(
             job=blank(n),
             nodes=blank(n),
@@ -106,7 +142,13 @@ class RunColumns(StudyColumns):
         profile = self.profile(0) if self.backfill.reserves == "everyone" else None
         jobs = self._jobs(remote, able)
         kept = self._kept() if self.backfill.keeps else None
-        return ListArrays(jobs, order, self._rules(), racks, queue, None, profile, kept, runs, now)
+        return ListArrays(jobs, order, beside, self._rules(), racks, queue, None, profile, kept, runs, now)
+
+    def orders(self, able: BoolArray) -> tuple[Order, Order]:
+        """The order of the queue, without its cap, and the order in which jobs are tried beside the head."""
+        order = self.order(self.scheduler.order if self.cap is None else self.cap.order, able)
+        beside = self.scheduler.backfill.own_order
+        return order, order if beside is None else self.order(beside, able)
 
     def profile(self, size: int) -> ProfileArrays:
         """Return a profile with room for `size` instants."""
@@ -166,7 +208,7 @@ class RunColumns(StudyColumns):
             runtime[rows] = stretched(workload.duration[rows], true.near * true.weight)
             length[rows] = stretched(workload.requested[rows], slow)
         whole = workload.submit, self.nodes, remote, able, workload.duration, workload.requested, runtime, length
-        columns: Any = (read_only(column) for column in (*whole, *mixed, np.zeros(0, dtype=np.bool_)))
+        columns: Any = (read_only(column) for column in (*whole, *mixed, np.zeros(0, dtype=np.bool_), self._areas()))
         return JobArrays(*columns)
 
     def _rules(self) -> Rules:
@@ -177,7 +219,22 @@ class RunColumns(StudyColumns):
         spreads = {"worst": state.WORST, "mean": state.MEAN, "paper": state.PAPER}
         spread, believed = (spreads[spread] for spread in self.spreads)
         nodes_only, warm_up = not rule.counts_pools, self.scheduler.warm_up
-        return state.Rules(self.anywhere, code[rule.reserves], spread, believed, nodes_only, warm_up, self.per_event)
+        capped = self.cap is not None
+        patience, backlogs = (0, 0.0) if self.cap is None else (cap(self.cap, 0, 1), self.cap.backlogs)
+        return state.Rules(
+            self.anywhere,
+            code[rule.reserves],
+            spread,
+            believed,
+            nodes_only,
+            warm_up,
+            self.per_event,
+            self.scheduler.backfill.own_order is not None,
+            capped,
+            patience,
+            backlogs,
+            machine_nodes(self.machine),
+        )
 
     def _racks(self) -> RackArrays:
         from poolwise.kernels.list_scheduling.state import RackArrays

@@ -32,7 +32,8 @@ def kinds_of(rule: ListRule) -> tuple[KernelKind, ...]:
     backfill = rule_of(rule.backfill)
     if backfill is not None and backfill.reserves == "everyone":
         return ("kept reservations",) if backfill.keeps else ("reservations",)
-    return ("short queues",) if rule.order.kind == "opaque" else ("short queues", "deep queues")
+    scanned = rule.order.kind in ("opaque", "capped") or rule.backfill.own_order is not None
+    return ("short queues",) if scanned else ("short queues", "deep queues")
 
 
 @cache

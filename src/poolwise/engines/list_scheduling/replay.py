@@ -13,7 +13,7 @@ from poolwise.arrays import IntArray
 from poolwise.engines.compiling import SHORT, EarlyKernel, compile_beside
 from poolwise.engines.family import Parts, foreign, interrupted
 from poolwise.engines.list_scheduling.asking import Asker
-from poolwise.engines.list_scheduling.columns import ListArrays, RunColumns
+from poolwise.engines.list_scheduling.columns import IN_KERNELS, ListArrays, RunColumns
 from poolwise.engines.list_scheduling.initial import RackHoldings, continue_racks, unlike
 from poolwise.engines.list_scheduling.loading import FOLDER, kinds_of, load
 from poolwise.engines.run_record import larger_columns, schedule_of
@@ -43,6 +43,9 @@ def unsupported(parts: Parts) -> Obstacle | None:
             return Obstacle(
                 f"{name} {type(part).__name__} has no kernel", f"one whose class states a rule, as {KNOWN[name]} do, has"
             )
+    beside = rule.backfill.own_order
+    if beside is not None and beside.kind not in IN_KERNELS:
+        return Obstacle(f"order {type(beside).__name__} beside the head has no kernel", "one that keeps what it promises has")
     if why := _no_racks(parts.machine) or _unsuitable(parts.workload):
         return why
     for model in (parts.truth,) if parts.estimate == parts.truth else (parts.truth, parts.estimate):

@@ -83,7 +83,7 @@ class SharedColumns(StudyColumns):
         runs = self._runs(
             int(wanted.parts[wanted.of[able]].sum()), max(rules.rows * rules.parts, 2 * n) + rows_held(self.initial)
         )
-        then, order = self._then(nodes), self.order(able)
+        then, order = self._then(nodes), self.order(self.scheduler.order, able)
         ahead, profile = None, None
         if rules.backfill == CONSERVATIVE:
             own = {name: getattr(nodes, name).copy() for name in ("top", "having", "bits", "chosen", "lack")}

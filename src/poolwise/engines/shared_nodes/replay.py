@@ -63,6 +63,8 @@ def _why(parts: Parts, scheduler: ListRule) -> str:
     rule = rule_of(scheduler.backfill)
     if rule is None or not rule.counts_pools:
         return f"backfill {scheduler.backfill!r} has no kernel on shared nodes"
+    if scheduler.backfill.own_order is not None:
+        return "an order of its own for backfilling has no kernel on shared nodes"
     if rule.keeps:
         return "reservations that are kept have no kernel on shared nodes"
     for model in (parts.truth, parts.estimate):

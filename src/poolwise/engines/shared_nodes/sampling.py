@@ -46,7 +46,7 @@ class SharedSampler:
         self._before.restore()
         work = read_only(stretched(workload.duration, np.zeros(len(workload))))
         jobs = arrays.jobs._replace(submit=read_only(workload.submit), work=work)
-        arrays = arrays._replace(jobs=jobs, order=columns.order(jobs.able))
+        arrays = arrays._replace(jobs=jobs, order=columns.order(columns.scheduler.order, jobs.able))
         continue_nodes(self._initial, self._held, workload, arrays)
         self._arrays = play_nodes(columns, arrays, self._kernel)
         runs, count = self._arrays.runs, int(self._arrays.now[state.STARTED])

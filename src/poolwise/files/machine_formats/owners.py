@@ -106,6 +106,8 @@ class OwnerList:
         Names of partitions and features, in their order.
     partition, qos, window
         What it allows.
+    parts
+        Resource -> parts into which one of it is divided, where amounts count these.
     """
 
     resources: tuple[str, ...]
@@ -114,6 +116,7 @@ class OwnerList:
     partition: tuple[PartitionEntry, ...] = ()
     qos: tuple[QosEntry, ...] = ()
     window: tuple[WindowEntry, ...] = ()
+    parts: Mapping[str, int] = field(default_factory=dict)
 
     def build(self) -> Machine:
         """Build the machine; raises InputError for names that are not there."""
@@ -135,6 +138,7 @@ class OwnerList:
             ),
             windows=tuple(_window(entry, numbers) for entry in self.window),
             fabric=self._fabric(),
+            parts=dict(self.parts),
         )
 
     def _fabric(self) -> Fabric | None:
@@ -196,6 +200,7 @@ def owner_tables(machine: Machine) -> dict[str, Any]:
         "name": machine.name,
         "resources": list(machine.resources),
         "sets": list(machine.node_sets),
+        "parts": dict(machine.parts),
         "partition": [_given(p.__dict__ | {"max_time": _written(p.max_time)}) for p in machine.partitions],
         "qos": [
             _given(q.__dict__ | {"max_time": _written(q.max_time), "per_user": dict(q.per_user), "total": dict(q.total)})

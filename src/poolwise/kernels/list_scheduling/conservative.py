@@ -8,12 +8,11 @@ from __future__ import annotations
 from poolwise.arrays import IntArray
 from poolwise.kernels.jit import step
 from poolwise.kernels.list_scheduling import heap
-from poolwise.kernels.list_scheduling.order import key
+from poolwise.kernels.list_scheduling.order import key_in_front
 from poolwise.kernels.list_scheduling.profile import change, earliest, foresee, minima, until
 from poolwise.kernels.list_scheduling.racks import fits
 from poolwise.kernels.list_scheduling.runs import start
 from poolwise.kernels.list_scheduling.state import (
-    TIME,
     WAITING,
     JobArrays,
     Order,
@@ -45,7 +44,7 @@ def conserve(
     foresee(racks, profile, runs, now)
     waiting = now[WAITING]
     for k in range(waiting):
-        order.key[queue.job[k]] = key(queue.job[k], now[TIME], order)
+        order.key[queue.job[k]] = key_in_front(queue.job[k], order, now)
         queue.chosen[k] = profile.hopeful[k] = queue.job[k]
     heap.arrange(queue.chosen, waiting, order.key)
     hopeful = _hopeful(waiting, -1, jobs, rules, profile)

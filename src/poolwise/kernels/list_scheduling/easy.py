@@ -2,20 +2,21 @@
 
 The head is found by a scan instead of a sort and remembered as long as no other job can have overtaken it; the jobs that
 might be backfilled are filtered by bounds before they are asked one by one. Source: specs of the memory pools, "Backfilling";
-`policies.backfill.easy`.
+`policies.backfill.easy`. Jobs that waited for too long, and an order of its own beside the head, are known here only.
 """
 
 from __future__ import annotations
 
 from poolwise.arrays import IntArray
 from poolwise.kernels.jit import inlined, step
-from poolwise.kernels.list_scheduling.order import comes_before, lasts
+from poolwise.kernels.list_scheduling.order import comes_before, lasts, precedes
 from poolwise.kernels.list_scheduling.racks import fits, place, total
 from poolwise.kernels.list_scheduling.reservation import may_start, reserve, try_start
 from poolwise.kernels.list_scheduling.runs import start
 from poolwise.kernels.list_scheduling.state import (
     FIRST,
     FIRST_UNTIL,
+    FRONT,
     HEAD,
     NONE,
     PASSES,
@@ -75,27 +76,41 @@ def _likely(rules: Rules, racks: RackArrays, queue: QueueArrays, now: IntArray) 
 
 @step
 def scan(
-    jobs: JobArrays, order: Order, rules: Rules, racks: RackArrays, queue: QueueArrays, runs: RunArrays, now: IntArray
+    jobs: JobArrays,
+    order: Order,
+    beside: Order,
+    rules: Rules,
+    racks: RackArrays,
+    queue: QueueArrays,
+    runs: RunArrays,
+    now: IntArray,
 ) -> None:
-    """Start jobs in order until one does not fit, the head; backfill behind it."""
-    if now[SETTLED] and is_settled(_first(order, queue, now), jobs, rules, racks, queue, runs, now):
+    """Start jobs in order until one does not fit, the head; backfill behind it, in the order `beside`."""
+    if now[SETTLED] and is_settled(_first(order, rules, queue, now), jobs, rules, racks, queue, runs, now):
         return
     head = -1
     while now[WAITING] > 0 and (now[FIRST] >= 0 or any_fits(rules, racks, queue, now)):
-        head = _first(order, queue, now)
+        head = _first(order, rules, queue, now)
         if not place(jobs.nodes[head], jobs.remote[head], rules.anywhere, racks.free, racks.pool, racks.take, racks.borrow):
             break
         start(head, jobs, rules, racks, runs, now)
         leave(head, queue, now)
         now[HEAD] = now[FIRST] = head = -1
     if rules.backfill != NONE and head >= 0 and now[WAITING] > 1 and total(racks.free) > 0:
-        _backfill(head, jobs, order, rules, racks, queue, runs, now)
+        _backfill(head, jobs, beside, rules, racks, queue, runs, now)
 
 
 @inlined
-def _first(order: Order, queue: QueueArrays, now: IntArray) -> int:
+def _first(order: Order, rules: Rules, queue: QueueArrays, now: IntArray) -> int:
     """First waiting job by priority, and until when it surely stays the first."""
     time = now[TIME]
+    if rules.capped:
+        oldest = queue.job[0]
+        for k in range(1, now[WAITING]):
+            oldest = min(oldest, queue.job[k])
+        if order.submit[oldest] <= now[FRONT]:
+            now[FIRST], now[FIRST_UNTIL] = oldest, time - 1  # with other jobs the cap may be another
+            return int(oldest)
     if now[FIRST] < 0 or now[FIRST_UNTIL] < time:
         now[FIRST], now[FIRST_UNTIL] = queue.job[0], NEVER
         for k in range(1, now[WAITING]):
@@ -159,7 +174,9 @@ def _next(
     now: IntArray,
 ) -> int:
     """The chosen position that holds the first by priority of the jobs after `last` (-1: of all) that may start; or -1."""
-    best, first = -1, -1
+    best, first, by = -1, -1, now[FRONT]
+    if rules.apart:
+        by = -NEVER
     for k in range(count):
         at = queue.chosen[k]
         says = PERHAPS
@@ -168,8 +185,8 @@ def _next(
         if says == REFUSED:
             continue
         job = queue.job[at]
-        if (last >= 0 and not comes_before(last, job, now[TIME], order)) or (
-            best >= 0 and not comes_before(job, first, now[TIME], order)
+        if (last >= 0 and not precedes(last, job, by, now[TIME], order)) or (
+            best >= 0 and not precedes(job, first, by, now[TIME], order)
         ):
             continue
         if says == WELCOME or may_start(job, head, False, jobs, rules, racks, now):

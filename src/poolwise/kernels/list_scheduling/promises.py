@@ -8,7 +8,7 @@ from __future__ import annotations
 from poolwise.arrays import IntArray
 from poolwise.kernels.jit import step
 from poolwise.kernels.list_scheduling import heap
-from poolwise.kernels.list_scheduling.order import key
+from poolwise.kernels.list_scheduling.order import key_in_front
 from poolwise.kernels.list_scheduling.profile import before, change, earliest, foresee, forget
 from poolwise.kernels.list_scheduling.racks import copy
 from poolwise.kernels.list_scheduling.runs import start
@@ -47,7 +47,7 @@ def keep_promises(
     foresee(racks, profile, runs, now)
     waiting = now[WAITING]
     for k in range(waiting):
-        order.key[queue.job[k]] = key(queue.job[k], now[TIME], order)
+        order.key[queue.job[k]] = key_in_front(queue.job[k], order, now)
         queue.chosen[k] = queue.job[k]
     heap.arrange(queue.chosen, waiting, order.key)
     for k in range(waiting):

@@ -11,6 +11,7 @@ from poolwise.kernels.jit import entry, inlined, step
 from poolwise.kernels.list_scheduling.conservative import conserve
 from poolwise.kernels.list_scheduling.easy import any_fits, challenge, scan
 from poolwise.kernels.list_scheduling.indexed import search
+from poolwise.kernels.list_scheduling.order import front
 from poolwise.kernels.list_scheduling.profile import has_instants
 from poolwise.kernels.list_scheduling.promises import keep_promises
 from poolwise.kernels.list_scheduling.racks import place
@@ -23,6 +24,7 @@ from poolwise.kernels.list_scheduling.state import (
     DEPTH,
     DONE,
     FIRST,
+    FRONT,
     HEAD,
     INDEXED,
     INSTANTS,
@@ -67,6 +69,7 @@ from poolwise.units import HORIZON, NEVER
 def replay(
     jobs: JobArrays,
     order: Order,
+    beside: Order,
     rules: Rules,
     racks: RackArrays,
     queue: QueueArrays,
@@ -104,7 +107,7 @@ def replay(
             if now[WARM]:
                 _warm_up(jobs, rules, racks, queue, runs, now)
         if not (now[WARM] or now[QUIET]) and now[WAITING] > 0:
-            wanted = _pass(jobs, order, rules, racks, queue, tree, profile, kept, runs, now)
+            wanted = _pass(jobs, order, beside, rules, racks, queue, tree, profile, kept, runs, now)
             if wanted != DONE:
                 return wanted
         now[PHASE] = TAKE_EVENTS
@@ -114,6 +117,7 @@ def replay(
 def _pass(
     jobs: JobArrays,
     order: Order,
+    beside: Order,
     rules: Rules,
     racks: RackArrays,
     queue: QueueArrays,
@@ -124,6 +128,8 @@ def _pass(
     now: IntArray,
 ) -> int:
     """Make a pass in the way that suits the rules and the queue; what the caller has to do first, or DONE."""
+    if rules.capped:
+        now[FRONT] = front(jobs, rules, queue, now)
     if profile is not None:
         return _conserve(jobs, order, rules, racks, queue, profile, kept, runs, now)
     if tree is not None:
@@ -135,7 +141,7 @@ def _pass(
             return DONE
         now[PHASE], now[FIRST] = ASKED_PASS, -1
         return ASK
-    scan(jobs, order, rules, racks, queue, runs, now)
+    scan(jobs, order, beside, rules, racks, queue, runs, now)
     return DONE
 
 

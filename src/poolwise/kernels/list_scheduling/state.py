@@ -7,7 +7,7 @@ from typing import NamedTuple, Protocol
 from poolwise.arrays import BoolArray, FloatArray, IntArray
 
 # Order.kind
-STATIC, LINEAR, CUBIC, ASKED = range(4)
+STATIC, LINEAR, CUBIC, ASKED, AFFINE = range(5)
 # Rules.backfill
 NONE, EASY, EASY_NO_EXTRA, CONSERVATIVE = range(4)
 # Rules.spread, Rules.believed_spread
@@ -31,6 +31,7 @@ class JobArrays(NamedTuple):
     near, far, weight : see `model.rules.FixedSlowdown`; these and the next are (0,) in scope "rack", where all memory is near
     believed_near, believed_far, believed_weight : the same as the scheduler expects it
     sought : whether a replay may stop when this job and the others that are sought have started; (0,) where none are
+    area : node-seconds that it counts for in the backlog; (0,) where the rules know no cap
     """
 
     submit: IntArray
@@ -48,6 +49,7 @@ class JobArrays(NamedTuple):
     believed_far: FloatArray
     believed_weight: FloatArray
     sought: BoolArray
+    area: IntArray
 
 
 class Demands(Protocol):
@@ -74,11 +76,13 @@ class Order(NamedTuple):
 
     Attributes
     ----------
-    kind : STATIC or ASKED (the keys are given), LINEAR (x * weight, x = w / pace) or CUBIC (x * x * x * weight)
+    kind : STATIC or ASKED (the keys are given), LINEAR (x * weight, x = w / pace), CUBIC (x * x * x * weight) or AFFINE
+        (offset + w * weight)
     key : (n_job,) negative priority, smaller first, ties by row; where it changes, written by conservative backfilling only
     submit : (n_job,) ns
-    pace, weight : (n_job,), or (0,) where the keys are given
-    rate : (n_job,) or (0,); w * rate grows as the priority does, up to rounding: what the index compares
+    pace, weight, offset : (n_job,), or (0,) where the kind has none
+    rate : (n_job,) or (0,); w * rate grows as the priority does, up to rounding: what the index compares. Of an AFFINE order
+        what a job's priority gains in a ns
     """
 
     kind: int
@@ -87,6 +91,7 @@ class Order(NamedTuple):
     pace: FloatArray
     weight: FloatArray
     rate: FloatArray
+    offset: FloatArray
 
 
 class Rules(NamedTuple):
@@ -100,6 +105,11 @@ class Rules(NamedTuple):
     nodes_only : whether the head's reservation takes `RackArrays.endless` for the pools
     warm_up : the first jobs run first come, first served without backfilling until the last of them has started
     per_event : one pass for each event instead of one for each instant
+    apart : whether what is tried beside the head has an order of its own
+    capped : whether jobs that have waited for too long come first, those that were submitted first in front
+    patience : ns of that wait, apart from the backlog
+    backlogs : how many times the age of the backlog comes on top
+    nodes : of the machine
     """
 
     anywhere: bool
@@ -109,6 +119,11 @@ class Rules(NamedTuple):
     nodes_only: bool
     warm_up: int
     per_event: bool
+    apart: bool
+    capped: bool
+    patience: int
+    backlogs: float
+    nodes: int
 
 
 class RackArrays(NamedTuple):
@@ -313,8 +328,9 @@ class RunArrays(NamedTuple):
     RENEWAL,  # ns from which on keys are others than those written: the next recalculation
     SOUGHT,  # sought jobs that have not started; the replay stops at 0
     STOP,  # ns after which nothing is replayed
+    FRONT,  # ns; jobs that were submitted by then come first, those that were submitted first in front
     N_NOW,
-) = range(33)
+) = range(34)
 
 TAKE_EVENTS, MAKE_PASS, ASKED_PASS = range(3)
 """Values of now[PHASE]: where `replay` goes on."""

@@ -23,10 +23,15 @@ class Binder:
     ----------
     tell
         Takes what became of each start.
+
+    Attributes
+    ----------
+    gone : nodes that are there no longer: the API server would bind pods to them
     """
 
     def __init__(self, writer: Writer, reservations: Reservations, tell: Callable[[Bound | NotBound], None]) -> None:
         self._writer, self._reservations, self._tell = writer, reservations, tell
+        self.gone: set[str] = set()
 
     async def start(self, run: int, pods: Sequence[PodStart]) -> None:
         """Make a start real, or undo it."""
@@ -63,6 +68,8 @@ class Binder:
             "target": {"apiVersion": "v1", "kind": "Node", "name": start.node},
         }
         while True:
+            if start.node in self.gone:
+                raise StartFailed(f"node {start.node} is gone")
             try:
                 await self._writer.post(f"{pod_path(start.pod)}/binding", body, BIND)
                 return

@@ -15,6 +15,8 @@ from poolwise.units import SECOND, UNKNOWN, parse
 
 DURATION = "poolwise/duration"
 """Annotation: how long a pod is expected to run, as "90 s" or "2 h"."""
+KIND = "poolwise/kind"
+"""Annotation: what kind of work a pod does, under which profiles of performance know it."""
 GROUP, GROUP_SIZE = "pod-group.scheduling.sigs.k8s.io", "pod-group.scheduling.sigs.k8s.io/min-available"
 """Labels of pods that start together, where a cluster has no PodGroups."""
 NAMES = {"cpu": "cores", "memory": "memory"}

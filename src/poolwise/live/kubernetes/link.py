@@ -7,7 +7,7 @@ import queue
 import threading
 import time
 from collections.abc import Callable, Coroutine
-from typing import Any
+from typing import Any, Protocol
 
 from poolwise.errors import InputError
 from poolwise.live.kubernetes.access import Access
@@ -41,6 +41,15 @@ class Stopped:
 
 
 Told = Seen[Any] | Synced | Bound | NotBound | Stopped
+
+
+class ClusterNews(Protocol):
+    """Where a platform hears of its cluster."""
+
+    @property
+    def told(self) -> queue.SimpleQueue[Told]:
+        """What happened, for one reader."""
+        ...
 
 
 class ClusterLink:
@@ -156,6 +165,10 @@ class ClusterLink:
         await self.client.close()
 
     def _tell(self, what: Seen[Any] | Synced) -> None:
-        if isinstance(what, Seen) and isinstance(what.thing, ResourceClaim):
-            self.reservations.saw(what.thing, what.deleted)
+        match what:
+            case Seen(ResourceClaim() as claim, deleted):
+                self.reservations.saw(claim, deleted)
+            case Seen(Node() as node, deleted):
+                change = self.binder.gone.add if deleted else self.binder.gone.discard
+                change(node.metadata.name)
         self.told.put(what)

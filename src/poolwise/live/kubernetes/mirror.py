@@ -10,6 +10,7 @@ from poolwise.errors import InputError
 from poolwise.live.kubernetes.demand import PodDemand, demand_of
 from poolwise.live.kubernetes.devices import DeviceId, DeviceUsage, Inventory, Part
 from poolwise.live.kubernetes.objects import DeviceClass, Node, Pod, PodGroup, ResourceClaim, ResourceSlice
+from poolwise.live.kubernetes.traffic import Traffic, measured_links, tells_links
 from poolwise.live.kubernetes.watch import Seen, Synced
 
 
@@ -24,6 +25,7 @@ class MirrorNews:
     devices : devices that were taken or given back
     claims : keys of claims that came, changed or went
     shape : whether nodes, devices or classes changed
+    links : whether what goes over links changed
     """
 
     pods: set[str] = field(default_factory=set)
@@ -31,6 +33,7 @@ class MirrorNews:
     devices: set[DeviceId] = field(default_factory=set)
     claims: set[str] = field(default_factory=set)
     shape: bool = False
+    links: bool = False
 
 
 class Mirror:
@@ -48,6 +51,7 @@ class Mirror:
     on_node : node -> pods there that are not over -> what each takes
     usage : what claims have of devices, as seen or as assumed
     assumed : uid of claims whose allocation is decided and not seen yet
+    links : node -> what goes over its busiest link, where that is measured
     """
 
     def __init__(self, name: str) -> None:
@@ -59,6 +63,7 @@ class Mirror:
         self.claims: dict[str, ResourceClaim] = {}
         self.inventory, self.usage = Inventory(), DeviceUsage()
         self.assumed: set[str] = set()
+        self.links: dict[str, Traffic] = {}
         self.on_node: dict[str, dict[str, dict[str, int]]] = {}
         self.news = MirrorNews()
         self.unsynced: set[type] = {Node, DeviceClass, Pod, ResourceClaim, ResourceSlice}
@@ -207,8 +212,20 @@ class Mirror:
         if before is not None and not deleted and before.spec == slice.spec:
             return
         self._keep(self._slices, slice, deleted)
-        self.inventory.put(slice, deleted)
-        self.news.shape = True
+        if tells_links(slice):
+            self._link(slice, deleted)
+        else:
+            self.inventory.put(slice, deleted)
+            self.news.shape = True
+
+    def _link(self, slice: ResourceSlice, deleted: bool) -> None:
+        """Take notice of what goes over the links of a node; the machine is another one where their bandwidth is."""
+        node = slice.spec.node_name or ""
+        before, now = self.links.pop(node, None), measured_links([] if deleted else [slice]).get(node)
+        if now is not None:
+            self.links[node] = now
+        self.news.links = True
+        self.news.shape |= (before and before.bandwidth) != (now and now.bandwidth)
 
 
 def _shape_of(node: Node) -> tuple[Any, ...]:

@@ -194,7 +194,8 @@ class _Placing:
         for resource, amount in self.job.demand.amounts.items():
             left = has.get(resource, 0) - used.get(resource, 0)
             if amount > left:
-                raise NoRoom(f"node {name} has {left} {resource} left, {amount} are needed")
+                has_left, wanted = (self.state.shape.machine.amount_text(resource, number) for number in (left, amount))
+                raise NoRoom(f"node {name} has {has_left} {resource} left, {wanted} are needed")
         for resource, amount in self.job.demand.amounts.items():
             used[resource] = used.get(resource, 0) + amount
 

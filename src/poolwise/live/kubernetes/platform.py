@@ -10,14 +10,14 @@ from poolwise.errors import InputError, PoolwiseError
 from poolwise.interfaces import PerformanceModel, Scheduler
 from poolwise.live.kubernetes.clock import LiveClock
 from poolwise.live.kubernetes.devices import DeviceId
-from poolwise.live.kubernetes.link import ClusterLink, Stopped, Told
+from poolwise.live.kubernetes.link import ClusterNews, Stopped, Told
 from poolwise.live.kubernetes.mirror import Mirror
-from poolwise.live.kubernetes.recovery import GangWatch, doubles
-from poolwise.live.kubernetes.runs import RETRY, PodRuns
+from poolwise.live.kubernetes.runs import LONGEST_RETRY, PodRuns
 from poolwise.live.kubernetes.shape import ClusterLayout, usable
 from poolwise.live.kubernetes.starts import Bound, NotBound
 from poolwise.live.kubernetes.state import ClusterState
 from poolwise.live.kubernetes.units import PodJob, PodUnits, Settled, instant
+from poolwise.live.kubernetes.upkeep import Upkeep
 from poolwise.live.kubernetes.writes import Writes
 from poolwise.live.logs import say
 from poolwise.model import (
@@ -41,7 +41,6 @@ from poolwise.model import (
     Withdrawn,
 )
 from poolwise.performance.ideal import Ideal
-from poolwise.units import SECOND
 
 GATHER = 0.002
 """Seconds for which news is gathered before it is told."""
@@ -55,7 +54,7 @@ class KubernetesPlatform:
     Parameters
     ----------
     link
-        The connection, open.
+        Where it hears of the cluster: a connection that is open.
     name
         Pods with this scheduler name are ours.
     scheduler
@@ -70,7 +69,7 @@ class KubernetesPlatform:
 
     def __init__(
         self,
-        link: ClusterLink,
+        link: ClusterNews,
         name: str,
         scheduler: Scheduler,
         writes: Writes,
@@ -91,10 +90,10 @@ class KubernetesPlatform:
         self.runs = PodRuns(self.mirror, self.units, self.state, writes, self.clock, believed)
         self._next_draw = self.continued.next_draw
         self._stopped: Stopped | None = None
-        self._stop_asked = False
+        self._stop_asked = self._refused = False
         self._pending: list[Event] = []
         self._by_row: dict[int, PodJob] = {}
-        self.gangs = GangWatch(gang_limit)
+        self._upkeep = Upkeep(self.mirror, self.units, self.state, self.runs, writes, self.clock, gang_limit)
         self.clock.tick()
         self._pending += self._absorb([])
 
@@ -164,8 +163,9 @@ class KubernetesPlatform:
                     pass
             committed.append(decision)
         self.clock.wake_at = plan.wake_at
-        if rejected:
-            self.clock.retry(RETRY)
+        if rejected:  # by what no policy sees, such as devices of a kind that it does not know
+            self._refused = True
+            self.clock.retry(LONGEST_RETRY)
         return CommitResult(tuple(committed), tuple(rejected), tuple(started))
 
     # LivePlatform
@@ -187,6 +187,10 @@ class KubernetesPlatform:
                 self.writes.say(pod, why)
 
     # Events
+
+    def go_on(self, job: PodJob) -> None:
+        """Finish what another process has begun of a job that waits."""
+        self.runs.resume(job)
 
     def _sync(self) -> None:
         """Take in everything that is there."""
@@ -217,6 +221,7 @@ class KubernetesPlatform:
 
     def _absorb(self, told: Sequence[Told]) -> list[Event]:
         """Apply news; returns the events that the loop must be told, those of old rows first."""
+        rang = self.clock.ring()  # before anything wants a pass later
         events: list[Event] = []
         for what in told:
             match what:
@@ -236,9 +241,13 @@ class KubernetesPlatform:
             events += self.runs.pod_over(key)
         looked_at = self.mirror.pods if news.shape else news.pods  # with a node come the pods that it had
         events += self._settle(settled, self._adopted(looked_at), news.shape)
-        self._recover(news.devices)
+        self._upkeep.look(news.devices)
         events += self._look(news.nodes | self.mirror.news.nodes, news.devices | self.mirror.news.devices)
-        if self.clock.ring():
+        if news.links:
+            self.state.look_at_links()
+        freed = self._refused and bool(news.devices or news.nodes or news.claims)
+        if rang or news.links or freed:
+            self._refused = False
             events.append(Wake())
         if notes := self.units.take_notes():
             self.writes.note(self.mirror, notes)
@@ -282,26 +291,8 @@ class KubernetesPlatform:
         for job in adopted:
             self.runs.adopt(job)
         for job in arrived:
-            self.runs.resume(job)
+            self.go_on(job)
         return events + [Arrival(job.row) for job in new if job.run is None]
-
-    def _recover(self, devices: set[DeviceId]) -> None:
-        """Look after gangs in part, devices in two claims, and devices that were left alone for long enough."""
-        late, again = self.gangs.late(self.units.in_part)
-        if late:
-            self.writes.stop([self.mirror.pods[key] for key in late], "its gang could not be completed in time")
-        if again is not None:
-            self.clock.retry(max(int(again * SECOND), SECOND // 10))
-        given_back, evicted = doubles(devices, self.mirror, self.runs.under_way)
-        for claim, uid in given_back:
-            self.writes.give_back(claim, uid)
-        self.writes.stop(evicted, "a device is in two claims")
-        now = time.monotonic_ns()
-        for device in [device for device, until in self.state.avoided.items() if until <= now]:
-            del self.state.avoided[device]
-            self.mirror.news.devices.add(device)
-        if self.state.avoided:
-            self.clock.retry(min(self.state.avoided.values()) - now)
 
     def _in_order(self) -> list[PodJob]:
         return sorted(self.units.jobs() | {a.job for a in self.runs.active.values()}, key=lambda job: (job.submitted, job.name))

@@ -77,6 +77,7 @@ class PodRuns:
             lambda number, now: float(now - state.runs[number].start),  # reference ns of work that is believed done
             may_grow=True,
             freed_at=self.freed_at,
+            traffic=state.traffic,
         )
 
     def under_way(self) -> set[str]:
@@ -92,6 +93,7 @@ class PodRuns:
         if self._state.shape.view == "shared" and len(start.tasks) < len(job.pods):
             return "the pods of a group start together"
         if (wait := job.not_before - time.monotonic_ns()) > 0:
+            self._clock.retry(wait)
             return f"tried again in {wait / SECOND:.1f} s"
         if (left := begun(job, self._mirror)) is not None:
             self._give_back(left)
@@ -121,7 +123,7 @@ class PodRuns:
         uids = [self._mirror.claims[key].metadata.uid for key in job.claims[0]]
         parts = [part for uid in uids for part in self._mirror.usage.claims.get(uid, ())]
         rows = self._state.rows_of(0, node, job.demand.amounts, parts)
-        began = instant(pod.status.start_time or pod.metadata.creation_timestamp) - self._clock.epoch
+        began = instant(pod.began) - self._clock.epoch
         number = self._begin(job, Placed((), (node,), Placement.of(rows), ()), min(began, self._clock.now), self.snapshot())
         self.active[number].real = True
 

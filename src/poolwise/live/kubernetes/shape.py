@@ -16,6 +16,7 @@ from poolwise.live.kubernetes.devices import DeviceId, Inventory, Published
 from poolwise.live.kubernetes.nodes import Where
 from poolwise.live.kubernetes.objects import Node
 from poolwise.live.kubernetes.quantity import offered
+from poolwise.live.kubernetes.traffic import Traffic
 from poolwise.model import Changes, JobTable, Kind, Machine, MachineBuilder, Queue, Snapshot
 from poolwise.model.runs import RunTable
 from poolwise.performance.ideal import Ideal
@@ -23,6 +24,8 @@ from poolwise.performance.ideal import Ideal
 RACK_LABEL = "topology.kubernetes.io/rack"
 BANDWIDTH, STORAGE, DEVICES, MEMORY, NODES = "bandwidth", "storage", "devices", "memory", "nodes"
 _SPACE = ("space", "storage")
+CONSTRAINT, PRIORITY, CLASS, KIND = "constraint", "priority", "class", "kind"
+"""Columns of the job table: set of nodes, priority, its negative, by which the order `classes` goes, and kind of work."""
 NodeView = Literal["shared", "whole"]
 
 
@@ -34,7 +37,7 @@ class ClusterLayout:
     ----------
     view : whether pods share nodes or take them whole; None takes what the scheduler works on
     rack_label : label of nodes that names their rack
-    link : MB/s of the link of each node, 0 without a network
+    link : MB/s of the link of each node where nobody measures it, 0 without a network
     """
 
     view: NodeView | None = None
@@ -56,6 +59,7 @@ class Shape:
     device_owner : device -> owner
     types : device -> type of the devices among which jobs choose
     sets : what pods say of nodes -> name of the set of nodes, empty where it is all
+    links : name of a node -> owner that is its link
     """
 
     machine: Machine
@@ -66,6 +70,12 @@ class Shape:
     device_owner: Mapping[DeviceId, int] = field(default_factory=dict)
     types: Mapping[DeviceId, str] = field(default_factory=dict)
     sets: Mapping[Where, str] = field(default_factory=dict)
+    links: Mapping[str, int] = field(default_factory=dict)
+
+    @classmethod
+    def of_nothing(cls) -> Shape:
+        """A machine before any cluster was seen."""
+        return cls(Machine.flat(1), "shared")
 
     def column(self, resource: str) -> int:
         """Column of a resource, -1 where the machine has none."""
@@ -82,12 +92,14 @@ class ClusterParts:
     inventory : devices
     types : device -> type, of the devices that pods ask for
     wheres : what waiting pods say of nodes
+    links : node -> what goes over its link, where that is measured
     """
 
     nodes: Sequence[Node]
     inventory: Inventory
     types: Mapping[DeviceId, str]
     wheres: Iterable[Where]
+    links: Mapping[str, Traffic]
 
 
 def usable(node: Node) -> bool:
@@ -127,6 +139,7 @@ class _Builder:
         self.build = MachineBuilder("cluster")
         self.nodes: dict[int, tuple[str, ...]] = {}
         self.devices: dict[int, DeviceId] = {}
+        self.links: dict[str, int] = {}
         names = sorted({self._rack_name(node) for node in parts.nodes})
         self.rack = {name: k for k, name in enumerate(names)}
 
@@ -138,7 +151,7 @@ class _Builder:
         columns = self.build.columns()
         owner_of = {name: owner for owner, names in self.nodes.items() for name in names}
         sets, members = self._sets(len(self.build.owners), owner_of)
-        machine = Machine(**columns, node_sets=members)
+        machine = Machine(**columns, node_sets=members, parts={"cores": 1000})
         return Shape(
             machine,
             self.view,
@@ -148,6 +161,7 @@ class _Builder:
             {device: owner for owner, device in self.devices.items()},
             self.parts.types,
             sets,
+            self.links,
         )
 
     def _rack_name(self, node: Node) -> str:
@@ -168,9 +182,11 @@ class _Builder:
             if device.node_name is not None and home < 0:
                 continue  # of a node that is not there
             self._device(device, type, home)
-        if self.layout.link:
-            for name, owner in by_name.items():
-                self.build.link(f"link of {name}", owner, "switch", bandwidth=self.layout.link)
+        for name, owner in by_name.items():
+            measured = self.parts.links.get(name)
+            bandwidth = self.layout.link if measured is None else int(measured.bandwidth)
+            if bandwidth:
+                self.links[name] = self.build.link(f"link of {name}", owner, "switch", bandwidth=bandwidth)
 
     def _device(self, device: Published, type: str, home: int) -> None:
         amounts: dict[str, int | str] = {DEVICES: 1}
@@ -269,6 +285,7 @@ def knows(scheduler: Scheduler, machine: Machine, resource: str) -> bool:
 
 
 def probe(requests: Mapping[str, int]) -> JobTable:
-    """A table of one small job."""
-    one = np.ones(1, dtype=np.int64)
-    return JobTable(one, one - 1, one, one, {name: one * amount for name, amount in requests.items()}, {})
+    """A table of one small job, with the attributes that pods have."""
+    one, text = np.ones(1, dtype=np.int64), np.array([""], dtype=object)
+    attributes = {CONSTRAINT: text, PRIORITY: one - 1, CLASS: one - 1, KIND: text}
+    return JobTable(one, one - 1, one, one, {name: one * amount for name, amount in requests.items()}, attributes)

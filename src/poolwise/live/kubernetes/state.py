@@ -7,8 +7,9 @@ from dataclasses import replace
 
 import numpy as np
 
-from poolwise.arrays import IntArray
+from poolwise.arrays import FloatArray, IntArray
 from poolwise.interfaces import Scheduler
+from poolwise.live.kubernetes.columns import JobColumns
 from poolwise.live.kubernetes.devices import DeviceId, Part, Published
 from poolwise.live.kubernetes.mirror import Mirror
 from poolwise.live.kubernetes.nodes import Where, kept_off
@@ -26,7 +27,6 @@ from poolwise.live.kubernetes.shape import (
     Shape,
     is_nvme,
     is_pool,
-    knows,
     shape_of,
     space_of,
     usable,
@@ -34,11 +34,8 @@ from poolwise.live.kubernetes.shape import (
 )
 from poolwise.live.kubernetes.types import device_types
 from poolwise.live.kubernetes.units import PodJob
-from poolwise.model import JobTable, Machine, Placement, Run
+from poolwise.model import Placement, Run
 from poolwise.model.runs import RunTable
-
-CONSTRAINT, PRIORITY, CLASS = "constraint", "priority", "class"
-"""Columns of the job table: set of nodes, priority of the pods, and its negative, by which the order `classes` goes."""
 
 
 class ClusterState:
@@ -62,23 +59,24 @@ class ClusterState:
     ours : key of a pod that a run counts -> its job
     busy : node -> key of a pod that a run counts there -> its job
     avoided : device that is left alone for a while, since attaching it failed -> until when, ns of the monotonic clock
+    traffic : (n_owner,) MB/s over links, as measured; None where nobody measures
     """
 
     def __init__(self, mirror: Mirror, scheduler: Scheduler, layout: ClusterLayout, epoch: int) -> None:
-        self.mirror, self.scheduler, self.layout, self.epoch = mirror, scheduler, layout, epoch
+        self.mirror, self.scheduler, self.layout = mirror, scheduler, layout
         self.view: NodeView | None = layout.view
         self.types: dict[DeviceId, str] = {}
         self.classes: dict[str, str] = {}  # class -> type of its devices
-        self._known: dict[str, bool] = {}
-        self._columns: tuple[str, ...] = ()
-        self.shape = Shape(Machine.flat(1), "shared")
-        self.table = self._table([], 0)
+        self._columns = JobColumns(mirror, scheduler, epoch)
+        self.shape = Shape.of_nothing()
+        self.table = self._columns.anew(self.shape, {}, [], 0)
         self.capacity = self.shape.machine.capacity.copy()
         self.held = np.zeros_like(self.capacity)
         self.runs = RunTable(self.capacity.size)
         self.ours: dict[str, PodJob] = {}
         self.busy: dict[str, dict[str, PodJob]] = {}
         self.avoided: dict[DeviceId, int] = {}
+        self.traffic: FloatArray | None = None
         self._tolerated: list[Toleration] = []
 
     @property
@@ -96,8 +94,7 @@ class ClusterState:
         rows = {job.row: k for k, job in enumerate(jobs) if job.row >= 0}
         for k, job in enumerate(jobs):
             job.row = k
-        self._columns = self._resources(jobs)
-        self.table = self._table(jobs, self.table.edition + 1)
+        self.table = self._columns.anew(self.shape, self.classes, jobs, self.table.edition + 1)
         self._renew(before, rows)
         return rows
 
@@ -112,9 +109,8 @@ class ClusterState:
             for wanted in request.alternatives
             for toleration in wanted.tolerations
         ]
-        parts = ClusterParts(
-            nodes, mirror.inventory, self.types, sorted(wheres, key=lambda w: (w.labels, w.selector, w.tolerations))
-        )
+        said = sorted(wheres, key=lambda where: (where.labels, where.selector, where.tolerations))
+        parts = ClusterParts(nodes, mirror.inventory, self.types, said, mirror.links)
         if self.view is None:
             self.view = view_for(self.scheduler, parts, self.layout)
         return shape_of(parts, self.layout, self.view)
@@ -138,100 +134,31 @@ class ClusterState:
             self.look_at(name)
         for device in self.shape.device_owner:
             self.look_at_device(device)
+        self.look_at_links()
 
     # Jobs
 
     def add_jobs(self, jobs: Sequence[PodJob]) -> bool:
         """Append jobs to the table; False where it has no column, or no set of nodes, for something that they ask for."""
-        if any(job.demand.where not in self.shape.sets for job in jobs) or not self._knows_devices(jobs):
-            return False
-        if not set(self._resources(jobs)) <= set(self._columns):
+        if not self._columns.can_hold(jobs):
             return False
         first = len(self.table)
         for k, job in enumerate(jobs):
             job.row = first + k
-        self.table.append(self._table(jobs, self.table.edition))
+        self.table.append(self._columns.table(jobs, self.table.edition))
         return True
-
-    def _knows_devices(self, jobs: Sequence[PodJob]) -> bool:
-        """Whether the devices that jobs choose from are of one type each."""
-        claims = (self.mirror.claims.get(key) for job in jobs for keys in job.claims for key in keys)
-        for claim in claims:
-            for request in claim.spec.devices.requests if claim is not None else ():
-                names = [w.device_class_name for w in request.alternatives if w.device_class_name in self.mirror.classes]
-                if len({self.classes.get(name) for name in names}) > 1 or any(name not in self.classes for name in names):
-                    return False
-        return True
-
-    def _resources(self, jobs: Sequence[PodJob]) -> tuple[str, ...]:
-        """Names of the requests of jobs that the scheduler looks after."""
-        if self.shape.view == "whole":
-            return (NODES, MEMORY)
-        asked = {name for job in jobs for name, amount in self._asked(job).items() if amount}
-        return ("cores", *sorted(name for name in asked if name != "cores" and self._looked_after(name)))
-
-    def _looked_after(self, name: str) -> bool:
-        if name not in self._known:
-            self._known[name] = knows(self.scheduler, self.shape.machine, name)
-        return self._known[name]
-
-    def _asked(self, job: PodJob) -> dict[str, int]:
-        """What one task of a job asks for: of a node, and devices by type.
-
-        Claims that pods can share are left to the start: whoever comes later needs no devices for them.
-        """
-        asked = {"cores": 0, **job.demand.amounts}
-        for key in job.claims[0]:
-            claim = self.mirror.claims.get(key)
-            if claim is not None and not any(owner.kind == "Pod" for owner in claim.metadata.owner_references):
-                continue
-            for request in claim.spec.devices.requests if claim is not None else ():
-                best = request.alternatives[0]
-                kind = self.classes.get(best.device_class_name)
-                if kind is None:
-                    continue
-                amounts = best.capacity.requests
-                if BANDWIDTH in amounts or STORAGE in amounts or "space" in amounts:
-                    for name, text in amounts.items():
-                        known = BANDWIDTH if name == BANDWIDTH else STORAGE
-                        asked[known] = asked.get(known, 0) + best.count * needed(name, text)
-                elif MEMORY in amounts:
-                    asked["pool"] = asked.get("pool", 0) + best.count * needed(MEMORY, amounts[MEMORY])
-                else:
-                    asked[kind] = asked.get(kind, 0) + best.count
-        return asked
-
-    def _table(self, jobs: Sequence[PodJob], edition: int) -> JobTable:
-        def column(values: Iterable[int]) -> IntArray:
-            return np.array(list(values), dtype=np.int64)
-
-        asked = [self._asked(job) for job in jobs]
-        tasks = column(len(job.pods) for job in jobs)
-        if self.shape.view == "whole":
-            own = self.shape.machine.local_memory if len(self.shape.nodes) else 0
-            pooled = [row.get("pool", 0) for row in asked]
-            memory = column(own + p if p else min(row.get(MEMORY, 0), own) for row, p in zip(asked, pooled, strict=True))
-            requests, tasks = {NODES: tasks, MEMORY: memory}, np.ones_like(tasks)
-        else:
-            requests = {name: column(row.get(name, 0) for row in asked) for name in self._columns}
-        return JobTable(
-            np.zeros(len(jobs), dtype=np.int64),
-            column(job.submitted - self.epoch for job in jobs),
-            column(job.demand.requested for job in jobs),
-            tasks,
-            requests,
-            {
-                CONSTRAINT: np.array([self.shape.sets.get(job.demand.where, "") for job in jobs], dtype=object),
-                PRIORITY: column(job.priority for job in jobs),
-                CLASS: column(-job.priority for job in jobs),
-            },
-            draw=column(job.draw for job in jobs),
-            name=[job.name for job in jobs],
-            epoch=self.epoch,
-            edition=edition,
-        )
 
     # Amounts
+
+    def look_at_links(self) -> None:
+        """Take what goes over links from the mirror."""
+        self.traffic = None
+        if self.mirror.links and self.shape.links:
+            self.traffic = np.zeros(self.shape.machine.n_owner)
+            for node, traffic in self.mirror.links.items():
+                if node in self.shape.links:
+                    self.traffic[self.shape.links[node]] = traffic.used
+            self.traffic.setflags(write=False)
 
     def look_at(self, node: str) -> bool:
         """Count anew what others than runs take of a node; whether that has changed."""

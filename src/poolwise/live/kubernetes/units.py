@@ -8,7 +8,7 @@ from datetime import datetime
 
 from poolwise.errors import InputError
 from poolwise.live.kubernetes.allocate import unsupported
-from poolwise.live.kubernetes.demand import PodDemand, claim_keys, group_of, unsupported_fields
+from poolwise.live.kubernetes.demand import KIND, PodDemand, claim_keys, group_of, unsupported_fields
 from poolwise.live.kubernetes.mirror import Mirror
 from poolwise.live.kubernetes.objects import Pod, ResourceClaim
 from poolwise.units import SECOND
@@ -27,6 +27,7 @@ class PodJob:
     claims : keys of the claims of each
     submitted : ns since 1970
     class_name, priority : its priority class, and the number that this stands for: the highest of its pods
+    kind : what kind of work it does, "" where nobody said
     row, draw : its place in the job table, and its counter of random draws
     run : number of its run, None while it waits
     failures : times in a row that it could not be started
@@ -41,6 +42,7 @@ class PodJob:
     submitted: int
     class_name: str
     priority: int = 0
+    kind: str = ""
     row: int = -1
     draw: int = 0
     run: int | None = None
@@ -139,6 +141,7 @@ class PodUnits:
             instant(pod.metadata.creation_timestamp),
             pod.spec.priority_class_name or "none",
             pod.spec.priority,
+            pod.metadata.annotations.get(KIND, ""),
         )
         self.of_pod[pod.metadata.key] = job
         self.notes.pop(pod.metadata.key, None)
@@ -243,6 +246,7 @@ class PodUnits:
             max(instant(pod.metadata.creation_timestamp) for pod in pods),
             first.spec.priority_class_name or "none",
             first.spec.priority,
+            first.metadata.annotations.get(KIND, ""),
         )
         for key in job.pods:
             self.of_pod[key] = job
@@ -253,6 +257,7 @@ class PodUnits:
         """Keys of a pod's claims; raises where it cannot be scheduled, or not yet."""
         for path, remedy in unsupported_fields(pod):
             raise InputError(f"{path} is not supported by scheduler {self.mirror.name}: {remedy}", field=path)
+        self._check_extended(pod)
         keys = claim_keys(pod)
         if isinstance(keys, str):
             raise _NotYet(keys)
@@ -263,6 +268,19 @@ class PodUnits:
                 raise _NotYet(f"claim {key} does not exist")
             self._check(claim)
         return keys
+
+    def _check_extended(self, pod: Pod) -> None:
+        """Refuse a resource that nodes do not have, and that a class of devices offers in its place."""
+        for kind in self.mirror.classes.values():
+            name = kind.spec.extended_resource_name
+            if name is None or not self.mirror.demand(pod).amounts.get(name):
+                continue
+            if not any(name in node.status.allocatable for node in self.mirror.nodes.values()):
+                raise InputError(
+                    f"resource {name} of device class {kind.metadata.name} is not supported by scheduler {self.mirror.name}: "
+                    "ask for the device by a resource claim",
+                    field="spec.containers.resources.requests",
+                )
 
     def _check(self, claim: ResourceClaim) -> None:
         problem = unsupported(claim)

@@ -1,7 +1,6 @@
 """How loaded a node's links are, by its counters of bytes, and the slice that tells schedulers.
 
-The load of a link is what `performance.link_load` says of used and of whole bandwidth; a link is as busy as its busier
-direction.
+A link is as busy as its busier direction.
 """
 
 from __future__ import annotations
@@ -9,25 +8,17 @@ from __future__ import annotations
 import logging
 import re
 import time
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
-import numpy as np
-
 from poolwise.errors import PoolwiseError
-from poolwise.live.kubernetes.objects import ResourceSlice
-from poolwise.live.kubernetes.quantity import megabytes_a_second
+from poolwise.live.kubernetes.traffic import BANDWIDTH, USED, Traffic, links_driver
 from poolwise.live.logs import say
 from poolwise.live.node_agent.commands import run_command
 from poolwise.live.node_agent.config import LinkSection, MeasureLinksSection
 from poolwise.live.node_agent.slices import Specs, attribute_of, spec_of
-from poolwise.performance.link_load import link_loads
 from poolwise.units import to_seconds
 
-USED = "usedMegabytesPerSecond"
-"""Attribute of a link: MB/s in its busier direction, whole, of late."""
-BANDWIDTH = "bandwidth"
 _SYSTEM = Path("/sys/class/net")
 _LIMIT_S = 5.0
 _TWO = re.compile(r"\s*(\d{1,20})\s+(\d{1,20})\s*")
@@ -35,35 +26,6 @@ _TWO = re.compile(r"\s*(\d{1,20})\s+(\d{1,20})\s*")
 
 class CounterError(PoolwiseError):
     """The counters of a link cannot be read."""
-
-
-def links_driver(driver: str) -> str:
-    """The driver under which a node agent's links are published, apart from its devices: no class of devices selects them."""
-    return f"links.{driver}"
-
-
-@dataclass(frozen=True, slots=True)
-class Traffic:
-    """What went over a link of late.
-
-    Attributes
-    ----------
-    used : MB/s in the busier direction
-    bandwidth : MB/s
-    """
-
-    used: float
-    bandwidth: float
-
-    @property
-    def load(self) -> float:
-        """Share of the bandwidth that is used, 0 to 1."""
-        return float(link_loads(np.array([self.used]), np.array([self.bandwidth]))[0])
-
-    @property
-    def percent(self) -> int:
-        """The load in whole percent."""
-        return round(100 * self.load)
 
 
 class LinkMeter:
@@ -136,22 +98,3 @@ def link_specs(driver: str, node: str, traffic: Mapping[str, Traffic]) -> Specs:
         for name, one in sorted(traffic.items())
     ]
     return {node: spec_of(links_driver(driver), node, {"nodeName": node}, devices)} if devices else {}
-
-
-def measured_links(slices: Iterable[ResourceSlice], driver: str) -> Mapping[str, Traffic]:
-    """Traffic of each node's busiest link, as node agents of a driver have published it: node -> traffic.
-
-    Where a node has several links, the one with the highest load speaks for it.
-    """
-    found: dict[str, Traffic] = {}
-    for one in slices:
-        if one.spec.driver != links_driver(driver) or one.spec.node_name is None:
-            continue
-        for device in one.spec.devices:
-            used = device.attributes.get(USED, {}).get("int")
-            bandwidth = device.capacity.get(BANDWIDTH)
-            if isinstance(used, int) and bandwidth is not None:
-                traffic = Traffic(float(used), float(megabytes_a_second(bandwidth.value)))
-                if one.spec.node_name not in found or traffic.load > found[one.spec.node_name].load:
-                    found[one.spec.node_name] = traffic
-    return found

@@ -13,6 +13,7 @@ from poolwise.live.endpoints import serving
 from poolwise.live.kubernetes.access import Access
 from poolwise.live.kubernetes.client import Client
 from poolwise.live.kubernetes.objects import ResourceClaim
+from poolwise.live.kubernetes.traffic import links_driver
 from poolwise.live.kubernetes.watch import Follower
 from poolwise.live.logs import say
 from poolwise.live.node_agent.agent import NodeAgent
@@ -21,7 +22,7 @@ from poolwise.live.node_agent.cluster import CLAIMS, ServerCluster
 from poolwise.live.node_agent.commands import run_command
 from poolwise.live.node_agent.config import NodeAgentFile
 from poolwise.live.node_agent.connector import Connector
-from poolwise.live.node_agent.links import LinkMeter, link_specs, links_driver
+from poolwise.live.node_agent.links import LinkMeter, link_specs
 from poolwise.live.node_agent.plugin import KubeletPlugin
 from poolwise.live.node_agent.records import Records, alone
 from poolwise.live.node_agent.slices import Specs, publish_slices, wanted_specs

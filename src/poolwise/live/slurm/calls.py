@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import subprocess
+import time
+from collections.abc import Callable
+from typing import TypeVar
 
 from poolwise.errors import InputError, PoolwiseError
+from poolwise.live.logs import say
+
+T = TypeVar("T")
 
 LIMIT_S = 10.0
 """Seconds that one call may take."""
@@ -38,3 +45,19 @@ def ask(*command: str, limit: float = LIMIT_S) -> str:
         said = done.stderr.decode(errors="replace").strip() or f"exit code {done.returncode}"
         raise SlurmSilentError(f"{' '.join(command[:3])}: {said}")
     return done.stdout.decode(errors="replace")
+
+
+def when_it_answers(look: Callable[[], T], patience: float = 60.0) -> T:
+    """Look at Slurm, again each second while it is silent: a controller that comes back is no reason to give up.
+
+    Raises SlurmSilentError where it is silent for longer than `patience` (s).
+    """
+    until = time.monotonic() + patience
+    while True:
+        try:
+            return look()
+        except SlurmSilentError as error:
+            if time.monotonic() >= until:
+                raise
+            say("silent", logging.WARNING, why=str(error))
+            time.sleep(1.0)

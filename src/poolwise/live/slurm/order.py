@@ -18,7 +18,7 @@ from poolwise.live.logs import say
 from poolwise.live.slurm.calls import SlurmSilentError
 from poolwise.live.slurm.following import GANG
 from poolwise.live.slurm.platform import SlurmPlatform
-from poolwise.live.slurm.reading import read_jobs
+from poolwise.live.slurm.reading import most_cpus, read_jobs
 from poolwise.live.slurm.session import ScontrolTeam
 from poolwise.live.slurm.shadow import may_start
 from poolwise.model import Changes, CommitResult, Machine, Plan, Queue, Refusal, Snapshot, Wait
@@ -95,7 +95,7 @@ class OrderPlatform(SlurmPlatform):
     def _check(self, changed: dict[str, int], seconds: float) -> None:
         """Read again what was written; what is otherwise is written once more after the next reading."""
         try:
-            shown = {job.name.partition("+")[0]: job for job in reversed(read_jobs())}
+            shown = {job.name.partition("+")[0]: job for job in reversed(read_jobs(most_cpus(self.reading.nodes)))}
         except SlurmSilentError as error:
             say("silent", logging.WARNING, why=str(error))
             return

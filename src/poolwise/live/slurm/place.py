@@ -16,7 +16,7 @@ from poolwise.live.slurm.calls import SlurmSilentError, ask
 from poolwise.live.slurm.commands import GAVE_BACK, WAITS, SlurmAssignment, cleared, is_marked, leader, mark
 from poolwise.live.slurm.following import GANG, CommittedRun
 from poolwise.live.slurm.platform import SlurmPlatform
-from poolwise.live.slurm.reading import SAID, gangs_of, read_cluster, read_jobs
+from poolwise.live.slurm.reading import SAID, gangs_of, most_cpus, read_cluster, read_jobs
 from poolwise.live.slurm.released import ReleasedRun
 from poolwise.live.slurm.session import ScontrolSession
 from poolwise.live.slurm.shadow import may_start
@@ -214,7 +214,7 @@ class PlacePlatform(SlurmPlatform):
         for (assignment, _), reply in zip(lines, replies, strict=True):
             if reply:
                 said.setdefault(assignment.name, reply)
-        read = gangs_of(read_jobs())
+        read = gangs_of(read_jobs(most_cpus(self.reading.nodes)))
         ready: list[tuple[Start, SlurmAssignment]] = []
         for start, assignment in chosen:
             gang = read.get(assignment.name)

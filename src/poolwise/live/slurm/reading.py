@@ -22,7 +22,7 @@ T = TypeVar("T")
 _DRAWN = secrets.token_hex(4)
 _FIELD, _END = f"\x1f{_DRAWN}\x1f", f"\x1e{_DRAWN}\x1e"
 JOB_FIELDS = (
-    "JobArrayID", "JobID", "State", "Partition", "UserID", "NumNodes", "NumCPUs", "tres", "TimeLimit", "SubmitTime",
+    "JobArrayID", "JobID", "State", "Partition", "UserID", "NumCPUs", "tres", "TimeLimit", "SubmitTime",
     "StartTime", "NodeList", "ReqNodes", "Licenses", "PriorityLong", "Reason", "Dependency", "RestartCnt",
     "Comment",
 )  # fmt: skip
@@ -143,15 +143,25 @@ def gangs_of(jobs: Iterable[SlurmJob]) -> dict[str, tuple[SlurmJob, ...]]:
 
 def read_cluster(partition: str) -> ClusterReading:
     """Read jobs, nodes and licences; raises SlurmSilentError, and InputError for what is not understood."""
-    return ClusterReading(tuple(read_jobs()), {node.name: node for node in read_nodes(partition)}, read_licences())
+    nodes = {node.name: node for node in read_nodes(partition)}
+    return ClusterReading(tuple(read_jobs(most_cpus(nodes))), nodes, read_licences())
 
 
-def read_jobs(names: tuple[str, ...] = ()) -> list[SlurmJob]:
-    """Read all jobs that are pending or at work, or some of them."""
+def most_cpus(nodes: Mapping[str, SlurmNode]) -> int:
+    """CPUs of the widest node, 1 where there is none."""
+    return max((node.cpus for node in nodes.values()), default=1)
+
+
+def read_jobs(widest: int, names: tuple[str, ...] = ()) -> list[SlurmJob]:
+    """Read all jobs that are pending or at work, or some of them.
+
+    `widest`, the CPUs of the widest node, says how many nodes a pending job needs that asked for CPUs alone. (What squeue
+    prints as NumNodes is too high by one for pending jobs with several CPUs a task.)
+    """
     ends = [_FIELD] * (len(JOB_FIELDS) - 1) + [_END]
     fields = ",".join(f"{name}:0{end}" for name, end in zip(JOB_FIELDS, ends, strict=True))
     some = ("--jobs", ",".join(names)) if names else ()
-    jobs = [_job(row) for row in _rows(ask("squeue", "--noheader", "--array", *some, "--Format", fields), JOB_FIELDS)]
+    jobs = [_job(row, widest) for row in _rows(ask("squeue", "--noheader", "--array", *some, "--Format", fields), JOB_FIELDS)]
     if not any("+" in job.name for job in jobs):
         return jobs
     text = ask("squeue", "--noheader", "--array", *some, "--format", f"%i{_FIELD}%x{_END}")  # the longer form lacks it
@@ -223,21 +233,21 @@ def _rows(text: str, names: tuple[str, ...]) -> Iterator[dict[str, str]]:
         yield dict(zip(names, cells, strict=True))
 
 
-def _job(row: Mapping[str, str]) -> SlurmJob:
+def _job(row: Mapping[str, str], widest: int) -> SlurmJob:
     """Make a record of a row of squeue."""
     name = row["JobArrayID"]
     if not _ID.fullmatch(name):
         raise _bad("JobArrayID", name)
     comment, _, said = (row["Comment"] if row["Comment"] != "(null)" else "").partition(SAID.strip())
-    start = row["StartTime"]
+    start, cpus = row["StartTime"], _whole(row, "NumCPUs")
     return SlurmJob(
         name,
         _whole(row, "JobID"),
         row["State"],
         row["Partition"],
         _whole(row, "UserID"),
-        _whole(row, "NumNodes"),
-        _whole(row, "NumCPUs"),
+        max(_read(row, "tres", _nodes), -(-cpus // widest)),
+        cpus,
         _read(row, "tres", _memory),
         _read(row, "TimeLimit", _limit),
         _whole(row, "SubmitTime") * SECOND,
@@ -264,6 +274,15 @@ def licences_of(text: str) -> dict[str, int]:
             raise ValueError(f"'{part}' is not NAME:COUNT")
         found[name] = found.get(name, 0) + int(count)
     return found
+
+
+def _nodes(text: str) -> int:
+    """Nodes among trackable resources such as "cpu=2,mem=600M,node=1"; raises ValueError where there are none."""
+    for part in text.split(","):
+        name, _, value = part.partition("=")
+        if name == "node":
+            return int(value)
+    raise ValueError("no node")
 
 
 def _memory(text: str) -> int:

@@ -6,12 +6,12 @@ Source: Lifka 1995; the definition that is tested is that of the specs of the me
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from poolwise.arrays import FloatArray, IntArray
-from poolwise.interfaces import BackfillPolicy, PlacementPolicy
+from poolwise.interfaces import BackfillPolicy, PlacementPolicy, QueuePolicy, opened
 from poolwise.model import Job, Queue, Reason, Refusal, Rule, Snapshot, Start
 from poolwise.model.rules import BackfillRule
 from poolwise.policies.backfill.none import start_in_order
@@ -33,9 +33,21 @@ class Easy(BackfillPolicy):
     ----------
     extra
         Whether the second condition counts.
+    order
+        The order in which jobs are tried beside the head; the queue's if not given.
     """
 
     extra: bool = True
+    order: QueuePolicy | None = None
+
+    @property
+    def own_order(self) -> QueuePolicy | None:
+        """The order given."""
+        return self.order
+
+    def open(self) -> BackfillPolicy:
+        """Begin a run of the order given."""
+        return self if self.order is None else replace(self, order=opened(self.order))
 
     def select(self, queue: Queue, priority: FloatArray, snapshot: Snapshot, placement: PlacementPolicy) -> Iterable[Start]:
         """Choose the starts."""
@@ -49,7 +61,8 @@ class Easy(BackfillPolicy):
         able = able[placement.screen(jobs[able], state.free[None], state)]
         if not len(able):
             return starts
-        candidates = able[np.argsort(-priority[able], kind="stable")]
+        tried = priority if self.order is None else self.order.priority(queue, snapshot)
+        candidates = able[np.argsort(-tried[able], kind="stable")]
         starts.extend(self._backfill(queue, int(jobs[head]), jobs[candidates], state, placement))
         return starts
 
@@ -84,6 +97,8 @@ class Easy(BackfillPolicy):
         starts: Sequence[Start],
     ) -> Reason:
         """Say which of the two conditions a job that fits does not meet."""
+        if self.order is not None:
+            priority = _as_tried(queue, priority, self.order.priority(queue, snapshot), starts)
         passed = PassedOver.of(job, queue, priority, snapshot, placement, starts)
         if (short := passed.short()) is not None:
             return short
@@ -120,6 +135,18 @@ class Easy(BackfillPolicy):
     def rule(self) -> BackfillRule:
         """EASY, with or without the second condition."""
         return BackfillRule("head", self.extra)
+
+
+def _as_tried(queue: Queue, priority: FloatArray, tried: FloatArray, starts: Sequence[Start]) -> FloatArray:
+    """(n_queued,) priorities that follow both orders: by the queue's up to the head, by `tried` behind it."""
+    ranked = np.argsort(-priority, kind="stable")
+    waits = ~np.isin(queue.jobs[ranked], [start.job for start in starts])
+    behind = int(np.argmax(waits)) + 1
+    ranked[behind:] = np.sort(ranked[behind:])
+    ranked[behind:] = ranked[behind:][np.argsort(-tried[ranked[behind:]], kind="stable")]
+    found = np.empty(len(priority))
+    found[ranked] = -np.arange(len(priority))
+    return found
 
 
 @register("backfills", "easy_no_extra")

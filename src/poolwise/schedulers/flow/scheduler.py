@@ -269,7 +269,7 @@ class FlowDispatcher(Dispatcher):
         )
 
     def _load(self, snapshot: Snapshot) -> FloatArray:
-        """(n_spot,) load of the link of each spot by the runs at work."""
+        """(n_spot,) load of the link of each spot: by what the runs at work ask for, or as it is measured if that is more."""
         machine, access = self.layout.machine, access_links(self.layout.machine)
         asks = snapshot.table.request("bandwidth")
         used = np.zeros(machine.n_owner)
@@ -285,6 +285,8 @@ class FlowDispatcher(Dispatcher):
         self._sent = known
         if "bandwidth" not in machine.resources:
             return np.zeros(self.layout.n_spot)
+        if snapshot.traffic is not None:
+            used = np.maximum(used, snapshot.traffic)
         each = link_loads(used, snapshot.capacity[:, machine.resource("bandwidth")].astype(np.float64))
         owners = self.layout.spot_owners
         return np.where(access[owners] >= 0, each[access[owners]], 0.0)

@@ -8,17 +8,18 @@ const table = (rows, parent) => {
   rows.forEach((row) => { const line = part("tr", "", body); names.forEach((name) => part("td", row[name], line)); });
 };
 const number = (value) => typeof value === "number" ? Number(value.toPrecision(4)).toLocaleString("en") : String(value ?? "-");
+const opens = (text, page, parent) => { part("a", text, part("p", "", parent)).href = page; };
 const hours = (ns) => number(ns / 3.6e12) + " h";
 const shows = {
   "/ask": (answer, box) => table(answer.cells.map((cell) => ({ order: cell["scheduler.order"] ?? "", "mean slowdown": number(cell.mean_bounded_slowdown), "median slowdown": number(cell.median_bounded_slowdown), "mean wait (h)": number(cell.mean_wait_s / 3600), "nodes used (%)": number(100 * cell.utilization), rejected: cell.rejected })), box),
-  "/explain": (answer, box) => { part("p", answer.answer, box); table(answer.episodes.slice(0, 200).map((one) => ({ from: hours(one.from_ns - answer.submit_ns), for: hours(one.to_ns - one.from_ns), "held back by": one.reason, needed: number(one.needed), free: one.free ? one.free.map(number).join(" to ") : "-", "in the way": one.blocker ?? "" })), box); },
-  "/compare": (answer, box, page) => { const link = part("a", "Open the comparison", box); link.href = page; },
+  "/explain": (answer, box, page) => { part("p", answer.answer, box); table(answer.episodes.slice(0, 200).map((one) => ({ from: hours(one.from_ns - answer.submit_ns), for: hours(one.to_ns - one.from_ns), "held back by": one.reason, needed: number(one.needed), free: one.free ? one.free.map(number).join(" to ") : "-", "in the way": one.blocker ?? "" })), box); opens("See the nodes meanwhile", page, box); },
+  "/compare": (answer, box, page) => opens("Open the comparison", page, box),
   "/forecast": (answer, box, page) => {
     const start = (one) => ({ "10 %": one.start_p10 ?? "never", "50 %": one.start_p50 ?? "never", "90 %": one.start_p90 ?? "never", ...(answer.by ? { ["by " + answer.by]: number(100 * one.chance_by) + " %" } : {}) });
     table(answer.jobs.slice(0, 200).map((one) => ({ job: one.job, ...start(one) })), box);
     if (answer.changes.length) table(answer.changes.map((one) => ({ change: one.change, ...start(one) })), box);
     answer.notes.forEach((text) => part("p", text, box));
-    const link = part("a", "Open the forecast", box); link.href = page;
+    opens("Open the forecast", page, box);
   },
 };
 document.querySelectorAll("input[type=range]").forEach((slider) => slider.addEventListener("input", () => { slider.closest("label").querySelector("output").value = slider.value; }));

@@ -48,7 +48,7 @@ class Connection(Protocol):
         ...
 
     def put(self, sha256: str, content: bytes) -> Any:
-        """Keep bytes on the cluster, which carries them to each worker that needs them once; returns their handle."""
+        """Keep bytes on the cluster until it is left; each worker that needs them gets them once. Returns a handle."""
         ...
 
     def send(self, work: Callable[..., FinishedTrial | Exception], errand: Errand, pieces: Collection[Any]) -> Ticket:
@@ -63,7 +63,7 @@ class Connection(Protocol):
         ...
 
     def give_up(self, tickets: Collection[Ticket]) -> None:
-        """Cancel what is on its way and forget what was put."""
+        """Cancel what is on its way."""
         ...
 
     def close(self) -> None:
@@ -77,6 +77,7 @@ class Cluster(Executor):
 
     address: str
     _connection: Connection | None = field(default=None, repr=False)
+    _put: dict[str, list[Any]] = field(default_factory=dict, repr=False)  # SHA-256 -> handles of the pieces
 
     @abstractmethod
     def connect(self) -> Connection:
@@ -90,6 +91,7 @@ class Cluster(Executor):
         if self._connection is not None:
             self._connection.close()
             self._connection = None
+            self._put.clear()
 
     def results(self, bench: Bench[Trial], trials: Mapping[str, Trial], worth: int = 1) -> Generator[FinishedTrial, None, None]:
         """See `Executor`.
@@ -109,11 +111,12 @@ class Cluster(Executor):
         connection = self._connection
         if connection is None:
             raise ConnectionLost
-        sending, flying = _Sending(connection, bench), dict[Ticket, str]()
-        heard = time.monotonic()
+        sending, flying = _Sending(connection, bench, self._put), dict[Ticket, str]()
+        processes, asked = connection.processes(), time.monotonic()
+        heard = asked
         try:
             while left or flying:
-                while left and len(flying) < AHEAD * max(1, connection.processes()):
+                while left and len(flying) < AHEAD * max(1, processes):
                     key = left.popleft()
                     flying[sending.send(key, trials[key])] = key
                 for ticket, outcome in connection.finished(1.0):
@@ -130,9 +133,9 @@ class Cluster(Executor):
                         raise outcome
                     else:
                         yield outcome
-                if connection.processes():
-                    continue
-                if time.monotonic() - heard > PATIENCE_S:
+                if time.monotonic() - asked > 1.0:
+                    processes, asked = connection.processes(), time.monotonic()
+                if not processes and asked - heard > PATIENCE_S:
                     remedy = "start workers, then give the same command again: what has finished is kept"
                     raise InputError(f"no worker for {PATIENCE_S / 60:g} minutes", file=self.address, remedy=remedy)
         except ConnectionLost:
@@ -158,13 +161,13 @@ class Cluster(Executor):
 class _Sending:
     """Sends trials of one bench; each input is put on the cluster once."""
 
-    def __init__(self, connection: Connection, bench: Bench[Any]) -> None:
-        self._connection = connection
+    def __init__(self, connection: Connection, bench: Bench[Any], put: dict[str, list[Any]]) -> None:
+        self._connection, self._pieces = connection, put
         packed = Parcel.of(bench)
         content = pickle.dumps(packed, protocol=5)
         self._files, self._bench = packed.files, digest(content)
-        self._pieces: dict[str, list[Any]] = {}
-        self._put(self._bench, content)
+        if self._bench not in put:
+            self._put(self._bench, content)
 
     def send(self, key: str, trial: object) -> Ticket:
         parcel = Parcel.of(trial)
@@ -178,6 +181,5 @@ class _Sending:
         return self._connection.send(do, errand, [piece for part in pieces for piece in part])
 
     def _put(self, sha256: str, content: bytes) -> None:
-        if sha256:
-            cut = [content[at : at + PIECE] for at in range(0, max(1, len(content)), PIECE)]
-            self._pieces[sha256] = [self._connection.put(f"{sha256}-{k}", piece) for k, piece in enumerate(cut)]
+        cut = [content[at : at + PIECE] for at in range(0, max(1, len(content)), PIECE)]
+        self._pieces[sha256] = [self._connection.put(f"{sha256}-{k}", piece) for k, piece in enumerate(cut)]

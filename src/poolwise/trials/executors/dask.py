@@ -41,7 +41,7 @@ class _DaskConnection(Connection):
         self._sent = 0
         self._flying: dict[Ticket, Future[Any]] = {}
         self._finished: Queue[Future[Any]] = Queue()
-        self._put: list[Future[Any]] = []
+        self._put: list[Future[Any]] = []  # as long as they are here the scheduler keeps them
         logging.getLogger("distributed.client").setLevel(logging.CRITICAL)  # a lost scheduler is no news: see ConnectionLost
 
     def processes(self) -> int:
@@ -94,7 +94,6 @@ class _DaskConnection(Connection):
         futures = [self._flying.pop(ticket) for ticket in [*self._flying]]
         if futures and self._client.status == "running":
             self._client.cancel(futures)
-        self._put.clear()
 
     def close(self) -> None:
         self._client.close(timeout=2)

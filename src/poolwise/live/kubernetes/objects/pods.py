@@ -119,6 +119,12 @@ class Pod(ApiRecord, frozen=True):
     status: PodStatus = PodStatus()
 
     @property
+    def began(self) -> str:
+        """When it got its node, as far as it says; when it was made, where it says nothing."""
+        given = (c.last_transition_time for c in self.status.conditions if c.type == "PodScheduled" and c.status == "True")
+        return next(given, "") or self.status.start_time or self.metadata.creation_timestamp
+
+    @property
     def over(self) -> bool:
         """Whether it takes nothing any more."""
         return self.status.phase in ("Succeeded", "Failed")

@@ -45,3 +45,4 @@ class Condition(ApiRecord, frozen=True):
     status: str = ""
     reason: str = ""
     message: str = ""
+    last_transition_time: str = ""

@@ -49,18 +49,18 @@ class Pooled(CompletionPolicy):
     def check(self, machine: Machine, jobs: JobTable) -> None:
         """Raise InputError where `nvme` is no composition policy, `least_local` no share, or a request nowhere to be met."""
         self._check_settings()
-        check_requests(jobs, pooled_layout(machine).known)
+        check_requests(jobs, _known(pooled_layout(machine)))
 
     def place(self, job: Job, snapshot: Snapshot) -> Placement | Refusal:
         """Place a job of one task. Raises InputError for settings, as `check` does."""
         layout = pooled_layout(snapshot.machine)
-        foreign = refused(job) or foreign_request(job, layout.known)
+        foreign = refused(job) or _several(job) or foreign_request(job, _known(layout))
         return foreign or self._place(job, snapshot, self._able(job, snapshot.free, layout), ())
 
     def place_at(self, job: Job, node: int, devices: tuple[int, ...], snapshot: Snapshot) -> Placement | Refusal:
         """Place a job on a given node with given devices, and with whatever else it needs."""
         layout = pooled_layout(snapshot.machine)
-        if (foreign := foreign_request(job, layout.known)) is not None:
+        if (foreign := _several(job) or foreign_request(job, _known(layout))) is not None:
             return foreign
         able = self._able(job, snapshot.free, layout) & (layout.nodes == node)
         free = snapshot.free[list(devices), layout.device_column] if devices else np.ones(0)
@@ -158,6 +158,16 @@ class Pooled(CompletionPolicy):
             mine = [device for device in chosen if machine.type[device] == kind][: job.request(kind)]
             rows += [(0, device, layout.device_column, 1) for device in mine]
         return Placement.of(rows)
+
+
+def _known(layout: PooledLayout) -> tuple[str, ...]:
+    """What jobs may ask for: of nodes, one."""
+    return (*layout.known, "nodes")
+
+
+def _several(job: Job) -> Refusal | None:
+    """Refusal of a job of several nodes."""
+    return Refusal("a task is placed on one node", "nodes", job.nodes, 1) if job.nodes > 1 else None
 
 
 def _memory(free: IntArray, layout: PooledLayout) -> IntArray:

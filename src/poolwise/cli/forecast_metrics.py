@@ -1,0 +1,37 @@
+"""`poolwise forecast --live ... --port`: forecasts as metrics, until the process is stopped."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from poolwise.cli.live import needs
+
+if TYPE_CHECKING:
+    from poolwise.cli.seen import ClusterName
+    from poolwise.forecast.answer import ForecastAnswer
+
+
+def export(cluster: ClusterName, look: Callable[[], ForecastAnswer], port: int, every: float, seconds: float | None) -> None:
+    """Serve forecasts on a port of this host; what is wrong with the question is raised before that."""
+    needs(cluster.value)
+    import threading
+    import time
+
+    from poolwise.live.drive import stopped_after, stopped_by_signals
+    from poolwise.live.endpoints import serving
+    from poolwise.live.forecasts import ForecastMetrics, forecast_again_and_again
+    from poolwise.live.logs import log_to, say
+
+    log_to()
+    metrics, stop = ForecastMetrics(), threading.Event()
+    begun = time.monotonic()
+    metrics.show(look(), time.monotonic() - begun)
+    with (
+        stopped_by_signals(stop.set),
+        stopped_after(seconds, stop.set),
+        serving(metrics.registry, lambda: "", port) as (host, chosen),
+    ):
+        say("listening", host=host, port=chosen)
+        forecast_again_and_again(look, metrics, every, stop)
+    say("stopped")

@@ -1,0 +1,35 @@
+"""Another queue order with a cap on the time waited."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from poolwise.errors import InputError
+from poolwise.interfaces import CappedOrder, QueuePolicy
+from poolwise.policies.order.priorities import FCFS
+from poolwise.registry import register
+
+
+@register("orders", "capped")
+@dataclass(frozen=True)
+class Capped(CappedOrder):
+    """Jobs that have waited for longer than patience_s + backlogs * (age of the backlog) first, the oldest in front.
+
+    Parameters
+    ----------
+    order
+        The order of all other jobs.
+    patience_s
+        Seconds, at least 0.
+    backlogs
+        Times the age of the backlog, at least 0: what the waiting jobs ask for, in node-seconds, over the nodes of the machine.
+    """
+
+    order: QueuePolicy = field(default_factory=FCFS)
+    patience_s: float = 0.0
+    backlogs: float = 0.0
+
+    def __post_init__(self) -> None:
+        for name in ("patience_s", "backlogs"):
+            if not getattr(self, name) >= 0:
+                raise InputError(f"{name} must be at least 0, got {getattr(self, name)}", field=name, remedy="give 0 or more")

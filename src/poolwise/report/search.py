@@ -1,0 +1,68 @@
+"""The report of a search: the order that was chosen, the front, and every order that was tried beside it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from poolwise.exhibits.figure import Axis, Scatter
+from poolwise.report.page import Page, PageTable, TableRow
+from poolwise.report.page import write_page as write_page
+from poolwise.search.answer import SearchResult
+from poolwise.search.fares import FARES, WORDS, FareName
+from poolwise.search.judging import Ratios
+
+
+def write_search(result: SearchResult, path: Path) -> None:
+    """Write the report of a search; the file appears whole or not at all."""
+    write_page(search_page(result), path)
+
+
+def search_page(result: SearchResult) -> Page:
+    """Put the report of a search together."""
+    return Page(
+        title=result.search.title,
+        lead=result.headline(),
+        because=[f"{len(result.candidates)} candidates were tried on {len(result.search.splits['train'])} training workloads."],
+        notes=result.notes,
+        main=front_figure(result),
+        tables=[_orders(result)],
+        provenance={name: str(value) for name, value in result.provenance().items()},
+    )
+
+
+def front_figure(result: SearchResult) -> Scatter:
+    """Every candidate on the training workloads, and those that are known on the validation workloads."""
+    x: FareName = "bounded_slowdown"
+    y: FareName = "longest_wait"
+    trained = result.trained
+    series = {"candidates, training": (trained[:, FARES.index(x)].tolist(), trained[:, FARES.index(y)].tolist())}
+    for judged in result.judged:
+        if judged.role == "known" or judged is result.chosen:
+            found = judged.on["validation"]
+            series[f"{judged.candidate.name}, validation"] = ([found[x].mean], [found[y].mean])
+    baseline = result.search.baseline.name
+    return Scatter(
+        "front",
+        "What an order gains and what it costs",
+        f"Ratios to {baseline}, geometric means over the workloads; 1 is as {baseline}.",
+        series=series,
+        x_axis=Axis(f"{WORDS[x]}, times {baseline}"),
+        y_axis=Axis(f"{WORDS[y]}, times {baseline}", log=True),
+    )
+
+
+def _cells(found: Ratios) -> list[str]:
+    return [f"{found[name]}, {found[name].word}" for name in FARES]
+
+
+def _orders(result: SearchResult) -> PageTable:
+    rows = []
+    for judged in result.judged:
+        for split, found in judged.on.items():
+            values = [judged.candidate.name, judged.role, split, *_cells(found)]
+            rows.append(TableRow(values, "chosen" if judged is result.chosen else ""))
+    caption = (
+        f"Ratios to {result.search.baseline.name} with 95 % intervals over paired workloads. An order is said to have less or "
+        "more of something only where the interval excludes 1."
+    )
+    return PageTable("Orders", ["order", "", "workloads", *(WORDS[name] for name in FARES)], rows, caption)

@@ -1,0 +1,112 @@
+"""The server in a browser, by mouse and keyboard: two people ask the same at once, look why a job waited, compare two runs."""
+
+import asyncio
+from pathlib import Path
+
+import aiohttp
+import pytest
+from aiohttp.test_utils import TestServer
+
+from poolwise.serve.app import make_app
+from tests.helpers.chromium import CHROMIUM, Tab, browser
+
+pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no Chromium is installed")
+
+TOKEN = "a-token"
+STUDY = """
+version = 1
+title = "Small"
+machine = "catalog:cerit-racks"
+[workload]
+trace = "catalog:cerit-2013.swf.gz"
+first = 9000
+jobs = 300
+[measure]
+warm_up = 20
+baseline = false
+[vary]
+"scheduler.order" = ["fcfs", "sjf"]
+"machine.pool.memory.memory" = ["128 GiB", "384 GiB"]
+"""
+ASK, WHY, COMPARE = (f"form[data-question='/{name}']" for name in ("ask", "explain", "compare"))
+
+
+def test_a_folder_is_asked_in_a_browser(tmp_path: Path) -> None:
+    (tmp_path / "small.toml").write_text(STUDY)
+    asyncio.run(_visit(tmp_path))
+
+
+async def _visit(folder: Path) -> None:
+    server = TestServer(make_app(folder, TOKEN))
+    async with server, browser() as tab:
+        home = str(server.make_url("/"))
+        await tab.look(1366)
+        await tab.open(f"{home}?token={TOKEN}")
+        await _ask(tab, home)
+        await tab.open(home)
+        await _in_every_dress(tab)
+        await _why(tab)
+        await tab.open(home)
+        await _compare(tab)
+        assert not [url for url in tab.requests if not url.startswith((home, "data:", "about:"))], "nothing from elsewhere"
+
+
+async def _ask(tab: Tab, home: str) -> None:
+    """By keyboard: move the slider, run what is missing; someone else asks the same meanwhile and joins."""
+    await tab.run(f"document.querySelector({ASK!r} + ' input[type=range]').focus()")
+    await tab.press("ArrowRight")
+    size = await tab.run(f"document.querySelector({ASK!r} + ' output').value")
+    assert int(size) > 128, "the slider answers the keyboard and says its value"
+    await tab.click(f"{ASK} button")
+    await tab.until(f"!document.querySelector({ASK!r} + ' progress').hidden")
+    async with aiohttp.ClientSession(cookie_jar=aiohttp.CookieJar(unsafe=True)) as other:
+        await other.get(home, params={"token": TOKEN})
+        fields = {"study": "small.toml", "machine": "", "scheduler.order": "", "size_path": "machine.pool.memory.memory"}
+        answer = await other.post(f"{home}ask", data={**fields, "size": size}, headers={"Origin": home.rstrip("/")})
+        joined = (await answer.json())["command"]
+        assert joined == 1, "the same question is run once"
+        await tab.until(f"document.querySelector({ASK!r} + ' .found tbody tr')", 90)
+        state = await (await other.get(f"{home}command/{joined}")).json()
+    assert state["code"] == 0 and state["done"] == state["total"] > 0
+    assert await tab.run(f"[...document.querySelectorAll({ASK!r} + ' tbody td:first-child')].map(e => e.textContent)") == [
+        "fcfs", "sjf",
+    ]  # fmt: skip
+    assert await tab.run(f"document.querySelector({ASK!r} + ' progress').hidden")
+
+
+async def _in_every_dress(tab: Tab) -> None:
+    for width, dark, media in ((1366, True, "screen"), (390, True, "screen"), (390, False, "screen"), (1366, False, "print")):
+        await tab.look(width, dark, media)
+        assert await tab.run("document.documentElement.scrollWidth") <= width, f"cut at {width}"
+        assert await tab.violations() == [], (width, dark, media)
+    await tab.look(1366)
+
+
+async def _why(tab: Tab) -> None:
+    """Ask for a job that is not there, then for one that is; open the page with its nodes, switch a series, zoom."""
+    for job in ("1", "9100"):
+        await tab.run(f"document.querySelector({WHY!r} + ' input[name=job]').value = ''")
+        await tab.click(f"{WHY} input[name=job]")
+        await tab.write(job)
+        await tab.press("Enter")
+        shown = ".wrong" if job == "1" else "a"
+        await tab.until(f"document.querySelector({WHY!r} + ' .found {shown}')", 90)
+    assert (await tab.run(f"document.querySelector({WHY!r} + ' .found p').textContent")).startswith("Job 9100 ")
+    await tab.click(f"{WHY} .found a")
+    await tab.until("document.querySelectorAll('figure[data-live=yes]').length === 1")
+    faded = "[...document.querySelectorAll('.live .mark-rect path')].filter(e => +e.getAttribute('opacity') < 0.5).length"
+    assert await tab.run(faded) == 0
+    await tab.click(".live .role-legend-symbol path, .live .role-legend-symbol")
+    await tab.until(f"{faded} > 0", 5)
+    ticks = "[...document.querySelectorAll('.live .role-axis-label text')].map(e => e.textContent).join()"
+    before = await tab.run(ticks)
+    await tab.wheel(".live svg", -200)
+    await tab.until(f"{ticks} !== {before!r}", 5)
+
+
+async def _compare(tab: Tab) -> None:
+    await tab.run(f"document.querySelector({COMPARE!r} + ' select[name=second]').selectedIndex = 1")
+    await tab.click(f"{COMPARE} button")
+    await tab.until(f"document.querySelector({COMPARE!r} + ' .found a')", 90)
+    await tab.click(f"{COMPARE} .found a")
+    await tab.until("document.querySelector('.lead') && document.querySelector('.lead').textContent.includes('slowdown')")

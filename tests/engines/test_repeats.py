@@ -1,0 +1,44 @@
+"""A run repeated under other schedulers in the same arrays has the results of runs of their own."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from poolwise.engines import simulate
+from poolwise.engines.family import Parts
+from poolwise.engines.repeats import Repeats
+from poolwise.interfaces import QueuePolicy
+from poolwise.performance.remote_memory import RemoteMemory
+from poolwise.policies.backfill.conservative import Conservative
+from poolwise.policies.backfill.easy import Easy
+from poolwise.policies.backfill.none import NoBackfill
+from poolwise.policies.order.capped import Capped
+from poolwise.policies.order.priorities import FCFS, FM, SJF
+from poolwise.schedulers.list import ListScheduler
+from poolwise.schedulers.warm_up import WarmUp
+from poolwise.units import NEVER
+from tests.helpers import random_studies
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_each_repeat_is_the_run_of_its_own(seed: int) -> None:
+    """Orders, caps, backfills and warm-ups by turns, some that must be asked: each as if it were the only one."""
+    g = np.random.default_rng(seed)
+    machine = random_studies.machine(g)
+    load = random_studies.workload(g, machine, 60)
+    orders: list[QueuePolicy] = [FM(), SJF(), *random_studies.OWN, random_studies.Curious()]
+    first = ListScheduler(FCFS())
+    repeats = Repeats(Parts(machine, load, first, RemoteMemory(), RemoteMemory()))
+    for _ in range(25):
+        order = orders[int(g.integers(len(orders)))]
+        if g.random() < 0.4:
+            order = Capped(order, float(g.choice([0.0, 30.0])), float(g.choice([0.0, 0.5])))
+        backfill = [Easy(), Easy(), Easy(order=SJF()), Easy(order=FM()), NoBackfill(), Conservative()][int(g.integers(6))]
+        listed = ListScheduler(order, backfill)
+        scheduler = WarmUp.before(listed, 10) if g.random() < 0.2 else listed
+        found = repeats.under(scheduler)
+        alone = simulate(machine, load, scheduler, truth=RemoteMemory()).schedule
+        start, end = np.full(len(load), NEVER), np.full(len(load), NEVER)
+        start[alone.job], end[alone.job] = alone.start, alone.end
+        assert np.array_equal(found.start, start) and np.array_equal(found.end, end), scheduler

@@ -1,0 +1,27 @@
+"""Amounts as people count them: pods ask for cores, though engines count thousandths."""
+
+from pathlib import Path
+
+from poolwise.files.state import read_state, write_state
+from poolwise.live.platform import LiveView
+from poolwise.live.waits import why_waits
+from poolwise.model import Changes
+from poolwise.policies.placement.nodes.placement import FirstNodes
+from poolwise.schedulers.list import ListScheduler
+from tests.helpers.played_cluster import PlayedCluster
+from tests.live.kubernetes import objects as make
+
+FIRST_FIT = ListScheduler(placement=FirstNodes())
+
+
+def test_why_a_pod_waits_says_cores(tmp_path: Path) -> None:
+    made = PlayedCluster(make.node("n0", cpu="2"), make.pod("a", cpu="500m"), make.pod("b", cpu="2"))
+    driven = made.open(FIRST_FIT)
+    queue, snapshot = driven.loop.queue, driven.platform.snapshot()
+    dispatcher = FIRST_FIT.open(snapshot.machine, 0)
+    job = int(queue.jobs[0])
+    found = why_waits(dispatcher, job, queue, snapshot, dispatcher.schedule(queue, snapshot, Changes()))
+    assert found is not None and "needs 2 cores, 1.5 cores free" in found.text
+    write_state(LiveView.of(driven.platform).state("a test"), tmp_path / "state")
+    machine = read_state(tmp_path / "state").machine
+    assert machine.amount_text("cores", 1500) == "1.5" and machine.amount_text("cores", 2000) == "2"

@@ -1,0 +1,77 @@
+"""The affine family: its columns by plain arithmetic, and the known orders that are in it."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from poolwise.engines import simulate
+from poolwise.errors import InputError, PolicyError
+from poolwise.files.choice import Choice
+from poolwise.interfaces import QueuePolicy
+from poolwise.model import Machine, Workload
+from poolwise.policies.order.affine import Affine, Logarithms, Powers
+from poolwise.registry import make
+from poolwise.schedulers.list import ListScheduler
+from poolwise.traces.generators import generate
+from poolwise.units import SECOND
+
+MACHINE = Machine.of_racks(1, 4, local=2048, pool=0)
+SMALL = st.integers(-8, 8).map(lambda n: n / 4)
+
+
+@given(
+    st.tuples(st.integers(1, 10**6), st.integers(1, 5000), st.integers(0, 10**6)),
+    st.tuples(SMALL, SMALL, SMALL, SMALL, SMALL),
+    st.tuples(SMALL, SMALL, SMALL, SMALL),
+)
+def test_columns_are_products_of_powers_and_sums_of_logarithms(
+    job: tuple[int, int, int], power: tuple[float, ...], log: tuple[float, ...]
+) -> None:
+    seconds, nodes, memory = job
+    one = Workload.of(
+        np.array([0]), np.array([seconds * SECOND]), requests={"nodes": np.array([nodes]), "memory": np.array([memory])}
+    )
+    pool = max(memory - 2048, 0) * nodes
+    demand = seconds, nodes, 1 + memory / 1024, 1 + pool / 1024
+    order = Affine(Powers(*power), Powers(2 * power[0], *power[1:]), Logarithms(*log))
+    offset, slope = order.lines(np.array([0]), one.table, MACHINE)
+    product = power[0] * math.prod(d**p for d, p in zip(demand, power[1:], strict=True))
+    total = sum(math.log10(d) * p for d, p in zip(demand, log, strict=True))
+    assert slope[0] == pytest.approx(product, rel=1e-9, abs=1e-300)
+    assert offset[0] == pytest.approx(2 * product + total, rel=1e-9, abs=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("known", "member"),
+    [
+        (make("orders", "sjf"), Affine(Powers(), Powers(-1.0, runtime=1.0))),
+        (make("orders", "area"), Affine(Powers(), Powers(-1.0, runtime=1.0, nodes=1.0))),
+        (make("orders", "fair"), Affine(Powers(1.0, runtime=-1.0))),
+        (make("orders", "fcfs"), Affine()),
+    ],
+    ids=["sjf", "area", "fair", "fcfs"],
+)
+def test_known_orders_are_members(known: QueuePolicy, member: Affine) -> None:
+    load = generate("perlmutter_like", jobs=300, seed=4)
+    machine = Machine.of_racks(4, 100, local=2**19, pool=2**22)
+    runs = [simulate(machine, load, ListScheduler(order)).schedule for order in (known, member)]
+    assert runs[0].job.tolist() == runs[1].job.tolist() and runs[0].start.tolist() == runs[1].start.tolist()
+    assert len(runs[0].job) == 300
+
+
+def test_a_file_says_its_numbers_by_name() -> None:
+    written = Choice(name="affine", rise={"scale": 1.0, "runtime": -0.5}, logs={"nodes": 2.0})
+    assert written.make("orders") == Affine(Powers(1.0, -0.5), logs=Logarithms(nodes=2.0))
+    with pytest.raises(InputError, match="scala"):
+        Choice(name="affine", rise={"scala": 1.0}).make("orders")
+
+
+def test_numbers_beyond_all_bounds_are_refused() -> None:
+    load = generate("perlmutter_like", jobs=20, seed=4)
+    with pytest.raises(PolicyError, match="slopes between 1e-60 and 1e\\+60"):
+        Affine(Powers(1.0, runtime=100.0)).lines(np.arange(20), load.table, MACHINE)
