@@ -117,6 +117,7 @@ def test_one_run_scatters_as_far_as_a_new_draw_does() -> None:
         ("exact", 20.0, 1.0, 20, True),  # 10 +- 2, of one run 10 +- 9.2
         ("exact", 20.3, 1.0, 20, False),
         ("exact", 20.0, 1.0, 0, False),  # nobody knows of how many
+        ("exact", 14.0, 0.1, 4, False),  # of so few
         ("exact", 14.0, 0.1, 20, True),  # narrower than the scatter, and within it
         ("relative", 30.0, 0.4, 20, True),
         ("relative", 33.0, 0.4, 20, False),

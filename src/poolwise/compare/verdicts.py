@@ -11,6 +11,10 @@ Holds = Literal["true", "false", "not_measured", "shown"]
 ClaimVerdict = Literal["holds", "fails", "undetermined", "shown", "not measured"]
 
 
+FEWEST = 5
+"""Runs from which it is said how far single runs scatter: of fewer the bounds are so wide that they hold anything."""
+
+
 @dataclass(frozen=True)
 class Measured:
     """Our value, with its 95 % interval (Student's t) where there are several seeds (NaN where there is one value).
@@ -33,11 +37,11 @@ class Measured:
 
     @property
     def one_run(self) -> tuple[float, float]:
-        """Bounds within which one more run would lie with 95 % (Student's t); NaN where the seeds are not known.
+        """Bounds within which one more run would lie with 95 % (Student's t); NaN for fewer than `FEWEST` runs.
 
         The interval of the mean of n runs is t s / sqrt(n) wide on either side, that of one more run t s sqrt(1 + 1 / n).
         """
-        if self.runs < 2:
+        if self.runs < FEWEST:
             return math.nan, math.nan
         wider = math.sqrt(self.runs + 1)
         return self.value - wider * (self.value - self.low), self.value + wider * (self.high - self.value)

@@ -62,7 +62,7 @@ class IropReproduction(Reproduction):
             view = View(grid, runs, theta)
             measured |= _slowdown(view) | _energy(view) | _objective(view) | _optimum(view) | _ours(view)
         measured |= _runtime(grid, runs)
-        switches = {name: {} for name in ("HEEP by whole modules", "Delta 0.10 alone")}
+        switches: dict[str, dict[Key, Measured]] = {name: {} for name in ("HEEP by whole modules", "Delta 0.10 alone")}
         for theta in THETAS:
             heep = View(grid, runs, theta, {"heep": HEEP_BY_MODULE})
             switches["HEEP by whole modules"] |= _energy(heep) | _objective(heep)
