@@ -9,6 +9,7 @@ from poolwise.reproductions.kept import measure_all as keep
 from poolwise.reproductions.vinesim import claims, figures, ours
 from poolwise.reproductions.vinesim.results import VineSimResults, mean_over_seeds
 from poolwise.reproductions.vinesim.setups import KB64, MB1, Setup, VineSimPlan, mixed_sizes, run_setup
+from poolwise.trials import Local
 
 
 def content(setup: Setup) -> dict:
@@ -72,8 +73,8 @@ def test_what_is_kept_is_not_run_again(tmp_path) -> None:
         ran.append(setup.gap)
         return {"value": setup.gap}
 
-    assert keep([Setup(1), Setup(2), Setup(1)], count, tmp_path, 1)[Setup(2)] == {"value": 2}
-    keep([Setup(1), Setup(3)], count, tmp_path, 1)
+    assert keep([Setup(1), Setup(2), Setup(1)], count, tmp_path, Local(1))[Setup(2)] == {"value": 2}
+    keep([Setup(1), Setup(3)], count, tmp_path, Local(1))
     assert ran == [1, 2, 3]
 
 

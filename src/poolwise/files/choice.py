@@ -8,7 +8,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import fields, is_dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, get_args, get_origin, get_type_hints
+from types import UnionType
+from typing import Any, Union, get_args, get_origin, get_type_hints
 
 from pydantic import ConfigDict, GetJsonSchemaHandler, TypeAdapter, ValidationError, model_validator
 from pydantic.json_schema import JsonSchemaValue
@@ -125,7 +126,8 @@ def _checked(found: type, settings: dict[str, Any], what: str, before: str = "")
 
 def _value(kind: Any, value: Any, what: str, place: str) -> Any:
     """A setting of a type; a table becomes the configuration that the type is, with settings of its own."""
-    part = next((k for k in (kind, *get_args(kind)) if k in GROUP_OF), None)
+    either = get_args(kind) if get_origin(kind) in (Union, UnionType) else (kind,)
+    part = next((k for k in either if k in GROUP_OF), None)
     if part is not None:
         return _part(part, value, place)
     inner = next((k for k in (kind, *get_args(kind)) if is_dataclass(k) and isinstance(k, type)), None)

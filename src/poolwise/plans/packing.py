@@ -103,7 +103,14 @@ class _Bench(Bench[Cell]):
     def key(self, trial: Cell) -> str:
         """SHA-256 of everything that a packing depends on."""
         return digest(
-            canonical({"cell": trial.key, "resource": self.resource, "load": self.load, "sources": sources(pack.__module__)})
+            canonical(
+                {
+                    "cell": trial.key,
+                    "resource": self.resource,
+                    "load": self.load,
+                    "sources": sources("poolwise.plans.packing_trial"),
+                }
+            )
         )
 
     def label(self, trial: Cell) -> str:
