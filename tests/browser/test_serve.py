@@ -84,14 +84,14 @@ async def _in_every_dress(tab: Tab) -> None:
 
 async def _why(tab: Tab) -> None:
     """Ask for a job that is not there, then for one that is; open the page with its nodes, switch a series, zoom."""
-    for job in ("1", "9100"):
+    for job in ("1", "9150"):
         await tab.run(f"document.querySelector({WHY!r} + ' input[name=job]').value = ''")
         await tab.click(f"{WHY} input[name=job]")
         await tab.write(job)
         await tab.press("Enter")
         shown = ".wrong" if job == "1" else "a"
         await tab.until(f"document.querySelector({WHY!r} + ' .found {shown}')", 90)
-    assert (await tab.run(f"document.querySelector({WHY!r} + ' .found p').textContent")).startswith("Job 9100 ")
+    assert (await tab.run(f"document.querySelector({WHY!r} + ' .found p').textContent")).startswith("Job 9150 ")
     await tab.click(f"{WHY} .found a")
     await tab.until("document.querySelectorAll('figure[data-live=yes]').length === 1")
     faded = "[...document.querySelectorAll('.live .mark-rect path')].filter(e => +e.getAttribute('opacity') < 0.5).length"

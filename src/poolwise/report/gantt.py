@@ -39,9 +39,10 @@ def wait_page(found: Explanation, schedule: Schedule, what: str) -> Page:
         Name of the run.
     """
     drawable = _lane_resource(schedule.machine) is not None
+    question = f"Why job {found.job.id} waited" if found.passes else f"Job {found.job.id} did not wait"
     totals = [f"{_said(ns)} {held_by(rule, resource)}." for (rule, resource), ns in found.totals().items()]
     return Page(
-        title=f"Why job {found.job.id} waited: {what}",
+        title=f"{question}: {what}",
         lead=answer_sentence(found),
         because=totals,
         main=gantt(found, schedule) if drawable else None,
@@ -91,7 +92,7 @@ def gantt(found: Explanation, schedule: Schedule) -> Boxes:
     names = [name for name in (_OTHERS, _BLOCKING, _ITS) if any(box.series == name for box in drawn)]
     return Boxes(
         "gantt",
-        f"Nodes while job {found.job.id} waited",
+        f"Nodes while job {found.job.id} waited" if found.passes else f"Nodes when job {found.job.id} was submitted",
         "Each box is a job on the nodes that it held, as high as they are many; on the lowest lane "
         + ("what held this one back." if found.passes else "this one's wait.")
         + (f" The {hidden:,} smallest boxes are left out." if hidden else ""),
