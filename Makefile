@@ -4,7 +4,7 @@ BIN := .venv/bin
 
 LIVE := measuring $(addprefix executors/,on_dask on_ray on_slurm) $(addprefix slurm/,live placing sharing ordering seeing faults) $(addprefix kubernetes/,live devices order tutorial shipped faults node_agent)
 
-.PHONY: help setup kernels test test-long test-live lint demo picture bench docs format clean
+.PHONY: help setup kernels test test-long test-live lint demo pictures bench docs format clean
 .DEFAULT_GOAL := help
 
 help: ## list the targets
@@ -41,8 +41,8 @@ test-live: setup ## against a real Slurm, Kubernetes, Dask and Ray: installs or 
 demo: setup ## the main job on the CERIT-SC log: a table, and a report to open in a browser
 	$(BIN)/poolwise run cerit-pools --out results/cerit-pools
 
-picture: setup ## the chart in README.md, drawn again from the study
-	$(BIN)/python docs/make_picture.py
+pictures: setup ## the charts of the documentation, drawn again
+	$(BIN)/python docs/make_pictures.py
 
 bench: setup ## benchmarks, as ratios in one run
 	$(BIN)/python -m benchmarks
