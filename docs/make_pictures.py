@@ -1,4 +1,4 @@
-"""Makes the pictures in docs/images: the chart that carries the answer of the study `cerit-pools`, and the front of queue orders.
+"""Makes the pictures in docs/images: the main chart of the study `cerit-pools`, and the front of queue orders.
 
 `make pictures` runs it.
 """
