@@ -53,7 +53,7 @@ def test_errors_end_with_2_and_say_where(capsys, tmp_path):
     code, _, err = call(capsys, "validate", "cerit-rack")
     assert code == 2 and "did you mean 'cerit-racks'" in err
     code, _, err = call(capsys, "validate", "cerit-racks", "--set", "name=x")
-    assert code == 2 and "studies and plans only" in err
+    assert code == 2 and "studies, plans and searches only" in err
 
 
 def test_a_stretch_beyond_the_trace_is_found_before_anything_runs(capsys):

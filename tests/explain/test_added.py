@@ -44,6 +44,7 @@ from tests.helpers import random_studies
 from tests.helpers.gpu_nodes import gpu_nodes
 from tests.helpers.nvme_examples import RESOURCES, SHARING, workload
 from tests.helpers.random_dispatch import POLICIES, policy_of, study
+from tests.helpers.turns import turns
 
 pytestmark = [pytest.mark.filterwarnings("ignore:remote latency"), pytest.mark.long]
 
@@ -93,14 +94,18 @@ class Adding(Scheduler, Dispatcher):
         if "let in" in why.text:
             self.let_in(job, queue, snapshot, why)
             return
-        state = snapshot.with_starts(start for start in plan.starts if self.precedes(start.job, job, queue, snapshot))
+        started = [start.job for start in plan.starts]
+        state = snapshot.with_starts(start for start in plan.starts if self.precedes(start.job, job, queue, snapshot, started))
         first = self.alone(job, queue, state)
         assert first == replace(why, ahead=0)
 
-    def precedes(self, other: int, job: int, queue: Queue, snapshot: Snapshot) -> bool:
+    def precedes(self, other: int, job: int, queue: Queue, snapshot: Snapshot, started: list[int]) -> bool:
         """Whether a job is considered before another in a pass: under a list by priority, under greedy scheduling by age."""
         jobs = queue.jobs.tolist()
-        if isinstance(self.scheduler, ListScheduler | CompositionScheduler):
+        if isinstance(self.scheduler, ListScheduler):
+            turn = turns(self.scheduler, queue, snapshot, started)
+            return turn.index(other) < turn.index(job)
+        if isinstance(self.scheduler, CompositionScheduler):
             priority = dict(zip(jobs, self.scheduler.order.priority(queue, snapshot).tolist(), strict=True))
             return (-priority[other], jobs.index(other)) < (-priority[job], jobs.index(job))
         return not isinstance(self.scheduler, Greedy) or jobs.index(other) < jobs.index(job)

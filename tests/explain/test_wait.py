@@ -32,6 +32,7 @@ from poolwise.schedulers.warm_up import WarmUp
 from poolwise.units import SECOND
 from tests.helpers import random_studies
 from tests.helpers.gpu_nodes import gpu_nodes
+from tests.helpers.turns import turns
 
 BACKFILLS = ("none", "easy", "easy_no_extra", "easy_nodes_only", "conservative", "skip")
 
@@ -82,7 +83,8 @@ class Checker(Scheduler, Dispatcher):
         ranked = queue.jobs[np.argsort(-self.scheduler.order.priority(queue, snapshot), kind="stable")].tolist()
         rank = {row: k for k, row in enumerate(ranked)}
         assert why.ahead == len([k for k in ranked[: rank[job]] if k not in settled])
-        before = [start for start in starts if rank[start.job] < rank[job]]
+        turn = {row: k for k, row in enumerate(turns(self.scheduler, queue, snapshot, settled))}
+        before = [start for start in starts if turn[start.job] < turn[job]]
         if why.rule is Rule.SHORT:
             self.check_short(job, why, snapshot, before)
             remote = max(0, int(snapshot.table.memory[job]) - snapshot.machine.local_memory)

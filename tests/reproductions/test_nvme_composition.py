@@ -11,6 +11,7 @@ from poolwise.reproductions.nvme_composition.plan import MODES, SOURCES, NvmePla
 from poolwise.reproductions.nvme_composition.tables import COLUMNS, tables
 from poolwise.trials import Local
 from tests.helpers.data import PUBLISHED
+from tests.helpers.kept_trials import written
 
 
 def claims():
@@ -78,11 +79,11 @@ def test_results_are_kept_and_taken_up_again(tmp_path):
 
     case = NvmeCase(NvmeLoad("high_compute", 0.5, 0), "first_fit")
     first = measure_nvme_case([case], tmp_path, Local(1))
-    files = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*.json")}
-    assert len(files) == 2  # the calibration and the case
+    kept = written(tmp_path)
+    assert len(kept) == 2  # the calibration and the case
     again = measure_nvme_case([case], tmp_path, Local(1))
     assert first == again
-    assert {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*.json")} == files
+    assert written(tmp_path) == kept
     found = first[case]
     assert found["reached"]
     assert found["rejected"] == 0

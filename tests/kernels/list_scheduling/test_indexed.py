@@ -94,11 +94,12 @@ def _draw(g: np.random.Generator) -> tuple[np.ndarray, JobArrays, Rules, RackArr
         length,
         *[blank] * 6,
         sought,
+        np.zeros(0, dtype=np.int64),  # areas, which only a cap asks for
     ]
     for column in columns:
         column.setflags(write=False)
     backfill = EASY if g.random() < 0.9 else EASY_NO_EXTRA
-    rules = Rules(bool(g.random() < 0.2), backfill, WORST, WORST, False, 0, False)
+    rules = Rules(bool(g.random() < 0.2), backfill, WORST, WORST, False, 0, False, False, False, 0, 0.0, 1)
     return np.array([*each[1:], both]), JobArrays(*columns), rules, racks
 
 
