@@ -73,25 +73,29 @@ class Watched:
 
 @contextmanager
 def watching(api: Api) -> Iterator[Watched]:
-    found = Watched()
+    found, over = Watched(), threading.Event()
     stream = api.open("/api/v1/namespaces/default/pods?watch=true")
 
-    def follow() -> None:
+    def follow() -> None:  # it alone closes the stream: a close beside its reading would wait for the next event
         try:
             for line in stream:
+                if over.is_set():
+                    break
                 event = json.loads(line)
                 name, now = event["object"]["metadata"]["name"], time.monotonic()
                 found.created.setdefault(name, now)
                 if event["object"]["spec"].get("nodeName"):
                     found.bound.setdefault(name, now)
-        except (OSError, ValueError, AttributeError):  # the test has closed the stream
-            return
+        except OSError:  # the server has ended
+            pass
+        finally:
+            stream.close()
 
     threading.Thread(target=follow, daemon=True).start()
     try:
         yield found
     finally:
-        stream.close()
+        over.set()
 
 
 @dataclass(frozen=True)
