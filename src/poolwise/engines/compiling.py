@@ -71,10 +71,10 @@ class EarlyKernel:
 
     def __call__(self, kind: str, arrays: tuple[object, ...]) -> int:
         """Call the kernel, as machine code of a kind if that is there."""
-        from poolwise.kernels.python_code import python_code
-
         if kind in self._ready or self._is_ready(kind):
             return self._kernel(*arrays)
+        from poolwise.kernels.python_code import python_code
+
         with np.errstate(all="ignore"):
             return int(python_code(self._kernel)(*arrays))
 
