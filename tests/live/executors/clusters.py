@@ -184,3 +184,15 @@ def wait_until(true: Callable[[], bool], seconds: float) -> None:
         if time.monotonic() > end_at:
             raise TimeoutError
         time.sleep(0.1)
+
+
+class Count:
+    """Progress that counts what was kept."""
+
+    done = 0
+
+    def begin(self, total: int, done: int, damaged: int) -> None:
+        self.before = done
+
+    def advance(self, label: str, seconds: float) -> None:
+        self.done += 1

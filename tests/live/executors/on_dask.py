@@ -16,21 +16,9 @@ from poolwise.trials import Local, Store, fill, find_executor, records
 from tests.helpers.benches import Deadly, Squares
 from tests.helpers.kept_trials import content
 from tests.helpers.small_study import write
-from tests.live.executors.clusters import ROOT, DaskProcesses, end, every, kill_one, wait_until
+from tests.live.executors.clusters import ROOT, Count, DaskProcesses, end, every, kill_one, wait_until
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # Dask's own, of connections that were cut
-
-
-class Count:
-    """Progress that counts what was kept."""
-
-    done = 0
-
-    def begin(self, total: int, done: int, damaged: int) -> None:
-        self.before = done
-
-    def advance(self, label: str, seconds: float) -> None:
-        self.done += 1
 
 
 def test_a_study_is_the_same_byte_for_byte(tmp_path: Path) -> None:

@@ -11,21 +11,9 @@ from poolwise.trials import Local, Store, fill, find_executor, records
 from tests.helpers.benches import Deadly, Squares
 from tests.helpers.kept_trials import content
 from tests.helpers.small_study import write
-from tests.live.executors.clusters import RayProcesses, every, kill_one
+from tests.live.executors.clusters import Count, RayProcesses, every, kill_one
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # Ray's own, of connections that were cut
-
-
-class Count:
-    """Progress that counts what was kept."""
-
-    done = 0
-
-    def begin(self, total: int, done: int, damaged: int) -> None:
-        self.before = done
-
-    def advance(self, label: str, seconds: float) -> None:
-        self.done += 1
 
 
 def test_a_study_is_the_same_byte_for_byte(tmp_path: Path) -> None:
