@@ -28,6 +28,9 @@ class WorkloadSection(Section):
     settings: dict[str, Any] = Field(default={}, description="settings of the generator; jobs and seed among them")
     format: str = Field(default="auto", description="a trace format; auto recognises it")
     options: dict[str, Any] = Field(default={}, description="options of the format")
+    memory_use: Choice | None = Field(
+        default=None, description="memory that jobs really use over their runs; what they ask for if not given"
+    )
     first: Count = Field(default=0, description="rows to leave out before the first job that is taken")
     jobs: Positive | None = Field(default=None, description="number of jobs; all if not given")
     clock: Literal["first job", "trace"] = Field(
