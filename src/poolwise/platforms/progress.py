@@ -76,11 +76,9 @@ class Course:
     @property
     def end(self) -> int:
         """Ns at which everything is done."""
-        return (
-            self.phase_end
-            if self.fetch is None or self.pace == STANDING
-            else self.phase_end + with_slowdown(self.work, self.pace.working)
-        )
+        if self.fetch is None or self.pace == STANDING:
+            return self.phase_end
+        return self.phase_end + with_slowdown(self.work, self.pace.working)
 
     def go_on(self, now: int, pace: RunPace) -> bool:
         """Continue at a pace from now on; returns whether it differs from the pace before."""
