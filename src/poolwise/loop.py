@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from poolwise.errors import PolicyError
 from poolwise.interfaces import Dispatcher, Platform, Scheduler
@@ -119,8 +119,9 @@ class Loop:
         outcome = self._schedule(changes)
         rejected = frozenset(d.job for d in outcome.committed if isinstance(d, Reject))
         if outcome.committed and all(isinstance(d, Reject | Resize) for d in outcome.committed) and not outcome.rejected:
-            rest = changes.beside(rejected)
-            if rest != Changes() or len(rejected) < len(outcome.committed):
+            rest = replace(changes.beside(rejected), resized=tuple(self._resized))
+            self._resized = []
+            if rest != Changes():
                 after = self._schedule(rest)
                 outcome = CommitResult(
                     (*outcome.committed, *after.committed), after.rejected, (*outcome.started, *after.started)
