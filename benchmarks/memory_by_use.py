@@ -1,7 +1,7 @@
-"""Pool memory by use against by request: throughput and throughput per dollar, over seeds; for docs/explanation/memory-by-use.md.
+"""Pool memory by use against by request: throughput and throughput per dollar, over seeds.
 
 Run: python -m benchmarks.memory_by_use [SEEDS]. Each seed's rows are kept in results/memory-by-use until the code changes; the
-last step writes docs/explanation/memory-by-use.csv. 10 seeds take about half an hour of one core.
+last step writes docs/explanation/memory-by-use.csv, of which the page beside it tells. 10 seeds take half an hour of a core.
 """
 
 from __future__ import annotations
@@ -41,20 +41,31 @@ SIZE = "3 TiB"
 KEPT, WRITTEN = Path("results/memory-by-use"), Path("docs/explanation/memory-by-use.csv")
 
 
-def rows(generator: str, seed: int) -> Iterator[dict[str, Any]]:
-    """Every run of a seed, of the jobs that no run has to reject."""
+def cells(generator: str, seed: int) -> tuple[list[Cell], int]:
+    """Cells of the study for a seed, of the jobs that no run has to reject, and how many jobs are left out for that."""
     study = studies.load(catalog.find("studies", "memory-by-use"), {**GENERATORS[generator], "seeds": {"values": [seed]}})
     hardest = min(study.cells, key=lambda cell: (cell.machine.capacity.sum(), -float(str(cell.parameters[OVER]))))
     workload = workload_of(hardest)
     refused = tuple(workload.id[sorted(run(hardest, workload).rejected)].tolist())
-    cells = [cell.without(refused) for cell in study.cells]
+    return [cell.without(refused) for cell in study.cells], len(refused)
+
+
+def variants(cells: list[Cell]) -> Iterator[tuple[str, Cell]]:
+    """The policy as shipped, and its variants."""
     for cell in cells:
-        yield {**labels(generator, cell, "as shipped", len(refused)), **numbers(run(cell, workload_of(cell)), cell)}
+        yield "as shipped", cell
     for cell in cells:
-        if cell.parameters["scheduler.kind"] == "by_use" and cell.parameters[POOL] == SIZE:
-            for name, settings in RULES.items():
-                other = replace(cell, scheduler=cell.scheduler.model_copy(update={"settings": dict(settings)}))
-                yield {**labels(generator, other, name, len(refused)), **numbers(run(other, workload_of(other)), other)}
+        if cell.parameters[KIND] == "by_use" and cell.parameters[POOL] == SIZE:
+            for rule, settings in RULES.items():
+                yield rule, replace(cell, scheduler=cell.scheduler.model_copy(update={"settings": dict(settings)}))
+
+
+def rows(generator: str, seed: int) -> Iterator[dict[str, Any]]:
+    """Every run of a seed; variants are tried on the first generator alone."""
+    found, left_out = cells(generator, seed)
+    for rule, cell in variants(found):
+        if rule == "as shipped" or generator == next(iter(GENERATORS)):
+            yield {**labels(generator, cell, rule, left_out), **numbers(run(cell, workload_of(cell)), cell)}
 
 
 KIND, OVER, POOL = "scheduler.kind", "workload.memory_use.overestimate", "machine.pool.memory.memory"

@@ -72,7 +72,7 @@ def test_a_margin_is_left_and_no_more_than_was_asked_for() -> None:
 
 
 def test_a_margin_is_given_up_for_those_who_need_it() -> None:
-    # measured at 30 s they have 50, 50 and 25 MiB; at 40 s the second needs 20 more, of which 5 are free; the first can do without
+    # measured at 30 s they have 50, 50 and 25 MiB; at 40 s the second needs 20 more, of which 5 are free
     steps = [[(0, 60), (31, 20)], [(0, 60), (40, 80)], [(0, 35)]]
     workload = using([60, 90, 35], steps, [100, 100, 100], submit=[0, 0, 1])
     schedule = run(ByUse(interval_s=30, margin=0.0, patience_s=0), workload, machine_with(130))

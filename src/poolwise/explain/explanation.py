@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any
 
+from poolwise.explain.memory import MemoryStretch
 from poolwise.model import Job, Machine, Placement
 from poolwise.model.reason import Reason, Rule
 
@@ -87,6 +88,7 @@ class Explanation:
     until : ns at which it started or was rejected; of the last pass if it is still waiting
     placement : where it started, None if it never did
     rejected : why it can never run, "" if it can
+    memory : its memory over its runs, where a scheduler may change that or the workload says what it uses
     """
 
     job: Job
@@ -95,6 +97,7 @@ class Explanation:
     until: int
     placement: Placement | None = None
     rejected: str = ""
+    memory: tuple[MemoryStretch, ...] = ()
 
     @property
     def status(self) -> str:
@@ -132,6 +135,7 @@ class Explanation:
             "passes": len(self.passes),
             "totals": [{"rule": rule, "resource": what, "ns": ns} for (rule, what), ns in self.totals().items()],
             "episodes": [self._episode(episode) for episode in self.episodes],
+            **({"memory": [stretch.to_dict() for stretch in self.memory]} if self.memory else {}),
         }
 
     def _rows(self, placement: Placement) -> list[dict[str, Any]]:

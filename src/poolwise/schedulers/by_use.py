@@ -52,6 +52,11 @@ class ByUse(ListScheduler):
     patience_s: float = 600.0
     when_short: Literal["requeue", "lose"] = "requeue"
 
+    @property
+    def resizes(self) -> bool:
+        """It does."""
+        return True
+
     def open(self, machine: Machine, seed: int) -> Dispatcher:
         """Begin a run."""
         return ByUseDispatcher(replace(self, order=opened(self.order), backfill=self.backfill.open()))
