@@ -1,6 +1,7 @@
 """Memory over time in study files, in what is recorded of them, and in explanations."""
 
 import json
+import sys
 from pathlib import Path
 
 import pytest
@@ -97,19 +98,21 @@ def test_memory_of_a_job_over_its_runs(study: Path) -> None:
     assert memory_sentence(stretches[3:]) == "It held 70 GiB of pools and used 20 GiB to 80 GiB altogether."
 
 
-def test_explain_shows_it(study: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    studies.run(load(study), tmp_path / "out")
+def test_explain_shows_it(
+    study: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def said(*words: str) -> str:
+        monkeypatch.setattr(sys, "argv", ["poolwise", *words])
+        assert cli.run([*words]) == 0
+        return capsys.readouterr().out
+
     (cell,) = load(study).cells
-    schedule = tmp_path / "schedule.csv"
-    (tmp_path / "run.provenance.json").write_text(json.dumps(describe(cell, tmp_path)))
-    again = ["simulate", "--run", str(tmp_path / "run.provenance.json"), "--schedule", str(schedule)]
-    assert cli.run(again) == 0
-    capsys.readouterr()
-    page = tmp_path / "page.html"
-    assert cli.run(["explain", str(schedule), "2", "--report", str(page)]) == 0
-    said = capsys.readouterr().out
-    assert "stands still for want of memory, then out of memory" in said and "It held 10 GiB to 70 GiB of pools" in said
-    assert "Memory of job 2" in page.read_text()
-    assert cli.run(["explain", str(schedule), "2", "--json"]) == 0
-    rows = json.loads(capsys.readouterr().out)["memory"]
+    schedule, recorded, page = tmp_path / "schedule.csv", tmp_path / "run.provenance.json", tmp_path / "page.html"
+    recorded.write_text(json.dumps(describe(cell, tmp_path)))
+    assert "runs that were ended for want of memory" in " ".join(said("simulate", "--run", str(recorded)).split())
+    said("simulate", "--run", str(recorded), "--schedule", str(schedule))
+    table = said("explain", str(schedule), "2", "--report", str(page))
+    assert "stands still for want of memory, then out of memory" in " ".join(table.split())
+    assert "It held 10 GiB to 70 GiB of pools" in table and "Memory of job 2" in page.read_text()
+    rows = json.loads(said("explain", str(schedule), "2", "--json"))["memory"]
     assert len(rows) == 5 and rows[2]["stood_still"] and rows[2]["pooled_mib"] == 10 * 1024
