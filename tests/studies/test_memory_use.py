@@ -99,7 +99,7 @@ def test_memory_of_a_job_over_its_runs(study: Path) -> None:
 
 
 def test_explain_shows_it(
-    study: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    study: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, commands: None
 ) -> None:
     def said(*words: str) -> str:
         monkeypatch.setattr(sys, "argv", ["poolwise", *words])
