@@ -228,12 +228,11 @@ class RemoteMemory(FixedAtStart):
         if self.expect == "mean":
             factor[some] = mean_factor(ns, self.curve)
             return factor
-        u = sensitivity(table, self.seed)[rows][some]
+        u = sensitivity(table, self.seed)[rows]
         if self.curve == "quantile":  # depends on floor(11 u) alone
             steps = np.array([sld_factor((k + 0.5) / 11, ns) for k in range(11)])
-            factor[some] = steps[(u * 11).astype(np.int64)]
-        else:
-            factor[some] = [sld_factor(value, ns, self.curve) for value in u.tolist()]
+            return np.asarray(steps[(u * 11).astype(np.int64)] * some)
+        factor[some] = [sld_factor(value, ns, self.curve) for value in u[some].tolist()]
         return factor
 
     def _mixed(self, near: float, far: float, inside: float) -> float:
