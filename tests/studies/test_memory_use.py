@@ -9,7 +9,7 @@ import pytest
 from poolwise import studies
 from poolwise.cli import app as cli
 from poolwise.errors import InputError
-from poolwise.explain import memory_over_time
+from poolwise.explain import memory_stretches
 from poolwise.explain.words import memory_sentence
 from poolwise.model import Outcome
 from poolwise.studies.cells import workload_of
@@ -77,7 +77,7 @@ def test_unknown_names_and_settings_are_refused(study: Path, wrong: object, fiel
 
 def test_memory_of_a_job_over_its_runs(study: Path) -> None:
     schedule = simulate_again(load(study).cells[0])
-    stretches = memory_over_time(schedule, 1)
+    stretches = memory_stretches(schedule, 1)
     second = 10**9
     told = [
         (s.run, s.begin // second, s.end // second, s.pooled // 1024, (s.used or 0) // 1024, s.stood_still) for s in stretches

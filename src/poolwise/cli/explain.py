@@ -168,19 +168,20 @@ def _simulated(file: Path, job: int) -> tuple[str, Cell, Explanation]:
         remedy = "leave pass_per_event out of the scheduler file and simulate again"
         raise InputError("only runs with one pass an instant can be explained", file=file, field="RUN", remedy=remedy)
     found = _explain(cell, job)
-    check_recorded(file, job, found.until, found.placement is not None)
+    check_recorded(file, job, found.last_start, found.placement is not None)
     return f"{workload_of(cell).name} on {cell.machine.name}", cell, found
 
 
 def _explain(cell: Cell, job: int, outcomes: Outcomes | None = None) -> Explanation:
     from dataclasses import replace
 
-    from poolwise.explain import explain_wait, memory_over_time
+    from poolwise.explain import explain_wait, memory_stretches
     from poolwise.studies.cells import workload_of
     from poolwise.studies.description import Configured
     from poolwise.studies.simulation import simulate_again
 
     what, workload = Configured.of(cell), workload_of(cell)
+    changing = workload.memory_use is not None or what.scheduler.resizes  # then all of the run is simulated, and compared
     found = explain_wait(
         cell.machine,
         workload,
@@ -189,11 +190,11 @@ def _explain(cell: Cell, job: int, outcomes: Outcomes | None = None) -> Explanat
         truth=what.truth,
         estimate=what.estimate,
         seed=cell.seed,
-        outcomes=outcomes,
+        outcomes=None if changing else outcomes,
     )
-    if workload.memory_use is None and not what.scheduler.resizes:
+    if not changing:
         return found
-    return replace(found, memory=memory_over_time(simulate_again(cell, outcomes), found.job.index))
+    return replace(found, memory=memory_stretches(simulate_again(cell, outcomes), found.job.index))
 
 
 def _print(what: str, found: Explanation, everything: bool) -> None:

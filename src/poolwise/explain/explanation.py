@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from poolwise.explain.memory import MemoryStretch
-from poolwise.model import Job, Machine, Placement
+from poolwise.model import Job, Machine, Outcome, Placement
 from poolwise.model.reason import Reason, Rule
 
 
@@ -103,6 +103,12 @@ class Explanation:
     def status(self) -> str:
         """How the wait ended: started, rejected or waiting."""
         return "started" if self.placement is not None else "rejected" if self.rejected else "waiting"
+
+    @property
+    def last_start(self) -> int:
+        """Ns at which the last of its runs that finished started, as far as its runs are known; else `until`."""
+        begins = {one.run: one.begin for one in reversed(self.memory) if one.outcome is Outcome.FINISHED}
+        return max(begins.values(), default=self.until)
 
     @property
     def wait(self) -> int:

@@ -40,7 +40,7 @@ class MemoryStretch:
         return {names.get(name, name): value for name, value in asdict(self).items()}
 
 
-def memory_over_time(schedule: Schedule, job: int) -> tuple[MemoryStretch, ...]:
+def memory_stretches(schedule: Schedule, job: int) -> tuple[MemoryStretch, ...]:
     """Memory of all runs of a job (row of the workload), in the order of time; empty where it never ran."""
     return tuple(stretch for run in np.flatnonzero(schedule.job == job).tolist() for stretch in _of_run(schedule, run))
 
