@@ -17,17 +17,20 @@ PAGE = (FOLDER / "memory-by-use.md").read_text(encoding="utf-8")
 RUNS = pl.read_csv(FOLDER / "memory-by-use.csv")
 GENERATORS = {"Perlmutter-like": "perlmutter_like", "JUWELS-like": "juwels_like"}
 SHIPPED, SIZE = "as shipped", "3 TiB"
+SEEDS = {("perlmutter_like", SHIPPED): 10, ("juwels_like", SHIPPED): 5}
+"""Seeds that the page tells of; variants of the policy were tried on four."""
 
 
 def values(column: str, **chosen: object) -> Mapping[int, float]:
     """Seed -> value, of one kind of run."""
     rows = RUNS.filter(**{"rule": SHIPPED, **chosen}).sort("seed")
-    assert rows["seed"].n_unique() == len(rows) >= 10
+    assert rows["seed"].n_unique() == len(rows) >= SEEDS.get((chosen["generator"], chosen.get("rule", SHIPPED)), 4)
     return dict(zip(rows["seed"].to_list(), rows[column].to_list(), strict=True))
 
 
 def ratio(one: Mapping[int, float], other: Mapping[int, float]) -> str:
-    found = mean_interval([one[seed] / other[seed] for seed in one])
+    """Mean and interval of the ratios, seed by seed; all seeds of `one`."""
+    found = mean_interval([one[seed] / other[seed] for seed in sorted(one)])
     return f"{found.mean:.2f} ({found.low:.2f} to {found.high:.2f})"
 
 
@@ -38,10 +41,8 @@ def throughput(generator: str, allocation: str, overestimate: float, size: str, 
 
 @pytest.mark.parametrize("title", GENERATORS)
 def test_throughput_over_the_size_of_the_pools(title: str) -> None:
-    section = PAGE.partition(f"**{title}")[2].partition("\n\n\n")[0]
-    printed = re.findall(
-        r"^\| (\d TiB) \| (.*) \|$", section.partition("**JUWELS")[0] if title.startswith("P") else section, re.M
-    )
+    section = PAGE.split(f"**{title} jobs")[1].split("\n**")[0]
+    printed = re.findall(r"^\| (\d TiB) \| (.*) \|$", section, re.M)
     sizes = sorted(RUNS["pool_per_rack"].unique())
     assert [size for size, _ in printed] == sizes and len(sizes) == 5
     for size, cells in printed:
