@@ -59,7 +59,7 @@ def memory_by_use() -> Figure:
     for allocation, over in itertools.product(("by request", "by use"), (0.0, 0.6)):
         mine = rows.filter((pl.col("allocation") == allocation) & (pl.col("overestimate") == over))
         found = [mean_interval(mine.filter(pl.col("size") == size)["jobs_per_hour_per_million"]) for size in sizes]
-        name = f"{allocation}, {'60 % too much' if over else 'just enough'}"
+        name = f"{allocation}, + 60 %" if over else allocation
         series[name] = [one.mean for one in found]
         interval[name] = ([one.low for one in found], [one.high for one in found])
     return Curves(
@@ -70,7 +70,6 @@ def memory_by_use() -> Figure:
         interval=interval,
         x_axis=Axis("pool memory in each of two racks (TiB)"),
         y_axis=Axis("jobs per hour and million dollars"),
-        direct=True,
     )
 
 
