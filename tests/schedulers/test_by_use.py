@@ -80,6 +80,28 @@ def test_a_margin_is_given_up_for_those_who_need_it() -> None:
     assert held(schedule, 0) == [(40, 10)] and held(schedule, 1) == [(30, 50), (40, 70)]
 
 
+def test_what_is_used_is_given_where_there_is_no_room_for_the_margin() -> None:
+    steps = [[(0, 20), (50, 80)], [(0, 30)], [(0, 25)]]
+    workload = using([105, 30, 25], steps, [100, 1000, 1000], submit=[0, 0, 1])
+    schedule = run(ByUse(interval_s=10, margin=0.5), workload, machine_with(115))
+    assert held(schedule, 0) == [(10, 20), (50, 70)] and schedule.stalls == ()
+
+
+@pytest.mark.parametrize(("most", "stalls"), [(40, 0), (41, 1)])
+def test_the_last_mib_is_given_and_no_more(most: int, stalls: int) -> None:
+    workload = using([80, 50], [[(0, 20), (50, 80)], [(0, 20), (60, most)]], [100, 100])
+    schedule = run(ByUse(interval_s=10, margin=0.0, patience_s=1000), workload)
+    assert len(schedule.stalls) == stalls
+
+
+def test_of_two_that_stand_still_the_one_that_started_last_is_stopped() -> None:
+    steps = [[(0, 20), (50, 30)], [(0, 20), (50, 30)], [(0, 90)]]
+    workload = using([60, 60, 90], steps, [100, 100, 200], submit=[0, 0, 1])
+    schedule = run(ByUse(interval_s=10, margin=0.0, patience_s=0), workload)
+    assert schedule.outcome[:3] == (Outcome.FINISHED, Outcome.OUT_OF_MEMORY, Outcome.FINISHED)
+    assert seconds(schedule.end)[:2] == [100, 50]
+
+
 def test_where_nobody_measures_it_is_list_scheduling() -> None:
     plain = replace(TWO, memory_use=None)
     by_use, by_request = (simulate(machine_with(100), plain, s).schedule for s in (ByUse(), ListScheduler()))
@@ -155,5 +177,9 @@ def test_nothing_is_given_twice_and_nobody_is_stopped_twice(
     done = set(np.flatnonzero(schedule.done).tolist())
     assert done | set(schedule.rejected) | (set() if requeue else set(stopped)) == set(range(len(workload)))
     assert all(stall.end - stall.begin <= patience * SECOND for stall in schedule.stalls)
+    pooled = schedule.holdings.resource == machine.resource("memory")
+    for resized, amount in zip(schedule.holdings.run[pooled], schedule.holdings.amount[pooled], strict=True):
+        job = int(schedule.job[resized])
+        assert amount <= max(0, asked[job] - 10) * workload.nodes[job]  # nobody holds more than was asked for
     again = simulate(machine, workload, scheduler).schedule
     assert again.end.tolist() == schedule.end.tolist() and again.resizes == schedule.resizes

@@ -63,7 +63,7 @@ def test_a_share_of_the_users_asks_for_more() -> None:
     applied = Phases(overestimate=0.6).applied(workload)
     assert set(applied.memory.tolist()) == {160} and applied.memory_use is not None
     assert set(applied.memory_use.peak.tolist()) == {100}
-    assert with_overestimates(jobs([5]), 0, 0.2, 1.0).tolist() == [6]  # 5 x 1.2 is 6, whatever floating point makes of it
+    assert with_overestimates(jobs([100]), 0, 0.1, 1.0).tolist() == [110]  # though 100 x 1.1 is more in floating point
 
 
 @pytest.mark.parametrize(
