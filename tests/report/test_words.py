@@ -8,7 +8,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from poolwise.exhibits.spoken import spoken_number, spoken_time
+from poolwise.exhibits.spoken import spoken_number
 from poolwise.files.size_words import SizeWords
 from poolwise.metrics import METRICS
 from poolwise.metrics.intervals import Interval
@@ -16,6 +16,7 @@ from poolwise.report import words
 from poolwise.report.answer import ENOUGH, GOAL, Alternative, Recommendation, choose
 from poolwise.report.sweep import Sweep
 from poolwise.studies import CellResult
+from poolwise.units import format_time
 
 JOBS = 60
 NO_LONGER = "no longer than they run"
@@ -130,8 +131,8 @@ def slowdown(t: Truth, m: re.Match[str]) -> bool:
 
 def waits(t: Truth, m: re.Match[str]) -> bool:
     median = t.metric(t.found.series, "median_wait_s")
-    half = f"wait at most {spoken_time(median)}" if median > 0 else "do not wait"
-    return m[1] == half and m[2] == spoken_time(t.metric(t.found.series, "mean_wait_s"))
+    half = f"wait at most {format_time(median)}" if median > 0 else "do not wait"
+    return m[1] == half and m[2] == format_time(t.metric(t.found.series, "mean_wait_s"))
 
 
 def away(t: Truth, m: re.Match[str]) -> bool:
@@ -298,12 +299,3 @@ def test_sizes_are_said_as_what_they_are_of() -> None:
         "8 GiB of memory in each thin node", "8 GiB of workload.jobs",
     ]  # fmt: skip
     assert SizeWords.of("machine.rack.0.count", tables).phrase("5") == "5 racks"
-
-
-@pytest.mark.parametrize(("seconds", "text"), [
-    (0, "0 s"), (0.0421, "42.1 ms"), (42.4, "42.4 s"), (59.99, "1 min"), (119.9, "2 min"), (83, "1 min 23 s"), (3599, "1 h"),
-    (7380, "2 h 3 min"), (86399, "1 day"), (90000, "1 day 1 h"), (8.58 * 86400, "8 days 14 h"), (864000 * 1.3, "13 days"),
-    (658 * 86400, "658 days"), (-83, "-1 min 23 s"), (36000 + 60, "10 h"), (float("nan"), "-"),
-])  # fmt: skip
-def test_durations_are_said_as_people_say_them(seconds: float, text: str) -> None:
-    assert spoken_time(seconds) == text

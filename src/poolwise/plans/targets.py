@@ -10,7 +10,7 @@ import numpy as np
 from pydantic import Field, model_validator
 
 from poolwise.arrays import BoolArray, FloatArray
-from poolwise.exhibits.spoken import spoken_number, spoken_time
+from poolwise.exhibits.spoken import spoken_number
 from poolwise.files.document import Document
 from poolwise.files.fields import Section
 from poolwise.metrics import Metric, Outcomes, metrics_of
@@ -18,6 +18,7 @@ from poolwise.metrics.measures.deadlines import Deadlines
 from poolwise.metrics.memory import degradation
 from poolwise.metrics.slowdown import bounded_slowdown, bounded_slowdown_local, wait_s
 from poolwise.metrics.summary import STANDARD
+from poolwise.units import format_time
 
 MISSED = "missed_deadlines_pct"
 KNOWN: Mapping[str, Metric] = metrics_of((*STANDARD, Deadlines()))
@@ -62,7 +63,7 @@ class Target:
     def words(self) -> str:
         """Say it to a reader: "a mean wait of at most 1 h"."""
         unit = KNOWN[self.metric].unit
-        bound = spoken_number(self.bound) if self.relative or unit != "s" else spoken_time(self.bound)
+        bound = spoken_number(self.bound) if self.relative or unit != "s" else format_time(self.bound)
         bound += " times the reference's" if self.relative else f" {unit}" if unit not in ("", "s") else ""
         return f"{KNOWN[self.metric].description} of at {'most' if self.sign > 0 else 'least'} {bound}"
 

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from poolwise.arrays import FloatArray
-from poolwise.exhibits.spoken import spoken_time
 from poolwise.files.bill import POWER
 from poolwise.metrics import Outcomes
 from poolwise.metrics.slowdown import wait_s
@@ -20,6 +19,7 @@ from poolwise.report.page import PageTable, TableRow
 from poolwise.report.sweep import Sweep
 from poolwise.studies import CellResult, StudyResult
 from poolwise.studies.results import watts_and_dollars
+from poolwise.units import format_time
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,11 +68,11 @@ def decision_card(result: StudyResult, sweep: Sweep, found: Recommendation) -> P
     rows.append(["Jobs that can never run", *(f"{count:,}" for count in fares.turned_away)])
     rows += _money_rows(result, sweep.cells[found.series, found.at][0])
     for label, measure in _WAITS:
-        rows.append([label, spoken_time(measure(fares.then)), "" if fares.now is None else spoken_time(measure(fares.now))])
+        rows.append([label, format_time(measure(fares.then)), "" if fares.now is None else format_time(measure(fares.now))])
     if fares.now is not None:
         added = fares.then - fares.now
         worse = int((added > 0).sum())
-        rows.append(["Wait added to the job hit hardest", spoken_time(max(0.0, float(added.max()))), ""])
+        rows.append(["Wait added to the job hit hardest", format_time(max(0.0, float(added.max()))), ""])
         rows.append(["Jobs that wait longer than today", f"{worse:,} of {len(added):,}", ""])
     elif result.study.measure.baseline:
         rows.append(
@@ -109,7 +109,7 @@ def _hit_hardest(result: StudyResult, sweep: Sweep, found: Recommendation) -> st
         outcomes, fcfs = result.outcomes(cell), result.baseline(cell)
         both = result.population(cell) & fcfs.finished
         most = max(most, float((wait_s(outcomes) - wait_s(fcfs))[both].max(initial=0.0)))
-    return spoken_time(most)
+    return format_time(most)
 
 
 def _money_rows(result: StudyResult, cell: CellResult) -> list[list[str]]:

@@ -9,7 +9,6 @@ import numpy as np
 
 from poolwise.arrays import BoolArray, IntArray
 from poolwise.exhibits.figure import Axis, Box, Boxes
-from poolwise.exhibits.spoken import spoken_time
 from poolwise.explain import Explanation
 from poolwise.explain.words import answer_sentence, held_by
 from poolwise.metrics.slowdown import wait_s
@@ -18,7 +17,7 @@ from poolwise.model.schedule import Holdings
 from poolwise.report.page import Page, PageTable, TableRow
 from poolwise.studies import CellResult, StudyResult
 from poolwise.studies.simulation import simulate_again
-from poolwise.units import HOUR, to_seconds
+from poolwise.units import HOUR, format_time, to_seconds
 from poolwise.version import __version__
 
 MOST = 500
@@ -169,4 +168,4 @@ def _hours(ns: int) -> float:
 
 
 def _said(ns: int) -> str:
-    return spoken_time(to_seconds(ns))
+    return format_time(to_seconds(ns))

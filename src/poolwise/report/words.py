@@ -7,11 +7,11 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from poolwise.exhibits.spoken import spoken_number, spoken_time
+from poolwise.exhibits.spoken import spoken_number
 from poolwise.metrics import METRICS
 from poolwise.report.answer import ENOUGH, Alternative, Recommendation
 from poolwise.report.sweep import Sweep
-from poolwise.units import format_memory
+from poolwise.units import format_memory, format_time
 
 COSTS = ("throughput_per_100s", "utilization", "p99_bounded_slowdown", "discrimination_s", "discrimination_10pct_s")
 """What a choice may cost beside the slowdown it was made by."""
@@ -76,8 +76,8 @@ def _slowdown(found: Recommendation) -> Iterator[str]:
 def _waits(found: Recommendation, sweep: Sweep) -> Iterator[str]:
     mean, median = (sweep.value(name, found.series, found.at) for name in ("mean_wait_s", "median_wait_s"))
     if math.isfinite(mean) and math.isfinite(median):
-        half = f"wait at most {spoken_time(median)}" if median else "do not wait"
-        yield f"Half of the jobs {half}; the mean wait is {spoken_time(mean)}."
+        half = f"wait at most {format_time(median)}" if median else "do not wait"
+        yield f"Half of the jobs {half}; the mean wait is {format_time(mean)}."
 
 
 def _runner_up(found: Recommendation) -> Iterator[str]:
@@ -250,7 +250,7 @@ def _change(old: float, new: float) -> str:
 def _amount(metric: str, value: float) -> str:
     unit = METRICS[metric].unit
     if unit == "s":
-        return spoken_time(value)
+        return format_time(value)
     if unit == "fraction":
         return f"{spoken_number(100 * value)} %"
     if unit == "MiB":
