@@ -35,12 +35,12 @@ def table(seed: int, sizes: int, orders: int, turned_away: tuple[int, ...], near
             metrics = {name: float(rng.choice([0.0, np.nan, rng.exponential(900.0)], p=[0.1, 0.1, 0.8])) for name in METRICS}
             metrics[GOAL] = float(jobs.mean())
             rejected = {"too large": turned_away[at]} if turned_away[at] else {}
-            cells[f"o{k}", at] = [CellResult({}, 0, f"{k}{at}", metrics, JOBS, {}, {}, rejected, 0, "test", np.nan, np.nan)]
-            fared[f"o{k}", at] = jobs
+            cells[f"O{k}", at] = [CellResult({}, 0, f"{k}{at}", metrics, JOBS, {}, {}, rejected, 0, "test", np.nan, np.nan)]
+            fared[f"O{k}", at] = jobs
     sizes_gib = SIZES[:sizes]
     sweep = Sweep(
         "machine.pool.memory.memory" if sizes > 1 else "", tuple(1024.0 * x for x in sizes_gib),
-        tuple(f"{x} GiB" if sizes > 1 else "" for x in sizes_gib), tuple(f"o{k}" for k in range(orders)), cells,
+        tuple(f"{x} GiB" if sizes > 1 else "" for x in sizes_gib), tuple(f"O{k}" for k in range(orders)), cells,
         "GiB", SizeWords("pool memory in each rack"),
     )  # fmt: skip
     return sweep, fared
@@ -107,7 +107,7 @@ def falls(t: Truth, m: re.Match[str]) -> bool:
 def runner_up(t: Truth, m: re.Match[str]) -> bool:
     at, mine = t.found.at, t.fared[t.found.series, t.found.at].mean()
     others = {s: float(t.fared[s, at].mean()) for s in t.sweep.series if s != t.found.series}
-    name = m[1].lower()
+    name = m[1]
     apart = t.found.rivals[0].interval is not None and t.found.rivals[0].interval.low > 0
     return others[name] == min(others.values()) and change(m[3], mine, others[name]) and ("cannot be told" in m[0]) != apart
 
@@ -191,15 +191,15 @@ def test_the_headline_names_all_that_cannot_be_told_apart(drawn: tuple[Sweep, di
     assert found is not None
     named = re.match(r"Run (.+?)(?: with|\.)", words.headline(found, sweep))
     assert named
-    equal = [r.alternative.upper() for r in found.rivals if r.interval and r.interval.low <= 0 <= r.interval.high]
-    assert re.split(r", | or ", named[1]) == [found.series.upper(), *equal[:2]]
+    equal = [r.alternative for r in found.rivals if r.interval and r.interval.low <= 0 <= r.interval.high]
+    assert re.split(r", | or ", named[1]) == [found.series, *equal[:2]]
     assert (words.headline(found, sweep).endswith(" of pool memory in each rack.")) == (len(sweep.x) > 1)
     text = words.separation(found, sweep)
     assert bool(text) == bool(equal)
     if "separates them most" in text:
         parts = re.findall(r"([\d.,]+[^,:]*?) under (\w+)", text.partition(" is the ")[2].partition(": ")[2])
-        assert [name for _, name in parts] == [found.series.upper(), *equal[:2]]
-        known = {n: [sweep.value(n, name.lower(), found.at) for _, name in parts] for n in words.COSTS}
+        assert [name for _, name in parts] == [found.series, *equal[:2]]
+        known = {n: [sweep.value(n, name, found.at) for _, name in parts] for n in words.COSTS}
         assert any([words._amount(n, v) for v in values] == [p.removeprefix("and ") for p, _ in parts]
                    for n, values in known.items() if all(np.isfinite(values)))  # fmt: skip
     assert (f"nor from those of {len(equal) - 2} more" in text) == (len(equal) > 2)
@@ -217,7 +217,7 @@ ALTERNATIVES = st.one_of(
 @given(ALTERNATIVES)
 def test_how_sure_the_order_is_follows_from_the_intervals(bounds: list[tuple[float, float] | None]) -> None:
     rivals = tuple(
-        Alternative(f"o{k}", 2.0, 2.0, None if span is None else Interval(sum(span) / 2, *span, 0.95, 60))
+        Alternative(f"O{k}", 2.0, 2.0, None if span is None else Interval(sum(span) / 2, *span, 0.95, 60))
         for k, span in enumerate(bounds)
     )
     found = Recommendation("mine", 0, 1.0, np.ones(3), rivals, (None,), (1.0,), (0,))

@@ -19,7 +19,7 @@ LABELS = 6
 def memory_figures(result: StudyResult, sweep: Sweep, found: Recommendation) -> Iterator[Figure]:
     """Memory utilisation over time and by bins of 10 %, degradation by bins of 5 %; none where a run has neither."""
     cell = sweep.cells[found.series, found.at][0]
-    run = found.series.upper()
+    run = found.series
     where = sweep.where(found.at)
     steps, shares = memory_in_use(result, cell), histograms(result, cell)
     if len(steps.value):
