@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+from poolwise.catalog import PREFIX
 from poolwise.compare.waits import PairedWaits
 from poolwise.exhibits.cost import money_rows
 from poolwise.files.bill import POWER
@@ -24,9 +25,9 @@ def decision_card(result: StudyResult, sweep: Sweep, found: Recommendation) -> P
     waits = PairedWaits.of((result.outcomes(cell), result.today(cell), result.population(cell)) for cell in cells)
     today = waits.now is not None
     name = next(iter(result.study.today.values())).parameters["today"] if today else ""
-    rows = [["Queue order", found.series, _of_today(result, "scheduler.order")]]
+    rows = [["Queue order", found.series, today_of(result, "scheduler.order")]]
     if sweep.x_name:
-        rows.append(["Size", sweep.amount(found.at), _of_today(result, sweep.x_name)])
+        rows.append(["Size", sweep.amount(found.at), today_of(result, sweep.x_name)])
     rows.append(["How sure the order is", words.certainty(found), ""])
     rows += money(result, cells[0])
     rows += waits.rows()
@@ -44,12 +45,12 @@ def decision_card(result: StudyResult, sweep: Sweep, found: Recommendation) -> P
     return PageTable("Decision", header, [TableRow(row[: len(header)]) for row in rows], caption)
 
 
-def _of_today(result: StudyResult, path: str) -> str:
+def today_of(result: StudyResult, path: str) -> str:
     """What today has of a parameter that is varied: its own, or the same where [today] leaves it alone."""
     for cell in result.study.today.values():
         if path == "scheduler.order":
             return order_name(str(cell.scheduler.order or cell.scheduler.kind))
-        return str(cell.parameters.get(path, cell.machine.name))
+        return str(cell.parameters.get(path, cell.machine.name)).removeprefix(PREFIX)
     return ""
 
 

@@ -29,6 +29,7 @@ from poolwise.report.memory import memory_figures
 from poolwise.report.occupancy import occupancy
 from poolwise.report.page import Page, PageSection, PageTable, TableRow
 from poolwise.report.page import write_page as write_page
+from poolwise.report.resources_card import resources_card
 from poolwise.report.sweep import Sweep
 from poolwise.studies import CellResult, StudyResult
 from poolwise.studies.sanity import sanity_sentences
@@ -100,7 +101,7 @@ def _with_resources(page: Page, result: StudyResult, sweep: Sweep) -> Page:
     return replace(
         page,
         lead=resources.lead(ranked),
-        card=None,
+        card=resources_card(result, ranked, first),
         main=None,
         because=resources.because(ranked),
         sections=resources.sections(ranked, first),

@@ -38,7 +38,7 @@ def sampled(shown: Sweep, left_out: int) -> str:
 def headline(found: Recommendation, sweep: Sweep) -> str:
     """The recommendation in one line; orders that the evidence cannot tell apart are all named."""
     names = [found.series, *(rival.alternative for rival in found.equals[: NAMED - 1])]
-    return f"Run {_either(names)}{sweep.where(found.at)}."
+    return f"Run {either(names)}{sweep.where(found.at)}."
 
 
 def separation(found: Recommendation, sweep: Sweep) -> str:
@@ -193,9 +193,9 @@ def certainty(found: Recommendation) -> str:
         return "one run each, without intervals"
     equals = [one.alternative for one in found.equals]
     if not rival.certain:
-        return f"not told apart from {_either(equals)} (95 %)"
+        return f"not told apart from {either(equals)} (95 %)"
     if equals:
-        return f"better than {rival.alternative}, not told apart from {_either(equals)} (95 %)"
+        return f"better than {rival.alternative}, not told apart from {either(equals)} (95 %)"
     return f"better than {rival.alternative} and all others: the 95 % intervals exclude zero"
 
 
@@ -257,7 +257,8 @@ def _amount(metric: str, value: float) -> str:
     return f"{spoken_number(value)} {unit}".strip()
 
 
-def _either(names: Sequence[str]) -> str:
+def either(names: Sequence[str]) -> str:
+    """Name one or another."""
     return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} or {names[-1]}"
 
 
