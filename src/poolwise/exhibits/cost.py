@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from poolwise.exhibits.figure import Axis, Box, Boxes
 from poolwise.exhibits.spoken import spoken_number
+from poolwise.exhibits.table import Table
 
 PriceRange = tuple[float, float, float]
 """$ at the least, the likely and the most."""
@@ -88,7 +89,26 @@ def money_between(amount: PriceRange) -> str:
 def money_rows(cost: Cost, what: str, name: str = "today") -> list[list[str]]:
     """Rows of a card: what something costs, beside it today's (or what else it is compared with), and what is saved."""
     rows = [[what, money_between(cost.total), money_between(cost.total_today) if cost.today else ""]]
-    return [*rows, [f"Money saved against {name}", money_between(cost.saved), ""]] if cost.today else rows
+    if not cost.today:
+        return rows
+    least, likely, most = cost.saved
+    if likely < 0:
+        return [*rows, [f"Money spent beyond {name}", money_between((-most, -likely, -least)), ""]]
+    return [*rows, [f"Money saved against {name}", money_between(cost.saved), ""]]
+
+
+def cost_table(cost: Cost) -> Table:
+    """Every line of the bill."""
+    rows = []
+    for line in cost.lines:
+        cells = [line.name, _amount(line.then, line.unit), line.said, f"{line.then * line.price[1]:,.0f} $"]
+        now = [_amount(line.now, line.unit), f"{line.now * line.price[1]:,.0f} $"] if cost.today else []
+        rows.append([*cells, *now])
+    end = ["", f"{cost.total_today[1]:,.0f} $"] if cost.today else []
+    rows.append(["all", "", "", f"{cost.total[1]:,.0f} $", *end])
+    header = ["", "amount", "price", "cost", *(["amount today", "cost today"] if cost.today else [])]
+    note = "Costs at the likely price; in brackets the range of a price."
+    return Table("What it costs", header, rows, note, chosen=len(rows) - 1)
 
 
 def cost_sentences(cost: Cost) -> list[str]:
@@ -148,7 +168,7 @@ def tornado(cost: Cost) -> Boxes | None:
     )
 
 
-def amount_said(value: float, unit: str) -> str:
+def _amount(value: float, unit: str) -> str:
     """Say how much of something is bought."""
     return f"{spoken_number(value)} {unit}".strip()
 

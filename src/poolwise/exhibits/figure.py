@@ -56,7 +56,7 @@ class Curves(Figure):
 class Scatter(Figure):
     """Points (x, y) of each series, joined where `joined`; `spread` maps a series to its (x low, x high, y low, y high).
 
-    `target` draws a line at a value of y, with words.
+    `target` draws a line at a value of y, with words; `said` says each point of a series in words.
     """
 
     series: Mapping[str, tuple[Sequence[float], Sequence[float]]] = field(default_factory=dict)
@@ -67,6 +67,7 @@ class Scatter(Figure):
         default_factory=dict
     )
     target: tuple[float, str] | None = None
+    said: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

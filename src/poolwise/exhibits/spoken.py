@@ -17,6 +17,11 @@ def spoken_number(value: float, sign: str = "") -> str:
     return format(value, f"{sign}.3g") if abs(value) >= 1e-4 or value == 0 else format(value, f"{sign}.6f")
 
 
+def order_name(order: str) -> str:
+    """Write a queue order as papers do, FM; other than the name of one, such as a file, as it stands."""
+    return order.upper() if order.isalnum() else order
+
+
 def shared_unit(sizes: Sequence[float]) -> str:
     """Choose one unit for several sizes of memory (MiB): the largest in which all are whole numbers, if there is one."""
     units = UNITS["memory"]

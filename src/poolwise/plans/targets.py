@@ -62,10 +62,15 @@ class Target:
     @property
     def words(self) -> str:
         """Say it to a reader: "a mean wait of at most 1 h"."""
-        unit = KNOWN[self.metric].unit
-        bound = spoken_number(self.bound) if self.relative or unit != "s" else format_time(self.bound)
-        bound += " times the reference's" if self.relative else f" {unit}" if unit not in ("", "s") else ""
+        bound = f"{spoken_number(self.bound)} times the reference's" if self.relative else self.said(self.bound)
         return f"{KNOWN[self.metric].description} of at {'most' if self.sign > 0 else 'least'} {bound}"
+
+    def said(self, value: float) -> str:
+        """Say a value of the metric with its unit."""
+        unit = KNOWN[self.metric].unit
+        if unit == "s":
+            return format_time(value)
+        return f"{spoken_number(100 * value)} %" if unit == "fraction" else f"{spoken_number(value)} {unit}".strip()
 
     def __str__(self) -> str:
         words = f"{self.metric} {'<=' if self.sign > 0 else '>='} {self.bound:g}"

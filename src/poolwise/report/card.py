@@ -7,13 +7,14 @@ import math
 from poolwise.catalog import PREFIX
 from poolwise.compare.waits import PairedWaits
 from poolwise.exhibits.cost import money_rows
+from poolwise.exhibits.spoken import order_name
 from poolwise.files.bill import POWER
 from poolwise.metrics.slowdown import wait_s
 from poolwise.report import words
 from poolwise.report.answer import Recommendation
 from poolwise.report.cost import cost_of
 from poolwise.report.page import PageTable, TableRow
-from poolwise.report.sweep import Sweep, order_name
+from poolwise.report.sweep import Sweep
 from poolwise.studies import CellResult, StudyResult
 from poolwise.studies.results import watts_and_dollars
 from poolwise.units import format_time
@@ -78,7 +79,10 @@ def money(result: StudyResult, cell: CellResult, other: CellResult | None = None
     if not math.isfinite(cell.dollars):
         return [["Price of the machine", "not known: the study names no prices", ""]]
     rows = [["Price of the machine", f"{cell.dollars:,.0f} $", f"{now:,.0f} $" if math.isfinite(now) else "not known"]]
-    return [*rows, [f"Money saved against {name}", f"{now - cell.dollars:,.0f} $", ""]] if math.isfinite(now) else rows
+    if not math.isfinite(now):
+        return rows
+    label = f"Money saved against {name}" if now >= cell.dollars else f"Money spent beyond {name}"
+    return [*rows, [label, f"{abs(now - cell.dollars):,.0f} $", ""]]
 
 
 def _years(result: StudyResult, cell: CellResult) -> float:

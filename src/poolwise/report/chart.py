@@ -142,7 +142,9 @@ def _scatter(shown: Scatter) -> Spec:
         bounds = shown.spread.get(label)
         for k, (at, value) in enumerate(zip(xs, ys, strict=True)):
             row: Spec = {"x": float(at), "y": float(value), "series": label, "k": k}
-            row["said"] = f"{label}: {spoken_number(at)}, {spoken_number(value)}"
+            row["said"] = (
+                shown.said[label][k] if label in shown.said else f"{label}: {spoken_number(at)}, {spoken_number(value)}"
+            )
             if bounds is not None:
                 row |= dict(zip(("left", "right", "low", "high"), (float(bound[k]) for bound in bounds), strict=True))
             rows.append(row)

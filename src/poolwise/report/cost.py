@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from poolwise.exhibits.cost import Cost, CostLine, amount_said
+from poolwise.exhibits.cost import Cost, CostLine
 from poolwise.files.bill import BillItem, bill
-from poolwise.report.page import PageTable, TableRow
 from poolwise.studies import CellResult, StudyResult
 from poolwise.studies.results import watts_and_dollars
 
@@ -29,16 +28,3 @@ def cost_of(result: StudyResult, cell: CellResult, other: CellResult | None = No
 
 def _line(item: BillItem, then: float, now: float) -> CostLine:
     return CostLine(item.name, item.unit, then, now, (item.least, item.likely, item.most))
-
-
-def cost_table(cost: Cost) -> PageTable:
-    """Every line of the bill."""
-    rows = []
-    for line in cost.lines:
-        cells = [line.name, amount_said(line.then, line.unit), line.said, f"{line.then * line.price[1]:,.0f} $"]
-        now = [amount_said(line.now, line.unit), f"{line.now * line.price[1]:,.0f} $"] if cost.today else []
-        rows.append(TableRow([*cells, *now]))
-    end = ["", f"{cost.total_today[1]:,.0f} $"] if cost.today else []
-    rows.append(TableRow(["all", "", "", f"{cost.total[1]:,.0f} $", *end], "chosen"))
-    header = ["", "amount", "price", "cost", *(["amount today", "cost today"] if cost.today else [])]
-    return PageTable("What it costs", header, rows, "Costs at the likely price; in brackets the range of a price.")

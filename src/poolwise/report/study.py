@@ -11,7 +11,7 @@ from poolwise.catalog import PREFIX
 from poolwise.compare.runs import Comparison
 from poolwise.compare.today import changes
 from poolwise.compare.words import today_heading, today_sentences
-from poolwise.exhibits.cost import Cost, cost_sentences, tornado
+from poolwise.exhibits.cost import Cost, cost_sentences, cost_table, tornado
 from poolwise.exhibits.figure import Axis, Curves, Distribution, Figure
 from poolwise.exhibits.table import cell_text
 from poolwise.metrics import METRICS
@@ -21,7 +21,7 @@ from poolwise.report import resources, words
 from poolwise.report.answer import ENOUGH, GOAL, Recommendation, answer, slowdowns
 from poolwise.report.card import decision_card
 from poolwise.report.compromise import compromise, compromise_over_sizes
-from poolwise.report.cost import cost_of, cost_table
+from poolwise.report.cost import cost_of
 from poolwise.report.gantt import longest_wait
 from poolwise.report.hit import who_waits
 from poolwise.report.machine_drawn import machine_drawn
@@ -59,7 +59,7 @@ def study_page(result: StudyResult, first: Sequence[str] | None = None) -> Page:
             PageSection("How certain that is", words.how_sure(found, sweep, seeds)),
         ]
     waits = [] if found is None else [who_waits(result, sweep.cells[found.series, found.at][0])]
-    bills = [] if cost is None else [cost_table(cost)]
+    bills = [] if cost is None else [PageTable.of(cost_table(cost))]
     swings = None if cost is None else tornado(cost)
     nothing = "No answer: no job that every run could take finished."
     page = Page(

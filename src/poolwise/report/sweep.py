@@ -9,7 +9,7 @@ import numpy as np
 
 from poolwise import units
 from poolwise.catalog import PREFIX
-from poolwise.exhibits.spoken import in_unit, shared_unit
+from poolwise.exhibits.spoken import in_unit, order_name, shared_unit
 from poolwise.files.size_words import SizeWords
 from poolwise.studies import CellResult, StudyResult
 
@@ -96,11 +96,6 @@ class Sweep:
         sign = 1.0 if better == "lower" else -1.0
         known = [s for s in self.series if not np.isnan(self.value(metric, s, at))]
         return sorted(known, key=lambda s: sign * self.value(metric, s, at))
-
-
-def order_name(order: str) -> str:
-    """Write a queue order as papers do, FM; other than the name of one, such as a file, as it stands."""
-    return order.upper() if order.isalnum() else order
 
 
 def _named(path: str, value: object) -> str:
