@@ -70,7 +70,7 @@ def _headline(trials: Trials, cost: FloatArray, found: Search, status: PlanStatu
     if found.best is None:
         return f"Undecided: no candidate is shown to keep {_targets(trials.targets)}, and not all are shown to break it."
     words = f"{trials.label(found.best)} for {dollars(cost[found.best])}"
-    return f"Undecided below {words}: it is enough, cheaper may be." if found.open is not None else f"Take {words}."
+    return f"{words} is enough; whether less is, is undecided." if found.open is not None else f"Take {words}."
 
 
 def _because(trials: Trials, cost: FloatArray, found: Search) -> Iterator[str]:
@@ -220,4 +220,4 @@ def dollars(amount: float) -> str:
 
 
 def _signed(amount: float) -> str:
-    return f"{'+' if amount >= 0 else '-'}{dollars(abs(amount))}"
+    return f"{'+' if amount > 0 else '-'}{dollars(abs(amount))}" if amount else "as much"

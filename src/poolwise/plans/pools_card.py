@@ -11,9 +11,11 @@ from poolwise.exhibits.table import Table
 from poolwise.optimize.monotone import Element
 from poolwise.plans.prices import Prices
 from poolwise.plans.search import Search
+from poolwise.plans.sizes import Size
 from poolwise.plans.targets import KNOWN, Target
 from poolwise.plans.trials import Trials, Verdict
 from poolwise.studies.cells import Cell
+from poolwise.units import parse
 
 
 def pools_card(trials: Trials, prices: Prices, found: Search) -> Table | None:
@@ -26,7 +28,7 @@ def pools_card(trials: Trials, prices: Prices, found: Search) -> Table | None:
         return None
     verdict, today = found.verdicts[best], trials.today(best)
     rows = [
-        [_upper(size.words.noun), str(size.written[k]), "" if today is None else _written(trials, today, size.key)]
+        [_upper(size.words.noun), str(size.written[k]), "" if today is None else _written(trials, today, size)]
         for size, k in zip(trials.sizes, best, strict=True)
     ]
     rows.append(["Queue order", _order(trials.cells(best)[0]), "" if today is None else _order(today)])
@@ -102,16 +104,17 @@ def _measured_on(trials: Trials, verdict: Verdict, name: str, jobs: int) -> str:
 def _today_said(trials: Trials, element: Element, seeds: int, target: Target) -> str:
     """The metric of a target as it is today; only where today's machine runs the same jobs is it the same metric."""
     value = trials.value_today(element, target.metric, seeds)
-    return "of other jobs" if value is None else target.said(value)
+    return "not of the same jobs" if value is None else target.said(value)
 
 
-def _written(trials: Trials, today: Cell, key: str) -> str:
+def _written(trials: Trials, today: Cell, size: Size) -> str:
+    """What today's machine has of a size, in the unit of its price."""
     there = trials.document.copy()
     there.tables["machine"] = today.machine_tables
     try:
-        return str(there.get(key))
-    except InputError:
-        return f"not of {today.machine.name}"
+        return f"{parse(there.get(size.key), size.dimension) / size.per_unit:,.6g} {size.unit}".strip()
+    except (InputError, ValueError):
+        return "has none"
 
 
 def _order(cell: Cell) -> str:

@@ -76,5 +76,5 @@ def price_sentences(prices: Prices, found: Search, label: Sequence[str]) -> Iter
             size = prices.sizes[which]
             yield f"At {spoken_number(size.price[end])} $ for each {size.paid} it would be {label[k]}."
     if same:
-        others = "any other end of a price" if len(same) < len(found.elsewhere) else "the ends of every price"
-        yield f"At {others}, taken one at a time, the answer stays the same."
+        others = "any other price" if len(same) < len(found.elsewhere) else "any one price"
+        yield f"With {others} at an end of its range, the answer stays the same."

@@ -49,7 +49,11 @@ def channel(name: str, axis: Axis, ticks: Sequence[float]) -> Spec:
     scale = {"type": "log" if axis.log else "linear", "domain": domain, "nice": False, "zero": False}
     drawn: Spec = {"title": axis.label, "labelOverlap": "greedy", "grid": name == "y", "format": ",.4~r"}
     if axis.ticks is not None:
-        drawn |= {"values": list(axis.ticks), "labelExpr": lookup({_key(at): text for at, text in axis.ticks.items()})}
+        drawn |= {
+            "labelLimit": 8 * _LONGEST,
+            "values": list(axis.ticks),
+            "labelExpr": lookup({_key(at): text for at, text in axis.ticks.items()}),
+        }
     elif name == "y" or axis.log:
         drawn["values"] = list(ticks)
     else:
