@@ -18,6 +18,7 @@ from poolwise.units import (
     format_memory,
     format_time,
     parse,
+    shared_time_unit,
     to_ns,
     to_seconds,
     with_slowdown,
@@ -194,6 +195,14 @@ def test_memory_in_the_unit_that_reads_best(mib: float, text: str) -> None:
 )
 def test_durations_are_said_as_people_say_them(seconds: float, text: str) -> None:
     assert format_time(seconds) == text
+
+
+@pytest.mark.parametrize(
+    ("seconds", "unit"), [(0, "s"), (179, "s"), (180, "min"), (10_799, "min"), (10_800, "h"), (259_200, "days"), (1e9, "days")]
+)
+def test_an_axis_has_a_unit_that_people_count_in(seconds: float, unit: str) -> None:
+    size, name = shared_time_unit(seconds)
+    assert name == unit and (seconds / size >= 3 or unit == "s")
 
 
 @given(st.integers(1, 2**30))

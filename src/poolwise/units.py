@@ -138,3 +138,8 @@ def format_time(seconds: float) -> str:
         if float(f"{seconds / scale:.3g}") >= 1:
             return f"{seconds / scale:.3g} {unit}"
     return f"{seconds * 1e9:.3g} ns" if seconds else "0 s"
+
+
+def shared_time_unit(seconds: float) -> tuple[float, str]:
+    """Choose the unit (s, name) of an axis that is so long: one in which it counts three or more, 's' for short ones."""
+    return next(((size, many) for size, _, many in _TIMES if seconds >= 3 * size), (1, "s"))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from poolwise.compare.runs import Comparison, Difference
-from poolwise.exhibits.spoken import spoken_number
+from poolwise.exhibits.spoken import population_words, spoken_number
 from poolwise.units import format_time
 
 GOAL = "mean_bounded_slowdown"
@@ -40,8 +40,8 @@ def _change(value: float, unit: str) -> str:
 
 def population_sentence(found: Comparison) -> str:
     """Say on which jobs the runs were measured."""
-    counts = sorted({int(found.population(0, seed).sum()) for seed in found.seeds})
-    return f"Measured on the {' or '.join(f'{n:,}' for n in counts)} jobs after the warm-up that every run finished."
+    counts = (int(found.population(0, seed).sum()) for seed in found.seeds)
+    return population_words(counts, max(run.warm_up for run in found.runs), "every run finished")
 
 
 def today_heading(found: Comparison) -> str:

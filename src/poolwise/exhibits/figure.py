@@ -106,7 +106,7 @@ class Box:
 class Boxes(Figure):
     """Rectangles, coloured by their series: jobs over time, parts of a machine, ranges; drawn in the order given.
 
-    `series` orders the colours; `highlight` marks an x position.
+    `series` orders the colours, those in `pale` are drawn in the colour of the grid; `highlight` marks an x position.
     """
 
     boxes: Sequence[Box] = ()
@@ -114,6 +114,7 @@ class Boxes(Figure):
     x_axis: Axis = field(default_factory=lambda: Axis(""))
     y_axis: Axis = field(default_factory=lambda: Axis(""))
     highlight: float | None = None
+    pale: Sequence[str] = ()
 
 
 @dataclass(frozen=True)

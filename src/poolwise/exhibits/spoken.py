@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from poolwise.units import UNITS
 
@@ -15,6 +15,13 @@ def spoken_number(value: float, sign: str = "") -> str:
     if abs(value) >= 999.5:
         return format(value, f"{sign},.0f")
     return format(value, f"{sign}.3g") if abs(value) >= 1e-4 or value == 0 else format(value, f"{sign}.6f")
+
+
+def population_words(counts: Iterable[int], warm_up: int, who: str) -> str:
+    """Say on which jobs numbers were measured, such as those that "every run finished"; of several seeds all counts."""
+    jobs = " or ".join(f"{count:,}" for count in sorted(set(counts)))
+    after = f", after a warm-up of {warm_up:,} job{'' if warm_up == 1 else 's'}" if warm_up else ", without a warm-up"
+    return f"Measured on the {jobs} job{'' if jobs == '1' else 's'} that {who}{after}."
 
 
 def order_name(order: str) -> str:

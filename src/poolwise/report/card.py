@@ -36,12 +36,13 @@ def decision_card(result: StudyResult, sweep: Sweep, found: Recommendation) -> P
         rows.append(
             ["Wait added to the job hit hardest, against FCFS without backfilling", _hit_hardest(result, sweep, found), ""]
         )
-    seeds = len(cells)
-    caption = (
-        f"Measured on {found.jobs:,} jobs after a warm-up of {result.study.measure.warm_up:,}, the same in every run"
-        f"{f', over {seeds} seeds' if seeds > 1 else ''}."
-        + ("" if today else " The study names no [today] to compare with; add one to see what changes.")
-    )
+    caption = result.population_said()
+    if len(cells) > 1:
+        caption = f"{caption[:-1]}, in each of {len(cells)} seeds."
+    measured = sum(int(result.population(cell).sum()) for cell in cells)
+    if len(waits.then) < measured:
+        caption += f" Waits are of the {len(waits.then):,} of all {measured:,} that finish today too."
+    caption += "" if today else " The study names no [today] to compare with; add one to see what changes."
     header = ["", "recommended", *([str(name)] if today else [])]
     return PageTable("Decision", header, [TableRow(row[: len(header)]) for row in rows], caption)
 

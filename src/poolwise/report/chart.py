@@ -236,6 +236,10 @@ def _boxes(shown: Boxes) -> Spec:
         channel("y", shown.y_axis, tick_positions(up, shown.y_axis)),
     )
     style = series_style(list(shown.series), legend=len(shown.series) > 1)
+    colours = style["color"]["scale"]
+    colours["range"] = [
+        "var(--grid)" if name in shown.pale else colour for name, colour in zip(shown.series, colours["range"], strict=True)
+    ]
     mark = {"type": "rect", "stroke": "var(--paper)", "strokeWidth": 0.4, "clip": True}
     encoding = {
         "x": x,

@@ -42,11 +42,12 @@ def resources_card(result: StudyResult, ranked: Sequence[Standing], first: str) 
     if all(watts == watts for watts in best.watts):
         rows.append(["Mean power", _kilowatts(best), "" if base is None else _kilowatts(base)])
     rows += waits.rows(str(name))
-    seeds = f" in each of {len(best.cells)} seeds" if len(best.cells) > 1 else ""
-    caption = (
-        f"Waits and slowdown are measured on {len(waits.then):,} jobs that every run finished, after a warm-up of "
-        f"{result.study.measure.warm_up:,}{seeds}."
-    )
+    caption = result.population_said()
+    if len(best.cells) > 1:
+        caption = f"{caption[:-1]}, in each of {len(best.cells)} seeds."
+    measured = sum(int(result.population(cell).sum()) for cell in best.cells)
+    if len(waits.then) < measured:
+        caption += f" Waits are of the {len(waits.then):,} of all {measured:,} that finish under both."
     if not today:
         caption += " The study names no [today] to compare with"
         caption += "." if base is None else f": beside the recommendation stands {first} under its best policies."

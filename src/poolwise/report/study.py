@@ -33,6 +33,7 @@ from poolwise.report.resources_card import resources_card
 from poolwise.report.sweep import Sweep
 from poolwise.studies import CellResult, StudyResult
 from poolwise.studies.sanity import sanity_sentences
+from poolwise.units import shared_time_unit
 
 
 def write_study_report(result: StudyResult, path: Path, first: Sequence[str] | None = None) -> None:
@@ -113,7 +114,6 @@ def _with_resources(page: Page, result: StudyResult, sweep: Sweep) -> Page:
 # Figures
 
 
-_SCALES = {"fraction": (100.0, "%"), "s": (1 / 3600, "h")}
 _CURVES = (
     ("utilization", "Node utilisation against size", "node utilisation", False,
      "Share of the offered node time that jobs used between the end of the warm-up and the last start."),
@@ -185,8 +185,14 @@ def _size_axis(sweep: Sweep) -> Axis:
 def _curve(
     sweep: Sweep, found: Recommendation | None, metric: str, title: str, label: str, log: bool, caption: str
 ) -> Curves | None:
-    scale, unit = _SCALES.get(METRICS[metric].unit, (1.0, METRICS[metric].unit))
-    series = {s: [scale * v for v in sweep.values(metric, s)] for s in sweep.series}
+    scale, unit = 1.0, METRICS[metric].unit
+    series = {s: sweep.values(metric, s) for s in sweep.series}
+    if unit == "s":
+        size, unit = shared_time_unit(max((v for values in series.values() for v in values if math.isfinite(v)), default=0.0))
+        scale = 1 / size
+    elif unit == "fraction":
+        scale, unit = 100.0, "%"
+    series = {s: [scale * v for v in values] for s, values in series.items()}
     known = [v for values in series.values() for v in values if math.isfinite(v)]
     if not known:
         return None
