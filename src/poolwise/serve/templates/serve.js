@@ -24,9 +24,10 @@ const spoken = (seconds) => {
 };
 const when = (iso) => iso ? iso.slice(0, 16).replace("T", " ") : "never";
 const before = (cell, key) => Object.keys(cell).slice(0, Object.keys(cell).indexOf(key));
+const short = (path, paths) => { const end = (one) => one.split(".").pop(); return paths.filter((one) => end(one) === end(path)).length > 1 ? path : end(path); };
 const bare = (value) => String(value).replace(/^catalog:/, "");
 const shows = {
-  "/ask": (answer, box) => { table(answer.cells.map((cell) => ({ ...Object.fromEntries(before(cell, "seed").map((path) => [path.split(".").pop(), bare(cell[path])])), "mean slowdown": number(cell.mean_bounded_slowdown), "median slowdown": number(cell.median_bounded_slowdown), "mean wait": spoken(cell.mean_wait_s), "nodes used (%)": number(100 * cell.utilization), rejected: cell.rejected })), box); part("p", answer.population, box); },
+  "/ask": (answer, box) => { table(answer.cells.map((cell) => ({ ...Object.fromEntries(before(cell, "seed").map((path, _, all) => [short(path, all), bare(cell[path])])), "mean slowdown": number(cell.mean_bounded_slowdown), "median slowdown": number(cell.median_bounded_slowdown), "mean wait": spoken(cell.mean_wait_s), "nodes used (%)": number(100 * cell.utilization), rejected: cell.rejected })), box); part("p", answer.population, box); },
   "/explain": (answer, box, page) => { part("p", answer.answer, box); table(answer.episodes.slice(0, 200).map((one) => ({ from: spoken((one.from_ns - answer.submit_ns) / 1e9), for: spoken((one.to_ns - one.from_ns) / 1e9), "held back by": one.reason, needed: number(one.needed), free: one.free ? one.free.map(number).join(" to ") : "-", "in the way": one.blocker ?? "" })), box); opens("See the nodes meanwhile", page, box); },
   "/compare": (answer, box, page) => opens("Open the comparison", page, box),
   "/forecast": (answer, box, page) => {
