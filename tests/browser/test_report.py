@@ -25,11 +25,8 @@ DRESSES = ((1366, False, "screen"), (1366, True, "screen"), (390, False, "screen
 
 def small_page() -> Page:
     """One of each part of a page, with names that are hard to fit."""
-    card = PageTable(
-        "Decision",
-        ["", "recommended", "today"],
-        [TableRow([name, "1 day 4 h", "2 h" if k else ""]) for k, name in enumerate(LONG_NAMES)],
-    )
+    rows = [TableRow([name, "1 day 4 h", "2 h" if k else ""]) for k, name in enumerate(LONG_NAMES)]
+    card = PageTable("Decision", ["", "recommended", "today"], rows)
     curves = Curves(
         "curves", "Slowdown against size", "Lower is better.", x=(128.0, 384.0, 2048.0),
         series={"FCFS": (5.0, 4.0, 2.0), "FM": (3.0, 2.5, 1.5)}, interval={"FM": ((2.0, 2.0, 1.0), (4.0, 3.0, 2.0))},
