@@ -15,7 +15,7 @@ from poolwise.files.document import Document
 from poolwise.identity import Json
 from poolwise.optimize.monotone import Element
 from poolwise.plans.search import Search
-from poolwise.plans.sizes import Size, number, priced
+from poolwise.plans.sizes import Size, copies, priced
 from poolwise.units import parse
 
 LEAST, LIKELY, MOST = 0, 1, 2
@@ -63,7 +63,7 @@ def bought_today(sizes: Sequence[Size], document: Document, machine: Json) -> Fl
     there.tables["machine"] = machine
     try:
         counts = [parse(there.get(size.key), size.dimension) for size in sizes]
-        return np.array([c / size.per_unit * number(there, size.key) for c, size in zip(counts, sizes, strict=True)])
+        return np.array([c / size.per_unit * copies(there, size.key) for c, size in zip(counts, sizes, strict=True)])
     except (InputError, ValueError):
         return None
 

@@ -122,7 +122,7 @@ def bought(sizes: Sequence[Size], document: Document) -> FloatArray:
         for size, k in zip(sizes, element, strict=True):
             trial.set(size.key, size.written[k], Origin("plan"))
         for part, size, k in zip(total, sizes, element, strict=True):
-            part[element] = size.amount[k] / size.per_unit * number(trial, size.key)
+            part[element] = size.amount[k] / size.per_unit * copies(trial, size.key)
     return total
 
 
@@ -132,7 +132,7 @@ def priced(sizes: Sequence[Size], amounts: FloatArray, at: Mapping[int, int] | N
     return np.tensordot(np.array(prices), amounts, 1)
 
 
-def number(document: Document, key: str) -> int:
+def copies(document: Document, key: str) -> int:
     """How many of it the machine has: a pool of each rack counts once a rack, a node type once a node.
 
     Raises InputError for a key whose amount is not counted.
@@ -189,7 +189,7 @@ def _read(section: SizeSection, document: Document, path: tuple[str | int, ...])
     except InputError as error:
         raise document.error((*path, "key"), f"'{section.key}' is not a value of the machine", error.remedy) from None
     try:
-        number(document, section.key)
+        copies(document, section.key)
     except InputError as error:
         raise document.error((*path, "key"), error.message, error.remedy) from None
     return Size(section.key, written, amount, amounts, units[0], SizeWords.of(section.key, document.tables["machine"]))
