@@ -102,9 +102,11 @@ class Pools:
             prices = Prices(self.sizes, bought(self.sizes, self.document))
             cost = priced(self.sizes, prices.amounts)
             found = search(trials, cost, self.section.sensitivity, self.section.checks, prices.other_costs)
-            changes = None if found.best is None else trials.changes(found.best, found.verdicts[found.best].seeds)
-            if (today := trials.today(found.best)) is not None:
-                prices = replace(prices, today=bought_today(self.sizes, self.document, today.machine_tables))
+            changes = None
+            if found.best is not None:
+                changes = trials.changes(found.best, found.verdicts[found.best].seeds)
+                if (today := trials.today(found.best)) is not None:
+                    prices = replace(prices, today=bought_today(self.sizes, self.document, today.machine_tables))
             answer = pools_answer(trials, prices, found, leave_out(trials, cost, found))
             return answer if changes is None else _with_today(answer, changes)
 

@@ -79,8 +79,13 @@ def _measured(trials: Trials, verdict: Verdict) -> list[str]:
 
 def _certainty(trials: Trials, found: Search, verdict: Verdict) -> str:
     level, over = f"{100 * trials.certainty.level:g} %", trials.certainty.over
-    if over == "nothing":
+    without = sum(margin.low == margin.high for margin in verdict.margins) if over == "jobs" else 0
+    if over == "nothing" or without == len(verdict.margins):
         said = "the means decide, without intervals"
+    elif without:
+        said = (
+            f"the {level} intervals over the jobs clear their targets; metrics of the whole run have none, their value decides"
+        )
     elif over == "jobs":
         said = f"the {level} interval of each margin over the jobs clears the target"
     else:

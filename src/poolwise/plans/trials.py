@@ -198,7 +198,7 @@ class Trials:
             self._today = {**self._today, **study.today}
         return self._cells[element]
 
-    def today(self, element: Element | None, seed: int = 0) -> Cell | None:
+    def today(self, element: Element, seed: int = 0) -> Cell | None:
         """Return what runs today in the place of a candidate; None if the plan names no today."""
         return self._today.get(self.cells(element)[seed].key)
 
