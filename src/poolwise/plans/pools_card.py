@@ -83,9 +83,7 @@ def _certainty(trials: Trials, found: Search, verdict: Verdict) -> str:
     if over == "nothing" or without == len(verdict.margins):
         said = "the means decide, without intervals"
     elif without:
-        said = (
-            f"the {level} intervals over the jobs clear their targets; metrics of the whole run have none, their value decides"
-        )
+        said = f"the {level} intervals over the jobs clear their targets; of metrics without one the value decides"
     elif over == "jobs":
         said = f"the {level} interval of each margin over the jobs clears the target"
     else:
