@@ -113,7 +113,9 @@ def because(ranked: Sequence[Standing]) -> list[str]:
     ]
     if alike:
         more = f" (nor from those of {len(alike) - NAMED + 1} more)" if len(alike) >= NAMED else ""
-        said.append(f"{len(ranked)} combinations were run. The seeds cannot tell these slowdowns apart{more}.")
+        said.append(
+            f"{len(ranked)} combinations were run. The seeds cannot tell the slowdowns of those in the headline apart{more}."
+        )
     else:
         said.append(
             f"{len(ranked)} combinations were run; the seeds tell this one from all others."
