@@ -107,21 +107,20 @@ def lead(ranked: Sequence[Standing]) -> str:
 def because(ranked: Sequence[Standing]) -> list[str]:
     """How good it is, how sure that is, and how far its machine is from the others."""
     best, alike = ranked[0], equals(ranked)
+    seeds = len(best.cells)
+    spread = f" Intervals are of 95 %, over {seeds} seeds." if seeds > 1 else ""
     said = [
         f"The mean bounded slowdown is {_shown(mean_interval(best.metric(GOAL)))}: time from submission to end over the time "
-        f"that a job takes with everything beside it. Intervals are of 95 %, over {len(best.cells)} seeds."
+        f"that a job takes with everything beside it.{spread}"
     ]
-    if alike:
+    if len(ranked) > 1:
         more = f" (nor from those of {len(alike) - NAMED + 1} more)" if len(alike) >= NAMED else ""
-        said.append(
-            f"{len(ranked)} combinations were run. The seeds cannot tell the slowdowns of those in the headline apart{more}."
-        )
-    else:
-        said.append(
-            f"{len(ranked)} combinations were run; the seeds tell this one from all others."
-            if len(best.cells) > 1
-            else f"{len(ranked)} combinations were run, with one seed each: how sure the order is, is not known."
-        )
+        verdict = "with one seed each: how sure the order is, is not known"
+        if seeds > 1:
+            verdict = "and the seeds tell this one from all others"
+        if alike:
+            verdict = f"and the seeds cannot tell the slowdowns of those in the headline apart{more}"
+        said.append(f"{len(ranked)} combinations were run, {verdict}.")
     rivals = [one for one in ranked[1:] if one.machine == best.machine][:1]
     rivals += [next(one for one in ranked if one.machine == name) for name in _machines(ranked) if name != best.machine]
     for rival in rivals:
