@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -239,6 +240,18 @@ def test_how_sure_the_order_is_follows_from_the_intervals(bounds: list[tuple[flo
         same = low == high == 0
         assert verdict.endswith("no job fares otherwise.") == same
         assert same or (("worse" in verdict), ("better" in verdict)) == (low > 0, high < 0)
+
+
+@settings(max_examples=60, deadline=None)
+@given(SPANS)
+def test_another_size_is_better_or_worse_where_the_interval_excludes_zero(span: tuple[float, float]) -> None:
+    low, high = span
+    other = Alternative("8 GiB", 2.0, 2.0, Interval(sum(span) / 2, low, high, 0.95, 60))
+    found = Recommendation("mine", 1, 1.0, np.ones(3), (), (other, None), (1.0, 1.0), (0, 0))
+    (verdict, _) = words.how_sure(found, replace(EMPTY, labels=("8 GiB", "9 GiB")), 1)
+    assert verdict.startswith("mine with 8 GiB: ") and verdict.endswith("no job fares otherwise.") == (low == high == 0)
+    assert ("worse" in verdict, "better" in verdict) == (low > 0, high < 0)
+    assert ("not distinguishable" in verdict) == (low <= 0 <= high and not low == high == 0)
 
 
 @settings(max_examples=100, deadline=None)
