@@ -96,9 +96,10 @@ def two_tiers(held: int) -> Schedule:
 def test_two_tiers_of_pools_are_drawn_with_what_is_out_of_reach() -> None:
     """The job takes all cores of rack 0 and 12 of 16 in its pool: the rest of that pool is stranded, the far pool is not."""
     drawn = drawing(two_tiers(0), Window(0, 10 * SECOND))
-    said = {box.said.partition(":")[0]: [] for box in drawn.boxes}
+    said: dict[str, list[str]] = {}
     for box in drawn.boxes:
-        said[box.said.partition(":")[0]].append(box.said.partition(": ")[2])
+        name, _, share = box.said.rpartition(": ")
+        said.setdefault(name, []).append(share)
     assert said["near: memory in rack 0"] == ["75 % used of 16 MiB", "25 % stranded of 16 MiB"]
     assert said["far: memory of the machine"] == ["100 % free of 32 MiB"]
     assert said["node: memory in rack 0"] == ["100 % stranded of 8 MiB"] and said["node: memory in rack 1"] == [
