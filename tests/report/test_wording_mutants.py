@@ -95,6 +95,8 @@ def killed(monkeypatch: pytest.MonkeyPatch) -> bool:
             return True
     if dies(lambda: sure([None, None])):
         return True
+    if dies(test_words.test_at_most_three_orders_are_named_and_what_separates_them_most):
+        return True
     size = test_words.test_another_size_is_better_or_worse_where_the_interval_excludes_zero.hypothesis.inner_test
     if any(dies(lambda a=a, b=b: size((float(a), float(a + b)))) for a in range(-3, 4) for b in range(7)):
         return True

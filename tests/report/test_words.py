@@ -242,6 +242,25 @@ def test_how_sure_the_order_is_follows_from_the_intervals(bounds: list[tuple[flo
         assert same or (("worse" in verdict), ("better" in verdict)) == (low > 0, high < 0)
 
 
+def test_at_most_three_orders_are_named_and_what_separates_them_most() -> None:
+    """Four that cannot be told apart, and two metrics: one differs by half, the other hardly."""
+    rivals = tuple(Alternative(name, 2.0, 2.0, Interval(0.1, -1.0, 1.2, 0.95, 60)) for name in "ABC")
+    found = Recommendation("mine", 0, 1.0, np.ones(3), rivals, (None,), (1.0,), (0,))
+    for wide in (True, False):
+        metrics = {"throughput_per_100s": (10.0, 10.2 if wide else 10.001), "utilization": (0.4, 0.6 if wide else 0.4001)}
+        cells = {
+            (name, 0): [
+                CellResult({}, 0, name, {m: v[name == "A"] for m, v in metrics.items()}, 9, {}, {}, {}, 0, "", 0.0, 0.0)
+            ]
+            for name in ("mine", *"ABC")
+        }
+        sweep = replace(EMPTY, series=("mine", *"ABC"), cells=cells)
+        assert words.headline(found, sweep) == "Run mine, A or B."
+        said = words.separation(found, sweep)
+        assert ("separates them most is the node utilisation: 40 % under mine, 60 % under A" in said) == wide
+        assert ("nothing else that was measured separates them" in said) == (not wide)
+
+
 @settings(max_examples=60, deadline=None)
 @given(SPANS)
 def test_another_size_is_better_or_worse_where_the_interval_excludes_zero(span: tuple[float, float]) -> None:
