@@ -16,8 +16,8 @@ pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no Chromium is install
 
 LONG_NAMES = [f"a machine with a long name, and policies number {k}" for k in range(6)]
 SMALL = (
-    "[...document.querySelectorAll('.live svg text')].filter(e => e.textContent && e.getBoundingClientRect().height < 9)"
-    ".map(e => e.textContent)"
+    "[...document.querySelectorAll('.live svg text')].map(e => [e.textContent, e.getBoundingClientRect()])"
+    ".filter(([text, box]) => text && Math.max(box.width, box.height) < 9).map(([text]) => text)"
 )
 """Words of charts that are drawn too small to read."""
 DRESSES = ((1366, False, "screen"), (1366, True, "screen"), (390, False, "screen"), (1366, False, "print"))
