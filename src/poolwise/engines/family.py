@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from poolwise.arrays import IntArray
+from poolwise.engines.sole_compiler import sole_compiler
 from poolwise.engines.watch import Obstacle, Watch
 from poolwise.interfaces import PerformanceModel, Scheduler
 from poolwise.loop import Observer
@@ -106,14 +107,18 @@ def _restricted(parts: Parts) -> Obstacle | None:
 def load(folder: str, kind: str, name: str, about: str, smallest: Callable[[], object]) -> None:
     """Load kernels of one kind in a folder by a smallest run that reaches them; says in the log if they must be compiled.
 
-    One process does this before others start; two that compile at once do no harm.
+    One process compiles them: another that needs them at the same time waits until it has.
     """
     from poolwise.kernels.jit import is_compiled, mark_compiled
 
-    known, begun = is_compiled(folder, kind), time.perf_counter()
-    if not known:
-        log.warning("compiling kernels (%s), once for this version on this computer: %s", name, about)
-    smallest()
-    if not known:
-        mark_compiled(folder, kind)
-        log.warning("kernels compiled in %.0f s", time.perf_counter() - begun)
+    if is_compiled(folder, kind):
+        smallest()
+        return
+    with sole_compiler(folder, kind, lambda: log.warning("waiting for kernels (%s) that another process compiles", name)):
+        known, begun = is_compiled(folder, kind), time.perf_counter()
+        if not known:
+            log.warning("compiling kernels (%s), once for this version on this computer: %s", name, about)
+        smallest()
+        if not known:
+            mark_compiled(folder, kind)
+            log.warning("kernels compiled in %.0f s", time.perf_counter() - begun)
