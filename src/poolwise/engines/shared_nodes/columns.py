@@ -51,6 +51,8 @@ class SharedArrays(NamedTuple):
     now: IntArray
 
 
+MOST_GIVEN = 64
+"""Nodes given back that are looked at one by one for a job that found no room; of more, all nodes are looked through."""
 PLACEMENTS: tuple[type[NodePlacement], ...] = (FirstNodes, FullestNodes, EmptiestNodes, PackedNodes)
 """In the order of `kernels.shared_nodes.state.FIRST_FIT` and those after it."""
 
@@ -176,6 +178,8 @@ class SharedColumns(StudyColumns):
             group=read_only(wanted.group),
             fits=np.zeros(n, dtype=np.bool_),
             fits_at=np.full(n, -1),
+            short=blank(n),
+            short_at=blank(n),
             room=np.zeros(n, dtype=np.bool_),
             room_at=np.full(n, -1),
         )
@@ -209,10 +213,13 @@ class SharedColumns(StudyColumns):
         pools, of[pool >= 0] = np.unique(pool[pool >= 0], return_inverse=True)
         racks, rack = np.unique(layout.rack[place], return_inverse=True)
         free = leaf[:, CORES]
-        classes = int(free.max()) + 1 if type(self.scheduler.placement) in (FullestNodes, EmptiestNodes) else 0
-        bits = np.zeros((classes, -(-n // WORD)), dtype=np.int64)
+        classes = 0 if type(self.scheduler.placement) is FirstNodes else int(free.max()) + 2  # nobody has the most and one more
+        having, bits = blank(classes), np.zeros((classes, -(-n // WORD)), dtype=np.int64)
         if classes:
+            np.add.at(having, free, 1)
             np.add.at(bits, (free, np.arange(n) // WORD), 1 << (np.arange(n) % WORD))
+            having = np.ascontiguousarray(np.cumsum(having[::-1])[::-1])
+            bits = np.ascontiguousarray(np.bitwise_or.accumulate(bits[::-1])[::-1])
         return NodeArrays(
             top=top,
             open=within,
@@ -222,7 +229,8 @@ class SharedColumns(StudyColumns):
             pool_of=of,
             distant=machine.rack[pools] < 0,
             pool=machine.capacity[pools, layout.memory] if len(pools) else blank(0),
-            having=np.bincount(free, minlength=classes).astype(np.int64) if classes else blank(0),
+            given=blank(MOST_GIVEN),
+            having=having,
             bits=bits,
             idle=(1 << leaf[:, counted:]) - 1,
             chosen=blank(n),

@@ -11,12 +11,14 @@ from poolwise.kernels.jit import inlined, step
 from poolwise.kernels.list_scheduling import heap
 from poolwise.kernels.list_scheduling.state import EASY
 from poolwise.kernels.shared_nodes.borrowing import holds, promise, put_aside
-from poolwise.kernels.shared_nodes.choose import choose, fits
+from poolwise.kernels.shared_nodes.choose import borrows, choose, fits
+from poolwise.kernels.shared_nodes.nodes import holds_part
 from poolwise.kernels.shared_nodes.runs import start
 from poolwise.kernels.shared_nodes.slowdown import expected
 from poolwise.kernels.shared_nodes.state import (
     BORROWS,
     EARLIER,
+    GIVEN,
     HEAD,
     HOLDING,
     KEPT,
@@ -51,7 +53,7 @@ def reserve(
 ) -> None:
     """Find the shadow time of a head that does not fit now, and what it is left then."""
     kind = jobs.nodes[head]
-    now[HEAD], now[BORROWS] = head, int(nodes.pool.size > 0 and kinds.ask[kind, MEMORY] > 0)
+    now[HEAD], now[BORROWS] = head, int(borrows(kind, kinds, nodes))
     now[PROMISE] += 1
     if now[BORROWS]:
         promise(kind, jobs, kinds, nodes, then, runs, is_overdue(timeline, now), now)
@@ -105,8 +107,22 @@ def finds_room(kind: int, kinds: KindArrays, nodes: NodeArrays, now: IntArray) -
     """Whether a job of a kind fits now; the answer is kept until something is taken or given back."""
     if kinds.fits_at[kind] != now[STATE]:
         kinds.fits_at[kind] = now[STATE]
-        kinds.fits[kind] = fits(kind, kinds, nodes)
+        kinds.fits[kind] = not _is_short(kind, kinds, nodes, now) and fits(kind, kinds, nodes)
+        kinds.short_at[kind] = now[GIVEN]
     return bool(kinds.fits[kind])
+
+
+@inlined
+def _is_short(kind: int, kinds: KindArrays, nodes: NodeArrays, now: IntArray) -> bool:
+    """Whether a kind that found no room finds none still, since too few nodes have been given back what a part needs."""
+    before = kinds.short_at[kind]
+    if kinds.short[kind] == 0 or now[GIVEN] - before > nodes.given.size or borrows(kind, kinds, nodes):
+        return False
+    for k in range(before, now[GIVEN]):
+        kinds.short[kind] -= int(holds_part(nodes.given[k % nodes.given.size], kind, kinds, nodes))
+        if kinds.short[kind] == 0:
+            return False
+    return True
 
 
 @step

@@ -8,6 +8,7 @@ from poolwise.kernels.list_scheduling import heap
 from poolwise.kernels.shared_nodes.nodes import change
 from poolwise.kernels.shared_nodes.slowdown import expected, runtime
 from poolwise.kernels.shared_nodes.state import (
+    GIVEN,
     KEPT,
     MEMORY,
     PROMISE,
@@ -107,6 +108,8 @@ def end_first(
     for part in range(runs.part[k], runs.part[k + 1]):
         n, lack = runs.node[part], runs.lack[part]
         change(n, kind, move_out(n, k, timeline, now), 1, kinds, nodes)
+        nodes.given[now[GIVEN] % nodes.given.size] = n
+        now[GIVEN] += 1
         if lack > 0:
             nodes.pool[nodes.pool_of[n]] += lack
     if nodes.idle.shape[1] > 0:

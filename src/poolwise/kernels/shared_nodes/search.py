@@ -70,7 +70,8 @@ def search(
     head = -1
     while now[WAITING] > 0:
         head = decide(now[TIME], order, tree)
-        if not choose(jobs.nodes[head], rules, kinds, nodes):
+        kind = jobs.nodes[head]
+        if (head == now[HEAD] and not finds_room(kind, kinds, nodes, now)) or not choose(kind, rules, kinds, nodes):
             break
         start(head, rules, jobs, kinds, nodes, timeline, runs, now)
         now[KEPT] = -1

@@ -80,6 +80,8 @@ class KindArrays(NamedTuple):
     eligible : set of nodes
     group : the same for neighbours that differ in memory alone
     fits, fits_at : whether a job of the kind found room, in the state with the number `fits_at`
+    short, short_at : how many nodes more had to hold a part for it to find room, when `short_at` nodes had been given something
+        back; 0 where that is not known
     room, room_at : whether it then left the head room beyond the shadow time, in the reservation with the number `room_at`
     """
 
@@ -89,6 +91,8 @@ class KindArrays(NamedTuple):
     group: IntArray
     fits: BoolArray
     fits_at: IntArray
+    short: IntArray
+    short_at: IntArray
     room: BoolArray
     room_at: IntArray
 
@@ -106,7 +110,8 @@ class NodeArrays(NamedTuple):
     pool_of : (n_node,) memory pool that serves the node, -1 where none does
     pool : (n_pool,) free MiB
     distant : (n_pool,) whether it is that of the machine
-    having : (n_class,) how many nodes have so many free cores; (0,) this and the next where no placement asks
+    given : (n_last,) nodes that were given something back, in turn; those after the first `now[GIVEN]` - n_last are still there
+    having : (n_class,) how many nodes have so many free cores or more; (0,) this and the next where no placement asks
     bits : (n_class, n_word) which nodes they are, `WORD` to a word
     idle : (n_node, n_type) free devices of each type, a bit each
     chosen, lack : (n_node,) nodes of the placement found last, and MiB of each of its parts that come from the pool
@@ -126,6 +131,7 @@ class NodeArrays(NamedTuple):
     pool_of: IntArray
     pool: IntArray
     distant: BoolArray
+    given: IntArray
     having: IntArray
     bits: IntArray
     idle: IntArray
@@ -284,6 +290,7 @@ class SharedRuns(NamedTuple):
     KEPT,  # kind for whose head `ThenArrays` hold, -1 for none
     BORROWS,  # 1 if the head may take memory of pools: `ThenArrays` say what it is left
     STATE,  # counts the changes of what is free
+    GIVEN,  # counts the nodes that were given something back
     PROMISE,  # counts the reservations, and what is started beside them
     SETTLED,  # 1 if the last pass started nothing and nothing ended since: only jobs that arrive now may start
     ROWS,  # rows wanted, on ROOM; steps on INSTANTS
@@ -294,7 +301,7 @@ class SharedRuns(NamedTuple):
     SOUGHT,  # sought jobs that have not started; the replay stops at 0
     STOP,  # ns after which nothing is replayed
     N_NOW,
-) = range(29)
+) = range(30)
 
 TAKE_EVENTS, MAKE_PASS, ASKED_PASS = range(3)
 """Values of now[PHASE]: where `replay` goes on."""
