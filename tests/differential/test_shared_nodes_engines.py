@@ -11,6 +11,7 @@ import pytest
 
 from benchmarks.shared_nodes import shared, shared_jobs
 from poolwise.engines import simulate
+from poolwise.engines.shared_nodes import columns
 from poolwise.model import Workload
 from poolwise.registry import make
 from poolwise.schedulers.list import ListScheduler
@@ -40,6 +41,12 @@ def test_conservative_backfilling() -> None:
 def test_many_nodes_with_parts_on_dozens_of_them() -> None:
     for seed in range(500, 510):
         compare_shared(seed, most=80, nodes=70)
+
+
+def test_more_nodes_given_back_between_two_questions_than_are_noted(monkeypatch: pytest.MonkeyPatch) -> None:
+    for seed in range(520, 532):
+        monkeypatch.setattr(columns, "MOST_GIVEN", 1 + seed % 3)
+        compare_shared(seed, most=80, nodes=70 if seed % 2 else 9)
 
 
 def test_orders_of_a_users_own_with_slopes_of_any_sign() -> None:
