@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -12,12 +13,19 @@ import pytest
 from benchmarks.shared_nodes import shared, shared_jobs
 from poolwise.engines import simulate
 from poolwise.engines.shared_nodes import columns
-from poolwise.model import Workload
+from poolwise.errors import InputError
+from poolwise.model import Failures, Outage, Outcome, Workload
+from poolwise.platforms.simulated import Disturbance
+from poolwise.policies.order.priorities import FCFS
+from poolwise.policies.placement.nodes.placement import FirstNodes
 from poolwise.registry import make
 from poolwise.schedulers.list import ListScheduler
+from poolwise.units import SECOND
+from tests.helpers.node_machines import machine
 from tests.helpers.random_studies import OWN, difference
-from tests.helpers.shared_studies import PLACEMENTS, compare_shared
+from tests.helpers.shared_studies import PLACEMENTS, compare_failing, compare_shared
 
+FIRST = ListScheduler(FCFS(), placement=FirstNodes())
 pytestmark = pytest.mark.filterwarnings("ignore:remote latency")
 
 
@@ -41,6 +49,41 @@ def test_conservative_backfilling() -> None:
 def test_many_nodes_with_parts_on_dozens_of_them() -> None:
     for seed in range(500, 510):
         compare_shared(seed, most=80, nodes=70)
+
+
+@pytest.mark.parametrize("block", range(2))
+def test_nodes_that_fail(block: int) -> None:
+    lost = 0
+    for seed in range(1100 + 15 * block, 1115 + 15 * block):
+        lost += compare_failing(seed, nodes=20 if seed % 5 == 0 else 9).outcome.count(Outcome.LOST)
+    assert lost > 20
+
+
+@pytest.mark.long
+def test_nodes_that_fail_beside_memory_pools() -> None:
+    for seed in range(1200, 1260):
+        compare_failing(seed, pools=True, nodes=20 if seed % 5 == 0 else 9)
+
+
+def test_lost_runs_need_more_rows_than_there_are_jobs() -> None:
+    """A job that is lost again and again: its node is down every other second."""
+    on = machine(np.array([[4, 100]]), np.zeros(1, dtype=np.int64))
+    downs = range(SECOND, 400 * SECOND, 2 * SECOND)
+    on = replace(on, failures=Failures(tuple(Outage((0,), down, down + SECOND) for down in downs)))
+    jobs = Workload.of(np.zeros(3, np.int64), np.full(3, 5 * SECOND), requests={"cores": np.array([1, 1, 2])})
+    plain, fast = (simulate(on, jobs, FIRST, engine=engine).schedule for engine in ("reference", "compiled"))
+    assert difference(plain, fast) == "" and fast.n_run > 300
+
+
+@pytest.mark.parametrize("amount", [-1, -4])
+def test_part_of_a_node_and_a_node_that_is_not_repaired_have_no_kernel(amount: int) -> None:
+    on = machine(np.array([[4, 100]]), np.zeros(1, dtype=np.int64))
+    jobs = Workload.of(np.zeros(1, np.int64), np.full(1, SECOND), requests={"cores": np.ones(1, np.int64)})
+    lost = [Disturbance(5, 0, on.resource("cores"), amount)]
+    if amount == -4:
+        lost.append(Disturbance(5, 0, on.resource("memory"), -100))
+    with pytest.raises(InputError, match="other than by nodes that fail and are repaired"):
+        simulate(on, jobs, FIRST, engine="compiled", disturbances=lost)
 
 
 def test_more_nodes_given_back_between_two_questions_than_are_noted(monkeypatch: pytest.MonkeyPatch) -> None:

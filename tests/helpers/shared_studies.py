@@ -9,11 +9,12 @@ import numpy as np
 
 from poolwise.engines import simulate
 from poolwise.interfaces import QueuePolicy, Scheduler
+from poolwise.model import Failures, Kind, Machine, Outage, Schedule, Workload
 from poolwise.registry import make
 from poolwise.schedulers.list import ListScheduler
 from poolwise.schedulers.warm_up import WarmUp
 from tests.helpers.node_machines import random_jobs, random_machine
-from tests.helpers.random_studies import difference, model, scheduler
+from tests.helpers.random_studies import OWN, difference, model, scheduler
 
 PLACEMENTS = ("first_fit", "best_fit", "worst_fit", "packed")
 EASY_FAMILY = ("none", "easy", "easy", "easy_no_extra")
@@ -50,3 +51,38 @@ def compare_shared(
     )
     assert (plain.engine, fast.engine) == ("reference", "compiled")
     assert difference(plain.schedule, fast.schedule) == "", f"seed {seed}: {on.name}, {how}"
+
+
+def compare_failing(seed: int, most: int = 80, *, pools: bool = False, nodes: int = 9) -> Schedule:
+    """Run one random study with nodes that fail on both engines, and insist on the same schedule, which is returned."""
+    g = np.random.default_rng(seed)
+    on, orders = random_machine(g, nodes, pools=pools), [*NAMED, *OWN]
+    load = random_jobs(g, on, int(g.integers(1, most)))
+    on = replace(on, failures=random_failures(g, on, load))
+    filling, placement = make("backfills", g.choice(EASY_FAMILY).item()), make("placements", PLACEMENTS[seed % 4])
+    how = ListScheduler(orders[int(g.integers(len(orders)))], filling, placement)
+    truth = model(g) if pools else None
+    estimate = model(g) if pools and g.random() < 0.5 else None
+    plain, fast = (
+        simulate(on, load, how, truth=truth, estimate=estimate, seed=seed, engine=engine)
+        for engine in ("reference", "compiled")
+    )
+    assert difference(plain.schedule, fast.schedule) == "", f"seed {seed}: {on.name}, {how}"
+    return fast.schedule
+
+
+NAMED = [make("orders", name) for name in ("fcfs", "sjf", "wfp3", "f1", "fair", "fm")]
+
+
+def random_failures(g: np.random.Generator, on: Machine, load: Workload) -> Failures:
+    """Outages of random nodes, many of which begin or end with a job's arrival or end, and others that are drawn."""
+    own = np.flatnonzero(on.kind == Kind.NODE)
+    times = np.concatenate([load.submit, load.submit + load.duration, load.submit + load.requested, [0]])
+    outages = list[Outage]()
+    for _ in range(int(g.integers(1, 12))):
+        down, up = np.sort(g.choice(times, 2)).tolist()
+        hit = np.unique(g.choice(own, int(g.integers(1, 1 + len(own))))) if g.random() < 0.3 else g.choice(own, 1)
+        outages.append(Outage(tuple(hit.tolist()), down, up + int(g.integers(0, 2))))
+    span = int(times.max()) + 1
+    drawn = tuple(own.tolist()) if g.random() < 0.5 else ()
+    return Failures(tuple(outages), drawn, span // 2 + 1, span // 20 + 1, requeue=g.random() < 0.7)

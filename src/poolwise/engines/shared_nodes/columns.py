@@ -7,10 +7,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from poolwise.arrays import BoolArray, IntArray
+from poolwise.engines.family import Parts
 from poolwise.engines.kernel_arrays import blank, read_only
 from poolwise.engines.shared_nodes.kinds import JobKinds, job_kinds
+from poolwise.engines.shared_nodes.outages import node_changes, outage_arrays
 from poolwise.engines.study_columns import StudyColumns, rows_held, stretched
-from poolwise.interfaces import rule_of
+from poolwise.interfaces import ListRule, rule_of
 from poolwise.model import Refusal
 from poolwise.model.eligibility import eligible_owners, eligible_sets
 from poolwise.policies.placement.nodes.layout import NodeLayout, node_layout
@@ -23,6 +25,7 @@ if TYPE_CHECKING:
     from poolwise.kernels.shared_nodes.state import (
         KindArrays,
         NodeArrays,
+        OutageArrays,
         ProfileSteps,
         SharedJobs,
         SharedQueue,
@@ -42,9 +45,11 @@ class SharedArrays(NamedTuple):
     rules: SharedRules
     nodes: NodeArrays
     ahead: NodeArrays | None
+    empty: NodeArrays | None
     timeline: TimelineArrays
     then: ThenArrays
     profile: ProfileSteps | None
+    outages: OutageArrays | None
     queue: SharedQueue
     tree: Tree
     runs: SharedRuns
@@ -57,8 +62,17 @@ PLACEMENTS: tuple[type[NodePlacement], ...] = (FirstNodes, FullestNodes, Empties
 """In the order of `kernels.shared_nodes.state.FIRST_FIT` and those after it."""
 
 
+def _imagined(nodes: NodeArrays) -> NodeArrays:
+    """The same nodes, of which something else may be free."""
+    return nodes._replace(**{name: getattr(nodes, name).copy() for name in ("top", "pool", "having", "bits", "chosen", "lack")})
+
+
 class SharedColumns(StudyColumns):
     """The parts of a run that `unsupported` has no objection to, and what the kernels need of them."""
+
+    def __init__(self, parts: Parts, rule: ListRule) -> None:
+        super().__init__(parts, rule)
+        self._disturbances, self._requeue = parts.disturbances, parts.requeue
 
     def arrays(self, per_event: bool) -> SharedArrays:
         """Lay out everything that a replay starts from."""
@@ -86,11 +100,17 @@ class SharedColumns(StudyColumns):
             int(wanted.parts[wanted.of[able]].sum()), max(rules.rows * rules.parts, 2 * n) + rows_held(self.initial)
         )
         then, order = self._then(nodes), self.order(self.scheduler.order, able)
-        ahead, profile = None, None
+        ahead, profile, empty, outages = None, None, None, None
         if rules.backfill == CONSERVATIVE:
-            own = {name: getattr(nodes, name).copy() for name in ("top", "having", "bits", "chosen", "lack")}
-            ahead, profile = nodes._replace(**own), self.profile(nodes, 0)
-        return SharedArrays(jobs, kinds, order, rules, nodes, ahead, timeline, then, profile, queue, tree, runs, now)
+            ahead, profile = _imagined(nodes), self.profile(nodes, 0)
+        if self._disturbances:
+            changes = node_changes(self.machine, nodes.owner, self._disturbances)
+            assert changes is not None
+            empty, outages = _imagined(nodes), outage_arrays(changes, self._requeue, nodes, len(wanted.parts), n)
+            now[state.LAST_REPAIR] = len(changes)  # whatever fails is repaired
+        return SharedArrays(
+            jobs, kinds, order, rules, nodes, ahead, empty, timeline, then, profile, outages, queue, tree, runs, now
+        )
 
     def refusals(self, jobs: IntArray) -> dict[int, str]:
         """Reasons why jobs (k,) do not fit the empty machine, found once for each kind of job."""

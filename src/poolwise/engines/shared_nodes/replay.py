@@ -9,9 +9,10 @@ from __future__ import annotations
 import time
 from dataclasses import replace
 from functools import cache
-from typing import Literal, get_args
+from typing import TYPE_CHECKING, Literal, TypeVar, get_args
 
 import numpy as np
+from numpy.typing import NDArray
 
 from poolwise.arrays import IntArray
 from poolwise.engines import family
@@ -21,18 +22,24 @@ from poolwise.engines.list_scheduling.asking import Asker
 from poolwise.engines.run_record import larger_columns, schedule_of
 from poolwise.engines.shared_nodes.columns import PLACEMENTS, SharedArrays, SharedColumns
 from poolwise.engines.shared_nodes.initial import NodeHoldings, continue_nodes
+from poolwise.engines.shared_nodes.outages import node_changes
 from poolwise.engines.watch import UNLIKE, Obstacle, Stride, Watch
 from poolwise.errors import InputError
 from poolwise.interfaces import ListRule, PerformanceModel, fixed_slowdown, rule_of
 from poolwise.model import Initial, Kind, Machine, Schedule, Workload
 from poolwise.performance.ideal import Ideal
-from poolwise.platforms.simulated import too_late
+from poolwise.platforms.simulated import Disturbance, too_late
 from poolwise.policies.backfill.conservative import Conservative
 from poolwise.policies.backfill.easy import Easy
 from poolwise.policies.placement.nodes.layout import NodeLayout, node_layout
 from poolwise.policies.placement.nodes.placement import FirstNodes
 from poolwise.schedulers.list import ListScheduler
 from poolwise.units import SECOND
+
+if TYPE_CHECKING:
+    from poolwise.kernels.shared_nodes.state import OutageArrays
+
+T = TypeVar("T", bound=np.generic)
 
 FOLDER = "shared_nodes"
 """Folder of the kernels."""
@@ -48,11 +55,13 @@ def unsupported(parts: Parts) -> Obstacle | None:
     scheduler = rule_of(parts.scheduler)
     if scheduler is None or type(scheduler.placement) not in PLACEMENTS:
         return foreign(parts.scheduler)
-    if obstacle := interrupted(parts):
+    if obstacle := interrupted(replace(parts, disturbances=())):
         return obstacle
     why = _why(parts, scheduler)
     if why:
         return Obstacle(why, "jobs of one task have one, but for conservative backfilling beside devices or pools")
+    if parts.disturbances and (why := _untold(parts, scheduler)):
+        return Obstacle(why, "without disturbances it runs in kernels")
     if parts.initial is not None and NodeHoldings.of(SharedColumns(parts, scheduler).arrays(False), parts.initial) is None:
         return UNLIKE
     return None
@@ -75,6 +84,20 @@ def _why(parts: Parts, scheduler: ListRule) -> str:
     except InputError as problem:
         return problem.message
     return _unsuitable_machine(layout, rule.reserves == "everyone") or _unsuitable(parts.workload, layout)
+
+
+def _untold(parts: Parts, scheduler: ListRule) -> str:
+    """Say why the kernels cannot follow what happens to a machine; empty if they can."""
+    rule = rule_of(scheduler.backfill)
+    if node_changes(parts.machine, node_layout(parts.machine).nodes, parts.disturbances) is None:
+        return "capacity changes during the run, other than by nodes that fail and are repaired"
+    if rule is None or rule.reserves == "everyone":
+        return "nodes fail beside conservative backfilling"
+    if scheduler.order.kind not in ("static", "linear", "cubic", "affine"):
+        return f"nodes fail, and order {type(scheduler.order).__name__} is asked at each pass"
+    if scheduler.warm_up or parts.pass_per_event or parts.initial is not None:
+        return "nodes fail beside a warm-up, a pass after each event, or a state that the run goes on from"
+    return ""
 
 
 def _known(model: PerformanceModel, parts: Parts) -> bool:
@@ -139,7 +162,9 @@ def _replay(parts: Parts, rule: ListRule, kernel: Kernel) -> Schedule:
     arrays = play_nodes(columns, arrays, kernel, parts.watch)
     now, runs = arrays.now, arrays.runs
     rejected = columns.refusals(runs.rejected[: int(now[state.REJECTED])])
-    return schedule_of(columns, runs, arrays.queue.where, int(now[state.STARTED]), int(now[state.PASSES]), rejected)
+    started, passes = int(now[state.STARTED]), int(now[state.PASSES])
+    lost = None if arrays.outages is None else arrays.outages.lost[:started]
+    return schedule_of(columns, runs, arrays.queue.where, started, passes, rejected, lost)
 
 
 def play_nodes(columns: SharedColumns, arrays: SharedArrays, kernel: Kernel, watch: Watch | None = None) -> SharedArrays:
@@ -147,7 +172,7 @@ def play_nodes(columns: SharedColumns, arrays: SharedArrays, kernel: Kernel, wat
     from poolwise.kernels.list_scheduling import state
     from poolwise.kernels.shared_nodes.state import PASSES, PAUSE, ROWS, STARTED
 
-    asker, stride, kind = Asker(columns), Stride(watch), _kind_of(columns.scheduler)
+    asker, stride, kind = Asker(columns), Stride(watch), _kind_of(columns.scheduler, arrays)
     arrays.now[PAUSE] = stride.next(0.0, 0)
     while (wanted := kernel(kind, arrays)) != state.DONE:
         if wanted == state.ASK:
@@ -161,7 +186,28 @@ def play_nodes(columns: SharedColumns, arrays: SharedArrays, kernel: Kernel, wat
         else:
             larger = larger_columns(arrays.runs, int(arrays.now[STARTED]), int(arrays.now[ROWS]))
             arrays = arrays._replace(runs=arrays.runs._replace(**larger))
+            if arrays.outages is not None:
+                arrays = _with_more_runs(arrays, arrays.outages)
     return arrays
+
+
+def _with_more_runs(arrays: SharedArrays, outages: OutageArrays) -> SharedArrays:
+    """The same arrays, with room for as many runs as the waiting jobs may begin, and for their parts."""
+    from poolwise.kernels.shared_nodes.state import STARTED, WAITING
+
+    runs, rules, waiting = arrays.runs, arrays.rules, int(arrays.now[WAITING])
+    more = max(0, int(arrays.now[STARTED]) + waiting - len(outages.lost))
+    parts = max(0, int(runs.part[arrays.now[STARTED]]) + min(waiting * rules.parts, rules.cores) - len(runs.node))
+    longer = {name: _longer(getattr(runs, name), more) for name in ("job", "start", "end", "expected", "part", "offset")}
+    longer |= {name: _longer(getattr(runs, name), parts) for name in ("node", "lack")}
+    return arrays._replace(runs=runs._replace(**longer), outages=outages._replace(lost=_longer(outages.lost, more)))
+
+
+def _longer(column: NDArray[T], more: int) -> NDArray[T]:
+    """A column with at least so many rows more, and so many that it seldom has to grow; itself if none are wanted."""
+    if not more:
+        return column
+    return np.concatenate([column, np.zeros(max(more, len(column) // 2), dtype=column.dtype)])
 
 
 def _share(now: IntArray, jobs: int) -> float:
@@ -171,12 +217,15 @@ def _share(now: IntArray, jobs: int) -> float:
     return float(now[state.NEXT] + now[state.STARTED] - now[state.RUNNING] + now[state.REJECTED]) / (2 * jobs)
 
 
-SharedKind = Literal["queues", "reservations", "from a state"]
-"""What a kernel is for: queues with one reservation at most, reservations of everyone, and replays that go on from a state."""
+SharedKind = Literal["queues", "reservations", "failing nodes", "from a state"]
+"""What a kernel is for: queues with one reservation at most, reservations of everyone, queues on nodes that fail, and replays
+that go on from a state."""
 
 
-def _kind_of(scheduler: ListRule) -> SharedKind:
+def _kind_of(scheduler: ListRule, arrays: SharedArrays) -> SharedKind:
     """Kernel that a run under a list scheduler needs."""
+    if arrays.outages is not None:
+        return "failing nodes"
     rule = rule_of(scheduler.backfill)
     return "reservations" if rule is not None and rule.reserves == "everyone" else "queues"
 
@@ -197,6 +246,8 @@ def load_kind(kind: str) -> None:
     two = Parts(_one_node(), Workload.of(second, second, requests={"cores": one}), scheduler, Ideal(), Ideal())
     if kind == "from a state":
         two = replace(two, initial=Initial(0, []))
+    if kind == "failing nodes":
+        two = replace(two, disturbances=(Disturbance(0, 0, 0, -1), Disturbance(1, 0, 0, 1)))
     rule = scheduler.rule()
     assert rule is not None
     family.load(FOLDER, kind, f"shared nodes, {kind}", "about half a minute", lambda: _replay(two, rule, _compiled))

@@ -39,12 +39,12 @@ def choose(kind: int, rules: SharedRules, kinds: KindArrays, nodes: NodeArrays) 
 
 
 @step
-def fits(kind: int, kinds: KindArrays, nodes: NodeArrays) -> bool:
-    """Whether there is room for all parts of a job: the same for each placement. `kinds.short` says what is missing."""
-    kinds.short[kind] = kinds.parts[kind] - _first(kind, kinds, nodes)
-    if kinds.short[kind] == 0:
-        return True
-    return borrows(kind, kinds, nodes) and _borrowing(kind, FIRST_FIT, kinds, nodes)
+def missing(kind: int, kinds: KindArrays, nodes: NodeArrays) -> int:
+    """How many nodes more would have to hold a part of a job for it to find room, 0 if it does: the same for each placement."""
+    short = kinds.parts[kind] - _first(kind, kinds, nodes)
+    if short > 0 and borrows(kind, kinds, nodes) and _borrowing(kind, FIRST_FIT, kinds, nodes):
+        return 0
+    return int(short)
 
 
 @inlined

@@ -6,7 +6,7 @@ import numpy as np
 
 from poolwise.arrays import IntArray
 from poolwise.kernels.jit import inlined, step
-from poolwise.kernels.shared_nodes.state import CORES, MEMORY, WORD, KindArrays, NodeArrays
+from poolwise.kernels.shared_nodes.state import CORES, GIVEN, MEMORY, WORD, KindArrays, NodeArrays
 
 DE_BRUIJN = 0x077CB531
 """Each of its runs of five bits is another number: the product with a power of two tells which power it was."""
@@ -22,12 +22,36 @@ def change(n: int, kind: int, local: int, sign: int, kinds: KindArrays, nodes: N
     before = top[t, CORES]
     for d in range(dims):
         top[t, d] += sign * (local if d == MEMORY else kinds.ask[kind, d])
+    _raise_top(n, before, nodes)
+
+
+@step
+def set_free(n: int, free: IntArray, up: bool, nodes: NodeArrays) -> None:
+    """Give a node all that it has, (n_dim,), or nothing."""
+    t = nodes.top.shape[0] // 2 + n
+    before = nodes.top[t, CORES]
+    for d in range(nodes.top.shape[1]):
+        nodes.top[t, d] = free[d] if up else 0
+    _raise_top(n, before, nodes)
+
+
+@inlined
+def note_given(n: int, nodes: NodeArrays, now: IntArray) -> None:
+    """Note that a node was given something back."""
+    nodes.given[now[GIVEN] % nodes.given.size] = n
+    now[GIVEN] += 1
+
+
+@inlined
+def _raise_top(n: int, before: int, nodes: NodeArrays) -> None:
+    """Bring up to date what is known of a node that had so many free cores before, and of those with it."""
+    top, t = nodes.top, nodes.top.shape[0] // 2 + n
     if nodes.having.size > 0:
         _reclass(n, before, top[t, CORES], nodes)
     t >>= 1
     while t > 0:
         changed = False
-        for d in range(dims):
+        for d in range(top.shape[1]):
             most = max(top[2 * t, d], top[2 * t + 1, d])
             changed = changed or most != top[t, d]
             top[t, d] = most

@@ -11,7 +11,7 @@ from poolwise.kernels.jit import inlined, step
 from poolwise.kernels.list_scheduling import heap
 from poolwise.kernels.list_scheduling.state import EASY
 from poolwise.kernels.shared_nodes.borrowing import holds, promise, put_aside
-from poolwise.kernels.shared_nodes.choose import borrows, choose, fits
+from poolwise.kernels.shared_nodes.choose import borrows, choose, missing
 from poolwise.kernels.shared_nodes.nodes import holds_part
 from poolwise.kernels.shared_nodes.runs import start
 from poolwise.kernels.shared_nodes.slowdown import expected
@@ -107,8 +107,9 @@ def finds_room(kind: int, kinds: KindArrays, nodes: NodeArrays, now: IntArray) -
     """Whether a job of a kind fits now; the answer is kept until something is taken or given back."""
     if kinds.fits_at[kind] != now[STATE]:
         kinds.fits_at[kind] = now[STATE]
-        kinds.fits[kind] = not _is_short(kind, kinds, nodes, now) and fits(kind, kinds, nodes)
-        kinds.short_at[kind] = now[GIVEN]
+        if not _is_short(kind, kinds, nodes, now):
+            kinds.short[kind] = missing(kind, kinds, nodes)
+        kinds.fits[kind], kinds.short_at[kind] = kinds.short[kind] == 0, now[GIVEN]
     return bool(kinds.fits[kind])
 
 

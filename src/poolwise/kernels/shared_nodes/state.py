@@ -81,7 +81,7 @@ class KindArrays(NamedTuple):
     group : the same for neighbours that differ in memory alone
     fits, fits_at : whether a job of the kind found room, in the state with the number `fits_at`
     short, short_at : how many nodes more had to hold a part for it to find room, when `short_at` nodes had been given something
-        back; 0 where that is not known
+        back; 0 where it did, or nobody asked
     room, room_at : whether it then left the head room beyond the shadow time, in the reservation with the number `room_at`
     """
 
@@ -223,6 +223,30 @@ class ThenArrays(NamedTuple):
     ends: IntArray
 
 
+class OutageArrays(NamedTuple):
+    """Nodes that fail and are repaired.
+
+    Attributes
+    ----------
+    time, node, up : (n_change,) ns, ascending; a node, and whether it is repaired or fails
+    free : (n_node, n_dim) what a node has
+    requeues : (1,) whether jobs that lose a node wait again
+    held, held_at : (n_kind,) whether the machine would hold a job of the kind if it were empty, after so many changes
+    aside : (n_job,) jobs that wait until it would, the first `now[ASIDE]` count
+    lost : (n_run,) whether a run was lost; grown by the caller on ROOM, with all columns of runs and of their parts
+    """
+
+    time: IntArray
+    node: IntArray
+    up: BoolArray
+    free: IntArray
+    requeues: BoolArray
+    held: BoolArray
+    held_at: IntArray
+    aside: IntArray
+    lost: BoolArray
+
+
 class SharedQueue(NamedTuple):
     """The waiting jobs, in no order.
 
@@ -291,6 +315,9 @@ class SharedRuns(NamedTuple):
     BORROWS,  # 1 if the head may take memory of pools: `ThenArrays` say what it is left
     STATE,  # counts the changes of what is free
     GIVEN,  # counts the nodes that were given something back
+    CHANGES,  # failures and repairs so far
+    LAST_REPAIR,  # changes up to the last repair, included
+    ASIDE,
     PROMISE,  # counts the reservations, and what is started beside them
     SETTLED,  # 1 if the last pass started nothing and nothing ended since: only jobs that arrive now may start
     ROWS,  # rows wanted, on ROOM; steps on INSTANTS
@@ -301,7 +328,7 @@ class SharedRuns(NamedTuple):
     SOUGHT,  # sought jobs that have not started; the replay stops at 0
     STOP,  # ns after which nothing is replayed
     N_NOW,
-) = range(30)
+) = range(33)
 
 TAKE_EVENTS, MAKE_PASS, ASKED_PASS = range(3)
 """Values of now[PHASE]: where `replay` goes on."""
