@@ -79,10 +79,10 @@ def random_failures(g: np.random.Generator, on: Machine, load: Workload) -> Fail
     own = np.flatnonzero(on.kind == Kind.NODE)
     times = np.concatenate([load.submit, load.submit + load.duration, load.submit + load.requested, [0]])
     outages = list[Outage]()
-    for _ in range(int(g.integers(1, 12))):
+    for _ in range(int(g.integers(2, 25))):
         down, up = np.sort(g.choice(times, 2)).tolist()
         hit = np.unique(g.choice(own, int(g.integers(1, 1 + len(own))))) if g.random() < 0.3 else g.choice(own, 1)
         outages.append(Outage(tuple(hit.tolist()), down, up + int(g.integers(0, 2))))
     span = int(times.max()) + 1
     drawn = tuple(own.tolist()) if g.random() < 0.5 else ()
-    return Failures(tuple(outages), drawn, span // 2 + 1, span // 20 + 1, requeue=g.random() < 0.7)
+    return Failures(tuple(outages), drawn, span // 4 + 1, span // 40 + 1, requeue=g.random() < 0.7)

@@ -200,7 +200,8 @@ def _with_more_runs(arrays: SharedArrays, outages: OutageArrays) -> SharedArrays
     parts = max(0, int(runs.part[arrays.now[STARTED]]) + min(waiting * rules.parts, rules.cores) - len(runs.node))
     longer = {name: _longer(getattr(runs, name), more) for name in ("job", "start", "end", "expected", "part", "offset")}
     longer |= {name: _longer(getattr(runs, name), parts) for name in ("node", "lack")}
-    return arrays._replace(runs=runs._replace(**longer), outages=outages._replace(lost=_longer(outages.lost, more)))
+    then = arrays.then._replace(ends=_longer(arrays.then.ends, more))
+    return arrays._replace(runs=runs._replace(**longer), then=then, outages=outages._replace(lost=_longer(outages.lost, more)))
 
 
 def _longer(column: NDArray[T], more: int) -> NDArray[T]:

@@ -207,13 +207,13 @@ class ProfileSteps(NamedTuple):
 
 
 class ThenArrays(NamedTuple):
-    """The machine at the shadow time of a head that may take memory of pools; all empty where there are none.
+    """The machine at the shadow time of a head that may take memory of pools; of no use where there are none.
 
     Attributes
     ----------
     free : (n_node, n_dim)
     pool, spent : (n_pool,) MiB, and scratch
-    due, ends : (n_job,) scratch: the runs at work by expected end, and that end of each run
+    due, ends : (n_job,), (n_run,) scratch: the runs at work by expected end, and that end of each run
     """
 
     free: IntArray
