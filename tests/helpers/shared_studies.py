@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 import numpy as np
 
 from poolwise.engines import simulate
 from poolwise.interfaces import QueuePolicy, Scheduler
-from poolwise.model import Failures, Kind, Machine, Outage, Schedule, Workload
+from poolwise.model import Failures, Kind, Machine, Outage, ReservedWindow, Schedule, Workload
 from poolwise.registry import make
 from poolwise.schedulers.list import ListScheduler
 from poolwise.schedulers.warm_up import WarmUp
@@ -86,3 +86,32 @@ def random_failures(g: np.random.Generator, on: Machine, load: Workload) -> Fail
     span = int(times.max()) + 1
     drawn = tuple(own.tolist()) if g.random() < 0.5 else ()
     return Failures(tuple(outages), drawn, span // 4 + 1, span // 40 + 1, requeue=g.random() < 0.7)
+
+
+def compare_windows(seed: int, most: int = 80, *, nodes: int = 9) -> Schedule:
+    """Run one random study beside windows on both engines, and insist on the same schedule, which is returned."""
+    g = np.random.default_rng(seed)
+    on, orders = random_machine(g, nodes, pools=False), [*NAMED, *OWN]
+    load = random_jobs(g, on, int(g.integers(1, most)))
+    users = g.choice(["ada", "bob", "cay"], len(load))
+    load = replace(load, attributes={**load.attributes, "user": users})
+    on = replace(on, windows=tuple(random_windows(g, on, load)))
+    filling, placement = make("backfills", g.choice(EASY_FAMILY).item()), make("placements", PLACEMENTS[seed % 4])
+    how = ListScheduler(orders[int(g.integers(len(orders)))], filling, placement)
+    plain, fast = (simulate(on, load, how, engine=engine) for engine in ("reference", "compiled"))
+    assert difference(plain.schedule, fast.schedule) == "", f"seed {seed}: {on.name}, {how}"
+    return fast.schedule
+
+
+def random_windows(g: np.random.Generator, on: Machine, load: Workload) -> Iterator[ReservedWindow]:
+    """Windows on up to three sets of nodes, many of which begin or end when a job does."""
+    times = np.concatenate([load.submit, load.submit + load.duration, load.submit + load.requested])
+    sets = [(g.random(on.n_owner) < share) & (on.kind == Kind.NODE) for share in g.random(int(g.integers(1, 4)))]
+    if g.random() < 0.5:
+        sets = [inside | ((on.home >= 0) & inside[on.home]) for inside in sets]  # with the devices in these nodes
+    for k in range(int(g.integers(1, 9))):
+        start, end = np.sort(g.choice(times, 2)).tolist()
+        if g.random() < 0.5:
+            end = start + int(np.ceil((end - start) / 10))
+        users = frozenset(["ada"] if g.random() < 0.4 else [])
+        yield ReservedWindow(f"w{k}", start, end + int(start == end), sets[int(g.integers(len(sets)))], users)

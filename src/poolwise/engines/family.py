@@ -75,23 +75,26 @@ def foreign(scheduler: Scheduler) -> Obstacle:
     return Obstacle(f"scheduler {type(scheduler).__name__} has no kernel", "list scheduling and task dispatch have")
 
 
-def interrupted(parts: Parts) -> Obstacle | None:
-    """Say what no kernel can do for a run, whatever its scheduler; None if nothing."""
-    if len(parts.disturbances):
+def interrupted(parts: Parts, *, follows: bool = False) -> Obstacle | None:
+    """Say what no kernel can do for a run, whatever its scheduler; None if nothing.
+
+    A family that `follows` changes of capacity and windows says itself which of them it cannot.
+    """
+    if len(parts.disturbances) and not follows:
         return Obstacle("capacity changes during the run", "without disturbances it runs in kernels")
     if parts.workload.closed_loop:
         return Obstacle("submissions follow from the schedule", "without a closed loop it runs in kernels")
-    if (restricted := _restricted(parts)) is not None:
+    if (restricted := _restricted(parts, follows)) is not None:
         return restricted
     if parts.observer is not None:
         return Obstacle("an observer wants to see each pass", "without an observer it runs in kernels")
     return None
 
 
-def _restricted(parts: Parts) -> Obstacle | None:
+def _restricted(parts: Parts, follows: bool) -> Obstacle | None:
     """Say what a machine allows and forbids that no kernel knows of; None if nothing."""
     machine, table = parts.machine, parts.workload.table
-    if machine.windows:
+    if machine.windows and not follows:
         return Obstacle("windows are kept free", "without windows it runs in kernels")
     if machine.qos:
         return Obstacle("QOS have limits", "without [[qos]] it runs in kernels")

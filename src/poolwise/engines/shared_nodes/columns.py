@@ -11,6 +11,7 @@ from poolwise.engines.family import Parts
 from poolwise.engines.kernel_arrays import blank, read_only
 from poolwise.engines.shared_nodes.kinds import JobKinds, job_kinds
 from poolwise.engines.shared_nodes.outages import node_changes, outage_arrays
+from poolwise.engines.shared_nodes.windows import shut_sets, window_arrays, window_groups, with_shut
 from poolwise.engines.study_columns import StudyColumns, rows_held, stretched
 from poolwise.interfaces import ListRule, rule_of
 from poolwise.model import Refusal
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
         SharedRuns,
         ThenArrays,
         TimelineArrays,
+        WindowArrays,
     )
 
 
@@ -50,6 +52,7 @@ class SharedArrays(NamedTuple):
     then: ThenArrays
     profile: ProfileSteps | None
     outages: OutageArrays | None
+    windows: WindowArrays | None
     queue: SharedQueue
     tree: Tree
     runs: SharedRuns
@@ -83,6 +86,8 @@ class SharedColumns(StudyColumns):
 
         n, layout = len(self.workload), node_layout(self.machine)
         wanted = job_kinds(self.workload, layout)
+        if self.machine.windows:
+            wanted = with_shut(wanted, len(window_groups(self.machine, layout.nodes)[0]))
         nodes, kinds = self._nodes(layout, wanted), self._kinds(wanted)
         rules = self._rules(wanted, nodes, per_event)
         fits = np.zeros(len(wanted.parts), dtype=np.bool_)
@@ -108,8 +113,10 @@ class SharedColumns(StudyColumns):
             assert changes is not None
             empty, outages = _imagined(nodes), outage_arrays(changes, self._requeue, nodes, len(wanted.parts), n)
             now[state.LAST_REPAIR] = len(changes)  # whatever fails is repaired
+        windows = window_arrays(self.machine, self.workload, nodes.owner) if self.machine.windows else None
+        beside = (outages, windows)
         return SharedArrays(
-            jobs, kinds, order, rules, nodes, ahead, empty, timeline, then, profile, outages, queue, tree, runs, now
+            jobs, kinds, order, rules, nodes, ahead, empty, timeline, then, profile, *beside, queue, tree, runs, now
         )
 
     def refusals(self, jobs: IntArray) -> dict[int, str]:
@@ -223,9 +230,11 @@ class SharedColumns(StudyColumns):
             devices[:, t, : owners.shape[1]] = owners
             leaf[:, counted + t] = (owners >= 0).sum(axis=1)
         sets = eligible_sets(machine, self.workload.table).value
-        within = np.zeros((len(sets), 2 * leaves), dtype=np.bool_)
-        for k, value in enumerate(sets):
-            within[k, leaves : leaves + n] = eligible_owners(machine, *value)[owner]
+        inside = np.array([eligible_owners(machine, *value)[owner] for value in sets], dtype=np.bool_).reshape(-1, n)
+        groups, _ = window_groups(machine, owner)
+        inside = shut_sets(inside, groups)
+        within = np.zeros((len(inside), 2 * leaves), dtype=np.bool_)
+        within[:, leaves : leaves + n] = inside
         for t in range(leaves - 1, 0, -1):
             top[t] = np.maximum(top[2 * t], top[2 * t + 1])
             within[:, t] = within[:, 2 * t] | within[:, 2 * t + 1]
@@ -243,6 +252,7 @@ class SharedColumns(StudyColumns):
         return NodeArrays(
             top=top,
             open=within,
+            group=(groups.astype(np.int64) << np.arange(len(groups))[:, None]).sum(axis=0),
             rack=rack.astype(np.int64),
             first=np.searchsorted(rack, np.arange(len(racks) + 1)),
             likely=blank(1),

@@ -23,10 +23,12 @@ from poolwise.engines.run_record import larger_columns, schedule_of
 from poolwise.engines.shared_nodes.columns import PLACEMENTS, SharedArrays, SharedColumns
 from poolwise.engines.shared_nodes.initial import NodeHoldings, continue_nodes
 from poolwise.engines.shared_nodes.outages import node_changes
+from poolwise.engines.shared_nodes.windows import MOST_GROUPS, window_groups
+from poolwise.engines.study_columns import stretched
 from poolwise.engines.watch import UNLIKE, Obstacle, Stride, Watch
 from poolwise.errors import InputError
 from poolwise.interfaces import ListRule, PerformanceModel, fixed_slowdown, rule_of
-from poolwise.model import Initial, Kind, Machine, Schedule, Workload
+from poolwise.model import Initial, Kind, Machine, ReservedWindow, Schedule, Workload
 from poolwise.performance.ideal import Ideal
 from poolwise.platforms.simulated import Disturbance, too_late
 from poolwise.policies.backfill.conservative import Conservative
@@ -55,13 +57,15 @@ def unsupported(parts: Parts) -> Obstacle | None:
     scheduler = rule_of(parts.scheduler)
     if scheduler is None or type(scheduler.placement) not in PLACEMENTS:
         return foreign(parts.scheduler)
-    if obstacle := interrupted(replace(parts, disturbances=())):
+    if obstacle := interrupted(parts, follows=True):
         return obstacle
     why = _why(parts, scheduler)
     if why:
         return Obstacle(why, "jobs of one task have one, but for conservative backfilling beside devices or pools")
-    if parts.disturbances and (why := _untold(parts, scheduler)):
+    if parts.disturbances and (why := _unlike_outages(parts) or _not_beside("nodes fail", parts, scheduler)):
         return Obstacle(why, "without disturbances it runs in kernels")
+    if parts.machine.windows and (why := _unlike_windows(parts) or _not_beside("windows are kept free", parts, scheduler)):
+        return Obstacle(why, "without windows it runs in kernels")
     if parts.initial is not None and NodeHoldings.of(SharedColumns(parts, scheduler).arrays(False), parts.initial) is None:
         return UNLIKE
     return None
@@ -86,17 +90,38 @@ def _why(parts: Parts, scheduler: ListRule) -> str:
     return _unsuitable_machine(layout, rule.reserves == "everyone") or _unsuitable(parts.workload, layout)
 
 
-def _untold(parts: Parts, scheduler: ListRule) -> str:
-    """Say why the kernels cannot follow what happens to a machine; empty if they can."""
-    rule = rule_of(scheduler.backfill)
+def _unlike_outages(parts: Parts) -> str:
+    """Say what happens to a machine other than nodes that fail and are repaired; empty if nothing."""
     if node_changes(parts.machine, node_layout(parts.machine).nodes, parts.disturbances) is None:
         return "capacity changes during the run, other than by nodes that fail and are repaired"
+    return "nodes fail on a machine with windows" if parts.machine.windows else ""
+
+
+def _unlike_windows(parts: Parts) -> str:
+    """Say what keeps kernels from planning around a machine's windows; empty if nothing."""
+    layout, requested = node_layout(parts.machine), parts.workload.requested
+    groups, _ = window_groups(parts.machine, layout.nodes)
+    if len(groups) > MOST_GROUPS:
+        return f"windows are of more than {MOST_GROUPS} groups of nodes"
+    home = parts.machine.home
+    if any(bool((window.owners & (home >= 0) & ~window.owners[home]).any()) for window in parts.machine.windows):
+        return "windows are of devices without their nodes"
+    if bool((layout.pool >= 0).any()):
+        return "windows are kept free on nodes with memory pools"
+    if bool((stretched(requested, np.zeros(len(requested))) != requested).any()):
+        return "windows are kept free, and float64 does not hold a time that is requested"
+    return ""
+
+
+def _not_beside(what: str, parts: Parts, scheduler: ListRule) -> str:
+    """Say what kernels cannot do on nodes that fail or beside windows; empty if nothing."""
+    rule = rule_of(scheduler.backfill)
     if rule is None or rule.reserves == "everyone":
-        return "nodes fail beside conservative backfilling"
+        return f"{what} under conservative backfilling"
     if scheduler.order.kind not in ("static", "linear", "cubic", "affine"):
-        return f"nodes fail, and order {type(scheduler.order).__name__} is asked at each pass"
+        return f"{what}, and order {type(scheduler.order).__name__} is asked at each pass"
     if scheduler.warm_up or parts.pass_per_event or parts.initial is not None:
-        return "nodes fail beside a warm-up, a pass after each event, or a state that the run goes on from"
+        return f"{what} beside a warm-up, a pass after each event, or a state that the run goes on from"
     return ""
 
 
@@ -218,15 +243,17 @@ def _share(now: IntArray, jobs: int) -> float:
     return float(now[state.NEXT] + now[state.STARTED] - now[state.RUNNING] + now[state.REJECTED]) / (2 * jobs)
 
 
-SharedKind = Literal["queues", "reservations", "failing nodes", "from a state"]
-"""What a kernel is for: queues with one reservation at most, reservations of everyone, queues on nodes that fail, and replays
-that go on from a state."""
+SharedKind = Literal["queues", "reservations", "failing nodes", "windows", "from a state"]
+"""What a kernel is for: queues with one reservation at most, reservations of everyone, queues on nodes that fail, queues beside
+windows, and replays that go on from a state."""
 
 
 def _kind_of(scheduler: ListRule, arrays: SharedArrays) -> SharedKind:
     """Kernel that a run under a list scheduler needs."""
     if arrays.outages is not None:
         return "failing nodes"
+    if arrays.windows is not None:
+        return "windows"
     rule = rule_of(scheduler.backfill)
     return "reservations" if rule is not None and rule.reserves == "everyone" else "queues"
 
@@ -249,6 +276,9 @@ def load_kind(kind: str) -> None:
         two = replace(two, initial=Initial(0, []))
     if kind == "failing nodes":
         two = replace(two, disturbances=(Disturbance(0, 0, 0, -1), Disturbance(1, 0, 0, 1)))
+    if kind == "windows":
+        window = ReservedWindow("upkeep", SECOND, 2 * SECOND, np.ones(1, dtype=np.bool_))
+        two = replace(two, machine=replace(two.machine, windows=(window,)))
     rule = scheduler.rule()
     assert rule is not None
     family.load(FOLDER, kind, f"shared nodes, {kind}", "about half a minute", lambda: _replay(two, rule, _compiled))

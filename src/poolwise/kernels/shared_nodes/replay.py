@@ -45,8 +45,10 @@ from poolwise.kernels.shared_nodes.state import (
     SharedRuns,
     ThenArrays,
     TimelineArrays,
+    WindowArrays,
 )
 from poolwise.kernels.shared_nodes.waiting import join
+from poolwise.kernels.shared_nodes.windows import next_window_end, pass_windows
 from poolwise.units import HORIZON, NEVER
 
 
@@ -63,6 +65,7 @@ def replay(
     then: ThenArrays,
     profile: ProfileSteps | None,
     outages: OutageArrays | None,
+    windows: WindowArrays | None,
     queue: SharedQueue,
     tree: Tree,
     runs: SharedRuns,
@@ -76,13 +79,14 @@ def replay(
     PAUSED: so many passes are over as `now[PAUSE]` says.
 
     What is None is not asked for, and kernels are compiled without it: there is one for queues, one for reservations of
-    everyone (`ahead`, `profile`), and one for queues on nodes that fail (`outages`, and `empty`, the nodes as if nothing ran).
+    everyone (`ahead`, `profile`), one for queues on nodes that fail (`outages`, and `empty`, the nodes as if nothing ran), and
+    one for queues beside windows.
     """
     while True:
         if now[PHASE] == TAKE_EVENTS:
             if now[PASSES] >= now[PAUSE]:
                 return PAUSED
-            if not _take_events(jobs, kinds, order, rules, nodes, empty, timeline, outages, queue, tree, runs, now):
+            if not _take_events(jobs, kinds, order, rules, nodes, empty, timeline, outages, windows, queue, tree, runs, now):
                 return DONE
             if now[TIME] > HORIZON:
                 return LATE
@@ -95,7 +99,7 @@ def replay(
             if outages is not None and not has_runs(rules, outages, runs, now):
                 has_room(rules, runs, now)  # says how many rows are wanted
                 return ROOM
-            wanted = _pass(jobs, kinds, order, rules, nodes, ahead, timeline, then, profile, queue, tree, runs, now)
+            wanted = _pass(jobs, kinds, order, rules, nodes, ahead, timeline, then, profile, windows, queue, tree, runs, now)
             if wanted != DONE:
                 return wanted
         now[PHASE] = TAKE_EVENTS
@@ -112,6 +116,7 @@ def _pass(
     timeline: TimelineArrays,
     then: ThenArrays,
     profile: ProfileSteps | None,
+    windows: WindowArrays | None,
     queue: SharedQueue,
     tree: Tree,
     runs: SharedRuns,
@@ -133,7 +138,7 @@ def _pass(
         return DONE
     if order.kind == ASKED:
         _lay_out_anew(jobs, order, queue, tree, now)
-    search(jobs, kinds, order, rules, nodes, timeline, then, queue, tree, runs, now)
+    search(jobs, kinds, order, rules, nodes, timeline, then, windows, queue, tree, runs, now)
     return DONE
 
 
@@ -172,6 +177,7 @@ def _take_events(
     empty: NodeArrays | None,
     timeline: TimelineArrays,
     outages: OutageArrays | None,
+    windows: WindowArrays | None,
     queue: SharedQueue,
     tree: Tree,
     runs: SharedRuns,
@@ -183,12 +189,16 @@ def _take_events(
     change = NEVER
     if outages is not None:
         change = next_change(outages, now)
+    if windows is not None and now[WAITING] > 0:
+        change = next_window_end(windows, now)
     time = min(submit, end, change)
     if time == NEVER or time > now[STOP] or now[SOUGHT] == 0:
         return False
     now[TIME] = time
     now[PASSES] += 1
-    now[QUIET] = 0 if end == now[TIME] else 1
+    now[QUIET] = int(time not in (end, change))
+    if windows is not None:
+        pass_windows(windows, now)
     while now[RUNNING] > 0 and runs.end[runs.ending[0]] == now[TIME]:
         end_first(jobs, kinds, nodes, timeline, runs, now)
         if rules.per_event:

@@ -16,6 +16,7 @@ from poolwise.kernels.shared_nodes.nodes import holds_part
 from poolwise.kernels.shared_nodes.runs import start
 from poolwise.kernels.shared_nodes.slowdown import expected
 from poolwise.kernels.shared_nodes.state import (
+    BESIDE,
     BORROWS,
     EARLIER,
     GIVEN,
@@ -25,6 +26,7 @@ from poolwise.kernels.shared_nodes.state import (
     MEMORY,
     PROMISE,
     SHADOW,
+    SHUT,
     STATE,
     TIME,
     WINDOW,
@@ -35,8 +37,10 @@ from poolwise.kernels.shared_nodes.state import (
     SharedRuns,
     ThenArrays,
     TimelineArrays,
+    WindowArrays,
 )
 from poolwise.kernels.shared_nodes.timeline import foresee, given_back, is_overdue, look_at
+from poolwise.kernels.shared_nodes.windows import go_beside, kind_now
 from poolwise.units import HORIZON, NEVER
 
 
@@ -48,6 +52,7 @@ def reserve(
     nodes: NodeArrays,
     timeline: TimelineArrays,
     then: ThenArrays,
+    windows: WindowArrays | None,
     runs: SharedRuns,
     now: IntArray,
 ) -> None:
@@ -59,7 +64,11 @@ def reserve(
         promise(kind, jobs, kinds, nodes, then, runs, is_overdue(timeline, now), now)
     else:
         now[KEPT] = -1
+        if now[BESIDE]:
+            now[BESIDE], now[SHUT], now[SHADOW] = 0, 0, -1
         _await(kind, kinds, nodes, timeline, now)
+        if windows is not None:
+            go_beside(head, jobs, kinds, nodes, timeline, windows, now)
     now[WINDOW] = window(now)
 
 
@@ -171,7 +180,7 @@ def _spoilt(kind: int, head: int, kinds: KindArrays, nodes: NodeArrays, timeline
         n = nodes.chosen[part]
         if not timeline.exact[n]:
             look_at(n, head, kinds, nodes, timeline, now)
-        if timeline.ready[leaves + n] > now[SHADOW]:
+        if timeline.ready[leaves + n] > now[SHADOW] or nodes.group[n] & now[SHUT] != 0:
             continue
         for d in range(nodes.top.shape[1]):
             short = kinds.ask[head, d] + kinds.ask[kind, d] - nodes.top[leaves + n, d]
@@ -192,10 +201,11 @@ def may_start(
     nodes: NodeArrays,
     timeline: TimelineArrays,
     then: ThenArrays,
+    windows: WindowArrays | None,
     now: IntArray,
 ) -> bool:
     """Whether a job fits now, and ends by the shadow time or leaves the head room."""
-    kind = jobs.nodes[job]
+    kind = kind_now(job, jobs, windows, now)
     if not finds_room(kind, kinds, nodes, now):
         return False
     if jobs.length[job] <= now[WINDOW] and _ends_in_time(job, rules, jobs, kinds, nodes, now):
@@ -221,11 +231,12 @@ def backfill(
     nodes: NodeArrays,
     timeline: TimelineArrays,
     then: ThenArrays,
+    windows: WindowArrays | None,
     runs: SharedRuns,
     now: IntArray,
 ) -> None:
     """Start a job that `may_start`, beside the head; what it takes from the head's time is counted no longer."""
-    kind = jobs.nodes[job]
+    kind = kind_now(job, jobs, windows, now)
     choose(kind, rules, kinds, nodes)
     if now[BORROWS] and expected(job, rules, jobs, kinds, nodes) > now[WINDOW]:
         put_aside(kind, -1, kinds, nodes, then)

@@ -46,7 +46,8 @@ class SharedJobs(NamedTuple):
     Attributes
     ----------
     submit : ns
-    nodes, remote : number of the job's kind, and cores of one part: the demands by which the tree over a queue is laid out
+    nodes, remote : number of the job's kind (away from windows), and cores of one part: the demands by which the tree over a
+        queue is laid out
     length : ns that the scheduler expects it to run with all memory in the nodes; no more than with any of it in pools
     able : whether the job fits the empty machine; the others are rejected
     work, asked : ns of work, and as the scheduler expects it
@@ -72,6 +73,8 @@ class SharedJobs(NamedTuple):
 
 class KindArrays(NamedTuple):
     """(n_kind,) each: jobs of a kind ask for the same. Kinds are numbered by all that they ask for, memory last.
+
+    Where there are windows of nodes in k groups, each kind has 2^k numbers in a row, for each set of groups that may be shut.
 
     Attributes
     ----------
@@ -104,6 +107,7 @@ class NodeArrays(NamedTuple):
     ----------
     top : (2 * n_leaf, n_dim) the most of each dimension that any node below has free; -1 where there is none
     open : (n_set, 2 * n_leaf) whether any node below belongs to a set
+    group : (n_node,) groups of nodes with windows to which the node belongs, a bit each
     rack : (n_node,) racks, numbered from 0 on
     first : (n_rack + 1,) nodes first[r]:first[r + 1] are those of rack r, if PACKED
     likely : (1,) rack that was taken last
@@ -125,6 +129,7 @@ class NodeArrays(NamedTuple):
 
     top: IntArray
     open: BoolArray
+    group: IntArray
     rack: IntArray
     first: IntArray
     likely: IntArray
@@ -247,6 +252,27 @@ class OutageArrays(NamedTuple):
     lost: BoolArray
 
 
+class WindowArrays(NamedTuple):
+    """Windows in which nodes are kept free.
+
+    Attributes
+    ----------
+    start, end, group : (n_window,) ns, by start; number of the group of its nodes
+    ends : (n_window,) ns, ascending
+    who : (n_job,) whose job it is, as far as windows are concerned
+    usable : (n_who, n_window) whether their jobs may use the nodes of a window
+    holding : (2^n_group,) scratch: how many nodes in just these groups could hold a part of the head
+    """
+
+    start: IntArray
+    end: IntArray
+    group: IntArray
+    ends: IntArray
+    who: IntArray
+    usable: BoolArray
+    holding: IntArray
+
+
 class SharedQueue(NamedTuple):
     """The waiting jobs, in no order.
 
@@ -318,6 +344,10 @@ class SharedRuns(NamedTuple):
     CHANGES,  # failures and repairs so far
     LAST_REPAIR,  # changes up to the last repair, included
     ASIDE,
+    ENDED,  # windows that are over
+    PASSED,  # windows that began before all others and are over
+    SHUT,  # groups of nodes that are shut to the head at its shadow time, a bit each
+    BESIDE,  # 1 if the shadow time was found beside windows
     PROMISE,  # counts the reservations, and what is started beside them
     SETTLED,  # 1 if the last pass started nothing and nothing ended since: only jobs that arrive now may start
     ROWS,  # rows wanted, on ROOM; steps on INSTANTS
@@ -328,7 +358,7 @@ class SharedRuns(NamedTuple):
     SOUGHT,  # sought jobs that have not started; the replay stops at 0
     STOP,  # ns after which nothing is replayed
     N_NOW,
-) = range(33)
+) = range(37)
 
 TAKE_EVENTS, MAKE_PASS, ASKED_PASS = range(3)
 """Values of now[PHASE]: where `replay` goes on."""

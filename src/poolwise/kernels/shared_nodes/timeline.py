@@ -11,6 +11,7 @@ from poolwise.kernels.shared_nodes.state import (
     HOLDING,
     MEMORY,
     SHADOW,
+    SHUT,
     STALE,
     TIME,
     KindArrays,
@@ -102,8 +103,9 @@ def look_at(n: int, kind: int, kinds: KindArrays, nodes: NodeArrays, timeline: T
     before, after = timeline.ready[leaf], _ready(n, kind, kinds, nodes, timeline, now)
     timeline.exact[n] = True
     if before != after:
-        now[EARLIER] += int(after < now[SHADOW]) - int(before < now[SHADOW])
-        now[HOLDING] += int(after <= now[SHADOW]) - int(before <= now[SHADOW])
+        if nodes.group[n] & now[SHUT] == 0:
+            now[EARLIER] += int(after < now[SHADOW]) - int(before < now[SHADOW])
+            now[HOLDING] += int(after <= now[SHADOW]) - int(before <= now[SHADOW])
         timeline.ready[leaf] = after
         raise_tree(timeline.ready, leaf)
 
