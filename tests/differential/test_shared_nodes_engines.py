@@ -12,9 +12,9 @@ import pytest
 
 from benchmarks.shared_nodes import shared, shared_jobs
 from poolwise.engines import simulate
-from poolwise.engines.shared_nodes import columns
+from poolwise.engines.shared_nodes import node_arrays
 from poolwise.errors import InputError
-from poolwise.model import Failures, Outage, Outcome, Workload
+from poolwise.model import Failures, Outage, Outcome, ReservedWindow, Workload
 from poolwise.platforms.simulated import Disturbance
 from poolwise.policies.order.priorities import FCFS
 from poolwise.policies.placement.nodes.placement import FirstNodes
@@ -22,8 +22,8 @@ from poolwise.registry import make
 from poolwise.schedulers.list import ListScheduler
 from poolwise.units import SECOND
 from tests.helpers.node_machines import machine
-from tests.helpers.random_studies import OWN, difference
-from tests.helpers.shared_studies import PLACEMENTS, compare_failing, compare_shared
+from tests.helpers.random_studies import OWN, Curious, difference
+from tests.helpers.shared_studies import PLACEMENTS, compare_failing, compare_shared, compare_windows
 
 FIRST = ListScheduler(FCFS(), placement=FirstNodes())
 pytestmark = pytest.mark.filterwarnings("ignore:remote latency")
@@ -62,6 +62,47 @@ def test_nodes_that_fail_beside_memory_pools() -> None:
         compare_failing(seed, pools=True, nodes=20 if seed % 5 == 0 else 9)
 
 
+def test_windows() -> None:
+    for seed in range(1300, 1330):
+        compare_windows(seed, nodes=20 if seed % 5 == 0 else 9)
+
+
+def test_windows_that_recur_for_a_queue_of_long_jobs() -> None:
+    """A head that no gap between two windows holds waits for the last of them; others start beside it."""
+    on = machine(np.array([[4, 100]] * 4), np.zeros(4, dtype=np.int64))
+    starts = range(10 * SECOND, 200 * SECOND, 20 * SECOND)
+    half = np.arange(4) < 2
+    on = replace(on, windows=tuple(ReservedWindow(f"w{at}", at, at + 5 * SECOND, half.copy()) for at in starts))
+    n = 40
+    asked = {"cores": 1 + np.arange(n) % 4, "nodes": 1 + np.arange(n) % 4}
+    jobs = Workload.of(np.arange(n) * SECOND, (1 + np.arange(n) * 7 % 30) * SECOND, requests=asked)
+    for placement in PLACEMENTS:
+        how = replace(FIRST, placement=make("placements", placement))
+        plain, fast = (simulate(on, jobs, how, engine=engine).schedule for engine in ("reference", "compiled"))
+        assert difference(plain, fast) == ""
+        assert int(fast.start.max()) > 200 * SECOND
+
+
+def test_windows_that_kernels_cannot_plan_around_are_named() -> None:
+    on = machine(np.array([[4, 100]] * 5), np.zeros(5, dtype=np.int64))
+    jobs = Workload.of(np.zeros(1, np.int64), np.full(1, SECOND), requests={"cores": np.ones(1, np.int64)})
+    many = tuple(ReservedWindow(f"w{n}", 0, SECOND, np.arange(5) == n) for n in range(5))
+    pooled = machine(np.array([[4, 100]]), np.zeros(1, dtype=np.int64), pools={0: 10})
+    whole = ReservedWindow("w", 0, SECOND, np.arange(2) < 1)
+    conservative = replace(FIRST, backfill=make("backfills", "conservative"))
+    for windows, how, why in (
+        (replace(on, windows=many), FIRST, "more than 4 groups"),
+        (replace(on, windows=many[:1]), conservative, "under conservative backfilling"),
+        (replace(on, windows=many[:1]), replace(FIRST, order=Curious()), "asked at each pass"),
+        (replace(pooled, windows=(whole,)), FIRST, "memory pools"),
+    ):
+        with pytest.raises(InputError, match=why):
+            simulate(windows, jobs, how, engine="compiled")
+    with pytest.raises(InputError, match="float64 does not hold"):
+        long = Workload.of(np.zeros(1, np.int64), np.full(1, 2**53 + 1), requests={"cores": np.ones(1, np.int64)})
+        simulate(replace(on, windows=many[:1]), long, FIRST, engine="compiled")
+
+
 @pytest.mark.parametrize("pools", [{}, {0: 1000}])
 def test_lost_runs_need_more_rows_than_there_are_jobs(pools: dict[int, int]) -> None:
     """Jobs that are lost again and again: their node is down every other second."""
@@ -87,7 +128,7 @@ def test_part_of_a_node_and_a_node_that_is_not_repaired_have_no_kernel(amount: i
 
 def test_more_nodes_given_back_between_two_questions_than_are_noted(monkeypatch: pytest.MonkeyPatch) -> None:
     for seed in range(520, 532):
-        monkeypatch.setattr(columns, "MOST_GIVEN", 1 + seed % 3)
+        monkeypatch.setattr(node_arrays, "MOST_GIVEN", 1 + seed % 3)
         compare_shared(seed, most=80, nodes=70 if seed % 2 else 9)
 
 

@@ -10,13 +10,13 @@ from poolwise.arrays import BoolArray, IntArray
 from poolwise.engines.family import Parts
 from poolwise.engines.kernel_arrays import blank, read_only
 from poolwise.engines.shared_nodes.kinds import JobKinds, job_kinds
+from poolwise.engines.shared_nodes.node_arrays import imagined, node_arrays
 from poolwise.engines.shared_nodes.outages import node_changes, outage_arrays
-from poolwise.engines.shared_nodes.windows import shut_sets, window_arrays, window_groups, with_shut
+from poolwise.engines.shared_nodes.windows import window_arrays, window_groups, with_shut
 from poolwise.engines.study_columns import StudyColumns, rows_held, stretched
 from poolwise.interfaces import ListRule, rule_of
 from poolwise.model import Refusal
-from poolwise.model.eligibility import eligible_owners, eligible_sets
-from poolwise.policies.placement.nodes.layout import NodeLayout, node_layout
+from poolwise.policies.placement.nodes.layout import node_layout
 from poolwise.policies.placement.nodes.placement import EmptiestNodes, FirstNodes, FullestNodes, NodePlacement, PackedNodes
 from poolwise.schedulers.fitting import NEVER_FITS
 from poolwise.units import NEVER
@@ -59,15 +59,8 @@ class SharedArrays(NamedTuple):
     now: IntArray
 
 
-MOST_GIVEN = 64
-"""Nodes given back that are looked at one by one for a job that found no room; of more, all nodes are looked through."""
 PLACEMENTS: tuple[type[NodePlacement], ...] = (FirstNodes, FullestNodes, EmptiestNodes, PackedNodes)
 """In the order of `kernels.shared_nodes.state.FIRST_FIT` and those after it."""
-
-
-def _imagined(nodes: NodeArrays) -> NodeArrays:
-    """The same nodes, of which something else may be free."""
-    return nodes._replace(**{name: getattr(nodes, name).copy() for name in ("top", "pool", "having", "bits", "chosen", "lack")})
 
 
 class SharedColumns(StudyColumns):
@@ -88,7 +81,8 @@ class SharedColumns(StudyColumns):
         wanted = job_kinds(self.workload, layout)
         if self.machine.windows:
             wanted = with_shut(wanted, len(window_groups(self.machine, layout.nodes)[0]))
-        nodes, kinds = self._nodes(layout, wanted), self._kinds(wanted)
+        placement, kinds = type(self.scheduler.placement), self._kinds(wanted)
+        nodes = node_arrays(self.machine, self.workload.table, layout, wanted, placement)
         rules = self._rules(wanted, nodes, per_event)
         fits = np.zeros(len(wanted.parts), dtype=np.bool_)
         screen(kinds, nodes, fits)
@@ -107,11 +101,11 @@ class SharedColumns(StudyColumns):
         then, order = self._then(nodes), self.order(self.scheduler.order, able)
         ahead, profile, empty, outages = None, None, None, None
         if rules.backfill == CONSERVATIVE:
-            ahead, profile = _imagined(nodes), self.profile(nodes, 0)
+            ahead, profile = imagined(nodes), self.profile(nodes, 0)
         if self._disturbances:
             changes = node_changes(self.machine, nodes.owner, self._disturbances)
             assert changes is not None
-            empty, outages = _imagined(nodes), outage_arrays(changes, self._requeue, nodes, len(wanted.parts), n)
+            empty, outages = imagined(nodes), outage_arrays(changes, self._requeue, nodes, len(wanted.parts), n)
             now[state.LAST_REPAIR] = len(changes)  # whatever fails is repaired
         windows = window_arrays(self.machine, self.workload, nodes.owner) if self.machine.windows else None
         beside = (outages, windows)
@@ -209,70 +203,6 @@ class SharedColumns(StudyColumns):
             short_at=blank(n),
             room=np.zeros(n, dtype=np.bool_),
             room_at=np.full(n, -1),
-        )
-
-    def _nodes(self, layout: NodeLayout, wanted: JobKinds) -> NodeArrays:
-        from poolwise.kernels.shared_nodes.state import CORES, WORD, NodeArrays
-
-        machine, n = self.machine, len(layout.nodes)
-        place = np.arange(n)
-        if type(self.scheduler.placement) is PackedNodes:
-            place = np.argsort(layout.rack, kind="stable")
-        owner, types = layout.nodes[place], [owners[place] for owners in layout.inside.values()]
-        leaves, counted = 1 << (n - 1).bit_length(), len(wanted.names) - len(types)
-        columns = [layout.counted[0][1], layout.memory, *(column for _, column in layout.counted[1:])]
-        top = np.full((2 * leaves, len(wanted.names)), -1, dtype=np.int64)
-        leaf = top[leaves : leaves + n]
-        for d, column in enumerate(columns):
-            leaf[:, d] = machine.capacity[owner, column] if column >= 0 else 0
-        devices = np.full((n, len(types), max((owners.shape[1] for owners in types), default=0)), -1, dtype=np.int64)
-        for t, owners in enumerate(types):
-            devices[:, t, : owners.shape[1]] = owners
-            leaf[:, counted + t] = (owners >= 0).sum(axis=1)
-        sets = eligible_sets(machine, self.workload.table).value
-        inside = np.array([eligible_owners(machine, *value)[owner] for value in sets], dtype=np.bool_).reshape(-1, n)
-        groups, _ = window_groups(machine, owner)
-        inside = shut_sets(inside, groups)
-        within = np.zeros((len(inside), 2 * leaves), dtype=np.bool_)
-        within[:, leaves : leaves + n] = inside
-        for t in range(leaves - 1, 0, -1):
-            top[t] = np.maximum(top[2 * t], top[2 * t + 1])
-            within[:, t] = within[:, 2 * t] | within[:, 2 * t + 1]
-        pool, of = layout.pool[place], np.full(n, -1, dtype=np.int64)
-        pools, of[pool >= 0] = np.unique(pool[pool >= 0], return_inverse=True)
-        racks, rack = np.unique(layout.rack[place], return_inverse=True)
-        free = leaf[:, CORES]
-        classes = 0 if type(self.scheduler.placement) is FirstNodes else int(free.max()) + 2  # nobody has the most and one more
-        having, bits = blank(classes), np.zeros((classes, -(-n // WORD)), dtype=np.int64)
-        if classes:
-            np.add.at(having, free, 1)
-            np.add.at(bits, (free, np.arange(n) // WORD), 1 << (np.arange(n) % WORD))
-            having = np.ascontiguousarray(np.cumsum(having[::-1])[::-1])
-            bits = np.ascontiguousarray(np.bitwise_or.accumulate(bits[::-1])[::-1])
-        return NodeArrays(
-            top=top,
-            open=within,
-            group=(groups.astype(np.int64) << np.arange(len(groups))[:, None]).sum(axis=0),
-            rack=rack.astype(np.int64),
-            first=np.searchsorted(rack, np.arange(len(racks) + 1)),
-            likely=blank(1),
-            pool_of=of,
-            distant=machine.rack[pools] < 0,
-            pool=machine.capacity[pools, layout.memory] if len(pools) else blank(0),
-            given=blank(MOST_GIVEN),
-            having=having,
-            bits=bits,
-            idle=(1 << leaf[:, counted:]) - 1,
-            chosen=blank(n),
-            lack=blank(n),
-            key=blank(n),
-            line=blank(n),
-            tally=blank(len(racks)),
-            owner=owner.astype(np.int64),
-            pool_owner=pools.astype(np.int64),
-            device=devices,
-            column=np.array([*columns, *(layout.device_column for _ in types)], dtype=np.int64),
-            order=np.argsort(np.array(columns), kind="stable"),
         )
 
     def _timeline(self, wanted: JobKinds, nodes: NodeArrays, able: BoolArray) -> TimelineArrays:
