@@ -19,7 +19,6 @@ from poolwise.kernels.shared_nodes.state import (
     CHANGES,
     KEPT,
     LAST_REPAIR,
-    PROMISE,
     QUIET,
     REJECTED,
     RUNNING,
@@ -73,9 +72,8 @@ def make_changes(
         touch(n, timeline, now)
         if up:
             note_given(n, nodes, now)
-    now[KEPT], now[SETTLED], now[QUIET] = -1, 0, 0
+    now[KEPT], now[SETTLED] = -1, 0
     now[STATE] += 1
-    now[PROMISE] += 1
     _put_aside(jobs, kinds, order, empty, outages, queue, tree, now)
     _take_back(jobs, kinds, order, empty, outages, queue, tree, runs, now)
 

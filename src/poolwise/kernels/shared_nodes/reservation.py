@@ -57,14 +57,14 @@ def reserve(
     now: IntArray,
 ) -> None:
     """Find the shadow time of a head that does not fit now, and what it is left then."""
-    kind = jobs.nodes[head]
+    kind, elsewise = jobs.nodes[head], now[BORROWS] or now[BESIDE]
     now[HEAD], now[BORROWS] = head, int(borrows(kind, kinds, nodes))
     now[PROMISE] += 1
     if now[BORROWS]:
         promise(kind, jobs, kinds, nodes, then, runs, is_overdue(timeline, now), now)
     else:
         now[KEPT] = -1
-        if now[BESIDE]:
+        if elsewise:  # the last shadow time was not found here, nor nodes counted by it
             now[BESIDE], now[SHUT], now[SHADOW] = 0, 0, -1
         _await(kind, kinds, nodes, timeline, now)
         if windows is not None:

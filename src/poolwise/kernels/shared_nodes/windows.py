@@ -96,7 +96,7 @@ def go_beside(
         while count > 0 and ready[line[0]] <= time:
             windows.holding[nodes.group[heap.pop(line, count, ready) - leaves]] += 1
             count -= 1
-        if time > now[TIME] and _holds_beside(head, time, jobs, kinds, windows, now):
+        if _holds_beside(head, time, jobs, kinds, windows, now):
             break
         following = ready[line[0]] if count > 0 else NEVER
         while end < windows.ends.size and windows.ends[end] <= time:
