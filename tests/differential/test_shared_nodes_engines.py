@@ -35,6 +35,11 @@ def test_random_studies(block: int) -> None:
         compare_shared(seed)
 
 
+def test_a_head_that_takes_no_memory_of_pools_comes_after_one_that_does() -> None:
+    """The shadow time of one is found in another way than the other's, and must not be taken for it."""
+    compare_shared(12355, most=70, pools=True)
+
+
 @pytest.mark.long
 def test_memory_pools_and_the_slowdown_by_remote_memory() -> None:
     for seed in range(100, 150):
@@ -53,6 +58,7 @@ def test_many_nodes_with_parts_on_dozens_of_them() -> None:
 
 def test_nodes_that_fail() -> None:
     found = [compare_failing(seed, 120, nodes=20 if seed % 5 == 0 else 9) for seed in range(1100, 1130)]
+    found.append(compare_failing(1408, 200, nodes=40))  # many are at work when one is lost
     assert sum(schedule.outcome.count(Outcome.LOST) for schedule in found) > 40
 
 
@@ -65,6 +71,23 @@ def test_nodes_that_fail_beside_memory_pools() -> None:
 def test_windows() -> None:
     for seed in range(1300, 1330):
         compare_windows(seed, nodes=20 if seed % 5 == 0 else 9)
+    for seed, nodes in ((1743, 9), (1452, 40)):  # several start beside a head that waits for the end of a window
+        compare_windows(seed, 150, nodes=nodes)
+
+
+def test_a_head_may_start_before_a_window_once_a_run_has_ended_early() -> None:
+    """Promised the end of the window at first, it is promised 6 s when the first job ends at 3 s: the last must wait."""
+    on = machine(np.array([[4, 100]] * 2), np.zeros(2, dtype=np.int64))
+    on = replace(on, windows=(ReservedWindow("w", 14 * SECOND, 20 * SECOND, np.ones(2, dtype=np.bool_)),))
+    jobs = Workload.of(
+        np.array([0, 0, 0, 1, 1, 3]) * SECOND,
+        np.array([3, 6, 6, 5, 5, 10]) * SECOND,
+        requested=np.array([10, 6, 6, 5, 5, 10]) * SECOND,
+        requests={"cores": np.array([2, 2, 4, 4, 4, 2]), "nodes": np.array([1, 1, 1, 2, 2, 1])},
+    )
+    for engine in ("reference", "compiled"):
+        starts = simulate(on, jobs, FIRST, engine=engine).schedule.job_start // SECOND
+        assert starts.tolist() == [0, 0, 0, 6, 20, 25]
 
 
 def test_windows_that_recur_for_a_queue_of_long_jobs() -> None:
