@@ -22,7 +22,7 @@ from poolwise.policies.placement.nodes.placement import EmptiestNodes, FirstNode
 from poolwise.schedulers.list import ListScheduler
 from poolwise.units import DAY, HOUR
 
-JOBS, NODES = 2_000, 100
+JOBS, NODES = 1_000, 50
 FIRST = ListScheduler(FCFS(), placement=FirstNodes())
 
 
@@ -88,7 +88,7 @@ FEATURES: Mapping[str, Callable[[Parts], Parts]] = {
 
 @case("shared-features")
 def shared_features() -> Figures:
-    """Processor time of 2,000 jobs on 100 shared nodes with each feature, over that of the fastest path."""
+    """Processor time of 1,000 jobs on 50 shared nodes with each feature, over that of the fastest path."""
     load()
     load_rare()
     return in_turn({name: change(fastest()) for name, change in FEATURES.items()})

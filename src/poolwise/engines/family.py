@@ -78,7 +78,7 @@ def foreign(scheduler: Scheduler) -> Obstacle:
 def interrupted(parts: Parts, *, follows: bool = False) -> Obstacle | None:
     """Say what no kernel can do for a run, whatever its scheduler; None if nothing.
 
-    A family that `follows` changes of capacity and windows says itself which of them it cannot.
+    A family that `follows` what happens to nodes and who may use them says itself what of that it cannot.
     """
     if len(parts.disturbances) and not follows:
         return Obstacle("capacity changes during the run", "without disturbances it runs in kernels")
@@ -94,10 +94,12 @@ def interrupted(parts: Parts, *, follows: bool = False) -> Obstacle | None:
 def _restricted(parts: Parts, follows: bool) -> Obstacle | None:
     """Say what a machine allows and forbids that no kernel knows of; None if nothing."""
     machine, table = parts.machine, parts.workload.table
-    if machine.windows and not follows:
-        return Obstacle("windows are kept free", "without windows it runs in kernels")
-    if machine.qos:
+    if any(qos.per_user or qos.total or not follows for qos in machine.qos):
         return Obstacle("QOS have limits", "without [[qos]] it runs in kernels")
+    if follows:
+        return None
+    if machine.windows:
+        return Obstacle("windows are kept free", "without windows it runs in kernels")
     if machine.node_sets and "nodes" in machine.resources:
         return Obstacle("jobs may use some of the racks only", "nodes that jobs share have kernels for that")
     if has_tiers(machine):

@@ -14,8 +14,10 @@ from poolwise.engines.shared_nodes.node_arrays import imagined, node_arrays
 from poolwise.engines.shared_nodes.outages import node_changes, outage_arrays
 from poolwise.engines.shared_nodes.windows import window_arrays, window_groups, with_shut
 from poolwise.engines.study_columns import StudyColumns, rows_held, stretched
-from poolwise.interfaces import ListRule, rule_of
+from poolwise.interfaces import ListRule, QueuePolicy, rule_of
 from poolwise.model import Refusal
+from poolwise.model.eligibility import has_tiers, tiers
+from poolwise.policies.admission.machine_limits import MachineLimits, barred
 from poolwise.policies.placement.nodes.layout import node_layout
 from poolwise.policies.placement.nodes.placement import EmptiestNodes, FirstNodes, FullestNodes, NodePlacement, PackedNodes
 from poolwise.schedulers.fitting import NEVER_FITS
@@ -87,6 +89,7 @@ class SharedColumns(StudyColumns):
         fits = np.zeros(len(wanted.parts), dtype=np.bool_)
         screen(kinds, nodes, fits)
         able = fits[wanted.of]
+        able[barred(self.machine, self.workload.table)] = False
         jobs = self._jobs(wanted, able, bool(len(nodes.pool)))
         tree = plant(n)
         tree.path[np.lexsort((jobs.length, wanted.of))] = np.arange(n)
@@ -114,15 +117,26 @@ class SharedColumns(StudyColumns):
         )
 
     def refusals(self, jobs: IntArray) -> dict[int, str]:
-        """Reasons why jobs (k,) do not fit the empty machine, found once for each kind of job."""
-        kind = job_kinds(self.workload, node_layout(self.machine)).of
-        reasons: dict[int, str] = {}
+        """Reasons why jobs (k,) never run: limits that they are beyond, or what is short on the empty machine, by kind of job."""
+        kind, limits = job_kinds(self.workload, node_layout(self.machine)).of, MachineLimits()
+        beyond = set(barred(self.machine, self.workload.table).tolist())
+        reasons, out = dict[int, str](), dict[int, str]()
         for job in jobs.tolist():
-            if int(kind[job]) not in reasons:
+            if job not in beyond and int(kind[job]) not in reasons:
                 found = self.scheduler.placement.place(self.workload.job(job), self.empty)
                 assert isinstance(found, Refusal)
                 reasons[int(kind[job])] = f"{NEVER_FITS}: {found.reason}"
-        return {job: reasons[int(kind[job])] for job in jobs.tolist()}
+            limit = limits.never(job, self.empty) if job in beyond else None
+            out[job] = reasons[int(kind[job])] if limit is None else limit.reason
+        return out
+
+    def order(self, order: QueuePolicy, able: BoolArray) -> Order:
+        """Say how the keys follow; where partitions have different tiers, they are the ranks by tier and static priority."""
+        found = super().order(order, able)
+        if has_tiers(self.machine):
+            ranked = np.lexsort((found.key, -tiers(self.machine, self.workload.table)))  # stable
+            found.key[ranked] = np.arange(len(ranked))
+        return found
 
     def _jobs(self, wanted: JobKinds, able: BoolArray, pools: bool) -> SharedJobs:
         from poolwise.kernels.shared_nodes.state import CORES, SharedJobs

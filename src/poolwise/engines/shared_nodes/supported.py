@@ -14,6 +14,8 @@ from poolwise.engines.watch import UNLIKE, Obstacle
 from poolwise.errors import InputError
 from poolwise.interfaces import ListRule, PerformanceModel, fixed_slowdown, rule_of
 from poolwise.model import Workload
+from poolwise.model.eligibility import has_tiers
+from poolwise.policies.admission.machine_limits import barred
 from poolwise.policies.placement.nodes.layout import NodeLayout, node_layout
 
 _MOST_DEVICES = 62  # of a type in a node: a bit each
@@ -34,6 +36,8 @@ def unsupported(parts: Parts) -> Obstacle | None:
     why = _why(parts, scheduler)
     if why:
         return Obstacle(why, "jobs of one task have one, but for conservative backfilling beside devices or pools")
+    if has_tiers(parts.machine) and (scheduler.order.kind != "static" or scheduler.warm_up):
+        return Obstacle("jobs are of different tiers", "in a static order and without a warm-up it runs in kernels")
     if parts.disturbances and (why := _unlike_outages(parts) or _not_beside("nodes fail", parts, scheduler)):
         return Obstacle(why, "without disturbances it runs in kernels")
     if parts.machine.windows and (why := _unlike_windows(parts) or _not_beside("windows are kept free", parts, scheduler)):
@@ -66,6 +70,8 @@ def _unlike_outages(parts: Parts) -> str:
     """Say what happens to a machine other than nodes that fail and are repaired; empty if nothing."""
     if node_changes(parts.machine, node_layout(parts.machine).nodes, parts.disturbances) is None:
         return "capacity changes during the run, other than by nodes that fail and are repaired"
+    if len(barred(parts.machine, parts.workload.table)):
+        return "nodes fail, and a job is beyond limits"
     return "nodes fail on a machine with windows" if parts.machine.windows else ""
 
 
