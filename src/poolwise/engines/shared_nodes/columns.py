@@ -117,7 +117,7 @@ class SharedColumns(StudyColumns):
         )
 
     def refusals(self, jobs: IntArray) -> dict[int, str]:
-        """Reasons why jobs (k,) never run: limits that they are beyond, or what is short on the empty machine, by kind of job."""
+        """Reasons why jobs (k,) never run: limits that they are beyond, or what is short on the empty machine."""
         kind, limits = job_kinds(self.workload, node_layout(self.machine)).of, MachineLimits()
         beyond = set(barred(self.machine, self.workload.table).tolist())
         reasons, out = dict[int, str](), dict[int, str]()
