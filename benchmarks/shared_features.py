@@ -17,7 +17,7 @@ from poolwise.model import Failures, Partition, QualityOfService, ReservedWindow
 from poolwise.performance.ideal import Ideal
 from poolwise.platforms.failing import trouble_of
 from poolwise.policies.backfill.conservative import Conservative
-from poolwise.policies.order.priorities import FCFS
+from poolwise.policies.order.priorities import FCFS, FM
 from poolwise.policies.placement.nodes.placement import EmptiestNodes, FirstNodes, FullestNodes, PackedNodes
 from poolwise.schedulers.list import ListScheduler
 from poolwise.units import DAY, HOUR
@@ -54,7 +54,13 @@ def _divided(parts: Parts) -> Parts:
 
 def _tiers(parts: Parts) -> Parts:
     parts = _divided(parts)
-    return replace(parts, machine=replace(parts.machine, partitions=(Partition("low"), Partition("high", tier=2))))
+    limited = (Partition("low", max_time=12 * HOUR), Partition("high", tier=2))
+    return replace(parts, machine=replace(parts.machine, partitions=limited))
+
+
+def _aging(parts: Parts) -> Parts:
+    parts = _tiers(parts)
+    return replace(parts, scheduler=replace(FIRST, order=FM()))
 
 
 def _closed(parts: Parts) -> Parts:
@@ -74,12 +80,13 @@ FEATURES: Mapping[str, Callable[[Parts], Parts]] = {
     "worst fit": _scheduled(placement=EmptiestNodes()),
     "packed": _scheduled(placement=PackedNodes()),
     "partitions that overlap": _divided,
+    "partitions of different tiers, and with limits": _tiers,
     "nodes that fail and are repaired": _failing,
     "windows on half of the nodes each night": _on(windows=UPKEEP),
     "conservative backfilling": _scheduled(backfill=Conservative()),
     "nodes that fail, under conservative backfilling": lambda parts: _scheduled(backfill=Conservative())(_failing(parts)),
     "conservative backfilling with kept reservations": _scheduled(backfill=Conservative(keep_reservations=True)),
-    "partitions of different tiers": _tiers,
+    "partitions of different tiers in an order that ages": _aging,
     "limits of a QOS": _on(qos=LIMITS),
     "a closed loop": _closed,
 }
