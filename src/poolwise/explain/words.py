@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import pairwise
 
-from poolwise.exhibits.spoken import spoken_time
 from poolwise.explain.explanation import Episode, Explanation
 from poolwise.explain.memory import MemoryStretch
 from poolwise.model import Machine, Outcome
 from poolwise.model.reason import Rule
-from poolwise.units import format_memory, to_seconds
+from poolwise.units import format_memory, format_time, to_seconds
 
 
 def answer_sentence(found: Explanation) -> str:
@@ -66,7 +65,7 @@ def held_by(rule: Rule, resource: str) -> str:
 
 def duration(ns: int) -> str:
     """Say a time in ns."""
-    return spoken_time(to_seconds(ns))
+    return format_time(to_seconds(ns))
 
 
 def memory_sentence(stretches: Sequence[MemoryStretch]) -> str:
