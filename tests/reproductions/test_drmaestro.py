@@ -73,7 +73,7 @@ def test_every_claim_is_answered_and_nothing_else(tmp_path, monkeypatch, name):
         """Metrics that differ from case to case; what they are does not matter here."""
         names = ("makespan_s", "violations", "violations_queueing", "execution_s", "most_used_before")
         times = {"total_s": [0.1, 0.2], "solver_s": [0.01, 0.02], "solved": 3, "solving": 2}
-        lists = {"grid_s": list(range(POINTS)), "used": [1] * POINTS, "normalised": [2.0, 1.0]}
+        lists = {"grid_s": list(range(POINTS)), "used": [1] * POINTS, "normalised": [2.0, 1.0], "beyond": [6, 5, 4, 3, 2, 1]}
         return {case: {**dict.fromkeys(names, 1.0 + k % 7), **lists, **times} for k, case in enumerate(dict.fromkeys(cases))}
 
     monkeypatch.setattr(drmaestro, "measure_all", pretend)
