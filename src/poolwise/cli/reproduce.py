@@ -35,6 +35,7 @@ def reproduce(
     from poolwise.cli.console import out as stdout
     from poolwise.cli.output import provenance, write_provenance
     from poolwise.files.choice import Choice
+    from poolwise.program import sources
     from poolwise.report import write_reproduction
     from poolwise.report.figure_scripts import compared
     from poolwise.reproductions.reproduction import Reproduction
@@ -54,6 +55,7 @@ def reproduce(
     ):
         done = run(name, reproduction, folder, quick=quick, executor=where, progress=progress, figure=figure)
     source = {key: str(value) for key, value in provenance(0, []).items()}
+    source["sources_sha256"] = sources(type(reproduction).__module__)
     write_reproduction(replace(done, provenance=source), folder)
     write_provenance(folder / "comparison.csv", source)
     failing = [row for row in done.rows if row.verdict == "fails"]
