@@ -6,7 +6,9 @@ import pytest
 
 from poolwise import catalog
 from poolwise.compare.published import compare, read_claims
+from poolwise.performance.profiles import Profile
 from poolwise.reproductions import irop
+from poolwise.reproductions.irop.memory_time import least_product
 from poolwise.reproductions.irop.plan import Grid
 from poolwise.reproductions.irop.runs import IropCase, measure_placement
 from poolwise.trials import Local
@@ -20,6 +22,18 @@ def test_cases_are_run_once_and_kept(tmp_path):
     assert {file: file.stat().st_mtime_ns for file in tmp_path.rglob("*.json")} == kept
     assert first[cases[1]]["objective"] <= first[cases[0]]["objective"] + 1e-9
     assert all(run["dropped"] == 0 for run in first.values())
+
+
+@pytest.mark.parametrize(
+    ("remote", "slowdown", "expected"),
+    [
+        ((0.0, 0.75), (0.0, 0.0), 0.25),  # nothing is lost far away
+        ((0.0, 0.75), (0.0, 6.0), 1.0),  # T(1/4) = 7: 7/4 there, and more between
+        ((0.0, 0.5, 0.75), (0.0, 0.5, 6.0), 0.5),  # 3/4 at a half, 7/4 at a quarter
+    ],
+)
+def test_the_share_with_the_least_memory_times_time(remote, slowdown, expected):
+    assert least_product(Profile("job", remote, slowdown), 0.25) == pytest.approx(expected)
 
 
 def test_a_small_problem_is_a_part_of_the_papers():
@@ -46,6 +60,7 @@ def test_every_claim_is_answered_and_nothing_else(tmp_path, monkeypatch, grid):
         }
 
     monkeypatch.setattr(irop, "measure_placement", pretend)
+    monkeypatch.setattr(irop, "measure_memory_time", lambda cases, *_: {case: {"completion": 2.0} for case in cases})
     monkeypatch.setattr(irop, "QUICK", grid)
     found = irop.IropReproduction().run(tmp_path, quick=True, executor=Local(1))
     rows = compare(read_claims(catalog.find("reproductions", "irop.csv")), found.measured)

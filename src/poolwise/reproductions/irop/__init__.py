@@ -9,6 +9,7 @@ from poolwise.compare.published import Key
 from poolwise.compare.verdicts import Measured
 from poolwise.registry import register
 from poolwise.reproductions.irop import causes, claims, figures
+from poolwise.reproductions.irop.memory_time import MemoryTimeCase, measure_memory_time
 from poolwise.reproductions.irop.plan import THETAS, Grid
 from poolwise.reproductions.irop.runs import measure_placement
 from poolwise.reproductions.reproduction import Reproduction, ReproductionResult
@@ -30,11 +31,13 @@ class IropReproduction(Reproduction):
         """Measure everything; see `Reproduction`."""
         grid = QUICK if quick else Grid()
         runs = measure_placement(grid.cases(), out, executor, progress)
+        alone = measure_memory_time([MemoryTimeCase(seed) for seed in range(grid.seeds)], out, executor, progress)
         measured: dict[Key, Measured] = {}
         for theta in THETAS:
             view = claims.View(grid, runs, theta)
             for part in (claims.slowdown, claims.energy, claims.objective, claims.optimum, claims.ours, causes.shown):
                 measured |= part(view)
+            measured |= causes.against_memory_time(view, alone)
         measured |= claims.runtime(grid, runs)
         switched = causes.switches(grid, runs)
         return ReproductionResult(measured, figures.draw(grid, runs), _notes(grid), EXPLANATION, switches=switched)
@@ -49,8 +52,9 @@ def _notes(grid: Grid) -> list[str]:
         "can finish.",
         "Profiles are read off Figure 2 at their ends and assumed convex between; a third of the modules of each type.",
         "Table III, the errors of the fitted profiles, cannot be tested: the measured points are not published.",
-        "CFM is run as its text reads: it minimises the sum of local memory times time and knows no accepted slowdown. How "
-        "many workloads it leaves beyond theirs stands in the rows Ours.",
+        "CFM is run as its own authors ran it, with all memory local where it fits. As the sentence of this paper on it reads "
+        "(local shares that minimise memory times time), workloads take about twice as long; IRoP's reduction is 36 to 48 % "
+        "in place of the published 5 % (rows Ours).",
         "The mean completion ratio (1 + P^m) phi / F compares all methods, whatever theta a problem minimises.",
         "What is switched was chosen after first runs had been seen: a switch shows that a cause suffices.",
     ]

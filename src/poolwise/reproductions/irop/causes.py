@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
 from poolwise.compare.published import Key
 from poolwise.compare.verdicts import Measured
 from poolwise.reproductions.irop.claims import IropRuns, View, above_optimum, energy, mean, objective, slowdown
+from poolwise.reproductions.irop.memory_time import MemoryTimeCase
 from poolwise.reproductions.irop.plan import LOOSE, TENTH, THETAS, Grid
 from poolwise.reproductions.irop.runs import FILLED_UP, HEEP_BY_MODULE, LARGEST_FIRST
 
@@ -65,3 +68,15 @@ def shown(view: View) -> dict[Key, Measured]:
     rounded = Measured(dear - less_dear, note=plain.note)
     found["Ours", small, "energy of IRoP above OPT less that with large workloads rounded first"] = rounded
     return found
+
+
+def against_memory_time(view: View, alone: Mapping[MemoryTimeCase, Any]) -> dict[Key, Measured]:
+    """Reduction of the completion ratio against CFM as the paper's sentence reads, over all accepted slowdowns."""
+    theirs = np.array([alone[MemoryTimeCase(seed)]["completion"] for seed in range(view.grid.seeds)])
+    found = np.array([100 * (1 - view.value("irop", "completion", t, 0.0) / theirs) for t in view.grid.tolerances])
+    condition, metric = f"eta 0, theta {view.theta}", "reduction of the completion ratio against CFM by memory times time"
+    return {
+        ("Ours", condition, f"greatest {metric}"): Measured(float(found.max())),
+        ("Ours", condition, f"mean {metric}"): mean(found.mean(axis=0)),
+        ("Ours", condition, f"least {metric}"): Measured(float(found.min())),
+    }
