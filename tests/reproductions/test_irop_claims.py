@@ -9,7 +9,7 @@ import pytest
 from poolwise import catalog
 from poolwise.compare.published import SWITCH, read_claims
 from poolwise.reproductions import irop
-from poolwise.reproductions.irop.claims import mean
+from poolwise.reproductions.irop.claims import finite_mean
 from poolwise.reproductions.irop.plan import SMALL, Grid
 from poolwise.reproductions.irop.runs import IropCase
 from poolwise.trials import Local
@@ -123,8 +123,8 @@ def test_an_interval_is_that_of_students_t(measured) -> None:
 
 
 def test_one_value_has_no_interval_and_what_is_not_finite_is_left_out() -> None:
-    assert math.isnan(mean(np.array([math.nan])).value)
-    alone = mean(np.array([3.0, math.inf, math.nan]), "why")
+    assert math.isnan(finite_mean(np.array([math.nan])).value)
+    alone = finite_mean(np.array([3.0, math.inf, math.nan]), "why")
     assert (alone.value, alone.note) == (3.0, "why") and math.isnan(alone.low) and math.isnan(alone.high)
 
 

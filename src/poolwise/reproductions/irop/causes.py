@@ -10,7 +10,7 @@ import numpy as np
 
 from poolwise.compare.published import Key
 from poolwise.compare.verdicts import Measured
-from poolwise.reproductions.irop.claims import IropRuns, View, above_optimum, energy, mean, objective, slowdown
+from poolwise.reproductions.irop.claims import IropRuns, View, above_optimum, energy, finite_mean, objective, slowdown
 from poolwise.reproductions.irop.memory_time import MemoryTimeCase
 from poolwise.reproductions.irop.plan import LOOSE, TENTH, THETAS, Grid
 from poolwise.reproductions.irop.runs import FILLED_UP, HEEP_BY_MODULE, LARGEST_FIRST
@@ -52,12 +52,12 @@ def shown(view: View) -> dict[Key, Measured]:
     irop, heep, other, largest = (
         view.value(method, "energy", LOOSE, 1.0) for method in ("irop", "heep", HEEP_BY_MODULE, LARGEST_FIRST)
     )
-    by_module = mean(100 * (irop / other - irop / heep))
+    by_module = finite_mean(100 * (irop / other - irop / heep))
     found["Ours", loose, "reduction of energy against HEEP less that against HEEP by whole modules"] = by_module
-    found["Ours", loose, "energy of IRoP less with large workloads rounded first"] = mean(100 * (1 - largest / irop))
+    found["Ours", loose, "energy of IRoP less with large workloads rounded first"] = finite_mean(100 * (1 - largest / irop))
     used = view.value("heep", "memory_used", LOOSE, 1.0) - view.value("irop", "memory_used", LOOSE, 1.0)
-    found["Ours", loose, "local memory in use under HEEP less under IRoP"] = mean(100 * used)
-    found["Ours", loose, "cores in use under HEEP"] = mean(100 * view.value("heep", "cores_used", LOOSE, 1.0))
+    found["Ours", loose, "local memory in use under HEEP less under IRoP"] = finite_mean(100 * used)
+    found["Ours", loose, "cores in use under HEEP"] = finite_mean(100 * view.value("heep", "cores_used", LOOSE, 1.0))
     found["Ours", small, "slowdown of IRoP above OPT, counted as theta alone"] = above_optimum(view, "irop", "theta")
     filled = above_optimum(view, FILLED_UP, "completion")
     found["Ours", small, "slowdown of IRoP above OPT, local memory filled up"] = filled
@@ -77,6 +77,6 @@ def against_memory_time(view: View, alone: Mapping[MemoryTimeCase, Any]) -> dict
     condition, metric = f"eta 0, theta {view.theta}", "reduction of the completion ratio against CFM by memory times time"
     return {
         ("Ours", condition, f"greatest {metric}"): Measured(float(found.max())),
-        ("Ours", condition, f"mean {metric}"): mean(found.mean(axis=0)),
+        ("Ours", condition, f"mean {metric}"): finite_mean(found.mean(axis=0)),
         ("Ours", condition, f"least {metric}"): Measured(float(found.min())),
     }

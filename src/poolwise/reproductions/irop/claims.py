@@ -46,7 +46,7 @@ class View:
         return np.array([self.value(one, metric, *p) - self.value(other, metric, *p) for p in points])
 
 
-def mean(values: np.ndarray, note: str = "") -> Measured:
+def finite_mean(values: np.ndarray, note: str = "") -> Measured:
     """Mean of one value a seed, with its interval by Student's t."""
     found = mean_interval(values[np.isfinite(values)])
     return Measured(found.mean, found.low, found.high, note)
@@ -54,15 +54,15 @@ def mean(values: np.ndarray, note: str = "") -> Measured:
 
 def factor(values: np.ndarray) -> Measured:
     """Geometric mean of one factor a seed, with its interval by Student's t over the logarithms."""
-    found = mean(np.log(values))
-    return Measured(*(math.exp(end) for end in (found.value, found.low, found.high)))
+    found = finite_mean(np.log(values))
+    return Measured(math.exp(found.value), math.exp(found.low), math.exp(found.high))
 
 
 def three(artifact: str, condition: str, metric: str, values: np.ndarray) -> dict[Key, Measured]:
     """Greatest, mean and least of all values."""
     return {
         (artifact, condition, f"greatest {metric}"): Measured(float(values.max())),
-        (artifact, condition, f"mean {metric}"): mean(values),
+        (artifact, condition, f"mean {metric}"): finite_mean(values),
         (artifact, condition, f"least {metric}"): Measured(float(values.min())),
     }
 
@@ -77,13 +77,13 @@ def slowdown(view: View, pooled: bool = False) -> dict[Key, Measured]:
         return found
     for tolerance, (ours, theirs) in zip(grid.tolerances, pairs, strict=True):
         key = f"eta 0, Delta {tolerance:.2f}, theta {theta}"
-        found["Figure 4", key, "mean reduction of the completion ratio against CFM"] = mean(100 * (1 - ours / theirs))
+        found["Figure 4", key, "mean reduction of the completion ratio against CFM"] = finite_mean(100 * (1 - ours / theirs))
     rise = np.mean([view.value("irop", "theta", t, 1.0) - view.value("irop", "theta", t, 0.0) for t in grid.tolerances], axis=0)
-    found["Figure 4", f"theta {theta}", "sum theta at eta 1 less at eta 0"] = mean(rise)
+    found["Figure 4", f"theta {theta}", "sum theta at eta 1 less at eta 0"] = finite_mean(rise)
     late = [(0.25, eta) for eta in grid.etas if eta > 0.3]
     above = view.margin("completion", "irop", "cfm", late).mean(axis=0)
     key = f"Delta 0.25, eta above 0.3, theta {theta}"
-    found["Figure 4", key, "completion ratio of IRoP less that of CFM"] = mean(above)
+    found["Figure 4", key, "completion ratio of IRoP less that of CFM"] = finite_mean(above)
     return found
 
 
@@ -91,13 +91,13 @@ def energy(view: View) -> dict[Key, Measured]:
     """Figure 5."""
     grid, theta = view.grid, view.theta
     fall = [view.value("irop", "energy", 0.05, eta) - view.value("irop", "energy", 0.25, eta) for eta in grid.etas]
-    found = {("Figure 5", f"theta {theta}", "energy at Delta 0.05 less at Delta 0.25"): mean(np.mean(fall, axis=0))}
+    found = {("Figure 5", f"theta {theta}", "energy at Delta 0.05 less at Delta 0.25"): finite_mean(np.mean(fall, axis=0))}
     pair = view.value("irop", "energy", 0.25, 1.0), view.value("heep", "energy", 0.25, 1.0)
     found |= three(
         "Figure 5", f"Delta above 0.20, eta 1, theta {theta}", "reduction of energy against HEEP", 100 * (1 - pair[0] / pair[1])
     )
     heep = view.value("heep", "theta", 0.25, 1.0) / 150
-    return found | {("Figure 5", f"Delta 0.25, theta {theta}", "mean theta of HEEP"): mean(heep)}
+    return found | {("Figure 5", f"Delta 0.25, theta {theta}", "mean theta of HEEP"): finite_mean(heep)}
 
 
 def objective(view: View) -> dict[Key, Measured]:
@@ -111,7 +111,7 @@ def objective(view: View) -> dict[Key, Measured]:
     return {
         ("Figure 6", f"theta {theta}", "least margin of IRoP's objective to first fit and CFM"): Measured(least),
         ("Figure 6", f"theta {theta}", half): Measured(float(below)),
-        ("Figure 6", f"Delta 0.05, eta from 0.7, theta {theta}", "objective of IRoP less that of HEEP"): mean(above),
+        ("Figure 6", f"Delta 0.05, eta from 0.7, theta {theta}", "objective of IRoP less that of HEEP"): finite_mean(above),
     }
 
 
@@ -136,7 +136,7 @@ def above_optimum(view: View, method: str, metric: str) -> Measured:
         bound = max(float(each["bound"]) for each in solved if each["bound"] is not None)
         gaps.append(100 * (best["objective"] - bound) / abs(bound))
         found.append(100 * ((run[metric] - best[metric]) / SMALL if metric == "theta" else run[metric] / best[metric] - 1))
-    return mean(np.array(found), f"the optimum is the better of OPT and place, proven within {max(gaps):.2g} %")
+    return finite_mean(np.array(found), f"the optimum is the better of OPT and place, proven within {max(gaps):.2g} %")
 
 
 def ours(view: View) -> dict[Key, Measured]:
@@ -148,7 +148,7 @@ def ours(view: View) -> dict[Key, Measured]:
         found["Ours", condition, f"least margin of place to {name}"] = Measured(float(margin.min()))
     for method, name in (("cfm", "CFM"), ("first-fit", "first fit")):
         broken = np.concatenate([view.value(method, "violations", *p) for p in points]) / 1.5
-        found["Ours", condition, f"workloads beyond their accepted slowdown under {name}"] = mean(broken)
+        found["Ours", condition, f"workloads beyond their accepted slowdown under {name}"] = finite_mean(broken)
     return found
 
 

@@ -8,7 +8,7 @@ from itertools import product
 import numpy as np
 
 from poolwise.exhibits.figure import Axis, Curves, Figure
-from poolwise.reproductions.irop.claims import IropRuns, View, mean
+from poolwise.reproductions.irop.claims import IropRuns, View, finite_mean
 from poolwise.reproductions.irop.plan import FEW, METHODS, SMALL, THETAS, TIMED, Grid
 
 
@@ -26,7 +26,7 @@ def draw(grid: Grid, runs: IropRuns) -> list[Figure]:
         series, interval = {}, {}
         lines = [("irop", t) for t in grid.tolerances] + [(other, grid.tolerances[-1]) for other in others]
         for method, tolerance in lines:
-            values = [mean(view.value(method, metric, tolerance, eta)) for eta in grid.etas]
+            values = [finite_mean(view.value(method, metric, tolerance, eta)) for eta in grid.etas]
             label_ = f"{method}, Delta {tolerance:g}"
             series[label_] = [v.value for v in values]
             interval[label_] = ([v.low for v in values], [v.high for v in values])
@@ -69,7 +69,7 @@ def _reduction(grid: Grid, runs: IropRuns) -> Figure:
     for theta in THETAS:
         view = View(grid, runs, theta)
         pairs = [(view.value("irop", "completion", t, 0.0), view.value("cfm", "completion", t, 0.0)) for t in grid.tolerances]
-        found = [mean(100 * (1 - ours / theirs)) for ours, theirs in pairs]
+        found = [finite_mean(100 * (1 - ours / theirs)) for ours, theirs in pairs]
         series[f"theta {theta}"] = [value.value for value in found]
         interval[f"theta {theta}"] = [value.ends[0] for value in found], [value.ends[1] for value in found]
     return Curves(

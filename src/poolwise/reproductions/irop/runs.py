@@ -121,7 +121,7 @@ class _FilledUp(Method):
         """Place as IRoP does, and share the memory of each module anew; raises PolicyError where IRoP drops a workload."""
         found = Irop().solve(problem, limit)
         if found.dropped:
-            raise PolicyError("IRoP left workloads out", remedy="take a smaller batch or more modules")
+            raise PolicyError("IRoP left workloads out: take a smaller batch or more modules")
         modules, slot = np.unique(found.assignment.module, return_inverse=True)
         kind = np.zeros(len(problem.batch), dtype=np.int64)
         kind[: len(modules)] = problem.groups.of_module[modules]

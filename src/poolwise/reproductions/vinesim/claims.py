@@ -169,11 +169,11 @@ def figure_7(results: VineSimResults) -> Iterator[Item]:
                 busy_apart = [each for each, gap in zip(apart, gaps, strict=True) if gap <= QUEUES]
                 metric = f"factor 2 less the largest factor between the mean job latencies up to {QUEUES} us"
                 yield ("Load axis", condition, metric), Measured(2 - float(np.exp(max(busy_apart))))
-    falls = [_mean_fall(results, gap) for gap in gaps]
+    decreases = [_mean_fall(results, gap) for gap in gaps]
     metric = "decrease of mean job latency, nearest to the report's at any load"
-    yield ("Load axis", "20 % to 100 % GPUs, mean over the six affinities", metric), _nearest(falls, 10)
+    yield ("Load axis", "20 % to 100 % GPUs, mean over the six affinities", metric), _nearest(decreases, 10)
     condition = "20 % to 100 % GPUs, inter-arrival time 0, mean over the six affinities"
-    yield ("Figure 7", condition, "decrease of mean job latency"), replace(falls[list(gaps).index(0)], note="")
+    yield ("Figure 7", condition, "decrease of mean job latency"), replace(decreases[list(gaps).index(0)], note="")
 
 
 def _mean_fall(results: VineSimResults, gap: float) -> Measured:
