@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from poolwise import catalog
-from poolwise.compare.published import compare, read_claims
+from poolwise.compare.published import SWITCH, compare, read_claims
 from poolwise.performance.device_profiles import read_device_profiles
 from poolwise.reproductions import drmaestro
 from poolwise.reproductions.drmaestro.cells import (
@@ -21,6 +21,7 @@ from poolwise.reproductions.drmaestro.cells import (
     run_case,
 )
 from poolwise.reproductions.drmaestro.changes import CHANGES
+from poolwise.reproductions.drmaestro.claims import FOUR_TIMES, DrMaestroResults, switches
 from poolwise.trials import Local
 
 SMALLEST = SCENARIOS[0]
@@ -73,7 +74,7 @@ def test_every_claim_is_answered_and_nothing_else(tmp_path, monkeypatch, name):
         """Metrics that differ from case to case; what they are does not matter here."""
         names = ("makespan_s", "violations", "violations_queueing", "execution_s", "most_used_before")
         times = {"total_s": [0.1, 0.2], "solver_s": [0.01, 0.02], "solved": 3, "solving": 2}
-        lists = {"grid_s": list(range(POINTS)), "used": [1] * POINTS, "normalised": [2.0, 1.0]}
+        lists = {"grid_s": list(range(POINTS)), "used": [1] * POINTS, "normalised": [2.0, 1.0], "beyond": [6, 5, 4, 3, 2, 1]}
         return {case: {**dict.fromkeys(names, 1.0 + k % 7), **lists, **times} for k, case in enumerate(dict.fromkeys(cases))}
 
     monkeypatch.setattr(drmaestro, "measure_all", pretend)
@@ -82,8 +83,36 @@ def test_every_claim_is_answered_and_nothing_else(tmp_path, monkeypatch, name):
     rows = compare(read_claims(catalog.find("reproductions", "drmaestro.csv")), found.measured)
     missing = [row.claim.key for row in rows if row.holds == "not_measured"]
     assert (not missing) == (name == "FULL")
+    named = [row.claim for row in rows if row.claim.shown_by.startswith(SWITCH)]
+    assert named and all(claim.key in found.switches[claim.shown_by.removeprefix(SWITCH)] for claim in named)
     assert {figure.name for figure in found.figures} >= {"gpus_4x128", "gpus_128x4096", "normalised_128x4096", "rounds_16x512"}
     for figure in found.figures:
         for line in figure.series.values():
             assert all(math.isfinite(value) for value in line)
     assert [len(found.tables), len(found.explanation)] == ([3, 2] if name == "FULL" else [1, 1])
+
+
+def test_a_plan_up_to_some_machines_leaves_the_larger_ones_out():
+    small = drmaestro.FULL.up_to(16)
+    assert {case.scenario.machines for case in small.cases()} == {4, 16}
+    assert {case for case in drmaestro.FULL.cases() if case.scenario.machines <= 16} == set(small.cases())
+    assert {case.scenario.machines for case in small.timings()} == {4, 16}
+    assert "Settings of more than 16 machines were left out." in small.said()[0]
+    assert "left out" not in drmaestro.FULL.said()[0]
+
+
+def test_goals_four_times_as_long_count_the_fourth_multiple():
+    cases = {
+        DrMaestroCase(SMALLEST, policy, seed): {
+            "violations": 0,
+            "violations_queueing": 0,
+            "beyond": [9, 9, 9, count + seed, 9, 9],
+        }
+        for policy, count in zip(POLICIES, (60, 40, 30), strict=True)
+        for seed in range(2)
+    }
+    found = switches(DrMaestroResults(cases, {}))[FOUR_TIMES]
+    less = ("Table 3", str(SMALLEST), "violations of DRMaestro less network-aware; submission to end longer than the goal")
+    times = ("Table 3", str(SMALLEST), "violations of Firmament / network-aware; submission to end longer than the goal")
+    assert found[less].value == 10.0
+    assert found[times].value == pytest.approx((60 / 30 + 61 / 31) / 2)

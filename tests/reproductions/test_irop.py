@@ -6,8 +6,11 @@ import pytest
 
 from poolwise import catalog
 from poolwise.compare.published import compare, read_claims
+from poolwise.performance.profiles import Profile
 from poolwise.reproductions import irop
-from poolwise.reproductions.irop_runs import IropCase, measure_placement
+from poolwise.reproductions.irop.memory_time import least_product
+from poolwise.reproductions.irop.plan import Grid
+from poolwise.reproductions.irop.runs import IropCase, measure_placement
 from poolwise.trials import Local
 
 
@@ -21,6 +24,18 @@ def test_cases_are_run_once_and_kept(tmp_path):
     assert all(run["dropped"] == 0 for run in first.values())
 
 
+@pytest.mark.parametrize(
+    ("remote", "slowdown", "expected"),
+    [
+        ((0.0, 0.75), (0.0, 0.0), 0.25),  # nothing is lost far away
+        ((0.0, 0.75), (0.0, 6.0), 1.0),  # T(1/4) = 7: 7/4 there, and more between
+        ((0.0, 0.5, 0.75), (0.0, 0.5, 6.0), 0.5),  # 3/4 at a half, 7/4 at a quarter
+    ],
+)
+def test_the_share_with_the_least_memory_times_time(remote, slowdown, expected):
+    assert least_product(Profile("job", remote, slowdown), 0.25) == pytest.approx(expected)
+
+
 def test_a_small_problem_is_a_part_of_the_papers():
     problem = IropCase("irop", "printed", 0.5, None, 3, 30, 30).problem()
     assert (len(problem.batch), len(problem.modules)) == (30, 30)
@@ -29,13 +44,13 @@ def test_a_small_problem_is_a_part_of_the_papers():
     assert problem.batch.name == whole.batch.name[:30]
 
 
-@pytest.mark.parametrize("grid", [irop.QUICK, irop.Grid(seeds=3, small_seeds=2)])
+@pytest.mark.parametrize("grid", [irop.QUICK, Grid(seeds=3, small_seeds=2)])
 def test_every_claim_is_answered_and_nothing_else(tmp_path, monkeypatch, grid):
     def pretend(cases, folder, jobs, progress):
         """Metrics that differ from case to case; what they are does not matter here."""
         return {
             case: {
-                **dict.fromkeys(("theta", "completion", "energy", "objective"), 1.0 + k % 7),
+                **dict.fromkeys(("theta", "completion", "energy", "objective", "memory_used", "cores_used"), 1.0 + k % 7),
                 "bound": 1.0,
                 "violations": k % 5,
                 "status": "optimal",
@@ -45,13 +60,14 @@ def test_every_claim_is_answered_and_nothing_else(tmp_path, monkeypatch, grid):
         }
 
     monkeypatch.setattr(irop, "measure_placement", pretend)
+    monkeypatch.setattr(irop, "measure_memory_time", lambda cases, *_: {case: {"completion": 2.0} for case in cases})
     monkeypatch.setattr(irop, "QUICK", grid)
     found = irop.IropReproduction().run(tmp_path, quick=True, executor=Local(1))
     rows = compare(read_claims(catalog.find("reproductions", "irop.csv")), found.measured)
     tried = {f"Delta {tolerance:.2f}" for tolerance in grid.tolerances}
     missing = [row.claim.condition for row in rows if row.holds == "not_measured"]
     assert all("Delta" in words and not any(one in words for one in tried) for words in missing)
-    assert bool(missing) == (len(grid.tolerances) < len(irop.Grid().tolerances))
+    assert bool(missing) == (len(grid.tolerances) < len(Grid().tolerances))
     assert {figure.name for figure in found.figures} >= {"figure4_printed", "figure5_relative", "figure6_printed", "figure7b"}
     for figure in found.figures:
         assert all(len(line) == len(figure.x) for line in figure.series.values())

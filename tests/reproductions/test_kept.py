@@ -7,8 +7,9 @@ import pytest
 
 from poolwise import program
 from poolwise.errors import InputError
-from poolwise.reproductions import code, irop_runs, kept
+from poolwise.reproductions import code, kept
 from poolwise.reproductions.fair_memory.runs import Done, FairMemoryResults, RunGroup
+from poolwise.reproductions.irop import runs as irop_runs
 from poolwise.trials import Local
 from tests.helpers.kept_trials import spoil, written
 
@@ -70,12 +71,12 @@ def test_a_batch_of_fair_memory_is_kept_digit_by_digit(tmp_path):
 
 
 def test_measurements_rest_on_what_runs_them_and_not_on_what_shows_them():
-    for name in ("fair_memory.runs", "vinesim.setups", "irop_runs", "nvme_composition.cells", "drmaestro.cells"):
+    for name in ("fair_memory.runs", "vinesim.setups", "irop.runs", "nvme_composition.cells", "drmaestro.cells"):
         behind = program.reached(f"poolwise.reproductions.{name}")
         own = "reproductions/" + name.replace(".", "/") + ".py"
         simulation = (
             {"engines/simulate.py", "policies/backfill/easy.py", "loop.py"}
-            if name != "irop_runs"
+            if name != "irop.runs"
             else {"batch/methods/irop.py"}
         )
         assert {own, "units.py", *simulation} <= behind

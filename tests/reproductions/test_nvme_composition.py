@@ -3,11 +3,12 @@ import csv
 import pytest
 
 from poolwise import catalog
-from poolwise.compare.published import read_claims
+from poolwise.compare.published import SWITCH, read_claims
 from poolwise.reproductions.nvme_composition import QUICK, NvmeComposition
 from poolwise.reproductions.nvme_composition.cells import DEFAULT, NvmeLoad, measure_nvme_case
 from poolwise.reproductions.nvme_composition.claims import claim_rows as measured_rows
-from poolwise.reproductions.nvme_composition.plan import MODES, SOURCES, NvmePlan, NvmeResults, base, seeded
+from poolwise.reproductions.nvme_composition.claims import switches
+from poolwise.reproductions.nvme_composition.plan import FASTER, MODES, SOURCES, NvmePlan, NvmeResults, base, seeded
 from poolwise.reproductions.nvme_composition.tables import COLUMNS, tables
 from poolwise.trials import Local
 from tests.helpers.data import PUBLISHED
@@ -50,6 +51,34 @@ def test_a_full_run_measures_every_row_and_a_quick_one_some():
         list(measured_rows(NvmeResults(range(1), Asked()), mode))
     assert asked <= set(NvmePlan(1).cases())
     assert not asked <= set(QUICK.cases())
+
+
+def test_every_switch_that_a_claim_names_measures_it():
+    """Every case has its number of arrivals for a value, so that it shows which case was looked up."""
+
+    class Pretended(dict):
+        def __contains__(self, case):
+            return True
+
+        def __getitem__(self, case):
+            return dict.fromkeys((*COLUMNS, "true_sharing_ratio"), case.gap_s or case.load.target)
+
+    found = switches(NvmeResults(range(2), Pretended()))
+    named = [claim for claim in claims() if claim.shown_by.startswith(SWITCH)]
+    assert {claim.shown_by.removeprefix(SWITCH) for claim in named} == set(found)
+    assert all(claim.key in found[claim.shown_by.removeprefix(SWITCH)] for claim in named)
+    faster = found["one arrival in 50 s"]
+    assert {value.value for value in faster.values()} == {50.0} and len(faster) == len(FASTER) * len(COLUMNS)
+
+
+def test_a_number_of_arrivals_stretches_the_window_with_the_arrivals():
+    from poolwise.reproductions.nvme_composition.cells import NvmeCase, _measured
+
+    load = NvmeLoad("high_compute", 0.5, 0)
+    clock = {"gap_s": 300.0, "begin": 0, "end": 2 * 10**14, "opened": True, "reached": True}
+    plain, slower = (_measured(NvmeCase(load, "first_fit", gap_s=gap_s), {load.clock: clock}) for gap_s in (0.0, 600.0))
+    assert plain["measured"] == slower["measured"] > 0
+    assert slower["cpu_load"] == pytest.approx(plain["cpu_load"] / 2, rel=0.1)
 
 
 def test_tables_stand_as_published_with_ours_under_each_row():

@@ -4,11 +4,12 @@ import numpy as np
 import pytest
 
 from poolwise import catalog
-from poolwise.compare.published import compare, read_claims
+from poolwise.compare.published import SWITCH, compare, read_claims
 from poolwise.reproductions.kept import measure_all as keep
-from poolwise.reproductions.vinesim import claims, figures, ours
+from poolwise.reproductions.vinesim import causes, claims, figures, ours
+from poolwise.reproductions.vinesim.plan import VineSimPlan
 from poolwise.reproductions.vinesim.results import VineSimResults, mean_over_seeds
-from poolwise.reproductions.vinesim.setups import KB64, MB1, Setup, VineSimPlan, mixed_sizes, run_setup
+from poolwise.reproductions.vinesim.setups import KB64, MB1, Setup, mixed_sizes, run_setup
 from poolwise.trials import Local
 
 
@@ -46,6 +47,48 @@ def test_the_mixed_workload_has_25000_tasks() -> None:
         assert (len(sizes), int(sizes.sum())) == (500, 25_000)
         assert int((sizes <= 20).sum()) == 450
     assert not np.array_equal(mixed_sizes(0), mixed_sizes(1))
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_large_jobs_of_even_size_make_25000_tasks_too(seed: int) -> None:
+    sizes = np.sort(mixed_sizes(seed, "even"))
+    assert (len(sizes), int(sizes.sum())) == (500, 25_000)
+    assert int((sizes <= 20).sum()) == 450
+    assert sizes[-1] <= 3.1 * sizes[450]
+    assert mixed_sizes(seed).max() > 3 * sizes[-1]
+
+
+def test_varied_tasks_differ_by_no_more_than_the_share() -> None:
+    plain, varied = (Setup(0, data_size=MB1, varied=share).tasks().table for share in (0.0, 0.05))
+    assert set(plain[:, 4].tolist()) == {30_000_000}
+    assert np.abs(varied[:, 4] / 30_000_000 - 1).max() <= 0.05 and len(set(varied[:, 4].tolist())) > 2000
+    assert np.array_equal(np.delete(plain, 4, axis=1), np.delete(varied, 4, axis=1))
+
+
+def test_every_switch_that_a_claim_names_measures_it() -> None:
+    plan = VineSimPlan()
+    results = VineSimResults(plan, {setup: content(setup) for setup in plan.setups()})
+    found = causes.switches(results)
+    named = 0
+    for claim in read_claims(catalog.find("reproductions", "vinesim.csv")):
+        if claim.shown_by.startswith(SWITCH):
+            assert claim.key in found[claim.shown_by.removeprefix(SWITCH)], claim.shown_by
+            named += 1
+    assert named >= 12
+
+
+def test_a_switch_looks_up_the_set_ups_that_it_changes() -> None:
+    """Latencies of 1000 and 10 us where large jobs are even, of 10 and 10 otherwise."""
+    plan = VineSimPlan()
+
+    def told(setup: Setup) -> dict:
+        slow = setup.large == "even" and setup.gpus == 0
+        return content(setup) | {"mean_job_latency_us": 1000.0 if slow else 10.0}
+
+    found = causes.switches(VineSimResults(plan, {setup: told(setup) for setup in plan.setups()}))
+    key = ("Figure 5f", "INT, low load", "mean job latency, 0 % over 100 % GPUs")
+    assert found[causes.ANOTHER_LOAD][key].value == 1.0
+    assert found[f"{causes.ANOTHER_LOAD}, {causes.EVEN}"][key].value == 100.0
 
 
 def test_data_near_the_cpus_stay_there() -> None:

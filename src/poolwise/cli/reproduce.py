@@ -17,6 +17,9 @@ def reproduce(
     figure: str = typer.Option(
         "", help="Only this figure or table of the paper, such as 8 or 'Table III'; its numbers are compared with the expected."
     ),
+    set_: list[str] = typer.Option(
+        [], "--set", metavar="KEY=VALUE", help="A setting of the reproduction, such as seeds=5 for nvme-composition."
+    ),
     jobs: int | None = typer.Option(None, help="Worker processes; all cores if not given."),
     executor: ExecutorName = "local",
     executor_address: ExecutorAddress = None,
@@ -31,13 +34,18 @@ def reproduce(
     from poolwise.cli.console import err, resumable
     from poolwise.cli.console import out as stdout
     from poolwise.cli.output import provenance, write_provenance
+    from poolwise.files.choice import Choice
+    from poolwise.program import sources
     from poolwise.report import write_reproduction
     from poolwise.report.figure_scripts import compared
+    from poolwise.reproductions.reproduction import Reproduction
     from poolwise.reproductions.reproduction import reproduce as run
+    from poolwise.studies.study import parse_setting
     from poolwise.trials import find_executor
     from poolwise.trials.progress import ConsoleProgress
 
-    reproduction = registry.make("reproductions", name)
+    registry.find("reproductions", name)
+    reproduction: Reproduction = Choice(name=name, **dict(parse_setting(text) for text in set_)).make("reproductions")
     folder = out if out is not None else Path("results") / name
     folder.mkdir(parents=True, exist_ok=True)
     with (
@@ -47,6 +55,7 @@ def reproduce(
     ):
         done = run(name, reproduction, folder, quick=quick, executor=where, progress=progress, figure=figure)
     source = {key: str(value) for key, value in provenance(0, []).items()}
+    source["sources_sha256"] = sources(type(reproduction).__module__)
     write_reproduction(replace(done, provenance=source), folder)
     write_provenance(folder / "comparison.csv", source)
     failing = [row for row in done.rows if row.verdict == "fails"]

@@ -37,9 +37,25 @@ class DrMaestroPlan:
     changed: dict[DrMaestroScenario, int]
     fit_seeds: dict[DrMaestroScenario, int]
 
+    def said(self) -> list[str]:
+        """What was run, in words."""
+        largest = max(self.seeds, key=lambda scenario: scenario.machines)
+        seeds = ", ".join(f"{scenario}: {seeds}" for scenario, seeds in self.seeds.items())
+        some = f" Settings of more than {largest.machines} machines were left out." if largest != SCENARIOS[-1] else ""
+        return [f"Seeds, {seeds}; intervals are 95 % by Student's t.{some}"]
+
+    def up_to(self, machines: int) -> DrMaestroPlan:
+        """The same plan without what has more machines."""
+
+        def kept(part: dict[DrMaestroScenario, int]) -> dict[DrMaestroScenario, int]:
+            return {scenario: seeds for scenario, seeds in part.items() if scenario.machines <= machines}
+
+        timed = tuple(scenario for scenario in self.timed if scenario.machines <= machines)
+        return DrMaestroPlan(kept(self.seeds), kept(self.spread), timed, kept(self.changed), kept(self.fit_seeds))
+
     def cases(self, figure: str = "") -> list[DrMaestroCase]:
         """Every case, the small scenarios first; those of a figure if one is given."""
-        runs = [(scenario, seed) for scenario in SCENARIOS for seed in range(self.seeds[scenario])]
+        runs = [(scenario, seed) for scenario, seeds in self.seeds.items() for seed in range(seeds)]
         found = [DrMaestroCase(scenario, policy, seed) for scenario, seed in runs for policy in reversed(POLICIES)]
         if figure not in ("", "Our first phase", "Sensitivity", "Warm-up on every machine", "Prediction"):
             return [case for case in found if figure not in SHOWN_IN or case.scenario.machines in SHOWN_IN[figure]]
@@ -80,8 +96,15 @@ QUICK = DrMaestroPlan(
 @register("reproductions", "drmaestro")
 @dataclass(frozen=True)
 class DRMaestro(Reproduction):
-    """Tables 2 to 5 and Figures 4 to 10 of Amaral et al. as ratios, on jobs whose times are mostly assumed."""
+    """Tables 2 to 5 and Figures 4 to 10 of Amaral et al. as ratios, on jobs whose times are mostly assumed.
 
+    Parameters
+    ----------
+    machines
+        Largest setting of the paper that is run: 16 takes minutes, 128 hours.
+    """
+
+    machines: int = 128
     title: ClassVar[str] = "Disaggregated GPUs by minimum-cost flow (DRMaestro)"
     paper: ClassVar[str] = (
         "Amaral et al., DRMaestro: orchestrating disaggregated resources on virtualized data-centers, Journal of Cloud "
@@ -92,7 +115,7 @@ class DRMaestro(Reproduction):
         self, out: Path, *, quick: bool, executor: Executor, progress: Progress | None = None, figure: str = ""
     ) -> ReproductionResult:
         """Measure everything; see `Reproduction`."""
-        plan = QUICK if quick else FULL
+        plan = (QUICK if quick else FULL).up_to(self.machines)
         cases = measure_all(plan.cases(figure), measure_case, out, executor, progress=progress)
         if figure in ("", "Prediction"):
             cases |= measure_all(plan.fits(FIT_ON, FITS), measure_case, out, executor, progress=progress)
@@ -106,9 +129,10 @@ class DRMaestro(Reproduction):
         return ReproductionResult(
             {**claims.measure(results), **fit.measure_fit(results)},
             figures.draw(results),
-            NOTES,
+            [*plan.said(), *NOTES],
             claims.explain(results),
             [*fit.tables(results), *figures.tables(results)],
+            switches=claims.switches(results),
         )
 
 

@@ -8,7 +8,7 @@ from typing import ClassVar
 
 from poolwise.registry import register
 from poolwise.reproductions.nvme_composition.cells import NvmeCase, NvmeLoad, measure_nvme_case
-from poolwise.reproductions.nvme_composition.claims import claim_rows
+from poolwise.reproductions.nvme_composition.claims import claim_rows, switches
 from poolwise.reproductions.nvme_composition.figures import figures
 from poolwise.reproductions.nvme_composition.plan import POLICIES, SOURCES, STEP_LOADS, STEPS, NvmePlan, NvmeResults
 from poolwise.reproductions.nvme_composition.tables import tables
@@ -41,6 +41,7 @@ class NvmeComposition(Reproduction):
             _explanation(results),
             tables(results, plan),
             {"as run": found["parity"], "inferred": found["inferred"]},
+            switches(results),
         )
 
 
@@ -53,7 +54,7 @@ def _notes(plan: NvmePlan, results: NvmeResults) -> list[str]:
         "table for all, at most six sharers). As run (parity): six things that the authors' simulator does differently.",
         "Inferred is not parity: that workloads whose deadline has passed join no composition in use, and that equation 4 is "
         "decided by the capacity alone, is stated nowhere; both were chosen after a look at the published device usage and "
-        "composition sizes of S1, so that only the other columns of S1 judge it.",
+        "composition sizes of S1, so that the other columns of S1, and S2 and S3, judge it.",
         "composition_size and sharing_ratio are the published columns (each instant's ratio rounded down, 1 and 0 when nothing "
         "is in use); the true_ rows are plain ratios over the instants with a composition.",
         f"In {unopened} of {len(results.cases)} runs the ideal load never reached 0.7, so the whole run was measured; in "

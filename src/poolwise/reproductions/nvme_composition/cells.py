@@ -102,13 +102,14 @@ class NvmeLoad:
 
 @dataclass(frozen=True)
 class NvmeCase:
-    """One simulation."""
+    """One simulation; with `gap_s` one arrival in so many seconds, whatever that loads the ideal machine to."""
 
     load: NvmeLoad
     policy: NvmePolicy
     infrastructure: Infrastructure = "disaggregated"
     high_priority_factor: float = 1.2
     devices: int = 10
+    gap_s: float = 0.0
 
 
 def measure_nvme_case(
@@ -181,8 +182,10 @@ def run_nvme_case(case: NvmeCase, gap_s: float) -> Schedule:
 def _measured(case: NvmeCase, clocks: Mapping[NvmeLoad, Mapping[str, Any]]) -> dict[str, Any]:
     """Metrics by the names of the published tables, and what the figures need."""
     clock = clocks[case.load.clock]
-    schedule = run_nvme_case(case, clock["gap_s"])
-    window = Window(clock["begin"], clock["end"])
+    gap_s = case.gap_s or clock["gap_s"]
+    schedule = run_nvme_case(case, gap_s)
+    scale = gap_s / clock["gap_s"]  # the same arrivals are measured
+    window = Window(round(clock["begin"] * scale), round(clock["end"] * scale))
     workload = schedule.workload
     population = (workload.submit >= window.begin) & (workload.submit <= window.end)
     use = device_use(schedule, window)

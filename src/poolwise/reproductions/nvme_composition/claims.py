@@ -10,6 +10,8 @@ from poolwise.compare.published import Key
 from poolwise.compare.verdicts import Measured
 from poolwise.reproductions.nvme_composition.cells import Infrastructure, NvmeCase, NvmeLoad, NvmePolicy
 from poolwise.reproductions.nvme_composition.plan import (
+    FASTER,
+    FASTER_S,
     INFRASTRUCTURES,
     LOADS,
     MIXES,
@@ -145,6 +147,23 @@ def _steps(results: NvmeResults) -> Iterable[KeyedRow]:
             yield ("Origin of the gap", condition, "first_fit"), results.measured((1, first), metric=MISSED)
             yield ("Origin of the gap", condition, AWARE), results.measured((1, aware), metric=MISSED)
             yield ("Origin of the gap", condition, LEAD), _lead(results, (first, aware))
+
+
+def switches(results: NvmeResults) -> dict[str, dict[Key, Measured]]:
+    """Measure the claims that a switch is about: name -> claim -> what was measured with it turned."""
+    faster = f"one arrival in {FASTER_S:g} s"
+    found: dict[str, dict[Key, Measured | None]] = {faster: {}, "first_fit at load 0.6 alone": {}, "ratios rounded down": {}}
+    for (scenario, infrastructure, policy), case in FASTER.items():
+        condition = f"{scenario}, load 0.9, {infrastructure}, {policy}"
+        for metric in COLUMNS:
+            found[faster][TABLES[scenario], condition, metric] = results.measured((1, case), metric=metric)
+    attached, pooled = (base("high_bandwidth", 0.6, "first_fit", i) for i in ("physically_attached", "disaggregated"))
+    fall = "greatest fall of missed deadlines by pooling"
+    found["first_fit at load 0.6 alone"]["Abstract", "high_bandwidth", fall] = _difference(results, attached, pooled)
+    shared = [results.measured((1, base("high_bandwidth", load, AWARE)), metric="sharing_ratio") for load in LOADS]
+    ratio = "greatest sharing ratio of disaggregation_aware"
+    found["ratios rounded down"]["Abstract", "high_bandwidth", ratio] = _greatest(shared)
+    return {name: {key: value for key, value in items.items() if value is not None} for name, items in found.items()}
 
 
 def _lead(results: NvmeResults, pair: Iterable[NvmeCase], metric: str = MISSED) -> Measured | None:

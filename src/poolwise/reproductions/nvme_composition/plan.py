@@ -64,7 +64,7 @@ class NvmePlan:
         """Every case with every seed."""
         tables = [
             base(scenario, load, policy, infrastructure, mode)
-            for mode, scenario in (*itertools.product(MODES, SHARES), ("inferred", "high_bandwidth"))
+            for mode, scenario in itertools.product(SOURCES, SHARES)
             for load in self.loads
             for infrastructure in INFRASTRUCTURES
             for policy in POLICIES
@@ -75,7 +75,8 @@ class NvmePlan:
             for load in STEP_LOADS
             for policy in POLICIES
         ]
-        return [seeded(case, seed) for case in (*tables, *self._figure_cases()) for seed in range(self.seeds)]
+        cases = (*tables, *self._figure_cases(), *FASTER.values())
+        return [seeded(case, seed) for case in cases for seed in range(self.seeds)]
 
     def _figure_cases(self) -> list[NvmeCase]:
         return [
@@ -110,6 +111,18 @@ def mixed(target: float, fio: float, policy: NvmePolicy, mode: str) -> NvmeCase:
 def seeded(case: NvmeCase, seed: int) -> NvmeCase:
     """Same case with another seed."""
     return replace(case, load=replace(case.load, seed=seed))
+
+
+FASTER_S = 50.0
+"""Seconds between arrivals at which the published core loads and waits of load 0.9 under first_fit come out."""
+FASTER_CELLS: tuple[tuple[MixScenario, Infrastructure, NvmePolicy], ...] = (
+    *(("high_bandwidth", infrastructure, policy) for infrastructure in INFRASTRUCTURES for policy in POLICIES),
+    ("high_capacity", "physically_attached", "first_fit"),
+)
+FASTER: Mapping[tuple[MixScenario, Infrastructure, NvmePolicy], NvmeCase] = {
+    cell: base(cell[0], 0.9, cell[2], cell[1], gap_s=FASTER_S) for cell in FASTER_CELLS
+}
+"""Cells of load 0.9 with that many arrivals."""
 
 
 @dataclass(frozen=True)

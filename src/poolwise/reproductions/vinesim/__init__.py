@@ -13,9 +13,10 @@ from typing import ClassVar
 from poolwise.registry import register
 from poolwise.reproductions.kept import measure_all
 from poolwise.reproductions.reproduction import Reproduction, ReproductionResult
-from poolwise.reproductions.vinesim import claims, figures, ours
+from poolwise.reproductions.vinesim import causes, claims, figures, ours
+from poolwise.reproductions.vinesim.plan import VineSimPlan
 from poolwise.reproductions.vinesim.results import VineSimResults
-from poolwise.reproductions.vinesim.setups import VineSimPlan, jobs_of, prepare, run_setup
+from poolwise.reproductions.vinesim.setups import jobs_of, prepare, run_setup
 from poolwise.trials import Executor, Progress
 
 
@@ -45,4 +46,5 @@ class VineSimReproduction(Reproduction):
             tables=ours.tables(results),
             notes=plan.notes(),
             explanation=[*claims.explain(results), *ours.explain(results)],
+            switches=causes.switches(results),
         )

@@ -23,6 +23,7 @@ from poolwise.reproductions.vinesim.setups import (
     MB1,
     NEAR_FAR,
     STRENGTHS,
+    UNITS,
     JobSet,
     Setup,
 )
@@ -35,6 +36,8 @@ SIZES = {"8 KB": KB8, "64 KB": KB64, "1 MB": MB1}
 NAMES = {"high": "HIGH", "flat": "FLAT", "closer_to_data": "CLOSER_TO_DATA"}
 QUEUES = 100
 """us between arrivals up to which jobs of the large workload queue in every deployment."""
+FACTORS = (("INT", 0, 8, 10), ("FP_GOOD", 0, 8, 10), ("INT", 0, 40, 1000), ("FP_GOOD", 0, 40, 1000), ("FP_BAD", 40, 0, 10))
+"""Section 7.2: task type, GPUs of the slower and of the faster deployment, and the factor between them at low load."""
 FLAT_EXPECTED = 25 + 475 * (1 - comb(20, 5) / comb(40, 5))
 """us: a job is as fast as a GPU only if all five tasks are on one."""
 
@@ -107,20 +110,25 @@ def _figure_5(results: VineSimResults) -> Iterator[Item]:
         yield key, results.ratio(at("FP_BAD", 40, gap), at("FP_BAD", 0, gap))
     key = ("Figure 5a", "0 % GPUs, inter-arrival time 0", "INT over FP_GOOD, mean job latency")
     yield key, results.ratio(at("INT", 0, 0), at("FP_GOOD", 0, 0))
-    yield from _load_axis(results, at)
+    for kind, over, under, printed in FACTORS:
+        metric = f"mean job latency, {PERCENT[over]} % over {PERCENT[under]} % GPUs"
+        found = anywhere(results, kind, over, under, printed)
+        yield ("Load axis", kind, f"{metric}, nearest to the report's at any load"), found
 
 
-def _load_axis(results: VineSimResults, at: Callable[[str, int, float], Setup]) -> Iterator[Item]:
-    """Factors of Figure 5 wherever on the axis they come nearest to the report, which does not say what its low load is."""
-    for kind, over, under, printed in (
-        ("INT", 0, 8, 10), ("FP_GOOD", 0, 8, 10), ("INT", 0, 40, 1000), ("FP_GOOD", 0, 40, 1000), ("FP_BAD", 40, 0, 10),
-    ):  # fmt: skip
-        factors = [results.ratio(at(kind, over, gap), at(kind, under, gap)) for gap in results.plan.gaps]
-        known = [factor for factor in factors if not np.isnan(factor.value)]
-        if known:
-            nearest = min(known, key=lambda factor: abs(np.log(factor.value / printed)))
-            shares = f"{PERCENT[over]} % over {PERCENT[under]} % GPUs"
-            yield ("Load axis", kind, f"mean job latency, {shares}, nearest to the report's at any load"), nearest
+def anywhere(results: VineSimResults, kind: str, over: int, under: int, printed: float) -> Measured:
+    """Find a factor of Figure 5 where on the axis it comes nearest to the report, which does not say what its low load is."""
+    found = []
+    for gap in results.plan.gaps:
+        above, below = (Setup(gap, "sizes", gpus, kind=KINDS[kind]) for gpus in (over, under))
+        found.append(replace(results.ratio(above, below), note=f"at {gap:,} us between arrivals"))
+    return _nearest(found, printed)
+
+
+def _nearest(found: list[Measured], printed: float) -> Measured:
+    """The factor nearest to a printed one; NaN where none was measured."""
+    known = [factor for factor in found if not np.isnan(factor.value)]
+    return min(known, key=lambda factor: abs(np.log(factor.value / printed)), default=Measured(np.nan))
 
 
 def _figure_6(results: VineSimResults) -> Iterator[Item]:
@@ -141,7 +149,8 @@ def _figure_6(results: VineSimResults) -> Iterator[Item]:
     yield ("Figure 6", "100 % GPUs", metric), Measured(steady(FP_BAD) / steady(FP_GOOD) - 1)
 
 
-def _figure_7(results: VineSimResults) -> Iterator[Item]:
+def figure_7(results: VineSimResults) -> Iterator[Item]:
+    """GPUs of different strength."""
     gaps = results.plan.gaps
 
     def at(strength: str, gpus: int, gap: float) -> Setup:
@@ -160,14 +169,22 @@ def _figure_7(results: VineSimResults) -> Iterator[Item]:
                 busy_apart = [each for each, gap in zip(apart, gaps, strict=True) if gap <= QUEUES]
                 metric = f"factor 2 less the largest factor between the mean job latencies up to {QUEUES} us"
                 yield ("Load axis", condition, metric), Measured(2 - float(np.exp(max(busy_apart))))
-    every = [[results.ratio(at(name, 8, gap), at(name, 40, gap)).value for name in STRENGTHS] for gap in gaps]
-    falls = [float(np.mean(each)) for each in every]
-    nearest = min(falls, key=lambda fall: abs(np.log(fall / 10)))
+    decreases = [_mean_fall(results, gap) for gap in gaps]
     metric = "decrease of mean job latency, nearest to the report's at any load"
-    yield ("Load axis", "20 % to 100 % GPUs, mean over the six affinities", metric), Measured(nearest)
-    falls = every[list(gaps).index(0)]
+    yield ("Load axis", "20 % to 100 % GPUs, mean over the six affinities", metric), _nearest(decreases, 10)
     condition = "20 % to 100 % GPUs, inter-arrival time 0, mean over the six affinities"
-    yield ("Figure 7", condition, "decrease of mean job latency"), Measured(float(np.mean(falls)))
+    yield ("Figure 7", condition, "decrease of mean job latency"), replace(decreases[list(gaps).index(0)], note="")
+
+
+def _mean_fall(results: VineSimResults, gap: float) -> Measured:
+    """Mean over the affinities of how much faster 40 GPUs are than 8; NaN where one of them was not run."""
+    falls = []
+    for strength in STRENGTHS.values():
+        few, all_ = (results.values(Setup(gap, "sizes", gpus, gpu_int=strength)) for gpus in (8, UNITS))
+        if not len(few) or not len(all_):
+            return Measured(np.nan)
+        falls.append(few / all_)
+    return replace(mean_over_seeds(np.mean(falls, axis=0)), note=f"at {gap:,} us between arrivals")
 
 
 def _figure_8(results: VineSimResults) -> Iterator[Item]:
@@ -267,7 +284,8 @@ def _table_4(results: VineSimResults) -> Iterator[Item]:
                 yield ("Table 4", f"{name}, {words}", "transfer with switches"), Measured(whole)
 
 
-def _figure_16(results: VineSimResults) -> Iterator[Item]:
+def figure_16(results: VineSimResults) -> Iterator[Item]:
+    """Data of three sizes on alternating units."""
     for tie in ("order", "random"):
 
         def at(size: int, policy: str, gap: float, tie: str = tie) -> Setup:
@@ -341,12 +359,12 @@ _PARTS: tuple[tuple[JobSet, Callable[[VineSimResults], Iterator[Item]]], ...] = 
     ("thirty", _figure_4),
     ("sizes", _figure_5),
     ("sizes", _figure_6),
-    ("sizes", _figure_7),
+    ("sizes", figure_7),
     ("kernels", _figure_8),
     ("five", _figure_11),
     ("five", _figure_13),
     ("five", _figure_14),
     ("single", _table_4),
-    ("five", _figure_16),
+    ("five", figure_16),
     ("five", _figure_18),
 )

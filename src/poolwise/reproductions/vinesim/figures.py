@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
 from poolwise.exhibits.figure import Axis, Curves, Figure
 from poolwise.reproductions.vinesim.claims import KINDS, NAMES, PERCENT, SIZES
 from poolwise.reproductions.vinesim.results import MetricOf, VineSimResults, busy, latency_over_seeds
-from poolwise.reproductions.vinesim.setups import CPU, GPU, GPU_SHARES, PLACES, STRENGTHS, JobSet, Setup
+from poolwise.reproductions.vinesim.setups import CPU, GPU, GPU_SHARES, PLACES, STRENGTHS, JobSet, LargeJobs, Setup
 
+LARGE: dict[LargeJobs, str] = {"five": "five very large jobs", "even": "large jobs of even size"}
 LATENCY = Axis("mean job latency (us)", log=True)
 
 
@@ -97,6 +99,34 @@ def _strengths(results: VineSimResults) -> Iterator[Figure]:
         caption = "FP_GOOD tasks; 15 to 1 both as 1,500,000 and as the 15,000,000 that is printed."
         figure = Curves(f"figure-7{letter}", f"Figure 7{letter}: {PERCENT[gpus]} % GPUs of different strength", caption)
         yield over_gaps(results, figure, results.plan.gaps, {name: at(value) for name, value in STRENGTHS.items()})
+
+
+def _load_axis(results: VineSimResults) -> Iterator[Figure]:
+    """How the factors of Figure 5 hang on the load, which the report does not print, and on how large the large jobs are."""
+    gaps = results.plan.gaps
+    least = min(gap for gap in gaps if gap > 0)
+    for share, gpus, printed in ((20, 8, 10.0), (100, 40, 1000.0)):
+        series: dict[str, list[float]] = {}
+        interval: dict[str, tuple[list[float], list[float]]] = {}
+        for kind, large in itertools.product(("INT", "FP_GOOD"), LARGE):
+            base = Setup(0, "sizes", kind=KINDS[kind], large=large)
+            found = [results.ratio(replace(base, gap=gap, gpus=0), replace(base, gap=gap, gpus=gpus)) for gap in gaps]
+            name = f"{kind}, {LARGE[large]}"
+            series[name] = [factor.value for factor in found]
+            interval[name] = [factor.ends[0] for factor in found], [factor.ends[1] for factor in found]
+        yield Curves(
+            f"load-axis-{share}",
+            f"Load axis: how much faster jobs are with {share} % GPUs than with none",
+            "The workload of Figure 5; the report does not print its low load.",
+            x=[gap if gap > 0 else least / 3 for gap in gaps],
+            series=series,
+            interval=interval,
+            x_axis=Axis(
+                "time between arrivals (us)", log=True, ticks={least / 3: "0", **{g: f"{g:,.0f}" for g in _decades(gaps)}}
+            ),
+            y_axis=Axis("mean job latency, 0 % GPUs over this share", log=True),
+            target=(printed, f"the report at low load: {printed:,.0f}"),
+        )
 
 
 def _kernels(results: VineSimResults) -> Iterator[Figure]:
@@ -187,6 +217,7 @@ _PARTS: tuple[tuple[JobSet, Callable[[VineSimResults], Iterator[Figure]]], ...] 
     ("thirty", _mixes),
     ("sizes", _types),
     ("sizes", _strengths),
+    ("sizes", _load_axis),
     ("kernels", _kernels),
     ("five", _policies),
     ("five", _series),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -11,7 +11,8 @@ import numpy as np
 from poolwise.arrays import FloatArray
 from poolwise.compare.verdicts import Measured
 from poolwise.metrics.intervals import mean_interval
-from poolwise.reproductions.vinesim.setups import Setup, VineSimPlan
+from poolwise.reproductions.vinesim.plan import VineSimPlan
+from poolwise.reproductions.vinesim.setups import Setup
 
 MetricOf = Callable[[Mapping[str, Any]], float]
 
@@ -38,14 +39,16 @@ def busy(kind: str) -> MetricOf:
 
 @dataclass(frozen=True)
 class VineSimResults:
-    """All that was measured."""
+    """All that was measured; `changed` are fields of a set-up that stand in for those that are looked up."""
 
     plan: VineSimPlan
     contents: Mapping[Setup, Mapping[str, Any]]
+    changed: Mapping[str, Any] = field(default_factory=dict)
 
     def values(self, setup: Setup, metric: MetricOf = latency_over_seeds) -> FloatArray:
         """(n_seed,) values of a set-up; empty where it was not run."""
-        found = [self.contents[seeded] for seeded in self.plan.seeded(setup) if seeded in self.contents]
+        wanted = self.plan.seeded(replace(setup, **self.changed))
+        found = [self.contents[seeded] for seeded in wanted if seeded in self.contents]
         return np.array([metric(content) for content in found], dtype=np.float64)
 
     def mean(self, setup: Setup, metric: MetricOf = latency_over_seeds) -> Measured:

@@ -1,12 +1,11 @@
-"""The set-ups of the report: deployments, workloads and affinities, and which of them are run at which load.
+"""The set-ups of the report: deployments, workloads and affinities, and one simulation of them.
 
 What the report prints is taken as it stands; what it leaves open is in `VineSimPlan.notes`. Times in microseconds.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
@@ -42,6 +41,7 @@ WATTS = {CPU: (60.0, 150.0), GPU: (40.0, 300.0)}
 MEASURES = (LatencyMeasure(), TaskLatency(), Throughput(), UnitMeasure(), Energy())
 """What is measured of a set-up."""
 
+LargeJobs = Literal["five", "even"]
 UnitPlaces = Literal["line", "alternate", "split", "near", "far"]
 JobSet = Literal["single", "thirty", "five", "sizes", "kernels"]
 JOBS_OF: dict[str, JobSet] = {
@@ -72,6 +72,9 @@ class Setup:
     gpu_int : operations per microsecond of a GPU for INT
     gap : microseconds between arrivals
     data : where task data lie: on all 40 nodes or on those of the first rack
+    large : of "sizes", how the 50 jobs of more than 20 tasks are drawn: five very large ones beside 45 of 21 to 300 tasks, or
+        all 50 of even size (half to one and a half of their mean)
+    varied : share of its operations by which a task may differ from the printed number, either way (0: all tasks are equal)
     """
 
     gap: float
@@ -87,6 +90,8 @@ class Setup:
     preferred: int = ANY
     data_size: int = 0
     data: Literal["all", "first rack"] = "all"
+    large: LargeJobs = "five"
+    varied: float = 0.0
     contended: bool = False
     sample: int = 0
     seed: int = 0
@@ -141,9 +146,12 @@ class Setup:
             rank = np.argsort(np.argsort(uniform(self.seed, "kind", np.arange(len(sizes)))))
             kinds = np.where(rank < round(self.good * len(sizes)), FP_GOOD, FP_BAD)
         tasks = vinesim.TaskList.of_jobs(sizes.tolist(), kinds.tolist(), operations, self.preferred, self.data_size)
-        if not self.data_size:
-            return tasks
         table = tasks.table.copy()
+        if self.varied:
+            draw = 2 * uniform(self.seed, "operations", np.arange(len(table))) - 1
+            table[:, 4] = np.rint(operations * (1 + self.varied * draw)).astype(np.int64)
+        if not self.data_size:
+            return vinesim.TaskList.of(table)
         if self.layout in ("near", "far"):
             table[:, 2], table[:, 3] = (0, 1) if self.layout == "near" else (1, 0)
             return vinesim.TaskList.of(table)
@@ -164,17 +172,26 @@ class Setup:
             case "kernels":
                 return np.ones(2500, dtype=np.int64), 1
             case "sizes":
-                return mixed_sizes(self.seed), 30_000_000
+                return mixed_sizes(self.seed, self.large), 30_000_000
 
 
-def mixed_sizes(seed: int) -> IntArray:
-    """(500,) tasks: 450 jobs uniform in 1..20, 45 in 21..300, 5 large ones that make 25,000 in all; shuffled."""
-    draws = uniform(seed, "size", np.arange(495))
-    sizes = np.where(np.arange(495) < 450, 1 + np.floor(20 * draws), 21 + np.floor(280 * draws)).astype(np.int64)
-    rest = 25_000 - int(sizes.sum())
-    large = np.full(5, rest // 5)
-    large[: rest % 5] += 1
-    whole = np.concatenate([sizes, large])
+def mixed_sizes(seed: int, large: LargeJobs = "five") -> IntArray:
+    """(500,) tasks: 450 jobs uniform in 1..20 and 50 larger ones, 25,000 in all; shuffled.
+
+    Of the larger ones 45 are uniform in 21..300 and 5 share the rest, or all 50 are even.
+    """
+    draws = uniform(seed, "size", np.arange(495 if large == "five" else 500))
+    small = 1 + np.floor(20 * draws[:450]).astype(np.int64)
+    if large == "five":
+        medium = 21 + np.floor(280 * draws[450:]).astype(np.int64)
+        weights = np.ones(5)
+    else:
+        medium = np.empty(0, dtype=np.int64)
+        weights = 0.5 + draws[450:]
+    rest = 25_000 - int(small.sum()) - int(medium.sum())
+    sizes = np.floor(rest * weights / weights.sum()).astype(np.int64)
+    sizes[: rest - int(sizes.sum())] += 1
+    whole = np.concatenate([small, medium, sizes])
     return whole[np.argsort(uniform(seed, "shuffle", np.arange(500)))]
 
 
@@ -197,140 +214,6 @@ def run_setup(setup: Setup) -> dict[str, Any]:
 def prepare() -> None:
     """Compile the kernels, in one process before others start."""
     run_setup(Setup(0.0, jobs="single"))
-
-
-@dataclass(frozen=True)
-class VineSimPlan:
-    """What is run: everything, or with `quick` fewer loads and seeds."""
-
-    quick: bool = False
-
-    @property
-    def seeds(self) -> range:
-        """Seeds of what is drawn: FLAT, kernels; the first five of where data lie."""
-        return range(2 if self.quick else 10)
-
-    @property
-    def size_seeds(self) -> range:
-        """Seeds of the workload of 25,000 tasks."""
-        return range(1 if self.quick else 10)
-
-    @property
-    def gaps(self) -> tuple[float, ...]:
-        """Times between arrivals of the workload of 25,000 tasks (Figures 5 and 7)."""
-        return (0, 100, 30_000) if self.quick else (0, 10, 30, 100, 300, 1_000, 3_000, 10_000, 30_000)
-
-    @property
-    def light_gaps(self) -> tuple[float, ...]:
-        """Times between arrivals of Figure 6."""
-        return (30_000, 300_000) if self.quick else (1_000, 3_000, 10_000, 30_000, 100_000, 300_000)
-
-    @property
-    def fine_gaps(self) -> tuple[float, ...]:
-        """Times between arrivals of the workload of 500 x 5 tasks (Figures 11 to 14)."""
-        if self.quick:
-            return (0, 5, 6, 6.25, 7, 25, 100, 125, 1_000)
-        return (0, 1, 2, 3, 4, 5, 6, 6.25, 7, 8, 10, 15, 25, 30, 50, 75, 100, 125, 150, 200, 300, 500, 1_000)
-
-    @property
-    def data_gaps(self) -> tuple[float, ...]:
-        """Times between arrivals of Figures 16 and 18."""
-        return (0, 50, 1_000) if self.quick else (0, 10, 25, 50, 100, 150, 200, 500, 1_000, 2_000, 5_000)
-
-    @property
-    def contended_gaps(self) -> tuple[float, ...]:
-        """Times between arrivals that are also run with shared links."""
-        return () if self.quick else (50, 200, 1_000)
-
-    @property
-    def kernel_gaps(self) -> tuple[float, ...]:
-        """Times between arrivals of Figure 8."""
-        if self.quick:
-            return (0, 8, 12, 16, 20, 50, 1_000)
-        return (0, 2, 4, 6, 8, 10, 11, 12, 13, 14, 15, 16, 17, 18, 20, 25, 30, 50, 100, 300, 1_000)
-
-    def setups(self) -> list[Setup]:
-        """All set-ups, each with its seeds."""
-        return [*self._single(), *self._mixes(), *self._types(), *self._kernels(), *self._policies(), *self._data()]
-
-    def seeded(self, setup: Setup) -> list[Setup]:
-        """Repeat a set-up with the seeds that its random draws call for."""
-        if setup.jobs == "sizes":
-            return [replace(setup, seed=seed) for seed in self.size_seeds]
-        if setup.jobs == "single":
-            return [setup]
-        if setup.data_size:
-            return [replace(setup, seed=seed) for seed in self.seeds[: 2 if setup.contended else 5]]
-        drawn = setup.policy == "flat" or setup.tie == "random" or setup.jobs == "kernels"
-        drawn = drawn or setup.good not in (None, 0.0, 1.0)
-        return [replace(setup, seed=seed) for seed in self.seeds] if drawn else [setup]
-
-    def notes(self) -> list[str]:
-        """What a reader must know before the numbers."""
-        said = [
-            "The report's traces are not public; its workloads are drawn from what it says about them: job sizes of Section "
-            "7.2 as 450 jobs uniform in 1 to 20 tasks, 45 in 21 to 300, and 5 large ones that make 25,000 tasks.",
-            f"Intervals are 95 % over {len(self.seeds)} seeds (5 of where data lie, {len(self.size_seeds)} of "
-            "the 25,000 tasks); what draws nothing has none. Average latency is the mean; the report also calls the median so.",
-            "GPUs and CPUs alternate along each rack in Figure 15 (assumed). Watts are assumed: CPUs 60 idle and 150 busy, "
-            "GPUs 40 and 300.",
-            "No time between arrivals is printed for the low load of Figure 4; it is 1,000 us here, where no two jobs meet.",
-        ]
-        return [*said, "A quick run: fewer loads and seeds; some rows are not measured."] if self.quick else said
-
-    def _single(self) -> Iterator[Setup]:
-        for kind in (FP_GOOD, FP_BAD):
-            for gpus in (0, UNITS):
-                yield Setup(0, "single", gpus, kind=kind)
-        for size in (KB8, KB64, MB1):
-            for layout in NEAR_FAR:
-                yield Setup(0, "single", layout=layout, data_size=size)
-
-    def _mixes(self) -> Iterator[Setup]:
-        for gap in (0, 1_000):
-            for gpus in GPU_SHARES.values():
-                for good in (0.0, 0.3, 0.5, 0.7, 1.0):
-                    yield from self.seeded(Setup(gap, "thirty", gpus, good=good))
-
-    def _types(self) -> Iterator[Setup]:
-        for kind in (INT, FP_GOOD, FP_BAD):
-            for gpus in (0, 8, 13, 26, 32, 40):
-                for gap in self.gaps:
-                    yield from self.seeded(Setup(gap, "sizes", gpus, kind=kind))
-            for gap in self.light_gaps:
-                yield from self.seeded(Setup(gap, "sizes", UNITS, kind=kind))
-        for strength in STRENGTHS.values():
-            for gpus in (8, 13, 20, 26, 32, 40):
-                for gap in self.gaps:
-                    yield from self.seeded(Setup(gap, "sizes", gpus, gpu_int=strength))
-
-    def _kernels(self) -> Iterator[Setup]:
-        for gap in self.kernel_gaps:
-            for units in ("mixed", "dfe", "phi", "gpu"):
-                yield from self.seeded(Setup(gap, "kernels", neurasmus=units))
-
-    def _policies(self) -> Iterator[Setup]:
-        for gap in self.fine_gaps:
-            for policy in ("high", "flat", "earliest_finish", "delay"):
-                yield from self.seeded(Setup(gap, policy=policy))
-            for preferred in (CPU, GPU):
-                yield Setup(gap, policy="pref", preferred=preferred)
-        for gap in (0, 6, 7):
-            yield Setup(gap, sample=10)
-
-    def _data(self) -> Iterator[Setup]:
-        for layout, data in PLACES:
-            for size in (KB8, KB64, MB1):
-                for gap in self.data_gaps:
-                    base = Setup(gap, layout=layout, data=data, data_size=size)
-                    for policy in POLICIES:
-                        yield from self.seeded(replace(base, policy=policy))
-                    for policy in ("high", "closer_to_data"):
-                        yield from self.seeded(replace(base, policy=policy, tie="random"))
-        for gap in self.contended_gaps:
-            for policy in POLICIES:
-                contended = Setup(gap, layout="alternate", data_size=KB64, policy=policy, contended=True)
-                yield from self.seeded(contended)
 
 
 POLICIES = ("high", "flat", "closer_to_data", "earliest_finish", "delay")

@@ -12,11 +12,14 @@ import numpy as np
 
 from poolwise import catalog
 from poolwise.batch.methods.heep import Heep
+from poolwise.batch.methods.irop import Irop
 from poolwise.batch.methods.method import Limit, Method, find_method
 from poolwise.batch.methods.place import Place
 from poolwise.batch.problem.assignment import Solution
 from poolwise.batch.problem.check import check_assignment
 from poolwise.batch.problem.definition import Problem, Theta
+from poolwise.batch.search.costs import costs_of
+from poolwise.batch.search.packing import BinPacking, assignment_of
 from poolwise.errors import PolicyError, PoolwiseError
 from poolwise.files.batch import read_batch
 from poolwise.reproductions import kept
@@ -24,6 +27,8 @@ from poolwise.trials import Executor, Progress
 
 HEEP_BY_MODULE = "heep, by module"
 """Name of HEEP with the other key."""
+LARGEST_FIRST, FILLED_UP = "irop, largest first", "irop, filled up"
+"""Names of IRoP that rounds large workloads first, and of IRoP whose modules then give away the local memory they have left."""
 IGNORE_TOLERANCE = ("cfm", "first-fit")
 """Methods that know no accepted slowdown: breaking it is counted and is not an error."""
 
@@ -72,6 +77,7 @@ class IropCase:
         if set(verdict.count()) - known:
             raise PolicyError(f"{self}: {verdict.violations[0]}")
         return {
+            **_used(problem, found),
             "theta": float(np.nansum(found.theta)),
             "completion": float(np.nanmean(found.completion)),
             "energy": found.energy,
@@ -84,8 +90,13 @@ class IropCase:
         }
 
     def _method(self) -> Method:
-        if self.method == HEEP_BY_MODULE:
-            return _HeepByModule()
+        own: dict[str, Method] = {
+            HEEP_BY_MODULE: _HeepByModule(),
+            LARGEST_FIRST: Irop(largest_first=True),
+            FILLED_UP: _FilledUp(),
+        }
+        if self.method in own:
+            return own[self.method]
         return Place(guard=self.seconds > 1) if self.method == "place" else find_method(self.method)
 
 
@@ -100,6 +111,32 @@ class _HeepByModule(Method):
         told = replace(problem, modules=replace(modules, static=whole, dynamic=np.zeros(len(whole))))
         found = Heep().solve(told, limit)
         return Solution(problem, found.assignment, dropped=found.dropped, unmet=found.unmet)
+
+
+@dataclass(frozen=True)
+class _FilledUp(Method):
+    """IRoP; then the local memory that its modules have left goes to whoever gains most, which equation (6) forbids."""
+
+    def solve(self, problem: Problem, limit: Limit) -> Solution:
+        """Place as IRoP does, and share the memory of each module anew; raises PolicyError where IRoP drops a workload."""
+        found = Irop().solve(problem, limit)
+        if found.dropped:
+            raise PolicyError("IRoP left workloads out: take a smaller batch or more modules")
+        modules, slot = np.unique(found.assignment.module, return_inverse=True)
+        kind = np.zeros(len(problem.batch), dtype=np.int64)
+        kind[: len(modules)] = problem.groups.of_module[modules]
+        packing = BinPacking(slot.astype(np.int64), kind, found.objective, 0)
+        return Solution(problem, assignment_of(problem, costs_of(problem), packing))
+
+
+def _used(problem: Problem, found: Solution) -> dict[str, float]:
+    """Shares of the cores and of the local memory in use, of the modules that any workload is on."""
+    placed = found.assignment.placed
+    module = found.assignment.module[placed]
+    on = np.unique(module)
+    local = float((found.assignment.local[placed] * problem.batch.memory[placed]).sum())
+    cores, memory = float(problem.modules.free_cores[on].sum()), float(problem.modules.memory[on].sum())
+    return {"cores_used": float(problem.batch.cores[placed].sum()) / cores, "memory_used": local / memory}
 
 
 def measure_placement(

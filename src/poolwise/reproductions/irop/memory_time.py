@@ -1,0 +1,56 @@
+"""CFM as the paper's sentence on it reads: each workload gets the share that minimises local memory times time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+
+from poolwise.batch.methods.cfm import Cfm
+from poolwise.batch.methods.method import Limit
+from poolwise.batch.problem.assignment import Solution
+from poolwise.batch.problem.check import check_assignment
+from poolwise.errors import PolicyError
+from poolwise.identity import Json
+from poolwise.performance.profiles import Profile
+from poolwise.reproductions import kept
+from poolwise.reproductions.irop.runs import IropCase
+from poolwise.trials import Executor, Progress
+
+STEPS = 301
+"""Local shares among which the best is taken, from the least to 1."""
+
+
+@dataclass(frozen=True)
+class MemoryTimeCase:
+    """A placement at the paper's size on the modules that CFM chooses; Delta and eta mean nothing to it."""
+
+    seed: int
+
+    def run(self) -> Json:
+        """Mean completion ratio and mean local share; raises PolicyError where another constraint than Delta is broken."""
+        problem = IropCase("cfm", "relative", 0.0, None, self.seed).problem()
+        found = Cfm().solve(problem, Limit(1.0))
+        least = [max(problem.least_local, 1 - profile.remote[-1]) for profile in problem.batch.profile]
+        local = np.array([least_product(p, x) for p, x in zip(problem.batch.profile, least, strict=True)])
+        mine = Solution(problem, replace(found.assignment, local=local))
+        broken = set(check_assignment(problem, mine.assignment).count()) - {"4j"}
+        if broken:
+            raise PolicyError(f"{self}: constraints {sorted(broken)} are broken")
+        return {"completion": float(np.nanmean(mine.completion)), "local": float(local.mean())}
+
+
+def least_product(profile: Profile, least: float) -> float:
+    """Local share from `least` to 1 that minimises x T(x), T = 1 + P^m(1 - x); the largest of equals."""
+    shares = np.linspace(1.0, least, STEPS)
+    products = [x * (1 + float(profile.at(1 - x))) for x in shares.tolist()]
+    return float(shares[int(np.argmin(products))])
+
+
+def measure_memory_time(
+    cases: Iterable[MemoryTimeCase], folder: Path, executor: Executor, progress: Progress | None = None
+) -> dict[MemoryTimeCase, Json]:
+    """Measure cases, each once; what is kept in the folder is not run again."""
+    return kept.measure_all(cases, MemoryTimeCase.run, folder, executor, progress=progress)

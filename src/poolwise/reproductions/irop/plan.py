@@ -1,0 +1,84 @@
+"""Which placements are run: the paper's size over tolerances and weights, small ones beside OPT, and what is switched."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import product
+from typing import get_args
+
+from poolwise.batch.problem.definition import Theta
+from poolwise.reproductions.irop.runs import FILLED_UP, HEEP_BY_MODULE, LARGEST_FIRST, IropCase
+
+THETAS: tuple[Theta, ...] = get_args(Theta)
+METHODS = ("irop", "place", "heep", "cfm", "first-fit", HEEP_BY_MODULE)
+TIMED = ("irop", "opt")
+SMALL = 30
+FEW = 10
+"""Workloads that OPT places on a few modules while one waits."""
+TENTH, LOOSE = 0.10, 0.25
+"""Accepted slowdowns: one in the middle of the paper's, at which its reduction against CFM is looked at alone; the loosest."""
+
+
+@dataclass(frozen=True)
+class Grid:
+    """What is run.
+
+    Attributes
+    ----------
+    tolerances, etas : accepted slowdowns and weights of energy
+    seeds, small_seeds : seeds at the paper's size, and of the comparison with OPT
+    sizes, opt_seconds : sizes of Figure 7, and the time limit of OPT there
+    few_workloads, few_modules : sizes that OPT can finish: workloads on 30 modules, modules for 10 workloads
+    few_seeds, patience_s : their seeds, and the time limit of OPT there
+    """
+
+    tolerances: tuple[float, ...] = (0.05, 0.10, 0.15, 0.20, 0.25)
+    etas: tuple[float, ...] = (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)
+    seeds: int = 10
+    small_seeds: int = 10
+    sizes: tuple[int, ...] = (15, 20, 25, 30)
+    opt_seconds: float = 10.0
+    few_workloads: tuple[int, ...] = (4, 6, 8, 10)
+    few_modules: tuple[int, ...] = (6, 9, 12, 15)
+    few_seeds: int = 3
+    patience_s: float = 60.0
+
+    def cases(self) -> list[IropCase]:
+        """Every case, seed by seed, so that a run that is ended early has whole seeds."""
+        return [*self._main(), *self._switched(), *self._small(), *self._growth()]
+
+    def _main(self) -> list[IropCase]:
+        points = product(range(self.seeds), THETAS, METHODS, self.tolerances, self.etas)
+        return [case(method, theta, eta, tolerance, seed) for seed, theta, method, tolerance, eta in points]
+
+    def _switched(self) -> list[IropCase]:
+        """Where IRoP rounds large workloads first: at the point that Figure 5 is compared with HEEP."""
+        return [case(LARGEST_FIRST, theta, 1.0, LOOSE, seed) for theta, seed in product(THETAS, range(self.seeds))]
+
+    def _small(self) -> list[IropCase]:
+        points = product(THETAS, range(self.small_seeds), ("irop", "opt", "place", LARGEST_FIRST, FILLED_UP))
+        return [self.small(method, theta, seed) for theta, seed, method in points]
+
+    def small(self, method: str, theta: Theta, seed: int) -> IropCase:
+        """A case at the size that the paper compares with OPT."""
+        seconds = {"opt": self.opt_seconds, "place": 4.0}.get(method, 0.05)
+        return IropCase(method, theta, 0.5, None, seed, SMALL, SMALL, seconds)
+
+    def _growth(self) -> list[IropCase]:
+        sizes = [(size, SMALL) for size in self.sizes] + [(SMALL, size) for size in self.sizes]
+        few = [*((size, SMALL) for size in self.few_workloads), *((FEW, size) for size in self.few_modules)]
+        found = [self.sized(method, size) for size in sizes for method in TIMED]
+        return found + [self.few(method, size, seed) for seed in range(self.few_seeds) for size in few for method in TIMED]
+
+    def sized(self, method: str, size: tuple[int, int]) -> IropCase:
+        """A case of a size of Figure 7, of which only the run time is looked at."""
+        return IropCase(method, "printed", 0.5, None, 0, *size, self.opt_seconds if method == "opt" else 0.05)
+
+    def few(self, method: str, size: tuple[int, int], seed: int) -> IropCase:
+        """A case of a size that OPT can finish."""
+        return IropCase(method, "printed", 0.5, None, seed, *size, self.patience_s if method == "opt" else 0.05)
+
+
+def case(method: str, theta: Theta, eta: float, tolerance: float | None, seed: int) -> IropCase:
+    """A case at the paper's size."""
+    return IropCase(method, theta, eta, tolerance, seed)
