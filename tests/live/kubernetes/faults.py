@@ -1,6 +1,8 @@
 """Faults between the scheduler and a real API server: nothing is given twice, no gang stays half bound, no pod is lost.
 
-`POOLWISE_LIVE_FAULTS` multiplies the pods of each case (1 by default).
+`POOLWISE_LIVE_FAULTS` multiplies the pods of each case (1 by default), `POOLWISE_LIVE_SEEDS` are the seeds of each, such as
+"1 2 3". Where `POOLWISE_LIVE_TALLY` names a file, faults are added by kind to those that stand there, so that several calls
+count together; the last test asks for a thousand.
 """
 
 from __future__ import annotations
@@ -11,7 +13,7 @@ import subprocess
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -24,12 +26,21 @@ from tests.live.kubernetes.control_plane import ControlPlane, control_plane, sch
 from tests.live.kubernetes.faulty import FaultyServer, Trouble, faulty
 
 SCALE = int(os.environ.get("POOLWISE_LIVE_FAULTS", "1"))
+SEEDS = [int(seed) for seed in os.environ.get("POOLWISE_LIVE_SEEDS", "1").split()]
+TALLY = os.environ.get("POOLWISE_LIVE_TALLY")
 PODS = 45
 WRITES = 12
 """Most writes a pod that a case may take, with all that is begun, undone and told again; without faults they are 5."""
 LABEL = "pod-group.scheduling.sigs.k8s.io"
 SCHEDULER = 'version = 1\norder = "fcfs"\nbackfill = "easy"\nplacement = "first_fit"\n'
-ALL: Counter[str] = Counter()
+ALL: Counter[str] = Counter(json.loads(Path(TALLY).read_text()) if TALLY and Path(TALLY).exists() else {})
+
+
+def count(faults: Mapping[str, int]) -> None:
+    """Add faults, after which the cluster was found as it should be, to those of before."""
+    ALL.update(faults)
+    if TALLY:
+        Path(TALLY).write_text(json.dumps(dict(sorted(ALL.items())), indent=1) + "\n")
 
 
 @pytest.fixture(scope="module")
@@ -38,21 +49,21 @@ def plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
         yield found
 
 
-def workload(pods: int) -> list[dict[str, Any]]:
-    """Pods alone, with a device, with a part of a device, and gangs of three with devices."""
+def workload(pods: int, names: str = "") -> list[dict[str, Any]]:
+    """Pods alone, with a device, with a part of a device, and gangs of three with devices; names begin as given."""
     made = []
     for k in range(pods):
         match k % 5:
             case 0:
-                made.append(make.pod(f"p{k:04d}", cpu="2", seconds=0.5))
+                made.append(make.pod(f"{names}p{k:04d}", cpu="2", seconds=0.5))
             case 1 | 2:
-                made.append(make.pod(f"p{k:04d}", seconds=0.5, claims={"gpu": {"resourceClaimTemplateName": "gpu"}}))
+                made.append(make.pod(f"{names}p{k:04d}", seconds=0.5, claims={"gpu": {"resourceClaimTemplateName": "gpu"}}))
             case 3:
-                made.append(make.pod(f"p{k:04d}", seconds=0.5, claims={"disk": {"resourceClaimTemplateName": "disk"}}))
+                made.append(make.pod(f"{names}p{k:04d}", seconds=0.5, claims={"disk": {"resourceClaimTemplateName": "disk"}}))
             case 4:
-                labels = {LABEL: f"gang{k:04d}", f"{LABEL}/min-available": "3"}
+                labels = {LABEL: f"{names}gang{k:04d}", f"{LABEL}/min-available": "3"}
                 claims = {"gpu": {"resourceClaimTemplateName": "gpu"}}
-                made += [make.pod(f"g{k:04d}-{i}", seconds=0.5, labels=labels, claims=claims) for i in range(3)]
+                made += [make.pod(f"{names}g{k:04d}-{i}", seconds=0.5, labels=labels, claims=claims) for i in range(3)]
     return made
 
 
@@ -92,12 +103,12 @@ def survive(plane: ControlPlane, server: FaultyServer, folder: Path, pods: int, 
             server.victim = None
             process.terminate()
             process.wait(20)
-    ALL.update(server.faults)
     many = len(workload(pods))
     print(f"\n{many} pods, {server.writes} writes, faults: {dict(server.faults)}")
     assert len(plane.phases()) == many, "a pod is lost"
     assert server.writes <= WRITES * many, "what is begun is undone and begun again without end"
     assert problems(plane) == []
+    count(server.faults)
 
 
 CASES = {
@@ -108,9 +119,10 @@ CASES = {
 }
 
 
+@pytest.mark.parametrize("seed", SEEDS)
 @pytest.mark.parametrize("name", CASES)
-def test_faults(name: str, plane: ControlPlane, tmp_path: Path) -> None:
-    with faulty(plane, CASES[name], seed=len(name)) as server:
+def test_faults(name: str, seed: int, plane: ControlPlane, tmp_path: Path) -> None:
+    with faulty(plane, CASES[name], seed) as server:
         try:
             survive(plane, server, tmp_path, PODS * SCALE, 260 * SCALE)
         finally:
@@ -133,10 +145,10 @@ def test_nodes_and_slices_that_vanish(plane: ControlPlane, tmp_path: Path) -> No
                 plane.kubectl("delete", "resourceslice", slice)
                 time.sleep(1)
                 plane.apply([make.node(node, rack=f"r{k // 2}"), kept[slice]])
-                ALL["node and slice gone"] += 2
                 assert [p for p in problems(plane, moving=True) if "which is not there" not in p] == []
             plane.wait(lambda: set(plane.phases().values()) <= {"Succeeded"}, 200, f"pods done: {plane.phases()}")
         assert problems(plane) == []
+        count({"node gone": 6, "slice gone": 6})
     finally:
         plane.clear()
 
@@ -178,6 +190,7 @@ def test_two_replicas(plane: ControlPlane, tmp_path: Path) -> None:
             assert problems(plane, moving=True) == []
         plane.wait_done(60)
         assert problems(plane) == []
+        count({"leader killed": len(taken)})
         print(f"\nthe other leads after {', '.join(f'{s:.1f} s' for s in taken)}")
     finally:
         for replica in replicas:
