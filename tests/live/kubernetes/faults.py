@@ -15,12 +15,14 @@ import time
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from functools import partial
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.live.kubernetes import objects as make
+from tests.live.kubernetes.api import Api
 from tests.live.kubernetes.checker import problems
 from tests.live.kubernetes.control_plane import ControlPlane, control_plane, scheduling
 from tests.live.kubernetes.faulty import FaultyServer, Trouble, faulty
@@ -33,6 +35,8 @@ WRITES = 12
 """Most writes a pod that a case may take, with all that is begun, undone and told again; without faults they are 5."""
 LABEL = "pod-group.scheduling.sigs.k8s.io"
 SCHEDULER = 'version = 1\norder = "fcfs"\nbackfill = "easy"\nplacement = "first_fit"\n'
+LOST = 4
+"""Leases that are lost."""
 ALL: Counter[str] = Counter(json.loads(Path(TALLY).read_text()) if TALLY and Path(TALLY).exists() else {})
 
 
@@ -197,6 +201,58 @@ def test_two_replicas(plane: ControlPlane, tmp_path: Path) -> None:
             replica.terminate()
             replica.wait(20)
         plane.clear()
+
+
+CLOCKS = ((3600.0, 1.0), (-3600.0, 1.3))
+"""Of two replicas: seconds by which the time of day is ahead, and how fast the clock runs that keeps leases."""
+
+
+def test_lost_leases_and_clocks_that_differ(plane: ControlPlane, tmp_path: Path) -> None:
+    """The leader's lease cannot be renewed, though all else goes through: it has stopped writing when the other begins."""
+    prepare(plane)
+    (tmp_path / "scheduler.toml").write_text(SCHEDULER)
+    api, log, root = Api(plane), tmp_path / "poolwise.log", Path(__file__).parents[3]
+    options = ["--scheduler", str(tmp_path / "scheduler.toml"), "--lease", "default/skewed", "--lease-seconds", "6"]
+
+    def begin(k: int) -> subprocess.Popen[bytes]:
+        command = [sys.executable, "-m", "tests.live.kubernetes.skewed", *map(str, CLOCKS[k]), "live", "kubernetes", *options]
+        with log.open("ab") as file:
+            return subprocess.Popen([*command, "--kubeconfig", str(servers[k].kubeconfig())], stderr=file, cwd=root)
+
+    def leads() -> int:
+        """Which replica leads, -1 if none does; those that have ended are begun anew, as a Deployment does it."""
+        for k, replica in enumerate(replicas):
+            if replica.poll() is not None:
+                assert replica.returncode == 1, log.read_text()[-3000:]
+                replicas[k] = begin(k)
+        holder = plane.kubectl("get", "lease", "skewed", "--ignore-not-found", "-o", "jsonpath={.spec.holderIdentity}")
+        return next((k for k, replica in enumerate(replicas) if str(replica.pid) in holder.split("_")), -1)
+
+    with faulty(plane, Trouble()) as one, faulty(plane, Trouble()) as other:
+        servers = (one, other)
+        replicas = [begin(0), begin(1)]
+        try:
+            plane.wait(lambda: leads() >= 0, 60, "one leads")
+            for change in range(LOST):
+                first = leads()
+                api.create(workload(12, f"c{change}-"))
+                servers[first].leases = False
+                plane.wait(lambda first=first: leads() == 1 - first, 60, "the other leads")
+                servers[first].leases = True
+                assert problems(plane, moving=True) == []
+            plane.wait_done(90)
+            assert problems(plane) == []
+        finally:
+            for replica in replicas:
+                replica.terminate()
+                replica.wait(20)
+            plane.clear()
+        spans = sorted((*span, k) for k, server in enumerate(servers) for span in server.spans)
+        turns = [(after, before) for before, after in pairwise(spans) if before[2] != after[2]]
+        print(f"\n{len(spans)} writes, {len(turns)} turns, {', '.join(f'{a[0] - b[1]:.1f} s' for a, b in turns)} between them")
+        assert 0 < len(turns) <= LOST, "both write"
+        assert all(after[0] > before[1] for after, before in turns), "one writes while the other does"
+        count({"lease lost": LOST, "clock wrong": len(CLOCKS)})
 
 
 def leader(plane: ControlPlane) -> str:
