@@ -26,11 +26,15 @@ def study_of(state: MachineState, folder: Path) -> dict[str, Any]:
     title = f"What would another order do from {now} on?"
     scheduler: Any = {"backfill": "easy", "placement": "racks" if whole else "first_fit"}
     more: dict[str, Any] = {"vary": {"scheduler.order": ORDERS}}
+    measure: dict[str, Any] = {"warm_up": 0}
     if state.scheduler:
         scheduler = _beside(state.scheduler, folder)
         more["today"] = {"name": "as it is decided there", "scheduler": scheduler}
-        if not _has_order(state.scheduler):
+        named = Document.read(catalog.resolve("schedulers", state.scheduler)).tables
+        if "order" not in named:
             title, more = f"What happens from {now} on?", {}
+        if named.get("kind", "list") != "list":
+            measure["baseline"] = False  # it is a list scheduler, which may not know what these jobs ask for
     return {
         "version": 1,
         "title": title,
@@ -38,7 +42,7 @@ def study_of(state: MachineState, folder: Path) -> dict[str, Any]:
         "workload": {"state": STATE, "unsaid": "1 h"},
         "scheduler": scheduler,
         "performance": {"model": "remote_memory" if pools else "ideal"},
-        "measure": {"warm_up": 0},
+        "measure": measure,
         **more,
     }
 
@@ -46,7 +50,3 @@ def study_of(state: MachineState, folder: Path) -> dict[str, Any]:
 def _beside(scheduler: str, folder: Path) -> str:
     """How a scheduler file is named in a folder."""
     return scheduler if scheduler.startswith(CATALOG) else Path(os.path.relpath(scheduler, folder)).as_posix()
-
-
-def _has_order(scheduler: str) -> bool:
-    return "order" in Document.read(catalog.resolve("schedulers", scheduler)).tables
