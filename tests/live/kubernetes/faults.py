@@ -11,6 +11,7 @@ import json
 import os
 import subprocess
 import sys
+import threading
 import time
 from collections import Counter
 from collections.abc import Iterator, Mapping
@@ -228,21 +229,32 @@ def test_lost_leases_and_clocks_that_differ(plane: ControlPlane, tmp_path: Path)
         holder = plane.kubectl("get", "lease", "skewed", "--ignore-not-found", "-o", "jsonpath={.spec.holderIdentity}")
         return next((k for k, replica in enumerate(replicas) if str(replica.pid) in holder.split("_")), -1)
 
+    def arrive() -> None:
+        for k in range(1000):
+            api.create([make.pod(f"p{k:04d}", cpu="100m", memory="1Mi", seconds=0.2)])
+            if over.wait(0.2):
+                return
+
+    over, arriving = threading.Event(), threading.Thread(target=arrive, daemon=True)
     with faulty(plane, Trouble()) as one, faulty(plane, Trouble()) as other:
         servers = (one, other)
         replicas = [begin(0), begin(1)]
         try:
             plane.wait(lambda: leads() >= 0, 60, "one leads")
-            for change in range(LOST):
+            arriving.start()
+            for _ in range(LOST):
                 first = leads()
-                api.create(workload(12, f"c{change}-"))
                 servers[first].leases = False
                 plane.wait(lambda first=first: leads() == 1 - first, 60, "the other leads")
+                time.sleep(2)  # in which the first would write still, if it did not know
                 servers[first].leases = True
                 assert problems(plane, moving=True) == []
+            over.set()
+            arriving.join()
             plane.wait_done(90)
             assert problems(plane) == []
         finally:
+            over.set()
             for replica in replicas:
                 replica.terminate()
                 replica.wait(20)
