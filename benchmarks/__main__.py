@@ -16,6 +16,7 @@ import benchmarks.flow_scheduler  # registers its cases
 import benchmarks.forecast  # registers its case
 import benchmarks.nvme_scale  # registers its case
 import benchmarks.pools  # registers its cases
+import benchmarks.shared_features  # registers its cases
 import benchmarks.shared_nodes  # noqa: F401  # registers its cases
 from benchmarks.case import cases
 

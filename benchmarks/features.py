@@ -116,9 +116,9 @@ FEATURES: Mapping[str, Callable[[Parts], Parts]] = {
 """Feature, as the page on performance names it -> how it changes the fastest run."""
 
 
-def engine_of(feature: str) -> str:
-    """Engine that `auto` takes for a feature."""
-    family, _ = family_of(FEATURES[feature](fastest()))
+def engine_of(parts: Parts) -> str:
+    """Engine that `auto` takes for a run."""
+    family, _ = family_of(parts)
     return "reference" if family is None else "compiled"
 
 
@@ -126,13 +126,17 @@ def engine_of(feature: str) -> str:
 def features() -> Figures:
     """Processor time of 2,000 jobs with each feature, over that of the fastest path."""
     load_all()
-    runs = {name: change(fastest()) for name, change in FEATURES.items()}
+    return in_turn({name: change(fastest()) for name, change in FEATURES.items()})
+
+
+def in_turn(runs: Mapping[str, Parts]) -> Figures:
+    """Processor time of some runs, over that of the first."""
     spent = {name: _seconds(parts) for name, parts in runs.items()}
     for _ in range(20):  # in turn, so that a slow moment of the computer counts for none of them
         for name, parts in runs.items():
             if spent[name] < SHORT_S:
                 spent[name] = min(spent[name], _seconds(parts))
-    least = spent[next(iter(FEATURES))]
+    least = spent[next(iter(runs))]
     return {name: time / least for name, time in spent.items()}
 
 

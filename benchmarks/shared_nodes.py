@@ -95,13 +95,13 @@ def shared_best_fit() -> Figures:
     return throughput("best_fit", 200_000)
 
 
-@case("shared-worst-fit", jobs_per_second=(">=", 50_000))
+@case("shared-worst-fit", jobs_per_second=(">=", 100_000))
 def shared_worst_fit() -> Figures:
     """The same by worst fit, which breaks all nodes up: half of the jobs wait."""
     return throughput("worst_fit", 200_000)
 
 
-@case("shared-packed", jobs_per_second=(">=", 50_000))
+@case("shared-packed", jobs_per_second=(">=", 100_000))
 def shared_packed() -> Figures:
     """The same packed by rack."""
     return throughput("packed", 200_000)

@@ -18,6 +18,7 @@ from poolwise.units import (
     format_memory,
     format_time,
     parse,
+    shared_time_unit,
     to_ns,
     to_seconds,
     with_slowdown,
@@ -163,20 +164,45 @@ def test_memory_in_the_unit_that_reads_best(mib: float, text: str) -> None:
 @pytest.mark.parametrize(
     ("seconds", "text"),
     [
-        (7380, "2.05 h"),
-        (86400, "1 d"),
+        (7380, "2 h 3 min"),
+        (86400, "1 day"),
+        (86399, "1 day"),
+        (90000, "1 day 1 h"),
+        (8.58 * 86400, "8 days 14 h"),
+        (864000 * 1.3, "13 days"),
+        (658 * 86400, "658 days"),
+        (5000 * 86400, "5,000 days"),
+        (3599, "1 h"),
+        (36000 + 60, "10 h"),
         (60, "1 min"),
+        (83, "1 min 23 s"),
+        (119.9, "2 min"),
+        (59.99, "1 min"),
+        (59.94, "59.9 s"),
         (59, "59 s"),
+        (42.4, "42.4 s"),
+        (0.0421, "42.1 ms"),
+        (0.9999, "1 s"),
+        (float("nan"), "-"),
+        (float("inf"), "-"),
         (1, "1 s"),
         (0.25, "250 ms"),
         (7e-6, "7 us"),
         (3e-9, "3 ns"),
         (0, "0 s"),
-        (-90, "-1.5 min"),
+        (-90, "-1 min 30 s"),
     ],
 )
-def test_times_in_the_unit_that_reads_best(seconds: float, text: str) -> None:
+def test_durations_are_said_as_people_say_them(seconds: float, text: str) -> None:
     assert format_time(seconds) == text
+
+
+@pytest.mark.parametrize(
+    ("seconds", "unit"), [(0, "s"), (179, "s"), (180, "min"), (10_799, "min"), (10_800, "h"), (259_200, "days"), (1e9, "days")]
+)
+def test_an_axis_has_a_unit_that_people_count_in(seconds: float, unit: str) -> None:
+    size, name = shared_time_unit(seconds)
+    assert name == unit and (seconds / size >= 3 or unit == "s")
 
 
 @given(st.integers(1, 2**30))

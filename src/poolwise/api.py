@@ -20,6 +20,7 @@ import polars as pl
 
 from poolwise import engines, registry
 from poolwise.engines.promise import try_promise
+from poolwise.exhibits.spoken import population_words
 from poolwise.interfaces import BackfillPolicy, PerformanceModel, PlacementPolicy, QueuePolicy, Scheduler
 from poolwise.metrics import Measure, MeasuredRun, Metric, Outcomes
 from poolwise.metrics.latency import job_latency_us
@@ -63,6 +64,11 @@ class SimulatedRun:
         """Jobs that ran to their end, all tasks of each."""
         return int(np.count_nonzero(~np.isnan(job_latency_us(self.schedule))))
 
+    @property
+    def population(self) -> str:
+        """On which jobs the metrics are measured, in words: all of them, while studies leave a warm-up out."""
+        return population_words([self.jobs], 0, "ran to their end")
+
     @cached_property
     def sanity(self) -> Sanity:
         """What to know before the numbers: the load, jobs that can never run, outliers."""
@@ -92,6 +98,7 @@ class SimulatedRun:
             if not np.isnan(value := self.metrics[name])
         }
         said = "".join(f"<p>{escape(line)}</p>" for line in self.sanity.sentences)
+        said += f"<p>{escape(self.population)}</p>"
         return said + html_table(f"{self.schedule.workload.name} on {self.schedule.machine.name}: {self.jobs} jobs", rows)
 
     def frame(self) -> pl.DataFrame:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 import re
+from itertools import pairwise
 from typing import Literal
 
 NS = 1
@@ -111,11 +112,34 @@ def format_memory(mib: float) -> str:
     return f"{mib:.6g} MiB"
 
 
+_TIMES = ((86400, "day", "days"), (3600, "h", "h"), (60, "min", "min"), (1, "s", "s"))
+_MINUTE = 59.95
+"""What is shorter rounds to less than a minute in three digits."""
+_WHOLE = 10
+"""From so many of a unit on, the next smaller one is not said."""
+
+
 def format_time(seconds: float) -> str:
-    """Write seconds with the unit that reads best: 7380 -> '2.05 h'; never with an exponent from 1 ns up."""
-    if abs(seconds) >= 1000 * 86400.0:
-        return f"{seconds / 86400.0:,.0f} d"
-    for unit, size in (("d", 86400.0), ("h", 3600.0), ("min", 60.0), ("s", 1.0), ("ms", 1e-3), ("us", 1e-6)):
-        if abs(seconds) >= size:
-            return f"{seconds / size:.3g} {unit}"
+    """Write a duration as people say it, in two units at most: 7380 -> '2 h 3 min', 1.13e6 -> '13 days', 42.4 -> '42.4 s'.
+
+    From 1 ns up without an exponent; "-" for what is not finite.
+    """
+    if not math.isfinite(seconds):
+        return "-"
+    if seconds < 0:
+        return f"-{format_time(-seconds)}"
+    for (size, one, many), (smaller, name, _) in pairwise(_TIMES) if seconds >= _MINUTE else ():
+        step = size if seconds >= _WHOLE * size else smaller
+        count, rest = divmod(round(seconds / step) * step, size)
+        if count:
+            words = f"{count:,} {one if count == 1 else many}"
+            return f"{words} {rest // smaller} {name}" if rest and count < _WHOLE else words
+    for unit, scale in (("s", 1.0), ("ms", 1e-3), ("us", 1e-6)):
+        if float(f"{seconds / scale:.3g}") >= 1:
+            return f"{seconds / scale:.3g} {unit}"
     return f"{seconds * 1e9:.3g} ns" if seconds else "0 s"
+
+
+def shared_time_unit(seconds: float) -> tuple[float, str]:
+    """Choose the unit (s, name) of an axis that is so long: one in which it counts three or more, 's' for short ones."""
+    return next(((size, many) for size, _, many in _TIMES if seconds >= 3 * size), (1, "s"))

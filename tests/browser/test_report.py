@@ -1,24 +1,62 @@
-"""The report of a study in a browser: it loads nothing, answers mouse and keyboard, and is accessible in every dress."""
+"""Reports in a browser: they load nothing, answer mouse and keyboard, and are accessible in every dress."""
 
 import asyncio
 from pathlib import Path
 
 import pytest
 
-from poolwise.report.page import render
+from poolwise.exhibits.figure import Axis, Bars, Box, Boxes, Curves, Scatter
+from poolwise.report.page import Page, PageSection, PageTable, TableRow, render
 from poolwise.report.study import study_page
 from poolwise.studies import StudyResult
 from tests.helpers.chromium import CHROMIUM, browser
 from tests.report.conftest import result as result
 
-pytestmark = [pytest.mark.skipif(CHROMIUM is None, reason="no Chromium is installed"), pytest.mark.long]
+pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no Chromium is installed")
+
+LONG_NAMES = [f"a machine with a long name, and policies number {k}" for k in range(6)]
+SMALL = (
+    "[...document.querySelectorAll('.live svg text')].map(e => [e.textContent, e.getBoundingClientRect()])"
+    ".filter(([text, box]) => text && Math.max(box.width, box.height) < 9).map(([text]) => text)"
+)
+"""Words of charts that are drawn too small to read."""
+DRESSES = ((1366, False, "screen"), (1366, True, "screen"), (390, False, "screen"), (1366, False, "print"))
 
 
-def test_the_report_in_a_browser(result: StudyResult, tmp_path: Path) -> None:
+def small_page() -> Page:
+    """One of each part of a page, with names that are hard to fit."""
+    rows = [TableRow([name, "1 day 4 h", "2 h" if k else ""]) for k, name in enumerate(LONG_NAMES)]
+    card = PageTable("Decision", ["", "recommended", "today"], rows)
+    curves = Curves(
+        "curves", "Slowdown against size", "Lower is better.", x=(128.0, 384.0, 2048.0),
+        series={"FCFS": (5.0, 4.0, 2.0), "FM": (3.0, 2.5, 1.5)}, interval={"FM": ((2.0, 2.0, 1.0), (4.0, 3.0, 2.0))},
+        x_axis=Axis("pool memory (GiB)", log=True, ticks={128.0: "128", 384.0: "384", 2048.0: "2048"}),
+        y_axis=Axis("slowdown", log=True), highlight=384.0, target=(2.6, "enough"), direct=True,
+    )  # fmt: skip
+    points = {name: ([float(k)], [float(k)]) for k, name in enumerate(LONG_NAMES)}
+    scatter = Scatter("scatter", "Points", "Each once.", series=points, x_axis=Axis("x"), y_axis=Axis("y"))
+    bars = Bars("bars", "Bars", "By resource.", groups=["bandwidth", "cores", "memory", "storage"],
+                series={name: (1.0, 2.0, 3.0, 4.0) for name in LONG_NAMES[:2]}, y_axis=Axis("stranded (%)"))  # fmt: skip
+    box = Box(0.0, 2.0, 0.0, 1.0, "used", "rack 0: 40 % used of 8 GiB")
+    boxes = Boxes("boxes", "Machine", "Racks.", boxes=(box,), series=("used",), x_axis=Axis("rack"), y_axis=Axis(""))
+    wide = PageTable("All results", LONG_NAMES, [TableRow(["1,234.5"] * 6, "chosen")])
+    return Page(
+        "A page", "Take 768 GiB of pool memory in each rack.", first=["Load 0.9."], because=["It is the cheapest."], card=card,
+        main=curves, sections=[PageSection("How certain", ["Certain."])], notes=["A note."], figures=[scatter, bars, boxes],
+        tables=[wide], provenance={"version": "1"},
+    )  # fmt: skip
+
+
+def test_a_page_in_a_browser(tmp_path: Path) -> None:
+    (tmp_path / "page.html").write_text(render(small_page()), encoding="utf-8")
+    asyncio.run(_look((tmp_path / "page.html").as_uri(), 4))
+
+
+@pytest.mark.long
+def test_the_report_of_a_study_in_a_browser(result: StudyResult, tmp_path: Path) -> None:
     page = study_page(result)
     (tmp_path / "report.html").write_text(render(page), encoding="utf-8")
-    address = (tmp_path / "report.html").as_uri()
-    asyncio.run(_look(address, len(page.charts)))
+    asyncio.run(_look((tmp_path / "report.html").as_uri(), len(page.charts)))
 
 
 async def _look(address: str, charts: int) -> None:
@@ -37,21 +75,17 @@ async def _look(address: str, charts: int) -> None:
         await tab.until("document.getElementById('provenance').open")
         answered = "document.querySelector('.answer').getBoundingClientRect().bottom + scrollY"
         assert await tab.run(answered) < 2 * 768, "two screens to the decision"
-        for width, dark, media in (
-            (1366, False, "screen"),
-            (1366, True, "screen"),
-            (390, False, "screen"),
-            (1366, False, "print"),
-        ):
+        for width, dark, media in DRESSES:
             await tab.look(width, dark, media)
             wide = await tab.run("document.documentElement.scrollWidth")
             assert wide <= width, f"cut at {width}"
+            assert media == "print" or not await tab.run(SMALL), f"too small to read at {width}"
             assert await tab.violations() == [], (width, dark, media)
 
 
-def test_the_report_is_read_without_scripts(result: StudyResult, tmp_path: Path) -> None:
-    (tmp_path / "report.html").write_text(render(study_page(result)), encoding="utf-8")
-    asyncio.run(_read((tmp_path / "report.html").as_uri()))
+def test_a_page_is_read_without_scripts(tmp_path: Path) -> None:
+    (tmp_path / "page.html").write_text(render(small_page()), encoding="utf-8")
+    asyncio.run(_read((tmp_path / "page.html").as_uri()))
 
 
 async def _read(address: str) -> None:

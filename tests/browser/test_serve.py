@@ -8,6 +8,7 @@ import pytest
 from aiohttp.test_utils import TestServer
 
 from poolwise.serve.app import make_app
+from poolwise.units import format_time
 from tests.helpers.chromium import CHROMIUM, Tab, browser
 
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no Chromium is installed")
@@ -42,6 +43,7 @@ async def _visit(folder: Path) -> None:
         home = str(server.make_url("/"))
         await tab.look(1366)
         await tab.open(f"{home}?token={TOKEN}")
+        await _durations(tab)
         await _ask(tab, home)
         await tab.open(home)
         await _in_every_dress(tab)
@@ -71,7 +73,14 @@ async def _ask(tab: Tab, home: str) -> None:
     assert await tab.run(f"[...document.querySelectorAll({ASK!r} + ' tbody td:first-child')].map(e => e.textContent)") == [
         "fcfs", "sjf",
     ]  # fmt: skip
+    assert "Measured on the " in await tab.run(f"document.querySelector({ASK!r} + ' .found p').textContent")
     assert await tab.run(f"document.querySelector({ASK!r} + ' progress').hidden")
+
+
+async def _durations(tab: Tab) -> None:
+    """They are written on the page as everywhere else."""
+    for seconds in (0, 42.4, 59.94, 59.99, 83, 119.9, 3599, 7380, 86399, 90000, 741312, 36060, 1123200, -5400, 150 * 60 + 30):
+        assert await tab.run(f"spoken({seconds})") == format_time(seconds)
 
 
 async def _in_every_dress(tab: Tab) -> None:

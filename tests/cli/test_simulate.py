@@ -3,6 +3,8 @@
 import csv
 import gzip
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -176,3 +178,9 @@ def test_nothing_half_written_stays_when_the_run_fails(log: Path, tmp_path: Path
     assert run(["simulate", str(log), "--processors", "8", "--order", "nope", "--schedule", str(target)]) == 2
     capsys.readouterr()
     assert sorted(tmp_path.iterdir()) == before
+
+
+def test_a_run_imports_nothing_that_draws_unless_it_is_asked_for_a_timeline(log: Path) -> None:
+    words = ["simulate", str(log), "--processors", "64", "--engine", "reference", "--json"]
+    script = f"import sys; from poolwise.cli.app import run; run({words!r}); sys.exit('matplotlib' in sys.modules)"
+    subprocess.run([sys.executable, "-c", script], check=True, capture_output=True)

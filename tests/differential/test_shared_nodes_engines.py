@@ -5,18 +5,27 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from benchmarks.shared_nodes import shared, shared_jobs
 from poolwise.engines import simulate
-from poolwise.model import Workload
+from poolwise.engines.shared_nodes import node_arrays
+from poolwise.errors import InputError
+from poolwise.model import Failures, Outage, Outcome, ReservedWindow, Workload
+from poolwise.platforms.simulated import Disturbance
+from poolwise.policies.order.priorities import FCFS
+from poolwise.policies.placement.nodes.placement import FirstNodes
 from poolwise.registry import make
 from poolwise.schedulers.list import ListScheduler
-from tests.helpers.random_studies import OWN, difference
-from tests.helpers.shared_studies import PLACEMENTS, compare_shared
+from poolwise.units import SECOND
+from tests.helpers.node_machines import machine
+from tests.helpers.random_studies import OWN, Curious, difference
+from tests.helpers.shared_studies import PLACEMENTS, compare_failing, compare_shared, compare_windows
 
+FIRST = ListScheduler(FCFS(), placement=FirstNodes())
 pytestmark = pytest.mark.filterwarnings("ignore:remote latency")
 
 
@@ -24,6 +33,11 @@ pytestmark = pytest.mark.filterwarnings("ignore:remote latency")
 def test_random_studies(block: int) -> None:
     for seed in range(12 * block, 12 * block + 12):
         compare_shared(seed)
+
+
+def test_a_head_that_takes_no_memory_of_pools_comes_after_one_that_does() -> None:
+    """The shadow time of one is found in another way than the other's, and must not be taken for it."""
+    compare_shared(12355, most=70, pools=True)
 
 
 @pytest.mark.long
@@ -40,6 +54,105 @@ def test_conservative_backfilling() -> None:
 def test_many_nodes_with_parts_on_dozens_of_them() -> None:
     for seed in range(500, 510):
         compare_shared(seed, most=80, nodes=70)
+
+
+def test_nodes_that_fail() -> None:
+    found = [compare_failing(seed, 120, nodes=20 if seed % 5 == 0 else 9) for seed in range(1100, 1122)]
+    found.append(compare_failing(1408, 200, nodes=40))  # many are at work when one is lost
+    assert sum(schedule.outcome.count(Outcome.LOST) for schedule in found) > 40
+
+
+@pytest.mark.long
+def test_nodes_that_fail_beside_memory_pools() -> None:
+    for seed in range(1200, 1260):
+        compare_failing(seed, pools=True, nodes=20 if seed % 5 == 0 else 9)
+
+
+def test_windows() -> None:
+    for seed in range(1300, 1330):
+        compare_windows(seed, nodes=20 if seed % 5 == 0 else 9)
+    for seed, nodes in ((1743, 9), (1452, 40)):  # several start beside a head that waits for the end of a window
+        compare_windows(seed, 150, nodes=nodes)
+
+
+def test_a_head_may_start_before_a_window_once_a_run_has_ended_early() -> None:
+    """Promised the end of the window at first, it is promised 6 s when the first job ends at 3 s: the last must wait."""
+    on = machine(np.array([[4, 100]] * 2), np.zeros(2, dtype=np.int64))
+    on = replace(on, windows=(ReservedWindow("w", 14 * SECOND, 20 * SECOND, np.ones(2, dtype=np.bool_)),))
+    jobs = Workload.of(
+        np.array([0, 0, 0, 1, 1, 3]) * SECOND,
+        np.array([3, 6, 6, 5, 5, 10]) * SECOND,
+        requested=np.array([10, 6, 6, 5, 5, 10]) * SECOND,
+        requests={"cores": np.array([2, 2, 4, 4, 4, 2]), "nodes": np.array([1, 1, 1, 2, 2, 1])},
+    )
+    for engine in ("reference", "compiled"):
+        starts = simulate(on, jobs, FIRST, engine=engine).schedule.job_start // SECOND
+        assert starts.tolist() == [0, 0, 0, 6, 20, 25]
+
+
+def test_windows_that_recur_for_a_queue_of_long_jobs() -> None:
+    """A head that no gap between two windows holds waits for the last of them; others start beside it."""
+    on = machine(np.array([[4, 100]] * 4), np.zeros(4, dtype=np.int64))
+    starts = range(10 * SECOND, 200 * SECOND, 20 * SECOND)
+    half = np.arange(4) < 2
+    on = replace(on, windows=tuple(ReservedWindow(f"w{at}", at, at + 5 * SECOND, half.copy()) for at in starts))
+    n = 40
+    asked = {"cores": 1 + np.arange(n) % 4, "nodes": 1 + np.arange(n) % 4}
+    jobs = Workload.of(np.arange(n) * SECOND, (1 + np.arange(n) * 7 % 30) * SECOND, requests=asked)
+    for placement in PLACEMENTS:
+        how = replace(FIRST, placement=make("placements", placement))
+        plain, fast = (simulate(on, jobs, how, engine=engine).schedule for engine in ("reference", "compiled"))
+        assert difference(plain, fast) == ""
+        assert int(fast.start.max()) > 200 * SECOND
+
+
+def test_windows_that_kernels_cannot_plan_around_are_named() -> None:
+    on = machine(np.array([[4, 100]] * 5), np.zeros(5, dtype=np.int64))
+    jobs = Workload.of(np.zeros(1, np.int64), np.full(1, SECOND), requests={"cores": np.ones(1, np.int64)})
+    many = tuple(ReservedWindow(f"w{n}", 0, SECOND, np.arange(5) == n) for n in range(5))
+    pooled = machine(np.array([[4, 100]]), np.zeros(1, dtype=np.int64), pools={0: 10})
+    whole = ReservedWindow("w", 0, SECOND, np.arange(2) < 1)
+    conservative = replace(FIRST, backfill=make("backfills", "conservative"))
+    for windows, how, why in (
+        (replace(on, windows=many), FIRST, "more than 4 groups"),
+        (replace(on, windows=many[:1]), conservative, "under conservative backfilling"),
+        (replace(on, windows=many[:1]), replace(FIRST, order=Curious()), "asked at each pass"),
+        (replace(pooled, windows=(whole,)), FIRST, "memory pools"),
+    ):
+        with pytest.raises(InputError, match=why):
+            simulate(windows, jobs, how, engine="compiled")
+    with pytest.raises(InputError, match="float64 does not hold"):
+        long = Workload.of(np.zeros(1, np.int64), np.full(1, 2**53 + 1), requests={"cores": np.ones(1, np.int64)})
+        simulate(replace(on, windows=many[:1]), long, FIRST, engine="compiled")
+
+
+@pytest.mark.parametrize("pools", [{}, {0: 1000}])
+def test_lost_runs_need_more_rows_than_there_are_jobs(pools: dict[int, int]) -> None:
+    """Jobs that are lost again and again: their node is down every other second."""
+    on = machine(np.array([[4, 100]]), np.zeros(1, dtype=np.int64), pools=pools)
+    downs = range(SECOND, 400 * SECOND, 2 * SECOND)
+    on = replace(on, failures=Failures(tuple(Outage((0,), down, down + SECOND) for down in downs)))
+    asked = {"cores": np.array([1, 3, 2, 3]), "memory": np.full(4, 120 if pools else 10)}
+    jobs = Workload.of(np.zeros(4, np.int64), np.full(4, 5 * SECOND), requests=asked)
+    plain, fast = (simulate(on, jobs, FIRST, engine=engine).schedule for engine in ("reference", "compiled"))
+    assert difference(plain, fast) == "" and fast.n_run > 300
+
+
+@pytest.mark.parametrize("amount", [-1, -4])
+def test_part_of_a_node_and_a_node_that_is_not_repaired_have_no_kernel(amount: int) -> None:
+    on = machine(np.array([[4, 100]]), np.zeros(1, dtype=np.int64))
+    jobs = Workload.of(np.zeros(1, np.int64), np.full(1, SECOND), requests={"cores": np.ones(1, np.int64)})
+    lost = [Disturbance(5, 0, on.resource("cores"), amount)]
+    if amount == -4:
+        lost.append(Disturbance(5, 0, on.resource("memory"), -100))
+    with pytest.raises(InputError, match="other than by nodes that fail and are repaired"):
+        simulate(on, jobs, FIRST, engine="compiled", disturbances=lost)
+
+
+def test_more_nodes_given_back_between_two_questions_than_are_noted(monkeypatch: pytest.MonkeyPatch) -> None:
+    for seed in range(520, 532):
+        monkeypatch.setattr(node_arrays, "MOST_GIVEN", 1 + seed % 3)
+        compare_shared(seed, most=80, nodes=70 if seed % 2 else 9)
 
 
 def test_orders_of_a_users_own_with_slopes_of_any_sign() -> None:

@@ -1,4 +1,4 @@
-"""Figures of the page on performance are those of the files that the benchmarks write."""
+"""Figures of the pages on performance and on shared nodes are those of the files that the benchmarks write."""
 
 import json
 import re
@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.features import FEATURES, engine_of
+from benchmarks import features, shared_features
+from benchmarks.features import engine_of
 
 ROOT = Path(__file__).parents[2]
 ROWS = [
@@ -14,12 +15,9 @@ ROWS = [
     for line in (ROOT / "docs/explanation/performance.md").read_text(encoding="utf-8").splitlines()
     for name, cells in re.findall(r"^\| `([\w-]+)` \| [^|]*\| (.*) \|$", line)
 ]
-PRICES = re.findall(
-    r"^\| (\S.*) \| (compiled|reference) \| ([\d.,]+) \|$",
-    (ROOT / "docs/explanation/performance.md").read_text(encoding="utf-8"),
-    re.MULTILINE,
-)
-"""Feature, engine, cost beside the fastest path."""
+TABLES = {"performance": ("features", features), "shared-nodes": ("shared-features", shared_features)}
+"""Page -> benchmark that measures the table of features on it, and its module."""
+FEATURES = [(page, feature) for page, (_, module) in TABLES.items() for feature in module.FEATURES]
 SCALES = (1.0, 1e3, 1e-3)
 """Figures are printed in their own unit, or seconds as milliseconds and the like."""
 
@@ -42,16 +40,24 @@ def test_each_figure_was_measured(name: str, cells: str) -> None:
     assert [number for number in numbers if not any(_printed_as(figure, number) for figure in figures.values())] == []
 
 
-@pytest.mark.parametrize("feature", FEATURES)
-def test_each_feature_runs_on_the_engine_and_at_the_price_that_the_page_says(feature: str) -> None:
-    (engine, price), *others = [cells for name, *cells in PRICES if name == feature]
-    assert not others and engine == engine_of(feature)
-    figures = json.loads((ROOT / "benchmarks/results/features.json").read_text(encoding="utf-8"))["figures"]
-    assert figures.keys() - {"peak_mb"} == set(FEATURES) and _printed_as(figures[feature], price.replace(",", ""))
+def prices(page: str) -> list[tuple[str, str, str]]:
+    """Feature, engine, cost beside the fastest path."""
+    text = (ROOT / f"docs/explanation/{page}.md").read_text(encoding="utf-8")
+    return re.findall(r"^\| (\S.*) \| (compiled|reference) \| ([\d.,]+) \|$", text, re.MULTILINE)
 
 
-def test_no_feature_of_the_page_is_unknown() -> None:
-    assert [name for name, *_ in PRICES] == list(FEATURES)
+@pytest.mark.parametrize(("page", "feature"), FEATURES)
+def test_each_feature_runs_on_the_engine_and_at_the_price_that_the_page_says(page: str, feature: str) -> None:
+    case, module = TABLES[page]
+    (engine, price), *others = [cells for name, *cells in prices(page) if name == feature]
+    assert not others and engine == engine_of(module.FEATURES[feature](module.fastest()))
+    figures = json.loads((ROOT / f"benchmarks/results/{case}.json").read_text(encoding="utf-8"))["figures"]
+    assert figures.keys() - {"peak_mb"} == set(module.FEATURES) and _printed_as(figures[feature], price.replace(",", ""))
+
+
+@pytest.mark.parametrize("page", TABLES)
+def test_no_feature_of_a_page_is_unknown(page: str) -> None:
+    assert [name for name, *_ in prices(page)] == list(TABLES[page][1].FEATURES)
 
 
 def test_the_tables_are_read() -> None:

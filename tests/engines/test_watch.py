@@ -92,5 +92,5 @@ def test_a_console_says_once_why_it_takes_long(capsys: pytest.CaptureFixture[str
         for share in (0.1, 0.2, 0.4, 0.8):
             shown.advance(share, 100 * share)
     said = capsys.readouterr().err
-    assert said == "note: the reference engine runs this, about 1.5 min left: nobody can; somebody could\n"
-    assert screen.getvalue() == "  10 % simulated, about 1.5 min left\n  40 % simulated, about 1 min left\n"
+    assert said == "note: the reference engine runs this, about 1 min 30 s left: nobody can; somebody could\n"
+    assert screen.getvalue() == "  10 % simulated, about 1 min 30 s left\n  40 % simulated, about 1 min left\n"

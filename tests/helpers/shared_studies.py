@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 import numpy as np
 
 from poolwise.engines import simulate
 from poolwise.interfaces import QueuePolicy, Scheduler
+from poolwise.model import Failures, Kind, Machine, Outage, ReservedWindow, Schedule, Workload
 from poolwise.registry import make
 from poolwise.schedulers.list import ListScheduler
 from poolwise.schedulers.warm_up import WarmUp
 from tests.helpers.node_machines import random_jobs, random_machine
-from tests.helpers.random_studies import difference, model, scheduler
+from tests.helpers.random_studies import OWN, difference, model, scheduler
 
 PLACEMENTS = ("first_fit", "best_fit", "worst_fit", "packed")
 EASY_FAMILY = ("none", "easy", "easy", "easy_no_extra")
@@ -50,3 +51,67 @@ def compare_shared(
     )
     assert (plain.engine, fast.engine) == ("reference", "compiled")
     assert difference(plain.schedule, fast.schedule) == "", f"seed {seed}: {on.name}, {how}"
+
+
+def compare_failing(seed: int, most: int = 80, *, pools: bool = False, nodes: int = 9) -> Schedule:
+    """Run one random study with nodes that fail on both engines, and insist on the same schedule, which is returned."""
+    g = np.random.default_rng(seed)
+    on, orders = random_machine(g, nodes, pools=pools), [*NAMED, *OWN]
+    load = random_jobs(g, on, int(g.integers(1, most)))
+    on = replace(on, failures=random_failures(g, on, load))
+    filling, placement = make("backfills", g.choice(EASY_FAMILY).item()), make("placements", PLACEMENTS[seed % 4])
+    how = ListScheduler(orders[int(g.integers(len(orders)))], filling, placement)
+    truth = model(g) if pools else None
+    estimate = model(g) if pools and g.random() < 0.5 else None
+    plain, fast = (
+        simulate(on, load, how, truth=truth, estimate=estimate, seed=seed, engine=engine)
+        for engine in ("reference", "compiled")
+    )
+    assert difference(plain.schedule, fast.schedule) == "", f"seed {seed}: {on.name}, {how}"
+    return fast.schedule
+
+
+NAMED = [make("orders", name) for name in ("fcfs", "sjf", "wfp3", "f1", "fair", "fm")]
+
+
+def random_failures(g: np.random.Generator, on: Machine, load: Workload) -> Failures:
+    """Outages of random nodes, many of which begin or end with a job's arrival or end, and others that are drawn."""
+    own = np.flatnonzero(on.kind == Kind.NODE)
+    times = np.concatenate([load.submit, load.submit + load.duration, load.submit + load.requested, [0]])
+    outages = list[Outage]()
+    for _ in range(int(g.integers(2, 25))):
+        down, up = np.sort(g.choice(times, 2)).tolist()
+        hit = np.unique(g.choice(own, int(g.integers(1, 1 + len(own))))) if g.random() < 0.3 else g.choice(own, 1)
+        outages.append(Outage(tuple(hit.tolist()), down, up + int(g.integers(0, 2))))
+    span = int(times.max()) + 1
+    drawn = tuple(own.tolist()) if g.random() < 0.5 else ()
+    return Failures(tuple(outages), drawn, span // 4 + 1, span // 40 + 1, requeue=g.random() < 0.7)
+
+
+def compare_windows(seed: int, most: int = 80, *, nodes: int = 9) -> Schedule:
+    """Run one random study beside windows on both engines, and insist on the same schedule, which is returned."""
+    g = np.random.default_rng(seed)
+    on, orders = random_machine(g, nodes, pools=False), [*NAMED, *OWN]
+    load = random_jobs(g, on, int(g.integers(1, most)))
+    users = g.choice(["ada", "bob", "cay"], len(load))
+    load = replace(load, attributes={**load.attributes, "user": users})
+    on = replace(on, windows=tuple(random_windows(g, on, load)))
+    filling, placement = make("backfills", g.choice(EASY_FAMILY).item()), make("placements", PLACEMENTS[seed % 4])
+    how = ListScheduler(orders[int(g.integers(len(orders)))], filling, placement)
+    plain, fast = (simulate(on, load, how, engine=engine) for engine in ("reference", "compiled"))
+    assert difference(plain.schedule, fast.schedule) == "", f"seed {seed}: {on.name}, {how}"
+    return fast.schedule
+
+
+def random_windows(g: np.random.Generator, on: Machine, load: Workload) -> Iterator[ReservedWindow]:
+    """Windows on up to three sets of nodes, many of which begin or end when a job does."""
+    times = np.concatenate([load.submit, load.submit + load.duration, load.submit + load.requested])
+    sets = [(g.random(on.n_owner) < share) & (on.kind == Kind.NODE) for share in g.random(int(g.integers(1, 4)))]
+    if g.random() < 0.5:
+        sets = [inside | ((on.home >= 0) & inside[on.home]) for inside in sets]  # with the devices in these nodes
+    for k in range(int(g.integers(1, 9))):
+        start, end = np.sort(g.choice(times, 2)).tolist()
+        if g.random() < 0.5:
+            end = start + int(np.ceil((end - start) / 10))
+        users = frozenset(["ada"] if g.random() < 0.4 else [])
+        yield ReservedWindow(f"w{k}", start, end + int(start == end), sets[int(g.integers(len(sets)))], users)

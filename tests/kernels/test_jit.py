@@ -37,7 +37,10 @@ def test_folder_is_the_users_and_named_by_the_sources(
     shutil.copytree(Path(jit.__file__).parent, copied)
     monkeypatch.setattr(jit, "__file__", str(copied / "jit.py"))
     jit.folder.cache_clear()
+    elsewhere, first = first, jit.folder("list_scheduling")
+    assert elsewhere != first  # Numba would not find there what it compiled here
     (copied / "batch" / "fill.py").write_text("")
+    jit.folder.cache_clear()
     assert jit.folder("list_scheduling") == first  # another family's sources do not matter
     changed = copied / "list_scheduling" / "racks.py"
     changed.write_text(changed.read_text() + "\n")

@@ -1,5 +1,7 @@
 """What is used and what is out of reach, worked out by hand and instant by instant."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -8,10 +10,11 @@ from hypothesis import strategies as st
 from poolwise.engines import simulate
 from poolwise.metrics import Window
 from poolwise.metrics.reach import reach
-from poolwise.model import Machine, Workload
+from poolwise.model import Machine, MachineBuilder, Schedule, Workload
 from poolwise.report.machine_drawn import drawing
 from poolwise.schedulers.list import ListScheduler
 from poolwise.units import SECOND
+from tests.helpers.one_of_each import schedule_of
 
 
 def workload(jobs):
@@ -71,3 +74,47 @@ def test_against_every_second(jobs, system, begin):
     for rack in (0, 1):
         mine = [box for box in drawn.boxes if rack <= box.left < rack + 1]
         assert sum(box.right - box.left for box in mine) == pytest.approx(3 * 0.92), "three rows, each drawn whole"
+
+
+def two_tiers(held: int) -> Schedule:
+    """Two racks behind links of 100 MB/s, a pool in the first and one for all; one job of 10 s, which may hold of a link."""
+    build = MachineBuilder("two tiers", ("memory", "bandwidth", "cores"))
+    first = build.node("n0", memory=8, cores=4, rack=0)
+    build.pool("near", type="near", memory=16, rack=0)
+    second = build.node("n1", memory=8, cores=4, rack=1)
+    build.pool("far", type="far", memory=32, rack=-1)
+    link = build.link("link0", first, "switch", bandwidth=100, rack=0)
+    build.link("link1", second, "switch", bandwidth=100, rack=1)
+    schedule = schedule_of([(0, 0, 10, 4, 12, 0)], Machine.of(build))
+    rows = [(schedule.owner, link), (schedule.resource, 1), (schedule.amount, held)]
+    owner, resource, amount = (np.append(column, value) for column, value in rows)
+    return (
+        replace(schedule, owner=owner, resource=resource, amount=amount, offset=np.array([0, len(owner)])) if held else schedule
+    )
+
+
+def test_two_tiers_of_pools_are_drawn_with_what_is_out_of_reach() -> None:
+    """The job takes all cores of rack 0 and 12 of 16 in its pool: the rest of that pool is stranded, the far pool is not."""
+    drawn = drawing(two_tiers(0), Window(0, 10 * SECOND))
+    said: dict[str, list[str]] = {}
+    for box in drawn.boxes:
+        name, _, share = box.said.rpartition(": ")
+        said.setdefault(name, []).append(share)
+    assert said["near: memory in rack 0"] == ["75 % used of 16 MiB", "25 % stranded of 16 MiB"]
+    assert said["far: memory of the machine"] == ["100 % free of 32 MiB"]
+    assert said["node: memory in rack 0"] == ["100 % stranded of 8 MiB"] and said["node: memory in rack 1"] == [
+        "100 % free of 8 MiB"
+    ]
+    assert said["node: cores in rack 0"] == ["100 % used of 4"]
+    (far,) = [box for box in drawn.boxes if "far" in box.said]
+    assert (far.left, far.right) == pytest.approx((0.04, 1.96)), "what all racks share lies across them"
+
+
+@pytest.mark.parametrize("held", [0, 30])
+def test_links_are_drawn_only_where_jobs_hold_them(held) -> None:
+    """What goes over a link is no part of a schedule: drawn as free it would say something false."""
+    drawn = drawing(two_tiers(held), Window(0, 20 * SECOND))
+    links = [box.said for box in drawn.boxes if box.said.startswith("link")]
+    said = ["link: bandwidth in rack 0: 15 % used of 100", "link: bandwidth in rack 0: 85 % free of 100"]
+    assert links == ([*said, "link: bandwidth in rack 1: 100 % free of 100"] if held else [])
+    assert ("Links are not drawn" in drawn.caption) == (not held)

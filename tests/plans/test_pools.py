@@ -127,6 +127,65 @@ def test_all_that_is_bought_is_paid_for(folder):
         assert cost[a, b] == pytest.approx(5.0 * (pools * pool + nodes * local))
 
 
+RANGES = {
+    "plan.size.0.price": ["5 $/GiB", "5 $/GiB", "200 $/GiB"],
+    "plan.size.1.price": ["1 $/GiB", "5 $/GiB", "60 $/GiB"],
+    "plan.target": [{"metric": "mean_bounded_slowdown", "at_most": 1.6, "of": "reference"}],
+}
+
+
+def test_what_would_be_bought_at_other_prices_is_the_cheapest_of_the_grid(folder):
+    question = plan.load_plan(write(folder, PLAN + NODES), RANGES).question
+    _, verdicts, _ = grid(question, CellStore(folder / "grid"))
+    answer = question.answer(folder / "out", Local(1), lambda line: None)
+    said = answer.content["prices"]
+    assert [(one["size"].rpartition(".")[0], one["price"]) for one in said] == [
+        ("machine.pool.memory", 5.0), ("machine.pool.memory", 200.0), ("machine.node.thin", 1.0), ("machine.node.thin", 60.0),
+    ]  # fmt: skip
+    amount = {"machine.pool.memory.memory": 2, "machine.node.thin.memory": 8}  # pools and nodes of the machine
+    for one in said:
+        price = dict.fromkeys(amount, 5.0) | {one["size"]: one["price"]}
+        keeping = [
+            (sum(price[s.key] * amount[s.key] * s.amount[k] / 1024 for s, k in zip(question.sizes, e, strict=True)), e)
+            for e, verdict in verdicts.items() if verdict.state == "keeps"
+        ]  # fmt: skip
+        cheapest = min(keeping)[1]
+        assert one["sizes"] == {s.key: s.written[k] for s, k in zip(question.sizes, cheapest, strict=True)}
+    chosen = answer.content["chosen"]["sizes"]
+    assert {one["sizes"] == chosen for one in said} == {True, False}, "some prices change the answer, some do not"
+    lines = answer.sections["What it costs in money"]
+    assert sum("it would be" in line for line in lines) == sum(one["sizes"] != chosen for one in said)
+    assert any("the answer stays the same" in line for line in lines)
+    assert [shown.name for shown in answer.figures][-1] == "tornado"
+
+
+def test_the_card_of_a_plan_says_what_today_has_and_costs(folder):
+    """Today: nodes of 64 GiB beside small pools. 8 nodes and 2 racks are paid for."""
+    text = (folder / "machine.toml").read_text()
+    assert text.count('memory = "16 GiB"') == 1
+    (folder / "fat.toml").write_text(text.replace('memory = "16 GiB"', 'memory = "64 GiB"'))
+    settings = {**RANGES, "today": {"name": "fat nodes", "machine": "fat.toml", "scheduler": {"order": "fcfs"}}}
+    question = plan.load_plan(write(folder, PLAN + NODES), settings).question
+    answer = question.answer(folder / "out", Local(1), lambda line: None)
+    card = {row[0]: row[1:] for row in answer.card.rows}
+    pool, local = (int(str(size).split()[0]) for size in answer.content["chosen"]["sizes"].values())
+    small = next(
+        int(line.split('"')[1].split()[0]) for line in text.partition("[[pool]]")[2].splitlines() if "memory =" in line
+    )
+    assert answer.card.columns == ["", "recommended", "fat nodes"]
+    assert card["Memory in each thin node"] == [f"{local} GiB", "64 GiB"]
+    assert card["Pool memory in each rack"] == [f"{pool} GiB", f"{small} GiB"]
+    cost, today = 5.0 * (2 * pool + 8 * local), 5.0 * (2 * small + 8 * 64)
+    least, most = 2 * pool * 5.0 + 8 * local * 1.0, 2 * pool * 200.0 + 8 * local * 60.0
+    assert card["Cost of what may be chosen"][0] == f"{cost:,.0f} $ ({least:,.0f} to {most:,.0f} $)"
+    assert card["Cost of what may be chosen"][1].startswith(f"{today:,.0f} $")
+    label = "Money saved against today" if today >= cost else "Money spent beyond today"
+    assert card[label][0].startswith(f"{abs(today - cost):,.0f} $")
+    assert card["Queue order"] == ["FM", "FCFS"]
+    assert "55 of the first" in answer.card.note
+    assert len(answer.tables[0].rows) == len(answer.candidates) and answer.tables[0].chosen == answer.chosen
+
+
 def test_a_plan_answers_in_words_rows_and_plain_data(folder):
     loaded = plan.load_plan(write(folder, PLAN.replace("at_most = 1.1", "at_most = 1.5")))
     result = plan.run_plan(loaded, folder / "out", jobs=1)
@@ -246,6 +305,8 @@ def test_throughput_from_below_and_fairness_can_be_targets(folder):
         ({"plan.size.0.key": "machine.node.thin.allocation"}, "not a value"),
         ({"plan.size.0.price": "5 €"}, "is not a price"),
         ({"plan.size.0.price": "5 $/GiG"}, "did you mean 'GiB'"),
+        ({"plan.size.0.price": ["5 $/GiB", "4 $/GiB", "6 $/GiB"]}, "the least, the likely and the most"),
+        ({"plan.size.0.price": ["5 $/GiB", "6 $/MiB", "7 $/GiB"]}, "in one unit"),
         ({"plan.size.0.step": "16 W"}, "units of memory"),
         ({"plan.size.0.values": ["16 GiB"]}, "either values, or least, most and step"),
         ({"plan.certainty.over": "sedes"}, "did you mean 'seeds'"),

@@ -6,8 +6,10 @@ import numpy as np
 import pytest
 
 from poolwise.explain import Explanation, explain_wait
+from poolwise.model import Kind
 from poolwise.report import gantt as drawing
 from poolwise.report.gantt import gantt, longest_wait, wait_page
+from poolwise.report.pools_over_time import SERIES
 from poolwise.studies import StudyResult
 from poolwise.studies.cells import workload_of
 from poolwise.studies.description import Configured
@@ -27,26 +29,60 @@ def explained(result: StudyResult):
     return found, simulate_again(cell, outcomes)
 
 
+def hours(drawn) -> float:
+    """Hours in the unit of the time axis."""
+    return {"days": 24.0, "h": 1.0, "min": 1 / 60}[drawn.x_axis.label.rpartition("(")[2].rstrip(")")]
+
+
 def test_boxes_are_what_jobs_held(explained, monkeypatch) -> None:
     found, schedule = explained
     monkeypatch.setattr(drawing, "MOST", 10**6)
     drawn = gantt(found, schedule)
-    jobs = [box for box in drawn.boxes if box.low >= 0]
+    jobs = [box for box in drawn.boxes if box.low >= 0 and box.series != SERIES]
     room = max(int(drawing.MARGIN * found.wait), HOUR // 60)
     begin, end = found.job.submit - room, found.until + room
     held = schedule.holdings
     nodes = held.resource == schedule.machine.resource("nodes")
     expected = (np.clip(held.end, begin, end) - np.clip(held.begin, begin, end)) * held.amount * nodes
     area = sum((box.right - box.left) * (box.high - box.low) for box in jobs)
-    assert area == pytest.approx(expected.sum() / HOUR) and area > 0
+    assert area * hours(drawn) == pytest.approx(expected.sum() / HOUR) and area > 0
     for lane in range(schedule.machine.capacity[:, 0].sum()):
         mine = sorted((box.left, box.right) for box in jobs if box.low <= lane < box.high)
         assert all(one[1] <= two[0] + 1e-9 for one, two in itertools.pairwise(mine)), "no two jobs on one node"
     own = [box for box in jobs if box.series == "this job"]
-    assert sum(box.high - box.low for box in own) == found.job.nodes and own[0].left == pytest.approx(found.wait / HOUR)
+    assert sum(box.high - box.low for box in own) == found.job.nodes and own[0].left * hours(drawn) == pytest.approx(
+        found.wait / HOUR
+    )
     waits = [box for box in drawn.boxes if box.low < 0]
     assert len(waits) == len(found.episodes)
-    assert sum(box.right - box.left for box in waits) == pytest.approx((found.until - found.episodes[0].start) / HOUR)
+    assert sum(box.right - box.left for box in waits) * hours(drawn) == pytest.approx(
+        (found.until - found.episodes[0].start) / HOUR
+    )
+
+
+def test_pools_are_as_full_as_jobs_made_them(explained) -> None:
+    """Heights of the bands against a sum over the holdings, instant by instant."""
+    found, schedule = explained
+    drawn = gantt(found, schedule)
+    bands = [box for box in drawn.boxes if box.series == SERIES]
+    held, machine = schedule.holdings, schedule.machine
+    top, memory = float(machine.capacity[:, machine.resource("nodes")].sum()), machine.resource("memory")
+    pools = np.flatnonzero(machine.kind == Kind.POOL).tolist()
+    assert len(pools) == 4 and {name for name in drawn.y_axis.ticks.values() if "pool" in name} == {
+        f"pool {rack}" for rack in range(4)
+    }
+    full = 0.09 * top
+    for k, owner in enumerate(pools):
+        low = top * (1.025 + k * 0.115)
+        mine = [box for box in bands if box.low == pytest.approx(low)]
+        for box in mine[::7]:
+            times = found.job.submit + np.linspace(box.left, box.right, 2001)[:-1] * HOUR * hours(drawn)
+            rows = np.flatnonzero((held.owner == owner) & (held.resource == memory))
+            used = sum(held.amount[r] * ((held.begin[r] <= times) & (times < held.end[r])).mean() for r in rows)
+            share = used / machine.capacity[owner, memory]
+            assert (box.high - box.low) / full == pytest.approx(share, abs=2e-3), box.said
+            assert box.said.startswith(f"pool {int(machine.rack[owner])}: ")
+    assert any(box.high - box.low > 0.9 * full for box in bands), "the job waited for a full pool"
 
 
 def test_what_is_left_out_is_counted(explained, monkeypatch) -> None:
@@ -72,4 +108,4 @@ def test_the_study_shows_its_longest_wait(result: StudyResult) -> None:
     drawn = longest_wait(result, cell)
     assert drawn is not None and f"job {int(outcomes.id[np.argmax(waits)])} waited" in drawn.title
     (wait,) = [box for box in drawn.boxes if box.series == "its wait"]
-    assert wait.right == pytest.approx(waits.max() / HOUR)
+    assert wait.right * hours(drawn) == pytest.approx(waits.max() / HOUR)

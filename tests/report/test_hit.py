@@ -4,10 +4,10 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from poolwise.exhibits.spoken import spoken_time
 from poolwise.metrics.slowdown import wait_s
 from poolwise.report.hit import CLASSES, _classes, who_waits
 from poolwise.studies import StudyResult
+from poolwise.units import format_time
 
 
 @given(st.lists(st.integers(0, 9), min_size=1, max_size=40))
@@ -26,7 +26,7 @@ def test_waits_are_those_of_the_run(result: StudyResult) -> None:
     table = who_waits(result, cell)
     rows = {row.cells[0]: row.cells for row in table.rows}
     waits = wait_s(result.outcomes(cell))[result.population(cell)]
-    assert rows["all"][1:] == [f"{len(waits):,}", spoken_time(np.median(waits)), spoken_time(np.quantile(waits, 0.95))]
+    assert rows["all"][1:] == [f"{len(waits):,}", format_time(np.median(waits)), format_time(np.quantile(waits, 0.95))]
     by_memory = [int(cells[1]) for name, cells in rows.items() if name.endswith(" a node")]
     by_nodes = [int(cells[1]) for name, cells in rows.items() if name.endswith((" node", " nodes")) and " a node" not in name]
     assert sum(by_memory) == sum(by_nodes) == len(waits)

@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from poolwise.report.occupancy import _mean, jobs_waiting, nodes_in_use
+from poolwise.report.occupancy import jobs_waiting, mean_over_parts, nodes_in_use
 from poolwise.report.study import study_page
 from poolwise.studies import StudyResult
 
@@ -21,7 +21,7 @@ def test_the_mean_is_the_sum_over_jobs(drawn: list[tuple[int, int, int]]) -> Non
         sum(w * max(0.0, min(e, high) - max(b, low)) for b, e, w in zip(begin, end, weight, strict=True)) / (high - low)
         for low, high in pairwise(edges)
     ]
-    assert np.allclose(_mean(begin, end, weight, edges), slow)
+    assert np.allclose(mean_over_parts(begin, end, weight, edges), slow)
 
 
 def test_the_report_shows_occupancy_within_the_machine(result: StudyResult) -> None:

@@ -20,7 +20,7 @@ def test_sweep_puts_sizes_along_x_and_orders_into_series(result: StudyResult) ->
     assert sweep.x_name == "machine.pool.memory.memory"
     assert sweep.labels == ("128 GiB", "384 GiB", "2048 GiB")
     assert sweep.x == (128 * 1024, 384 * 1024, 2 * 1024 * 1024)
-    assert sweep.series == ("fcfs", "sjf", "fm")
+    assert sweep.series == ("FCFS", "SJF", "FM")
     assert len(sweep.cells) == 9
 
 

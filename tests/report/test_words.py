@@ -2,13 +2,14 @@
 
 import re
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from poolwise.exhibits.spoken import spoken_number, spoken_time
+from poolwise.exhibits.spoken import spoken_number
 from poolwise.files.size_words import SizeWords
 from poolwise.metrics import METRICS
 from poolwise.metrics.intervals import Interval
@@ -16,6 +17,7 @@ from poolwise.report import words
 from poolwise.report.answer import ENOUGH, GOAL, Alternative, Recommendation, choose
 from poolwise.report.sweep import Sweep
 from poolwise.studies import CellResult
+from poolwise.units import format_time
 
 JOBS = 60
 NO_LONGER = "no longer than they run"
@@ -34,12 +36,12 @@ def table(seed: int, sizes: int, orders: int, turned_away: tuple[int, ...], near
             metrics = {name: float(rng.choice([0.0, np.nan, rng.exponential(900.0)], p=[0.1, 0.1, 0.8])) for name in METRICS}
             metrics[GOAL] = float(jobs.mean())
             rejected = {"too large": turned_away[at]} if turned_away[at] else {}
-            cells[f"o{k}", at] = [CellResult({}, 0, f"{k}{at}", metrics, JOBS, {}, {}, rejected, 0, "test", np.nan, np.nan)]
-            fared[f"o{k}", at] = jobs
+            cells[f"O{k}", at] = [CellResult({}, 0, f"{k}{at}", metrics, JOBS, {}, {}, rejected, 0, "test", np.nan, np.nan)]
+            fared[f"O{k}", at] = jobs
     sizes_gib = SIZES[:sizes]
     sweep = Sweep(
         "machine.pool.memory.memory" if sizes > 1 else "", tuple(1024.0 * x for x in sizes_gib),
-        tuple(f"{x} GiB" if sizes > 1 else "" for x in sizes_gib), tuple(f"o{k}" for k in range(orders)), cells,
+        tuple(f"{x} GiB" if sizes > 1 else "" for x in sizes_gib), tuple(f"O{k}" for k in range(orders)), cells,
         "GiB", SizeWords("pool memory in each rack"),
     )  # fmt: skip
     return sweep, fared
@@ -106,7 +108,7 @@ def falls(t: Truth, m: re.Match[str]) -> bool:
 def runner_up(t: Truth, m: re.Match[str]) -> bool:
     at, mine = t.found.at, t.fared[t.found.series, t.found.at].mean()
     others = {s: float(t.fared[s, at].mean()) for s in t.sweep.series if s != t.found.series}
-    name = m[1].lower()
+    name = m[1]
     apart = t.found.rivals[0].interval is not None and t.found.rivals[0].interval.low > 0
     return others[name] == min(others.values()) and change(m[3], mine, others[name]) and ("cannot be told" in m[0]) != apart
 
@@ -130,8 +132,8 @@ def slowdown(t: Truth, m: re.Match[str]) -> bool:
 
 def waits(t: Truth, m: re.Match[str]) -> bool:
     median = t.metric(t.found.series, "median_wait_s")
-    half = f"wait at most {spoken_time(median)}" if median > 0 else "do not wait"
-    return m[1] == half and m[2] == spoken_time(t.metric(t.found.series, "mean_wait_s"))
+    half = f"wait at most {format_time(median)}" if median > 0 else "do not wait"
+    return m[1] == half and m[2] == format_time(t.metric(t.found.series, "mean_wait_s"))
 
 
 def away(t: Truth, m: re.Match[str]) -> bool:
@@ -190,15 +192,15 @@ def test_the_headline_names_all_that_cannot_be_told_apart(drawn: tuple[Sweep, di
     assert found is not None
     named = re.match(r"Run (.+?)(?: with|\.)", words.headline(found, sweep))
     assert named
-    equal = [r.alternative.upper() for r in found.rivals if r.interval and r.interval.low <= 0 <= r.interval.high]
-    assert re.split(r", | or ", named[1]) == [found.series.upper(), *equal[:2]]
+    equal = [r.alternative for r in found.rivals if r.interval and r.interval.low <= 0 <= r.interval.high]
+    assert re.split(r", | or ", named[1]) == [found.series, *equal[:2]]
     assert (words.headline(found, sweep).endswith(" of pool memory in each rack.")) == (len(sweep.x) > 1)
     text = words.separation(found, sweep)
     assert bool(text) == bool(equal)
     if "separates them most" in text:
         parts = re.findall(r"([\d.,]+[^,:]*?) under (\w+)", text.partition(" is the ")[2].partition(": ")[2])
-        assert [name for _, name in parts] == [found.series.upper(), *equal[:2]]
-        known = {n: [sweep.value(n, name.lower(), found.at) for _, name in parts] for n in words.COSTS}
+        assert [name for _, name in parts] == [found.series, *equal[:2]]
+        known = {n: [sweep.value(n, name, found.at) for _, name in parts] for n in words.COSTS}
         assert any([words._amount(n, v) for v in values] == [p.removeprefix("and ") for p, _ in parts]
                    for n, values in known.items() if all(np.isfinite(values)))  # fmt: skip
     assert (f"nor from those of {len(equal) - 2} more" in text) == (len(equal) > 2)
@@ -216,7 +218,7 @@ ALTERNATIVES = st.one_of(
 @given(ALTERNATIVES)
 def test_how_sure_the_order_is_follows_from_the_intervals(bounds: list[tuple[float, float] | None]) -> None:
     rivals = tuple(
-        Alternative(f"o{k}", 2.0, 2.0, None if span is None else Interval(sum(span) / 2, *span, 0.95, 60))
+        Alternative(f"O{k}", 2.0, 2.0, None if span is None else Interval(sum(span) / 2, *span, 0.95, 60))
         for k, span in enumerate(bounds)
     )
     found = Recommendation("mine", 0, 1.0, np.ones(3), rivals, (None,), (1.0,), (0,))
@@ -238,6 +240,37 @@ def test_how_sure_the_order_is_follows_from_the_intervals(bounds: list[tuple[flo
         same = low == high == 0
         assert verdict.endswith("no job fares otherwise.") == same
         assert same or (("worse" in verdict), ("better" in verdict)) == (low > 0, high < 0)
+
+
+def test_at_most_three_orders_are_named_and_what_separates_them_most() -> None:
+    """Four that cannot be told apart, and two metrics: one differs by half, the other hardly."""
+    rivals = tuple(Alternative(name, 2.0, 2.0, Interval(0.1, -1.0, 1.2, 0.95, 60)) for name in "ABC")
+    found = Recommendation("mine", 0, 1.0, np.ones(3), rivals, (None,), (1.0,), (0,))
+    for wide in (True, False):
+        metrics = {"throughput_per_100s": (10.0, 10.2 if wide else 10.001), "utilization": (0.4, 0.6 if wide else 0.4001)}
+        cells = {
+            (name, 0): [
+                CellResult({}, 0, name, {m: v[name == "A"] for m, v in metrics.items()}, 9, {}, {}, {}, 0, "", 0.0, 0.0)
+            ]
+            for name in ("mine", *"ABC")
+        }
+        sweep = replace(EMPTY, series=("mine", *"ABC"), cells=cells)
+        assert words.headline(found, sweep) == "Run mine, A or B."
+        said = words.separation(found, sweep)
+        assert ("separates them most is the node utilisation: 40 % under mine, 60 % under A" in said) == wide
+        assert ("nothing else that was measured separates them" in said) == (not wide)
+
+
+@settings(max_examples=60, deadline=None)
+@given(SPANS)
+def test_another_size_is_better_or_worse_where_the_interval_excludes_zero(span: tuple[float, float]) -> None:
+    low, high = span
+    other = Alternative("8 GiB", 2.0, 2.0, Interval(sum(span) / 2, low, high, 0.95, 60))
+    found = Recommendation("mine", 1, 1.0, np.ones(3), (), (other, None), (1.0, 1.0), (0, 0))
+    (verdict, _) = words.how_sure(found, replace(EMPTY, labels=("8 GiB", "9 GiB")), 1)
+    assert verdict.startswith("mine with 8 GiB: ") and verdict.endswith("no job fares otherwise.") == (low == high == 0)
+    assert ("worse" in verdict, "better" in verdict) == (low > 0, high < 0)
+    assert ("not distinguishable" in verdict) == (low <= 0 <= high and not low == high == 0)
 
 
 @settings(max_examples=100, deadline=None)
@@ -298,12 +331,3 @@ def test_sizes_are_said_as_what_they_are_of() -> None:
         "8 GiB of memory in each thin node", "8 GiB of workload.jobs",
     ]  # fmt: skip
     assert SizeWords.of("machine.rack.0.count", tables).phrase("5") == "5 racks"
-
-
-@pytest.mark.parametrize(("seconds", "text"), [
-    (0, "0 s"), (0.0421, "42.1 ms"), (42.4, "42.4 s"), (59.99, "1 min"), (119.9, "2 min"), (83, "1 min 23 s"), (3599, "1 h"),
-    (7380, "2 h 3 min"), (86399, "1 day"), (90000, "1 day 1 h"), (8.58 * 86400, "8 days 14 h"), (864000 * 1.3, "13 days"),
-    (658 * 86400, "658 days"), (-83, "-1 min 23 s"), (36000 + 60, "10 h"), (float("nan"), "-"),
-])  # fmt: skip
-def test_durations_are_said_as_people_say_them(seconds: float, text: str) -> None:
-    assert spoken_time(seconds) == text

@@ -45,5 +45,5 @@ def test_lines_come_now_and_then(monkeypatch):
     told.begin(2000, 0, 0)
     for _ in tick:
         told.advance("any", 1.0)
-    assert len(said) == 2 and said[0] == "  [4/2,000] about 1.66 h left"
+    assert len(said) == 2 and said[0] == "  [4/2,000] about 1 h 40 min left"
     assert all(re.fullmatch(r"  \[\d/2,000\] about .* left", line) for line in said)

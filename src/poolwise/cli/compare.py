@@ -85,6 +85,7 @@ def _print(found: Comparison, changed: int) -> None:
     from rich.table import Table
 
     from poolwise.cli.console import out
+    from poolwise.compare.words import population_sentence
     from poolwise.metrics import metrics_of
 
     table = Table("metric", "run", "value", "difference", box=None, pad_edge=False)
@@ -102,6 +103,7 @@ def _print(found: Comparison, changed: int) -> None:
                 table.add_row("", found.labels[d.run], _value(d.value, unit), _change(d.interval.mean, unit), spread, d.verdict)
     out.print(table)
     out.print(f"differences from {found.labels[0]}; intervals: {found.interval_of}", highlight=False, markup=False)
+    out.print(population_sentence(found), highlight=False, markup=False, soft_wrap=True)
     jobs = Table("run", "job", "wait before", "wait", "change", box=None, pad_edge=False, title="jobs that changed most")
     for job in found.changed(changed):
         words = (_value(job.first_wait_s, "s"), _value(job.wait_s, "s"), _change(job.change_s, "s"))

@@ -25,7 +25,6 @@ def simulate_state(folder: Path, options: RunOptions, unsaid: str, output: Outpu
     from poolwise.engines.from_state import state_run
     from poolwise.errors import InputError
     from poolwise.files.state import read_state
-    from poolwise.report.timeline import write_timeline
     from poolwise.units import parse
 
     if options != RunOptions(options.trace, scheduler=options.scheduler, seed=options.seed) or output.sample is not None:
@@ -66,6 +65,8 @@ def simulate_state(folder: Path, options: RunOptions, unsaid: str, output: Outpu
     if output.schedule is not None:
         write_schedule(result.schedule, output.schedule)
     if output.timeline is not None:
+        from poolwise.report.timeline import write_timeline  # drawing is slow to import
+
         write_timeline(result.schedule, output.timeline)
     for path in written:
         write_provenance(path, source)

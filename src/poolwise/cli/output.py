@@ -57,13 +57,14 @@ def print_run(run: SimulatedRun) -> None:
             table.add_row(metric.description, *amount(value, metric.unit))
     table.add_row(f"simulated by the {run.engine} engine in", f"{run.wall_s:.3g}", "s")
     out.print(table)
+    out.print(run.population, markup=False, highlight=False, soft_wrap=True)
 
 
 def amount(value: float, unit: str) -> tuple[str, str]:
     """Value and unit as people read them: times of any length carry a unit of their own."""
     if unit == "s" or (unit == "us" and value >= US_IN_SECONDS):
         return format_time(value if unit == "s" else value / 1e6), ""
-    return f"{value:,.6g}", unit
+    return (f"{100 * value:.4g}", "%") if unit == "fraction" else (f"{value:,.6g}", unit)
 
 
 def provenance(seed: int | None, inputs: Sequence[Path]) -> dict[str, Any]:

@@ -66,11 +66,12 @@ def run_study(
         rows = [{name: _plain(value) for name, value in row.items()} for row in result.frame().iter_rows(named=True)]
         before = {"sanity": [one.to_dict() for one in sanity], "decisive": None if left_out is None else left_out.to_dict()}
         today = {} if against is None else {"today": against.to_dict(0)}
-        content = {"study": loaded.name, **before, "cells": rows, **today}
+        content = {"study": loaded.name, **before, "population": result.population_said(), "cells": rows, **today}
         print_json({**content, "notes": result.notes(), "provenance": result.provenance()})
         return
     print_sentences(first)
     stdout.print(_table(result))
+    stdout.print(result.population_said(), markup=False, highlight=False, soft_wrap=True)
     for line in [] if against is None else today_sentences(against):
         stdout.print(line, markup=False, highlight=False, soft_wrap=True)
     stdout.print(f"report: {folder / 'report.html'}", markup=False, highlight=False, soft_wrap=True)

@@ -136,7 +136,6 @@ def _simulate(cell: Cell, files: list[Path], output: OutputOptions, metrics: tup
     from poolwise.cli.watching import ConsoleWatch
     from poolwise.engines import simulate
     from poolwise.engines.promise import try_promise
-    from poolwise.report.timeline import write_timeline
     from poolwise.studies.cells import workload_of
     from poolwise.studies.description import Configured
 
@@ -163,6 +162,8 @@ def _simulate(cell: Cell, files: list[Path], output: OutputOptions, metrics: tup
         write_schedule(result.schedule, output.schedule)
         write_provenance(output.schedule, _source(cell, files, output.schedule.parent, output.engine, metrics))
     if output.timeline is not None:
+        from poolwise.report.timeline import write_timeline  # drawing is slow to import
+
         write_timeline(result.schedule, output.timeline)
         write_provenance(output.timeline, _source(cell, files, output.timeline.parent, output.engine, metrics))
     if content is not None:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from poolwise.compare.runs import Comparison, Difference
-from poolwise.exhibits.spoken import spoken_number, spoken_time
+from poolwise.exhibits.spoken import population_words, spoken_number
+from poolwise.units import format_time
 
 GOAL = "mean_bounded_slowdown"
 TODAY = (GOAL, "p99_bounded_slowdown", "mean_wait_s", "throughput_per_100s", "utilization")
@@ -26,21 +27,21 @@ def difference_sentence(found: Comparison, d: Difference) -> str:
 def _said(value: float, unit: str) -> str:
     """A value with its unit, a time as people say it."""
     if unit == "s":
-        return spoken_time(value)
+        return format_time(value)
     return f"{spoken_number(100 * value)} %" if unit == "fraction" else spoken_number(value)
 
 
 def _change(value: float, unit: str) -> str:
     """The same with a sign; a share of the whole in percentage points."""
     if unit == "s":
-        return f"{'+' if value > 0 else ''}{spoken_time(value)}"
+        return f"{'+' if value > 0 else ''}{format_time(value)}"
     return f"{spoken_number(100 * value, '+')} points" if unit == "fraction" else spoken_number(value, "+")
 
 
 def population_sentence(found: Comparison) -> str:
     """Say on which jobs the runs were measured."""
-    counts = sorted({int(found.population(0, seed).sum()) for seed in found.seeds})
-    return f"Measured on the {' or '.join(f'{n:,}' for n in counts)} jobs after the warm-up that every run finished."
+    counts = (int(found.population(0, seed).sum()) for seed in found.seeds)
+    return population_words(counts, max(run.warm_up for run in found.runs), "every run finished")
 
 
 def today_heading(found: Comparison) -> str:

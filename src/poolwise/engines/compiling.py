@@ -11,6 +11,8 @@ from collections.abc import Callable
 
 import numpy as np
 
+from poolwise.engines.sole_compiler import is_being_compiled
+
 log = logging.getLogger(__name__)
 
 Loader = Callable[[str], None]
@@ -26,10 +28,10 @@ _beside: dict[tuple[str, str], subprocess.Popen[bytes]] = {}
 
 
 def compile_beside(folder: str, kind: str, load: Loader) -> None:
-    """Compile a kernel in another process that gives way to this one, if it must be; it goes on when this one ends."""
+    """Compile a kernel in another process that gives way to this one, unless one has or does; it goes on when this one ends."""
     from poolwise.kernels.jit import is_compiled
 
-    if is_compiled(folder, kind) or (folder, kind) in _beside:
+    if is_compiled(folder, kind) or (folder, kind) in _beside or is_being_compiled(folder, kind):
         return
     script = (
         f"import os; getattr(os, 'nice', int)(10); from {load.__module__} import {load.__name__}; {load.__name__}({kind!r})"
@@ -40,7 +42,7 @@ def compile_beside(folder: str, kind: str, load: Loader) -> None:
 
 
 def await_beside(folder: str, kind: str) -> None:
-    """Wait until no other process that this one began compiles a kernel. Should that have failed, loading compiles it here."""
+    """Wait for the process that this one began to compile a kernel in. Should that have failed, loading compiles it here."""
     if (folder, kind) in _beside:
         _beside.pop((folder, kind)).wait()
 
@@ -67,6 +69,7 @@ class EarlyKernel:
         self._folder, self._load, self._kernel = folder, load, kernel
         self._waits = jobs > SHORT or not _has_two_processors()
         self._ready: set[str] = set()
+        self._told: set[str] = set()
         self.loading_s = 0.0
 
     def __call__(self, kind: str, arrays: tuple[object, ...]) -> int:
@@ -82,16 +85,24 @@ class EarlyKernel:
         """Whether machine code of a kind is loaded, as it now is if it can be; else another process compiles it."""
         from poolwise.kernels.jit import is_compiled, is_kept
 
-        if not self._waits and not is_compiled(self._folder, kind) and is_kept(self._folder):
-            if (self._folder, kind) not in _beside:
-                log.warning("compiling kernels (%s) in the background, once for this version on this computer", kind)
-                compile_beside(self._folder, kind, self._load)
-            if _beside[self._folder, kind].poll() is None:
-                return False
+        if not (self._waits or is_compiled(self._folder, kind)) and is_kept(self._folder) and self._is_compiled_beside(kind):
+            return False
         begun = time.perf_counter()
         self._load(kind)
         self._ready.add(kind)
         self.loading_s += time.perf_counter() - begun
+        return True
+
+    def _is_compiled_beside(self, kind: str) -> bool:
+        """Whether another process compiles the kernel of a kind now: anyone's, or one that is begun here."""
+        if (self._folder, kind) in _beside:
+            return _beside[self._folder, kind].poll() is None
+        if not is_being_compiled(self._folder, kind):
+            log.warning("compiling kernels (%s) in the background, once for this version on this computer", kind)
+            compile_beside(self._folder, kind, self._load)
+        elif kind not in self._told:
+            log.warning("another process compiles kernels (%s); this run goes on with them once they are there", kind)
+        self._told.add(kind)
         return True
 
 

@@ -12,6 +12,7 @@ from poolwise.engines.list_scheduling import replay as list_scheduling
 from poolwise.engines.list_scheduling.loading import load_all
 from poolwise.engines.list_scheduling.sampling import RackSampler
 from poolwise.engines.shared_nodes import replay as shared_nodes
+from poolwise.engines.shared_nodes import supported
 from poolwise.engines.shared_nodes.sampling import SharedSampler
 from poolwise.engines.watch import Obstacle
 from poolwise.errors import InputError
@@ -20,7 +21,7 @@ from poolwise.model import Machine, Workload
 from poolwise.performance.ideal import Ideal
 
 FAMILIES = (
-    Family("shared nodes", shared_nodes.unsupported, shared_nodes.replay, shared_nodes.load, SharedSampler),
+    Family("shared nodes", supported.unsupported, shared_nodes.replay, shared_nodes.load, SharedSampler),
     Family("list scheduling", list_scheduling.unsupported, list_scheduling.replay, load_all, RackSampler),
     Family("task dispatch", dispatch.unsupported, dispatch.replay, dispatch.load),
 )

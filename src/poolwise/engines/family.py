@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from poolwise.arrays import IntArray
+from poolwise.engines.sole_compiler import sole_compiler
 from poolwise.engines.watch import Obstacle, Watch
 from poolwise.interfaces import PerformanceModel, Scheduler
 from poolwise.loop import Observer
@@ -74,26 +75,31 @@ def foreign(scheduler: Scheduler) -> Obstacle:
     return Obstacle(f"scheduler {type(scheduler).__name__} has no kernel", "list scheduling and task dispatch have")
 
 
-def interrupted(parts: Parts) -> Obstacle | None:
-    """Say what no kernel can do for a run, whatever its scheduler; None if nothing."""
-    if len(parts.disturbances):
+def interrupted(parts: Parts, *, follows: bool = False) -> Obstacle | None:
+    """Say what no kernel can do for a run, whatever its scheduler; None if nothing.
+
+    A family that `follows` what happens to nodes and who may use them says itself what of that it cannot.
+    """
+    if len(parts.disturbances) and not follows:
         return Obstacle("capacity changes during the run", "without disturbances it runs in kernels")
     if parts.workload.closed_loop:
         return Obstacle("submissions follow from the schedule", "without a closed loop it runs in kernels")
-    if (restricted := _restricted(parts)) is not None:
+    if (restricted := _restricted(parts, follows)) is not None:
         return restricted
     if parts.observer is not None:
         return Obstacle("an observer wants to see each pass", "without an observer it runs in kernels")
     return None
 
 
-def _restricted(parts: Parts) -> Obstacle | None:
+def _restricted(parts: Parts, follows: bool) -> Obstacle | None:
     """Say what a machine allows and forbids that no kernel knows of; None if nothing."""
     machine, table = parts.machine, parts.workload.table
+    if any(qos.per_user or qos.total or not follows for qos in machine.qos):
+        return Obstacle("QOS have limits", "without [[qos]] it runs in kernels")
+    if follows:
+        return None
     if machine.windows:
         return Obstacle("windows are kept free", "without windows it runs in kernels")
-    if machine.qos:
-        return Obstacle("QOS have limits", "without [[qos]] it runs in kernels")
     if machine.node_sets and "nodes" in machine.resources:
         return Obstacle("jobs may use some of the racks only", "nodes that jobs share have kernels for that")
     if has_tiers(machine):
@@ -106,14 +112,18 @@ def _restricted(parts: Parts) -> Obstacle | None:
 def load(folder: str, kind: str, name: str, about: str, smallest: Callable[[], object]) -> None:
     """Load kernels of one kind in a folder by a smallest run that reaches them; says in the log if they must be compiled.
 
-    One process does this before others start; two that compile at once do no harm.
+    One process compiles them: another that needs them at the same time waits until it has.
     """
     from poolwise.kernels.jit import is_compiled, mark_compiled
 
-    known, begun = is_compiled(folder, kind), time.perf_counter()
-    if not known:
-        log.warning("compiling kernels (%s), once for this version on this computer: %s", name, about)
-    smallest()
-    if not known:
-        mark_compiled(folder, kind)
-        log.warning("kernels compiled in %.0f s", time.perf_counter() - begun)
+    if is_compiled(folder, kind):
+        smallest()
+        return
+    with sole_compiler(folder, kind, lambda: log.warning("waiting for kernels (%s) that another process compiles", name)):
+        known, begun = is_compiled(folder, kind), time.perf_counter()
+        if not known:
+            log.warning("compiling kernels (%s), once for this version on this computer: %s", name, about)
+        smallest()
+        if not known:
+            mark_compiled(folder, kind)
+            log.warning("kernels compiled in %.0f s", time.perf_counter() - begun)

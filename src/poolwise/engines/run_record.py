@@ -7,7 +7,7 @@ from typing import Protocol
 
 import numpy as np
 
-from poolwise.arrays import IntArray
+from poolwise.arrays import BoolArray, IntArray
 from poolwise.engines.kernel_arrays import blank
 from poolwise.engines.study_columns import StudyColumns
 from poolwise.model import Outcome, Schedule
@@ -72,9 +72,18 @@ def larger_columns(runs: RunRecord, started: int, rows: int) -> dict[str, IntArr
 
 
 def schedule_of(
-    columns: StudyColumns, runs: RunRecord, where: IntArray, started: int, passes: int, rejected: Mapping[int, str]
+    columns: StudyColumns,
+    runs: RunRecord,
+    where: IntArray,
+    started: int,
+    passes: int,
+    rejected: Mapping[int, str],
+    lost: BoolArray | None = None,
 ) -> Schedule:
-    """Build the schedule from the record of `started` runs, and from where jobs are in the queue (-1: they do not wait)."""
+    """Build the schedule from the record of `started` runs, and from where jobs are in the queue (-1: they do not wait).
+
+    `lost` says of each run whether it was lost; none was if it is None.
+    """
     rows = int(runs.offset[started])
     return Schedule(
         machine=columns.machine,
@@ -83,7 +92,9 @@ def schedule_of(
         start=runs.start[:started],
         end=runs.end[:started],
         tasks=columns.workload.tasks[runs.job[:started]],
-        outcome=(Outcome.FINISHED,) * started,
+        outcome=(Outcome.FINISHED,) * started
+        if lost is None
+        else tuple(Outcome.LOST if gone else Outcome.FINISHED for gone in lost.tolist()),
         offset=runs.offset[: started + 1],
         owner=runs.owner[:rows],
         resource=runs.resource[:rows],

@@ -56,7 +56,7 @@ class Curves(Figure):
 class Scatter(Figure):
     """Points (x, y) of each series, joined where `joined`; `spread` maps a series to its (x low, x high, y low, y high).
 
-    `target` draws a line at a value of y, with words.
+    `target` draws a line at a value of y, with words; `said` says each point of a series in words.
     """
 
     series: Mapping[str, tuple[Sequence[float], Sequence[float]]] = field(default_factory=dict)
@@ -67,6 +67,7 @@ class Scatter(Figure):
         default_factory=dict
     )
     target: tuple[float, str] | None = None
+    said: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -105,7 +106,7 @@ class Box:
 class Boxes(Figure):
     """Rectangles, coloured by their series: jobs over time, parts of a machine, ranges; drawn in the order given.
 
-    `series` orders the colours; `highlight` marks an x position.
+    `series` orders the colours, those in `pale` are drawn in the colour of the grid; `highlight` marks an x position.
     """
 
     boxes: Sequence[Box] = ()
@@ -113,6 +114,7 @@ class Boxes(Figure):
     x_axis: Axis = field(default_factory=lambda: Axis(""))
     y_axis: Axis = field(default_factory=lambda: Axis(""))
     highlight: float | None = None
+    pale: Sequence[str] = ()
 
 
 @dataclass(frozen=True)

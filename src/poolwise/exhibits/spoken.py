@@ -1,37 +1,11 @@
-"""Numbers as people say them: durations in two parts at most, memory in one unit throughout, no exponents."""
+"""Numbers as people say them: memory in one unit throughout, no exponents. Durations: `poolwise.units.format_time`."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from poolwise.units import UNITS
-
-_PARTS = ((86400, "day", "days"), (3600, "h", "h"), (60, "min", "min"))
-_WHOLE = 10
-"""From so many of a unit on, the next smaller one is not said."""
-
-
-def spoken_time(seconds: float) -> str:
-    """Say a duration: 7380 -> "2 h 3 min", 1.13e6 -> "13 days"; below a minute as a decimal number of seconds."""
-    if not math.isfinite(seconds):
-        return "-"
-    if seconds < 0:
-        return f"-{spoken_time(-seconds)}"
-    if seconds < 59.95:
-        return f"{seconds:.3g} s" if seconds >= 1 or seconds == 0 else f"{1000 * seconds:.3g} ms"
-    for k, (size, _, _) in enumerate(_PARTS):
-        smaller = _PARTS[k + 1][0] if k + 1 < len(_PARTS) else 1
-        rounded = round(seconds / size) * size if seconds >= _WHOLE * size else round(seconds / smaller) * smaller
-        if rounded >= size:
-            break
-    size, one, many = _PARTS[k]
-    count, rest = divmod(rounded, size)
-    words = f"{count:,} {one if count == 1 else many}"
-    rest = round(rest / smaller)
-    if not rest or count >= _WHOLE:
-        return words
-    return f"{words} {rest} {_PARTS[k + 1][1] if k + 1 < len(_PARTS) else 's'}"
 
 
 def spoken_number(value: float, sign: str = "") -> str:
@@ -41,6 +15,18 @@ def spoken_number(value: float, sign: str = "") -> str:
     if abs(value) >= 999.5:
         return format(value, f"{sign},.0f")
     return format(value, f"{sign}.3g") if abs(value) >= 1e-4 or value == 0 else format(value, f"{sign}.6f")
+
+
+def population_words(counts: Iterable[int], warm_up: int, who: str) -> str:
+    """Say on which jobs numbers were measured, such as those that "every run finished"; of several seeds all counts."""
+    jobs = " or ".join(f"{count:,}" for count in sorted(set(counts)))
+    after = f", after a warm-up of {warm_up:,} job{'' if warm_up == 1 else 's'}" if warm_up else ", without a warm-up"
+    return f"Measured on the {jobs} job{'' if jobs == '1' else 's'} that {who}{after}."
+
+
+def order_name(order: str) -> str:
+    """Write a queue order as papers do, FM; other than the name of one, such as a file, as it stands."""
+    return order.upper() if order.isalnum() else order
 
 
 def shared_unit(sizes: Sequence[float]) -> str:

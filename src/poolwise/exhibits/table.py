@@ -17,12 +17,14 @@ class Table:
     columns : (n_column,) headings, with units
     rows : (n_row, n_column) cells as text, rounded as they are to be read
     note : what a reader must know about it
+    chosen : row that is the answer, None without one
     """
 
     title: str
     columns: Sequence[str]
     rows: Sequence[Sequence[str]]
     note: str = ""
+    chosen: int | None = None
 
     def __post_init__(self) -> None:
         for k, row in enumerate(self.rows):

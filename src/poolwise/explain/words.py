@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from poolwise.exhibits.spoken import spoken_time
 from poolwise.explain.explanation import Episode, Explanation
 from poolwise.model import Machine
 from poolwise.model.reason import Rule
-from poolwise.units import to_seconds
+from poolwise.units import format_time, to_seconds
 
 
 def answer_sentence(found: Explanation) -> str:
@@ -62,4 +61,4 @@ def held_by(rule: Rule, resource: str) -> str:
 
 def duration(ns: int) -> str:
     """Say a time in ns."""
-    return spoken_time(to_seconds(ns))
+    return format_time(to_seconds(ns))

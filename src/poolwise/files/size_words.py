@@ -15,10 +15,12 @@ class SizeWords:
     ----------
     noun : such as "pool memory in each rack", or "racks"
     counted : whether an amount is a number of them; else it is so much "of" it
+    one : what is paid for: one of them, such as "rack", or of what there is so much, such as "pool memory"; "" if unknown
     """
 
     noun: str
     counted: bool = False
+    one: str = ""
 
     @classmethod
     def of(cls, path: str, tables: Mapping[str, Any]) -> SizeWords:
@@ -28,15 +30,19 @@ class SizeWords:
         if entry is None or not path.startswith("machine."):
             return cls(path.removeprefix("machine."))
         if section == "rack" and field == "count":
-            return cls("racks" if len(tables["rack"]) == 1 else f"racks of kind {name}", counted=True)
+            return cls("racks" if len(tables["rack"]) == 1 else f"racks of kind {name}", counted=True, one="rack")
         if section == "rack" and field.startswith("nodes."):
-            return cls(f"{field.removeprefix('nodes.')} nodes in each rack", counted=True)
+            return cls(
+                f"{field.removeprefix('nodes.')} nodes in each rack", counted=True, one=f"{field.removeprefix('nodes.')} node"
+            )
         where = _where(section, name, entry)
         if field == "count":
-            return cls(f"{name} {section}s {where}", counted=True)
+            return cls(f"{name} {section}s {where}", counted=True, one=f"{name} {section}")
         what = "pool memory" if section == "pool" and field == "memory" else field.replace("_", " ")
         several = section == "pool" and len(tables.get("pool", ())) > 1 and name != field
-        return cls(f"{what}{f' ({name})' if several else ''} {where}")
+        what += f" ({name})" if several else ""
+        paid = what if section == "pool" else f"{what} of {name} {section}s"
+        return cls(f"{what} {where}", one=paid)
 
     def phrase(self, amount: str) -> str:
         """Put an amount, with its unit, and the noun together."""

@@ -16,7 +16,7 @@ from poolwise.forecast.question import ForecastQuestion
 from poolwise.forecast.recalibration import LEVELS, chance_within, sample_quantiles
 from poolwise.forecast.situation import Situation
 from poolwise.forecast.versions import Known, horizon_of, plan, sample_starts
-from poolwise.units import NEVER, SECOND, format_time
+from poolwise.units import NEVER, SECOND, format_time, shared_time_unit
 
 ASKED = (0.1, 0.5, 0.9)
 SHOWN = 30
@@ -91,6 +91,10 @@ class ForecastAnswer:
         """ISO time so many seconds from now."""
         return self._moment(seconds).isoformat(timespec="seconds")
 
+    def said_time(self, seconds: float) -> str:
+        """Date, time and offset of the zone so many seconds from now, for a reader."""
+        return f"{self._moment(seconds):%Y-%m-%d %H:%M %z}"
+
     def _moment(self, seconds: float) -> datetime:
         return datetime.fromtimestamp(self.now / SECOND + seconds, self.local)
 
@@ -116,10 +120,12 @@ class ForecastAnswer:
         low, middle, high = job.wait_s.tolist()
         if _finite(middle) is None:
             return f"{job.name} will not start as far as can be foreseen"
-        until = "and perhaps never" if _finite(high) is None else f"and {self._clock(high)}"
-        chance = "" if job.chance_by is None else f"; by {self._clock(self._by_s)} with a chance of {100 * job.chance_by:.0f} %"
-        between = f"{job.name} starts between {self._clock(low)} {until} (80 %)"
-        return f"{between}, as likely before as after {self._clock(middle)}{chance}"
+        until = "and perhaps never" if _finite(high) is None else f"and {self.clock(high)}"
+        chance = "" if job.chance_by is None else f"; by {self.clock(self._by_s)} with a chance of {100 * job.chance_by:.0f} %"
+        if self.clock(low) == until.removeprefix("and "):
+            return f"{job.name} starts at {self.clock(low)}{chance}"
+        between = f"{job.name} starts between {self.clock(low)} {until} (80 %)"
+        return f"{between}, as likely before as after {self.clock(middle)}{chance}"
 
     @property
     def _by_s(self) -> float:
@@ -132,24 +138,28 @@ class ForecastAnswer:
             return f"it would not start{chance}"
         off = was - now
         word = "about as late" if abs(off) < 60 else f"{format_time(abs(off))} {'earlier' if off > 0 else 'later'}"
-        return f"{self._clock(now)} at the median, {word}{chance}"
+        return f"{self.clock(now)} at the median, {word}{chance}"
 
-    def _clock(self, seconds: float) -> str:
+    def clock(self, seconds: float) -> str:
+        """Time of day so many seconds from now, with the date where that is not today."""
         moment, today = self._moment(seconds), self._moment(0.0)
         return f"{moment:%H:%M}" if moment.date() == today.date() else f"{moment:%a %d %b %H:%M}"
 
     def figure(self) -> Figure:
         """The jobs from top to bottom, with the median of each start and the interval of 80 %."""
         known = [job for job in self.jobs if _finite(float(job.wait_s[2])) is not None][:SHOWN]
-        hours = np.array([job.wait_s for job in known]).reshape(-1, 3) / 3600
+        waits = np.array([job.wait_s for job in known]).reshape(-1, 3)
+        size, unit = shared_time_unit(float(waits.max(initial=0.0)))
+        low, middle, high = (waits / size).T.tolist()
         rows = [float(k) for k in range(len(known))]
         return Scatter(
             "forecast",
             "When waiting jobs start",
             "Medians, with the intervals in which they start with a chance of 80 %.",
-            series={"start": (hours[:, 1].tolist(), rows)},
-            spread={"start": (hours[:, 0].tolist(), hours[:, 2].tolist(), rows, rows)},
-            x_axis=Axis("hours from now"),
+            series={"start": (middle, rows)},
+            spread={"start": (low, high, rows, rows)},
+            said={"start": [self._sentence(job) for job in known]},
+            x_axis=Axis(f"{unit} from now", limits=(0.0, None)),
             y_axis=Axis("job", ticks=dict(zip(rows, (job.name for job in known), strict=True)), limits=(len(known), -1.0)),
         )
 

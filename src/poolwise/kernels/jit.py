@@ -5,8 +5,8 @@ faster and makes faster code. With any other version, and wherever the environme
 they are compiled as any function is: the schedules are the same.
 
 Numba notices a change of the file that holds a function, but not of the files it calls into. So each family of kernels
-(a folder of this package) has a folder named by a hash of all its sources together with the versions of Numba and NumPy,
-the way of compiling and the CPU: a kernel in it is never stale.
+(a folder of this package) has a folder named by a hash of all its sources and of where they are (Numba keeps what it compiles
+apart by that) together with the versions of Numba and NumPy, the way of compiling and the CPU: a kernel in it is never stale.
 """
 
 from __future__ import annotations
@@ -150,6 +150,6 @@ def _fingerprint(family: str) -> str:
         digest.update(source.name.encode() + b"\0" + source.read_bytes() + b"\0")
     cpu = f"{llvmlite.binding.get_host_cpu_name()} {llvmlite.binding.get_host_cpu_features().flatten()}"
     way = "plain" if is_plain(numba.__version__) else "internals"
-    for part in (numba.__version__, np.__version__, llvmlite.__version__, cpu, way):
+    for part in (str(here), numba.__version__, np.__version__, llvmlite.__version__, cpu, way):
         digest.update(part.encode() + b"\0")
     return digest.hexdigest()[:16]

@@ -293,22 +293,22 @@ class Job:
     @property
     def id(self) -> int:
         """What the trace calls the job."""
-        return int(self.table._held.id[self.index])
+        return self.table._held.id.item(self.index)
 
     @property
     def submit(self) -> int:
         """Nanoseconds since the trace began."""
-        return int(self.table._held.submit[self.index])
+        return self.table._held.submit.item(self.index)
 
     @property
     def requested(self) -> int:
         """Nanoseconds the user asked for."""
-        return int(self.table._held.requested[self.index])
+        return self.table._held.requested.item(self.index)
 
     @property
     def tasks(self) -> int:
         """Number of tasks that this view covers."""
-        return int(self.table.tasks[self.index]) if self.numbers_waiting is None else len(self.numbers_waiting)
+        return self.table.tasks.item(self.index) if self.numbers_waiting is None else len(self.numbers_waiting)
 
     @property
     def numbers(self) -> tuple[int, ...]:
@@ -319,18 +319,18 @@ class Job:
     def nodes(self) -> int:
         """Whole nodes of one task, at least 1."""
         column = self.table._requests.get("nodes")
-        return 1 if column is None else int(column[self.index]) or 1
+        return 1 if column is None else column.item(self.index) or 1
 
     @property
     def memory(self) -> int:
         """MiB per node."""
         column = self.table._requests.get("memory")
-        return 0 if column is None else int(column[self.index])
+        return 0 if column is None else column.item(self.index)
 
     def request(self, resource: str) -> int:
         """Amount one task asks of a resource (per node where it takes whole nodes), 0 if it does not ask."""
         column = self.table._requests.get(resource)
-        return 0 if column is None else int(column[self.index])
+        return 0 if column is None else column.item(self.index)
 
     def attribute(self, name: str) -> float:
         """A numeric attribute of the job.

@@ -184,8 +184,10 @@ class RemoteMemory(FixedAtStart):
         remote = memory - local
         if remote <= 0 or self.expect == "none":
             return 0.0
-        near, far = self._factors(workload, run.job)
-        return self._mixed(near, far, self._inside(run.placement, remote, view)) * (remote / memory)
+        inside = self._inside(run.placement, remote, view)
+        near = self._at(self.near_ns, workload, run.job)
+        far = near if inside == 1.0 else self._at(self.far_ns, workload, run.job)
+        return self._mixed(near, far, inside) * (remote / memory)
 
     def _of_parts(self, run: Run, memory: int, view: Snapshot) -> float:
         """Slowdown of a run on shared nodes, where each row of a pool is what one part lacks."""
@@ -198,7 +200,7 @@ class RemoteMemory(FixedAtStart):
         far = machine.rack[placement.owner[pooled]] < 0
         if self.spread == "paper":
             far[:] = far.any()
-        factors = self._factors(view.table, run.job)
+        factors = [self._at(latency_ns, view.table, run.job) for latency_ns in (self.near_ns, self.far_ns)]
         each: list[float] = [
             factors[where] * (lack / memory)
             for where, lack in zip(far.tolist(), placement.amount[pooled].tolist(), strict=True)
@@ -228,12 +230,11 @@ class RemoteMemory(FixedAtStart):
         if self.expect == "mean":
             factor[some] = mean_factor(ns, self.curve)
             return factor
-        u = sensitivity(table, self.seed)[rows][some]
+        u = sensitivity(table, self.seed)[rows]
         if self.curve == "quantile":  # depends on floor(11 u) alone
             steps = np.array([sld_factor((k + 0.5) / 11, ns) for k in range(11)])
-            factor[some] = steps[(u * 11).astype(np.int64)]
-        else:
-            factor[some] = [sld_factor(value, ns, self.curve) for value in u.tolist()]
+            return np.asarray(steps[(u * 11).astype(np.int64)] * some)
+        factor[some] = [sld_factor(value, ns, self.curve) for value in u[some].tolist()]
         return factor
 
     def _mixed(self, near: float, far: float, inside: float) -> float:
@@ -242,19 +243,19 @@ class RemoteMemory(FixedAtStart):
             return near
         return far if self.spread == "paper" else inside * near + (1 - inside) * far
 
-    def _factors(self, workload: JobTable, job: int) -> tuple[float, float]:
+    def _at(self, latency_ns: int, table: JobTable, job: int) -> float:
+        """Slowdown of a job whose whole memory lies at a latency."""
         if self.expect == "mean":
-            return mean_factor(self.near_ns, self.curve), mean_factor(self.far_ns, self.curve)
-        u = float(sensitivity(workload, self.seed)[job])
-        return sld_factor(u, self.near_ns, self.curve), sld_factor(u, self.far_ns, self.curve)
+            return mean_factor(latency_ns, self.curve)
+        return sld_factor(float(sensitivity(table, self.seed)[job]), latency_ns, self.curve)
 
     def _inside(self, placement: Placement, remote: int, view: Snapshot) -> float:
         """Share of the remote memory that lies in the pool of the node's own rack, of the worst rack or on average."""
         layout, machine = view.machine.racks, view.machine
         nodes: dict[int, int] = {}
         memory: dict[int, int] = {}
-        for _, owner, resource, amount in placement.rows():
-            rack = int(machine.rack[owner])
+        columns = machine.rack[placement.owner].tolist(), placement.resource.tolist(), placement.amount.tolist()
+        for rack, resource, amount in zip(*columns, strict=True):
             if resource == layout.node_column:
                 nodes[rack] = nodes.get(rack, 0) + amount
             elif resource == layout.memory_column:

@@ -10,6 +10,7 @@ import polars as pl
 
 from poolwise.arrays import BoolArray, FloatArray
 from poolwise.exhibits.figure import Axis, Curves, Figure, Scatter
+from poolwise.exhibits.table import Table
 from poolwise.identity import Json
 from poolwise.metrics import Interval, mean_interval
 from poolwise.optimize.front import front
@@ -17,6 +18,7 @@ from poolwise.optimize.monotone import Element
 from poolwise.plans.deployment_file import OBJECTIVES, counts_of
 from poolwise.plans.deployment_trials import MEASURED, DeploymentBench
 from poolwise.plans.plan import Answer, PlanStatus
+from poolwise.units import format_time
 
 EIGHTY, TWENTY = 0.8, 0.2
 ASKED = "another number of units than asked for"
@@ -116,6 +118,7 @@ def deployment_answer(
         content=content,
         inputs=bench.tables.sha256,
         seeds=list(range(bench.section.seeds)),
+        card=None if best is None else _card(found, best, keeping[1] if len(keeping) > 1 else None),
     )
 
 
@@ -172,6 +175,30 @@ def _headline(found: _Measured, best: int | None, undecided: bool) -> str:
     return f"{words} is enough; whether less is, these seeds do not tell." if undecided else f"Buy {words}."
 
 
+def _card(found: _Measured, best: int, rival: int | None) -> Table:
+    """The answer at a glance, the runner-up beside it."""
+    section = found.bench.section
+    shown = [best, *([] if rival is None else [rival])]
+    rows = [[f"Units: {unit.type}", *(f"{found.counts[k][u]:,}" for k in shown)] for u, unit in enumerate(section.unit)]
+    if len(section.placement) > 1:
+        rows.append(["Placement", *(str(section.placement[found.elements[k][-1]]) for k in shown)])
+    rows.append(["How sure that is", _certainty(found), ""][: 1 + len(shown)])
+    rows.append([f"{section.latency} latency", *(format_time(found.means[k, 0] / 1e6) for k in shown)])
+    rows.append(["Purchase cost", *(_plain(found.means[k, 1]) for k in shown)])
+    rows.append(["Energy", *(f"{_plain(found.means[k, 2])} J" for k in shown)])
+    rows.append(["Units busy", *(f"{100 * found.means[k, 3]:.3g} %" for k in shown)])
+    note = f"Means over {section.seeds} seeds, the same for all candidates." if section.seeds > 1 else "One seed."
+    return Table("Decision", ["", "recommended", "runner-up"][: 1 + len(shown)], rows, note)
+
+
+def _certainty(found: _Measured) -> str:
+    if found.margins is None:
+        return "no target was set: the means decide"
+    if found.bench.section.seeds == 1:
+        return "not known: one seed"
+    return f"the 95 % interval of the margin over {found.bench.section.seeds} seeds clears the target"
+
+
 def _because(found: _Measured, keeping: Sequence[int], cheaper: Sequence[int]) -> Iterator[str]:
     if keeping:
         yield f"Of those that are fast enough it has the least {_utility(found)}: {_said(found, keeping[0])}."
@@ -191,7 +218,7 @@ def _utility(found: _Measured) -> str:
 
 def _said(found: _Measured, k: int) -> str:
     latency, cost, energy, utilization, _ = found.means[k].tolist()
-    words = f"{found.bench.section.latency} latency {_plain(latency)} us"
+    words = f"{found.bench.section.latency} latency {format_time(latency / 1e6)}"
     if found.margins is not None:
         margin = found.margins[k]
         words += f" (margin {margin.mean:,.3g} [{margin.low:,.3g}, {margin.high:,.3g}])"

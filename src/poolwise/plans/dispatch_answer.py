@@ -10,6 +10,8 @@ import polars as pl
 
 from poolwise.arrays import FloatArray
 from poolwise.exhibits.figure import Axis, Bars, Figure
+from poolwise.exhibits.spoken import order_name, spoken_number
+from poolwise.exhibits.table import Table
 from poolwise.identity import Json
 from poolwise.metrics import Interval, mean_interval
 from poolwise.plans.dispatch_trials import DispatchBench
@@ -78,7 +80,7 @@ def dispatch_answer(bench: DispatchBench, runs: Mapping[Pair, Sequence[Json]]) -
     said = [f"{count:,} rows were {verb}: {why}." for what, verb in _COUNTED for why, count in sorted(read[what].items())]
     return Answer(
         status="decided" if best is not None else "infeasible",
-        headline=f"Run {found.label(best)}." if best is not None else "No order and placement keeps the deadlines.",
+        headline=_headline(found, best, rival),
         because=list(_because(found, best, rival)),
         sections={"By stream": list(_streams(found, best))},
         notes=said,
@@ -88,6 +90,7 @@ def dispatch_answer(bench: DispatchBench, runs: Mapping[Pair, Sequence[Json]]) -
         content=content,
         inputs=bench.sha256,
         seeds=list(range(bench.section.seeds)),
+        card=None if best is None else _card(found, best, rival),
     )
 
 
@@ -107,6 +110,43 @@ def _value(value: float | None) -> float:
 
 
 # Sentences
+
+
+def _headline(found: _Measured, best: int | None, rival: int | None) -> str:
+    if best is None:
+        return "No order and placement keeps the deadlines."
+    alike = rival is not None and _apart(found, best, rival) is False
+    return f"Run {found.label(best)}{f' or {found.label(rival)}' if alike and rival is not None else ''}."
+
+
+def _apart(found: _Measured, best: int, rival: int) -> bool | None:
+    """Whether the seeds tell the two apart, in pairs of runs of one seed; None with one seed."""
+    more = mean_interval(found.values[rival, :, 0] - found.values[best, :, 0])
+    return None if more.n < 2 else more.low > 0
+
+
+def _card(found: _Measured, best: int, rival: int | None) -> Table:
+    """The answer at a glance, the runner-up beside it."""
+    section = found.bench.section
+    shown = [best, *([] if rival is None else [rival])]
+    rows = [["Queue order", *(order_name(found.order(k)) for k in shown)], ["Placement", *map(found.placement, shown)]]
+    if rival is not None:
+        sure = {
+            True: "told from the runner-up (95 %)",
+            False: "not told from the runner-up (95 %)",
+            None: "not known: one seed",
+        }
+        rows.append(["How sure that is", sure[_apart(found, best, rival)], ""])
+    means = found.means[shown]
+    rows.append([f"{section.latency} latency{'' if section.of is None else f' of {section.of}'}", *map(_time, means[:, 0])])
+    if not np.isnan(means[:, 1]).any():
+        target = "" if section.target is None else f" (target: at most {section.target.missed:g} %)"
+        rows.append([f"Deadlines missed{target}", *(f"{spoken_number(value)} %" for value in means[:, 1].tolist())])
+    rows.append(["Units busy", *(f"{spoken_number(100 * value)} %" for value in means[:, 2].tolist())])
+    if not np.isnan(means[:, 3]).any():
+        rows.append(["Energy", *(f"{spoken_number(value)} J" for value in means[:, 3].tolist())])
+    note = f"Means over {section.seeds} seeds, the same for all candidates." if section.seeds > 1 else "One seed."
+    return Table("Decision", ["", "recommended", "runner-up"][: 1 + len(shown)], rows, note)
 
 
 def _because(found: _Measured, best: int | None, rival: int | None) -> Iterator[str]:

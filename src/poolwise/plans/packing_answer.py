@@ -10,6 +10,7 @@ from typing import Any
 import polars as pl
 
 from poolwise.exhibits.figure import Axis, Bars, Curves, Figure
+from poolwise.exhibits.table import Table
 from poolwise.identity import Json
 from poolwise.plans.plan import Answer
 from poolwise.studies.cells import Cell
@@ -49,7 +50,26 @@ def packing_answer(cells: Sequence[Cell], results: Sequence[Json], device: str) 
         content,
         {Path(cell.trace.path).name: cell.trace.sha256 for cell in cells},
         sorted({cell.seed for cell in cells}),
+        card=_card(rows[order[0]], rows[0], chosen, first, device, len(runs[first])),
     )
+
+
+def _card(row: Mapping[str, Any], base: Mapping[str, Any], chosen: str, first: str, device: str, seeds: int) -> Table:
+    """What fits most at a glance, the first combination of the plan beside it."""
+    name = device.lower()
+    shown = [row] if chosen == first else [row, base]
+    counts = {
+        "Jobs that fit": "fit",
+        f"{device}s granted": f"{name}s_granted",
+        f"{device}s stranded": f"{name}s_stranded",
+        f"Whole {device}s idle": f"{name}s_idle_whole",
+        f"Jobs with {device}s of other nodes": f"jobs_with_{name}s_of_other_nodes",
+    }
+    rows = [[what, *(f"{one[key]:,.0f}" for one in shown)] for what, key in counts.items()]
+    if len(shown) > 1:
+        rows.insert(1, ["More jobs than the first, in each seed", f"{row['more_least']:,.0f} to {row['more_most']:,.0f}", ""])
+    note = f"Means over {seeds} seeds of {row['jobs']:,.0f} jobs each, on {row[f'{name}s_installed']:,.0f} {device}s."
+    return Table("Decision", ["", chosen, first][: 1 + len(shown)], rows, note)
 
 
 def label(parameters: Mapping[str, Any]) -> str:

@@ -18,6 +18,7 @@ from poolwise import catalog, registry
 from poolwise.atomic import write_whole
 from poolwise.errors import InputError
 from poolwise.exhibits.figure import Figure
+from poolwise.exhibits.table import Table
 from poolwise.files.document import SET, Document, Origin
 from poolwise.files.fields import Section, check_version
 from poolwise.identity import Json, canonical, digest, pretty
@@ -55,6 +56,8 @@ class Answer:
     content : the answer as plain data
     inputs : what was read -> SHA-256
     seeds : seeds of the runs
+    card : the decision at a glance; None where there is none
+    tables : of the report, such as the candidates in words; where none is given it shows `candidates` as they are
     """
 
     status: PlanStatus
@@ -69,6 +72,8 @@ class Answer:
     inputs: Mapping[str, str] = field(repr=False)
     seeds: Sequence[int] = field(repr=False)
     first: Sequence[str] = ()
+    card: Table | None = None
+    tables: Sequence[Table] = ()
 
 
 class Question(Protocol):

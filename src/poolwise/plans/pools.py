@@ -19,8 +19,9 @@ from poolwise.files.fields import Count, Section, validate
 from poolwise.plans.leave_out import leave_out
 from poolwise.plans.plan import Answer, Tell
 from poolwise.plans.pools_answer import pools_answer
+from poolwise.plans.prices import Prices, bought_today
 from poolwise.plans.search import search
-from poolwise.plans.sizes import Size, SizeSection, costs, read_sizes
+from poolwise.plans.sizes import Size, SizeSection, bought, priced, read_sizes
 from poolwise.plans.targets import Target, TargetSection, read_targets
 from poolwise.plans.trials import CertaintySection, Trials
 from poolwise.studies.cell_store import CellStore
@@ -98,10 +99,15 @@ class Pools:
         store = CellStore(out)
         with store.writing():
             trials = self._trials(store, executor, tell)
-            cost = costs(self.sizes, self.document)
-            found = search(trials, cost, self.section.sensitivity, self.section.checks)
-            answer = pools_answer(trials, cost, found, leave_out(trials, cost, found))
-            changes = None if found.best is None else trials.changes(found.best, found.verdicts[found.best].seeds)
+            prices = Prices(self.sizes, bought(self.sizes, self.document))
+            cost = priced(self.sizes, prices.amounts)
+            found = search(trials, cost, self.section.sensitivity, self.section.checks, prices.other_costs)
+            changes = None
+            if found.best is not None:
+                changes = trials.changes(found.best, found.verdicts[found.best].seeds)
+                if (today := trials.today(found.best)) is not None:
+                    prices = replace(prices, today=bought_today(self.sizes, self.document, today.machine_tables))
+            answer = pools_answer(trials, prices, found, leave_out(trials, cost, found))
             return answer if changes is None else _with_today(answer, changes)
 
     def _trials(self, store: CellStore, executor: Executor, tell: Tell) -> Trials:

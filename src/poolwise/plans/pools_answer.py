@@ -2,33 +2,35 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-import polars as pl
-
 from poolwise.arrays import FloatArray
+from poolwise.exhibits.cost import cost_sentences, cost_table, tornado
 from poolwise.exhibits.spoken import spoken_number
-from poolwise.identity import Json
 from poolwise.optimize.monotone import Element, below
 from poolwise.plans.plan import Answer, PlanStatus
+from poolwise.plans.pools_card import candidates_table, pools_card
+from poolwise.plans.pools_content import ASSUMED, at_other_prices, pools_content, pools_frame
 from poolwise.plans.pools_figures import pools_figures
+from poolwise.plans.prices import Prices, price_sentences
 from poolwise.plans.search import Search, neighbours
+from poolwise.plans.sizes import priced
 from poolwise.plans.targets import KNOWN, Target
 from poolwise.plans.trials import Trials, Verdict
 from poolwise.sanity import Sanity
 from poolwise.sanity.leave_out import LeftOut
 
-ASSUMED = "more of a size never makes a target harder to keep"
 
-
-def pools_answer(trials: Trials, cost: FloatArray, found: Search, left_out: Sequence[LeftOut] = ()) -> Answer:
+def pools_answer(trials: Trials, prices: Prices, found: Search, left_out: Sequence[LeftOut] = ()) -> Answer:
     """Put the answer together; `left_out` says whether a few jobs decide it."""
+    cost = priced(prices.sizes, prices.amounts)
+    bill = None if found.best is None else prices.cost(found.best)
     status: PlanStatus = "decided" if found.best is not None and found.open is None else "undecided"
     if found.best is None and found.open is None:
         status = "infeasible"
-    frame, order = _frame(trials, cost, found)
+    swings = None if bill is None else tornado(bill)
+    frame, order = pools_frame(trials, cost, found)
     chosen = None if found.best is None else order.index(found.best)
     cells = list(trials.simulated.values())
     shown = trials.largest if found.best is None else found.best
@@ -38,20 +40,24 @@ def pools_answer(trials: Trials, cost: FloatArray, found: Search, left_out: Sequ
         headline=_headline(trials, cost, found, status),
         because=list(_because(trials, cost, found)),
         sections={
+            "What it costs in money": [] if bill is None else [*cost_sentences(bill), *_elsewhere(trials, prices, found)],
             "How sensitive it is": list(_sensitivity(trials, cost, found)),
             "How certain that is": list(_sure(trials, found)),
         },
         notes=list(_notes(trials, found)),
-        figures=pools_figures(trials, cost, found),
+        figures=[*pools_figures(trials, cost, found), *([] if swings is None else [swings])],
         candidates=frame,
         chosen=chosen,
         content={
             "sanity": sanity.to_dict() | {"decisive": [one.to_dict() for one in left_out]},
-            **_content(trials, cost, found),
+            **pools_content(trials, cost, found),
+            "prices": at_other_prices(trials, prices, found),
         },
         inputs=dict(sorted({Path(cell.trace.path).name: cell.trace.sha256 for cell in cells}.items())),
         seeds=sorted({cell.seed for cell in cells}),
         first=[*sanity.sentences, *(one.text for one in left_out)],
+        card=pools_card(trials, prices, found),
+        tables=[candidates_table(trials, cost, found), *([] if bill is None else [cost_table(bill)])],
     )
 
 
@@ -64,7 +70,7 @@ def _headline(trials: Trials, cost: FloatArray, found: Search, status: PlanStatu
     if found.best is None:
         return f"Undecided: no candidate is shown to keep {_targets(trials.targets)}, and not all are shown to break it."
     words = f"{trials.label(found.best)} for {dollars(cost[found.best])}"
-    return f"Undecided below {words}: it is enough, cheaper may be." if found.open is not None else f"Take {words}."
+    return f"{words} is enough; whether less is, is undecided." if found.open is not None else f"Take {words}."
 
 
 def _because(trials: Trials, cost: FloatArray, found: Search) -> Iterator[str]:
@@ -93,10 +99,13 @@ def _because(trials: Trials, cost: FloatArray, found: Search) -> Iterator[str]:
 def _sensitivity(trials: Trials, cost: FloatArray, found: Search) -> Iterator[str]:
     base = None if found.best is None else cost[found.best]
     for moved in found.sensitivity:
-        words = f"Targets {abs(moved.share):.0%} {'tighter' if moved.share > 0 else 'looser'}"
+        words = f"Targets {100 * abs(moved.share):g} % {'tighter' if moved.share > 0 else 'looser'}"
         words += f" ({_targets(moved.targets)})"
         if moved.element is None:
             yield f"{words}: no candidate is shown to keep them."
+            continue
+        if moved.element == found.best:
+            yield f"{words}: the answer stays the same."
             continue
         change = "" if base is None else f" ({_signed(cost[moved.element] - base)})"
         yield f"{words}: {trials.label(moved.element)} for {dollars(cost[moved.element])}{change}."
@@ -108,19 +117,25 @@ def _sensitivity(trials: Trials, cost: FloatArray, found: Search) -> Iterator[st
         yield f"With {size.phrase(element[axis])} ({change}): {_measured(trials, verdict)}; {verdict.state}."
 
 
+def _elsewhere(trials: Trials, prices: Prices, found: Search) -> Iterator[str]:
+    labels = ["nothing that was shown to keep the targets" if e is None else trials.label(e) for e in found.elsewhere]
+    yield from price_sentences(prices, found, labels)
+
+
 def _sure(trials: Trials, found: Search) -> Iterator[str]:
     certainty = trials.certainty
     least, most = certainty.seeds
+    level = f"{100 * certainty.level:g} %"
     if certainty.over == "seeds":
         yield (
-            f"A verdict is final when the {certainty.level:.0%} interval of the mean margin over the seeds clears the target; "
+            f"A verdict is final when the {level} interval of the mean margin over the seeds clears the target; "
             f"from {least} to {most} seeds are spent, each look at level {certainty.look_level:.4g} so that looking again "
             "does not add to the risk. All candidates run on the same seeds. It is a statement on each candidate, not on all, "
             "and takes the means over seeds to be normal: rare bad seeds that no run drew are not in it."
         )
     elif certainty.over == "jobs":
         yield (
-            f"One seed; {certainty.level:.0%} intervals by a block bootstrap over the jobs in the order of submission, paired "
+            f"One seed; {level} intervals by a block bootstrap over the jobs in the order of submission, paired "
             "where a target is relative. Metrics of the whole run have no such interval: there the value decides."
         )
     else:
@@ -184,7 +199,7 @@ def _measured(trials: Trials, verdict: Verdict) -> str:
     if verdict.unfinished:
         return f"{verdict.unfinished:,} jobs can never run"
     return ", ".join(
-        f"{KNOWN[target.metric].description} {spoken_number(value)}, {_margin(verdict, k)}"
+        f"{KNOWN[target.metric].description} {target.said(value)}, {_margin(verdict, k)}"
         for k, (target, value) in enumerate(zip(trials.targets, verdict.values, strict=True))
     )
 
@@ -205,87 +220,4 @@ def dollars(amount: float) -> str:
 
 
 def _signed(amount: float) -> str:
-    return f"{'+' if amount >= 0 else '-'}{dollars(abs(amount))}"
-
-
-# Rows and plain data
-
-
-def _frame(trials: Trials, cost: FloatArray, found: Search) -> tuple[pl.DataFrame, list[Element]]:
-    """One row a judged candidate, by cost."""
-    order = sorted(found.verdicts, key=lambda element: (float(cost[element]), element))
-    columns: dict[str, list[object]] = {
-        size.name: [size.written[element[axis]] for element in order] for axis, size in enumerate(trials.sizes)
-    }
-    columns["cost_dollars"] = [float(cost[element]) for element in order]
-    columns["verdict"] = [found.verdicts[element].state for element in order]
-    columns["seeds"] = [found.verdicts[element].seeds for element in order]
-    columns["unfinished_jobs"] = [found.verdicts[element].unfinished for element in order]
-    for k, target in enumerate(trials.targets):
-        name = target.metric if k == [t.metric for t in trials.targets].index(target.metric) else f"{target.metric}_{k + 1}"
-        verdicts = [found.verdicts[element] for element in order]
-        columns[name] = [v.values[k] for v in verdicts]
-        for what in ("mean", "low", "high"):
-            end = "" if what == "mean" else f"_{what}"
-            columns[f"{name}_margin{end}"] = [getattr(v.margins[k], what) if v.margins else math.nan for v in verdicts]
-    return pl.DataFrame(columns), order
-
-
-def _content(trials: Trials, cost: FloatArray, found: Search) -> Json:
-    def candidate(element: Element | None) -> Json | None:
-        if element is None:
-            return None
-        verdict = found.verdicts.get(element)
-        sizes = {size.key: size.written[k] for size, k in zip(trials.sizes, element, strict=True)}
-        content: Json = {"sizes": sizes, "cost_dollars": float(cost[element])}
-        return content if verdict is None else content | _verdict(trials, verdict)
-
-    around = [] if found.best is None else neighbours(found.best, cost.shape)
-    least, most = trials.certainty.seeds
-    return {
-        "targets": [str(target) for target in trials.targets],
-        "chosen": candidate(found.best),
-        "cheaper_but_undecided": candidate(found.open),
-        "runner_up": candidate(found.rival),
-        "sensitivity": {
-            "targets": [
-                {"share": m.share, "targets": [str(t) for t in m.targets], "chosen": candidate(m.element)}
-                for m in found.sensitivity
-            ],
-            "steps": [{"size": trials.sizes[axis].key, **(candidate(element) or {})} for axis, element in around],
-        },
-        "simulations": {
-            "runs": len(trials.simulated),
-            "candidates": trials.candidates,
-            "grid_candidates": cost.size,
-            "grid_runs_least": cost.size * least,
-            "grid_runs_most": cost.size * most,
-        },
-        "certainty": {"over": trials.certainty.over, "level": trials.certainty.level, "least": least, "most": most},
-        "assumption": {
-            "text": ASSUMED,
-            "pairs": found.pairs,
-            "contradictions": [
-                {"metric": target.metric, "less": trials.label(x), "more": trials.label(y)} for x, y, target in found.worse
-            ],
-        },
-    }
-
-
-def _verdict(trials: Trials, verdict: Verdict) -> Json:
-    measured = [
-        {
-            "metric": target.metric,
-            "value": _number(value),
-            **({} if verdict.unfinished else {n: _number(getattr(verdict.margins[k], a)) for n, a in _MARGIN.items()}),
-        }
-        for k, (target, value) in enumerate(zip(trials.targets, verdict.values, strict=True))
-    ]
-    return {"verdict": verdict.state, "seeds": verdict.seeds, "unfinished_jobs": verdict.unfinished, "measured": measured}
-
-
-_MARGIN = {"margin": "mean", "margin_low": "low", "margin_high": "high"}
-
-
-def _number(value: float) -> float | None:
-    return float(value) if math.isfinite(value) else None
+    return f"{'+' if amount > 0 else '-'}{dollars(abs(amount))}" if amount else "as much"

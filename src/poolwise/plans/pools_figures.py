@@ -74,10 +74,17 @@ def _points(trials: Trials, cost: FloatArray, found: Search, elements: list[Elem
             state: ([float(cost[e]) for e in groups[state]], [found.verdicts[e].values[k] for e in groups[state]])
             for state in names
         },
+        said={state: [_said(trials, cost, found, target, e) for e in groups[state]] for state in names},
         x_axis=Axis("price ($)"),
         y_axis=Axis(_label(target), log=_wide(found, elements, k)),
         target=None if percentile else (at.values[k] + target.sign * at.margins[k].mean, "target"),
     )
+
+
+def _said(trials: Trials, cost: FloatArray, found: Search, target: Target, element: Element) -> str:
+    verdict = found.verdicts[element]
+    value = target.said(verdict.values[trials.targets.index(target)])
+    return f"{trials.label(element)}: {cost[element]:,.0f} $, {value}; {_STATES[verdict.state]}"
 
 
 def _of_shares(trials: Trials, target: Target) -> bool:

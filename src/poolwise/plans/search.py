@@ -35,6 +35,7 @@ class Search:
     verdicts : every candidate that was judged on the plan's targets
     worse : pairs x <= y such that y keeps a target worse than x does, as surely as verdicts are
     pairs : pairs that were compared for that
+    elsewhere : cheapest candidate shown to keep the targets at each of the other prices, None where nothing keeps them
     """
 
     best: Element | None
@@ -44,9 +45,10 @@ class Search:
     verdicts: dict[Element, Verdict]
     worse: tuple[tuple[Element, Element, Target], ...]
     pairs: int
+    elsewhere: tuple[Element | None, ...] = ()
 
 
-def search(trials: Trials, cost: FloatArray, share: float, checks: int) -> Search:
+def search(trials: Trials, cost: FloatArray, share: float, checks: int, other_costs: Sequence[FloatArray] = ()) -> Search:
     """Find the cheapest candidate and what surrounds it.
 
     Parameters
@@ -57,6 +59,8 @@ def search(trials: Trials, cost: FloatArray, share: float, checks: int) -> Searc
         By how much targets are moved for the sensitivity; 0 for none.
     checks
         Candidates to judge that the assumption alone ruled out, those nearest below the best in cost.
+    other_costs
+        (n_1, ..., n_d) each: $ of each candidate at other prices, under which the cheapest is looked for too.
     """
     verdicts: dict[Element, Verdict] = {}
 
@@ -70,13 +74,14 @@ def search(trials: Trials, cost: FloatArray, share: float, checks: int) -> Searc
         best = _settle(cost, judge, checks, verdicts)
         open_ = cheapest(cost, lambda element: judge(element).state != "breaks", _may_keep(verdicts))
         rival = None if best is None else _rival(cost, judge, best, verdicts)
+        elsewhere = tuple(cheapest(other, lambda e: judge(e).state == "keeps", _keeps(verdicts)) for other in other_costs)
         if best == cheapest(cost, lambda e: judge(e).state == "keeps", _keeps(verdicts)):
             break  # what was seen on the way to the others leaves the best one where it was
     if open_ == best:
         open_ = None
     moved = [] if share == 0 else [_moved(trials, cost, s, verdicts) for s in (share, -share)]
     worse, pairs = _worse(trials, verdicts)
-    return Search(best, open_, rival, tuple(moved), verdicts, worse, pairs)
+    return Search(best, open_, rival, tuple(moved), verdicts, worse, pairs, elsewhere)
 
 
 def neighbours(element: Element, shape: tuple[int, ...]) -> list[tuple[int, Element]]:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import itertools
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Any
@@ -14,12 +13,14 @@ from pydantic import Field, model_validator
 
 from poolwise.arrays import FloatArray, IntArray
 from poolwise.errors import InputError
+from poolwise.exhibits.cost import PriceRange
 from poolwise.files.document import Document, Origin
 from poolwise.files.fields import Section
 from poolwise.files.size_words import SizeWords
 from poolwise.units import UNITS, Dimension, parse
 
 MOST_CANDIDATES = 100_000
+_PAID: tuple[Dimension, ...] = ("memory", "bandwidth")
 _PRICE = re.compile(r"\s*(\d+(?:\.\d+)?(?:[eE][-+]?\d+)?)\s*(\$|k\$|M\$)\s*(?:/\s*(\S+)\s*)?\Z")
 _UNIT = re.compile(r"[A-Za-z][A-Za-z/]*\Z")
 
@@ -32,7 +33,10 @@ class SizeSection(Section):
     least: str | int | None = Field(default=None, description="instead of values: the smallest")
     most: str | int | None = Field(default=None, description="the largest")
     step: str | int | None = Field(default=None, description="and the step between them")
-    price: str = Field(description='price of a unit, such as "4.9 $/GiB" or "900 $" for each of what is counted')
+    price: str | tuple[str, str, str] = Field(
+        description='price of a unit, such as "4.9 $/GiB" or "900 $" for each of what is counted; or three of them where it is '
+        "not known exactly: the least, the likely and the most"
+    )
 
     @model_validator(mode="after")
     def _one_range(self) -> SizeSection:
@@ -51,15 +55,32 @@ class Size:
     key : dotted path
     written : n values as a machine file writes them, ascending
     amount : (n,) the same in base units
-    price : $ per base unit
+    price : $ of a unit at the least, the likely and the most
+    unit : that unit, "" for what is counted
     words : what it is an amount of
     """
 
     key: str
     written: tuple[str | int, ...]
     amount: IntArray
-    price: float
+    price: PriceRange
+    unit: str
     words: SizeWords
+
+    @property
+    def dimension(self) -> Dimension:
+        """What it is measured in."""
+        return _dimension(self.unit)
+
+    @property
+    def per_unit(self) -> float:
+        """Base units in a unit of the price."""
+        return UNITS[self.dimension][self.unit]
+
+    @property
+    def paid(self) -> str:
+        """What one unit of it is called on a bill: "GiB of pool memory", "rack"."""
+        return f"{self.unit} of {self.words.one or self.name}" if self.unit else self.words.one or self.name
 
     def phrase(self, k: int) -> str:
         """Say the k-th value and of what it is: "512 GiB of pool memory in each rack"."""
@@ -88,19 +109,30 @@ def read_sizes(sections: Sequence[SizeSection], document: Document) -> tuple[Siz
 
 
 def costs(sizes: Sequence[Size], document: Document) -> FloatArray:
-    """(n_1, ..., n_d) $ of everything in the machine that has a price, for each candidate."""
+    """(n_1, ..., n_d) $ of everything in the machine that has a price, for each candidate, at the likely prices."""
+    return priced(sizes, bought(sizes, document))
+
+
+def bought(sizes: Sequence[Size], document: Document) -> FloatArray:
+    """(d, n_1, ..., n_d) how much of each size a candidate has in the whole machine, in the units of the prices."""
     shape = tuple(len(size.written) for size in sizes)
-    total = np.empty(shape, dtype=np.float64)
+    total = np.empty((len(sizes), *shape), dtype=np.float64)
     trial = document.copy()
-    for element in itertools.product(*map(range, shape)):
+    for element in np.ndindex(*shape):
         for size, k in zip(sizes, element, strict=True):
             trial.set(size.key, size.written[k], Origin("plan"))
-        parts = zip(sizes, element, strict=True)
-        total[element] = sum(size.price * float(size.amount[k]) * number(trial, size.key) for size, k in parts)
+        for part, size, k in zip(total, sizes, element, strict=True):
+            part[element] = size.amount[k] / size.per_unit * copies(trial, size.key)
     return total
 
 
-def number(document: Document, key: str) -> int:
+def priced(sizes: Sequence[Size], amounts: FloatArray, at: Mapping[int, int] | None = None) -> FloatArray:
+    """(n_1, ..., n_d) $ of what is bought at the likely prices; `at` maps a size to another end of its price, 0 or 2."""
+    prices = [size.price[(at or {}).get(k, 1)] for k, size in enumerate(sizes)]
+    return np.tensordot(np.array(prices), amounts, 1)
+
+
+def copies(document: Document, key: str) -> int:
     """How many of it the machine has: a pool of each rack counts once a rack, a node type once a node.
 
     Raises InputError for a key whose amount is not counted.
@@ -136,7 +168,12 @@ def _nodes(racks: Sequence[dict[str, Any]], node: str) -> int:
 def _read(section: SizeSection, document: Document, path: tuple[str | int, ...]) -> Size:
     if not section.key.startswith("machine."):
         raise document.error((*path, "key"), f"'{section.key}' is not a part of the machine", 'write "machine. ..."')
-    dimension, price = _price(section.price, document, (*path, "price"))
+    prices = [section.price] * 3 if isinstance(section.price, str) else section.price
+    units, amounts = zip(*(_price(text, document, (*path, "price")) for text in prices), strict=True)
+    if len(set(units)) > 1 or sorted(amounts) != list(amounts):
+        message = f"{', '.join(prices)} are not the least, the likely and the most in one unit"
+        raise document.error((*path, "price"), message, 'write three prices like "3 $/GiB", the smallest first')
+    dimension = _dimension(units[0])
     try:
         if section.values is not None:
             where, written = "values", tuple(section.values)
@@ -152,26 +189,26 @@ def _read(section: SizeSection, document: Document, path: tuple[str | int, ...])
     except InputError as error:
         raise document.error((*path, "key"), f"'{section.key}' is not a value of the machine", error.remedy) from None
     try:
-        number(document, section.key)
+        copies(document, section.key)
     except InputError as error:
         raise document.error((*path, "key"), error.message, error.remedy) from None
-    return Size(section.key, written, amount, price, SizeWords.of(section.key, document.tables["machine"]))
+    return Size(section.key, written, amount, amounts, units[0], SizeWords.of(section.key, document.tables["machine"]))
 
 
-def _price(text: str, document: Document, path: tuple[str | int, ...]) -> tuple[Dimension, float]:
-    """Dimension of what has the price, and $ per base unit."""
+def _price(text: str, document: Document, path: tuple[str | int, ...]) -> tuple[str, float]:
+    """Unit of what has the price, "" for what is counted, and $ of it."""
     match = _PRICE.match(text)
     if match is None:
         raise document.error(path, f"'{text}' is not a price", 'write "4.9 $/GiB", or "900 $" for each of what is counted')
-    money = float(match[1]) * UNITS["money"][match[2]]
-    if match[3] is None:
-        return "count", money
-    dimensions: tuple[Dimension, ...] = ("memory", "bandwidth")
-    for dimension in dimensions:
-        if match[3] in UNITS[dimension]:
-            return dimension, money / UNITS[dimension][match[3]]
-    known = [unit for dimension in dimensions for unit in UNITS[dimension]]
-    raise document.unknown(path, "unit", match[3], known)
+    unit = match[3] or ""
+    known = [unit for dimension in _PAID for unit in UNITS[dimension]]
+    if unit and unit not in known:
+        raise document.unknown(path, "unit", unit, known)
+    return unit, float(match[1]) * UNITS["money"][match[2]]
+
+
+def _dimension(unit: str) -> Dimension:
+    return next((dimension for dimension in _PAID if unit in UNITS[dimension]), "count")
 
 
 def _steps(section: SizeSection, dimension: Dimension) -> tuple[str | int, ...]:

@@ -10,7 +10,7 @@ import numpy as np
 from pydantic import Field, model_validator
 
 from poolwise.arrays import BoolArray, FloatArray
-from poolwise.exhibits.spoken import spoken_number, spoken_time
+from poolwise.exhibits.spoken import spoken_number
 from poolwise.files.document import Document
 from poolwise.files.fields import Section
 from poolwise.metrics import Metric, Outcomes, metrics_of
@@ -18,6 +18,7 @@ from poolwise.metrics.measures.deadlines import Deadlines
 from poolwise.metrics.memory import degradation
 from poolwise.metrics.slowdown import bounded_slowdown, bounded_slowdown_local, wait_s
 from poolwise.metrics.summary import STANDARD
+from poolwise.units import format_time
 
 MISSED = "missed_deadlines_pct"
 KNOWN: Mapping[str, Metric] = metrics_of((*STANDARD, Deadlines()))
@@ -61,10 +62,15 @@ class Target:
     @property
     def words(self) -> str:
         """Say it to a reader: "a mean wait of at most 1 h"."""
-        unit = KNOWN[self.metric].unit
-        bound = spoken_number(self.bound) if self.relative or unit != "s" else spoken_time(self.bound)
-        bound += " times the reference's" if self.relative else f" {unit}" if unit not in ("", "s") else ""
+        bound = f"{spoken_number(self.bound)} times the reference's" if self.relative else self.said(self.bound)
         return f"{KNOWN[self.metric].description} of at {'most' if self.sign > 0 else 'least'} {bound}"
+
+    def said(self, value: float) -> str:
+        """Say a value of the metric with its unit."""
+        unit = KNOWN[self.metric].unit
+        if unit == "s":
+            return format_time(value)
+        return f"{spoken_number(100 * value)} %" if unit == "fraction" else f"{spoken_number(value)} {unit}".strip()
 
     def __str__(self) -> str:
         words = f"{self.metric} {'<=' if self.sign > 0 else '>='} {self.bound:g}"

@@ -12,6 +12,7 @@ from pydantic import Field, model_validator
 from poolwise.arrays import BoolArray, FloatArray
 from poolwise.compare.runs import Comparison
 from poolwise.compare.today import changes_of
+from poolwise.compare.waits import PairedRun
 from poolwise.files.document import Document
 from poolwise.files.fields import Positive, Section
 from poolwise.metrics import Interval, Outcomes, Window, common_population, mean_interval, paired_block_bootstrap, summarise
@@ -19,7 +20,7 @@ from poolwise.metrics.measures.deadlines import Deadlines
 from poolwise.optimize.monotone import Element
 from poolwise.plans.plan import Tell
 from poolwise.plans.sizes import Size
-from poolwise.plans.targets import MISSED, Target, job_margins, needs_fcfs
+from poolwise.plans.targets import FAIRNESS, MISSED, Target, job_margins, needs_fcfs
 from poolwise.studies.cell_store import CellStore
 from poolwise.studies.cells import Cell, workload_of
 from poolwise.studies.simulation import Cells
@@ -197,6 +198,30 @@ class Trials:
             self._today = {**self._today, **study.today}
         return self._cells[element]
 
+    def today(self, element: Element, seed: int = 0) -> Cell | None:
+        """Return what runs today in the place of a candidate; None if the plan names no today."""
+        return self._today.get(self.cells(element)[seed].key)
+
+    def paired(self, element: Element, seeds: int) -> list[PairedRun]:
+        """Runs of a candidate beside those of today, which must have been simulated (`changes`)."""
+        there = [self.today(element, seed) for seed in range(seeds)]
+        return [
+            (self._outcomes(element, seed), None if cell is None else self.store.outcomes(cell), self.population(seed))
+            for seed, cell in enumerate(there)
+        ]
+
+    def value_today(self, element: Element, metric: str, seeds: int) -> float | None:
+        """Mean of a metric today, which must have been simulated; None where it would be of other jobs, or needs a baseline."""
+        if metric.endswith(FAIRNESS):
+            return None
+        values = []
+        for seed in range(seeds):
+            cell = self.today(element, seed)
+            if cell is None or (self.population(seed) & ~self.store.outcomes(cell).finished).any():
+                return None
+            values.append(self._measures(cell, seed, baseline=False)[metric])
+        return float(np.mean(values))
+
     def changes(self, element: Element, seeds: int) -> Comparison | None:
         """Compare a candidate that has run with what runs today; None if the plan names no today."""
         cells = self.cells(element)[:seeds]
@@ -250,8 +275,10 @@ class Trials:
         return int(self._measured(element, seed)["unfinished"])
 
     def _measured(self, element: Element | None, seed: int) -> dict[str, float]:
-        """Every metric of a run; and how many jobs of the population it did not finish."""
-        cell = self.cells(element)[seed]
+        return self._measures(self.cells(element)[seed], seed, baseline=needs_fcfs(self.targets))
+
+    def _measures(self, cell: Cell, seed: int, *, baseline: bool) -> dict[str, float]:
+        """Every metric of a run, those of fairness with a `baseline`; and how many jobs of the population it did not finish."""
         if cell.key not in self._metrics:
             outcomes, population = self.store.outcomes(cell), self.population(seed)
             found = summarise(
@@ -259,7 +286,7 @@ class Trials:
                 warm_up=cell.warm_up,
                 population=population,
                 window=Window.of(outcomes, cell.warm_up),
-                baseline=self.store.outcomes(cell.baseline()) if needs_fcfs(self.targets) else None,
+                baseline=self.store.outcomes(cell.baseline()) if baseline else None,
                 tau_s=self.tau_s,
                 measures=(Deadlines(),) if any(target.metric == MISSED for target in self.targets) else (),
                 workload=lambda: workload_of(cell),

@@ -142,7 +142,9 @@ def _scatter(shown: Scatter) -> Spec:
         bounds = shown.spread.get(label)
         for k, (at, value) in enumerate(zip(xs, ys, strict=True)):
             row: Spec = {"x": float(at), "y": float(value), "series": label, "k": k}
-            row["said"] = f"{label}: {spoken_number(at)}, {spoken_number(value)}"
+            row["said"] = (
+                shown.said[label][k] if label in shown.said else f"{label}: {spoken_number(at)}, {spoken_number(value)}"
+            )
             if bounds is not None:
                 row |= dict(zip(("left", "right", "low", "high"), (float(bound[k]) for bound in bounds), strict=True))
             rows.append(row)
@@ -205,7 +207,8 @@ def _bars(shown: Bars) -> Spec:
     known = [row["y"] for row in rows if row["y"] > 0 or not shown.y_axis.log]
     y = channel("y", shown.y_axis, tick_positions([*known, *([] if shown.y_axis.log else [0.0])], shown.y_axis))
     texts = {str(k): group for k, group in enumerate(shown.groups)}
-    angle = 0 if sum(map(len, shown.groups)) < 80 else -30
+    level = max(map(len, shown.groups), default=0) * max(1, len(shown.groups)) * 7 < SMALL[0]
+    angle = 0 if level else -30
     x = {"field": "group", "type": "ordinal", "axis": {"title": None, "labelAngle": angle,
          "labelExpr": lookup(texts), "labelOverlap": False, "labelLimit": 150}}  # fmt: skip
     data = {"values": [row for row in rows if row["y"] > 0 or not shown.y_axis.log]}
@@ -233,6 +236,10 @@ def _boxes(shown: Boxes) -> Spec:
         channel("y", shown.y_axis, tick_positions(up, shown.y_axis)),
     )
     style = series_style(list(shown.series), legend=len(shown.series) > 1)
+    colours = style["color"]["scale"]
+    colours["range"] = [
+        "var(--grid)" if name in shown.pale else colour for name, colour in zip(shown.series, colours["range"], strict=True)
+    ]
     mark = {"type": "rect", "stroke": "var(--paper)", "strokeWidth": 0.4, "clip": True}
     encoding = {
         "x": x,
@@ -254,7 +261,10 @@ def _panels(shown: Panels) -> Spec:
     parts = []
     for k, panel in enumerate(shown.panels):
         text = (
-            json.dumps(_spec(panel)).replace('"shown"', f'"shown{k}"').replace('"zoom"', f'"zoom{k}"')
+            json.dumps(_spec(panel))
+            .replace('"shown"', f'"shown{k}"')
+            .replace('"zoom"', f'"zoom{k}"')
+            .replace("(width + 60)", str(SMALL[0] + 60))
         )  # names are of the chart
         parts.append({"title": panel.title, "width": SMALL[0], "height": SMALL[1], **json.loads(text)})
     alone = dict.fromkeys(("color", "strokeDash", "shape"), "independent")

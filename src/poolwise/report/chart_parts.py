@@ -16,6 +16,8 @@ from poolwise.report.theme import SERIES
 Spec = dict[str, Any]
 _DASHES = ([1, 0], [6, 3], [8, 3, 2, 3], [2, 2], [5, 1], [3, 1, 1, 1], [1, 1], [7, 2])
 _SHAPES = ("circle", "square", "triangle-up", "diamond", "triangle-down", "cross", "triangle-right", "triangle-left")
+_LONGEST = 40
+"""Letters of a name that a legend shows."""
 _FONT = "system-ui, sans-serif"
 
 
@@ -47,7 +49,11 @@ def channel(name: str, axis: Axis, ticks: Sequence[float]) -> Spec:
     scale = {"type": "log" if axis.log else "linear", "domain": domain, "nice": False, "zero": False}
     drawn: Spec = {"title": axis.label, "labelOverlap": "greedy", "grid": name == "y", "format": ",.4~r"}
     if axis.ticks is not None:
-        drawn |= {"values": list(axis.ticks), "labelExpr": lookup({_key(at): text for at, text in axis.ticks.items()})}
+        drawn |= {
+            "labelLimit": 8 * _LONGEST,
+            "values": list(axis.ticks),
+            "labelExpr": lookup({_key(at): text for at, text in axis.ticks.items()}),
+        }
     elif name == "y" or axis.log:
         drawn["values"] = list(ticks)
     else:
@@ -66,8 +72,10 @@ def lookup(texts: Mapping[str, str]) -> str:
 
 def series_style(names: Sequence[str], legend: bool) -> Spec:
     """Colour, dash and shape of each series: series can be told apart without colour."""
+    longest = min(_LONGEST, max(map(len, names), default=0))
+    columns = {"expr": f"max(1, floor((width + 60) / {8 * longest + 30}))"}  # as many as the chart is wide
     shown: Spec | None = (
-        {"title": None, "orient": "top", "symbolSize": 90, "columns": 4, "labelLimit": 220, "symbolOpacity": 1}
+        {"title": None, "orient": "top", "symbolSize": 90, "columns": columns, "labelLimit": 8 * _LONGEST, "symbolOpacity": 1}
         if legend
         else None
     )

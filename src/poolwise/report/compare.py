@@ -14,7 +14,7 @@ from poolwise.exhibits.table import cell_text
 from poolwise.metrics.slowdown import bounded_slowdown, wait_s
 from poolwise.report.page import Page, PageSection, PageTable, TableRow
 from poolwise.report.page import write_page as write_page
-from poolwise.units import format_time
+from poolwise.units import format_time, shared_time_unit
 
 _MARKS = {"better": "true", "worse": "false"}
 
@@ -103,8 +103,10 @@ def _figures(found: Comparison) -> list[Figure]:
         label: bounded_slowdown(run.outcomes[seed])[found.population(k, seed)]
         for k, (label, run) in enumerate(zip(found.labels, found.runs, strict=True))
     }
-    waits = [wait_s(run.outcomes[seed])[found.population(k, seed)] / 3600 for k, run in enumerate(found.runs)]
-    changes = {label: waits[k] - waits[0] for k, label in enumerate(found.labels) if k}
+    waits = [wait_s(run.outcomes[seed])[found.population(k, seed)] for k, run in enumerate(found.runs)]
+    differences = {label: waits[k] - waits[0] for k, label in enumerate(found.labels) if k}
+    size, unit = shared_time_unit(max(float(np.abs(values).max(initial=0.0)) for values in differences.values()))
+    changes = {label: values / size for label, values in differences.items()}
     tail = Distribution(
         "tail",
         "Who waits longest",
@@ -119,7 +121,7 @@ def _figures(found: Comparison) -> list[Figure]:
         f"Change of the wait against {found.labels[0]}",
         "Share of jobs whose wait changed by at most the value on the x axis; to the left of 0 they wait less.",
         changes,
-        Axis("change of the wait (h)"),
+        Axis(f"change of the wait ({unit})"),
         "jobs",
     )
     return [tail, change]

@@ -22,7 +22,7 @@ def compromise(result: StudyResult, sweep: Sweep, at: int, where: str) -> Scatte
         return None
     points = {s: _point(result, sweep.cells[s, at]) for s in sweep.series if (s, at) in sweep.cells}
     best = best_of({series: (p[0], p[3]) for series, p in points.items()})
-    names = {series: f"{series.upper()} (front)" if series in best else series.upper() for series in points}
+    names = {series: f"{series} (front)" if series in best else series for series in points}
     return Scatter(
         "compromise",
         f"Slowdown against fairness{where}",
@@ -43,11 +43,11 @@ def compromise_over_sizes(result: StudyResult, sweep: Sweep) -> Scatter | None:
     fronts = []
     for at, label in enumerate(sweep.labels):
         best = best_of({s: (points[s, at][0], points[s, at][3]) for s in sweep.series if (s, at) in points})
-        fronts.append(f"{label}: {', '.join(series.upper() for series in sweep.series if series in best)}")
+        fronts.append(f"{label}: {', '.join(series for series in sweep.series if series in best)}")
     paths = {}
     for series in sweep.series:
         found = [points[series, at] for at in range(len(sweep.x)) if (series, at) in points]
-        paths[series.upper()] = ([p[0] for p in found], [p[3] for p in found])
+        paths[series] = ([p[0] for p in found], [p[3] for p in found])
     least = min(y for _, ys in paths.values() for y in ys)
     return Scatter(
         "compromise_over_sizes",

@@ -17,7 +17,7 @@ from matplotlib.ticker import FuncFormatter, NullFormatter
 from poolwise.arrays import IntArray
 from poolwise.exhibits.figure import Axis, Bars, Boxes, Curves, Distribution, Figure, Panels, Scatter
 from poolwise.exhibits.spoken import spoken_number
-from poolwise.report.theme import DASHES, INK, figure, marker, series_colour
+from poolwise.report.theme import DASHES, GRID, INK, figure, marker, series_colour
 
 ROOM = 40
 """Characters that stand side by side under bars; more are set at a slant."""
@@ -120,8 +120,9 @@ def _boxes(shown: Boxes, axes: Axes) -> None:
     for k, name in enumerate(shown.series):
         mine = [box for box in shown.boxes if box.series == name]
         patches = [Rectangle((b.left, b.low), b.right - b.left, b.high - b.low) for b in mine]
-        axes.add_collection(PatchCollection(patches, facecolor=series_colour(k), edgecolor="white", linewidth=0.2))
-        axes.plot([], [], color=series_colour(k), linewidth=5, label=name)
+        colour = GRID if name in shown.pale else series_colour(k)
+        axes.add_collection(PatchCollection(patches, facecolor=colour, edgecolor="white", linewidth=0.2))
+        axes.plot([], [], color=colour, linewidth=5, label=name)
     axes.autoscale_view()
     if shown.highlight is not None:
         axes.axvline(shown.highlight, color=INK, linewidth=1, linestyle=(0, (2, 3)))

@@ -17,7 +17,7 @@ def forecast_page(answer: ForecastAnswer, provenance: Mapping[str, object]) -> P
     return Page(
         title="When waiting jobs start" if len(answer.jobs) != 1 else f"When {answer.jobs[0].name} starts",
         lead=f"{first[0].upper()}{first[1:]}.",
-        because=[f"Seen at {answer.time(0.0)}; {answer.policy} decides."],
+        because=[f"Seen at {answer.said_time(0.0)}; {answer.policy} decides."],
         main=figure if any(_is_known(job) for job in answer.jobs) else None,
         sections=[
             PageSection(title, lines) for title, lines in (("What would change that", changes), ("Later", others)) if lines
@@ -40,7 +40,7 @@ def _starts(answer: ForecastAnswer) -> PageTable:
         TableRow(
             [
                 job.name,
-                *(answer.time(wait) if math.isfinite(wait) else "never" for wait in job.wait_s.tolist()),
+                *(answer.clock(wait) if math.isfinite(wait) else "never" for wait in job.wait_s.tolist()),
                 *([] if job.chance_by is None else [f"{100 * job.chance_by:.0f} %"]),
             ]
         )

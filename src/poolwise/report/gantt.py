@@ -9,16 +9,17 @@ import numpy as np
 
 from poolwise.arrays import BoolArray, IntArray
 from poolwise.exhibits.figure import Axis, Box, Boxes
-from poolwise.exhibits.spoken import spoken_time
 from poolwise.explain import Explanation
 from poolwise.explain.words import answer_sentence, held_by
 from poolwise.metrics.slowdown import wait_s
 from poolwise.model import Kind, Machine, Schedule
 from poolwise.model.schedule import Holdings
 from poolwise.report.page import Page, PageTable, TableRow
+from poolwise.report.pools_over_time import SERIES as POOLS
+from poolwise.report.pools_over_time import pool_ticks, pools_over_time
 from poolwise.studies import CellResult, StudyResult
 from poolwise.studies.simulation import simulate_again
-from poolwise.units import HOUR, to_seconds
+from poolwise.units import HOUR, format_time, shared_time_unit, to_seconds
 from poolwise.version import __version__
 
 MOST = 500
@@ -81,25 +82,30 @@ def gantt(found: Explanation, schedule: Schedule) -> Boxes:
     boxes = list(_jobs(found, schedule, window, blocking))
     others = sorted((box for box in boxes if box.series == _OTHERS), key=lambda b: -(b.right - b.left) * (b.high - b.low))
     hidden = len(others[MOST:])
-    low = -0.12 * float(height.max())
+    top = float(height.max())
+    low = -0.12 * top
     waits = [Box(0.0, _hours(until - submit), low, low / 3, _WAITS, f"job {found.job.id} waits for {_said(until - submit)}")]
     waits = [
         Box(_hours(e.start - submit), _hours(e.end - submit), low, low / 3, held_by(e.reason.rule, e.reason.resource),
             f"{_said(e.end - e.start)} from {_said(e.start - submit)} after it was submitted: {e.reason.text}")
         for e in found.episodes
     ] or waits  # fmt: skip
-    drawn = [*others[:MOST], *(box for box in boxes if box.series != _OTHERS), *waits]
-    names = [name for name in (_OTHERS, _BLOCKING, _ITS) if any(box.series == name for box in drawn)]
+    pools = list(pools_over_time(schedule, window, submit, top))
+    drawn = [*others[:MOST], *(box for box in boxes if box.series != _OTHERS), *pools, *waits]
+    size, unit = shared_time_unit(to_seconds(window[1] - window[0]))
+    drawn = [replace(box, left=box.left * 3600 / size, right=box.right * 3600 / size) for box in drawn]
+    names = [name for name in (_OTHERS, _BLOCKING, _ITS, POOLS) if any(box.series == name for box in drawn)]
     return Boxes(
         "gantt",
         f"Nodes while job {found.job.id} waited" if found.passes else f"Nodes when job {found.job.id} was submitted",
         "Each box is a job on the nodes that it held, as high as they are many; on the lowest lane "
         + ("what held this one back." if found.passes else "this one's wait.")
+        + (" The bands on top are the pools, as full as they were." if pools else "")
         + (f" The {hidden:,} smallest boxes are left out." if hidden else ""),
         boxes=drawn,
         series=(*names, *dict.fromkeys(box.series for box in waits)),
-        x_axis=Axis("time since it was submitted (h)"),
-        y_axis=Axis("", ticks=_ticks(schedule.machine, height) | {2 * low / 3: "waits"}),
+        x_axis=Axis(f"time since it was submitted ({unit})"),
+        y_axis=Axis("", ticks=_ticks(schedule.machine, height) | pool_ticks(schedule.machine, top) | {2 * low / 3: "waits"}),
         highlight=0.0,
     )
 
@@ -169,4 +175,4 @@ def _hours(ns: int) -> float:
 
 
 def _said(ns: int) -> str:
-    return spoken_time(to_seconds(ns))
+    return format_time(to_seconds(ns))

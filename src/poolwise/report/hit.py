@@ -8,12 +8,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from poolwise.arrays import BoolArray
-from poolwise.exhibits.spoken import spoken_time
 from poolwise.metrics.slowdown import wait_s
 from poolwise.report.page import PageTable, TableRow
 from poolwise.studies import CellResult, StudyResult
 from poolwise.studies.cells import workload_of
-from poolwise.units import format_memory
+from poolwise.units import format_memory, format_time
 
 NAMED = ("user", "account", "group", "queue", "partition")
 MOST = 10
@@ -48,7 +47,7 @@ def who_waits(result: StudyResult, cell: CellResult) -> PageTable:
 
 
 def _said(waits: NDArray[np.float64]) -> list[str]:
-    return [spoken_time(float(np.median(waits))), spoken_time(float(np.quantile(waits, 0.95)))]
+    return [format_time(float(np.median(waits))), format_time(float(np.quantile(waits, 0.95)))]
 
 
 def _groups(result: StudyResult, cell: CellResult) -> Iterator[WaitGroup]:

@@ -18,6 +18,7 @@ from poolwise.units import format_memory
 MOST = 4000
 """Owners of a machine up to which it is drawn."""
 _SERIES = ("used", "stranded", "free")
+_NO_LINKS = " Links are not drawn: no job holds a part of one, and a schedule does not say what goes over them."
 _RANK = {Kind.NODE: 0, Kind.DEVICE: 1, Kind.POOL: 2, Kind.LINK: 3}
 
 
@@ -36,6 +37,9 @@ def drawing(schedule: Schedule, window: Window, where: str = "", *, system: bool
     parts: dict[tuple[int, str, str], list[Reach]] = {}
     for one in reach(schedule, window, system=system):
         parts.setdefault((_RANK[Kind(machine.kind[one.owner])], machine.type[one.owner], one.resource), []).append(one)
+    idle_links = [row for row, found in parts.items() if row[0] == _RANK[Kind.LINK] and not any(one.used for one in found)]
+    for row in idle_links:  # what goes over a link is no part of a schedule: drawn free it would say something false
+        del parts[row]
     racks = sorted({int(rack) for rack in machine.rack.tolist() if rack >= 0})
     rows = sorted(parts, reverse=True)
     boxes = []
@@ -52,9 +56,15 @@ def drawing(schedule: Schedule, window: Window, where: str = "", *, system: bool
         f"What of the machine was used{where}",
         "Each column is a rack, each row a kind of part, filled from the left as it was in use on average over the measured "
         "time. Stranded is what was free but out of reach: memory and devices of nodes that had no node or core left, and "
-        f"pools while {'the machine' if system else 'their rack'} had none.",
+        f"pools while {'the machine' if system else 'their rack'} had none."
+        + (
+            " Links are not drawn: no job holds a part of one, and a schedule does not say what goes over them."
+            if idle_links
+            else ""
+        ),
         boxes=boxes,
         series=_SERIES,
+        pale=("free",),
         x_axis=Axis(
             "rack", ticks={at + 0.5: str(rack) for at, rack in enumerate(racks)}, limits=(0.0, float(max(1, len(racks))))
         ),

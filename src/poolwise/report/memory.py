@@ -10,7 +10,7 @@ from poolwise.report.answer import Recommendation
 from poolwise.report.sweep import Sweep
 from poolwise.studies import StudyResult
 from poolwise.studies.distributions import histograms, memory_in_use
-from poolwise.units import SECOND
+from poolwise.units import SECOND, shared_time_unit
 
 LABELS = 6
 """Bins that carry a label; more would run into each other."""
@@ -19,18 +19,19 @@ LABELS = 6
 def memory_figures(result: StudyResult, sweep: Sweep, found: Recommendation) -> Iterator[Figure]:
     """Memory utilisation over time and by bins of 10 %, degradation by bins of 5 %; none where a run has neither."""
     cell = sweep.cells[found.series, found.at][0]
-    run = found.series.upper()
+    run = found.series
     where = sweep.where(found.at)
     steps, shares = memory_in_use(result, cell), histograms(result, cell)
     if len(steps.value):
-        hours = (steps.time - steps.time[0]) / (3600 * SECOND)
+        size, unit = shared_time_unit(float(steps.time[-1] - steps.time[0]) / SECOND)
+        times = (steps.time - steps.time[0]) / (SECOND * size)
         yield Curves(
             "memory_over_time",
             f"Memory in use over time{where}",
             "Local and pooled memory in use over what is installed, means over equal parts of the measured time.",
-            x=((hours[:-1] + hours[1:]) / 2).tolist(),
+            x=((times[:-1] + times[1:]) / 2).tolist(),
             series={run: (100 * steps.value).tolist()},
-            x_axis=Axis("time since the warm-up (h)"),
+            x_axis=Axis(f"time since the warm-up ({unit})"),
             y_axis=Axis("memory in use (%)", limits=(0.0, 100.0)),
         )
         caption = "Share of the measured time that memory utilisation spends in each tenth."

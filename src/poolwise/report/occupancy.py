@@ -10,7 +10,7 @@ from poolwise.arrays import FloatArray, IntArray
 from poolwise.exhibits.figure import Axis, Curves
 from poolwise.metrics import Outcomes, Window
 from poolwise.studies import CellResult, StudyResult
-from poolwise.units import HOUR
+from poolwise.units import SECOND, shared_time_unit
 
 PARTS = 200
 """Parts of the measured time whose means are drawn."""
@@ -24,13 +24,14 @@ def occupancy(result: StudyResult, cell: CellResult, name: str) -> Iterator[Curv
     runs = {name: outcomes} | ({} if today is None else {"today": today})
     window: Window = result.window(cell)
     edges = np.linspace(window.begin, window.end, PARTS + 1)
-    hours = ((edges[:-1] + edges[1:]) / 2 - edges[0]) / HOUR
-    axis = Axis("time since the warm-up (h)")
+    size, unit = shared_time_unit((window.end - window.begin) / SECOND)
+    times = ((edges[:-1] + edges[1:]) / 2 - edges[0]) / (SECOND * size)
+    axis = Axis(f"time since the warm-up ({unit})")
     yield Curves(
         "nodes_over_time",
         "Nodes in use over time",
         "Share of all nodes that run a job, means over equal parts of the measured time.",
-        x=hours.tolist(),
+        x=times.tolist(),
         series={label: (100 * nodes_in_use(run, edges) / run.n_nodes).tolist() for label, run in runs.items()},
         x_axis=axis,
         y_axis=Axis("nodes in use (%)", limits=(0.0, 100.0)),
@@ -40,7 +41,7 @@ def occupancy(result: StudyResult, cell: CellResult, name: str) -> Iterator[Curv
         "Jobs waiting over time",
         "Jobs that have been submitted and have not started, means over equal parts of the measured time; rejected jobs do not "
         "count.",
-        x=hours.tolist(),
+        x=times.tolist(),
         series={label: jobs_waiting(run, edges).tolist() for label, run in runs.items()},
         x_axis=axis,
         y_axis=Axis("jobs waiting"),
@@ -50,17 +51,17 @@ def occupancy(result: StudyResult, cell: CellResult, name: str) -> Iterator[Curv
 def nodes_in_use(outcomes: Outcomes, edges: FloatArray) -> FloatArray:
     """(n - 1,) mean nodes in use between n instants (ns), by jobs that finished."""
     done = outcomes.finished
-    return _mean(outcomes.start[done], outcomes.end[done], outcomes.nodes_held[done], edges)
+    return mean_over_parts(outcomes.start[done], outcomes.end[done], outcomes.nodes_held[done], edges)
 
 
 def jobs_waiting(outcomes: Outcomes, edges: FloatArray) -> FloatArray:
     """(n - 1,) mean number of jobs that wait between n instants (ns), of those that finished."""
     done = outcomes.finished
-    return _mean(outcomes.submit[done], outcomes.start[done], np.ones(int(done.sum())), edges)
+    return mean_over_parts(outcomes.submit[done], outcomes.start[done], np.ones(int(done.sum())), edges)
 
 
-def _mean(begin: IntArray, end: IntArray, weight: FloatArray, edges: FloatArray) -> FloatArray:
-    """Mean weight of the spans [begin, end) that cover an instant, over each part: differences of a running integral."""
+def mean_over_parts(begin: IntArray, end: IntArray, weight: FloatArray, edges: FloatArray) -> FloatArray:
+    """(n - 1,) mean weight of the spans [begin, end) that cover an instant, between n edges, from a running integral."""
 
     def until(times: IntArray) -> FloatArray:
         """Integral, up to each edge, of the weight that has begun (or ended) by then."""

@@ -10,6 +10,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from poolwise.atomic import write_whole
 from poolwise.exhibits.figure import Figure
+from poolwise.exhibits.table import Table
 from poolwise.report.picture import library, picture, specification
 from poolwise.report.theme import style_sheet
 
@@ -31,6 +32,12 @@ class PageTable:
     rows: Sequence[TableRow]
     caption: str = ""
     text: bool = False
+
+    @classmethod
+    def of(cls, found: Table) -> PageTable:
+        """Show a table of plain data, the row of its answer in bold."""
+        rows = [TableRow(row, "chosen" if k == found.chosen else "") for k, row in enumerate(found.rows)]
+        return cls(found.title, found.columns, rows, found.note)
 
 
 @dataclass(frozen=True)

@@ -22,11 +22,12 @@ def plan_page(result: PlanResult) -> Page:
         first=answer.first,
         lead=answer.headline,
         because=answer.because,
+        card=None if answer.card is None else PageTable.of(answer.card),
         sections=[PageSection(heading, lines) for heading, lines in answer.sections.items() if lines],
         notes=answer.notes,
         main=answer.figures[0] if answer.figures else None,
         figures=answer.figures[1:],
-        tables=[_candidates(answer)],
+        tables=[PageTable.of(found) for found in answer.tables] or [_candidates(answer)],
         provenance={name: str(value) for name, value in result.provenance().items()},
     )
 

@@ -10,11 +10,14 @@ from dataclasses import dataclass
 
 from poolwise.catalog import PREFIX
 from poolwise.exhibits.figure import Axis, Bars, Figure, Scatter
+from poolwise.exhibits.spoken import spoken_number
 from poolwise.metrics.intervals import Interval, mean_interval
 from poolwise.report.page import PageSection, PageTable, TableRow
 from poolwise.report.sweep import Sweep
+from poolwise.report.words import NAMED, either
 from poolwise.studies import CellResult, StudyResult
 from poolwise.studies.resources import Resources, resources
+from poolwise.units import format_time
 
 GOAL = "mean_bounded_slowdown_local"
 """Time from submission to end over the time that a job takes with everything beside it: what pooling costs is in it."""
@@ -40,6 +43,16 @@ class Standing:
     machine: str
     cells: Sequence[CellResult]
     used: Sequence[Resources]
+
+    @property
+    def policies(self) -> str:
+        """What was varied beside the machine, "" where nothing was."""
+        return ", ".join(part for part in self.label.split(", ") if part != self.machine)
+
+    @property
+    def said(self) -> str:
+        """Policies and machine in words: "pack-fm on whole-datacenter"."""
+        return " on ".join(part for part in (self.policies, self.machine) if part)
 
     def metric(self, name: str) -> list[float]:
         """A metric, one value a seed."""
@@ -79,33 +92,56 @@ def standings(result: StudyResult, sweep: Sweep) -> list[Standing]:
     return sorted((one for one in found if one.slowdown == one.slowdown), key=lambda one: one.slowdown)
 
 
+def equals(ranked: Sequence[Standing]) -> list[Standing]:
+    """Others whose mean slowdown the seeds cannot tell from that of the best; none where there is one seed."""
+    best = ranked[0].metric(GOAL)
+    return [one for one in ranked[1:] if len(best) > 1 and difference(one.metric(GOAL), best).low <= 0]
+
+
 def lead(ranked: Sequence[Standing]) -> str:
-    """The best combination in one line."""
-    return f"Best of {len(ranked)} combinations: {ranked[0].label}."
+    """The recommendation in one line; combinations that the seeds cannot tell apart are all named."""
+    names = [one.said for one in (ranked[0], *equals(ranked)[: NAMED - 1])]
+    return f"Run {either(names)}."
 
 
 def because(ranked: Sequence[Standing]) -> list[str]:
     """How good it is, how sure that is, and how far its machine is from the others."""
-    best = ranked[0]
+    best, alike = ranked[0], equals(ranked)
+    seeds = len(best.cells)
+    spread = f" Intervals are of 95 %, over {seeds} seeds." if seeds > 1 else ""
     said = [
         f"The mean bounded slowdown is {_shown(mean_interval(best.metric(GOAL)))}: time from submission to end over the time "
-        f"that a job takes with everything beside it. Intervals are of 95 %, over {len(best.cells)} seeds."
+        f"that a job takes with everything beside it.{spread}"
     ]
+    if len(ranked) > 1:
+        more = f" (nor from those of {len(alike) - NAMED + 1} more)" if len(alike) >= NAMED else ""
+        verdict = "with one seed each: how sure the order is, is not known"
+        if seeds > 1:
+            verdict = "and the seeds tell this one from all others"
+        if alike:
+            verdict = f"and the seeds cannot tell the slowdowns of those in the headline apart{more}"
+        said.append(f"{len(ranked)} combinations were run, {verdict}.")
     rivals = [one for one in ranked[1:] if one.machine == best.machine][:1]
     rivals += [next(one for one in ranked if one.machine == name) for name in _machines(ranked) if name != best.machine]
     for rival in rivals:
         behind = difference(rival.metric(GOAL), best.metric(GOAL))
-        verdict = "the interval excludes zero" if behind.low > 0 else "the two cannot be told apart"
+        verdict = _verdict(behind)
         role = "Next on the same machine" if rival.machine == best.machine else f"Best on {rival.machine}"
-        said.append(f"{role}: {rival.label}, with {_shown(behind, '+')} more; {verdict}.")
+        said.append(f"{role}: {rival.policies or rival.label}, with {_shown(behind)} more{verdict}.")
     return said
+
+
+def _verdict(behind: Interval) -> str:
+    if behind.n < 2:
+        return ""
+    return "; the interval excludes zero" if behind.low > 0 else "; the two cannot be told apart"
 
 
 def sections(ranked: Sequence[Standing], first: str) -> list[PageSection]:
     """What is stranded on each machine, and what another one than the `first` costs; each under its best policies."""
     tops = {name: next(one for one in ranked if one.machine == name) for name in _machines(ranked)}
     stranded = [
-        f"{name or 'The machine'} under its best policies ({top.label}): "
+        f"{name or 'The machine'} under its best policies ({top.policies or 'as written'}): "
         + ", ".join(f"{resource} {_percent(mean_interval(top.stranded(resource)))}" for resource in _resources(top))
         + "."
         for name, top in tops.items()
@@ -127,7 +163,7 @@ def _costs(base: Standing, other: Standing) -> list[str]:
     longer = difference(other.metric("mean_degradation"), base.metric("mean_degradation"))
     watts = difference(other.watts, base.watts)
     said = [
-        f"{other.label} against {base.label}: mean bounded slowdown {_shown(slower, '+')}, "
+        f"{other.said} against {base.said}: mean bounded slowdown {_shown(slower, '+')}, "
         f"runs longer by {_percent(longer, '+')} of the time with everything beside them."
     ]
     if other.dollars == other.dollars and base.dollars == base.dollars:
@@ -152,14 +188,14 @@ def table(ranked: Sequence[Standing]) -> PageTable:
             one.label,
             _shown(mean_interval(one.metric(GOAL))),
             behind,
-            f"{mean_interval(one.metric('mean_wait_s')).mean:,.0f}",
+            format_time(mean_interval(one.metric("mean_wait_s")).mean),
             f"{100 * mean_interval(one.metric('mean_degradation')).mean:.1f}",
             f"{worst} {_percent(mean_interval(one.stranded(worst)))}",
             f"{mean_interval(one.watts).mean:,.0f}",
             f"{one.dollars:,.0f}",
         ]
         rows.append(TableRow(cells, "chosen" if one is ranked[0] else ""))
-    header = ["", "mean bounded slowdown", "more than the best", "mean wait (s)", "longer runs (%)", "most stranded", "W", "$"]
+    header = ["", "mean bounded slowdown", "more than the best", "mean wait", "longer runs (%)", "most stranded", "W", "$"]
     return PageTable("Machines and policies", header, rows, _CAPTION)
 
 
@@ -243,11 +279,11 @@ def _resources(one: Standing) -> list[str]:
 
 
 def _shown(value: Interval, sign: str = "") -> str:
-    return _interval(value, lambda x: format(x, f"{sign},.0f") if abs(x) >= 1000 else format(x, f"{sign}.3g"))
+    return _interval(value, lambda x: spoken_number(x, sign))
 
 
 def _percent(value: Interval, sign: str = "") -> str:
-    return _interval(value, lambda x: format(100 * x, f"{sign}.1f")) + " %"
+    return _interval(value, lambda x: spoken_number(round(100 * x, 1) + 0.0, sign)) + " %"
 
 
 def _interval(value: Interval, write: Callable[[float], str]) -> str:

@@ -11,6 +11,7 @@ from poolwise.catalog import PREFIX
 from poolwise.compare.runs import Comparison
 from poolwise.compare.today import changes
 from poolwise.compare.words import today_heading, today_sentences
+from poolwise.exhibits.cost import Cost, cost_sentences, cost_table, tornado
 from poolwise.exhibits.figure import Axis, Curves, Distribution, Figure
 from poolwise.exhibits.table import cell_text
 from poolwise.metrics import METRICS
@@ -20,7 +21,7 @@ from poolwise.report import resources, words
 from poolwise.report.answer import ENOUGH, GOAL, Recommendation, answer, slowdowns
 from poolwise.report.card import decision_card
 from poolwise.report.compromise import compromise, compromise_over_sizes
-from poolwise.report.cost import Cost, cost_sentences, cost_table, tornado
+from poolwise.report.cost import cost_of
 from poolwise.report.gantt import longest_wait
 from poolwise.report.hit import who_waits
 from poolwise.report.machine_drawn import machine_drawn
@@ -28,9 +29,11 @@ from poolwise.report.memory import memory_figures
 from poolwise.report.occupancy import occupancy
 from poolwise.report.page import Page, PageSection, PageTable, TableRow
 from poolwise.report.page import write_page as write_page
+from poolwise.report.resources_card import resources_card
 from poolwise.report.sweep import Sweep
 from poolwise.studies import CellResult, StudyResult
 from poolwise.studies.sanity import sanity_sentences
+from poolwise.units import shared_time_unit
 
 
 def write_study_report(result: StudyResult, path: Path, first: Sequence[str] | None = None) -> None:
@@ -49,15 +52,15 @@ def study_page(result: StudyResult, first: Sequence[str] | None = None) -> Page:
     if found is not None:
         seeds = len(sweep.cells[found.series, found.at])
         against = changes_against_today(result)
-        cost = Cost.of(result, sweep.cells[found.series, found.at][0])
+        cost = cost_of(result, sweep.cells[found.series, found.at][0])
         sections = [
             *([] if against is None else [PageSection(today_heading(against), today_sentences(against))]),
-            *([] if cost is None else [PageSection("What it costs in money", cost_sentences(cost))]),
+            *([] if cost is None else [PageSection("What it costs in money", [*cost_sentences(cost), _FIXED])]),
             PageSection("What the choice costs", words.gives_up(found, sweep)),
             PageSection("How certain that is", words.how_sure(found, sweep, seeds)),
         ]
     waits = [] if found is None else [who_waits(result, sweep.cells[found.series, found.at][0])]
-    bills = [] if cost is None else [cost_table(cost)]
+    bills = [] if cost is None else [PageTable.of(cost_table(cost))]
     swings = None if cost is None else tornado(cost)
     nothing = "No answer: no job that every run could take finished."
     page = Page(
@@ -74,6 +77,9 @@ def study_page(result: StudyResult, first: Sequence[str] | None = None) -> Page:
         provenance={name: str(value) for name, value in result.provenance().items()},
     )
     return _with_resources(page, result, sweep)
+
+
+_FIXED = "The order and the size rest on the slowdown: no price changes them."
 
 
 def changes_against_today(result: StudyResult) -> Comparison | None:
@@ -96,7 +102,7 @@ def _with_resources(page: Page, result: StudyResult, sweep: Sweep) -> Page:
     return replace(
         page,
         lead=resources.lead(ranked),
-        card=None,
+        card=resources_card(result, ranked, first),
         main=None,
         because=resources.because(ranked),
         sections=resources.sections(ranked, first),
@@ -108,7 +114,6 @@ def _with_resources(page: Page, result: StudyResult, sweep: Sweep) -> Page:
 # Figures
 
 
-_SCALES = {"fraction": (100.0, "%"), "s": (1 / 3600, "h")}
 _CURVES = (
     ("utilization", "Node utilisation against size", "node utilisation", False,
      "Share of the offered node time that jobs used between the end of the warm-up and the last start."),
@@ -131,7 +136,7 @@ def _figures(result: StudyResult, sweep: Sweep, found: Recommendation | None) ->
         samples = {}
         for series in sweep.series:
             for cell in sweep.cells.get((series, found.at), ())[:1]:
-                samples[series.upper()] = bounded_slowdown(result.outcomes(cell))[result.population(cell)]
+                samples[series] = bounded_slowdown(result.outcomes(cell))[result.population(cell)]
         where = sweep.where(found.at)
         caption = "Share of jobs whose bounded slowdown exceeds the value on the x axis."
         x_axis = Axis("bounded slowdown", log=True)
@@ -140,7 +145,7 @@ def _figures(result: StudyResult, sweep: Sweep, found: Recommendation | None) ->
         shown += [front for front in fronts if front is not None]
         shown.append(Distribution("tail", title, caption, samples, x_axis, "jobs that fare worse", tail=True))
         first = sweep.cells[found.series, found.at][0]
-        shown += occupancy(result, first, found.series.upper())
+        shown += occupancy(result, first, found.series)
         drawings = (machine_drawn(result, first, where), longest_wait(result, first))
         shown += [drawn for drawn in drawings if drawn is not None]
         shown += memory_figures(result, sweep, found)
@@ -152,9 +157,9 @@ def main_chart(result: StudyResult, sweep: Sweep, found: Recommendation) -> Curv
     if len(sweep.x) < 2:
         return None
     spreads = [paired_block_bootstrap(slowdowns(result, sweep, found.series, at)) for at in range(len(sweep.x))]
-    series = {s.upper(): sweep.values(GOAL, s) for s in sweep.series}
+    series = {s: sweep.values(GOAL, s) for s in sweep.series}
     known = [v for values in series.values() for v in values if math.isfinite(v)]
-    chosen = found.series.upper()
+    chosen = found.series
     return Curves(
         GOAL,
         f"Mean bounded slowdown against {sweep.noun.noun}",
@@ -180,8 +185,14 @@ def _size_axis(sweep: Sweep) -> Axis:
 def _curve(
     sweep: Sweep, found: Recommendation | None, metric: str, title: str, label: str, log: bool, caption: str
 ) -> Curves | None:
-    scale, unit = _SCALES.get(METRICS[metric].unit, (1.0, METRICS[metric].unit))
-    series = {s.upper(): [scale * v for v in sweep.values(metric, s)] for s in sweep.series}
+    scale, unit = 1.0, METRICS[metric].unit
+    series = {s: sweep.values(metric, s) for s in sweep.series}
+    if unit == "s":
+        size, unit = shared_time_unit(max((v for values in series.values() for v in values if math.isfinite(v)), default=0.0))
+        scale = 1 / size
+    elif unit == "fraction":
+        scale, unit = 100.0, "%"
+    series = {s: [scale * v for v in values] for s, values in series.items()}
     known = [v for values in series.values() for v in values if math.isfinite(v)]
     if not known:
         return None
@@ -213,7 +224,7 @@ def _results(result: StudyResult, sweep: Sweep, found: Recommendation | None, st
             if (series, at) in sweep.cells:
                 cells = [
                     label,
-                    series.upper(),
+                    series,
                     *(cell_text(sweep.value(name, series, at), metrics[name].unit) for name in columns),
                 ]
                 chosen = found is not None and (series, at) == (found.series, found.at)

@@ -9,7 +9,7 @@ import numpy as np
 
 from poolwise import units
 from poolwise.catalog import PREFIX
-from poolwise.exhibits.spoken import in_unit, shared_unit
+from poolwise.exhibits.spoken import in_unit, order_name, shared_unit
 from poolwise.files.size_words import SizeWords
 from poolwise.studies import CellResult, StudyResult
 
@@ -57,7 +57,7 @@ class Sweep:
         cells: dict[tuple[str, int], list[CellResult]] = {}
         series: dict[str, None] = {}
         for cell in runs.values():
-            others = [str(v).removeprefix(PREFIX) for n, v in cell.parameters.items() if n != x_name and len(varied[n]) > 1]
+            others = [_named(n, v) for n, v in cell.parameters.items() if n != x_name and len(varied[n]) > 1]
             label = ", ".join(others) or "all"
             series[label] = None
             at = places[float(_size(cell.parameters.get(x_name, 0.0)) or 0.0)]
@@ -96,6 +96,11 @@ class Sweep:
         sign = 1.0 if better == "lower" else -1.0
         known = [s for s in self.series if not np.isnan(self.value(metric, s, at))]
         return sorted(known, key=lambda s: sign * self.value(metric, s, at))
+
+
+def _named(path: str, value: object) -> str:
+    text = str(value).removeprefix(PREFIX)
+    return order_name(text) if path == "scheduler.order" else text
 
 
 def _size(value: object) -> float | None:

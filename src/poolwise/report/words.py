@@ -7,11 +7,11 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from poolwise.exhibits.spoken import spoken_number, spoken_time
+from poolwise.exhibits.spoken import spoken_number
 from poolwise.metrics import METRICS
 from poolwise.report.answer import ENOUGH, Alternative, Recommendation
 from poolwise.report.sweep import Sweep
-from poolwise.units import format_memory
+from poolwise.units import format_memory, format_time
 
 COSTS = ("throughput_per_100s", "utilization", "p99_bounded_slowdown", "discrimination_s", "discrimination_10pct_s")
 """What a choice may cost beside the slowdown it was made by."""
@@ -37,8 +37,8 @@ def sampled(shown: Sweep, left_out: int) -> str:
 
 def headline(found: Recommendation, sweep: Sweep) -> str:
     """The recommendation in one line; orders that the evidence cannot tell apart are all named."""
-    names = [found.series.upper(), *(rival.alternative.upper() for rival in found.equals[: NAMED - 1])]
-    return f"Run {_either(names)}{sweep.where(found.at)}."
+    names = [found.series, *(rival.alternative for rival in found.equals[: NAMED - 1])]
+    return f"Run {either(names)}{sweep.where(found.at)}."
 
 
 def separation(found: Recommendation, sweep: Sweep) -> str:
@@ -54,7 +54,7 @@ def separation(found: Recommendation, sweep: Sweep) -> str:
     if not spread:
         return f"{said}, and nothing else that was measured separates them."
     metric = max(spread, key=lambda name: _spread(spread[name]))
-    parts = [f"{_amount(metric, value)} under {name.upper()}" for name, value in zip(names, spread[metric], strict=True)]
+    parts = [f"{_amount(metric, value)} under {name}" for name, value in zip(names, spread[metric], strict=True)]
     return f"{said}; what separates them most is the {_lower(_name(metric))}: {_and(parts)}."
 
 
@@ -76,8 +76,8 @@ def _slowdown(found: Recommendation) -> Iterator[str]:
 def _waits(found: Recommendation, sweep: Sweep) -> Iterator[str]:
     mean, median = (sweep.value(name, found.series, found.at) for name in ("mean_wait_s", "median_wait_s"))
     if math.isfinite(mean) and math.isfinite(median):
-        half = f"wait at most {spoken_time(median)}" if median else "do not wait"
-        yield f"Half of the jobs {half}; the mean wait is {spoken_time(mean)}."
+        half = f"wait at most {format_time(median)}" if median else "do not wait"
+        yield f"Half of the jobs {half}; the mean wait is {format_time(mean)}."
 
 
 def _runner_up(found: Recommendation) -> Iterator[str]:
@@ -85,7 +85,7 @@ def _runner_up(found: Recommendation) -> Iterator[str]:
     if rival is None or not math.isfinite(rival.ratio):
         return
     apart = "" if rival.certain or rival.interval is None else " The two cannot be told apart on these jobs."
-    yield f"The next best order, {rival.alternative.upper()}, has {spoken_number(rival.value)} ({_more(rival.ratio)}).{apart}"
+    yield f"The next best order, {rival.alternative}, has {spoken_number(rival.value)} ({_more(rival.ratio)}).{apart}"
 
 
 def _smaller(found: Recommendation, sweep: Sweep) -> Iterator[str]:
@@ -157,8 +157,7 @@ def gives_up(found: Recommendation, sweep: Sweep) -> list[str]:
             said.append(f"{name}: {_amount(metric, mine)}; no order is better here.")
         elif math.isfinite(mine):
             said.append(
-                f"{name}: {_amount(metric, mine)} against {_amount(metric, theirs)} under {order[0].upper()}"
-                f"{_change(theirs, mine)}."
+                f"{name}: {_amount(metric, mine)} against {_amount(metric, theirs)} under {order[0]}{_change(theirs, mine)}."
             )
     degraded = sweep.value("mean_degradation", found.series, found.at)
     if degraded > 0:
@@ -170,11 +169,11 @@ def how_sure(found: Recommendation, sweep: Sweep, seeds: int) -> list[str]:
     """What the intervals say, and what they do not cover."""
     said = []
     if (rival := found.runner_up) is not None and rival.interval is not None:
-        said.append(f"{rival.alternative.upper()} at the same size: {_verdict(rival)}")
+        said.append(f"{rival.alternative} at the same size: {_verdict(rival)}")
     for at in sorted({found.at - 1, len(found.sizes) - 1} - {-1}):
         other = found.sizes[at]
         if other is not None and other.interval is not None:
-            said.append(f"{found.series.upper()} with {sweep.labels[at]}: {_verdict(other)}")
+            said.append(f"{found.series} with {sweep.labels[at]}: {_verdict(other)}")
     said.append(
         f"The intervals (95 %, paired block bootstrap over {_jobs(found.jobs)} in the order of submission"
         + (f", from {seeds} seeds" if seeds > 1 else "")
@@ -192,12 +191,12 @@ def certainty(found: Recommendation) -> str:
         return "only one order was tried"
     if rival.interval is None:
         return "one run each, without intervals"
-    equals = [one.alternative.upper() for one in found.equals]
+    equals = [one.alternative for one in found.equals]
     if not rival.certain:
-        return f"not told apart from {_either(equals)} (95 %)"
+        return f"not told apart from {either(equals)} (95 %)"
     if equals:
-        return f"better than {rival.alternative.upper()}, not told apart from {_either(equals)} (95 %)"
-    return f"better than {rival.alternative.upper()} and all others: the 95 % intervals exclude zero"
+        return f"better than {rival.alternative}, not told apart from {either(equals)} (95 %)"
+    return f"better than {rival.alternative} and all others: the 95 % intervals exclude zero"
 
 
 def _verdict(other: Alternative) -> str:
@@ -250,7 +249,7 @@ def _change(old: float, new: float) -> str:
 def _amount(metric: str, value: float) -> str:
     unit = METRICS[metric].unit
     if unit == "s":
-        return spoken_time(value)
+        return format_time(value)
     if unit == "fraction":
         return f"{spoken_number(100 * value)} %"
     if unit == "MiB":
@@ -258,7 +257,8 @@ def _amount(metric: str, value: float) -> str:
     return f"{spoken_number(value)} {unit}".strip()
 
 
-def _either(names: Sequence[str]) -> str:
+def either(names: Sequence[str]) -> str:
+    """Name one or another."""
     return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} or {names[-1]}"
 
 

@@ -16,6 +16,7 @@ import polars as pl
 
 from poolwise.atomic import write_whole
 from poolwise.errors import InputError
+from poolwise.exhibits.spoken import population_words
 from poolwise.files import costs
 from poolwise.files.bill import bill, dollars_to_buy
 from poolwise.identity import Json, canonical, pretty
@@ -73,6 +74,12 @@ class StudyResult(MeasuredStudy):
     def description(self) -> list[tuple[str, str]]:
         """What was run, as (name, value) pairs for a reader."""
         return description(self)
+
+    def population_said(self) -> str:
+        """On which jobs every run is measured, in words."""
+        counts = (int(self.population(cell).sum()) for cell in self.cells)
+        common = self.study.measure.population == "common"
+        return population_words(counts, self.study.measure.warm_up, "every run finished" if common else "the paper counts")
 
     def provenance(self) -> Json:
         """Where the results come from: version, command, hashes of all inputs, seeds."""

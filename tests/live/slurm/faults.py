@@ -145,7 +145,12 @@ class Trouble:
         return found
 
     def end(self) -> None:
-        """Mend what is broken."""
+        """Mend what is broken, as an administrator does; Slurm itself holds what was requeued too often (MaxBatchRequeue)."""
+        for job, _, reason in (
+            line.partition("|") for line in self.ask("squeue", "-h", "-p", "pools", "-o", "%i|%r").splitlines()
+        ):
+            if reason == "launch failed requeued held":
+                self.ask("scontrol", "release", job)
         for node in self.drained:
             self.ask("scontrol", "update", f"NodeName={node}", "State=RESUME")
         for job in self.held:

@@ -155,9 +155,24 @@ class RunColumns(StudyColumns):
         from poolwise.kernels.list_scheduling.state import ProfileArrays
 
         n_rack = len(self.machine.racks.nodes)
-        free, pool, low_free, low_pool = (np.zeros((size, n_rack), dtype=np.int64) for _ in range(4))
+        free, pool, low_free, low_pool, tail_free, tail_pool = (np.zeros((size, n_rack), dtype=np.int64) for _ in range(6))
         return ProfileArrays(
-            blank(size), free, pool, low_free, low_pool, blank(2), blank(n_rack), blank(n_rack), blank(len(self.workload))
+            time=blank(size),
+            row=np.arange(size),
+            nodes=blank(size),
+            memory=blank(size),
+            free=free,
+            pool=pool,
+            low_free=low_free,
+            low_pool=low_pool,
+            size=blank(2),
+            least_free=blank(n_rack),
+            least_pool=blank(n_rack),
+            recent_free=blank(n_rack),
+            recent_pool=blank(n_rack),
+            tail_free=tail_free,
+            tail_pool=tail_pool,
+            hopeful=blank(len(self.workload)),
         )
 
     def _kept(self) -> KeptArrays:

@@ -7,13 +7,18 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from poolwise.arrays import BoolArray, IntArray
+from poolwise.engines.family import Parts
 from poolwise.engines.kernel_arrays import blank, read_only
 from poolwise.engines.shared_nodes.kinds import JobKinds, job_kinds
+from poolwise.engines.shared_nodes.node_arrays import imagined, node_arrays
+from poolwise.engines.shared_nodes.outages import node_changes, outage_arrays
+from poolwise.engines.shared_nodes.windows import window_arrays, window_groups, with_shut
 from poolwise.engines.study_columns import StudyColumns, rows_held, stretched
-from poolwise.interfaces import rule_of
+from poolwise.interfaces import ListRule, QueuePolicy, rule_of
 from poolwise.model import Refusal
-from poolwise.model.eligibility import eligible_owners, eligible_sets
-from poolwise.policies.placement.nodes.layout import NodeLayout, node_layout
+from poolwise.model.eligibility import has_tiers, tiers
+from poolwise.policies.admission.machine_limits import MachineLimits, barred
+from poolwise.policies.placement.nodes.layout import node_layout
 from poolwise.policies.placement.nodes.placement import EmptiestNodes, FirstNodes, FullestNodes, NodePlacement, PackedNodes
 from poolwise.schedulers.fitting import NEVER_FITS
 from poolwise.units import NEVER
@@ -23,6 +28,7 @@ if TYPE_CHECKING:
     from poolwise.kernels.shared_nodes.state import (
         KindArrays,
         NodeArrays,
+        OutageArrays,
         ProfileSteps,
         SharedJobs,
         SharedQueue,
@@ -30,6 +36,7 @@ if TYPE_CHECKING:
         SharedRuns,
         ThenArrays,
         TimelineArrays,
+        WindowArrays,
     )
 
 
@@ -42,9 +49,12 @@ class SharedArrays(NamedTuple):
     rules: SharedRules
     nodes: NodeArrays
     ahead: NodeArrays | None
+    empty: NodeArrays | None
     timeline: TimelineArrays
     then: ThenArrays
     profile: ProfileSteps | None
+    outages: OutageArrays | None
+    windows: WindowArrays | None
     queue: SharedQueue
     tree: Tree
     runs: SharedRuns
@@ -58,6 +68,10 @@ PLACEMENTS: tuple[type[NodePlacement], ...] = (FirstNodes, FullestNodes, Empties
 class SharedColumns(StudyColumns):
     """The parts of a run that `unsupported` has no objection to, and what the kernels need of them."""
 
+    def __init__(self, parts: Parts, rule: ListRule) -> None:
+        super().__init__(parts, rule)
+        self._disturbances, self._requeue = parts.disturbances, parts.requeue
+
     def arrays(self, per_event: bool) -> SharedArrays:
         """Lay out everything that a replay starts from."""
         from poolwise.kernels.list_scheduling.index import plant
@@ -67,11 +81,15 @@ class SharedColumns(StudyColumns):
 
         n, layout = len(self.workload), node_layout(self.machine)
         wanted = job_kinds(self.workload, layout)
-        nodes, kinds = self._nodes(layout, wanted), self._kinds(wanted)
+        if self.machine.windows:
+            wanted = with_shut(wanted, len(window_groups(self.machine, layout.nodes)[0]))
+        placement, kinds = type(self.scheduler.placement), self._kinds(wanted)
+        nodes = node_arrays(self.machine, self.workload.table, layout, wanted, placement)
         rules = self._rules(wanted, nodes, per_event)
         fits = np.zeros(len(wanted.parts), dtype=np.bool_)
         screen(kinds, nodes, fits)
         able = fits[wanted.of]
+        able[barred(self.machine, self.workload.table)] = False
         jobs = self._jobs(wanted, able, bool(len(nodes.pool)))
         tree = plant(n)
         tree.path[np.lexsort((jobs.length, wanted.of))] = np.arange(n)
@@ -84,22 +102,41 @@ class SharedColumns(StudyColumns):
             int(wanted.parts[wanted.of[able]].sum()), max(rules.rows * rules.parts, 2 * n) + rows_held(self.initial)
         )
         then, order = self._then(nodes), self.order(self.scheduler.order, able)
-        ahead, profile = None, None
+        ahead, profile, empty, outages = None, None, None, None
         if rules.backfill == CONSERVATIVE:
-            own = {name: getattr(nodes, name).copy() for name in ("top", "having", "bits", "chosen", "lack")}
-            ahead, profile = nodes._replace(**own), self.profile(nodes, 0)
-        return SharedArrays(jobs, kinds, order, rules, nodes, ahead, timeline, then, profile, queue, tree, runs, now)
+            ahead, profile = imagined(nodes), self.profile(nodes, 0)
+        if self._disturbances:
+            changes = node_changes(self.machine, nodes.owner, self._disturbances)
+            assert changes is not None
+            empty, outages = imagined(nodes), outage_arrays(changes, self._requeue, nodes, len(wanted.parts), n)
+            now[state.LAST_REPAIR] = len(changes)  # whatever fails is repaired
+        windows = window_arrays(self.machine, self.workload, nodes.owner) if self.machine.windows else None
+        beside = (outages, windows)
+        return SharedArrays(
+            jobs, kinds, order, rules, nodes, ahead, empty, timeline, then, profile, *beside, queue, tree, runs, now
+        )
 
     def refusals(self, jobs: IntArray) -> dict[int, str]:
-        """Reasons why jobs (k,) do not fit the empty machine, found once for each kind of job."""
-        kind = job_kinds(self.workload, node_layout(self.machine)).of
-        reasons: dict[int, str] = {}
+        """Reasons why jobs (k,) never run: limits that they are beyond, or what is short on the empty machine."""
+        kind, limits = job_kinds(self.workload, node_layout(self.machine)).of, MachineLimits()
+        beyond = set(barred(self.machine, self.workload.table).tolist())
+        reasons, out = dict[int, str](), dict[int, str]()
         for job in jobs.tolist():
-            if int(kind[job]) not in reasons:
+            if job not in beyond and int(kind[job]) not in reasons:
                 found = self.scheduler.placement.place(self.workload.job(job), self.empty)
                 assert isinstance(found, Refusal)
                 reasons[int(kind[job])] = f"{NEVER_FITS}: {found.reason}"
-        return {job: reasons[int(kind[job])] for job in jobs.tolist()}
+            limit = limits.never(job, self.empty) if job in beyond else None
+            out[job] = reasons[int(kind[job])] if limit is None else limit.reason
+        return out
+
+    def order(self, order: QueuePolicy, able: BoolArray) -> Order:
+        """Say how the keys follow; where partitions have different tiers, they are the ranks by tier and static priority."""
+        found = super().order(order, able)
+        if has_tiers(self.machine):
+            ranked = np.lexsort((found.key, -tiers(self.machine, self.workload.table)))  # stable
+            found.key[ranked] = np.arange(len(ranked))
+        return found
 
     def _jobs(self, wanted: JobKinds, able: BoolArray, pools: bool) -> SharedJobs:
         from poolwise.kernels.shared_nodes.state import CORES, SharedJobs
@@ -176,65 +213,10 @@ class SharedColumns(StudyColumns):
             group=read_only(wanted.group),
             fits=np.zeros(n, dtype=np.bool_),
             fits_at=np.full(n, -1),
+            short=blank(n),
+            short_at=blank(n),
             room=np.zeros(n, dtype=np.bool_),
             room_at=np.full(n, -1),
-        )
-
-    def _nodes(self, layout: NodeLayout, wanted: JobKinds) -> NodeArrays:
-        from poolwise.kernels.shared_nodes.state import CORES, WORD, NodeArrays
-
-        machine, n = self.machine, len(layout.nodes)
-        place = np.arange(n)
-        if type(self.scheduler.placement) is PackedNodes:
-            place = np.argsort(layout.rack, kind="stable")
-        owner, types = layout.nodes[place], [owners[place] for owners in layout.inside.values()]
-        leaves, counted = 1 << (n - 1).bit_length(), len(wanted.names) - len(types)
-        columns = [layout.counted[0][1], layout.memory, *(column for _, column in layout.counted[1:])]
-        top = np.full((2 * leaves, len(wanted.names)), -1, dtype=np.int64)
-        leaf = top[leaves : leaves + n]
-        for d, column in enumerate(columns):
-            leaf[:, d] = machine.capacity[owner, column] if column >= 0 else 0
-        devices = np.full((n, len(types), max((owners.shape[1] for owners in types), default=0)), -1, dtype=np.int64)
-        for t, owners in enumerate(types):
-            devices[:, t, : owners.shape[1]] = owners
-            leaf[:, counted + t] = (owners >= 0).sum(axis=1)
-        sets = eligible_sets(machine, self.workload.table).value
-        within = np.zeros((len(sets), 2 * leaves), dtype=np.bool_)
-        for k, value in enumerate(sets):
-            within[k, leaves : leaves + n] = eligible_owners(machine, *value)[owner]
-        for t in range(leaves - 1, 0, -1):
-            top[t] = np.maximum(top[2 * t], top[2 * t + 1])
-            within[:, t] = within[:, 2 * t] | within[:, 2 * t + 1]
-        pool, of = layout.pool[place], np.full(n, -1, dtype=np.int64)
-        pools, of[pool >= 0] = np.unique(pool[pool >= 0], return_inverse=True)
-        racks, rack = np.unique(layout.rack[place], return_inverse=True)
-        free = leaf[:, CORES]
-        classes = int(free.max()) + 1 if type(self.scheduler.placement) in (FullestNodes, EmptiestNodes) else 0
-        bits = np.zeros((classes, -(-n // WORD)), dtype=np.int64)
-        if classes:
-            np.add.at(bits, (free, np.arange(n) // WORD), 1 << (np.arange(n) % WORD))
-        return NodeArrays(
-            top=top,
-            open=within,
-            rack=rack.astype(np.int64),
-            first=np.searchsorted(rack, np.arange(len(racks) + 1)),
-            likely=blank(1),
-            pool_of=of,
-            distant=machine.rack[pools] < 0,
-            pool=machine.capacity[pools, layout.memory] if len(pools) else blank(0),
-            having=np.bincount(free, minlength=classes).astype(np.int64) if classes else blank(0),
-            bits=bits,
-            idle=(1 << leaf[:, counted:]) - 1,
-            chosen=blank(n),
-            lack=blank(n),
-            key=blank(n),
-            line=blank(n),
-            tally=blank(len(racks)),
-            owner=owner.astype(np.int64),
-            pool_owner=pools.astype(np.int64),
-            device=devices,
-            column=np.array([*columns, *(layout.device_column for _ in types)], dtype=np.int64),
-            order=np.argsort(np.array(columns), kind="stable"),
         )
 
     def _timeline(self, wanted: JobKinds, nodes: NodeArrays, able: BoolArray) -> TimelineArrays:

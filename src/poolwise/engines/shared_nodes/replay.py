@@ -1,6 +1,6 @@
 """The compiled family of list scheduling on shared nodes, with the reference's result.
 
-`unsupported` says what it cannot run; it turns the study into arrays (`columns`), lets the kernels replay them, and turns the
+`supported` says what it cannot run; it turns the study into arrays (`columns`), lets the kernels replay them, and turns the
 record back into a `Schedule`, byte for byte that of `engines.simulate` with the reference engine.
 """
 
@@ -9,101 +9,37 @@ from __future__ import annotations
 import time
 from dataclasses import replace
 from functools import cache
-from typing import Literal, get_args
+from typing import TYPE_CHECKING, Literal, TypeVar, get_args
 
 import numpy as np
+from numpy.typing import NDArray
 
 from poolwise.arrays import IntArray
 from poolwise.engines import family
 from poolwise.engines.compiling import EarlyKernel, Kernel, await_beside
-from poolwise.engines.family import Parts, foreign, interrupted
+from poolwise.engines.family import Parts
 from poolwise.engines.list_scheduling.asking import Asker
 from poolwise.engines.run_record import larger_columns, schedule_of
-from poolwise.engines.shared_nodes.columns import PLACEMENTS, SharedArrays, SharedColumns
+from poolwise.engines.shared_nodes.columns import SharedArrays, SharedColumns
 from poolwise.engines.shared_nodes.initial import NodeHoldings, continue_nodes
-from poolwise.engines.watch import UNLIKE, Obstacle, Stride, Watch
-from poolwise.errors import InputError
-from poolwise.interfaces import ListRule, PerformanceModel, fixed_slowdown, rule_of
-from poolwise.model import Initial, Kind, Machine, Schedule, Workload
+from poolwise.engines.watch import Stride, Watch
+from poolwise.interfaces import ListRule, rule_of
+from poolwise.model import Initial, Kind, Machine, ReservedWindow, Schedule, Workload
 from poolwise.performance.ideal import Ideal
-from poolwise.platforms.simulated import too_late
+from poolwise.platforms.simulated import Disturbance, too_late
 from poolwise.policies.backfill.conservative import Conservative
 from poolwise.policies.backfill.easy import Easy
-from poolwise.policies.placement.nodes.layout import NodeLayout, node_layout
 from poolwise.policies.placement.nodes.placement import FirstNodes
 from poolwise.schedulers.list import ListScheduler
 from poolwise.units import SECOND
 
+if TYPE_CHECKING:
+    from poolwise.kernels.shared_nodes.state import OutageArrays
+
+T = TypeVar("T", bound=np.generic)
+
 FOLDER = "shared_nodes"
 """Folder of the kernels."""
-_MOST_DEVICES = 62  # of a type in a node: a bit each
-
-
-def unsupported(parts: Parts) -> Obstacle | None:
-    """Say why there is no kernel for a run; None if there is one.
-
-    A subclass of a placement is not taken for it: it may do something else. Any queue order will do, and any backfill,
-    scheduler and model that states what it does. Raises InputError for jobs that name unknown sets of nodes.
-    """
-    scheduler = rule_of(parts.scheduler)
-    if scheduler is None or type(scheduler.placement) not in PLACEMENTS:
-        return foreign(parts.scheduler)
-    if obstacle := interrupted(parts):
-        return obstacle
-    why = _why(parts, scheduler)
-    if why:
-        return Obstacle(why, "jobs of one task have one, but for conservative backfilling beside devices or pools")
-    if parts.initial is not None and NodeHoldings.of(SharedColumns(parts, scheduler).arrays(False), parts.initial) is None:
-        return UNLIKE
-    return None
-
-
-def _why(parts: Parts, scheduler: ListRule) -> str:
-    """Say why there is no kernel for jobs on shared nodes; empty if there is one."""
-    rule = rule_of(scheduler.backfill)
-    if rule is None or not rule.counts_pools:
-        return f"backfill {scheduler.backfill!r} has no kernel on shared nodes"
-    if scheduler.backfill.own_order is not None:
-        return "an order of its own for backfilling has no kernel on shared nodes"
-    if rule.keeps:
-        return "reservations that are kept have no kernel on shared nodes"
-    for model in (parts.truth, parts.estimate):
-        if not _known(model, parts):
-            return f"performance model {type(model).__name__} has no kernel on shared nodes"
-    try:
-        layout = node_layout(parts.machine)
-    except InputError as problem:
-        return problem.message
-    return _unsuitable_machine(layout, rule.reserves == "everyone") or _unsuitable(parts.workload, layout)
-
-
-def _known(model: PerformanceModel, parts: Parts) -> bool:
-    """Whether the kernels can count with a model: it slows down parts by what they lack, or nothing at all."""
-    found = fixed_slowdown(model, parts.workload.table, slice(None), parts.machine)
-    return found is not None and (found.per_part or not (found.near.any() or found.far.any()))
-
-
-def _unsuitable_machine(layout: NodeLayout, conservative: bool) -> str:
-    """Say what of a machine the kernels cannot count with; empty if nothing."""
-    if conservative and (layout.inside or bool((layout.pool >= 0).any())):
-        return "conservative backfilling on nodes with devices or memory pools has no kernel"
-    if max((owners.shape[1] for owners in layout.inside.values()), default=0) > _MOST_DEVICES:
-        return f"a node has more than {_MOST_DEVICES} devices of a type"
-    return ""
-
-
-def _unsuitable(workload: Workload, layout: NodeLayout) -> str:
-    """Say what in the workload the kernels cannot count with; empty if nothing."""
-    if not len(workload):
-        return "the workload is empty"
-    if int(workload.tasks.max()) > 1:
-        return "a job has several tasks"
-    if int(workload.request("cores").min()) < 1:
-        return "a job asks for no cores"
-    for name in workload.requests:
-        if name not in layout.known and bool(workload.request(name).any()):
-            return f"the nodes have no {name}"  # as the reference engine says
-    return ""
 
 
 def replay(parts: Parts) -> tuple[Schedule, float]:
@@ -139,7 +75,9 @@ def _replay(parts: Parts, rule: ListRule, kernel: Kernel) -> Schedule:
     arrays = play_nodes(columns, arrays, kernel, parts.watch)
     now, runs = arrays.now, arrays.runs
     rejected = columns.refusals(runs.rejected[: int(now[state.REJECTED])])
-    return schedule_of(columns, runs, arrays.queue.where, int(now[state.STARTED]), int(now[state.PASSES]), rejected)
+    started, passes = int(now[state.STARTED]), int(now[state.PASSES])
+    lost = None if arrays.outages is None else arrays.outages.lost[:started]
+    return schedule_of(columns, runs, arrays.queue.where, started, passes, rejected, lost)
 
 
 def play_nodes(columns: SharedColumns, arrays: SharedArrays, kernel: Kernel, watch: Watch | None = None) -> SharedArrays:
@@ -147,7 +85,7 @@ def play_nodes(columns: SharedColumns, arrays: SharedArrays, kernel: Kernel, wat
     from poolwise.kernels.list_scheduling import state
     from poolwise.kernels.shared_nodes.state import PASSES, PAUSE, ROWS, STARTED
 
-    asker, stride, kind = Asker(columns), Stride(watch), _kind_of(columns.scheduler)
+    asker, stride, kind = Asker(columns), Stride(watch), _kind_of(columns.scheduler, arrays)
     arrays.now[PAUSE] = stride.next(0.0, 0)
     while (wanted := kernel(kind, arrays)) != state.DONE:
         if wanted == state.ASK:
@@ -161,7 +99,29 @@ def play_nodes(columns: SharedColumns, arrays: SharedArrays, kernel: Kernel, wat
         else:
             larger = larger_columns(arrays.runs, int(arrays.now[STARTED]), int(arrays.now[ROWS]))
             arrays = arrays._replace(runs=arrays.runs._replace(**larger))
+            if arrays.outages is not None:
+                arrays = _with_more_runs(arrays, arrays.outages)
     return arrays
+
+
+def _with_more_runs(arrays: SharedArrays, outages: OutageArrays) -> SharedArrays:
+    """The same arrays, with room for as many runs as the waiting jobs may begin, and for their parts."""
+    from poolwise.kernels.shared_nodes.state import STARTED, WAITING
+
+    runs, rules, waiting = arrays.runs, arrays.rules, int(arrays.now[WAITING])
+    more = max(0, int(arrays.now[STARTED]) + waiting - len(outages.lost))
+    parts = max(0, int(runs.part[arrays.now[STARTED]]) + min(waiting * rules.parts, rules.cores) - len(runs.node))
+    longer = {name: _longer(getattr(runs, name), more) for name in ("job", "start", "end", "expected", "part", "offset")}
+    longer |= {name: _longer(getattr(runs, name), parts) for name in ("node", "lack")}
+    then = arrays.then._replace(ends=_longer(arrays.then.ends, more))
+    return arrays._replace(runs=runs._replace(**longer), then=then, outages=outages._replace(lost=_longer(outages.lost, more)))
+
+
+def _longer(column: NDArray[T], more: int) -> NDArray[T]:
+    """A column with at least so many rows more, and so many that it seldom has to grow; itself if none are wanted."""
+    if not more:
+        return column
+    return np.concatenate([column, np.zeros(max(more, len(column) // 2), dtype=column.dtype)])
 
 
 def _share(now: IntArray, jobs: int) -> float:
@@ -171,19 +131,33 @@ def _share(now: IntArray, jobs: int) -> float:
     return float(now[state.NEXT] + now[state.STARTED] - now[state.RUNNING] + now[state.REJECTED]) / (2 * jobs)
 
 
-SharedKind = Literal["queues", "reservations", "from a state"]
-"""What a kernel is for: queues with one reservation at most, reservations of everyone, and replays that go on from a state."""
+SharedKind = Literal["queues", "reservations", "failing nodes", "windows", "from a state"]
+"""What a kernel is for: queues with one reservation at most, reservations of everyone, queues on nodes that fail, queues beside
+windows, and replays that go on from a state."""
+
+RARE: tuple[SharedKind, ...] = ("failing nodes", "windows")
 
 
-def _kind_of(scheduler: ListRule) -> SharedKind:
+def _kind_of(scheduler: ListRule, arrays: SharedArrays) -> SharedKind:
     """Kernel that a run under a list scheduler needs."""
+    if arrays.outages is not None:
+        return "failing nodes"
+    if arrays.windows is not None:
+        return "windows"
     rule = rule_of(scheduler.backfill)
     return "reservations" if rule is not None and rule.reserves == "everyone" else "queues"
 
 
 def load() -> None:
-    """Load the kernels, compiling them where this has not been done before on this computer; says so in the log."""
+    """Load the kernels of most runs, compiling them where this has not been done before here; says so in the log."""
     for kind in get_args(SharedKind):
+        if kind not in RARE:
+            load_kind(kind)
+
+
+def load_rare() -> None:
+    """Load the other kernels, as `load` does: a run loads them when it comes to need one."""
+    for kind in RARE:
         load_kind(kind)
 
 
@@ -197,6 +171,11 @@ def load_kind(kind: str) -> None:
     two = Parts(_one_node(), Workload.of(second, second, requests={"cores": one}), scheduler, Ideal(), Ideal())
     if kind == "from a state":
         two = replace(two, initial=Initial(0, []))
+    if kind == "failing nodes":
+        two = replace(two, disturbances=(Disturbance(0, 0, 0, -1), Disturbance(1, 0, 0, 1)))
+    if kind == "windows":
+        window = ReservedWindow("upkeep", SECOND, 2 * SECOND, np.ones(1, dtype=np.bool_))
+        two = replace(two, machine=replace(two.machine, windows=(window,)))
     rule = scheduler.rule()
     assert rule is not None
     family.load(FOLDER, kind, f"shared nodes, {kind}", "about half a minute", lambda: _replay(two, rule, _compiled))

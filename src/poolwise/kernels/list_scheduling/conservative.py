@@ -6,7 +6,7 @@ Source: specs of the memory pools, "Backfilling"; `policies.backfill.conservativ
 from __future__ import annotations
 
 from poolwise.arrays import IntArray
-from poolwise.kernels.jit import step
+from poolwise.kernels.jit import inlined, step
 from poolwise.kernels.list_scheduling import heap
 from poolwise.kernels.list_scheduling.order import key_in_front
 from poolwise.kernels.list_scheduling.profile import change, earliest, foresee, minima, until
@@ -47,35 +47,41 @@ def conserve(
         order.key[queue.job[k]] = key_in_front(queue.job[k], order, now)
         queue.chosen[k] = profile.hopeful[k] = queue.job[k]
     heap.arrange(queue.chosen, waiting, order.key)
-    hopeful = _hopeful(waiting, -1, jobs, rules, profile)
+    hopeful = _hopeful(waiting, 0, profile.size[0], -1, jobs, rules, profile)
     while hopeful > 0:
         job = heap.pop(queue.chosen, waiting, order.key)
         waiting -= 1
-        k = earliest(job, jobs, rules, racks, profile)
+        k, last = earliest(job, jobs, rules, racks, profile), 0
         if k >= 0:
             begin = profile.time[k]
-            change(begin, begin + profile.size[1], racks.take, racks.borrow, -1, profile)
+            last = change(begin, begin + profile.size[1], racks.take, racks.borrow, -1, profile)
         if k == 0:
             start(job, jobs, rules, racks, runs, now)
             leave(job, queue, now)
-        hopeful = _hopeful(hopeful, job, jobs, rules, profile)
+        hopeful = _hopeful(hopeful, k, last, job, jobs, rules, profile)
 
 
 @step
-def _hopeful(count: int, done: int, jobs: JobArrays, rules: Rules, profile: ProfileArrays) -> int:
+def _hopeful(count: int, first: int, last: int, done: int, jobs: JobArrays, rules: Rules, profile: ProfileArrays) -> int:
     """Keep of the first `count` hopeful jobs those that fit from now on for as long as they ask for; returns how many.
 
-    `done` is the job that had its turn.
+    What is free has changed at instants from `first` to before `last`, or nowhere (`last` 0). `done` is the job that had its
+    turn.
     """
     longest = 0
     for k in range(count):
         longest = max(longest, jobs.asked[profile.hopeful[k]])
-    minima(until(longest, profile), profile)
+    less = first < last and minima(first, last, until(longest, profile), profile)
     kept = 0
     for k in range(count):
         job = profile.hopeful[k]
-        last = until(jobs.asked[job], profile) - 1
         profile.hopeful[kept] = job
-        low_free, low_pool = profile.low_free[last], profile.low_pool[last]
-        kept += int(job != done and fits(jobs.nodes[job], jobs.remote[job], rules.anywhere, low_free, low_pool))
+        kept += int(job != done and (not less or _fits_throughout(job, jobs, rules, profile)))
     return kept
+
+
+@inlined
+def _fits_throughout(job: int, jobs: JobArrays, rules: Rules, profile: ProfileArrays) -> bool:
+    """Whether a job fits from now on for as long as it asks for."""
+    row = profile.row[until(jobs.asked[job], profile) - 1]
+    return bool(fits(jobs.nodes[job], jobs.remote[job], rules.anywhere, profile.low_free[row], profile.low_pool[row]))

@@ -6,8 +6,8 @@ The same as `policies.backfill.conservative.AvailabilityProfile`.
 from __future__ import annotations
 
 from poolwise.arrays import IntArray
-from poolwise.kernels.jit import step
-from poolwise.kernels.list_scheduling.racks import copy, expected, fits, place
+from poolwise.kernels.jit import inlined, step
+from poolwise.kernels.list_scheduling.racks import copy, expected, fits, place, total
 from poolwise.kernels.list_scheduling.runs import release
 from poolwise.kernels.list_scheduling.state import (
     ROWS,
@@ -33,10 +33,10 @@ def has_instants(profile: ProfileArrays, now: IntArray) -> bool:
 @step
 def foresee(racks: RackArrays, profile: ProfileArrays, runs: RunArrays, now: IntArray) -> None:
     """Fill the profile with the runs at work."""
-    time, free, pool = profile.time, profile.free, profile.pool
+    time, here = profile.time, profile.row[0]
     time[0] = now[TIME]
-    copy(racks.free, free[0])
-    copy(racks.pool, pool[0])
+    copy(racks.free, profile.free[here])
+    copy(racks.pool, profile.pool[here])
     k = 0
     soon = now[RUNNING] - 1
     while soon >= 0 and runs.expected[runs.due[soon]] <= now[TIME]:
@@ -53,10 +53,13 @@ def foresee(racks: RackArrays, profile: ProfileArrays, runs: RunArrays, now: Int
         if end > time[k]:
             k += 1
             time[k] = end
-            copy(free[k - 1], free[k])
-            copy(pool[k - 1], pool[k])
-        release(run, racks, runs, free[k], pool[k])
+            previous, here = here, profile.row[k]
+            copy(profile.free[previous], profile.free[here])
+            copy(profile.pool[previous], profile.pool[here])
+        release(run, racks, runs, profile.free[here], profile.pool[here])
     profile.size[0] = k + 1
+    for m in range(k + 1):
+        profile.nodes[m], profile.memory[m] = total(profile.free[profile.row[m]]), total(profile.pool[profile.row[m]])
 
 
 @step
@@ -80,14 +83,28 @@ def before(time: int, profile: ProfileArrays) -> int:
 
 
 @step
-def minima(count: int, profile: ProfileArrays) -> None:
-    """Write the least from now to each of the first instants."""
-    copy(profile.free[0], profile.low_free[0])
-    copy(profile.pool[0], profile.low_pool[0])
-    for m in range(1, count):
+def minima(first: int, last: int, count: int, profile: ProfileArrays) -> bool:
+    """Write the least from now to each of the first `count` instants; whether any is less than was written.
+
+    What is free has changed at instants from `first` to before `last` alone.
+    """
+    less = False
+    if first == 0:
+        row = profile.row[0]
+        copy(profile.free[row], profile.low_free[row])
+        copy(profile.pool[row], profile.low_pool[row])
+        first, less = 1, True
+    for m in range(first, count):
+        row, previous, same = profile.row[m], profile.row[m - 1], True
         for r in range(profile.free.shape[1]):
-            profile.low_free[m, r] = min(profile.low_free[m - 1, r], profile.free[m, r])
-            profile.low_pool[m, r] = min(profile.low_pool[m - 1, r], profile.pool[m, r])
+            free = min(profile.low_free[previous, r], profile.free[row, r])
+            pool = min(profile.low_pool[previous, r], profile.pool[row, r])
+            same = same and free == profile.low_free[row, r] and pool == profile.low_pool[row, r]
+            profile.low_free[row, r], profile.low_pool[row, r] = free, pool
+        less = less or not same
+        if same and m >= last:
+            break
+    return less
 
 
 @step
@@ -95,42 +112,105 @@ def earliest(job: int, jobs: JobArrays, rules: Rules, racks: RackArrays, profile
     """Find the instant from which on a job fits throughout, -1 if there is none.
 
     The placement is in `racks.take` and `racks.borrow`, the length of the interval in `profile.size[1]`.
+
+    An interval begins at instant k and has grown up to instant m. Where the job does not fit throughout any more, no interval
+    that begins at k holds it, and the next one is tried, which has grown as far. The least over what slides along so is kept
+    in two parts (see `_shorten`), so that an instant is looked at a few times, however many intervals it is in.
     """
-    n, remote, anywhere = jobs.nodes[job], jobs.remote[job], rules.anywhere
-    k = 0
-    while k < profile.size[0]:
-        m, length = k, min(int(jobs.asked[job]), HORIZON - profile.time[k])
-        # An interval in which some instant is too full holds no job; none that begins before that instant's end does.
-        while m < profile.size[0] and (m == k or profile.time[m] - profile.time[k] < length):
-            if not fits(n, remote, anywhere, profile.free[m], profile.pool[m]):
-                break
-            m += 1
-        else:
-            profile.size[1] = _length(job, k, jobs, rules, racks, profile)
+    n, remote, count = jobs.nodes[job], jobs.remote[job], profile.size[0]
+    length = jobs.asked[job] if rules.anywhere and remote > 0 else max(jobs.asked[job], jobs.length[job])
+    k, middle, m = 0, 0, 0
+    while m < count or k < m:
+        if m == count or (k < m and profile.time[m] - profile.time[k] >= min(length, HORIZON - profile.time[k])):
+            profile.size[1] = _length(job, k, m, length, jobs, rules, racks, profile)
             if profile.size[1] >= 0:
                 return int(k)
-            k += 1
-            continue
-        k = m + 1
+            k, middle = _shorten(k, middle, m, profile)
+            _least(k, middle, m, profile)
+        elif not _fits_at(m, n, remote, rules.anywhere, profile):
+            k, middle, m = m + 1, m + 1, m + 1
+        else:
+            less = _lengthen(k, middle, m, profile)
+            m += 1
+            while less and k < m - 1 and not fits(n, remote, rules.anywhere, profile.least_free, profile.least_pool):
+                k, middle = _shorten(k, middle, m, profile)
+                _least(k, middle, m, profile)
     return -1
 
 
+@inlined
+def _fits_at(k: int, n: int, remote: int, anywhere: bool, profile: ProfileArrays) -> bool:
+    """Whether n nodes with `remote` MiB each find room at instant k; what is free in all mostly says that they do not."""
+    if profile.nodes[k] < n or profile.memory[k] < n * remote:
+        return False
+    return remote == 0 or anywhere or bool(fits(n, remote, False, profile.free[profile.row[k]], profile.pool[profile.row[k]]))
+
+
+@inlined
+def _lengthen(k: int, middle: int, m: int, profile: ProfileArrays) -> bool:
+    """Let an interval from k on, whose later part is from `middle` to before m, reach instant m; whether its least is less."""
+    row, less = profile.row[m], False
+    for r in range(profile.recent_free.size):
+        free, pool = profile.free[row, r], profile.pool[row, r]
+        if m == middle or free < profile.recent_free[r]:
+            profile.recent_free[r] = free
+        if m == middle or pool < profile.recent_pool[r]:
+            profile.recent_pool[r] = pool
+        if m == k or free < profile.least_free[r]:
+            profile.least_free[r], less = free, True
+        if m == k or pool < profile.least_pool[r]:
+            profile.least_pool[r], less = pool, True
+    return less
+
+
 @step
-def _length(job: int, k: int, jobs: JobArrays, rules: Rules, racks: RackArrays, profile: ProfileArrays) -> int:
+def _shorten(k: int, middle: int, m: int, profile: ProfileArrays) -> tuple[int, int]:
+    """Let an interval from k to before m begin at the next instant; returns it, and where its later part begins.
+
+    Where nothing is left of its earlier part, all of it becomes that: the least from each instant to the last.
+    """
+    k += 1
+    if k < middle or k == m:
+        return k, max(k, middle)
+    for j in range(m - 1, k - 1, -1):
+        row = profile.row[j]
+        for r in range(profile.recent_free.size):
+            free, pool = profile.free[row, r], profile.pool[row, r]
+            profile.tail_free[j, r] = free if j == m - 1 else min(profile.tail_free[j + 1, r], free)
+            profile.tail_pool[j, r] = pool if j == m - 1 else min(profile.tail_pool[j + 1, r], pool)
+    return k, m
+
+
+@inlined
+def _least(k: int, middle: int, m: int, profile: ProfileArrays) -> None:
+    """Write the least over an interval from k to before m, of its two parts."""
+    for r in range(profile.recent_free.size):
+        if k >= middle:
+            profile.least_free[r], profile.least_pool[r] = profile.recent_free[r], profile.recent_pool[r]
+        elif middle == m:
+            profile.least_free[r], profile.least_pool[r] = profile.tail_free[k, r], profile.tail_pool[k, r]
+        else:
+            profile.least_free[r] = min(profile.tail_free[k, r], profile.recent_free[r])
+            profile.least_pool[r] = min(profile.tail_pool[k, r], profile.recent_pool[r])
+
+
+@step
+def _length(
+    job: int, k: int, m: int, length: int, jobs: JobArrays, rules: Rules, racks: RackArrays, profile: ProfileArrays
+) -> int:
     """Length of the interval from instant k that a job needs, -1 if it does not fit; it ends at the horizon at the latest.
 
-    The runtime depends on the placement, which depends on what is free throughout the interval.
+    The runtime depends on the placement, which depends on what is free throughout the interval. The least up to before instant
+    m, over a first `length`, is known.
     """
     most = HORIZON - profile.time[k]
-    length = min(int(jobs.asked[job]), most)
+    length = min(length, most)
     while True:
-        copy(profile.free[k], profile.least_free)
-        copy(profile.pool[k], profile.least_pool)
-        m = k + 1
         while m < profile.size[0] and profile.time[m] - profile.time[k] < length:
+            row = profile.row[m]
             for r in range(racks.free.size):
-                profile.least_free[r] = min(profile.least_free[r], profile.free[m, r])
-                profile.least_pool[r] = min(profile.least_pool[r], profile.pool[m, r])
+                profile.least_free[r] = min(profile.least_free[r], profile.free[row, r])
+                profile.least_pool[r] = min(profile.least_pool[r], profile.pool[row, r])
             m += 1
         if not place(
             jobs.nodes[job], jobs.remote[job], rules.anywhere, profile.least_free, profile.least_pool, racks.take, racks.borrow
@@ -143,15 +223,23 @@ def _length(job: int, k: int, jobs: JobArrays, rules: Rules, racks: RackArrays, 
 
 
 @step
-def change(begin: int, end: int, take: IntArray, borrow: IntArray, sign: int, profile: ProfileArrays) -> None:
-    """Take a placement off the instants of an interval (sign -1), or give it back (sign 1)."""
+def change(begin: int, end: int, take: IntArray, borrow: IntArray, sign: int, profile: ProfileArrays) -> int:
+    """Take a placement off the instants of an interval (sign -1), or give it back (sign 1); returns the instant at its end.
+
+    Returns 0 where nothing changes.
+    """
     if begin == end:
-        return  # at the horizon
+        return 0  # at the horizon
     first, last = _instant(begin, profile), _instant(end, profile)
-    for m in range(first, last):
-        for r in range(take.size):
-            profile.free[m, r] += sign * take[r]
-            profile.pool[m, r] += sign * borrow[r]
+    for r in range(take.size):
+        nodes, memory = sign * take[r], sign * borrow[r]
+        if nodes != 0 or memory != 0:
+            for m in range(first, last):
+                row = profile.row[m]
+                profile.nodes[m], profile.memory[m] = profile.nodes[m] + nodes, profile.memory[m] + memory
+                profile.free[row, r] += nodes
+                profile.pool[row, r] += memory
+    return last
 
 
 @step
@@ -160,15 +248,28 @@ def _instant(time: int, profile: ProfileArrays) -> int:
     at, count = before(time, profile), profile.size[0]
     if at < count and profile.time[at] == time:
         return at
+    row, like = profile.row[count], profile.row[at - 1]
     for m in range(count, at, -1):
-        profile.time[m] = profile.time[m - 1]
-        copy(profile.free[m - 1], profile.free[m])
-        copy(profile.pool[m - 1], profile.pool[m])
-    profile.time[at] = time
-    copy(profile.free[at - 1], profile.free[at])
-    copy(profile.pool[at - 1], profile.pool[at])
+        _move(m - 1, m, profile)
+    profile.time[at], profile.nodes[at], profile.memory[at], profile.row[at] = (
+        time,
+        profile.nodes[at - 1],
+        profile.memory[at - 1],
+        row,
+    )
+    copy(profile.free[like], profile.free[row])
+    copy(profile.pool[like], profile.pool[row])
+    copy(profile.low_free[like], profile.low_free[row])
+    copy(profile.low_pool[like], profile.low_pool[row])
     profile.size[0] = count + 1
     return at
+
+
+@inlined
+def _move(source: int, target: int, profile: ProfileArrays) -> None:
+    """Give an instant another position."""
+    profile.time[target], profile.row[target] = profile.time[source], profile.row[source]
+    profile.nodes[target], profile.memory[target] = profile.nodes[source], profile.memory[source]
 
 
 @step
@@ -177,11 +278,11 @@ def forget(time: int, profile: ProfileArrays) -> None:
     at, count = before(time, profile), profile.size[0]
     if at == 0 or at == count or profile.time[at] != time:
         return
+    row, previous = profile.row[at], profile.row[at - 1]
     for r in range(profile.free.shape[1]):
-        if profile.free[at, r] != profile.free[at - 1, r] or profile.pool[at, r] != profile.pool[at - 1, r]:
+        if profile.free[row, r] != profile.free[previous, r] or profile.pool[row, r] != profile.pool[previous, r]:
             return
     for m in range(at + 1, count):
-        profile.time[m - 1] = profile.time[m]
-        copy(profile.free[m], profile.free[m - 1])
-        copy(profile.pool[m], profile.pool[m - 1])
+        _move(m, m - 1, profile)
+    profile.row[count - 1] = row
     profile.size[0] = count - 1

@@ -96,8 +96,9 @@ def _holds(job: int, profile: ProfileArrays, kept: KeptArrays) -> bool:
     begin, end = kept.start[job], kept.end[job]
     m = before(begin + 1, profile) - 1
     while begin < end and m < profile.size[0] and profile.time[m] < end:
+        row = profile.row[m]
         for r in range(profile.free.shape[1]):
-            if kept.take[job, r] > profile.free[m, r] or kept.borrow[job, r] > profile.pool[m, r]:
+            if kept.take[job, r] > profile.free[row, r] or kept.borrow[job, r] > profile.pool[row, r]:
                 return False
         m += 1
     return True

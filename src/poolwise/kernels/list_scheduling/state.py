@@ -228,17 +228,26 @@ EMPTY, RESTING = 0, -1
 class ProfileArrays(NamedTuple):
     """What is free from each of a list of instants on: what conservative backfilling plans with.
 
+    Instants are in the order of time; the racks at instant k are in row `row[k]`, so that an instant in between moves no racks.
+
     Attributes
     ----------
     time : (n_instant,) ns ascending, the first `size[0]` count; the first is now; grown by the caller on INSTANTS
-    free, pool : (n_instant, n_rack)
-    low_free, low_pool : (n_instant, n_rack) the least from now to each instant
+    row : (n_instant,) rows of the instants, behind them those that are not in use
+    nodes, memory : (n_instant,) free nodes of all racks, free MiB of all pools
+    free, pool : (n_instant, n_rack) by row
+    low_free, low_pool : (n_instant, n_rack) by row, the least from now to each instant
     size : (2,) how many instants count; the length (ns) of the interval found last
-    least_free, least_pool : (n_rack,) scratch: the least over an interval
+    least_free, least_pool : (n_rack,) the least over an interval
+    recent_free, recent_pool : (n_rack,) scratch of a search: the least over the later part of an interval
+    tail_free, tail_pool : (n_instant, n_rack) scratch of a search: the least from each instant to the end of its earlier part
     hopeful : (n_job,) scratch of a pass: jobs that might still start now
     """
 
     time: IntArray
+    row: IntArray
+    nodes: IntArray
+    memory: IntArray
     free: IntArray
     pool: IntArray
     low_free: IntArray
@@ -246,6 +255,10 @@ class ProfileArrays(NamedTuple):
     size: IntArray
     least_free: IntArray
     least_pool: IntArray
+    recent_free: IntArray
+    recent_pool: IntArray
+    tail_free: IntArray
+    tail_pool: IntArray
     hopeful: IntArray
 
 

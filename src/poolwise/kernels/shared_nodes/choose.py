@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from poolwise.kernels.jit import inlined, step
 from poolwise.kernels.list_scheduling import heap
-from poolwise.kernels.shared_nodes.nodes import next_fit, next_of_class
+from poolwise.kernels.shared_nodes.nodes import next_fit, next_having
 from poolwise.kernels.shared_nodes.state import (
     BEST_FIT,
     CORES,
@@ -26,7 +26,7 @@ from poolwise.kernels.shared_nodes.state import (
 def choose(kind: int, rules: SharedRules, kinds: KindArrays, nodes: NodeArrays) -> bool:
     """Find nodes for all parts of a job (`nodes.chosen`, `nodes.lack`); False if there is no room."""
     if rules.placement == FIRST_FIT:
-        found = _first(kind, kinds, nodes)
+        found = _first(kind, kinds, nodes) == kinds.parts[kind]
     elif rules.placement == PACKED:
         found = _packed(kind, kinds, nodes)
     else:
@@ -35,29 +35,34 @@ def choose(kind: int, rules: SharedRules, kinds: KindArrays, nodes: NodeArrays) 
         for part in range(kinds.parts[kind]):
             nodes.lack[part] = 0
         return True
-    if nodes.pool.size == 0 or kinds.ask[kind, MEMORY] == 0:
-        return False
-    return _borrowing(kind, rules.placement, kinds, nodes)
+    return borrows(kind, kinds, nodes) and _borrowing(kind, rules.placement, kinds, nodes)
 
 
 @step
-def fits(kind: int, kinds: KindArrays, nodes: NodeArrays) -> bool:
-    """Whether there is room for all parts of a job: the same for each placement."""
-    if _first(kind, kinds, nodes):
-        return True
-    return nodes.pool.size > 0 and kinds.ask[kind, MEMORY] > 0 and _borrowing(kind, FIRST_FIT, kinds, nodes)
+def missing(kind: int, kinds: KindArrays, nodes: NodeArrays) -> int:
+    """How many nodes more would have to hold a part of a job for it to find room, 0 if it does: the same for each placement."""
+    short = kinds.parts[kind] - _first(kind, kinds, nodes)
+    if short > 0 and borrows(kind, kinds, nodes) and _borrowing(kind, FIRST_FIT, kinds, nodes):
+        return 0
+    return int(short)
 
 
 @inlined
-def _first(kind: int, kinds: KindArrays, nodes: NodeArrays) -> bool:
-    """The first nodes that hold a part."""
+def borrows(kind: int, kinds: KindArrays, nodes: NodeArrays) -> bool:
+    """Whether parts of a kind may take memory of pools."""
+    return bool(nodes.pool.size > 0 and kinds.ask[kind, MEMORY] > 0)
+
+
+@inlined
+def _first(kind: int, kinds: KindArrays, nodes: NodeArrays) -> int:
+    """The first nodes that hold a part; returns how many there are, at most as many as there are parts."""
     n = -1
     for part in range(kinds.parts[kind]):
         n = next_fit(n + 1, kind, -1, kinds, nodes)
         if n < 0:
-            return False
+            return part
         nodes.chosen[part] = n
-    return True
+    return int(kinds.parts[kind])
 
 
 @step
@@ -65,13 +70,13 @@ def _by_cores(kind: int, ascending: bool, kinds: KindArrays, nodes: NodeArrays) 
     """The nodes that hold a part with the fewest free cores, or with the most."""
     most, least = nodes.top[1, CORES], kinds.ask[kind, CORES]
     part, wanted = 0, kinds.parts[kind]
-    if next_fit(0, kind, -1, kinds, nodes) < 0:
+    if least > most or nodes.having[least] < wanted:
         return False
     for k in range(most - least + 1):
         cores = least + k if ascending else most - k
-        n, left = -1, nodes.having[cores]
+        n, left = -1, nodes.having[cores] - nodes.having[cores + 1]
         while left > 0:
-            n = next_of_class(cores, n + 1, kind, kinds, nodes)
+            n = next_having(cores, True, n + 1, nodes.rack.size, kind, kinds, nodes)
             if n < 0:
                 break
             nodes.chosen[part] = n
@@ -85,7 +90,10 @@ def _by_cores(kind: int, ascending: bool, kinds: KindArrays, nodes: NodeArrays) 
 @step
 def _packed(kind: int, kinds: KindArrays, nodes: NodeArrays) -> bool:
     """All parts in the rack with the fewest fitting nodes that suffice, else in racks with most fitting nodes first."""
-    wanted, rack = kinds.parts[kind], _rack_of_all(kind, kinds, nodes)
+    wanted = kinds.parts[kind]
+    if kinds.ask[kind, CORES] > nodes.top[1, CORES] or nodes.having[kinds.ask[kind, CORES]] < wanted:
+        return False
+    rack = _rack_of_all(kind, kinds, nodes)
     if rack >= 0:
         return bool(_fill(rack, 0, kind, kinds, nodes) == wanted)
     part, fitting = 0, 0
@@ -126,22 +134,23 @@ def _rack_of_all(kind: int, kinds: KindArrays, nodes: NodeArrays) -> int:
 @step
 def _fitting(rack: int, most: int, kind: int, kinds: KindArrays, nodes: NodeArrays) -> int:
     """Nodes of a rack that hold a part; where they are more than `most`, one more than that."""
-    n, end = next_fit(nodes.first[rack], kind, -1, kinds, nodes), nodes.first[rack + 1]
-    fitting = 0
-    while n >= 0 and n < end and fitting <= most:
+    cores, end, fitting = kinds.ask[kind, CORES], nodes.first[rack + 1], 0
+    n = next_having(cores, False, nodes.first[rack], end, kind, kinds, nodes)
+    while n >= 0 and fitting <= most:
         fitting += 1
-        n = next_fit(n + 1, kind, -1, kinds, nodes)
+        n = next_having(cores, False, n + 1, end, kind, kinds, nodes)
     return fitting
 
 
 @inlined
 def _fill(rack: int, part: int, kind: int, kinds: KindArrays, nodes: NodeArrays) -> int:
     """Let parts from `part` on take the first fitting nodes of a rack; returns the next part."""
-    n, end = next_fit(nodes.first[rack], kind, -1, kinds, nodes), nodes.first[rack + 1]
-    while part < kinds.parts[kind] and n >= 0 and n < end:
+    cores, end = kinds.ask[kind, CORES], nodes.first[rack + 1]
+    n = next_having(cores, False, nodes.first[rack], end, kind, kinds, nodes)
+    while part < kinds.parts[kind] and n >= 0:
         nodes.chosen[part] = n
         part += 1
-        n = next_fit(n + 1, kind, -1, kinds, nodes)
+        n = next_having(cores, False, n + 1, end, kind, kinds, nodes)
     return part
 
 

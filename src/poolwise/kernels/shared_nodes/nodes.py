@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
-import math
+import numpy as np
 
 from poolwise.arrays import IntArray
 from poolwise.kernels.jit import inlined, step
-from poolwise.kernels.shared_nodes.state import CORES, MEMORY, WORD, KindArrays, NodeArrays
+from poolwise.kernels.shared_nodes.state import CORES, GIVEN, MEMORY, WORD, KindArrays, NodeArrays
+
+DE_BRUIJN = 0x077CB531
+"""Each of its runs of five bits is another number: the product with a power of two tells which power it was."""
+POWER = np.array([next(k for k in range(WORD) if (DE_BRUIJN << k & 0xFFFFFFFF) >> 27 == run) for run in range(WORD)])
+"""(32,) number of the bit for each such run."""
 
 
 @step
@@ -17,12 +22,36 @@ def change(n: int, kind: int, local: int, sign: int, kinds: KindArrays, nodes: N
     before = top[t, CORES]
     for d in range(dims):
         top[t, d] += sign * (local if d == MEMORY else kinds.ask[kind, d])
+    _raise_top(n, before, nodes)
+
+
+@step
+def set_free(n: int, free: IntArray, up: bool, nodes: NodeArrays) -> None:
+    """Give a node all that it has, (n_dim,), or nothing."""
+    t = nodes.top.shape[0] // 2 + n
+    before = nodes.top[t, CORES]
+    for d in range(nodes.top.shape[1]):
+        nodes.top[t, d] = free[d] if up else 0
+    _raise_top(n, before, nodes)
+
+
+@inlined
+def note_given(n: int, nodes: NodeArrays, now: IntArray) -> None:
+    """Note that a node was given something back."""
+    nodes.given[now[GIVEN] % nodes.given.size] = n
+    now[GIVEN] += 1
+
+
+@inlined
+def _raise_top(n: int, before: int, nodes: NodeArrays) -> None:
+    """Bring up to date what is known of a node that had so many free cores before, and of those with it."""
+    top, t = nodes.top, nodes.top.shape[0] // 2 + n
     if nodes.having.size > 0:
         _reclass(n, before, top[t, CORES], nodes)
     t >>= 1
     while t > 0:
         changed = False
-        for d in range(dims):
+        for d in range(top.shape[1]):
             most = max(top[2 * t, d], top[2 * t + 1, d])
             changed = changed or most != top[t, d]
             top[t, d] = most
@@ -34,11 +63,10 @@ def change(n: int, kind: int, local: int, sign: int, kinds: KindArrays, nodes: N
 @inlined
 def _reclass(n: int, before: int, after: int, nodes: NodeArrays) -> None:
     """Move a node from one number of free cores to another."""
-    bit = 1 << (n % WORD)
-    nodes.having[before] -= 1
-    nodes.bits[before, n // WORD] ^= bit
-    nodes.having[after] += 1
-    nodes.bits[after, n // WORD] ^= bit
+    bit, step = 1 << (n % WORD), 1 if after > before else -1
+    for cores in range(min(before, after) + 1, max(before, after) + 1):
+        nodes.having[cores] += step
+        nodes.bits[cores, n // WORD] ^= bit
 
 
 @inlined
@@ -73,22 +101,37 @@ def next_fit(n: int, kind: int, skip: int, kinds: KindArrays, nodes: NodeArrays)
 
 
 @step
-def next_of_class(cores: int, n: int, kind: int, kinds: KindArrays, nodes: NodeArrays) -> int:
-    """First node from n on with exactly so many free cores that holds a part, -1 if none does."""
+def next_having(cores: int, only: bool, n: int, end: int, kind: int, kinds: KindArrays, nodes: NodeArrays) -> int:
+    """First node from n on, before `end`, with so many free cores or more (`only`: no more) that holds a part, or -1."""
     leaves, word = nodes.top.shape[0] // 2, n // WORD
-    row = nodes.bits[cores]
-    left = row[word] >> (n % WORD) << (n % WORD) if word < row.size else 0
-    while word < row.size:
+    if n >= end:
+        return -1
+    left = _word(cores, only, word, nodes) >> (n % WORD) << (n % WORD)
+    while True:
         while left != 0:
             lowest = left & -left
-            found = word * WORD + math.frexp(float(lowest))[1] - 1
+            found = word * WORD + POWER[(lowest * DE_BRUIJN >> 27) & 31]
+            if found >= end:
+                return -1
             if _may(leaves + found, kind, -1, kinds, nodes):
-                return found
+                return int(found)
             left ^= lowest
         word += 1
-        if word < row.size:
-            left = row[word]
-    return -1
+        if word * WORD >= end:
+            return -1
+        left = _word(cores, only, word, nodes)
+
+
+@inlined
+def _word(cores: int, only: bool, word: int, nodes: NodeArrays) -> int:
+    """Nodes of a word that have so many free cores or more, or no more either."""
+    return int(nodes.bits[cores, word] & ~nodes.bits[cores + 1, word] if only else nodes.bits[cores, word])
+
+
+@step
+def holds_part(n: int, kind: int, kinds: KindArrays, nodes: NodeArrays) -> bool:
+    """Whether a node holds a part without anything from a pool."""
+    return _may(nodes.top.shape[0] // 2 + n, kind, -1, kinds, nodes)
 
 
 @step

@@ -122,10 +122,9 @@ def look_ahead(time: int, length: int, nodes: NodeArrays, ahead: NodeArrays, pro
     top, dims, end = ahead.top, ahead.top.shape[1], time + min(length, HORIZON - time)
     leaves = top.shape[0] // 2
     for cores in range(ahead.having.size):
-        if ahead.having[cores] > 0:
-            ahead.having[cores] = 0
-            for word in range(ahead.bits.shape[1]):
-                ahead.bits[cores, word] = 0
+        ahead.having[cores] = 0
+        for word in range(ahead.bits.shape[1]):
+            ahead.bits[cores, word] = 0
     for n in range(nodes.rack.size):
         for d in range(dims):
             top[leaves + n, d] = -1
@@ -135,6 +134,10 @@ def look_ahead(time: int, length: int, nodes: NodeArrays, ahead: NodeArrays, pro
                 cores = top[leaves + n, CORES]
                 ahead.having[cores] += 1
                 ahead.bits[cores, n // WORD] |= 1 << (n % WORD)
+    for cores in range(ahead.having.size - 2, -1, -1):  # who has more has as many, too
+        ahead.having[cores] += ahead.having[cores + 1]
+        for word in range(ahead.bits.shape[1]):
+            ahead.bits[cores, word] |= ahead.bits[cores + 1, word]
     for t in range(leaves - 1, 0, -1):
         for d in range(dims):
             top[t, d] = max(top[2 * t, d], top[2 * t + 1, d])

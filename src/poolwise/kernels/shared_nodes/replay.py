@@ -10,8 +10,9 @@ from poolwise.arrays import BoolArray, IntArray
 from poolwise.kernels.jit import entry, inlined, step
 from poolwise.kernels.list_scheduling.state import ASK, ASKED, CONSERVATIVE, DONE, INSTANTS, LATE, PAUSED, ROOM, Order, Tree
 from poolwise.kernels.list_scheduling.tournament import clear, put
-from poolwise.kernels.shared_nodes.choose import choose, fits
+from poolwise.kernels.shared_nodes.choose import choose, missing
 from poolwise.kernels.shared_nodes.conservative import conserve_shared, has_steps
+from poolwise.kernels.shared_nodes.outages import has_runs, make_changes, next_change, waits_aside
 from poolwise.kernels.shared_nodes.reservation import finds_room
 from poolwise.kernels.shared_nodes.runs import end_first, has_room, start
 from poolwise.kernels.shared_nodes.search import search
@@ -36,6 +37,7 @@ from poolwise.kernels.shared_nodes.state import (
     WARM_LAST,
     KindArrays,
     NodeArrays,
+    OutageArrays,
     ProfileSteps,
     SharedJobs,
     SharedQueue,
@@ -43,8 +45,10 @@ from poolwise.kernels.shared_nodes.state import (
     SharedRuns,
     ThenArrays,
     TimelineArrays,
+    WindowArrays,
 )
 from poolwise.kernels.shared_nodes.waiting import join
+from poolwise.kernels.shared_nodes.windows import next_window_end, pass_windows
 from poolwise.units import HORIZON, NEVER
 
 
@@ -56,9 +60,12 @@ def replay(
     rules: SharedRules,
     nodes: NodeArrays,
     ahead: NodeArrays | None,
+    empty: NodeArrays | None,
     timeline: TimelineArrays,
     then: ThenArrays,
     profile: ProfileSteps | None,
+    outages: OutageArrays | None,
+    windows: WindowArrays | None,
     queue: SharedQueue,
     tree: Tree,
     runs: SharedRuns,
@@ -66,18 +73,20 @@ def replay(
 ) -> int:
     """Go on until the events end (DONE) or the caller has to help; the answers are those of `list_scheduling.state`.
 
-    ASK: write the keys of the waiting jobs. ROOM: give `runs.owner`, `.resource` and `.amount` at least `now[ROWS]` rows.
+    ASK: write the keys of the waiting jobs. ROOM: give `runs.owner`, `.resource` and `.amount` at least `now[ROWS]` rows, and
+    where runs may be lost all other columns of runs as many as the waiting jobs may take.
     INSTANTS: give the profile at least `now[ROWS]` steps. LATE: the clock is beyond `HORIZON`.
     PAUSED: so many passes are over as `now[PAUSE]` says.
 
-    What is None is not asked for, and kernels are compiled without it: there is one for queues, and one for reservations of
-    everyone (`ahead`, `profile`).
+    What is None is not asked for, and kernels are compiled without it: there is one for queues, one for reservations of
+    everyone (`ahead`, `profile`), one for queues on nodes that fail (`outages`, and `empty`, the nodes as if nothing ran), and
+    one for queues beside windows.
     """
     while True:
         if now[PHASE] == TAKE_EVENTS:
             if now[PASSES] >= now[PAUSE]:
                 return PAUSED
-            if not _take_events(jobs, kinds, order, rules, nodes, timeline, queue, tree, runs, now):
+            if not _take_events(jobs, kinds, order, rules, nodes, empty, timeline, outages, windows, queue, tree, runs, now):
                 return DONE
             if now[TIME] > HORIZON:
                 return LATE
@@ -87,7 +96,10 @@ def replay(
                 return ROOM
             _warm_up(jobs, kinds, order, rules, nodes, timeline, queue, tree, runs, now)
         if not (now[WARM] or now[QUIET]) and now[WAITING] > 0:
-            wanted = _pass(jobs, kinds, order, rules, nodes, ahead, timeline, then, profile, queue, tree, runs, now)
+            if outages is not None and not has_runs(rules, outages, runs, now):
+                has_room(rules, runs, now)  # says how many rows are wanted
+                return ROOM
+            wanted = _pass(jobs, kinds, order, rules, nodes, ahead, timeline, then, profile, windows, queue, tree, runs, now)
             if wanted != DONE:
                 return wanted
         now[PHASE] = TAKE_EVENTS
@@ -104,6 +116,7 @@ def _pass(
     timeline: TimelineArrays,
     then: ThenArrays,
     profile: ProfileSteps | None,
+    windows: WindowArrays | None,
     queue: SharedQueue,
     tree: Tree,
     runs: SharedRuns,
@@ -125,7 +138,7 @@ def _pass(
         return DONE
     if order.kind == ASKED:
         _lay_out_anew(jobs, order, queue, tree, now)
-    search(jobs, kinds, order, rules, nodes, timeline, then, queue, tree, runs, now)
+    search(jobs, kinds, order, rules, nodes, timeline, then, windows, queue, tree, runs, now)
     return DONE
 
 
@@ -133,7 +146,7 @@ def _pass(
 def screen(kinds: KindArrays, nodes: NodeArrays, able: BoolArray) -> None:
     """Write for each kind, (n_kind,), whether a job of it finds room."""
     for kind in range(able.size):
-        able[kind] = fits(kind, kinds, nodes)
+        able[kind] = missing(kind, kinds, nodes) == 0
 
 
 @inlined
@@ -161,7 +174,10 @@ def _take_events(
     order: Order,
     rules: SharedRules,
     nodes: NodeArrays,
+    empty: NodeArrays | None,
     timeline: TimelineArrays,
+    outages: OutageArrays | None,
+    windows: WindowArrays | None,
     queue: SharedQueue,
     tree: Tree,
     runs: SharedRuns,
@@ -170,20 +186,34 @@ def _take_events(
     """Process all events of the next instant (or one of them); False if nothing is left, or nothing that anybody asks for."""
     submit = jobs.submit[now[NEXT]] if now[NEXT] < jobs.submit.size else NEVER
     end = runs.end[runs.ending[0]] if now[RUNNING] > 0 else NEVER
-    if (submit == NEVER and end == NEVER) or min(submit, end) > now[STOP] or now[SOUGHT] == 0:
+    change = NEVER
+    if outages is not None:
+        change = next_change(outages, now)
+    if windows is not None and now[WAITING] > 0:
+        change = next_window_end(windows, now)
+    time = min(submit, end, change)
+    if time == NEVER or time > now[STOP] or now[SOUGHT] == 0:
         return False
-    now[TIME] = min(submit, end)
+    now[TIME] = time
     now[PASSES] += 1
-    now[QUIET] = 0 if end == now[TIME] else 1
+    now[QUIET] = int(time not in (end, change))
+    if windows is not None:
+        pass_windows(windows, now)
     while now[RUNNING] > 0 and runs.end[runs.ending[0]] == now[TIME]:
         end_first(jobs, kinds, nodes, timeline, runs, now)
         if rules.per_event:
             return True
     while now[NEXT] < jobs.submit.size and jobs.submit[now[NEXT]] == now[TIME]:
-        _arrive(now[NEXT], jobs, order, rules, queue, tree, runs, now)
+        is_aside = False
+        if outages is not None and empty is not None:
+            is_aside = waits_aside(now[NEXT], jobs, kinds, empty, outages, now)
+        if not is_aside:
+            _arrive(now[NEXT], jobs, order, rules, queue, tree, runs, now)
         now[NEXT] += 1
         if rules.per_event:
             return True
+    if outages is not None and empty is not None and change == now[TIME]:
+        make_changes(jobs, kinds, order, nodes, empty, timeline, outages, queue, tree, runs, now)
     return True
 
 

@@ -11,18 +11,22 @@ from poolwise.kernels.jit import inlined, step
 from poolwise.kernels.list_scheduling import heap
 from poolwise.kernels.list_scheduling.state import EASY
 from poolwise.kernels.shared_nodes.borrowing import holds, promise, put_aside
-from poolwise.kernels.shared_nodes.choose import choose, fits
+from poolwise.kernels.shared_nodes.choose import borrows, choose, missing
+from poolwise.kernels.shared_nodes.nodes import holds_part
 from poolwise.kernels.shared_nodes.runs import start
 from poolwise.kernels.shared_nodes.slowdown import expected
 from poolwise.kernels.shared_nodes.state import (
+    BESIDE,
     BORROWS,
     EARLIER,
+    GIVEN,
     HEAD,
     HOLDING,
     KEPT,
     MEMORY,
     PROMISE,
     SHADOW,
+    SHUT,
     STATE,
     TIME,
     WINDOW,
@@ -33,8 +37,10 @@ from poolwise.kernels.shared_nodes.state import (
     SharedRuns,
     ThenArrays,
     TimelineArrays,
+    WindowArrays,
 )
 from poolwise.kernels.shared_nodes.timeline import foresee, given_back, is_overdue, look_at
+from poolwise.kernels.shared_nodes.windows import go_beside, kind_now
 from poolwise.units import HORIZON, NEVER
 
 
@@ -46,18 +52,23 @@ def reserve(
     nodes: NodeArrays,
     timeline: TimelineArrays,
     then: ThenArrays,
+    windows: WindowArrays | None,
     runs: SharedRuns,
     now: IntArray,
 ) -> None:
     """Find the shadow time of a head that does not fit now, and what it is left then."""
-    kind = jobs.nodes[head]
-    now[HEAD], now[BORROWS] = head, int(nodes.pool.size > 0 and kinds.ask[kind, MEMORY] > 0)
+    kind, elsewise = jobs.nodes[head], now[BORROWS] or now[BESIDE]
+    now[HEAD], now[BORROWS] = head, int(borrows(kind, kinds, nodes))
     now[PROMISE] += 1
     if now[BORROWS]:
         promise(kind, jobs, kinds, nodes, then, runs, is_overdue(timeline, now), now)
     else:
         now[KEPT] = -1
+        if elsewise:  # the last shadow time was not found here, nor nodes counted by it
+            now[BESIDE], now[SHUT], now[SHADOW] = 0, 0, -1
         _await(kind, kinds, nodes, timeline, now)
+        if windows is not None:
+            go_beside(head, jobs, kinds, nodes, timeline, windows, now)
     now[WINDOW] = window(now)
 
 
@@ -105,8 +116,23 @@ def finds_room(kind: int, kinds: KindArrays, nodes: NodeArrays, now: IntArray) -
     """Whether a job of a kind fits now; the answer is kept until something is taken or given back."""
     if kinds.fits_at[kind] != now[STATE]:
         kinds.fits_at[kind] = now[STATE]
-        kinds.fits[kind] = fits(kind, kinds, nodes)
+        if not _is_short(kind, kinds, nodes, now):
+            kinds.short[kind] = missing(kind, kinds, nodes)
+        kinds.fits[kind], kinds.short_at[kind] = kinds.short[kind] == 0, now[GIVEN]
     return bool(kinds.fits[kind])
+
+
+@inlined
+def _is_short(kind: int, kinds: KindArrays, nodes: NodeArrays, now: IntArray) -> bool:
+    """Whether a kind that found no room finds none still, since too few nodes have been given back what a part needs."""
+    before = kinds.short_at[kind]
+    if kinds.short[kind] == 0 or now[GIVEN] - before > nodes.given.size or borrows(kind, kinds, nodes):
+        return False
+    for k in range(before, now[GIVEN]):
+        kinds.short[kind] -= int(holds_part(nodes.given[k % nodes.given.size], kind, kinds, nodes))
+        if kinds.short[kind] == 0:
+            return False
+    return True
 
 
 @step
@@ -154,7 +180,7 @@ def _spoilt(kind: int, head: int, kinds: KindArrays, nodes: NodeArrays, timeline
         n = nodes.chosen[part]
         if not timeline.exact[n]:
             look_at(n, head, kinds, nodes, timeline, now)
-        if timeline.ready[leaves + n] > now[SHADOW]:
+        if timeline.ready[leaves + n] > now[SHADOW] or nodes.group[n] & now[SHUT] != 0:
             continue
         for d in range(nodes.top.shape[1]):
             short = kinds.ask[head, d] + kinds.ask[kind, d] - nodes.top[leaves + n, d]
@@ -175,10 +201,11 @@ def may_start(
     nodes: NodeArrays,
     timeline: TimelineArrays,
     then: ThenArrays,
+    windows: WindowArrays | None,
     now: IntArray,
 ) -> bool:
     """Whether a job fits now, and ends by the shadow time or leaves the head room."""
-    kind = jobs.nodes[job]
+    kind = kind_now(job, jobs, windows, now)
     if not finds_room(kind, kinds, nodes, now):
         return False
     if jobs.length[job] <= now[WINDOW] and _ends_in_time(job, rules, jobs, kinds, nodes, now):
@@ -204,11 +231,12 @@ def backfill(
     nodes: NodeArrays,
     timeline: TimelineArrays,
     then: ThenArrays,
+    windows: WindowArrays | None,
     runs: SharedRuns,
     now: IntArray,
 ) -> None:
     """Start a job that `may_start`, beside the head; what it takes from the head's time is counted no longer."""
-    kind = jobs.nodes[job]
+    kind = kind_now(job, jobs, windows, now)
     choose(kind, rules, kinds, nodes)
     if now[BORROWS] and expected(job, rules, jobs, kinds, nodes) > now[WINDOW]:
         put_aside(kind, -1, kinds, nodes, then)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from poolwise.arrays import IntArray
 from poolwise.kernels.jit import inlined, step
 from poolwise.kernels.list_scheduling import heap
-from poolwise.kernels.shared_nodes.nodes import change
+from poolwise.kernels.shared_nodes.nodes import change, note_given
 from poolwise.kernels.shared_nodes.slowdown import expected, runtime
 from poolwise.kernels.shared_nodes.state import (
     KEPT,
@@ -102,11 +102,19 @@ def end_first(
     jobs: SharedJobs, kinds: KindArrays, nodes: NodeArrays, timeline: TimelineArrays, runs: SharedRuns, now: IntArray
 ) -> None:
     """End the run at the top of the heap."""
-    k = heap.pop(runs.ending, now[RUNNING], runs.end)
+    release(heap.pop(runs.ending, now[RUNNING], runs.end), jobs, kinds, nodes, timeline, runs, now)
+
+
+@step
+def release(
+    k: int, jobs: SharedJobs, kinds: KindArrays, nodes: NodeArrays, timeline: TimelineArrays, runs: SharedRuns, now: IntArray
+) -> None:
+    """Give back what a run holds that is no longer in the heap."""
     kind = jobs.nodes[runs.job[k]]
     for part in range(runs.part[k], runs.part[k + 1]):
         n, lack = runs.node[part], runs.lack[part]
         change(n, kind, move_out(n, k, timeline, now), 1, kinds, nodes)
+        note_given(n, nodes, now)
         if lack > 0:
             nodes.pool[nodes.pool_of[n]] += lack
     if nodes.idle.shape[1] > 0:

@@ -45,9 +45,11 @@ from poolwise.kernels.shared_nodes.state import (
     SharedRuns,
     ThenArrays,
     TimelineArrays,
+    WindowArrays,
 )
 from poolwise.kernels.shared_nodes.timeline import is_overdue
 from poolwise.kernels.shared_nodes.waiting import leave
+from poolwise.kernels.shared_nodes.windows import kind_now
 
 
 @step
@@ -59,18 +61,20 @@ def search(
     nodes: NodeArrays,
     timeline: TimelineArrays,
     then: ThenArrays,
+    windows: WindowArrays | None,
     queue: SharedQueue,
     tree: Tree,
     runs: SharedRuns,
     now: IntArray,
 ) -> None:
     """Start jobs in order until one does not fit, the head; backfill behind it."""
-    if _is_settled(jobs, kinds, order, rules, nodes, timeline, then, queue, tree, now):
+    if _is_settled(jobs, kinds, order, rules, nodes, timeline, then, windows, queue, tree, now):
         return
     head = -1
     while now[WAITING] > 0:
         head = decide(now[TIME], order, tree)
-        if not choose(jobs.nodes[head], rules, kinds, nodes):
+        kind = kind_now(head, jobs, windows, now)
+        if (head == now[HEAD] and not finds_room(kind, kinds, nodes, now)) or not choose(kind, rules, kinds, nodes):
             break
         start(head, rules, jobs, kinds, nodes, timeline, runs, now)
         now[KEPT] = -1
@@ -81,14 +85,14 @@ def search(
     now[HEAD], now[SETTLED] = head, int(rules.backfill == NONE)
     if rules.backfill == NONE or now[WAITING] < 2:
         return
-    reserve(head, jobs, kinds, nodes, timeline, then, runs, now)
+    reserve(head, jobs, kinds, nodes, timeline, then, windows, runs, now)
     now[SETTLED] = 1  # a start unsettles it
     last = head
     while True:
-        last = _next(head, last, jobs, kinds, order, rules, nodes, timeline, then, tree, now)
+        last = _next(head, last, jobs, kinds, order, rules, nodes, timeline, then, windows, tree, now)
         if last < 0:
             return
-        backfill(last, rules, jobs, kinds, nodes, timeline, then, runs, now)
+        backfill(last, rules, jobs, kinds, nodes, timeline, then, windows, runs, now)
         _remove(last, order, queue, tree, now)
 
 
@@ -107,6 +111,7 @@ def _is_settled(
     nodes: NodeArrays,
     timeline: TimelineArrays,
     then: ThenArrays,
+    windows: WindowArrays | None,
     queue: SharedQueue,
     tree: Tree,
     now: IntArray,
@@ -116,13 +121,15 @@ def _is_settled(
     The same head waits, the machine is the same now and at the shadow time, and time alone lets nobody in: less is left
     until the shadow time. So only jobs that joined the queue at this instant have to be asked.
     """
+    if windows is not None:  # as one comes nearer, a job may be placed where it leaves the head room
+        return False
     if now[SETTLED] == 0 or is_overdue(timeline, now) or now[HEAD] != decide(now[TIME], order, tree):
         return False
     now[WINDOW] = window(now)
     k = now[WAITING] - 1
     while rules.backfill != NONE and k >= 0 and queue.since[k] == now[PASSES] - 1:
         job = queue.job[k]
-        if job != now[HEAD] and may_start(job, rules, jobs, kinds, nodes, timeline, then, now):
+        if job != now[HEAD] and may_start(job, rules, jobs, kinds, nodes, timeline, then, windows, now):
             return False
         k -= 1
     return True
@@ -139,6 +146,7 @@ def _next(
     nodes: NodeArrays,
     timeline: TimelineArrays,
     then: ThenArrays,
+    windows: WindowArrays | None,
     tree: Tree,
     now: IntArray,
 ) -> int:
@@ -157,10 +165,11 @@ def _next(
             continue
         if row[FORK] == RESTING:
             turn = comes_before(last, job, now[TIME], order)
-            if turn and may_start(job, rules, jobs, kinds, nodes, timeline, then, now):
+            if turn and may_start(job, rules, jobs, kinds, nodes, timeline, then, windows, now):
                 best = job
             continue
-        if _all_late(row, now) and not leaves_room(row[NODES], rules, jobs, kinds, nodes, timeline, then, now):
+        late = windows is None and _all_late(row, now)  # beside windows, jobs of a kind may be placed on other nodes
+        if late and not leaves_room(row[NODES], rules, jobs, kinds, nodes, timeline, then, now):
             continue
         left = 2 * row[FORK]
         winner = left + int(tree.node[left, WINNER] != job)  # the winner's side is looked at first

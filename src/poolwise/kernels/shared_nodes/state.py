@@ -46,7 +46,8 @@ class SharedJobs(NamedTuple):
     Attributes
     ----------
     submit : ns
-    nodes, remote : number of the job's kind, and cores of one part: the demands by which the tree over a queue is laid out
+    nodes, remote : number of the job's kind (away from windows), and cores of one part: the demands by which the tree over a
+        queue is laid out
     length : ns that the scheduler expects it to run with all memory in the nodes; no more than with any of it in pools
     able : whether the job fits the empty machine; the others are rejected
     work, asked : ns of work, and as the scheduler expects it
@@ -73,6 +74,8 @@ class SharedJobs(NamedTuple):
 class KindArrays(NamedTuple):
     """(n_kind,) each: jobs of a kind ask for the same. Kinds are numbered by all that they ask for, memory last.
 
+    Where there are windows of nodes in k groups, each kind has 2^k numbers in a row, for each set of groups that may be shut.
+
     Attributes
     ----------
     ask : (n_kind, n_dim) what one part asks for
@@ -80,6 +83,8 @@ class KindArrays(NamedTuple):
     eligible : set of nodes
     group : the same for neighbours that differ in memory alone
     fits, fits_at : whether a job of the kind found room, in the state with the number `fits_at`
+    short, short_at : how many nodes more had to hold a part for it to find room, when `short_at` nodes had been given something
+        back; 0 where it did, or nobody asked
     room, room_at : whether it then left the head room beyond the shadow time, in the reservation with the number `room_at`
     """
 
@@ -89,6 +94,8 @@ class KindArrays(NamedTuple):
     group: IntArray
     fits: BoolArray
     fits_at: IntArray
+    short: IntArray
+    short_at: IntArray
     room: BoolArray
     room_at: IntArray
 
@@ -100,13 +107,15 @@ class NodeArrays(NamedTuple):
     ----------
     top : (2 * n_leaf, n_dim) the most of each dimension that any node below has free; -1 where there is none
     open : (n_set, 2 * n_leaf) whether any node below belongs to a set
+    group : (n_node,) groups of nodes with windows to which the node belongs, a bit each
     rack : (n_node,) racks, numbered from 0 on
     first : (n_rack + 1,) nodes first[r]:first[r + 1] are those of rack r, if PACKED
     likely : (1,) rack that was taken last
     pool_of : (n_node,) memory pool that serves the node, -1 where none does
     pool : (n_pool,) free MiB
     distant : (n_pool,) whether it is that of the machine
-    having : (n_class,) how many nodes have so many free cores; (0,) this and the next where no placement asks
+    given : (n_last,) nodes that were given something back, in turn; those after the first `now[GIVEN]` - n_last are still there
+    having : (n_class,) how many nodes have so many free cores or more; (0,) this and the next where no placement asks
     bits : (n_class, n_word) which nodes they are, `WORD` to a word
     idle : (n_node, n_type) free devices of each type, a bit each
     chosen, lack : (n_node,) nodes of the placement found last, and MiB of each of its parts that come from the pool
@@ -120,12 +129,14 @@ class NodeArrays(NamedTuple):
 
     top: IntArray
     open: BoolArray
+    group: IntArray
     rack: IntArray
     first: IntArray
     likely: IntArray
     pool_of: IntArray
     pool: IntArray
     distant: BoolArray
+    given: IntArray
     having: IntArray
     bits: IntArray
     idle: IntArray
@@ -201,13 +212,13 @@ class ProfileSteps(NamedTuple):
 
 
 class ThenArrays(NamedTuple):
-    """The machine at the shadow time of a head that may take memory of pools; all empty where there are none.
+    """The machine at the shadow time of a head that may take memory of pools; of no use where there are none.
 
     Attributes
     ----------
     free : (n_node, n_dim)
     pool, spent : (n_pool,) MiB, and scratch
-    due, ends : (n_job,) scratch: the runs at work by expected end, and that end of each run
+    due, ends : (n_job,), (n_run,) scratch: the runs at work by expected end, and that end of each run
     """
 
     free: IntArray
@@ -215,6 +226,51 @@ class ThenArrays(NamedTuple):
     spent: IntArray
     due: IntArray
     ends: IntArray
+
+
+class OutageArrays(NamedTuple):
+    """Nodes that fail and are repaired.
+
+    Attributes
+    ----------
+    time, node, up : (n_change,) ns, ascending; a node, and whether it is repaired or fails
+    free : (n_node, n_dim) what a node has
+    requeues : (1,) whether jobs that lose a node wait again
+    held, held_at : (n_kind,) whether the machine would hold a job of the kind if it were empty, after so many changes
+    aside : (n_job,) jobs that wait until it would, the first `now[ASIDE]` count
+    lost : (n_run,) whether a run was lost; grown by the caller on ROOM, with all columns of runs and of their parts
+    """
+
+    time: IntArray
+    node: IntArray
+    up: BoolArray
+    free: IntArray
+    requeues: BoolArray
+    held: BoolArray
+    held_at: IntArray
+    aside: IntArray
+    lost: BoolArray
+
+
+class WindowArrays(NamedTuple):
+    """Windows in which nodes are kept free.
+
+    Attributes
+    ----------
+    start, end, group : (n_window,) ns, by start; number of the group of its nodes
+    ends : (n_window,) ns, ascending
+    who : (n_job,) whose job it is, as far as windows are concerned
+    usable : (n_who, n_window) whether their jobs may use the nodes of a window
+    holding : (2^n_group,) scratch: how many nodes in just these groups could hold a part of the head
+    """
+
+    start: IntArray
+    end: IntArray
+    group: IntArray
+    ends: IntArray
+    who: IntArray
+    usable: BoolArray
+    holding: IntArray
 
 
 class SharedQueue(NamedTuple):
@@ -284,6 +340,14 @@ class SharedRuns(NamedTuple):
     KEPT,  # kind for whose head `ThenArrays` hold, -1 for none
     BORROWS,  # 1 if the head may take memory of pools: `ThenArrays` say what it is left
     STATE,  # counts the changes of what is free
+    GIVEN,  # counts the nodes that were given something back
+    CHANGES,  # failures and repairs so far
+    LAST_REPAIR,  # changes up to the last repair, included
+    ASIDE,
+    ENDED,  # windows that are over
+    PASSED,  # windows that began before all others and are over
+    SHUT,  # groups of nodes that are shut to the head at its shadow time, a bit each
+    BESIDE,  # 1 if the shadow time was found beside windows
     PROMISE,  # counts the reservations, and what is started beside them
     SETTLED,  # 1 if the last pass started nothing and nothing ended since: only jobs that arrive now may start
     ROWS,  # rows wanted, on ROOM; steps on INSTANTS
@@ -294,7 +358,7 @@ class SharedRuns(NamedTuple):
     SOUGHT,  # sought jobs that have not started; the replay stops at 0
     STOP,  # ns after which nothing is replayed
     N_NOW,
-) = range(29)
+) = range(37)
 
 TAKE_EVENTS, MAKE_PASS, ASKED_PASS = range(3)
 """Values of now[PHASE]: where `replay` goes on."""

@@ -11,6 +11,7 @@ from poolwise.kernels.shared_nodes.state import (
     HOLDING,
     MEMORY,
     SHADOW,
+    SHUT,
     STALE,
     TIME,
     KindArrays,
@@ -31,7 +32,7 @@ def settle_in(n: int, run: int, end: int, kind: int, local: int, timeline: Timel
         at -= 1
     until[at], timeline.by[n, at], timeline.kind[n, at], timeline.local[n, at] = end, run, kind, local
     timeline.size[n] += 1
-    _touch(n, timeline, now)
+    touch(n, timeline, now)
 
 
 @step
@@ -45,12 +46,12 @@ def move_out(n: int, run: int, timeline: TimelineArrays, now: IntArray) -> int:
     for k in range(at, timeline.size[n]):
         timeline.until[n, k], by[k], timeline.kind[n, k] = timeline.until[n, k + 1], by[k + 1], timeline.kind[n, k + 1]
         timeline.local[n, k] = timeline.local[n, k + 1]
-    _touch(n, timeline, now)
+    touch(n, timeline, now)
     return int(local)
 
 
 @inlined
-def _touch(n: int, timeline: TimelineArrays, now: IntArray) -> None:
+def touch(n: int, timeline: TimelineArrays, now: IntArray) -> None:
     """Note that what is known of a node's future no longer holds."""
     leaf = timeline.first_end.size // 2 + n
     timeline.first_end[leaf] = timeline.until[n, 0] if timeline.size[n] > 0 else NEVER
@@ -102,8 +103,9 @@ def look_at(n: int, kind: int, kinds: KindArrays, nodes: NodeArrays, timeline: T
     before, after = timeline.ready[leaf], _ready(n, kind, kinds, nodes, timeline, now)
     timeline.exact[n] = True
     if before != after:
-        now[EARLIER] += int(after < now[SHADOW]) - int(before < now[SHADOW])
-        now[HOLDING] += int(after <= now[SHADOW]) - int(before <= now[SHADOW])
+        if nodes.group[n] & now[SHUT] == 0:
+            now[EARLIER] += int(after < now[SHADOW]) - int(before < now[SHADOW])
+            now[HOLDING] += int(after <= now[SHADOW]) - int(before <= now[SHADOW])
         timeline.ready[leaf] = after
         raise_tree(timeline.ready, leaf)
 

@@ -12,13 +12,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from poolwise.arrays import BoolArray
+from poolwise.arrays import BoolArray, IntArray
 from poolwise.errors import InputError, UnknownNameError
 from poolwise.interfaces import AdmissionPolicy
 from poolwise.model import JobTable, Machine, QualityOfService, Queue, Refusal, Run, Snapshot
-from poolwise.model.eligibility import beyond, taking_partitions
+from poolwise.model.eligibility import NO_PARTITION, beyond, taking_partitions
 from poolwise.model.partition import default_of
-from poolwise.units import UNKNOWN, format_time, to_seconds
+from poolwise.units import NEVER, UNKNOWN, format_time, to_seconds
 
 QOS, USER, JOBS, NODES = "qos", "user", "jobs", "nodes"
 _NOTHING = ("", "-1")
@@ -72,6 +72,18 @@ class MachineLimits(AdmissionPolicy):
         """The limit that is reached."""
         found = _Held(snapshot.machine, queue.table, snapshot.runs()).full(job, len(queue.tasks(job)))
         return found if found is not None else super().why(job, queue, snapshot)
+
+
+def barred(machine: Machine, table: JobTable) -> IntArray:
+    """(k,) rows of jobs that may never run, where no QOS limits what jobs have at a time: see `MachineLimits.never`."""
+    found = np.zeros(len(table), dtype=np.bool_)
+    if machine.partitions:
+        found |= taking_partitions(machine, table, slice(0, len(table))) == NO_PARTITION
+    limited = (table.requested > min((qos.max_time for qos in machine.qos), default=NEVER)) & (table.requested < UNKNOWN)
+    for job in np.flatnonzero(limited & ~found).tolist():
+        qos = qos_of(machine, table, job)
+        found[job] = qos is not None and qos.max_time < table.requested[job]
+    return np.flatnonzero(found)
 
 
 class _Held:

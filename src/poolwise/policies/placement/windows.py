@@ -60,6 +60,15 @@ class BesideWindows(PlacementPolicy):
         return self.placement.screen(jobs, free, snapshot)
 
 
+def users_of(jobs: JobTable, window: ReservedWindow) -> BoolArray:
+    """(n_job,) which jobs may use the nodes of a window."""
+    found, attributes = np.zeros(len(jobs), dtype=np.bool_), jobs.attributes
+    for column, names in _WHO:
+        if column in attributes:
+            found |= np.isin(attributes[column].astype(np.str_), sorted(getattr(window, names)))
+    return found
+
+
 def may_use(job: Job, window: ReservedWindow) -> bool:
     """Whether a job may use the nodes of a window."""
     attributes = job.table.attributes

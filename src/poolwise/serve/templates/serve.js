@@ -9,13 +9,29 @@ const table = (rows, parent) => {
 };
 const number = (value) => typeof value === "number" ? Number(value.toPrecision(4)).toLocaleString("en") : String(value ?? "-");
 const opens = (text, page, parent) => { part("a", text, part("p", "", parent)).href = page; };
-const hours = (ns) => number(ns / 3.6e12) + " h";
+// Durations as everywhere: "2 h 3 min"; times without the parts that are not read.
+const lengths = [[86400, "day", "days"], [3600, "h", "h"], [60, "min", "min"], [1, "s", "s"]];
+const even = (value) => { const down = Math.floor(value), half = value - down; return half === 0.5 ? down + down % 2 : Math.round(value); };
+const spoken = (seconds) => {
+  if (seconds === null || seconds === undefined) return "-";
+  if (seconds < 0) return "-" + spoken(-seconds);
+  for (let k = 0; seconds >= 59.95 && k < 3; k += 1) {
+    const [size, one, many] = lengths[k], smaller = lengths[k + 1], step = seconds >= 10 * size ? size : smaller[0];
+    const rounded = even(seconds / step) * step, count = Math.floor(rounded / size), rest = (rounded - count * size) / smaller[0];
+    if (count) return `${count.toLocaleString("en")} ${count === 1 ? one : many}` + (rest && count < 10 ? ` ${rest} ${smaller[1]}` : "");
+  }
+  return `${Number(seconds.toPrecision(3))} s`;
+};
+const when = (iso) => iso ? iso.slice(0, 16).replace("T", " ") : "never";
+const before = (cell, key) => Object.keys(cell).slice(0, Object.keys(cell).indexOf(key));
+const short = (path, paths) => { const end = (one) => one.split(".").pop(); return paths.filter((one) => end(one) === end(path)).length > 1 ? path : end(path); };
+const bare = (value) => String(value).replace(/^catalog:/, "");
 const shows = {
-  "/ask": (answer, box) => table(answer.cells.map((cell) => ({ order: cell["scheduler.order"] ?? "", "mean slowdown": number(cell.mean_bounded_slowdown), "median slowdown": number(cell.median_bounded_slowdown), "mean wait (h)": number(cell.mean_wait_s / 3600), "nodes used (%)": number(100 * cell.utilization), rejected: cell.rejected })), box),
-  "/explain": (answer, box, page) => { part("p", answer.answer, box); table(answer.episodes.slice(0, 200).map((one) => ({ from: hours(one.from_ns - answer.submit_ns), for: hours(one.to_ns - one.from_ns), "held back by": one.reason, needed: number(one.needed), free: one.free ? one.free.map(number).join(" to ") : "-", "in the way": one.blocker ?? "" })), box); opens("See the nodes meanwhile", page, box); },
+  "/ask": (answer, box) => { table(answer.cells.map((cell) => ({ ...Object.fromEntries(before(cell, "seed").map((path, _, all) => [short(path, all), bare(cell[path])])), "mean slowdown": number(cell.mean_bounded_slowdown), "median slowdown": number(cell.median_bounded_slowdown), "mean wait": spoken(cell.mean_wait_s), "nodes used (%)": number(100 * cell.utilization), rejected: cell.rejected })), box); part("p", answer.population, box); },
+  "/explain": (answer, box, page) => { part("p", answer.answer, box); table(answer.episodes.slice(0, 200).map((one) => ({ from: spoken((one.from_ns - answer.submit_ns) / 1e9), for: spoken((one.to_ns - one.from_ns) / 1e9), "held back by": one.reason, needed: number(one.needed), free: one.free ? one.free.map(number).join(" to ") : "-", "in the way": one.blocker ?? "" })), box); opens("See the nodes meanwhile", page, box); },
   "/compare": (answer, box, page) => opens("Open the comparison", page, box),
   "/forecast": (answer, box, page) => {
-    const start = (one) => ({ "10 %": one.start_p10 ?? "never", "50 %": one.start_p50 ?? "never", "90 %": one.start_p90 ?? "never", ...(answer.by ? { ["by " + answer.by]: number(100 * one.chance_by) + " %" } : {}) });
+    const start = (one) => ({ "10 %": when(one.start_p10), "50 %": when(one.start_p50), "90 %": when(one.start_p90), ...(answer.by ? { ["by " + when(answer.by)]: number(100 * one.chance_by) + " %" } : {}) });
     table(answer.jobs.slice(0, 200).map((one) => ({ job: one.job, ...start(one) })), box);
     if (answer.changes.length) table(answer.changes.map((one) => ({ change: one.change, ...start(one) })), box);
     answer.notes.forEach((text) => part("p", text, box));

@@ -48,21 +48,19 @@ class RackPlacement(PlacementPolicy):
         n, remote = job.nodes * job.tasks, max(0, job.memory - snapshot.machine.local_memory)
         if sum(free) < n:
             return Refusal("not enough free nodes", "nodes", n, sum(free))
-        pool = self._pool_free(snapshot) if remote else [0] * len(free)
+        offer, pool = free, self._pool_free(snapshot) if remote else []
         if remote and self.scope == "rack":
-            offer = [min(f, p // remote) for f, p in zip(free, pool, strict=True)]
-        else:
-            offer = free
-            if sum(pool) < n * remote:
-                return Refusal("not enough pool memory", "memory", n * remote, sum(pool))
+            offer = [f if p >= f * remote else p // remote for f, p in zip(free, pool, strict=True)]
+        elif sum(pool) < n * remote:
+            return Refusal("not enough pool memory", "memory", n * remote, sum(pool))
         nodes = _spread(n, offer, free)
         if nodes is None:
-            return Refusal("not enough pool memory beside the free nodes", "memory", n * remote, _usable(free, pool, remote))
-        memory = [k * remote for k in nodes]
-        if remote and self.scope == "system":
-            memory = _borrow(memory, pool)
-        rows = [(0, int(layout.nodes[r]), layout.node_column, k) for r, k in enumerate(nodes) if k]
-        rows += [(0, int(layout.pools[r]), layout.memory_column, m) for r, m in enumerate(memory) if m]
+            return Refusal("not enough pool memory beside the free nodes", "memory", n * remote, sum(offer) * remote)
+        rows = [(0, layout.nodes.item(r), layout.node_column, k) for r, k in enumerate(nodes) if k]
+        if remote:
+            memory = [k * remote for k in nodes]
+            memory = _borrow(memory, pool) if self.scope == "system" else memory
+            rows += [(0, layout.pools.item(r), layout.memory_column, m) for r, m in enumerate(memory) if m]
         return Placement.of(rows)
 
     def screen(self, jobs: IntArray, free: IntArray, snapshot: Snapshot) -> BoolArray:
@@ -100,13 +98,13 @@ class RackPlacement(PlacementPolicy):
 
 def _spread(n: int, offer: list[int], free: list[int]) -> list[int] | None:
     """Nodes to take from each rack, None if the offers do not add up to n."""
-    racks = range(len(offer))
     nodes = [0] * len(offer)
-    whole = [r for r in racks if offer[r] >= n]
+    whole = [r for r, k in enumerate(offer) if k >= n]
     if whole:
-        nodes[min(whole, key=lambda r: (-free[r], r))] = n
+        nodes[max(whole, key=free.__getitem__)] = n  # the first of equals
         return nodes
-    for r in sorted(racks, key=lambda r: (-offer[r], -free[r], r)):
+    ranked = sorted(range(len(offer)), key=free.__getitem__, reverse=True)
+    for r in sorted(ranked, key=offer.__getitem__, reverse=True):  # both keep the order of equals
         nodes[r] = min(n, max(offer[r], 0))
         n -= nodes[r]
     return None if n else nodes
@@ -121,8 +119,3 @@ def _borrow(wanted: list[int], pool: list[int]) -> list[int]:
         own[r] += take
         rest -= take
     return own
-
-
-def _usable(free: list[int], pool: list[int], remote: int) -> int:
-    """Pool MiB that free nodes of the same rack can use."""
-    return sum(min(f, p // remote) * remote for f, p in zip(free, pool, strict=True))

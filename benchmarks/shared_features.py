@@ -1,0 +1,101 @@
+"""What each feature of list scheduling on nodes that jobs share costs beside the fastest path, and which engine runs it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from benchmarks.case import Figures, case
+from benchmarks.features import in_turn
+from benchmarks.shared_nodes import shared, shared_jobs
+from poolwise.engines.family import Parts
+from poolwise.engines.shared_nodes.replay import load, load_rare
+from poolwise.model import Failures, Partition, QualityOfService, ReservedWindow
+from poolwise.performance.ideal import Ideal
+from poolwise.platforms.failing import trouble_of
+from poolwise.policies.backfill.conservative import Conservative
+from poolwise.policies.order.priorities import FCFS, FM
+from poolwise.policies.placement.nodes.placement import EmptiestNodes, FirstNodes, FullestNodes, PackedNodes
+from poolwise.schedulers.list import ListScheduler
+from poolwise.units import DAY, HOUR
+
+JOBS, NODES = 1_000, 50
+FIRST = ListScheduler(FCFS(), placement=FirstNodes())
+
+
+def fastest() -> Parts:
+    """FCFS with EASY and first fit."""
+    return Parts(shared(NODES), shared_jobs(JOBS, NODES, 0.9), FIRST, Ideal(), Ideal())
+
+
+def _scheduled(**changes: Any) -> Callable[[Parts], Parts]:
+    return lambda parts: replace(parts, scheduler=replace(FIRST, **changes))
+
+
+def _on(**changes: Any) -> Callable[[Parts], Parts]:
+    return lambda parts: replace(parts, machine=replace(parts.machine, **changes))
+
+
+def _failing(parts: Parts) -> Parts:
+    failures = Failures(owners=tuple(range(NODES)), mtbf=10 * DAY, mttr=4 * HOUR)
+    _, disturbances, _ = trouble_of(replace(parts.machine, failures=failures), parts.workload, 0)
+    return replace(parts, disturbances=disturbances)
+
+
+def _divided(parts: Parts) -> Parts:
+    sets = {"low": np.arange(NODES) < 80, "high": np.arange(NODES) >= 20}
+    parts = replace(parts, machine=replace(parts.machine, node_sets=sets))
+    names = np.array(["low", "high", "low,high"])
+    return replace(parts, workload=replace(parts.workload, attributes={"partition": names[np.arange(JOBS) % 3]}))
+
+
+def _tiers(parts: Parts) -> Parts:
+    parts = _divided(parts)
+    limited = (Partition("low", max_time=12 * HOUR), Partition("high", tier=2))
+    return replace(parts, machine=replace(parts.machine, partitions=limited))
+
+
+def _aging(parts: Parts) -> Parts:
+    parts = _tiers(parts)
+    return replace(parts, scheduler=replace(FIRST, order=FM()))
+
+
+def _closed(parts: Parts) -> Parts:
+    attributes = {"preceding": parts.workload.id - 50, "think_s": np.zeros(JOBS)}
+    return replace(parts, workload=replace(parts.workload, attributes=attributes, closed_loop=True))
+
+
+UPKEEP = tuple(
+    ReservedWindow(f"night {day}", day * DAY + 2 * HOUR, day * DAY + 4 * HOUR, np.arange(NODES) < NODES // 2)
+    for day in range(14)
+)
+LIMITS = (QualityOfService("normal", True, total=(("nodes", NODES),)),)
+
+FEATURES: Mapping[str, Callable[[Parts], Parts]] = {
+    "EASY, first fit": lambda parts: parts,
+    "best fit": _scheduled(placement=FullestNodes()),
+    "worst fit": _scheduled(placement=EmptiestNodes()),
+    "packed": _scheduled(placement=PackedNodes()),
+    "partitions that overlap": _divided,
+    "partitions of different tiers, and with limits": _tiers,
+    "nodes that fail and are repaired": _failing,
+    "windows on half of the nodes each night": _on(windows=UPKEEP),
+    "conservative backfilling": _scheduled(backfill=Conservative()),
+    "nodes that fail, under conservative backfilling": lambda parts: _scheduled(backfill=Conservative())(_failing(parts)),
+    "conservative backfilling with kept reservations": _scheduled(backfill=Conservative(keep_reservations=True)),
+    "partitions of different tiers in an order that ages": _aging,
+    "limits of a QOS": _on(qos=LIMITS),
+    "a closed loop": _closed,
+}
+"""Feature, as the page on shared nodes names it -> how it changes the fastest run."""
+
+
+@case("shared-features")
+def shared_features() -> Figures:
+    """Processor time of 1,000 jobs on 50 shared nodes with each feature, over that of the fastest path."""
+    load()
+    load_rare()
+    return in_turn({name: change(fastest()) for name, change in FEATURES.items()})

@@ -1,0 +1,95 @@
+"""The nodes of a machine as the arrays that kernels take."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from poolwise.engines.kernel_arrays import blank
+from poolwise.engines.shared_nodes.kinds import JobKinds
+from poolwise.engines.shared_nodes.windows import shut_sets, window_groups
+from poolwise.interfaces import PlacementPolicy
+from poolwise.model import JobTable, Machine
+from poolwise.model.eligibility import eligible_owners, eligible_sets
+from poolwise.policies.placement.nodes.layout import NodeLayout
+from poolwise.policies.placement.nodes.placement import FirstNodes, PackedNodes
+
+if TYPE_CHECKING:
+    from poolwise.kernels.shared_nodes.state import NodeArrays
+
+MOST_GIVEN = 64
+"""Nodes given back that are looked at one by one for a job that found no room; of more, all nodes are looked through."""
+
+
+def node_arrays(
+    machine: Machine, jobs: JobTable, layout: NodeLayout, wanted: JobKinds, placement: type[PlacementPolicy]
+) -> NodeArrays:
+    """Lay out empty nodes for jobs of some kinds and a placement: by rack if it packs."""
+    from poolwise.kernels.shared_nodes.state import CORES, WORD, NodeArrays
+
+    n = len(layout.nodes)
+    place = np.arange(n)
+    if placement is PackedNodes:
+        place = np.argsort(layout.rack, kind="stable")
+    owner, types = layout.nodes[place], [owners[place] for owners in layout.inside.values()]
+    leaves, counted = 1 << (n - 1).bit_length(), len(wanted.names) - len(types)
+    columns = [layout.counted[0][1], layout.memory, *(column for _, column in layout.counted[1:])]
+    top = np.full((2 * leaves, len(wanted.names)), -1, dtype=np.int64)
+    leaf = top[leaves : leaves + n]
+    for d, column in enumerate(columns):
+        leaf[:, d] = machine.capacity[owner, column] if column >= 0 else 0
+    devices = np.full((n, len(types), max((owners.shape[1] for owners in types), default=0)), -1, dtype=np.int64)
+    for t, owners in enumerate(types):
+        devices[:, t, : owners.shape[1]] = owners
+        leaf[:, counted + t] = (owners >= 0).sum(axis=1)
+    sets = eligible_sets(machine, jobs).value
+    inside = np.array([eligible_owners(machine, *value)[owner] for value in sets], dtype=np.bool_).reshape(-1, n)
+    groups, _ = window_groups(machine, owner)
+    inside = shut_sets(inside, groups)
+    within = np.zeros((len(inside), 2 * leaves), dtype=np.bool_)
+    within[:, leaves : leaves + n] = inside
+    for t in range(leaves - 1, 0, -1):
+        top[t] = np.maximum(top[2 * t], top[2 * t + 1])
+        within[:, t] = within[:, 2 * t] | within[:, 2 * t + 1]
+    pool, of = layout.pool[place], np.full(n, -1, dtype=np.int64)
+    pools, of[pool >= 0] = np.unique(pool[pool >= 0], return_inverse=True)
+    racks, rack = np.unique(layout.rack[place], return_inverse=True)
+    free = leaf[:, CORES]
+    classes = 0 if placement is FirstNodes else int(free.max()) + 2  # nobody has the most and one more
+    having, bits = blank(classes), np.zeros((classes, -(-n // WORD)), dtype=np.int64)
+    if classes:
+        np.add.at(having, free, 1)
+        np.add.at(bits, (free, np.arange(n) // WORD), 1 << (np.arange(n) % WORD))
+        having = np.ascontiguousarray(np.cumsum(having[::-1])[::-1])
+        bits = np.ascontiguousarray(np.bitwise_or.accumulate(bits[::-1])[::-1])
+    return NodeArrays(
+        top=top,
+        open=within,
+        group=(groups.astype(np.int64) << np.arange(len(groups))[:, None]).sum(axis=0),
+        rack=rack.astype(np.int64),
+        first=np.searchsorted(rack, np.arange(len(racks) + 1)),
+        likely=blank(1),
+        pool_of=of,
+        distant=machine.rack[pools] < 0,
+        pool=machine.capacity[pools, layout.memory] if len(pools) else blank(0),
+        given=blank(MOST_GIVEN),
+        having=having,
+        bits=bits,
+        idle=(1 << leaf[:, counted:]) - 1,
+        chosen=blank(n),
+        lack=blank(n),
+        key=blank(n),
+        line=blank(n),
+        tally=blank(len(racks)),
+        owner=owner.astype(np.int64),
+        pool_owner=pools.astype(np.int64),
+        device=devices,
+        column=np.array([*columns, *(layout.device_column for _ in types)], dtype=np.int64),
+        order=np.argsort(np.array(columns), kind="stable"),
+    )
+
+
+def imagined(nodes: NodeArrays) -> NodeArrays:
+    """The same nodes, of which something else may be free."""
+    return nodes._replace(**{name: getattr(nodes, name).copy() for name in ("top", "pool", "having", "bits", "chosen", "lack")})

@@ -1,0 +1,78 @@
+"""Changes of capacity that are nodes which fail and are repaired: what kernels take of all that may happen to a machine."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from itertools import groupby
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from poolwise.arrays import IntArray
+from poolwise.engines.kernel_arrays import blank, read_only
+from poolwise.model import Machine
+from poolwise.platforms.simulated import Disturbance
+
+if TYPE_CHECKING:
+    from poolwise.kernels.shared_nodes.state import NodeArrays, OutageArrays
+
+
+class NodeChange(NamedTuple):
+    """A node (owner) that fails or is repaired at a time (ns)."""
+
+    time: int
+    owner: int
+    up: bool
+
+
+def node_changes(machine: Machine, nodes: IntArray, disturbances: Iterable[Disturbance]) -> list[NodeChange] | None:
+    """Failures and repairs of nodes (n_node,), in the order in which they happen.
+
+    None where something else changes than all of a node with its devices, or a node that fails is not repaired.
+    """
+    known, down = set(nodes.tolist()), set[int]()
+    found = list[NodeChange]()
+    in_time = sorted(disturbances, key=lambda change: change.time)  # stable: the order of the simulation
+    for change, group in groupby(in_time, key=lambda change: _change_of(machine, change)):
+        cells = {(part.owner, part.resource): abs(part.amount) for part in group}
+        if change.owner not in known or cells != _whole(machine, change.owner) or change.up != (change.owner in down):
+            return None
+        (down.remove if change.up else down.add)(change.owner)
+        found.append(change)
+    return None if down else found
+
+
+def _change_of(machine: Machine, part: Disturbance) -> NodeChange:
+    """The change that a change of one amount is part of."""
+    home = int(machine.home[part.owner])
+    return NodeChange(part.time, part.owner if home < 0 else home, part.amount > 0)
+
+
+def _whole(machine: Machine, node: int) -> dict[tuple[int, int], int]:
+    """What a node and the devices in it have, by owner and resource."""
+    owners = (node, *np.flatnonzero(machine.home == node).tolist())
+    return {
+        (owner, resource): amount
+        for owner in owners
+        for resource, amount in enumerate(machine.capacity[owner].tolist())
+        if amount
+    }
+
+
+def outage_arrays(changes: Sequence[NodeChange], requeues: bool, nodes: NodeArrays, kinds: int, jobs: int) -> OutageArrays:
+    """Lay out changes for a replay of so many jobs of so many kinds that begins on empty nodes."""
+    from poolwise.kernels.shared_nodes.state import OutageArrays
+
+    leaves, n = len(nodes.top) // 2, len(nodes.owner)
+    number = {owner: k for k, owner in enumerate(nodes.owner.tolist())}
+    return OutageArrays(
+        time=np.array([change.time for change in changes], dtype=np.int64),
+        node=np.array([number[change.owner] for change in changes], dtype=np.int64),
+        up=np.array([change.up for change in changes], dtype=np.bool_),
+        free=read_only(nodes.top[leaves : leaves + n].copy()),
+        requeues=np.array([requeues]),
+        held=np.zeros(kinds, dtype=np.bool_),
+        held_at=np.full(kinds, -1),
+        aside=blank(jobs),
+        lost=np.zeros(jobs, dtype=np.bool_),
+    )

@@ -1,0 +1,57 @@
+"""What is said of machines and policies is true of the numbers of each seed."""
+
+import re
+
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.stats import t as student  # type: ignore[import-untyped]
+
+from poolwise.report.resources import GOAL, Standing, because, lead
+from poolwise.report.resources_card import _certainty
+from poolwise.studies import CellResult
+from poolwise.studies.resources import Resources
+
+
+def standing(machine: str, policies: str, slowdowns: list[float]) -> Standing:
+    cells = [
+        CellResult({}, seed, f"{machine}{policies}{seed}", {GOAL: value}, 9, {}, {}, {}, 0, "test", np.nan, np.nan)
+        for seed, value in enumerate(slowdowns)
+    ]
+    return Standing(f"{machine}, {policies}", machine, cells, [Resources({}, np.nan, np.nan)] * len(cells))
+
+
+def told_apart(one: list[float], best: list[float]) -> bool:
+    """Whether Student's interval (95 %) of the paired difference lies above zero."""
+    gaps = np.subtract(one, best)
+    half = student.ppf(0.975, len(gaps) - 1) * gaps.std(ddof=1) / np.sqrt(len(gaps))
+    return bool(gaps.mean() - half > 0)
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.integers(0, 10**6), st.integers(1, 3), st.integers(1, 3), st.sampled_from([1, 3, 5]), st.sampled_from([0.01, 1.0]))
+def test_the_recommendation_names_all_that_cannot_be_told_apart(seed, machines, policies, seeds, noise) -> None:
+    rng = np.random.default_rng(seed)
+    base = rng.uniform(1, 3, seeds)
+    drawn = [
+        (f"m{m}", f"p{p}", (base + rng.uniform(0, 1) + noise * rng.normal(size=seeds)).tolist())
+        for m in range(machines) for p in range(policies)
+    ]  # fmt: skip
+    drawn.sort(key=lambda one: np.mean(one[2]))
+    ranked = [standing(*one) for one in drawn]
+    alike = [f"{p} on {m}" for m, p, values in drawn[1:] if seeds > 1 and not told_apart(values, drawn[0][2])]
+    named = lead(ranked).removeprefix("Run ").removesuffix(".")
+    assert re.split(r", | or ", named) == [f"{drawn[0][1]} on {drawn[0][0]}", *alike[:2]]
+    said = because(ranked)
+    assert any("cannot tell the slowdowns of those in the headline apart" in line for line in said) == bool(alike)
+    assert (f"from those of {len(alike) - 2} more" in " ".join(said)) == (len(alike) > 2)
+    for line in said[2:]:
+        policy, machine = re.search(r": (p\d), with", line)[1], re.search(r"Best on (m\d)", line)
+        values = next(v for m, p, v in drawn if p == policy and m == (machine[1] if machine else drawn[0][0]))
+        assert ("excludes zero" in line) == (seeds > 1 and told_apart(values, drawn[0][2]))
+        assert ("cannot be told apart" in line) == (seeds > 1 and not told_apart(values, drawn[0][2]))
+    sure = _certainty(ranked)
+    assert ("nothing else" in sure) == (len(ranked) == 1)
+    assert ("better than all" in sure) == (len(ranked) > 1 and seeds > 1 and not alike)
+    assert (f"not told apart from {len(alike)} of {len(ranked) - 1} " in sure) == bool(alike)
+    assert ("not known" in sure) == (len(ranked) > 1 and seeds == 1)
