@@ -70,6 +70,19 @@ def test_pods_that_come_while_there_is_no_node_start_when_there_is_one() -> None
     assert driven.nodes() == {"c": "n2"}
 
 
+def test_what_is_asked_first_while_there_is_no_node_is_looked_after_when_there_is_one() -> None:
+    made, seen = PlayedCluster(make.node("n0")), list[tuple[str, str]]()
+    driven = made.open(FIRST_FIT)
+    made.remove(Node, "n0")
+    take(driven, seen)
+    made.add(make.pod("a", resources={"example.com/x": "2"}))
+    take(driven, seen)
+    made.add(make.node("n1", resources={"example.com/x": "4"}))
+    take(driven, seen)
+    assert driven.platform.state.table.requests["example.com/x"].tolist() == [2]
+    assert driven.nodes() == {"a": "n1"}
+
+
 @settings(max_examples=150, deadline=None)
 @given(st.integers(0, 2**32))
 def test_whatever_comes_and_goes_what_waits_starts_in_the_end(seed: int) -> None:
