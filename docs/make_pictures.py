@@ -1,15 +1,18 @@
-"""Makes the pictures in docs/images: the main chart of the study `cerit-pools`, and the front of queue orders.
+"""Makes the pictures in docs/images: the main chart of the study `cerit-pools`, the front of queue orders, memory by use.
 
 `make pictures` runs it.
 """
 
+import itertools
+import sys
 from pathlib import Path
 
 import polars as pl
 
 from poolwise import catalog, studies
 from poolwise.atomic import write_whole
-from poolwise.exhibits.figure import Axis, Figure, Scatter
+from poolwise.exhibits.figure import Axis, Curves, Figure, Scatter
+from poolwise.metrics.intervals import mean_interval
 from poolwise.report.picture import picture
 from poolwise.report.study import study_page
 from poolwise.report.theme import style_sheet
@@ -45,10 +48,36 @@ def queue_order_front() -> Figure:
     )
 
 
+def memory_by_use() -> Figure:
+    """Throughput per dollar over the size of the pools, by request and by use, of docs/explanation/memory-by-use.csv."""
+    rows = pl.read_csv(DOCS / "explanation" / "memory-by-use.csv").filter(
+        (pl.col("generator") == "perlmutter_like") & (pl.col("rule") == "as shipped")
+    )
+    rows = rows.with_columns(size=pl.col("pool_per_rack").str.extract(r"(\d+)").cast(pl.Int64))
+    sizes = sorted(set(rows["size"]))
+    series, interval = {}, {}
+    for allocation, over in itertools.product(("by request", "by use"), (0.0, 0.6)):
+        mine = rows.filter((pl.col("allocation") == allocation) & (pl.col("overestimate") == over))
+        found = [mean_interval(mine.filter(pl.col("size") == size)["jobs_per_hour_per_million"]) for size in sizes]
+        name = f"{allocation}, + 60 %" if over else allocation
+        series[name] = [one.mean for one in found]
+        interval[name] = ([one.low for one in found], [one.high for one in found])
+    return Curves(
+        "memory-by-use",
+        "Throughput per dollar, over the size of the pools",
+        x=[float(size) for size in sizes],
+        series=series,
+        interval=interval,
+        x_axis=Axis("pool memory in each of two racks (TiB)"),
+        y_axis=Axis("jobs per hour and million dollars"),
+    )
+
+
 def main() -> None:
-    """Draw both."""
-    for shown, name in ((cerit_pools(), "cerit-pools"), (queue_order_front(), "queue-order-front")):
-        drawn = picture(shown, wide=True)
+    """Draw them all, or those that are named."""
+    drawings = {"cerit-pools": cerit_pools, "queue-order-front": queue_order_front, "memory-by-use": memory_by_use}
+    for name in sys.argv[1:] or drawings:
+        drawn = picture(drawings[name](), wide=True)
         at = drawn.index(">") + 1
         back = "svg { background: var(--paper); }"
         content = f"{drawn[:at]}<style>{style_sheet()} {back}</style>{drawn[at:]}\n"

@@ -25,6 +25,7 @@ GROUP_TITLES = {
     "schedulers": "Schedulers",
     "formats": "Trace formats",
     "generators": "Workload generators",
+    "memory_uses": "Memory over time",
     "machine_formats": "Forms of machines",
     "affinities": "Affinities from measurements",
     "reproductions": "Reproductions",

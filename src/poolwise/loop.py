@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from poolwise.errors import PolicyError
 from poolwise.interfaces import Dispatcher, Platform, Scheduler
@@ -25,6 +25,7 @@ from poolwise.model import (
     Reject,
     Renumbered,
     Resize,
+    Stalled,
     Start,
     Started,
     Wake,
@@ -108,16 +109,18 @@ class Loop:
     def take(self, batch: EventBatch) -> CommitResult:
         """Apply the events of an instant to the queue, and schedule.
 
-        Starts that became real are no reason for a pass. A plan that does nothing but reject is followed by another pass,
-        unless nothing else had happened than the arrival of what was rejected: jobs rejected on arrival are no reason for one.
+        Starts that became real are no reason for a pass. A plan that does nothing but reject or resize is followed by another
+        pass, unless nothing else had happened than the arrival of what was rejected: jobs rejected on arrival are no reason
+        for one.
         """
         if batch.events and all(isinstance(event, Started) for event in batch.events):
             return CommitResult()
         changes = self._absorb(batch)
         outcome = self._schedule(changes)
         rejected = frozenset(d.job for d in outcome.committed if isinstance(d, Reject))
-        if rejected and all(isinstance(d, Reject) for d in outcome.committed) and not outcome.rejected:
-            rest = changes.beside(rejected)
+        if outcome.committed and all(isinstance(d, Reject | Resize) for d in outcome.committed) and not outcome.rejected:
+            rest = replace(changes.beside(rejected), resized=tuple(self._resized))
+            self._resized = []
             if rest != Changes():
                 after = self._schedule(rest)
                 outcome = CommitResult(
@@ -216,6 +219,8 @@ class Loop:
                     self._told = {rows[job] for job in self._told if job in rows}
                 case Wake():
                     woke = True
+                case Stalled():
+                    pass  # a snapshot shows who stands still
                 case Started():
                     pass  # what it takes is held since its commit; nothing waits for it
                 case _:

@@ -33,6 +33,7 @@ GROUPS: Mapping[str, tuple[str, ...]] = {
     "schedulers": ("poolwise.schedulers",),
     "formats": ("poolwise.traces",),
     "generators": ("poolwise.traces.generators",),
+    "memory_uses": ("poolwise.traces.memory_use",),
     "machine_formats": ("poolwise.files.machine_formats",),
     "affinities": ("poolwise.traces.affinity",),
     "metrics": ("poolwise.metrics.measures",),

@@ -5,7 +5,17 @@ import pytest
 from poolwise import conformance, registry
 
 GROUPS = ("orders", "backfills", "placements", "models", "schedulers", "costs")
-OTHERS = {"formats", "generators", "affinities", "methods", "reproductions", "plans", "metrics", "machine_formats"}
+OTHERS = {
+    "formats",
+    "generators",
+    "memory_uses",
+    "affinities",
+    "methods",
+    "reproductions",
+    "plans",
+    "metrics",
+    "machine_formats",
+}
 """What reads, draws, solves or reports: no policy and no model. `batch.check` checks what the methods place."""
 
 

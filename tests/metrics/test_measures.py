@@ -19,9 +19,11 @@ from poolwise.metrics.summary import STANDARD, every_measure, measure_run, metri
 from poolwise.model import Machine, Workload
 from poolwise.schedulers.composition import CompositionScheduler
 from poolwise.schedulers.dispatch import Dispatch
+from poolwise.schedulers.list import ListScheduler
 from poolwise.studies import load, run
 from poolwise.traces import info, vinesim
 from poolwise.units import SECOND
+from tests.helpers.memory_over_time import machine_with, using
 from tests.helpers.nvme_examples import SHARING
 from tests.helpers.nvme_examples import machine as nvme_machine
 from tests.helpers.nvme_examples import workload as nvme_workload
@@ -105,7 +107,7 @@ def test_every_metric_is_the_same_whether_all_is_known_or_only_outcomes_and_work
 
 
 def one_of_each_system():
-    """Whole nodes; nodes that jobs share; NVMe devices; processing units."""
+    """Whole nodes; nodes that jobs share; NVMe devices; processing units; whole nodes whose jobs use memory over time."""
     nvme = nvme_workload([(0, "smufin"), (1, "compute")])
     devices = nvme_machine()
     tasks, units = vinesim.TaskList.of_jobs([2, 1], 2, 20), vinesim.UnitList.of([(0, 0, 0)])
@@ -120,6 +122,7 @@ def one_of_each_system():
         "shared nodes": schedule_of([(0, 0, 10, 6, 4, 1), (4, 10, 20, 8, 0, 2)]),
         "devices": placed.schedule,
         "units": done.schedule,
+        "memory over time": engines.simulate(machine_with(100), using([80], [[(0, 20)]], [9]), ListScheduler()).schedule,
     }
 
 
@@ -130,6 +133,7 @@ def test_every_registered_measure_applies_to_some_system_and_is_left_out_of_the_
         "shared nodes": {"devices", "resources", "energy", "purchase", "memory", "memory_dollars"},
         "devices": {"devices", "resources", "deadlines"},
         "units": {"units", "task_latency"},
+        "memory over time": {"load", "memory", "memory_dollars", "memory_use"},
     }
     always = {"waits", "throughput", "fairness", "latency"}
     for system, schedule in one_of_each_system().items():

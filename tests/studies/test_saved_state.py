@@ -118,6 +118,7 @@ def test_a_machine_may_have_more_and_must_have_what_runs_hold(tmp_path: Path) ->
         ({"workload.state": "none.toml"}, "no such file: none.toml"),
         ({"workload.trace": "log.swf"}, "give one of trace, generator and state"),
         ({"workload.format": "swf"}, "format and options belong to a trace"),
+        ({"workload.memory_use": "measured"}, "memory_use says what jobs of a trace use"),
     ],
 )
 def test_what_does_not_go_with_a_state(set: dict[str, object], says: str, tmp_path: Path) -> None:

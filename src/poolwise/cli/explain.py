@@ -14,6 +14,8 @@ from poolwise.cli.one_run import RunOptions, ScopeChoice
 from poolwise.cli.seen import ClusterName, see
 
 if TYPE_CHECKING:
+    from rich.table import Table
+
     from poolwise.explain import Episode, Explanation
     from poolwise.metrics import Outcomes
     from poolwise.studies.cells import Cell
@@ -62,7 +64,10 @@ def explain(
     report: Path | None = typer.Option(None, metavar="FILE.html", help="Write a page: the answer, and the nodes meanwhile."),
     json: bool = typer.Option(False, "--json", help="Print exactly one JSON object."),
 ) -> None:
-    """Explain why a job waited: what was short at each pass, how much was needed and free, and which job was in the way."""
+    """Explain why a job waited: what was short at each pass, how much was needed and free, and which job was in the way.
+
+    Where running jobs' memory may change, also what it held and used over its run.
+    """
     from poolwise.cli.output import print_json
     from poolwise.errors import InputError
     from poolwise.explain.words import answer_sentence
@@ -163,33 +168,40 @@ def _simulated(file: Path, job: int) -> tuple[str, Cell, Explanation]:
         remedy = "leave pass_per_event out of the scheduler file and simulate again"
         raise InputError("only runs with one pass an instant can be explained", file=file, field="RUN", remedy=remedy)
     found = _explain(cell, job)
-    check_recorded(file, job, found.until, found.placement is not None)
+    check_recorded(file, job, found.last_start, found.placement is not None)
     return f"{workload_of(cell).name} on {cell.machine.name}", cell, found
 
 
 def _explain(cell: Cell, job: int, outcomes: Outcomes | None = None) -> Explanation:
-    from poolwise.explain import explain_wait
+    from dataclasses import replace
+
+    from poolwise.explain import explain_wait, memory_stretches
     from poolwise.studies.cells import workload_of
     from poolwise.studies.description import Configured
+    from poolwise.studies.simulation import simulate_again
 
-    what = Configured.of(cell)
-    return explain_wait(
+    what, workload = Configured.of(cell), workload_of(cell)
+    changing = workload.memory_use is not None or what.scheduler.resizes  # then all of the run is simulated, and compared
+    found = explain_wait(
         cell.machine,
-        workload_of(cell),
+        workload,
         what.scheduler,
         job,
         truth=what.truth,
         estimate=what.estimate,
         seed=cell.seed,
-        outcomes=outcomes,
+        outcomes=None if changing else outcomes,
     )
+    if not changing:
+        return found
+    return replace(found, memory=memory_stretches(simulate_again(cell, outcomes), found.job.index))
 
 
 def _print(what: str, found: Explanation, everything: bool) -> None:
     from rich.table import Table
 
     from poolwise.cli.console import out
-    from poolwise.explain.words import answer_sentence, duration, held_by
+    from poolwise.explain.words import answer_sentence, duration, held_by, memory_sentence
 
     def say(text: str) -> None:
         out.print(text, markup=False, highlight=False, soft_wrap=True)
@@ -216,6 +228,34 @@ def _print(what: str, found: Explanation, everything: bool) -> None:
         for (rule, resource), ns in found.totals().items():
             say(f"  {duration(ns)} {held_by(rule, resource)}")
     say(_outcome(found))
+    if found.memory:
+        say(memory_sentence(found.memory))
+        out.print(_memory_table(found, everything))
+
+
+def _memory_table(found: Explanation, everything: bool) -> Table:
+    """What the job held and used, stretch by stretch."""
+    from rich.table import Table
+
+    from poolwise.explain.words import duration
+    from poolwise.units import format_memory
+
+    table, stretches = Table(box=None, pad_edge=False), found.memory
+    for heading in ("after", "for", "in nodes", "in pools", "used"):
+        table.add_column(heading, justify="right", overflow="fold")
+    table.add_column("", ratio=1, overflow="fold")
+    shown = len(stretches) if everything else LINES // 2
+    hidden = max(0, len(stretches) - 2 * shown)
+    for k, one in enumerate(stretches):
+        if shown <= k < shown + hidden:
+            if k == shown:
+                table.add_row("...", "", "", "", "", f"{hidden:,} more: --all shows them")
+            continue
+        held = [format_memory(one.local), format_memory(one.pooled), "" if one.used is None else format_memory(one.used)]
+        last = k + 1 == len(stretches) or stretches[k + 1].run != one.run
+        said = ["stands still for want of memory"] * one.stood_still + [f"then {one.outcome}"] * last
+        table.add_row(duration(one.begin - found.job.submit), duration(one.end - one.begin), *held, ", ".join(said))
+    return table
 
 
 def _row(found: Explanation, episode: Episode) -> Iterator[str]:

@@ -20,6 +20,7 @@ class What(StrEnum):
     SCHEDULERS = "schedulers"
     FORMATS = "formats"
     GENERATORS = "generators"
+    MEMORY_USES = "memory_uses"
     MACHINE_FORMATS = "machine_formats"
     AFFINITIES = "affinities"
     METHODS = "methods"

@@ -84,6 +84,8 @@ def interrupted(parts: Parts, *, follows: bool = False) -> Obstacle | None:
         return Obstacle("capacity changes during the run", "without disturbances it runs in kernels")
     if parts.workload.closed_loop:
         return Obstacle("submissions follow from the schedule", "without a closed loop it runs in kernels")
+    if parts.workload.memory_use is not None:
+        return Obstacle("the memory that jobs use changes", "without memory_use it runs in kernels")
     if (restricted := _restricted(parts, follows)) is not None:
         return restricted
     if parts.observer is not None:

@@ -18,6 +18,7 @@ from poolwise.performance.ideal import Ideal
 from poolwise.platforms.closed_loop import ClosedLoop
 from poolwise.platforms.failing import trouble_of
 from poolwise.platforms.simulated import Disturbance, Simulation
+from poolwise.platforms.using_memory import UsingMemory
 from poolwise.units import format_time
 
 Engine = Literal["auto", "reference", "compiled"]
@@ -100,7 +101,7 @@ def simulate(
             return Result(schedule, "compiled", wall)
         if engine == "compiled":
             raise InputError(f"no kernel runs this: {obstacle}", field="engine", remedy='take the engine "reference" or "auto"')
-    simulation = (ClosedLoop if workload.closed_loop else Simulation)(
+    simulation = platform_of(workload)(
         machine,
         workload,
         truth,
@@ -117,6 +118,16 @@ def simulate(
     loop = run_loop(simulation, scheduler, seed, observer=observer)
     wall = time.perf_counter() - begun
     return Result(simulation.schedule(machine, workload, loop), "reference", wall, obstacle)
+
+
+def platform_of(workload: Workload) -> type[Simulation]:
+    """Kind of simulated machine that a workload needs; raises InputError where it needs two."""
+    if workload.memory_use is None:
+        return ClosedLoop if workload.closed_loop else Simulation
+    if workload.closed_loop:
+        problem = "a closed loop of jobs that say what memory they use is not simulated"
+        raise InputError(problem, field="memory_use", remedy="leave memory_use or closed_loop out")
+    return UsingMemory
 
 
 def _check_restrictions(machine: Machine, scheduler: Scheduler) -> None:

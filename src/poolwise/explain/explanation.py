@@ -6,7 +6,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any
 
-from poolwise.model import Job, Machine, Placement
+from poolwise.explain.memory import MemoryStretch
+from poolwise.model import Job, Machine, Outcome, Placement
 from poolwise.model.reason import Reason, Rule
 
 
@@ -87,6 +88,7 @@ class Explanation:
     until : ns at which it started or was rejected; of the last pass if it is still waiting
     placement : where it started, None if it never did
     rejected : why it can never run, "" if it can
+    memory : its memory over its runs, where a scheduler may change that or the workload says what it uses
     """
 
     job: Job
@@ -95,11 +97,18 @@ class Explanation:
     until: int
     placement: Placement | None = None
     rejected: str = ""
+    memory: tuple[MemoryStretch, ...] = ()
 
     @property
     def status(self) -> str:
         """How the wait ended: started, rejected or waiting."""
         return "started" if self.placement is not None else "rejected" if self.rejected else "waiting"
+
+    @property
+    def last_start(self) -> int:
+        """Ns at which the last of its runs that finished started, as far as its runs are known; else `until`."""
+        begins = {one.run: one.begin for one in reversed(self.memory) if one.outcome is Outcome.FINISHED}
+        return max(begins.values(), default=self.until)
 
     @property
     def wait(self) -> int:
@@ -132,6 +141,7 @@ class Explanation:
             "passes": len(self.passes),
             "totals": [{"rule": rule, "resource": what, "ns": ns} for (rule, what), ns in self.totals().items()],
             "episodes": [self._episode(episode) for episode in self.episodes],
+            **({"memory": [stretch.to_dict() for stretch in self.memory]} if self.memory else {}),
         }
 
     def _rows(self, placement: Placement) -> list[dict[str, Any]]:

@@ -2,24 +2,40 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 import numpy as np
 
 from poolwise.engines.family import Parts
 from poolwise.engines.list_scheduling import replay as list_scheduling
+from poolwise.engines.simulate import platform_of
 from poolwise.errors import InputError, PolicyError
 from poolwise.explain.explanation import Explanation
 from poolwise.explain.replay import Replay
-from poolwise.interfaces import Dispatcher, PerformanceModel, Scheduler, reason_of, rule_of
+from poolwise.interfaces import Dispatcher, PerformanceModel, Platform, Scheduler, reason_of, rule_of
 from poolwise.loop import run_loop
 from poolwise.metrics import Outcomes
 from poolwise.metrics.outcomes import Status
-from poolwise.model import Changes, EventBatch, Machine, Placement, Plan, Queue, Reason, Snapshot, Start, Workload
+from poolwise.model import (
+    Changes,
+    CommitResult,
+    EventBatch,
+    Machine,
+    Placement,
+    Plan,
+    Queue,
+    Reason,
+    Reject,
+    Resize,
+    Snapshot,
+    Start,
+    Stop,
+    Workload,
+)
 from poolwise.performance.ideal import Ideal
 from poolwise.platforms.failing import trouble_of
-from poolwise.platforms.simulated import Disturbance, Simulation
+from poolwise.platforms.simulated import Simulation
 
 NEAREST = 5
 """Ids that the error for an unknown job names."""
@@ -74,8 +90,8 @@ def explain_wait(
         if part is not None:
             part.check(machine, workload.table)
     witness = _Witness(decided, scheduler, row)
-    simulation = _Excerpt(machine, workload, truth, estimate, witness, failing, requeue)
-    loop = run_loop(simulation, witness, seed)
+    simulated = platform_of(workload)(machine, workload, truth, estimate, disturbances=failing, requeue=requeue)
+    loop = run_loop(_Excerpt(simulated, witness), witness, seed)
     for decision, why in loop.refused:
         if isinstance(decision, Start) and (decision.job == row or decided is not scheduler):
             raise PolicyError(f"the machine refused to start the job in row {decision.job}: {why}")
@@ -139,32 +155,30 @@ class _Witness(Scheduler, Dispatcher):
             self.began, self.placement = snapshot.now, starts[0].placement
         begun = {task for start in starts for task in start.tasks}
         self.settled = self.job in plan.rejected or begun >= set(queue.tasks(self.job))
-        if plan.rejected and len(plan.rejected) == len(plan.decisions):
-            return  # a plan that only rejects is asked again, or was no pass at all
+        if plan.decisions and all(isinstance(d, Reject | Resize | Stop) for d in plan.decisions):
+            return  # such a plan is followed by another, or was no pass at all
         if not self.settled:
             assert self.asked is not None
             self.passes.append((snapshot.now, reason_of(self.asked, self.job, queue, snapshot, plan)))
 
 
-class _Excerpt(Simulation):
+class _Excerpt(Platform):
     """A simulation that ends when the witness has seen enough."""
 
-    def __init__(
-        self,
-        machine: Machine,
-        workload: Workload,
-        truth: PerformanceModel,
-        estimate: PerformanceModel | None,
-        witness: _Witness,
-        disturbances: Sequence[Disturbance],
-        requeue: bool,
-    ) -> None:
-        super().__init__(machine, workload, truth, estimate, disturbances=disturbances, requeue=requeue)
-        self._witness = witness
+    def __init__(self, whole: Simulation, witness: _Witness) -> None:
+        self._whole, self._witness, self.table = whole, witness, whole.table
+
+    def snapshot(self) -> Snapshot:
+        """Show the state now."""
+        return self._whole.snapshot()
+
+    def commit(self, plan: Plan) -> CommitResult:
+        """Carry out a plan."""
+        return self._whole.commit(plan)
 
     def events(self) -> Iterator[EventBatch]:
         """Yield the events up to the pass that settles the job."""
-        for batch in super().events():
+        for batch in self._whole.events():
             yield batch
             if self._witness.settled:
                 return

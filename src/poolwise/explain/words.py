@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from itertools import pairwise
+
 from poolwise.explain.explanation import Episode, Explanation
-from poolwise.model import Machine
+from poolwise.explain.memory import MemoryStretch
+from poolwise.model import Machine, Outcome
 from poolwise.model.reason import Rule
-from poolwise.units import format_time, to_seconds
+from poolwise.units import format_memory, format_time, to_seconds
 
 
 def answer_sentence(found: Explanation) -> str:
@@ -62,3 +66,22 @@ def held_by(rule: Rule, resource: str) -> str:
 def duration(ns: int) -> str:
     """Say a time in ns."""
     return format_time(to_seconds(ns))
+
+
+def memory_sentence(stretches: Sequence[MemoryStretch]) -> str:
+    """Say how much of pools a job held, how often that changed, what it used, and what happened where it ran out."""
+    pooled, used = [one.pooled for one in stretches], [one.used for one in stretches if one.used is not None]
+    changes = sum(one.run == two.run and one.pooled != two.pooled for one, two in pairwise(stretches))
+    often = f", changed {changes:,} {'time' if changes == 1 else 'times'}" if changes else ""
+    said = [f"held {_memory_span(pooled)} of pools{often}"]
+    said += [f"used {_memory_span(used)} altogether"] if used else []
+    still = sum(one.end - one.begin for one in stretches if one.stood_still)
+    said += [f"stood still for {duration(still)} for want of memory"] if still else []
+    lost = sum(one.end - one.begin for one in stretches if one.outcome is Outcome.OUT_OF_MEMORY)
+    said += [f"was ended for want of memory, which lost {duration(lost)} of running"] if lost else []
+    return f"It {', '.join(said[:-1])} and {said[-1]}." if len(said) > 1 else f"It {said[0]}."
+
+
+def _memory_span(amounts: Sequence[int]) -> str:
+    least, most = format_memory(min(amounts)), format_memory(max(amounts))
+    return least if least == most else f"{least} to {most}"

@@ -32,6 +32,9 @@ class WorkloadSection(Section):
     settings: dict[str, Any] = Field(default={}, description="settings of the generator; jobs and seed among them")
     format: str = Field(default="auto", description="a trace format; auto recognises it")
     options: dict[str, Any] = Field(default={}, description="options of the format")
+    memory_use: Choice | None = Field(
+        default=None, description="memory that jobs really use over their runs; what they ask for if not given"
+    )
     first: Count = Field(default=0, description="rows to leave out before the first job that is taken")
     jobs: Positive | None = Field(default=None, description="number of jobs; all if not given")
     clock: Literal["first job", "trace"] = Field(
@@ -44,6 +47,8 @@ class WorkloadSection(Section):
             raise ValueError("give one of trace, generator and state")
         if self.state is not None and (self.first or self.jobs is not None or self.clock != "first job"):
             raise ValueError("first, jobs and clock choose jobs of a trace; a state has its jobs and its time")
+        if self.state is not None and self.memory_use is not None:
+            raise ValueError("memory_use says what jobs of a trace use; a state has what its jobs ask for and hold")
         if self.state is None and "unsaid" in self.model_fields_set:
             raise ValueError("unsaid belongs to a state")
         if self.generator is None and self.settings:

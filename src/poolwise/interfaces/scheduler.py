@@ -20,6 +20,11 @@ class Scheduler(Protocol):
         return False
 
     @property
+    def resizes(self) -> bool:
+        """Whether it may change what running jobs hold."""
+        return False
+
+    @property
     def remembers(self) -> str:
         """What a dispatcher keeps that no queue and snapshot show, such as reservations that are promises.
 

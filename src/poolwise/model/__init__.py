@@ -13,6 +13,7 @@ from poolwise.model.event import (
     Left,
     Outcome,
     Renumbered,
+    Stalled,
     Started,
     Wake,
     Withdrawn,
@@ -23,6 +24,7 @@ from poolwise.model.job_table import Job, JobTable
 from poolwise.model.kind import Kind
 from poolwise.model.machine import Machine
 from poolwise.model.machine_builder import MachineBuilder
+from poolwise.model.memory_use import MemoryInUse, MemoryStep, MemoryUse, Stall
 from poolwise.model.partition import Partition, QualityOfService, ReservedWindow
 from poolwise.model.placement import Placement, Refusal
 from poolwise.model.queue import Queue
@@ -56,6 +58,9 @@ __all__ = [
     "Machine",
     "MachineBuilder",
     "MachineState",
+    "MemoryInUse",
+    "MemoryStep",
+    "MemoryUse",
     "Outage",
     "Outcome",
     "Partition",
@@ -74,6 +79,8 @@ __all__ = [
     "Run",
     "Schedule",
     "Snapshot",
+    "Stall",
+    "Stalled",
     "Start",
     "Started",
     "Stop",

@@ -16,6 +16,7 @@ class Outcome(StrEnum):
     STOPPED = "stopped"  # by a scheduler's Stop
     LOST = "lost"  # its capacity went away
     REFUSED = "refused"  # it was committed, and never became real
+    OUT_OF_MEMORY = "out of memory"  # it used more than it asked for, or was stopped while it lacked memory
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +70,13 @@ class CapacityChanged:
 
 
 @dataclass(frozen=True, slots=True)
+class Stalled:
+    """A run uses more memory than it holds: it stands still until it holds that, or is stopped."""
+
+    run: int
+
+
+@dataclass(frozen=True, slots=True)
 class Joined:
     """An owner joined the machine, behind those that were there."""
 
@@ -94,7 +102,7 @@ class Wake:
     """The time that a plan asked to be woken at."""
 
 
-Event = Arrival | Started | Ended | Withdrawn | CapacityChanged | Joined | Left | Renumbered | Wake
+Event = Arrival | Started | Ended | Stalled | Withdrawn | CapacityChanged | Joined | Left | Renumbered | Wake
 
 
 @dataclass(frozen=True, slots=True)

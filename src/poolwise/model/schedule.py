@@ -14,6 +14,7 @@ from poolwise.arrays import BoolArray, IntArray
 from poolwise.errors import InputError
 from poolwise.model.event import Outcome
 from poolwise.model.machine import Machine
+from poolwise.model.memory_use import MemoryStep, Stall
 from poolwise.model.run import Resized
 from poolwise.model.workload import Workload
 
@@ -55,6 +56,8 @@ class Schedule:
     refused : reason -> number of decisions that the platform refused
     resizes : placements that runs were given while they were at work, in the order of time; `offset` to `amount` are what
         they began with, and `holdings` is all that they held
+    memory_steps : memory that runs used, in the order of time; empty where the workload does not say what jobs use
+    stalls : times in which runs stood still for want of memory, in the order of their ends
     """
 
     machine: Machine
@@ -73,6 +76,8 @@ class Schedule:
     passes: int
     refused: Mapping[str, int]
     resizes: tuple[Resized, ...] = ()
+    memory_steps: tuple[MemoryStep, ...] = ()
+    stalls: tuple[Stall, ...] = ()
 
     @cached_property
     def holdings(self) -> Holdings:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Protocol
 
@@ -13,6 +13,7 @@ from poolwise.model.decision import Start
 from poolwise.model.history import RunHistory
 from poolwise.model.job_table import JobTable
 from poolwise.model.machine import Machine
+from poolwise.model.memory_use import MemoryInUse
 from poolwise.model.placement import Placement
 from poolwise.model.run import Fetch, Run
 from poolwise.model.runs import RunTable
@@ -75,6 +76,7 @@ class Snapshot:
     freed_at : ns of the latest instant at which a run ended or was resized or the machine changed, -1 before the first
     history : the runs that have ended, None where the platform does not keep them
     traffic : (n_owner,) MB/s that go over each link, as measured on a machine that is there; None where nobody measures
+    in_use : the memory that runs use now; None where nobody measures
     """
 
     __slots__ = (
@@ -89,6 +91,7 @@ class Snapshot:
         "free",
         "freed_at",
         "history",
+        "in_use",
         "machine",
         "may_grow",
         "now",
@@ -112,12 +115,14 @@ class Snapshot:
         freed_at: int = -1,
         history: RunHistory | None = None,
         traffic: FloatArray | None = None,
+        in_use: MemoryInUse | None = None,
     ) -> None:
         self.now, self.machine, self.table, self.estimate = now, machine, table, estimate
         self.capacity = capacity if not capacity.flags.writeable else _read_only(capacity)
         self.free = _read_only(free)
         self._work = work
         self.may_grow, self.freed_at, self.history, self.traffic = may_grow, freed_at, history, traffic
+        self.in_use = in_use
         self._runs, self._progress = runs, progress
         self._extra: tuple[Run, ...] = ()
         self._ended: int | None = None  # runs expected to end by then are gone
@@ -138,6 +143,7 @@ class Snapshot:
             freed_at=self.freed_at,
             history=self.history,
             traffic=self.traffic,
+            in_use=self.in_use,
         )
         other._extra, other._ended, other._real = self._extra, self._ended, self._real
         return other
@@ -180,6 +186,16 @@ class Snapshot:
         run = self.run(number)
         done = self._progress(number, self.now) if self._progress is not None and number >= 0 else 0.0
         return max(float(self.work[run.job]) - done, 0.0)
+
+    def memory_of(self, run: Run) -> int:
+        """MiB that a run uses on each of its nodes now, or what its job asked for where that is not measured."""
+        measured = None if self.in_use is None else self.in_use.used.get(run.id)
+        return int(self.table.memory[run.job]) if measured is None else measured
+
+    @property
+    def stalled(self) -> Mapping[int, int]:
+        """Run -> ns since which it stands still for want of memory, in the order of these times."""
+        return {} if self.in_use is None else self.in_use.stalled
 
     def composition(self, device: int) -> tuple[int, ...]:
         """Devices composed with `device`: those that the run using it names, itself alone where it is free."""

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from poolwise.arrays import FloatArray, IntArray, frozen
 from poolwise.errors import InputError
 from poolwise.model.job_table import Job, JobTable
+from poolwise.model.memory_use import MemoryUse
 from poolwise.model.shown import html_table
 from poolwise.units import SECOND, format_time
 
@@ -50,6 +51,7 @@ class Workload:
     notes : sentences on how the trace was read, such as columns that were guessed
     closed_loop : whether jobs are submitted when their predecessors are over (attributes "preceding" and "think_s"), not when
         the trace says
+    memory_use : what each job really uses over its run; None: what it asks for
     """
 
     id: IntArray
@@ -64,6 +66,7 @@ class Workload:
     name: str = "workload"
     notes: tuple[str, ...] = ()
     closed_loop: bool = False
+    memory_use: MemoryUse | None = None
 
     def __post_init__(self) -> None:
         n = len(self.id)
@@ -72,6 +75,8 @@ class Workload:
             if column.shape != (n,):
                 raise ValueError(f"column '{name}' has shape {column.shape}, expected ({n},)")
             frozen(column)
+        if self.memory_use is not None and len(self.memory_use) != n:
+            raise ValueError(f"memory in use is known of {len(self.memory_use)} jobs, expected {n}")
         frozen(self.id)
         for name, column in {**columns, **self.requests}.items():
             if n and int(column.min()) < 0:

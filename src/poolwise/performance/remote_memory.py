@@ -175,9 +175,8 @@ class RemoteMemory(FixedAtStart):
             sensitivity(jobs, self.seed)
 
     def slowdown(self, run: Run, view: Snapshot) -> float:
-        """sld_factor * rm_ratio of the run at its placement."""
-        workload = view.table
-        memory = int(workload.memory[run.job])
+        """sld_factor * rm_ratio of the run at its placement, by the memory that it uses where that is measured."""
+        workload, memory = view.table, view.memory_of(run)
         if "nodes" not in view.machine.resources:
             return self._of_parts(run, memory, view)
         local = view.machine.local_memory

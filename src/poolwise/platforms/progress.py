@@ -9,7 +9,7 @@ from typing import NamedTuple
 from poolwise.errors import PolicyError
 from poolwise.interfaces import PerformanceModel
 from poolwise.model import Run, Snapshot
-from poolwise.units import with_slowdown
+from poolwise.units import NEVER, with_slowdown
 
 
 class RunPace(NamedTuple):
@@ -30,6 +30,9 @@ class RunPace(NamedTuple):
 
 FULL = RunPace(0.0, 0.0)
 """Nothing is slowed down."""
+
+STANDING = RunPace(math.inf, math.inf)
+"""Nothing is done."""
 
 
 @dataclass(slots=True)
@@ -63,7 +66,9 @@ class Course:
 
     @property
     def phase_end(self) -> int:
-        """Ns at which the fetching ends, or the work where nothing is fetched."""
+        """Ns at which the fetching ends, or the work where nothing is fetched; `NEVER` while it stands still."""
+        if self.pace == STANDING:
+            return NEVER
         if self.fetch is None:
             return self.since + with_slowdown(self.work, self.pace.working)
         return self.since + with_slowdown(self.fetch, self.pace.fetching)
@@ -71,7 +76,9 @@ class Course:
     @property
     def end(self) -> int:
         """Ns at which everything is done."""
-        return self.phase_end if self.fetch is None else self.phase_end + with_slowdown(self.work, self.pace.working)
+        if self.fetch is None or self.pace == STANDING:
+            return self.phase_end
+        return self.phase_end + with_slowdown(self.work, self.pace.working)
 
     def go_on(self, now: int, pace: RunPace) -> bool:
         """Continue at a pace from now on; returns whether it differs from the pace before."""

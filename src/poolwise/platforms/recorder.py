@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from poolwise.loop import LoopResult
-from poolwise.model import Machine, Outcome, Placement, Resized, Schedule, Workload
+from poolwise.model import Machine, MemoryStep, Outcome, Placement, Resized, Schedule, Stall, Workload
 
 
 class Recorder:
@@ -19,6 +19,8 @@ class Recorder:
         self._outcome: list[Outcome] = []
         self._placements: list[Placement] = []
         self._resizes: list[Resized] = []
+        self._memory_steps: list[MemoryStep] = []
+        self._stalls: list[Stall] = []
 
     def __len__(self) -> int:
         """Number of runs recorded so far, which is the number of the next run."""
@@ -37,6 +39,15 @@ class Recorder:
     def resized(self, run: int, time: int, placement: Placement) -> None:
         """Record that a run has another placement from a time on."""
         self._resizes.append(Resized(run, time, placement))
+
+    def used(self, run: int, time: int, memory: int) -> None:
+        """Record that a run uses other memory from a time on, MiB on each of its nodes."""
+        self._memory_steps.append(MemoryStep(run, time, memory))
+
+    def stalled(self, run: int, begin: int, end: int) -> None:
+        """Record that a run stood still for want of memory; not one that was given it in the same instant."""
+        if end > begin:
+            self._stalls.append(Stall(run, begin, end))
 
     def ended(self, run: int, end: int, outcome: Outcome) -> None:
         """Record the end of a run."""
@@ -66,4 +77,6 @@ class Recorder:
             passes=loop.passes,
             refused=refused,
             resizes=tuple(self._resizes),
+            memory_steps=tuple(self._memory_steps),
+            stalls=tuple(self._stalls),
         )

@@ -23,6 +23,7 @@ from poolwise.model import (
     EventBatch,
     Initial,
     Machine,
+    MemoryInUse,
     Outcome,
     Placement,
     Plan,
@@ -42,9 +43,9 @@ from poolwise.model.room import why_no_resize, why_no_room
 from poolwise.model.runs import RunTable
 from poolwise.platforms.progress import Course, RunPace, RunProgress
 from poolwise.platforms.recorder import Recorder
-from poolwise.units import HORIZON
+from poolwise.units import HORIZON, NEVER
 
-_END, ARRIVAL, _CAPACITY, _WAKE = range(4)  # the order within an instant
+END, MEMORY, ARRIVAL, _CAPACITY, _WAKE = range(5)  # the order within an instant
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,6 +124,7 @@ class Simulation:
         self._capacity, self._free = kept(machine.capacity), machine.capacity.copy()
         self._runs, self._history = RunTable(machine.capacity.size), RunHistory()
         self._progress: dict[int, RunProgress] = {}
+        self._in_use: MemoryInUse | None = None
         self._waiting: dict[int, set[int]] = {}  # tasks by row; nothing waits before it arrives
         self._sequence = 0
         self._wake_at: int | None = None
@@ -184,6 +186,7 @@ class Simulation:
             may_grow=self._may_grow(),
             freed_at=self._freed_at,
             history=self._history if self.table.edition == 0 else None,  # it names rows
+            in_use=self._in_use,
         )
 
     def schedule(self, machine: Machine, workload: Workload, loop: LoopResult) -> Schedule:
@@ -206,6 +209,7 @@ class Simulation:
             self.truth,
             self._work_done,
             work=self._duration,
+            in_use=self._in_use,
         )
 
     def commit(self, plan: Plan) -> CommitResult:
@@ -228,7 +232,7 @@ class Simulation:
                     if number not in self._runs:
                         rejected.append((decision, "the run is over"))
                         continue
-                    self._push(self.now, _END, self._end(number, Outcome.STOPPED, requeue, touched))
+                    self._push(self.now, END, self._end(number, Outcome.STOPPED, requeue, touched))
                 case Resize(number, placement):
                     over = "" if number in self._runs else "the run is over"
                     if why := over or why_no_resize(self._runs[number], placement, self.machine, self._free):
@@ -399,8 +403,7 @@ class Simulation:
         progress = self._progress[run.id]
         if progress.end == self.now:
             return  # it ends in this very instant: rounding after a change of pace must not move that
-        pace = RunPace.of(self.truth, run, true)
-        believed = pace if self._alike else RunPace.of(self.estimate, run, seen)
+        pace, believed = self._paces(run, true, seen)
         moved = progress.true.go_on(self.now, pace)
         if not (progress.believed.go_on(self.now, believed) or moved or progress.end < 0):
             return
@@ -410,8 +413,15 @@ class Simulation:
         end = progress.true.phase_end
         if end != progress.end:
             progress.end = end
+            if end == NEVER:
+                return
             over = Ended(run.id, run.job, run.tasks, Outcome.FINISHED) if run.fetch is None else _Fetched(run.id)
-            self._push(end, _END, over)
+            self._push(end, END, over)
+
+    def _paces(self, run: Run, true: Snapshot, seen: Snapshot) -> tuple[RunPace, RunPace]:
+        """Pace of a run where it is now, in truth and as the scheduler believes."""
+        pace = RunPace.of(self.truth, run, true)
+        return pace, pace if self._alike else RunPace.of(self.estimate, run, seen)
 
     def _work_done(self, number: int, now: int) -> float:
         """Reference ns of work that a run has done by `now`."""

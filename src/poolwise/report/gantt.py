@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import replace
 
 import numpy as np
 
 from poolwise.arrays import BoolArray, IntArray
-from poolwise.exhibits.figure import Axis, Box, Boxes
+from poolwise.exhibits.figure import Axis, Box, Boxes, Curves, Figure
 from poolwise.explain import Explanation
-from poolwise.explain.words import answer_sentence, held_by
+from poolwise.explain.words import answer_sentence, held_by, memory_sentence
 from poolwise.metrics.slowdown import wait_s
 from poolwise.model import Kind, Machine, Schedule
 from poolwise.model.schedule import Holdings
@@ -47,10 +48,31 @@ def wait_page(found: Explanation, schedule: Schedule, what: str) -> Page:
         lead=answer_sentence(found),
         because=totals,
         main=gantt(found, schedule) if drawable else None,
+        figures=_memory(found),
         tables=[_episodes(found)],
         notes=[f"Submitted {_said(found.job.submit)} after the trace began; {len(found.passes):,} passes left it waiting."],
         provenance={"poolwise": __version__, "run": what, "job": str(found.job.id)},
     )  # fmt: skip
+
+
+def _memory(found: Explanation) -> list[Figure]:
+    """Draw what the job held and used over its runs, as steps; nothing where that is not known to change."""
+    if not found.memory:
+        return []
+    ends = [(one, time) for one in found.memory for time in (one.begin, one.end)]
+    held = [(one.local + one.pooled) / 1024 for one, _ in ends]
+    used = [float("nan") if one.used is None else one.used / 1024 for one, _ in ends]
+    return [
+        Curves(
+            "memory",
+            f"Memory of job {found.job.id}",
+            memory_sentence(found.memory),
+            x=[_hours(time - found.job.submit) for _, time in ends],
+            series={"held": held} if all(map(math.isnan, used)) else {"held": held, "used": used},
+            x_axis=Axis("time since it was submitted (h)"),
+            y_axis=Axis("in nodes and pools (GiB)"),
+        )
+    ]
 
 
 def longest_wait(result: StudyResult, cell: CellResult) -> Boxes | None:

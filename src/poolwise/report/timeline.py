@@ -12,6 +12,9 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
+from poolwise.arrays import IntArray
 from poolwise.atomic import write_whole
 from poolwise.model import Kind, Schedule
 
@@ -41,7 +44,9 @@ def trace_events(schedule: Schedule) -> Iterator[TraceEvent]:
     clock = _clock(schedule)
     for kind in sorted(set(kinds)):
         yield _named("process_name", kind + 1, 0, _TRACKS[Kind(kind)])
-    thread = 1
+    thread, holders = 1, np.where(schedule.holdings.amount > 0, schedule.holdings.owner, schedule.machine.n_owner)
+    rows = np.argsort(holders, kind="stable")
+    bounds = np.searchsorted(holders[rows], np.arange(schedule.machine.n_owner + 1))
     for owner, runs in sorted(_occupants(schedule).items()):
         slices, lanes = _lanes(schedule, runs)
         for lane in range(lanes):
@@ -51,7 +56,7 @@ def trace_events(schedule: Schedule) -> Iterator[TraceEvent]:
         for run, lane in slices:
             yield _slice(schedule, run, owner, thread + lane, clock)
         thread += lanes
-        yield from _counters(schedule, owner, runs, clock)
+        yield from _counters(schedule, owner, rows[bounds[owner] : bounds[owner + 1]], clock)
 
 
 def _clock(schedule: Schedule) -> ToMicroseconds:
@@ -111,15 +116,15 @@ def _slice(schedule: Schedule, run: int, owner: int, thread: int, clock: ToMicro
     }
 
 
-def _counters(schedule: Schedule, owner: int, runs: list[int], clock: ToMicroseconds) -> Iterator[TraceEvent]:
-    """How much of each resource of an owner is in use, at each change."""
-    machine = schedule.machine
+def _counters(schedule: Schedule, owner: int, held: IntArray, clock: ToMicroseconds) -> Iterator[TraceEvent]:
+    """How much of each resource of an owner is in use, at each change; `held` are its rows of the holdings."""
+    machine, rows = schedule.machine, schedule.holdings
     changes: dict[int, dict[int, int]] = {}
-    for run in runs:
-        for _, resource, amount in (row for row in schedule.placement_of(run) if row[0] == owner and row[2]):
-            for time, sign in ((int(schedule.start[run]), 1), (int(schedule.end[run]), -1)):
-                change = changes.setdefault(time, {})
-                change[resource] = change.get(resource, 0) + sign * amount
+    for row in held.tolist():
+        resource, amount = int(rows.resource[row]), int(rows.amount[row])
+        for time, sign in ((int(rows.begin[row]), 1), (int(rows.end[row]), -1)):
+            change = changes.setdefault(time, {})
+            change[resource] = change.get(resource, 0) + sign * amount
     used = dict.fromkeys(sorted({resource for change in changes.values() for resource in change}), 0)
     for time, change in sorted(changes.items()):
         for resource, amount in change.items():

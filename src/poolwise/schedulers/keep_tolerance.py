@@ -30,6 +30,11 @@ class KeepTolerance(BatchScheduler):
     afterwards is moved by resizes. Moving is taken to cost nothing. Parameters are those of `BatchScheduler`.
     """
 
+    @property
+    def resizes(self) -> bool:
+        """It does."""
+        return True
+
     def open(self, machine: Machine, seed: int) -> Dispatcher:
         """Begin a run; raises InputError for a machine without shared nodes or an unknown method."""
         return KeepToleranceDispatcher(self, self.method_of(seed), ModuleLayout.of(machine))

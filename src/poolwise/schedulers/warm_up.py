@@ -44,6 +44,11 @@ class WarmUp(Scheduler):
         return self.first.knows_restrictions and self.then.knows_restrictions
 
     @property
+    def resizes(self) -> bool:
+        """Whether either scheduler does."""
+        return self.first.resizes or self.then.resizes
+
+    @property
     def remembers(self) -> str:
         """What the two schedulers remember, and that the warm-up is over, should one of its jobs wait again."""
         return "that the warm-up is over"

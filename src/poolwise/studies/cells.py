@@ -20,6 +20,7 @@ from poolwise.program import sources
 from poolwise.studies.saved_state import SavedState
 from poolwise.traces import read, stretch, without
 from poolwise.traces.generators import generate
+from poolwise.traces.memory_use.source import MemoryUseSource
 
 Parameter = str | int | float | bool
 
@@ -132,6 +133,7 @@ class Cell:
     seed : draws sensitivities and whatever a scheduler draws
     machine, machine_content, machine_tables : the machine, what a result depends on in it, and what a file says about it
     trace, scheduler, performance, warm_up : see the study file
+    memory_use : what says which memory the jobs use, with its seed; None: they use what they ask for
     sources : SHA-256 of the code that simulates it, see `cell_sources`
     costs : where watts and dollars come from; no input of the simulation, so that cells which differ in it alone share one run
     """
@@ -147,6 +149,7 @@ class Cell:
     warm_up: int
     sources: str
     costs: Costs = field(default_factory=Costs)
+    memory_use: Choice | None = None
 
     @property
     def inputs(self) -> Json:
@@ -158,6 +161,7 @@ class Cell:
             "performance": self._performance,
             "warm_up": self.warm_up,
             "seed": self.seed,
+            **({} if self.memory_use is None else {"memory_use": self.memory_use.identity("memory_uses")}),
         }
 
     @property
@@ -223,7 +227,11 @@ def _workload(trace: Trace | Generated | SavedState, nodes: _Nodes) -> Workload:
 
 def workload_of(cell: Cell) -> Workload:
     """Read the workload of a cell; kept in the process for the next cell on the same nodes."""
-    return _workload(cell.trace, _Nodes.of(cell))
+    workload = _workload(cell.trace, _Nodes.of(cell))
+    if cell.memory_use is None:
+        return workload
+    source: MemoryUseSource = cell.memory_use.make("memory_uses")
+    return source.applied(workload)
 
 
 def initial_of(cell: Cell) -> Initial | None:

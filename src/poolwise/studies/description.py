@@ -104,7 +104,7 @@ def describe(cell: Cell, folder: Path) -> Json:
     run = {
         "version": 1,
         "machine": cell.machine_tables,
-        "workload": source,
+        "workload": {**source, **_used(cell)},
         "scheduler": cell.scheduler.model_dump(mode="json", include=cell.scheduler.model_fields_set),
         "performance": cell.performance.model_dump(mode="json", include=cell.performance.model_fields_set),
         "measure": {"warm_up": cell.warm_up, "baseline": False},
@@ -120,6 +120,11 @@ def describe(cell: Cell, folder: Path) -> Json:
         return written
 
     return {"run": _each_text(run, note), "files": dict(sorted(files.items()))}
+
+
+def _used(cell: Cell) -> Json:
+    """What says which memory the jobs use; nothing where nothing does."""
+    return {} if cell.memory_use is None else {"memory_use": cell.memory_use.model_dump(mode="json")}
 
 
 def describe_metrics(metrics: Sequence[Choice], folder: Path) -> list[Json]:

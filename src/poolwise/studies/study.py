@@ -330,6 +330,7 @@ class _Resolver:
             file.measure.warm_up,
             cell_sources(),
             costs,
+            self.memory_use(file, document, seed),
         )
 
     def names(self, file: StudyFile, document: Document) -> tuple[SchedulerSection, PerformanceSection]:
@@ -346,6 +347,16 @@ class _Resolver:
         with document.placing("performance"):
             models_of(performance, 0)
         return scheduler, performance
+
+    def memory_use(self, file: StudyFile, document: Document, seed: int) -> Choice | None:
+        """What says which memory jobs use; one with a seed gets the cell's unless the study gives one."""
+        if file.workload.memory_use is None:
+            return None
+        choice = file.workload.memory_use.beside(document.file.parent)
+        with document.placing("workload", "memory_use"):
+            made = choice.make("memory_uses")
+        seeded = "seed" in getattr(made, "__dataclass_fields__", {}) and "seed" not in choice.settings
+        return Choice(name=choice.name, **{**choice.settings, **({"seed": seed} if seeded else {})})
 
     def workload(self, file: StudyFile, document: Document, seed: int) -> Trace | Generated | SavedState:
         workload = file.workload

@@ -12,7 +12,7 @@ import numpy as np
 
 from poolwise.arrays import BoolArray, IntArray
 from poolwise.interfaces import PlacementPolicy
-from poolwise.model import Job, Placement, Refusal, Snapshot
+from poolwise.model import Job, Machine, Placement, Refusal, Snapshot
 from poolwise.model.eligibility import eligible_nodes
 from poolwise.model.rules import PoolScope as PoolScope
 from poolwise.model.rules import RackRule
@@ -61,6 +61,22 @@ class RackPlacement(PlacementPolicy):
             memory = [k * remote for k in nodes]
             memory = _borrow(memory, pool) if self.scope == "system" else memory
             rows += [(0, layout.pools.item(r), layout.memory_column, m) for r, m in enumerate(memory) if m]
+        return Placement.of(rows)
+
+    def resized(self, placement: Placement, remote: int, free: IntArray, machine: Machine) -> Placement | Refusal:
+        """Give the nodes of a placement other remote memory, `remote` MiB each, or say that pool memory is short.
+
+        `free`, (n_owner, n_resource), includes what the placement gives back.
+        """
+        layout, rows = machine.racks, [row for row in placement.rows() if row[2] != machine.racks.memory_column]
+        nodes = {owner: amount for _, owner, resource, amount in rows if resource == layout.node_column}
+        wanted = [nodes.get(int(owner), 0) * remote for owner in layout.nodes.tolist()]
+        pool = [int(free[o, layout.memory_column]) if o >= 0 else 0 for o in layout.pools.tolist()]
+        usable = sum(pool) if self.scope == "system" else sum(min(pair) for pair in zip(wanted, pool, strict=True))
+        if usable < sum(wanted):
+            return Refusal("not enough pool memory", "memory", sum(wanted), usable)
+        given = _borrow(wanted, pool) if self.scope == "system" else wanted
+        rows += [(0, int(layout.pools[r]), layout.memory_column, amount) for r, amount in enumerate(given) if amount]
         return Placement.of(rows)
 
     def screen(self, jobs: IntArray, free: IntArray, snapshot: Snapshot) -> BoolArray:

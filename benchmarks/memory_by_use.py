@@ -1,0 +1,129 @@
+"""Pool memory by use against by request: throughput and throughput per dollar, over seeds.
+
+Run: python -m benchmarks.memory_by_use [SEEDS]. Each seed's rows are kept in results/memory-by-use until the code changes; the
+last step writes docs/explanation/memory-by-use.csv, of which the page beside it tells. 10 seeds take half an hour of a core.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from poolwise import catalog, studies
+from poolwise.engines import simulate
+from poolwise.files.bill import bill, dollars_to_buy
+from poolwise.metrics.memory_use import lost_node_hours, pool_memory, ran_out, stalled_node_hours
+from poolwise.metrics.window import Window
+from poolwise.model import Schedule, Workload
+from poolwise.studies.cells import Cell, cell_sources, workload_of
+from poolwise.studies.description import Configured
+from poolwise.units import HOUR
+
+GENERATORS: Mapping[str, Mapping[str, Any]] = {
+    "perlmutter_like": {},
+    "juwels_like": {"workload.generator": "juwels_like"},
+}
+RULES: Mapping[str, Mapping[str, Any]] = {
+    "no patience": {"patience_s": 0.0},
+    "an hour's patience": {"patience_s": 3600.0},
+    "no margin": {"margin": 0.0},
+    "margin of a half": {"margin": 0.5},
+    "measured each hour": {"interval_s": 3600.0},
+    "lost": {"when_short": "lose"},
+}
+"""Variants of the policy, tried at `SIZE`."""
+SIZE = "3 TiB"
+KEPT, WRITTEN = Path("results/memory-by-use"), Path("docs/explanation/memory-by-use.csv")
+
+
+def cells(generator: str, seed: int) -> tuple[list[Cell], int]:
+    """Cells of the study for a seed, of the jobs that no run has to reject, and how many jobs are left out for that."""
+    study = studies.load(catalog.find("studies", "memory-by-use"), {**GENERATORS[generator], "seeds": {"values": [seed]}})
+    hardest = min(study.cells, key=lambda cell: (cell.machine.capacity.sum(), -float(str(cell.parameters[OVER]))))
+    workload = workload_of(hardest)
+    refused = tuple(workload.id[sorted(run(hardest, workload).rejected)].tolist())
+    return [cell.without(refused) for cell in study.cells], len(refused)
+
+
+def variants(cells: list[Cell]) -> Iterator[tuple[str, Cell]]:
+    """The policy as shipped, and its variants."""
+    for cell in cells:
+        yield "as shipped", cell
+    for cell in cells:
+        if cell.parameters[KIND] == "by_use" and cell.parameters[POOL] == SIZE:
+            for rule, settings in RULES.items():
+                yield rule, replace(cell, scheduler=cell.scheduler.model_copy(update={"settings": dict(settings)}))
+
+
+def rows(generator: str, seed: int) -> Iterator[dict[str, Any]]:
+    """Every run of a seed; variants are tried on the first generator alone."""
+    found, left_out = cells(generator, seed)
+    for rule, cell in variants(found):
+        if rule == "as shipped" or generator == next(iter(GENERATORS)):
+            yield {**labels(generator, cell, rule, left_out), **numbers(run(cell, workload_of(cell)), cell)}
+
+
+KIND, OVER, POOL = "scheduler.kind", "workload.memory_use.overestimate", "machine.pool.memory.memory"
+
+
+def labels(generator: str, cell: Cell, rule: str, refused: int) -> dict[str, Any]:
+    """What a row is of."""
+    return {
+        "generator": generator,
+        "seed": cell.seed,
+        "allocation": {"list": "by request", "by_use": "by use"}[str(cell.parameters[KIND])],
+        "overestimate": float(str(cell.parameters[OVER])),
+        "pool_per_rack": cell.parameters[POOL],
+        "rule": rule,
+        "left_out": refused,
+    }
+
+
+def run(cell: Cell, workload: Workload) -> Schedule:
+    """Simulate a cell."""
+    what = Configured.of(cell)
+    truth, estimate = what.truth, what.estimate
+    return simulate(cell.machine, workload, what.scheduler, truth=truth, estimate=estimate, seed=cell.seed).schedule
+
+
+def numbers(schedule: Schedule, cell: Cell) -> dict[str, float]:
+    """Jobs per hour from the first submission to the last end, and per million dollars; memory, and what running out cost."""
+    hours = (int(schedule.end.max()) - int(schedule.workload.submit[0])) / HOUR
+    held, needed = pool_memory(schedule, Window(int(schedule.workload.submit[0]), int(schedule.end.max())))
+    assert cell.costs.prices is not None
+    throughput = int(schedule.done.sum()) / hours
+    return {
+        "jobs": len(schedule.workload),
+        "done": int(schedule.done.sum()),
+        "jobs_per_hour": throughput,
+        "jobs_per_hour_per_million": 1e6 * throughput / dollars_to_buy(bill(cell.costs.prices, cell.machine)),
+        "pool_held": held,
+        "pool_needed": needed,
+        "out_of_memory": int(ran_out(schedule).sum()),
+        "lost_node_hours": lost_node_hours(schedule),
+        "stalled_node_hours": stalled_node_hours(schedule),
+        "work_node_hours": float(schedule.workload.node_seconds.sum() / 3600),
+        "resizes": len(schedule.resizes),
+    }
+
+
+def main(seeds: list[int]) -> None:
+    """Run what is not kept yet, and write everything."""
+    KEPT.mkdir(parents=True, exist_ok=True)
+    found = []
+    for seed in seeds:
+        for generator in GENERATORS:
+            file = KEPT / f"{generator}-{seed}-{cell_sources()[:12]}.csv"
+            if not file.is_file():
+                pl.DataFrame(list(rows(generator, seed))).write_csv(file, float_precision=6)
+            found.append(pl.read_csv(file))
+    pl.concat(found).sort("generator", "overestimate", "allocation", "rule", "pool_per_rack", "seed").write_csv(WRITTEN)
+
+
+if __name__ == "__main__":
+    main(list(range(int(sys.argv[1]) if len(sys.argv) > 1 else 10)))

@@ -1,0 +1,74 @@
+"""The memory of one job over its runs: what it held in nodes and pools, what it used, and when it stood still."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from poolwise.model import Kind, Outcome, Schedule
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryStretch:
+    """A stretch of a run in which neither what it held nor what it used changed.
+
+    Attributes
+    ----------
+    run : number of the run
+    begin, end : ns
+    local, pooled : MiB that it held in nodes and in pools
+    used : MiB that it used on all of its nodes together; None where the workload does not say
+    stood_still : whether it stood still for want of memory
+    outcome : how the run ended
+    """
+
+    run: int
+    begin: int
+    end: int
+    local: int
+    pooled: int
+    used: int | None
+    stood_still: bool
+    outcome: Outcome
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data, as `poolwise explain --json` prints it."""
+        names = {"begin": "from_ns", "end": "to_ns", "local": "local_mib", "pooled": "pooled_mib", "used": "used_mib"}
+        return {names.get(name, name): value for name, value in asdict(self).items()}
+
+
+def memory_stretches(schedule: Schedule, job: int) -> tuple[MemoryStretch, ...]:
+    """Memory of all runs of a job (row of the workload), in the order of time; empty where it never ran."""
+    return tuple(stretch for run in np.flatnonzero(schedule.job == job).tolist() for stretch in _of_run(schedule, run))
+
+
+def _of_run(schedule: Schedule, run: int) -> list[MemoryStretch]:
+    machine, begin, end = schedule.machine, int(schedule.start[run]), int(schedule.end[run])
+    if "memory" not in machine.resources:
+        return []
+    rows = schedule.holdings
+    mine = (rows.run == run) & (rows.end > rows.begin)
+    steps = [step for step in schedule.memory_steps if step.run == run]
+    stalls = [stall for stall in schedule.stalls if stall.run == run]
+    marks = {begin, end, *rows.begin[mine].tolist(), *(step.time for step in steps)}
+    marks |= {time for stall in stalls for time in (stall.begin, stall.end)}
+    times = sorted(time for time in marks if begin <= time <= end)
+    nodes = _held(schedule, mine & (rows.begin == begin), "nodes", Kind.NODE) if "nodes" in machine.resources else 0
+    own = nodes * machine.local_memory if nodes else 0
+    found = []
+    for low, high in pairwise(times):
+        here = mine & (rows.begin <= low) & (rows.end > low)
+        local, pooled = (_held(schedule, here, "memory", kind) for kind in (Kind.NODE, Kind.POOL))
+        used = next((step.memory * nodes for step in reversed(steps) if step.time <= low), None)
+        still = any(stall.begin <= low < stall.end for stall in stalls)
+        found.append(MemoryStretch(run, low, high, local + own, pooled, used, still, schedule.outcome[run]))
+    return found
+
+
+def _held(schedule: Schedule, here: np.ndarray, resource: str, kind: Kind) -> int:
+    """Amount of a resource in some rows of the holdings, on owners of a kind."""
+    rows, machine = schedule.holdings, schedule.machine
+    return int(rows.amount[here & (rows.resource == machine.resource(resource)) & (machine.kind[rows.owner] == kind)].sum())

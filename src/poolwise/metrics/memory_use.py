@@ -1,0 +1,60 @@
+"""What jobs use of the pool memory that they hold, and what it costs where there is none left."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from poolwise.arrays import BoolArray, IntArray
+from poolwise.metrics.window import Window
+from poolwise.model import Kind, Outcome, Schedule
+from poolwise.units import HOUR
+
+
+def ran_out(schedule: Schedule) -> BoolArray:
+    """(n_run,) runs that were ended for want of memory."""
+    return np.array([outcome is Outcome.OUT_OF_MEMORY for outcome in schedule.outcome], dtype=np.bool_)
+
+
+def whole_nodes(schedule: Schedule) -> IntArray:
+    """(n_run,) whole nodes of each run."""
+    rows = schedule.resource == schedule.machine.resource("nodes")
+    run = np.repeat(np.arange(schedule.n_run), np.diff(schedule.offset))
+    return np.bincount(run[rows], schedule.amount[rows], schedule.n_run).astype(np.int64)
+
+
+def lost_node_hours(schedule: Schedule) -> float:
+    """Node hours of runs that were ended for want of memory: their work is lost."""
+    hours = (schedule.end - schedule.start) / HOUR * whole_nodes(schedule)
+    return float(hours[ran_out(schedule)].sum())
+
+
+def stalled_node_hours(schedule: Schedule) -> float:
+    """Node hours for which runs stood still for want of memory, those that were ended later among them."""
+    nodes = whole_nodes(schedule)
+    return float(sum((stall.end - stall.begin) / HOUR * nodes[stall.run] for stall in schedule.stalls))
+
+
+def pool_memory(schedule: Schedule, window: Window) -> tuple[float, float]:
+    """Share of all pool memory that runs hold, and that they need, averaged over a window; NaN without pools or time.
+
+    A run needs of pools what exceeds the memory of its nodes, also while it stands still because it does not have that.
+    """
+    machine, memory = schedule.machine, schedule.machine.resource("memory")
+    installed = int(machine.capacity[machine.of_kind(Kind.POOL), memory].sum())
+    if not installed or window.end <= window.begin:
+        return float("nan"), float("nan")
+    rows = schedule.holdings
+    pooled = (rows.resource == memory) & (machine.kind[rows.owner] == Kind.POOL)
+    held = _mean(rows.amount[pooled], rows.begin[pooled], rows.end[pooled], window)
+    steps = sorted(schedule.memory_steps, key=lambda step: (step.run, step.time))
+    run, begin, each = (np.array([getattr(step, name) for step in steps], dtype=np.int64) for name in ("run", "time", "memory"))
+    last = np.append(run[1:] != run[:-1], True)[: len(run)]
+    end = np.where(last, schedule.end[run], np.append(begin[1:], 0)[: len(run)])
+    needed = _mean(np.maximum(each - machine.local_memory, 0) * whole_nodes(schedule)[run], begin, end, window)
+    return held / installed, needed / installed
+
+
+def _mean(amount: IntArray, begin: IntArray, end: IntArray, window: Window) -> float:
+    """Sum of amounts that hold from begin to end (ns), averaged over a window."""
+    inside = np.clip(end, window.begin, window.end) - np.clip(begin, window.begin, window.end)
+    return float((amount.astype(np.float64) * inside).sum() / (window.end - window.begin))

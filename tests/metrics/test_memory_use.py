@@ -1,0 +1,37 @@
+"""Metrics of memory over time, against hand counts."""
+
+import pytest
+
+from poolwise.engines import simulate
+from poolwise.metrics import Window
+from poolwise.metrics.measure import MeasuredRun
+from poolwise.metrics.measures.memory_use import MemoryUseMeasure
+from poolwise.metrics.memory_use import pool_memory
+from poolwise.schedulers.by_use import ByUse
+from poolwise.schedulers.list import ListScheduler
+from poolwise.units import SECOND
+from tests.helpers.memory_over_time import machine_with, using
+
+TWO = using([80, 80], [[(0, 20), (50, 80)], [(0, 20), (60, 80)]], [100, 100], nodes=[2, 1])
+
+
+def test_by_hand() -> None:
+    # at 10 s the first gives back what it does not use of 140 MiB; the second starts, gives back at 20 s, lacks 40 MiB at 70 s,
+    # is stopped at 85 s, and runs again from 100 s to 200 s with all that it asked for
+    schedule = simulate(machine_with(170), TWO, ByUse(interval_s=10, margin=0.0, patience_s=15)).schedule
+    found = MemoryUseMeasure().of(MeasuredRun.of(schedule))
+    assert found["resizes"] == 3 and found["runs_out_of_memory"] == 1
+    assert found["lost_node_hours"] == pytest.approx(75 / 3600)
+    assert found["stalled_node_hours"] == pytest.approx(15 / 3600)
+    held, needed = pool_memory(schedule, Window(0, 200 * SECOND))
+    first = 10 * 140 + 40 * 20 + 50 * 140
+    assert held == pytest.approx((first + 10 * 70 + 65 * 10 + 100 * 70) / 170 / 200)
+    assert needed == pytest.approx((50 * 20 + 50 * 140 + 60 * 10 + 15 * 70 + 60 * 10 + 40 * 70) / 170 / 200)
+
+
+def test_who_has_all_that_was_asked_for_never_runs_out() -> None:
+    run = MeasuredRun.of(simulate(machine_with(170), TWO, ListScheduler()).schedule)
+    found = MemoryUseMeasure().of(run)
+    assert MemoryUseMeasure().applies(run)
+    assert [found[name] for name in ("resizes", "runs_out_of_memory", "lost_node_hours", "stalled_node_hours")] == [0] * 4
+    assert found["pool_memory_held"] > found["pool_memory_needed"] > 0
