@@ -29,7 +29,8 @@ def test_a_shadow_records_what_it_would_do_and_what_happens(tmp_path: Path) -> N
         told = [made.told.get() for _ in range(made.told.qsize())]
         batch = platform.batch(told)
         assert batch is not None
-        record.see(Pass(batch, loop.take(batch), loop, platform.snapshot(), 0.0, 0.0))
+        before = loop.queue.table
+        record.see(Pass(batch, loop.take(batch), loop, before, platform.snapshot(), 0.0, 0.0))
 
     made.add(make.pod("c"))
     happens()

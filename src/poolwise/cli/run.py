@@ -25,7 +25,9 @@ _SHOWN = {
 
 
 def run_study(
-    study: str = typer.Argument(help="STUDY.toml, or the name of a shipped study (`poolwise list studies`)."),
+    study: str = typer.Argument(
+        help="STUDY.toml, a folder of `poolwise snapshot`, or the name of a shipped study (`poolwise list studies`)."
+    ),
     out: Path | None = typer.Option(None, help="Folder for cells, results and report; results/STUDY if not given."),
     jobs: int | None = typer.Option(None, min=1, help="Processes; all cores if not given. Results do not depend on it."),
     executor: ExecutorName = "local",
@@ -48,7 +50,8 @@ def run_study(
     from poolwise.trials.progress import ConsoleProgress
 
     loaded = studies.load(study, dict(parse_setting(text) for text in set_))
-    folder = out if out is not None else Path("results") / loaded.name
+    given = Path(study)
+    folder = out if out is not None else Path("results") / (given.resolve().name if given.is_dir() else loaded.name)
     with resumable(folder), find_executor(executor, executor_address, jobs) as where:
         with ConsoleProgress(err) as progress:
             result = studies.run(loaded, folder, progress=progress, executor=where)

@@ -34,10 +34,11 @@ def write_seen(cluster: ClusterName, partition: str | None, scheduler: str, out:
     """Read a cluster once and write its state."""
     from poolwise.cli.output import print_sentences
     from poolwise.files.state import write_state
+    from poolwise.files.state_study import study_of
     from poolwise.live.platform import LiveView
 
     state = LiveView.of(see(cluster, partition, scheduler)).state(f"{cluster.value} {partition or ''}".strip(), scheduler)
-    write_state(state, out)
+    write_state(state, out, study_of(state, out))
     print_sentences([f"{out}: {len(state.running):,} jobs run and {len(state.waiting):,} wait"])
 
 

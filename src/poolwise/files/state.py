@@ -1,13 +1,15 @@
 """State directories: a machine at work at one instant, as a folder of plain files.
 
 state.toml says when and where it was seen, machine.toml what there is, running.csv and waiting.csv list the jobs: the
-columns of a job table (`traces.table`), and for those at work when they started and what they hold.
+columns of a job table (`traces.table`), and for those at work when they started and what they hold. A study.toml may stand
+beside them.
 """
 
 from __future__ import annotations
 
 import shutil
 import tempfile
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -31,6 +33,9 @@ from poolwise.traces.table_checks import require
 from poolwise.traces.table_columns import Source, columns_of_csv, csv_text
 
 STATE, MACHINE, RUNNING, WAITING = "state.toml", "machine.toml", "running.csv", "waiting.csv"
+FILES = (STATE, MACHINE, RUNNING, WAITING)
+STUDY = "study.toml"
+"""A study of the state, for `poolwise run FOLDER`."""
 _NAME, _START, _PLACEMENT, _DRAW = "name", "start_ns", "placement", "draw"
 _BESIDE = (_NAME, _START, _PLACEMENT, _DRAW)
 _APART = (";", ":", "=")
@@ -54,8 +59,11 @@ def is_state(path: Path) -> bool:
     return (path / STATE).is_file()
 
 
-def write_state(state: MachineState, folder: Path) -> None:
-    """Write a state directory: it appears whole, or not at all. One that is there is replaced; raises InputError for others."""
+def write_state(state: MachineState, folder: Path, study: Mapping[str, Any] | None = None) -> None:
+    """Write a state directory: it appears whole, or not at all. One that is there is replaced; raises InputError for others.
+
+    `study` are the tables of a study of the state; one that stands there is kept.
+    """
     if folder.exists() and not is_state(folder):
         raise InputError("exists and is not a state directory", file=folder, remedy="name a folder that does not exist")
     jobs, running = state.jobs, [run.job for run in state.running]
@@ -82,6 +90,10 @@ def write_state(state: MachineState, folder: Path) -> None:
             write_whole(draft / name, csv_text(columns).encode())
         write_whole(draft / MACHINE, tomli_w.dumps(owner_tables(state.machine)).encode())
         write_whole(draft / STATE, tomli_w.dumps(facts).encode())
+        if (folder / STUDY).is_file():
+            write_whole(draft / STUDY, (folder / STUDY).read_bytes())
+        elif study is not None:
+            write_whole(draft / STUDY, tomli_w.dumps(study).encode())
         draft.chmod(0o755)
         _replace(draft, folder)
     except BaseException:

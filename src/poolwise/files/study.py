@@ -13,7 +13,7 @@ from poolwise.files.costs import PowerSection, PriceSection
 from poolwise.files.document import Document
 from poolwise.files.fields import Count, Positive, Section, Time, check_version, validate
 from poolwise.metrics.memory import DOLLARS_PER_GB
-from poolwise.units import SECOND
+from poolwise.units import HOUR, SECOND
 
 CATALOG = "catalog:"
 
@@ -25,6 +25,10 @@ class WorkloadSection(Section):
     generator: str | None = Field(
         default=None, description="instead of a trace: a workload generator, drawn anew for each seed"
     )
+    state: str | None = Field(
+        default=None, description="instead of a trace: the state.toml that `poolwise snapshot` wrote; runs go on from there"
+    )
+    unsaid: Annotated[Time, Field(description="how long jobs of a state run that do not say so")] = HOUR
     settings: dict[str, Any] = Field(default={}, description="settings of the generator; jobs and seed among them")
     format: str = Field(default="auto", description="a trace format; auto recognises it")
     options: dict[str, Any] = Field(default={}, description="options of the format")
@@ -39,11 +43,17 @@ class WorkloadSection(Section):
 
     @model_validator(mode="after")
     def _one_source(self) -> WorkloadSection:
-        if (self.trace is None) == (self.generator is None):
-            raise ValueError("give either trace or generator")
+        if [self.trace, self.generator, self.state].count(None) != 2:
+            raise ValueError("give one of trace, generator and state")
+        if self.state is not None and (self.first or self.jobs is not None or self.clock != "first job"):
+            raise ValueError("first, jobs and clock choose jobs of a trace; a state has its jobs and its time")
+        if self.state is not None and self.memory_use is not None:
+            raise ValueError("memory_use says what jobs of a trace use; a state has what its jobs ask for and hold")
+        if self.state is None and "unsaid" in self.model_fields_set:
+            raise ValueError("unsaid belongs to a state")
         if self.generator is None and self.settings:
             raise ValueError("settings belong to a generator; options to the format of a trace")
-        if self.generator is not None and (self.options or self.format != "auto"):
+        if self.trace is None and (self.options or self.format != "auto"):
             raise ValueError("format and options belong to a trace; settings to a generator")
         return self
 

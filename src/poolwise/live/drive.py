@@ -58,9 +58,9 @@ def drive(
     loop = Loop(timed, scheduler, seed, continued)
     with stopped_by_signals(platform.stop), stopped_after(seconds, platform.stop):
         for batch in platform.events():
-            began, timed.seconds = time.monotonic(), 0.0
+            began, timed.seconds, before = time.monotonic(), 0.0, loop.queue.table
             outcome = loop.take(batch)
-            done = Pass(batch, outcome, loop, platform.snapshot(), time.monotonic() - began, timed.seconds)
+            done = Pass(batch, outcome, loop, before, platform.snapshot(), time.monotonic() - began, timed.seconds)
             if keep is not None and _changed(batch, outcome):
                 write_whole(keep, (Continuation.of(loop.queue, seed).to_json() + "\n").encode())
             for observer in observers:

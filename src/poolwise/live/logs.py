@@ -60,8 +60,7 @@ class LoggedPasses:
             )
 
     def _happened(self, done: Pass) -> None:
-        table = done.snapshot.table
-        for event in done.batch.events:
+        for event, table in done.events():
             match event:
                 case Started(run, job):
                     say("running", job=table.name(job), run=run)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -10,7 +11,7 @@ import numpy as np
 from poolwise.errors import InputError
 from poolwise.interfaces import Dispatcher, Platform, Scheduler
 from poolwise.loop import Loop
-from poolwise.model import Arrival, CommitResult, EventBatch, Queue, Snapshot
+from poolwise.model import Arrival, CommitResult, Event, EventBatch, JobTable, Queue, Renumbered, Snapshot
 from poolwise.model.state import InitialRun, MachineState
 
 
@@ -43,6 +44,7 @@ class Pass:
     batch : what had happened
     outcome : what the platform made of the plan
     loop : the loop, whose queue is that after the pass
+    before : the table of jobs that was told before, whose rows are named by events before a `Renumbered`
     snapshot : the state after the pass
     seconds, commit_seconds : how long the whole pass took, and the commits of it
     """
@@ -50,9 +52,17 @@ class Pass:
     batch: EventBatch
     outcome: CommitResult
     loop: Loop
+    before: JobTable
     snapshot: Snapshot
     seconds: float
     commit_seconds: float
+
+    def events(self) -> Iterator[tuple[Event, JobTable]]:
+        """Yield what had happened, each with the table whose rows it names."""
+        events = self.batch.events
+        turn = next((k for k, event in enumerate(events) if isinstance(event, Renumbered)), 0)
+        for k, event in enumerate(events):
+            yield event, self.before if k < turn else self.snapshot.table
 
 
 class PassObserver(Protocol):

@@ -44,12 +44,12 @@ class RecordedPasses:
         table, epoch = done.snapshot.table, done.snapshot.table.epoch
         now = epoch + done.batch.time
         lines: list[dict[str, Any]] = []
-        for event in done.batch.events:
+        for event, told in done.events():
             if isinstance(event, Ended) and event.outcome is Outcome.REFUSED and event.run in self._running:
                 lines.append({"kind": "refused", "job": self._running.pop(event.run), "time": now})
             if isinstance(event, Arrival):
-                submitted = epoch + int(table.submit[event.job])
-                lines.append({"kind": "submitted", "job": table.name(event.job), "time": submitted})
+                submitted = epoch + int(told.submit[event.job])
+                lines.append({"kind": "submitted", "job": told.name(event.job), "time": submitted})
         for decision in (*done.outcome.committed, *(refused for refused, _ in done.outcome.rejected)):
             if isinstance(decision, Start) and (name := table.name(decision.job)) not in self._decided:
                 self._decided.add(name)

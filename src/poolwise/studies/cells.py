@@ -15,8 +15,9 @@ from poolwise.files.costs import Costs
 from poolwise.files.machine import Described
 from poolwise.files.study import PerformanceSection, SchedulerSection
 from poolwise.identity import Json, canonical, digest
-from poolwise.model import Machine, Workload
+from poolwise.model import Initial, Machine, Workload
 from poolwise.program import sources
+from poolwise.studies.saved_state import SavedState
 from poolwise.traces import read, stretch, without
 from poolwise.traces.generators import generate
 from poolwise.traces.memory_use.source import MemoryUseSource
@@ -142,7 +143,7 @@ class Cell:
     machine: Machine
     machine_content: Json
     machine_tables: Json
-    trace: Trace | Generated
+    trace: Trace | Generated | SavedState
     scheduler: SchedulerSection
     performance: PerformanceSection
     warm_up: int
@@ -220,7 +221,7 @@ class _Nodes:
 
 
 @lru_cache(maxsize=2)
-def _workload(trace: Trace | Generated, nodes: _Nodes) -> Workload:
+def _workload(trace: Trace | Generated | SavedState, nodes: _Nodes) -> Workload:
     return trace.read(nodes.machine)
 
 
@@ -231,3 +232,8 @@ def workload_of(cell: Cell) -> Workload:
         return workload
     source: MemoryUseSource = cell.memory_use.make("memory_uses")
     return source.applied(workload)
+
+
+def initial_of(cell: Cell) -> Initial | None:
+    """What runs already when a cell begins, None where nothing does."""
+    return cell.trace.initial(cell.machine) if isinstance(cell.trace, SavedState) else None

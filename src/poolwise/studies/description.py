@@ -24,6 +24,7 @@ from poolwise.files.document import Document
 from poolwise.identity import Json, digest
 from poolwise.interfaces import PerformanceModel, Scheduler
 from poolwise.studies.cells import Cell, Generated
+from poolwise.studies.saved_state import SavedState
 from poolwise.studies.study import resolve
 
 
@@ -92,25 +93,30 @@ class RecordedRun:
 def describe(cell: Cell, folder: Path) -> Json:
     """Describe a run for a file in a folder: `run`, its sections, and `files`, the hashes of what they name."""
     trace = cell.trace
-    if isinstance(trace, Generated):
-        source: Json = {"generator": trace.generator, "settings": json.loads(trace.settings)}
+    if isinstance(trace, SavedState):
+        source: Json = {"state": trace.path, "unsaid": f"{trace.unsaid} ns"}
     else:
-        source = {"trace": trace.path, "format": trace.format, "options": json.loads(trace.options), "clock": trace.clock}
+        if isinstance(trace, Generated):
+            source = {"generator": trace.generator, "settings": json.loads(trace.settings)}
+        else:
+            source = {"trace": trace.path, "format": trace.format, "options": json.loads(trace.options), "clock": trace.clock}
+        source |= {"first": trace.first, **({} if trace.jobs is None else {"jobs": trace.jobs})}
     run = {
         "version": 1,
         "machine": cell.machine_tables,
-        "workload": {**source, "first": trace.first, **({} if trace.jobs is None else {"jobs": trace.jobs}), **_used(cell)},
+        "workload": {**source, **_used(cell)},
         "scheduler": cell.scheduler.model_dump(mode="json", include=cell.scheduler.model_fields_set),
         "performance": cell.performance.model_dump(mode="json", include=cell.performance.model_fields_set),
         "measure": {"warm_up": cell.warm_up, "baseline": False},
         "seeds": {"values": [cell.seed]},
     }
-    files: dict[str, str] = {}
+    known = dict(trace.files()) if isinstance(trace, SavedState) else {trace.path: trace.sha256}
+    files = {_relative(Path(path), folder): sha256 for path, sha256 in known.items() if isinstance(trace, SavedState)}
 
     def note(text: str) -> str:
         written, path = _portable(text, folder)
         if path is not None:
-            files[_relative(path, folder)] = trace.sha256 if text == trace.path else digest(path.read_bytes())
+            files[_relative(path, folder)] = known[text] if text in known else digest(path.read_bytes())
         return written
 
     return {"run": _each_text(run, note), "files": dict(sorted(files.items()))}

@@ -21,7 +21,7 @@ from poolwise.metrics.power import load_of, mean_watts, price
 from poolwise.metrics.resource_use import resource_use
 from poolwise.model import Schedule, Workload
 from poolwise.schedulers.warm_up import warm_up_end
-from poolwise.studies.cells import Cell, cell_sources, workload_of
+from poolwise.studies.cells import Cell, cell_sources, initial_of, workload_of
 from poolwise.trials.bench import Bench, Record
 
 
@@ -114,6 +114,7 @@ def _simulate(cell: Cell, workload: Workload) -> Result:
         estimate=estimate,
         seed=cell.seed,
         pass_per_event=cell.scheduler.pass_per_event,
+        initial=initial_of(cell),
     )
 
 

@@ -20,12 +20,14 @@ from poolwise.files.costs import Costs
 from poolwise.files.document import SET, Document, Origin
 from poolwise.files.fields import check_version
 from poolwise.files.machine import Described, described
+from poolwise.files.state import STUDY
 from poolwise.files.study import CATALOG, MeasureSection, PerformanceSection, SchedulerSection, StudyFile
 from poolwise.identity import canonical, digest
 from poolwise.metrics.measure import Measure
 from poolwise.metrics.summary import STANDARD, metrics_of
 from poolwise.model import Kind, Machine
 from poolwise.studies.cells import Cell, Generated, Parameter, Trace, cell_sources
+from poolwise.studies.saved_state import SavedState
 from poolwise.traces.generators import configure
 
 FILES: Mapping[str, str] = {"machine": "machines", "scheduler": "schedulers", "power": "power", "prices": "prices"}
@@ -155,8 +157,10 @@ def resolve(document: Document, set: Mapping[str, Any] | None = None) -> Study:
 
 
 def find(path: str | Path) -> Path:
-    """Path of a study file, or of a shipped study by its name."""
+    """Path of a study file, of the study.toml of a folder, or of a shipped study by its name."""
     file = Path(path)
+    if (file / STUDY).is_file():
+        return file / STUDY
     if file.is_file() or file.suffix or len(file.parts) > 1:
         return file
     return catalog.find("studies", str(path))
@@ -354,8 +358,10 @@ class _Resolver:
         seeded = "seed" in getattr(made, "__dataclass_fields__", {}) and "seed" not in choice.settings
         return Choice(name=choice.name, **{**choice.settings, **({"seed": seed} if seeded else {})})
 
-    def workload(self, file: StudyFile, document: Document, seed: int) -> Trace | Generated:
+    def workload(self, file: StudyFile, document: Document, seed: int) -> Trace | Generated | SavedState:
         workload = file.workload
+        if workload.state is not None:
+            return self._state(file, document, workload.state)
         if workload.generator is None:
             return self._trace(file, document, seed)
         choice = Choice(name=workload.generator, **workload.settings).beside(document.file.parent)
@@ -365,6 +371,17 @@ class _Resolver:
         with document.placing("workload", "settings"):
             configure(name, **settings)
         return Generated(name, canonical(settings), workload.first, workload.jobs)
+
+    def _state(self, file: StudyFile, document: Document, reference: str) -> SavedState:
+        path = document.beside(("workload", "state"), reference)
+        if not path.is_file():
+            remedy = "give the state.toml of a folder that `poolwise snapshot` wrote, relative to the study"
+            raise document.error(("workload", "state"), f"no such file: {reference}", remedy)
+        if file.measure.warm_up:
+            problem = "a run that goes on from a state has no warm-up"
+            raise document.error(("measure", "warm_up"), problem, "write warm_up = 0")
+        with document.placing("workload", "state"):
+            return SavedState.of(path.resolve(), file.workload.unsaid)
 
     def _trace(self, file: StudyFile, document: Document, seed: int) -> Trace:
         """The stretch that is read; a format with a seed gets the cell's unless the study gives one."""

@@ -18,6 +18,19 @@ import yaml
 
 HERE = Path(__file__).parent
 KUBECTL = Path(sys.executable).parent / "kubectl"
+_DEVICES = "/apis/resource.k8s.io/v1"
+_MADE = (
+    "/api/v1/namespaces/default/pods?gracePeriodSeconds=0",
+    f"{_DEVICES}/namespaces/default/resourceclaims",
+    f"{_DEVICES}/namespaces/default/resourceclaimtemplates",
+    "/apis/scheduling.k8s.io/v1alpha2/namespaces/default/podgroups",
+    "/apis/scheduling.k8s.io/v1alpha2/namespaces/default/workloads",
+    "/apis/policy/v1/namespaces/default/poddisruptionbudgets",
+    "/api/v1/nodes",
+    f"{_DEVICES}/resourceslices",
+    f"{_DEVICES}/deviceclasses",
+)
+"""What tests make: collections, in the order in which they are deleted."""
 
 
 @dataclass(frozen=True)
@@ -68,12 +81,9 @@ class ControlPlane:
         self.wait(lambda: set(self.phases().values()) <= {"Succeeded"}, seconds, f"pods done: {self.phases()}")
 
     def clear(self) -> None:
-        """Remove all that tests make."""
-        self.kubectl("delete", "pods", "--all", "--grace-period=0", "--force", "--wait=false")
-        for kind in ("resourceclaims", "resourceclaimtemplates", "podgroups", "workloads", "poddisruptionbudgets"):
-            self.kubectl("delete", kind, "--all", "--wait=false", check=False)
-        for kind in ("nodes", "resourceslices", "deviceclasses"):
-            self.kubectl("delete", kind, "--all", check=False)
+        """Remove all that tests make, each kind by one request: kubectl deletes six objects a second, one after the other."""
+        for place in _MADE:
+            self.kubectl("delete", "--raw", place, check="podgroups" not in place and "workloads" not in place)
         self.wait(lambda: not self.phases(), 60, "pods deleted")
         self.wait(lambda: not self.get("resourceclaims"), 60, "claims deleted")
 

@@ -1,6 +1,8 @@
 """Faults between the scheduler and a real API server: nothing is given twice, no gang stays half bound, no pod is lost.
 
-`POOLWISE_LIVE_FAULTS` multiplies the pods of each case (1 by default).
+`POOLWISE_LIVE_FAULTS` multiplies the pods of each case (1 by default), `POOLWISE_LIVE_SEEDS` are the seeds of each, such as
+"1 2 3". Where `POOLWISE_LIVE_TALLY` names a file, faults are added by kind to those that stand there, so that several calls
+count together; the last test asks for a thousand.
 """
 
 from __future__ import annotations
@@ -9,27 +11,41 @@ import json
 import os
 import subprocess
 import sys
+import threading
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import partial
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.live.kubernetes import objects as make
+from tests.live.kubernetes.api import Api
 from tests.live.kubernetes.checker import problems
 from tests.live.kubernetes.control_plane import ControlPlane, control_plane, scheduling
 from tests.live.kubernetes.faulty import FaultyServer, Trouble, faulty
 
 SCALE = int(os.environ.get("POOLWISE_LIVE_FAULTS", "1"))
+SEEDS = [int(seed) for seed in os.environ.get("POOLWISE_LIVE_SEEDS", "1").split()]
+TALLY = os.environ.get("POOLWISE_LIVE_TALLY")
 PODS = 45
 WRITES = 12
 """Most writes a pod that a case may take, with all that is begun, undone and told again; without faults they are 5."""
 LABEL = "pod-group.scheduling.sigs.k8s.io"
 SCHEDULER = 'version = 1\norder = "fcfs"\nbackfill = "easy"\nplacement = "first_fit"\n'
-ALL: Counter[str] = Counter()
+LOST = 4
+"""Leases that are lost."""
+ALL: Counter[str] = Counter(json.loads(Path(TALLY).read_text()) if TALLY and Path(TALLY).exists() else {})
+
+
+def count(faults: Mapping[str, int]) -> None:
+    """Add faults, after which the cluster was found as it should be, to those of before."""
+    ALL.update(faults)
+    if TALLY:
+        Path(TALLY).write_text(json.dumps(dict(sorted(ALL.items())), indent=1) + "\n")
 
 
 @pytest.fixture(scope="module")
@@ -38,21 +54,21 @@ def plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
         yield found
 
 
-def workload(pods: int) -> list[dict[str, Any]]:
-    """Pods alone, with a device, with a part of a device, and gangs of three with devices."""
+def workload(pods: int, names: str = "") -> list[dict[str, Any]]:
+    """Pods alone, with a device, with a part of a device, and gangs of three with devices; names begin as given."""
     made = []
     for k in range(pods):
         match k % 5:
             case 0:
-                made.append(make.pod(f"p{k:04d}", cpu="2", seconds=0.5))
+                made.append(make.pod(f"{names}p{k:04d}", cpu="2", seconds=0.5))
             case 1 | 2:
-                made.append(make.pod(f"p{k:04d}", seconds=0.5, claims={"gpu": {"resourceClaimTemplateName": "gpu"}}))
+                made.append(make.pod(f"{names}p{k:04d}", seconds=0.5, claims={"gpu": {"resourceClaimTemplateName": "gpu"}}))
             case 3:
-                made.append(make.pod(f"p{k:04d}", seconds=0.5, claims={"disk": {"resourceClaimTemplateName": "disk"}}))
+                made.append(make.pod(f"{names}p{k:04d}", seconds=0.5, claims={"disk": {"resourceClaimTemplateName": "disk"}}))
             case 4:
-                labels = {LABEL: f"gang{k:04d}", f"{LABEL}/min-available": "3"}
+                labels = {LABEL: f"{names}gang{k:04d}", f"{LABEL}/min-available": "3"}
                 claims = {"gpu": {"resourceClaimTemplateName": "gpu"}}
-                made += [make.pod(f"g{k:04d}-{i}", seconds=0.5, labels=labels, claims=claims) for i in range(3)]
+                made += [make.pod(f"{names}g{k:04d}-{i}", seconds=0.5, labels=labels, claims=claims) for i in range(3)]
     return made
 
 
@@ -92,12 +108,12 @@ def survive(plane: ControlPlane, server: FaultyServer, folder: Path, pods: int, 
             server.victim = None
             process.terminate()
             process.wait(20)
-    ALL.update(server.faults)
     many = len(workload(pods))
     print(f"\n{many} pods, {server.writes} writes, faults: {dict(server.faults)}")
     assert len(plane.phases()) == many, "a pod is lost"
     assert server.writes <= WRITES * many, "what is begun is undone and begun again without end"
     assert problems(plane) == []
+    count(server.faults)
 
 
 CASES = {
@@ -108,9 +124,10 @@ CASES = {
 }
 
 
+@pytest.mark.parametrize("seed", SEEDS)
 @pytest.mark.parametrize("name", CASES)
-def test_faults(name: str, plane: ControlPlane, tmp_path: Path) -> None:
-    with faulty(plane, CASES[name], seed=len(name)) as server:
+def test_faults(name: str, seed: int, plane: ControlPlane, tmp_path: Path) -> None:
+    with faulty(plane, CASES[name], seed) as server:
         try:
             survive(plane, server, tmp_path, PODS * SCALE, 260 * SCALE)
         finally:
@@ -133,10 +150,10 @@ def test_nodes_and_slices_that_vanish(plane: ControlPlane, tmp_path: Path) -> No
                 plane.kubectl("delete", "resourceslice", slice)
                 time.sleep(1)
                 plane.apply([make.node(node, rack=f"r{k // 2}"), kept[slice]])
-                ALL["node and slice gone"] += 2
                 assert [p for p in problems(plane, moving=True) if "which is not there" not in p] == []
             plane.wait(lambda: set(plane.phases().values()) <= {"Succeeded"}, 200, f"pods done: {plane.phases()}")
         assert problems(plane) == []
+        count({"node gone": 6, "slice gone": 6})
     finally:
         plane.clear()
 
@@ -178,12 +195,76 @@ def test_two_replicas(plane: ControlPlane, tmp_path: Path) -> None:
             assert problems(plane, moving=True) == []
         plane.wait_done(60)
         assert problems(plane) == []
+        count({"leader killed": len(taken)})
         print(f"\nthe other leads after {', '.join(f'{s:.1f} s' for s in taken)}")
     finally:
         for replica in replicas:
             replica.terminate()
             replica.wait(20)
         plane.clear()
+
+
+CLOCKS = ((3600.0, 1.0), (-3600.0, 1.3))
+"""Of two replicas: seconds by which the time of day is ahead, and how fast the clock runs that keeps leases."""
+
+
+def test_lost_leases_and_clocks_that_differ(plane: ControlPlane, tmp_path: Path) -> None:
+    """The leader's lease cannot be renewed, though all else goes through: it has stopped writing when the other begins."""
+    prepare(plane)
+    (tmp_path / "scheduler.toml").write_text(SCHEDULER)
+    api, log, root = Api(plane), tmp_path / "poolwise.log", Path(__file__).parents[3]
+    options = ["--scheduler", str(tmp_path / "scheduler.toml"), "--lease", "default/skewed", "--lease-seconds", "6"]
+
+    def begin(k: int) -> subprocess.Popen[bytes]:
+        command = [sys.executable, "-m", "tests.live.kubernetes.skewed", *map(str, CLOCKS[k]), "live", "kubernetes", *options]
+        with log.open("ab") as file:
+            return subprocess.Popen([*command, "--kubeconfig", str(servers[k].kubeconfig())], stderr=file, cwd=root)
+
+    def leads() -> int:
+        """Which replica leads, -1 if none does; those that have ended are begun anew, as a Deployment does it."""
+        for k, replica in enumerate(replicas):
+            if replica.poll() is not None:
+                assert replica.returncode == 1, log.read_text()[-3000:]
+                replicas[k] = begin(k)
+        holder = plane.kubectl("get", "lease", "skewed", "--ignore-not-found", "-o", "jsonpath={.spec.holderIdentity}")
+        return next((k for k, replica in enumerate(replicas) if str(replica.pid) in holder.split("_")), -1)
+
+    def arrive() -> None:
+        for k in range(1000):
+            api.create([make.pod(f"p{k:04d}", cpu="100m", memory="1Mi", seconds=0.2)])
+            if over.wait(0.2):
+                return
+
+    over, arriving = threading.Event(), threading.Thread(target=arrive, daemon=True)
+    with faulty(plane, Trouble()) as one, faulty(plane, Trouble()) as other:
+        servers = (one, other)
+        replicas = [begin(0), begin(1)]
+        try:
+            plane.wait(lambda: leads() >= 0, 60, "one leads")
+            arriving.start()
+            for _ in range(LOST):
+                first = leads()
+                servers[first].leases = False
+                plane.wait(lambda first=first: leads() == 1 - first, 60, "the other leads")
+                time.sleep(2)  # in which the first would write still, if it did not know
+                servers[first].leases = True
+                assert problems(plane, moving=True) == []
+            over.set()
+            arriving.join()
+            plane.wait_done(90)
+            assert problems(plane) == []
+        finally:
+            over.set()
+            for replica in replicas:
+                replica.terminate()
+                replica.wait(20)
+            plane.clear()
+        spans = sorted((*span, k) for k, server in enumerate(servers) for span in server.spans)
+        turns = [(after, before) for before, after in pairwise(spans) if before[2] != after[2]]
+        print(f"\n{len(spans)} writes, {len(turns)} turns, {', '.join(f'{a[0] - b[1]:.1f} s' for a, b in turns)} between them")
+        assert 0 < len(turns) <= LOST, "both write"
+        assert all(after[0] > before[1] for after, before in turns), "one writes while the other does"
+        count({"lease lost": LOST, "clock wrong": len(CLOCKS)})
 
 
 def leader(plane: ControlPlane) -> str:

@@ -11,11 +11,13 @@ import random
 import signal
 import ssl
 import threading
+import time
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import aiohttp
 import yaml
@@ -44,13 +46,24 @@ class Trouble:
 
 @dataclass
 class FaultyServer:
-    """The proxy: `faults` counts what went wrong, by kind."""
+    """The proxy.
+
+    Attributes
+    ----------
+    faults : how often things went wrong, by kind
+    writes : how many were passed on
+    spans : when each write but those of leases was passed on, and when it was answered; seconds of the monotonic clock
+    victim : process that is killed after writes
+    leases : whether leases can be reached
+    """
 
     plane: ControlPlane
     trouble: Trouble
     seed: int = 0
     faults: Counter[str] = field(default_factory=Counter)
     writes: int = 0
+    spans: list[tuple[float, float]] = field(default_factory=list)
+    leases: bool = True
     victim: int | None = None
     url: str = ""
 
@@ -63,7 +76,7 @@ class FaultyServer:
         """A kubeconfig through the proxy."""
         content = yaml.safe_load(self.plane.kubeconfig(user).read_text())
         content["clusters"][0]["cluster"] = {"server": self.url}
-        path = self.plane.folder / f"faulty-{user}.kubeconfig"
+        path = self.plane.folder / f"faulty-{user}-{urlsplit(self.url).port}.kubeconfig"
         path.write_text(yaml.safe_dump(content))
         return path
 
@@ -71,6 +84,8 @@ class FaultyServer:
         if request.query.get("watch"):
             return await self._watch(request)
         trouble, chance = self.trouble, self._draw.random
+        if not self.leases and "/leases/" in request.path:
+            return self._fail("lease out of reach", 500, "InternalError")
         write = request.method in WRITES
         if write and chance() < trouble.conflict:
             return self._fail("409 before", 409, "Conflict")
@@ -84,9 +99,12 @@ class FaultyServer:
             self.faults["slow"] += 1
             await asyncio.sleep(chance())
         body = await request.read()
+        begun = time.monotonic()
         answer = await self._pass_on(request, body)
         if write:
             self.writes += 1
+            if "/leases" not in request.path:
+                self.spans.append((begun, time.monotonic()))
             if trouble.kill_every and self.writes % trouble.kill_every == 0 and self.victim is not None:
                 self.faults["killed after a write"] += 1
                 os.kill(self.victim, signal.SIGKILL)

@@ -108,6 +108,8 @@ class JobColumns:
         return ("cores", *sorted(name for name in asked if name != "cores" and self._looked_after(name)))
 
     def _looked_after(self, name: str) -> bool:
+        if not self._shape.nodes:
+            return False  # nothing can be placed: it is asked when there are nodes again
         if name not in self._known:
             self._known[name] = knows(self._scheduler, self._shape.machine, name)
         return self._known[name]

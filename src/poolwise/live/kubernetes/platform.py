@@ -12,6 +12,7 @@ from poolwise.live.kubernetes.clock import LiveClock
 from poolwise.live.kubernetes.devices import DeviceId
 from poolwise.live.kubernetes.link import ClusterNews, Stopped, Told
 from poolwise.live.kubernetes.mirror import Mirror
+from poolwise.live.kubernetes.renumbering import renumbered_once
 from poolwise.live.kubernetes.runs import LONGEST_RETRY, PodRuns
 from poolwise.live.kubernetes.shape import ClusterLayout, usable
 from poolwise.live.kubernetes.starts import Bound, NotBound
@@ -44,6 +45,11 @@ from poolwise.performance.ideal import Ideal
 
 GATHER = 0.002
 """Seconds for which news is gathered before it is told."""
+REST = 3.0
+"""So many times as long as the machine took to be built anew, news is gathered that may change it again.
+
+Nodes become ready one by one, and each of them is another machine: building it takes a quarter of the time at most.
+"""
 SPARE_ROWS = 2000
 """So many rows of jobs that are over the table may have before it is made anew."""
 
@@ -92,6 +98,7 @@ class KubernetesPlatform:
         self._stopped: Stopped | None = None
         self._stop_asked = self._refused = False
         self._pending: list[Event] = []
+        self._rest_until = 0.0  # of the monotonic clock
         self._by_row: dict[int, PodJob] = {}
         self._upkeep = Upkeep(self.mirror, self.units, self.state, self.runs, writes, self.clock, gang_limit)
         self.clock.tick()
@@ -129,7 +136,7 @@ class KubernetesPlatform:
         self._pending += self._absorb(told)
         if not self._pending or not self.state.shape.nodes:
             return None
-        pending, self._pending = self._pending, []
+        pending, self._pending = renumbered_once(self._pending), []
         return EventBatch(self.clock.now, tuple(pending))
 
     def snapshot(self) -> Snapshot:
@@ -212,7 +219,7 @@ class KubernetesPlatform:
         told: list[Told] = []
         try:
             told.append(self.link.told.get(timeout=self.clock.left))
-            until = time.monotonic() + GATHER
+            until = max(time.monotonic() + GATHER, self._rest_until)
             while (left := until - time.monotonic()) > 0:
                 told.append(self.link.told.get(timeout=left))
         except queue.Empty:
@@ -283,7 +290,9 @@ class KubernetesPlatform:
             self._next_draw += known is None
         crowded = self.runs.over_rows >= SPARE_ROWS + len(self.units.of_pod)
         if shape or crowded or (new and not self.state.add_jobs(new)):
+            begun = time.monotonic()
             rows = self.state.reshape(self._in_order())
+            self._rest_until = time.monotonic() + REST * (time.monotonic() - begun)
             self._by_row = {job.row: job for job in self._in_order()}
             self.runs.over_rows, self.runs.freed_at = 0, self.clock.now
             events += [Renumbered(rows), Wake()]

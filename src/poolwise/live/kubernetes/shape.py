@@ -272,7 +272,7 @@ def knows(scheduler: Scheduler, machine: Machine, resource: str) -> bool:
 
     Of devices it must also know those that stand in no node, where there are any.
     """
-    mine = np.array([machine.kind[k] == Kind.DEVICE and machine.type[k] == resource for k in range(machine.n_owner)])
+    mine = np.array([machine.kind[k] == Kind.DEVICE and machine.type[k] == resource for k in range(machine.n_owner)], np.bool_)
     if (mine & (machine.home < 0)).any():
         capacity = machine.capacity.copy()
         capacity[mine & (machine.home >= 0)] = 0

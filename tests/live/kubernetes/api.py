@@ -1,0 +1,140 @@
+"""Plain requests to the API server: for thousands of objects, which kubectl makes and deletes a few a second."""
+
+from __future__ import annotations
+
+import json
+import ssl
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, field
+from http.client import HTTPResponse, HTTPSConnection
+from typing import Any
+from urllib.parse import urlsplit
+
+import numpy as np
+import yaml
+
+from tests.live.kubernetes.control_plane import ControlPlane
+
+_PLACES = {
+    "Node": "/api/v1/nodes",
+    "Pod": "/api/v1/namespaces/default/pods",
+    "DeviceClass": "/apis/resource.k8s.io/v1/deviceclasses",
+    "ResourceSlice": "/apis/resource.k8s.io/v1/resourceslices",
+    "ResourceClaim": "/apis/resource.k8s.io/v1/namespaces/default/resourceclaims",
+    "ResourceClaimTemplate": "/apis/resource.k8s.io/v1/namespaces/default/resourceclaimtemplates",
+}
+
+
+class Api:
+    """An API server, asked from outside the cluster."""
+
+    def __init__(self, plane: ControlPlane) -> None:
+        config = yaml.safe_load(plane.kubeconfig().read_text())
+        cluster, user = config["clusters"][0]["cluster"], config["users"][0]["user"]
+        self._server, self._tls = (
+            urlsplit(cluster["server"]),
+            ssl.create_default_context(cafile=cluster["certificate-authority"]),
+        )
+        self._headers = {"Authorization": f"Bearer {user['token']}", "Content-Type": "application/json"}
+
+    def connect(self, timeout: float | None = 60.0) -> HTTPSConnection:
+        return HTTPSConnection(self._server.hostname or "", self._server.port, context=self._tls, timeout=timeout)
+
+    def open(self, connection: HTTPSConnection, method: str, path: str, body: Any = None) -> HTTPResponse:
+        data = None if body is None else json.dumps(body)
+        connection.request(method, path, data, self._headers)
+        return connection.getresponse()
+
+    def ask(self, method: str, path: str, body: Any = None) -> Any:
+        """Send a request; what is answered, as plain data."""
+        with closing(self.connect()) as connection:
+            return self._ask(connection, method, path, body)
+
+    def _ask(self, connection: HTTPSConnection, method: str, path: str, body: Any = None) -> Any:
+        answer = self.open(connection, method, path, body)
+        text = answer.read()
+        assert answer.status < 400, f"{method} {path}: {answer.status} {text[:300]!r}"
+        return json.loads(text)
+
+    def create(self, objects: Sequence[dict[str, Any]], at_once: int = 16) -> None:
+        """Make objects, sixteen at once."""
+
+        def some(part: Sequence[dict[str, Any]]) -> None:
+            with closing(self.connect()) as connection:
+                for one in part:
+                    self._ask(connection, "POST", _PLACES[one["kind"]], one)
+
+        with ThreadPoolExecutor(at_once) as pool:
+            list(pool.map(some, [objects[k::at_once] for k in range(min(at_once, len(objects)))]))
+
+    def count(self, kind: str) -> int:
+        """How many objects of a kind there are."""
+        found = self.ask("GET", f"{_PLACES[kind]}?limit=1")
+        return len(found["items"]) + found["metadata"].get("remainingItemCount", 0)
+
+
+@dataclass
+class Watched:
+    """When pods were seen first, and when with a node; seconds of the monotonic clock."""
+
+    created: dict[str, float] = field(default_factory=dict)
+    bound: dict[str, float] = field(default_factory=dict)
+    broke: str = ""
+    """Why nothing more is seen."""
+
+    def has_bound(self, many: int) -> bool:
+        """Whether so many pods have a node."""
+        assert not self.broke, self.broke
+        return len(self.bound) >= many
+
+    def waits(self) -> np.ndarray:
+        """Seconds from created to bound, of each pod."""
+        return np.array([self.bound[name] - at for name, at in self.created.items()])
+
+    def rate(self) -> float:
+        """Bindings a second, from the first to the last."""
+        times = sorted(self.bound.values())
+        return (len(times) - 1) / (times[-1] - times[0])
+
+
+@contextmanager
+def watching(api: Api, names: str) -> Iterator[Watched]:
+    """Watch what happens from now on to pods whose names begin so.
+
+    Not from whatever the server shows a watch first: that may be older than what a list shows, with pods that are gone. The
+    server ends a stream whose reader is slow; it is taken up where it ended.
+    """
+    found, over = Watched(), threading.Event()
+    version = api.ask("GET", f"{_PLACES['Pod']}?limit=1")["metadata"]["resourceVersion"]
+
+    def follow() -> None:  # it alone closes the stream: a close beside its reading would wait for the next event
+        try:
+            while not over.is_set():
+                with closing(api.connect(None)) as connection:
+                    for line in api.open(connection, "GET", f"{_PLACES['Pod']}?watch=true&resourceVersion={seen[0]}"):
+                        if over.is_set():
+                            break
+                        seen[0] = note(json.loads(line))
+        except Exception as problem:
+            found.broke = repr(problem)
+
+    def note(event: Any) -> str:
+        if event["type"] == "ERROR":
+            raise RuntimeError(event["object"])
+        meta, now = event["object"]["metadata"], time.monotonic()
+        if meta["name"].startswith(names):
+            found.created.setdefault(meta["name"], now)
+            if event["object"]["spec"].get("nodeName"):
+                found.bound.setdefault(meta["name"], now)
+        return str(meta["resourceVersion"])
+
+    seen = [version]
+    threading.Thread(target=follow, daemon=True).start()
+    try:
+        yield found
+    finally:
+        over.set()
