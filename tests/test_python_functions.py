@@ -34,8 +34,8 @@ def test_machines_and_workloads_show_what_is_in_them(workload):
         "Machine 'thin <nodes>': 32 whole nodes, 2 pools, 2 TiB memory in pools, 64 GiB memory in each whole node"
     )
     assert "<td>whole nodes</td><td>32</td>" in MACHINE._repr_html_()
-    days = float(np.ptp(workload.submit)) / SECOND / 86400
-    assert f"jobs {len(workload)}, submitted over {days:.3g} d" in repr(workload)
+    days, hours = divmod(round(float(np.ptp(workload.submit)) / SECOND / 3600), 24)
+    assert f"jobs {len(workload)}, submitted over {days} days {hours} h" in repr(workload)
     assert f"excluded {sum(workload.excluded.values())} rows" in repr(workload)
     for reason, count in workload.repaired.items():
         assert f"<td>repaired: {reason}</td><td>{count:,} rows</td>" in workload._repr_html_()

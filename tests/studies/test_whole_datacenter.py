@@ -120,7 +120,7 @@ def test_the_best_of_the_report_has_the_least_slowdown_and_its_words_the_numbers
     means = frame.group_by("label").agg(pl.mean(report.GOAL)).sort(report.GOAL)
     assert [one.slowdown for one in ranked] == pytest.approx(means[report.GOAL].to_list())
     page = study_page(result)
-    assert ranked[0].label in page.lead
+    assert " on ".join(reversed(ranked[0].label.split(", "))) in page.lead
     assert f"{mean_interval(ranked[0].metric(report.GOAL)).mean:.3g}" in page.because[0]
     costs = page.sections[1].lines
     assert "+44,000 $ (+11 %)" in costs[1]

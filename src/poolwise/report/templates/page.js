@@ -12,7 +12,7 @@
   const shown = (figure, text) => { figure.querySelector("output").textContent = text; };
   document.querySelectorAll("figure[data-chart]").forEach((figure) => {
     const box = figure.querySelector(".chart");
-    let at = -1;
+    let at = -1, wide = -1, later = 0, last = null;
     box.addEventListener("keydown", (event) => {
       const step = { ArrowRight: 1, ArrowDown: 1, ArrowLeft: -1, ArrowUp: -1 }[event.key];
       const found = values(box);
@@ -22,13 +22,21 @@
       found.forEach((mark, k) => { mark.style.stroke = k === at ? "var(--ink)" : ""; mark.style.strokeWidth = k === at ? "4" : ""; });
       shown(figure, said(found[at]));
     });
-    const spec = fitted(JSON.parse(figure.querySelector("script").textContent), box);
-    window.vegaEmbed(box.querySelector(".live"), spec, { renderer: "svg", actions: false, mode: "vega-lite" }).then((drawn) => {
-      box.querySelector(".still").hidden = true;
-      drawn.view.addEventListener("mouseover", (_, item) => { if (item && item.datum && item.datum.said) shown(figure, item.datum.said); });
-      values(box).forEach((mark) => mark.setAttribute("aria-label", said(mark)));
-      figure.dataset.live = "yes";
-    });
+    const draw = () => {
+      if (box.clientWidth === wide) return;
+      wide = box.clientWidth;
+      const spec = fitted(JSON.parse(figure.querySelector("script").textContent), box);
+      window.vegaEmbed(box.querySelector(".live"), spec, { renderer: "svg", actions: false, mode: "vega-lite" }).then((drawn) => {
+        if (last) last.finalize();
+        last = drawn;
+        at = -1;
+        box.querySelector(".still").hidden = true;
+        drawn.view.addEventListener("mouseover", (_, item) => { if (item && item.datum && item.datum.said) shown(figure, item.datum.said); });
+        values(box).forEach((mark) => mark.setAttribute("aria-label", said(mark)));
+        figure.dataset.live = "yes";
+      });
+    };
+    new ResizeObserver(() => { clearTimeout(later); later = setTimeout(draw, last ? 200 : 0); }).observe(box);
   });
   const closed = [];
   window.addEventListener("beforeprint", () => document.querySelectorAll("details:not([open])").forEach((one) => { closed.push(one); one.open = true; }));
