@@ -54,7 +54,7 @@ def test_an_excerpt_is_answered(tmp_path, monkeypatch):
     gpu = {name: one.stranded("gpu")[0] for name, one in ranked.items()}
     assert gpu["dlrm-servers"] == gpu["dlrm-pools"] == 0 < 0.1 < gpu["dlrm-fixed"]
     page = study_page(result)
-    assert page.lead == "Best of 3 combinations: dlrm-servers."
+    assert page.lead == "Run dlrm-servers."
     assert any("dlrm-pools" in line and "mean bounded slowdown -" in line for line in page.sections[1].lines)
     assert "300 rows were left out of the trace: a CPU instance, its work with" in " ".join(result.notes())
 
