@@ -308,7 +308,7 @@ class Job:
     @property
     def tasks(self) -> int:
         """Number of tasks that this view covers."""
-        return self.table.tasks.item(self.index) if self.numbers_waiting is None else len(self.numbers_waiting)
+        return self.table._held.tasks.item(self.index) if self.numbers_waiting is None else len(self.numbers_waiting)
 
     @property
     def numbers(self) -> tuple[int, ...]:
