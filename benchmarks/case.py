@@ -8,6 +8,7 @@ import resource
 import sys
 import time
 from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -25,10 +26,9 @@ class Case:
     targets: dict[str, tuple[str, float]]
 
     def run(self) -> Figures:
-        """Measure in a process of its own, so that its peak memory is its own."""
-        context = multiprocessing.get_context("spawn")
-        with context.Pool(1) as pool:
-            return pool.apply(_measured, (self.name, self.measure.__module__))
+        """Measure in a process of its own, so that its peak memory is its own; one that may have processes of its own."""
+        with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as pool:
+            return pool.submit(_measured, self.name, self.measure.__module__).result()
 
     def reached(self, figures: Figures) -> dict[str, bool]:
         """Say which targets were reached."""
