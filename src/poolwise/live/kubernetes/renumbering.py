@@ -20,6 +20,7 @@ def renumbered_once(events: Iterable[Event]) -> list[Event]:
     before: list[Event] = []
     after: list[Event] = []
     rows: dict[int, int] | None = None  # as told -> now
+    told_as: dict[int, int] = {}
     for event in events:
         if isinstance(event, Renumbered):
             before = [one for one in before if not isinstance(one, CapacityChanged)]
@@ -27,10 +28,11 @@ def renumbered_once(events: Iterable[Event]) -> list[Event]:
             after = [one for one in moved if one is not None]
             now = dict(event.rows)
             rows = dict(now) if rows is None else {told: now[row] for told, row in rows.items() if row in now}
+            told_as = {row: told for told, row in rows.items()}
         elif rows is None:
             before.append(event)
-        elif isinstance(event, Started | Ended | Withdrawn) and (told := _told(event.job, rows)) is not None:
-            before.append(replace(event, job=told))
+        elif isinstance(event, Started | Ended | Withdrawn) and event.job in told_as:
+            before.append(replace(event, job=told_as[event.job]))
         else:
             after.append(event)
     return before if rows is None else [*before, Renumbered(rows), *after]
@@ -41,7 +43,3 @@ def _moved(event: Event, rows: Mapping[int, int]) -> Event | None:
     if not isinstance(event, OfJob):
         return event
     return replace(event, job=rows[event.job]) if event.job in rows else None
-
-
-def _told(row: int, rows: Mapping[int, int]) -> int | None:
-    return next((told for told, now in rows.items() if now == row), None)
