@@ -9,6 +9,7 @@ import numpy as np
 
 from poolwise.model import Machine, MemoryUse, Outcome, Schedule, Workload
 from poolwise.units import SECOND
+from tests.helpers.holdings import check_capacity
 
 Steps = Sequence[tuple[int, int]]
 """(seconds of work, MiB on each node)"""
@@ -43,12 +44,7 @@ def check_memory(schedule: Schedule) -> None:
     assert workload.memory_use is not None
     pool = rows.resource == machine.resource("memory")
     local = machine.local_memory
-    times = sorted({*rows.begin.tolist(), *rows.end.tolist()})
-    for time in times:
-        here = (rows.begin <= time) & (rows.end > time)
-        held = np.zeros_like(machine.capacity)
-        np.add.at(held, (rows.owner[here], rows.resource[here]), rows.amount[here])
-        assert (held <= machine.capacity).all()
+    check_capacity(schedule)
     for run in range(schedule.n_run):
         begin, end, job = int(schedule.start[run]), int(schedule.end[run]), int(schedule.job[run])
         work, memory = workload.memory_use.steps(job)

@@ -30,6 +30,7 @@ from poolwise.model import (
 )
 from poolwise.model.runs import RunTable
 from poolwise.performance.profiles import find_profile
+from tests.helpers.holdings import check_capacity
 from tests.helpers.remote_split import CORES, MEMORY, MODEL, POOL, split, split_jobs, split_machine
 
 KMEANS = find_profile("kmeans")
@@ -159,12 +160,7 @@ def test_work_done_at_what_was_held_is_the_duration_and_nothing_is_given_twice(
     machine = split_machine()
     schedule = simulate(machine, workload, AtRandom(draws), truth=MODEL).schedule
     rows = schedule.holdings
-    times = sorted({*rows.begin.tolist(), *rows.end.tolist()})
-    for time in times:
-        here = (rows.begin <= time) & (rows.end > time)
-        held = np.zeros_like(machine.capacity)
-        np.add.at(held, (rows.owner[here], rows.resource[here]), rows.amount[here])
-        assert (held <= machine.capacity).all()
+    check_capacity(schedule)
     for run in range(schedule.n_run):
         done = Fraction(0)
         mine = rows.run == run
