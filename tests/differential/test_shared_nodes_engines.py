@@ -13,6 +13,7 @@ import pytest
 from benchmarks.shared_nodes import shared, shared_jobs
 from poolwise.engines import simulate
 from poolwise.engines.shared_nodes import node_arrays
+from poolwise.engines.shared_nodes.windows import window_groups
 from poolwise.errors import InputError
 from poolwise.model import Failures, Outage, Outcome, ReservedWindow, Workload
 from poolwise.platforms.simulated import Disturbance
@@ -23,7 +24,7 @@ from poolwise.schedulers.list import ListScheduler
 from poolwise.units import SECOND
 from tests.helpers.node_machines import machine
 from tests.helpers.random_studies import OWN, Curious, difference
-from tests.helpers.shared_studies import PLACEMENTS, compare_failing, compare_shared, compare_windows
+from tests.helpers.shared_studies import PLACEMENTS, compare_failing, compare_recurring, compare_shared, compare_windows
 
 FIRST = ListScheduler(FCFS(), placement=FirstNodes())
 pytestmark = pytest.mark.filterwarnings("ignore:remote latency")
@@ -104,6 +105,23 @@ def test_windows_that_recur_for_a_queue_of_long_jobs() -> None:
         plain, fast = (simulate(on, jobs, how, engine=engine).schedule for engine in ("reference", "compiled"))
         assert difference(plain, fast) == ""
         assert int(fast.start.max()) > 200 * SECOND
+
+
+def test_groups_of_windows_have_the_same_numbers_in_any_order_of_the_nodes() -> None:
+    """Placement by rack lays nodes out in another order than the machine's."""
+    on = machine(np.array([[4, 100]] * 6), np.array([2, 0, 1, 2, 0, 1]))
+    of = (np.arange(6) < 2, np.arange(6) % 2 == 0, np.arange(6) > 3, np.arange(6) < 2)
+    on = replace(on, windows=tuple(ReservedWindow(f"w{k}", k, k + 1, inside) for k, inside in enumerate(of)))
+    for order in (np.arange(6), np.array([1, 4, 2, 5, 0, 3])):
+        groups, numbers = window_groups(on, order)
+        for inside, number in zip(of, numbers, strict=True):
+            assert np.array_equal(groups[number], inside[order])
+        assert numbers.tolist() == window_groups(on, np.arange(6))[1].tolist()
+
+
+def test_jobs_of_few_kinds_beside_windows_that_some_users_may_use() -> None:
+    for seed in range(1600, 1606):
+        compare_recurring(seed)
 
 
 def test_windows_that_kernels_cannot_plan_around_are_named() -> None:

@@ -13,7 +13,8 @@ from poolwise.model import Failures, Kind, Machine, Outage, ReservedWindow, Sche
 from poolwise.registry import make
 from poolwise.schedulers.list import ListScheduler
 from poolwise.schedulers.warm_up import WarmUp
-from tests.helpers.node_machines import random_jobs, random_machine
+from poolwise.units import SECOND
+from tests.helpers.node_machines import machine, random_jobs, random_machine
 from tests.helpers.random_studies import OWN, difference, model, scheduler
 
 PLACEMENTS = ("first_fit", "best_fit", "worst_fit", "packed")
@@ -115,3 +116,25 @@ def random_windows(g: np.random.Generator, on: Machine, load: Workload) -> Itera
             end = start + int(np.ceil((end - start) / 10))
         users = frozenset(["ada"] if g.random() < 0.4 else [])
         yield ReservedWindow(f"w{k}", start, end + int(start == end), sets[int(g.integers(len(sets)))], users)
+
+
+def compare_recurring(seed: int, jobs: int = 60) -> None:
+    """Run jobs of few kinds and any length beside windows that recur, which some users may use, on both engines."""
+    g = np.random.default_rng(seed)
+    on = machine(np.array([[4, 100]] * 8), np.arange(8) // 4 if seed % 3 else np.arange(8) % 2)
+    inside = [np.arange(8) < 4, np.arange(8) % 2 == 0]
+    windows = tuple(
+        ReservedWindow(f"w{k}", at * SECOND, (at + 4) * SECOND, inside[k % 2], frozenset(["ada", "bob"][: k % 3]))
+        for k, at in enumerate(range(5, 90, 12))
+    )
+    load = Workload.of(
+        np.sort(g.integers(0, jobs, jobs)) * SECOND,
+        g.integers(1, 8, jobs) * SECOND,
+        requested=g.integers(8, 30, jobs) * SECOND,
+        requests={"cores": g.choice([1, 3], jobs), "nodes": g.choice([1, 1, 3], jobs)},
+        attributes={"user": g.choice(["ada", "bob", "cay"], jobs)},
+    )
+    how = ListScheduler(NAMED[seed % len(NAMED)], placement=make("placements", PLACEMENTS[seed % 4]))
+    on = replace(on, windows=windows)
+    plain, fast = (simulate(on, load, how, engine=engine) for engine in ("reference", "compiled"))
+    assert difference(plain.schedule, fast.schedule) == "", f"seed {seed}: {how}"

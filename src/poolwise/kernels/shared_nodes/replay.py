@@ -13,7 +13,7 @@ from poolwise.kernels.list_scheduling.tournament import clear, put
 from poolwise.kernels.shared_nodes.choose import choose, missing
 from poolwise.kernels.shared_nodes.conservative import conserve_shared, has_steps
 from poolwise.kernels.shared_nodes.outages import has_runs, make_changes, next_change, waits_aside
-from poolwise.kernels.shared_nodes.reservation import finds_room
+from poolwise.kernels.shared_nodes.room import finds_room
 from poolwise.kernels.shared_nodes.runs import end_first, has_room, start
 from poolwise.kernels.shared_nodes.search import search
 from poolwise.kernels.shared_nodes.state import (
