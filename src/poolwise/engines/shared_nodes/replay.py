@@ -9,17 +9,16 @@ from __future__ import annotations
 import time
 from dataclasses import replace
 from functools import cache
-from typing import TYPE_CHECKING, Literal, TypeVar, get_args
+from typing import TYPE_CHECKING, Literal, get_args
 
 import numpy as np
-from numpy.typing import NDArray
 
 from poolwise.arrays import IntArray
 from poolwise.engines import family
 from poolwise.engines.compiling import EarlyKernel, Kernel, await_beside
 from poolwise.engines.family import Parts
 from poolwise.engines.list_scheduling.asking import Asker
-from poolwise.engines.run_record import larger_columns, schedule_of
+from poolwise.engines.run_record import larger_columns, longer, schedule_of
 from poolwise.engines.shared_nodes.columns import SharedArrays, SharedColumns
 from poolwise.engines.shared_nodes.initial import NodeHoldings, continue_nodes
 from poolwise.engines.watch import Stride, Watch
@@ -35,8 +34,6 @@ from poolwise.units import SECOND
 
 if TYPE_CHECKING:
     from poolwise.kernels.shared_nodes.state import OutageArrays
-
-T = TypeVar("T", bound=np.generic)
 
 FOLDER = "shared_nodes"
 """Folder of the kernels."""
@@ -111,17 +108,12 @@ def _with_more_runs(arrays: SharedArrays, outages: OutageArrays) -> SharedArrays
     runs, rules, waiting = arrays.runs, arrays.rules, int(arrays.now[WAITING])
     more = max(0, int(arrays.now[STARTED]) + waiting - len(outages.lost))
     parts = max(0, int(runs.part[arrays.now[STARTED]]) + min(waiting * rules.parts, rules.cores) - len(runs.node))
-    longer = {name: _longer(getattr(runs, name), more) for name in ("job", "start", "end", "expected", "part", "offset")}
-    longer |= {name: _longer(getattr(runs, name), parts) for name in ("node", "lack")}
-    then = arrays.then._replace(ends=_longer(arrays.then.ends, more))
-    return arrays._replace(runs=runs._replace(**longer), then=then, outages=outages._replace(lost=_longer(outages.lost, more)))
-
-
-def _longer(column: NDArray[T], more: int) -> NDArray[T]:
-    """A column with at least so many rows more, and so many that it seldom has to grow; itself if none are wanted."""
-    if not more:
-        return column
-    return np.concatenate([column, np.zeros(max(more, len(column) // 2), dtype=column.dtype)])
+    more_runs = {name: longer(getattr(runs, name), more) for name in ("job", "start", "end", "expected", "part", "offset")}
+    more_runs |= {name: longer(getattr(runs, name), parts) for name in ("node", "lack")}
+    then = arrays.then._replace(ends=longer(arrays.then.ends, more))
+    return arrays._replace(
+        runs=runs._replace(**more_runs), then=then, outages=outages._replace(lost=longer(outages.lost, more))
+    )
 
 
 def _share(now: IntArray, jobs: int) -> float:

@@ -9,7 +9,7 @@ from poolwise.engines.shared_nodes.columns import PLACEMENTS, SharedColumns
 from poolwise.engines.shared_nodes.initial import NodeHoldings
 from poolwise.engines.shared_nodes.outages import node_changes
 from poolwise.engines.shared_nodes.windows import MOST_GROUPS, window_groups
-from poolwise.engines.study_columns import stretched
+from poolwise.engines.study_columns import IN_KERNELS, stretched
 from poolwise.engines.watch import UNLIKE, Obstacle
 from poolwise.errors import InputError
 from poolwise.interfaces import ListRule, PerformanceModel, fixed_slowdown, rule_of
@@ -98,7 +98,7 @@ def _not_beside(what: str, parts: Parts, scheduler: ListRule) -> str:
     rule = rule_of(scheduler.backfill)
     if rule is None or rule.reserves == "everyone":
         return f"{what} under conservative backfilling"
-    if scheduler.order.kind not in ("static", "linear", "cubic", "affine"):
+    if scheduler.order.kind not in IN_KERNELS:
         return f"{what}, and order {type(scheduler.order).__name__} is asked at each pass"
     if scheduler.warm_up or parts.pass_per_event or parts.initial is not None:
         return f"{what} beside a warm-up, a pass after each event, or a state that the run goes on from"
