@@ -30,6 +30,7 @@ from poolwise.kernels.list_scheduling.state import (
     HEAD,
     INDEXED,
     INSTANTS,
+    JUDGED,
     LATE,
     MAKE_PASS,
     NEXT,
@@ -220,16 +221,14 @@ def _take_events(
     """Process all events of the next instant (or one of them); False if nothing is left, or nothing that anybody asks for."""
     submit = jobs.submit[now[NEXT]] if now[NEXT] < jobs.submit.size else NEVER
     end = runs.end[runs.ending[0]] if now[RUNNING] > 0 else NEVER
-    change = NEVER
+    time = min(submit, end)
     if changes is not None:
-        change = next_change(changes, now)
-    time = min(submit, end, change)
+        time = min(time, next_change(changes, now))
     if time == NEVER or time > now[STOP] or now[SOUGHT] == 0:
         return False
     now[TIME] = time
     now[PASSES] += 1
-    now[QUIET] = 0 if time in (end, change) else 1
-    fresh = now[ASIDE]
+    now[QUIET] = 0 if end == time else 1
     while now[RUNNING] > 0 and runs.end[runs.ending[0]] == now[TIME]:
         end_first(rules, racks, runs, now)
         if rules.per_event:
@@ -243,12 +242,30 @@ def _take_events(
         if rules.per_event:
             return True
     if changes is not None and tree is not None:
-        if change == time:
-            fresh = 0
-            make_changes(rules, racks, changes, runs, now)
-            put_aside(jobs, order, rules, changes, queue, tree, now)
-        judge(fresh, jobs, order, rules, racks, changes, queue, tree, runs, now)
+        _look_aside(jobs, order, rules, racks, queue, tree, changes, runs, now)
     return True
+
+
+@inlined
+def _look_aside(
+    jobs: JobArrays,
+    order: Order,
+    rules: Rules,
+    racks: RackArrays,
+    queue: QueueArrays,
+    tree: Tree,
+    changes: ChangeArrays,
+    runs: RunArrays,
+    now: IntArray,
+) -> None:
+    """Make the changes of this instant, and judge who waits aside: after a change all of them, else who arrived."""
+    first = now[JUDGED]
+    if next_change(changes, now) == now[TIME]:
+        make_changes(rules, racks, changes, runs, now)
+        put_aside(jobs, order, rules, changes, queue, tree, now)
+        first = now[QUIET] = 0
+    judge(first, jobs, order, rules, racks, changes, queue, tree, runs, now)
+    now[JUDGED] = now[ASIDE]
 
 
 @inlined

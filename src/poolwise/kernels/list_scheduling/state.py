@@ -372,9 +372,10 @@ class RunArrays(NamedTuple):
     CHANGES,  # changes of capacity so far
     LAST_GAIN,  # changes up to the last that gives something, included
     ASIDE,
+    JUDGED,  # jobs aside that the machine could not hold when they were last looked at
     FRONT,  # ns; jobs that were submitted by then come first, those that were submitted first in front
     N_NOW,
-) = range(37)
+) = range(38)
 
 TAKE_EVENTS, MAKE_PASS, ASKED_PASS = range(3)
 """Values of now[PHASE]: where `replay` goes on."""
