@@ -36,6 +36,11 @@ def test_more_random_studies_with_deep_queues() -> None:
         compare_changing(seed, 400)
 
 
+def test_conservative_backfilling() -> None:
+    for seed in range(2200, 2216):
+        compare_changing(seed, 60, ("conservative",))
+
+
 @pytest.mark.parametrize("requeue", [True, False])
 def test_the_run_that_started_last_is_lost(requeue: bool) -> None:
     """Three nodes of one rack: the second job started last, and its node is down from 5 s to 20 s."""
@@ -45,6 +50,18 @@ def test_the_run_that_started_last_is_lost(requeue: bool) -> None:
     for engine in ("reference", "compiled"):
         found = simulate(on, jobs, ListScheduler(), disturbances=lost, requeue=requeue, engine=engine).schedule
         assert (found.end // SECOND).tolist() == ([10, 5, 20] if requeue else [10, 5])
+
+
+def test_nobody_waits_for_a_job_whose_pool_is_away() -> None:
+    """The first of two that wait for the only node needs the pool, which is away from 1 s to 300 s."""
+    on = Machine.of_racks(1, 1, local=10, pool=10)
+    asked = {"nodes": np.ones(3, np.int64), "memory": np.array([10, 20, 10])}
+    jobs = Workload.of(np.array([0, 0, 5]) * SECOND, np.array([10, 10, 100]) * SECOND, requests=asked)
+    pool, column = int(on.racks.pools[0]), on.racks.memory_column
+    away = [Disturbance(SECOND, pool, column, -10), Disturbance(300 * SECOND, pool, column, 10)]
+    for engine in ("reference", "compiled"):
+        found = simulate(on, jobs, ListScheduler(), disturbances=away, engine=engine).schedule
+        assert (found.job_start // SECOND).tolist() == [0, 300, 10]
 
 
 def test_jobs_are_lost_again_and_again() -> None:
@@ -81,7 +98,7 @@ def test_failures_of_a_machine_file_have_a_kernel() -> None:
 @pytest.mark.parametrize(
     ("why", "how"),
     [
-        ("under conservative backfilling", ListScheduler(backfill=Conservative())),
+        ("reservations are kept", ListScheduler(backfill=Conservative(keep_reservations=True))),
         ("is asked or has a cap", ListScheduler(Capped(SJF(), 5.0, 1.0))),
         ("an order of its own", ListScheduler(backfill=Easy(order=SJF()))),
         ("beside a warm-up", WarmUp.before(ListScheduler(), 1)),

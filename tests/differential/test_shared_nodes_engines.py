@@ -63,10 +63,19 @@ def test_nodes_that_fail() -> None:
     assert sum(schedule.outcome.count(Outcome.LOST) for schedule in found) > 40
 
 
+def test_nodes_that_fail_under_conservative_backfilling() -> None:
+    found = [compare_failing(seed, 50, ("conservative",)) for seed in range(1800, 1816)]
+    assert sum(schedule.outcome.count(Outcome.LOST) for schedule in found) > 20
+
+
 @pytest.mark.long
 def test_nodes_that_fail_beside_memory_pools() -> None:
     for seed in range(1200, 1260):
         compare_failing(seed, pools=True, nodes=20 if seed % 5 == 0 else 9)
+
+
+def test_memory_that_one_job_takes_of_a_pool_is_not_taken_for_the_nodes() -> None:
+    compare_shared(404, pools=True)
 
 
 def test_windows() -> None:

@@ -16,7 +16,7 @@ from tests.helpers.random_studies import EASY_FAMILY, OWN, difference, machine, 
 NAMED = [make("orders", name) for name in ("fcfs", "sjf", "wfp3", "f1", "fair", "fm")]
 
 
-def compare_changing(seed: int, most: int = 120) -> Schedule:
+def compare_changing(seed: int, most: int = 120, backfills: tuple[str, ...] = EASY_FAMILY) -> Schedule:
     """Run one random study on both engines, and insist on the same schedule, which is returned."""
     g = np.random.default_rng(seed)
     on = machine(g)
@@ -24,7 +24,7 @@ def compare_changing(seed: int, most: int = 120) -> Schedule:
     orders = [*NAMED, *OWN]
     how = ListScheduler(
         orders[int(g.integers(len(orders)))],
-        make("backfills", g.choice(EASY_FAMILY).item()),
+        make("backfills", g.choice(backfills).item()),
         make("placements", "racks", scope=g.choice(["rack", "system"]).item()),
     )
     truth, estimate = model(g), None if g.random() < 0.5 else model(g)

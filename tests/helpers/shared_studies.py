@@ -54,13 +54,16 @@ def compare_shared(
     assert difference(plain.schedule, fast.schedule) == "", f"seed {seed}: {on.name}, {how}"
 
 
-def compare_failing(seed: int, most: int = 80, *, pools: bool = False, nodes: int = 9) -> Schedule:
+def compare_failing(
+    seed: int, most: int = 80, backfills: tuple[str, ...] = EASY_FAMILY, *, pools: bool = False, nodes: int = 9
+) -> Schedule:
     """Run one random study with nodes that fail on both engines, and insist on the same schedule, which is returned."""
     g = np.random.default_rng(seed)
-    on, orders = random_machine(g, nodes, pools=pools), [*NAMED, *OWN]
+    devices = "conservative" not in backfills
+    on, orders = random_machine(g, nodes, pools=pools, devices=devices), [*NAMED, *OWN]
     load = random_jobs(g, on, int(g.integers(1, most)))
     on = replace(on, failures=random_failures(g, on, load))
-    filling, placement = make("backfills", g.choice(EASY_FAMILY).item()), make("placements", PLACEMENTS[seed % 4])
+    filling, placement = make("backfills", g.choice(backfills).item()), make("placements", PLACEMENTS[seed % 4])
     how = ListScheduler(orders[int(g.integers(len(orders)))], filling, placement)
     truth = model(g) if pools else None
     estimate = model(g) if pools and g.random() < 0.5 else None

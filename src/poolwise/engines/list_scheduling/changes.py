@@ -26,8 +26,8 @@ def why_not_changing(parts: Parts, rule: ListRule) -> str:
     known |= {(int(owner), layout.memory_column) for owner in layout.pools if owner >= 0}
     if any((change.owner, change.resource) not in known for change in parts.disturbances):
         return "something else changes during the run than the nodes and pools of racks"
-    if backfill is None or backfill.reserves == "everyone":
-        return "capacity changes during the run, under conservative backfilling"
+    if backfill is None or backfill.keeps:
+        return "capacity changes during the run, and reservations are kept"
     if rule.order.kind not in IN_KERNELS:
         return f"capacity changes during the run, and order {type(rule.order).__name__} is asked or has a cap"
     if rule.backfill.own_order is not None:

@@ -144,7 +144,7 @@ class RunColumns(StudyColumns):
         kept = self._kept() if self.backfill.keeps else None
         tree, changes = None, None
         if self._disturbances:
-            tree = lay_out(jobs.nodes, jobs.remote, jobs.length, able)
+            tree = lay_out(jobs.nodes, jobs.remote, jobs.length, able) if profile is None else None
             changes, now[state.LAST_GAIN] = change_arrays(self.machine, self._disturbances, self._requeue, jobs)
         return ListArrays(jobs, order, beside, self._rules(), racks, queue, tree, profile, kept, changes, runs, now)
 

@@ -24,18 +24,21 @@ from poolwise.units import SECOND
 FOLDER = "list_scheduling"
 """Folder of the kernels."""
 
-KernelKind = Literal["short queues", "deep queues", "reservations", "kept reservations", "changing capacity"]
-"""What a kernel is for: queues that are scanned, queues in a tree, reservations of everyone, such as are kept, and queues in a
-tree on racks whose capacity changes."""
+KernelKind = Literal[
+    "short queues", "deep queues", "reservations", "kept reservations", "changing capacity", "changing capacity, reservations"
+]
+"""What a kernel is for: queues that are scanned, queues in a tree, reservations of everyone, such as are kept; and on racks
+whose capacity changes, queues in a tree and reservations of everyone."""
 KINDS: tuple[KernelKind, ...] = get_args(KernelKind)
-RARE: tuple[KernelKind, ...] = ("changing capacity",)
+RARE: tuple[KernelKind, ...] = ("changing capacity", "changing capacity, reservations")
 
 
 def kinds_of(rule: ListRule, changing: bool = False) -> tuple[KernelKind, ...]:
     """Kernels that runs under a list scheduler may need, on racks whose capacity may be changing; the first one in any case."""
-    if changing:
-        return RARE
     backfill = rule_of(rule.backfill)
+    if changing:
+        everyone = backfill is not None and backfill.reserves == "everyone"
+        return ("changing capacity, reservations",) if everyone else ("changing capacity",)
     if backfill is not None and backfill.reserves == "everyone":
         return ("kept reservations",) if backfill.keeps else ("reservations",)
     scanned = rule.order.kind in ("opaque", "capped") or rule.backfill.own_order is not None
@@ -92,7 +95,7 @@ def _arguments(kind: KernelKind) -> ListArrays:
     scheduler = ListScheduler(backfill=Conservative(kind == "kept reservations") if "reservations" in kind else Easy())
     second = np.full(2, SECOND, dtype=np.int64)
     two = Parts(Machine.flat(1), Workload.of(second, second), scheduler, Ideal(), Ideal())
-    if kind == "changing capacity":
+    if kind in RARE:
         two = replace(two, disturbances=(Disturbance(0, 0, 0, -1), Disturbance(1, 0, 0, 1)))
     rule = scheduler.rule()
     assert rule is not None

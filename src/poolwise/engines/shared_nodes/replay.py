@@ -123,17 +123,17 @@ def _share(now: IntArray, jobs: int) -> float:
     return float(now[state.NEXT] + now[state.STARTED] - now[state.RUNNING] + now[state.REJECTED]) / (2 * jobs)
 
 
-SharedKind = Literal["queues", "reservations", "failing nodes", "windows", "from a state"]
-"""What a kernel is for: queues with one reservation at most, reservations of everyone, queues on nodes that fail, queues beside
+SharedKind = Literal["queues", "reservations", "failing nodes", "failing nodes, reservations", "windows", "from a state"]
+"""What a kernel is for: queues with one reservation at most, reservations of everyone, both on nodes that fail, queues beside
 windows, and replays that go on from a state."""
 
-RARE: tuple[SharedKind, ...] = ("failing nodes", "windows")
+RARE: tuple[SharedKind, ...] = ("failing nodes", "failing nodes, reservations", "windows")
 
 
 def _kind_of(scheduler: ListRule, arrays: SharedArrays) -> SharedKind:
     """Kernel that a run under a list scheduler needs."""
     if arrays.outages is not None:
-        return "failing nodes"
+        return "failing nodes" if arrays.profile is None else "failing nodes, reservations"
     if arrays.windows is not None:
         return "windows"
     rule = rule_of(scheduler.backfill)
@@ -157,13 +157,13 @@ def load_rare() -> None:
 def load_kind(kind: str) -> None:
     """Load a kernel, compiling it where this has not been done before on this computer; says so in the log."""
     await_beside(FOLDER, kind)
-    backfill = Conservative() if kind == "reservations" else Easy()
+    backfill = Conservative() if "reservations" in kind else Easy()
     scheduler = ListScheduler(backfill=backfill, placement=FirstNodes())
     second, one = np.full(2, SECOND, dtype=np.int64), np.ones(2, dtype=np.int64)
     two = Parts(_one_node(), Workload.of(second, second, requests={"cores": one}), scheduler, Ideal(), Ideal())
     if kind == "from a state":
         two = replace(two, initial=Initial(0, []))
-    if kind == "failing nodes":
+    if kind.startswith("failing nodes"):
         two = replace(two, disturbances=(Disturbance(0, 0, 0, -1), Disturbance(1, 0, 0, 1)))
     if kind == "windows":
         window = ReservedWindow("upkeep", SECOND, 2 * SECOND, np.ones(1, dtype=np.bool_))

@@ -21,7 +21,6 @@ from poolwise.kernels.list_scheduling.state import (
     QUIET,
     REJECTED,
     RUNNING,
-    SETTLED,
     STARTED,
     TIME,
     WAITING,
@@ -65,7 +64,7 @@ def make_changes(rules: Rules, racks: RackArrays, changes: ChangeArrays, runs: R
         while free[r] < 0:
             _lose(_last_on(r, of_pool, racks, runs, now), rules, racks, changes, runs, now)
         now[CHANGES] += 1
-    now[HEAD], now[SETTLED] = -1, 0
+    now[HEAD] = -1
 
 
 @inlined
@@ -112,7 +111,7 @@ def judge(
     racks: RackArrays,
     changes: ChangeArrays,
     queue: QueueArrays,
-    tree: Tree,
+    tree: Tree | None,
     runs: RunArrays,
     now: IntArray,
 ) -> None:
@@ -125,7 +124,7 @@ def judge(
         job = changes.aside[k]
         if _is_held(job, jobs, rules, changes):
             join(job, jobs, queue, now)
-            if now[INDEXED]:
+            if tree is not None and now[INDEXED]:
                 put(job, now[TIME], jobs, order, tree)
         elif now[CHANGES] < now[LAST_GAIN]:
             wait_aside(job, changes, now)
@@ -138,14 +137,14 @@ def judge(
 
 @step
 def put_aside(
-    jobs: JobArrays, order: Order, rules: Rules, changes: ChangeArrays, queue: QueueArrays, tree: Tree, now: IntArray
+    jobs: JobArrays, order: Order, rules: Rules, changes: ChangeArrays, queue: QueueArrays, tree: Tree | None, now: IntArray
 ) -> None:
     """Let waiting jobs wait aside that the machine could not hold, after a change; those aside stand in the order of jobs."""
     if not fits(changes.most[0], changes.most[1], rules.anywhere, changes.nodes, changes.memory):
         for k in range(now[WAITING] - 1, -1, -1):  # who takes the place of one that leaves has been asked
             job = queue.job[k]
             if not _is_held(job, jobs, rules, changes):
-                if now[INDEXED]:
+                if tree is not None and now[INDEXED]:
                     take(job, now[TIME], order, tree)
                 leave(job, queue, now)
                 wait_aside(job, changes, now)

@@ -94,8 +94,8 @@ def replay(
     LATE: the clock is beyond `HORIZON`. PAUSED: so many passes are over as `now[PAUSE]` says.
 
     What is None is not asked for, and kernels are compiled without it: there is one for queues that are scanned, one for
-    queues in a tree, one for reservations of everyone (`profile`), one for such as are kept, and one for queues in a tree on
-    racks whose capacity changes.
+    queues in a tree, one for reservations of everyone (`profile`), one for such as are kept; and on racks whose capacity
+    changes one for queues in a tree, and one for reservations of everyone.
     """
     while True:
         if now[PHASE] == TAKE_EVENTS:
@@ -241,7 +241,7 @@ def _take_events(
         now[NEXT] += 1
         if rules.per_event:
             return True
-    if changes is not None and tree is not None:
+    if changes is not None:
         _look_aside(jobs, order, rules, racks, queue, tree, changes, runs, now)
     return True
 
@@ -253,7 +253,7 @@ def _look_aside(
     rules: Rules,
     racks: RackArrays,
     queue: QueueArrays,
-    tree: Tree,
+    tree: Tree | None,
     changes: ChangeArrays,
     runs: RunArrays,
     now: IntArray,
