@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from matplotlib.ticker import LogLocator, MaxNLocator
+from matplotlib.ticker import MaxNLocator
 
 from poolwise.exhibits.figure import Axis, Boxes, Curves, Figure
 from poolwise.report.theme import SERIES
@@ -18,6 +18,8 @@ _DASHES = ([1, 0], [6, 3], [8, 3, 2, 3], [2, 2], [5, 1], [3, 1, 1, 1], [1, 1], [
 _SHAPES = ("circle", "square", "triangle-up", "diamond", "triangle-down", "cross", "triangle-right", "triangle-left")
 _LONGEST = 40
 """Letters of a name that a legend shows."""
+TEXT = 13
+"""Height of letters, pixels."""
 _FONT = "system-ui, sans-serif"
 
 
@@ -33,10 +35,10 @@ def tick_positions(values: Sequence[float], axis: Axis) -> list[float]:
     if axis.log:
         if high / low > 5:
             parts = (1.0, 2.0, 5.0) if high / low < 1000 else (1.0,)
-            ticks: list[float] = np.asarray(LogLocator(10, subs=parts).tick_values(low, high)).tolist()
+            decades = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
+            ticks = [part * 10.0**decade for decade in decades for part in parts]
             inside = [t for t in ticks if low <= t <= high]
-            return [max([t for t in ticks if t <= low], default=low), *inside,
-                    min([t for t in ticks if t >= high], default=high)]  # fmt: skip
+            return sorted({max(t for t in ticks if t <= low), *inside, min(t for t in ticks if t >= high)})
     elif low > 0 and low < 0.5 * high and axis.limits[0] is None:
         low = 0.0
     even: list[float] = np.asarray(MaxNLocator(5).tick_values(low, high if high > low else low + 1)).tolist()
@@ -129,21 +131,21 @@ def _text(encoding: Spec, words: str, dy: int = 0) -> Spec:
     return {"data": {"values": [{}]}, "mark": mark, "encoding": encoding}
 
 
-def chart_config() -> Spec:
-    """Fonts and colours of all charts."""
+def chart_config(text: int) -> Spec:
+    """Fonts and colours of all charts, with letters of so many pixels."""
     ink = {
         "labelColor": "var(--ink)",
         "titleColor": "var(--ink)",
-        "labelFontSize": 13,
-        "titleFontSize": 13,
+        "labelFontSize": text,
+        "titleFontSize": text,
         "titleFontWeight": 500,
     }
     return {
         "font": _FONT,
         "mark": {"color": "var(--series-0)"},
         "axis": {**ink, "aria": False, "gridColor": "var(--grid)", "domainColor": "var(--ink)", "tickColor": "var(--ink)"},
-        "title": {"color": "var(--ink)", "fontSize": 13},
+        "title": {"color": "var(--ink)", "fontSize": text},
         "legend": {**ink, "symbolStrokeWidth": 2},
         "view": {"stroke": None},
-        "text": {"fontSize": 13},
+        "text": {"fontSize": text},
     }
