@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping, Sequence
+from textwrap import wrap
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,8 @@ from poolwise.report.theme import SERIES
 Spec = dict[str, Any]
 _DASHES = ([1, 0], [6, 3], [8, 3, 2, 3], [2, 2], [5, 1], [3, 1, 1, 1], [1, 1], [7, 2])
 _SHAPES = ("circle", "square", "triangle-up", "diamond", "triangle-down", "cross", "triangle-right", "triangle-left")
+_TITLE = 32
+"""Letters in a line of a title that stands upright."""
 _LONGEST = 40
 """Letters of a name that a legend shows."""
 TEXT = 13
@@ -49,7 +52,12 @@ def channel(name: str, axis: Axis, ticks: Sequence[float]) -> Spec:
     """Show the field `name` ("x" or "y") on an axis from the first to the last of its ticks."""
     domain = [ticks[0], ticks[-1]]
     scale = {"type": "log" if axis.log else "linear", "domain": domain, "nice": False, "zero": False}
-    drawn: Spec = {"title": axis.label, "labelOverlap": "greedy", "grid": name == "y", "format": ",.4~r"}
+    drawn: Spec = {
+        "title": _lines(axis.label) if name == "y" else axis.label,
+        "labelOverlap": "greedy",
+        "grid": name == "y",
+        "format": ",.4~r",
+    }
     if axis.ticks is not None:
         drawn |= {
             "labelLimit": 8 * _LONGEST,
@@ -61,6 +69,12 @@ def channel(name: str, axis: Axis, ticks: Sequence[float]) -> Spec:
     else:
         drawn["tickCount"] = 6  # not fixed: a reader may zoom
     return {"field": name, "type": "quantitative", "scale": scale, "axis": drawn}
+
+
+def _lines(label: str) -> str | list[str]:
+    """Break a long title beside an axis into lines."""
+    lines = wrap(label, _TITLE)
+    return lines if len(lines) > 1 else label
 
 
 def _key(value: float) -> str:
