@@ -42,7 +42,7 @@ def families() -> Mapping[str, Callable[[], object]]:
     from poolwise.engines.shared_nodes.replay import load_rare
 
     runs = {family.name: family.load for family in FAMILIES}
-    rare = {"shared nodes that fail or have windows": load_rare, "racks that change": loading.load_rare}
+    rare = {"shared nodes that fail or have windows": load_rare, "racks whose capacity changes": loading.load_rare}
     return {"batch placement": Place().prepare, **runs, **rare, "minimum-cost flow": _flow}
 
 
