@@ -265,7 +265,7 @@ class AvailabilityProfile:
             return True  # at the horizon
         first = int(self.times.searchsorted(reservation.start, side="right")) - 1
         least = self.free[first : int(self.times.searchsorted(reservation.end))].min(axis=0)
-        return bool((self._amounts(reservation.placement) <= least).all())
+        return bool((self._amounts(reservation.placement) <= np.maximum(least, 0)).all())
 
     def take(self, reservation: Reservation) -> None:
         """Take what a reservation holds out of what is free in its interval."""
