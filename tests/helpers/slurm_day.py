@@ -6,7 +6,7 @@ import csv
 import json
 from bisect import bisect_right
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import NamedTuple
@@ -27,6 +27,8 @@ from poolwise.schedulers.list import ListScheduler
 from poolwise.slurm.hostlist import expand
 from poolwise.units import MS, NEVER
 
+CLOSE_MS = 15
+"""How long nodes were seen to go on completing after their job was done, at most."""
 SLACK_MS = 30
 """Recalculations follow each other at steps of a minute within this."""
 
@@ -113,12 +115,36 @@ class RecordedDay:
         looks, passes = (np.array(ats)[np.searchsorted(ats, start, side="right") - 1] for ats in (self.looks, self.backfills))
         return np.where(by == "main", looks, passes)
 
+    def with_freed_nodes(self) -> RecordedDay:
+        """The same day, where jobs go on until the controller could use their nodes."""
+        return replace(self, columns={**self.columns, "end_ms": self._freed_ms})
+
+    @property
+    def close_calls_ms(self) -> np.ndarray:
+        """(k,) ms of the ends that came too shortly before a look."""
+        return self.columns["end_ms"][self._freed_ms > self.columns["end_ms"]]
+
+    @cached_property
+    def _freed_ms(self) -> np.ndarray:
+        """(n_job,) ms at which the controller could use the nodes of each job: with its end, or after a look that came too soon.
+
+        A look within `CLOSE_MS` of an end that gave none of the job's nodes to another may have found them completing still.
+        """
+        freed = self.columns["end_ms"].copy()
+        given = {at: set[int]() for at in self.looks}
+        for at, nodes in zip(self.decided_ms.tolist(), self.columns["ran_on"], strict=True):
+            given.setdefault(at, set()).update(nodes_of(nodes))
+        for row, at in enumerate(freed.tolist()):
+            look = _next(self.looks, at - 1)
+            if look - at <= CLOSE_MS and not given[look] & nodes_of(self.columns["ran_on"][row]):
+                freed[row] = look + 1
+        return freed
+
     @cached_property
     def workload(self) -> Workload:
         """The jobs, with the time that passed from the decision to start each to its end."""
         known = self.columns
-        submit, end = (known[f"{name}_ms"] * MS for name in ("submit", "end"))
-        start = self.decided_ms * MS
+        submit, start, end = known["submit_ms"] * MS, self.decided_ms * MS, known["end_ms"] * MS
         per_node = known["cpus"] // known["nodes"]
         return Workload.of(
             submit,

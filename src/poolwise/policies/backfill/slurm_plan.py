@@ -14,7 +14,7 @@ import numpy as np
 from poolwise.arrays import BoolArray, IntArray
 from poolwise.interfaces import PlacementPolicy
 from poolwise.model import Job, Kind, Placement, Refusal, Snapshot
-from poolwise.units import HORIZON, SECOND
+from poolwise.units import HORIZON, OVERDUE, SECOND
 
 PRECISION: Final = 30 * SECOND
 """Ends of runs within it are taken together at first, then twice as many ("bf_window_linear": by default it doubles)."""
@@ -56,15 +56,21 @@ class BackfillPlan:
         begin = self.now // resolution * resolution
         self._segments = [_Segment(begin, begin + window, np.zeros_like(state.free))]
         machine = state.machine
-        self._shared = machine.kind == Kind.NODE
+        nodes, shared = machine.kind == Kind.NODE, np.ones(machine.n_owner, dtype=np.bool_)
         if "nodes" in machine.resources:
-            self._shared = self._shared & (machine.capacity[:, machine.resource("nodes")] == 0)
+            shared = machine.capacity[:, machine.resource("nodes")] == 0
+        self._shared = nodes & shared
+        self._counted = np.flatnonzero((nodes & ~shared) | (machine.kind == Kind.POOL))
         self._see(state)
 
     def _see(self, state: Snapshot) -> None:
-        """Bring the runs up to a state, in the order of their ends, those that end together in that of their jobs."""
+        """Bring the runs up to a state, in the order of their ends, those that end together in that of their jobs.
+
+        One that is overdue is expected to end a second from now.
+        """
         self._state, machine = state, state.machine
-        ending = sorted((_seconds(max(run.expected_end, self.now)), run.job, run.id) for run in state.runs())
+        soon = self.now + OVERDUE
+        ending = sorted((max(_seconds(run.expected_end), soon), run.job, run.id) for run in state.runs())
         runs = [state.run(number) for _, _, number in ending]
         windows = [window.end for window in machine.windows if window.end > state.now]
         ends = np.array([*(end for end, _, _ in ending), *windows], dtype=np.int64)
@@ -119,27 +125,37 @@ class BackfillPlan:
         found = self._fit(job, self._held(self.now, _end(self.now, job))[0], placement)
         return found is not None and found.start <= self.now
 
-    def _held(self, begin: int, end: int) -> tuple[IntArray, int | None]:
-        """(n_owner, n_resource) the most that is held in an interval, and when first any of that is given back."""
-        held, later = np.zeros_like(self._state.free), None
+    def _held(self, begin: int, end: int) -> tuple[list[_Segment], int | None]:
+        """What is held in an interval, and when first any of the most of it is given back."""
+        met, held, later = list[_Segment](), np.zeros_like(self._state.free), None
         for segment, following in zip(self._segments, [*self._segments[1:], None], strict=True):
             if segment.end <= begin:
                 continue
             if segment.begin <= end:
                 held = np.maximum(held, segment.held)
+                met.append(segment)
             elif later is not None:
                 break
             if later is None and following is not None and bool((following.held < held).any()):
                 later = segment.end
-        return held, later
+        return met, later
 
-    def _fit(self, job: Job, held: IntArray, placement: PlacementPolicy) -> ExpectedStart | None:
-        """When a job first fits beside what is held, as runs end; None where it does not even then."""
+    def _fit(self, job: Job, held: list[_Segment], placement: PlacementPolicy) -> ExpectedStart | None:
+        """When a job first fits beside what is held, as runs end; None where it does not even then.
+
+        Nodes have names: one that is held at any time in the interval is no node for the job. What is counted (pools, nodes that
+        are taken whole) needs to be there at each time.
+        """
+        most = np.maximum.reduce([segment.held for segment in held])
         times, over = [self.now], [0]
-        for time, count in self._precise(self._state.capacity > held):
+        for time, count in self._precise(self._state.capacity > most):
             times.append(time)
             over.append(count)
-        free = np.maximum(self._free[over] - held, 0)
+        free, rows = self._free[over] - most, self._counted
+        if len(rows):
+            each = (self._free[np.maximum(over, self._over(at.begin))][:, rows] - at.held[rows] for at in held)
+            free[:, rows] = np.minimum.reduce([self._free[over][:, rows], *each])
+        free = np.maximum(free, 0)
         row = np.array([job.index], dtype=np.int64)
         for k in np.flatnonzero(placement.screen(row, free, self._state)).tolist():
             found = placement.place(job, self._state.imagined(max(times[k], self._state.now), free[k]))
@@ -185,10 +201,14 @@ class BackfillPlan:
         """Whether a start would take what is held for others in its interval."""
         (begin, end), amounts = self._span(found, job), self._amounts(found.placement)
         return any(
-            bool((amounts > np.maximum(self._state.capacity - segment.held, 0)).any())
+            bool((amounts > np.maximum(self._free[self._over(max(found.start, segment.begin))] - segment.held, 0)).any())
             for segment in self._segments
             if segment.begin < end and segment.end > begin
         )
+
+    def _over(self, time: int) -> int:
+        """How many runs are over at a time (ns)."""
+        return int(self._ends.searchsorted(time, side="right"))
 
     def _hold(self, found: ExpectedStart, job: Job) -> None:
         (begin, end), amounts = self._span(found, job), self._amounts(found.placement)
