@@ -53,9 +53,7 @@ class Cluster:
         free = self.capacity.copy()
         for run in self.runs:
             run.placement.take_from(free)
-        return Snapshot(
-            self.now, self.machine, self.workload.table, self.capacity, free, self.runs, Ideal(), may_grow=True
-        )
+        return Snapshot(self.now, self.machine, self.workload.table, self.capacity, free, self.runs, Ideal(), may_grow=True)
 
     def schedule(self, how: ListScheduler) -> None:
         """Make a pass, ask why each job that it leaves waits, and carry the starts out."""

@@ -33,7 +33,9 @@ class ReaderApart:
         if self._process is None:
             program = f"TRY = {parquet._TRY!r}\n{_READS}"
             pipe, nowhere = subprocess.PIPE, subprocess.DEVNULL
-            self._process = subprocess.Popen([sys.executable, "-c", program], stdin=pipe, stdout=pipe, stderr=nowhere, text=True)
+            self._process = subprocess.Popen(
+                [sys.executable, "-c", program], stdin=pipe, stdout=pipe, stderr=nowhere, text=True
+            )
         assert self._process.stdin is not None and self._process.stdout is not None
         self._process.stdin.write(f"{words[-1]}\n")
         self._process.stdin.flush()

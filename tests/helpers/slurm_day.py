@@ -126,7 +126,7 @@ class RecordedDay:
 
     @cached_property
     def _freed_ms(self) -> np.ndarray:
-        """(n_job,) ms at which the controller could use the nodes of each job: with its end, or after a look that came too soon.
+        """(n_job,) ms at which the controller could use each job's nodes: with its end, or after a look that came too soon.
 
         A look within `CLOSE_MS` of an end that gave none of the job's nodes to another may have found them completing still.
         """

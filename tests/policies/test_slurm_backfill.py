@@ -130,7 +130,7 @@ def test_what_is_not_followed_is_named_by_file_and_line(tmp_path: Path, said: st
 
 
 def test_ends_are_taken_together_by_periods_of_half_a_minute_that_double() -> None:
-    """The first ends at 100: the period reaches to 120 and 30 s on. Who ends in it is waited for, though there is room at 100."""
+    """The first ends at 100: the period reaches to 120 and 30 s on. All that end in it are waited for, with room or without."""
     rows = [(0, 2, 100, 100), (0, 1, 140, 140), (1, 3, 10, 10), (2, 1, 100, 100)]
     assert day(rows, exact())[4] == 30, "the third is expected at 140, so the fourth may run until 130"
     assert day([rows[0], (0, 1, 151, 151), *rows[2:]], exact())[4] > 30, "it is expected at 100"

@@ -22,9 +22,9 @@ from poolwise.files.document import SET, Document, Origin
 from poolwise.files.fields import Section, check_version
 from poolwise.identity import Json, canonical, digest, pretty
 from poolwise.program import sources
+from poolwise.traces.parquet import sealed_parquet
 from poolwise.trials import Executor, Local
 from poolwise.version import __version__
-from poolwise.traces.parquet import sealed_parquet
 
 PlanStatus = Literal["decided", "undecided", "infeasible"]
 Tell = Callable[[str], None]

@@ -32,9 +32,9 @@ from poolwise.studies.resources import resource_frame
 from poolwise.studies.sanity import MachineSanity, by_machine
 from poolwise.studies.simulation import simulate_again
 from poolwise.studies.study import Study
+from poolwise.traces.parquet import sealed_parquet
 from poolwise.units import SECOND
 from poolwise.version import __version__
-from poolwise.traces.parquet import sealed_parquet
 
 
 class StudyResult(MeasuredStudy):

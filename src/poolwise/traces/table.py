@@ -16,8 +16,8 @@ from poolwise.errors import InputError
 from poolwise.model import JobTable, Machine, Workload
 from poolwise.registry import register
 from poolwise.traces.format import TraceFormat
-from poolwise.traces.table_checks import check_unique, require
 from poolwise.traces.parquet import parquet_names
+from poolwise.traces.table_checks import check_unique, require
 from poolwise.traces.table_columns import (
     Source,
     columns_of_csv,

@@ -1,7 +1,7 @@
 """One pass of Slurm's backfill: for each job in turn when it could start, and what is held for it from then on.
 
-Every rule here was read in the log of a Slurm 22.05.8 (DebugFlags=Backfill,BackfillMap,SelectType); `tests/policies/` holds them
-against all that it decided in a recorded day. "bf_resolution", "bf_window" and "bf_window_linear" are described in slurm.conf(5).
+Every rule here was read in the log of a Slurm 22.05.8 (DebugFlags=Backfill,BackfillMap,SelectType); `tests/policies/` holds
+them against all that it decided in recorded days. slurm.conf(5) describes bf_resolution, bf_window and bf_window_linear.
 """
 
 from __future__ import annotations
@@ -143,8 +143,8 @@ class BackfillPlan:
     def _fit(self, job: Job, held: list[_Segment], placement: PlacementPolicy) -> ExpectedStart | None:
         """When a job first fits beside what is held, as runs end; None where it does not even then.
 
-        Nodes have names: one that is held at any time in the interval is no node for the job. What is counted (pools, nodes that
-        are taken whole) needs to be there at each time.
+        Nodes have names: one that is held at any time in the interval is no node for the job. What is counted (pools, nodes
+        that are taken whole) needs to be there at each time.
         """
         most = np.maximum.reduce([segment.held for segment in held])
         times, over = [self.now], [0]
