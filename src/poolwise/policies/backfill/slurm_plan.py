@@ -7,6 +7,7 @@ them against all that it decided in recorded days. slurm.conf(5) describes bf_re
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import pairwise
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -215,7 +216,7 @@ class BackfillPlan:
         segments = list[_Segment]()
         for segment in self._segments:
             cuts = [segment.begin, *(at for at in (begin, end) if segment.begin < at < segment.end), segment.end]
-            for low, high in zip(cuts[:-1], cuts[1:], strict=True):
+            for low, high in pairwise(cuts):
                 inside = begin <= low and high <= end
                 segments.append(_Segment(low, high, segment.held + amounts if inside else segment.held))
         self._segments = segments
