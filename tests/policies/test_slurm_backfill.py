@@ -16,6 +16,7 @@ from poolwise.performance.ideal import Ideal
 from poolwise.policies.backfill.none import NoBackfill
 from poolwise.policies.backfill.slurm import SlurmBackfill
 from poolwise.policies.backfill.slurm_plan import BackfillPlan, ExpectedStart
+from poolwise.policies.placement.memory.racks import RackPlacement
 from poolwise.policies.placement.nodes.placement import FirstNodes
 from poolwise.schedulers.list import ListScheduler
 from poolwise.units import SECOND
@@ -155,3 +156,17 @@ def test_a_run_on_other_nodes_hides_that_a_period_is_over(other: int, expected: 
     plan._hold(ExpectedStart(0, Placement.of([(0, 0, 0, 1), (0, 1, 0, 1)])), table.job(4))
     found = plan.expected(table.job(4), FirstNodes())
     assert found is not None and found.start == expected * SECOND
+
+
+def test_the_second_period_is_twice_as_long() -> None:
+    """The first end is at 10 s: a period reaches to 60. The next are 60 s each: an end at 145 goes with that at 100."""
+    machine, zeros = Machine.flat(4), np.zeros(5, dtype=np.int64)
+    table = Workload.of(zeros, zeros + 60 * SECOND, requests={"nodes": np.array([1, 1, 1, 1, 2])}).table
+    runs, free = RunTable(machine.capacity.size), machine.capacity.copy()
+    for row, end in enumerate((10, 100, 145, 300)):
+        held = Placement.of([(0, 0, 0, 1)])
+        held.take_from(free)
+        runs.add(Run(row, row, (0,), held, 0, end * SECOND), held.owner, ())
+    plan = BackfillPlan(Snapshot(0, machine, table, machine.capacity, free, runs, Ideal()), 3600 * SECOND, SECOND)
+    found = plan.expected(table.job(4), RackPlacement())
+    assert found is not None and found.start == 145 * SECOND
