@@ -21,6 +21,7 @@ GROUP_TITLES = {
     "orders": "Queue orders",
     "backfills": "Backfilling",
     "placements": "Placement",
+    "admissions": "Admission",
     "models": "Performance models",
     "schedulers": "Schedulers",
     "formats": "Trace formats",

@@ -28,6 +28,7 @@ GROUPS: Mapping[str, tuple[str, ...]] = {
     "placements": tuple(
         f"poolwise.policies.placement.{resource}" for resource in ("memory", "nvme", "devices", "nodes", "units")
     ),
+    "admissions": ("poolwise.policies.admission",),
     "costs": ("poolwise.policies.cost",),
     "models": ("poolwise.performance",),
     "schedulers": ("poolwise.schedulers",),
@@ -102,6 +103,7 @@ _NEEDED: Mapping[str, tuple[str, ...]] = {
     "orders": ("kind", "priority"),
     "backfills": ("select",),
     "placements": ("place",),
+    "admissions": ("admits",),
     "models": ("setup", "slowdown"),
     "schedulers": ("open",),
 }

@@ -6,6 +6,7 @@ from poolwise import conformance, registry
 
 GROUPS = ("orders", "backfills", "placements", "models", "schedulers", "costs")
 OTHERS = {
+    "admissions",
     "formats",
     "generators",
     "memory_uses",

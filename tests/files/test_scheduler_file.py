@@ -2,16 +2,19 @@
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from poolwise import catalog
+from poolwise.engines import simulate
 from poolwise.errors import InputError
 from poolwise.files.choice import Choice
-from poolwise.files.configured import scheduler_of
+from poolwise.files.configured import scheduler_content, scheduler_of
 from poolwise.files.document import Document
 from poolwise.files.kind import kind_of_file
 from poolwise.files.scheduler import load_scheduler
 from poolwise.files.study import SchedulerSection
+from poolwise.model import Machine, Workload
 from poolwise.policies.backfill.conservative import Conservative
 from poolwise.policies.backfill.easy import Easy
 from poolwise.policies.backfill.none import NoBackfill
@@ -20,6 +23,7 @@ from poolwise.policies.placement.devices.pooled import Pooled
 from poolwise.registry import find
 from poolwise.schedulers.list import ListScheduler
 from poolwise.studies import load
+from poolwise.units import SECOND
 
 MINE = """\
 version = 1
@@ -155,3 +159,46 @@ def test_the_warm_up_has_the_placement_of_what_follows_or_is_its_own():
     assert made["list_flow"].first == ListScheduler(FCFS(), NoBackfill(), Pooled())
     for kind in ("flow", "firmament", "least_allocated", "batch", "composition"):
         assert made[kind] == scheduler_of(SchedulerSection(kind=kind))
+
+
+OWN_ADMISSION = """\
+from dataclasses import dataclass
+
+from poolwise.interfaces import AdmissionPolicy
+
+
+@dataclass(frozen=True)
+class Few(AdmissionPolicy):
+    most: int = 1
+
+    def admits(self, queue, snapshot):
+        return queue.table.nodes[queue.jobs] <= self.most
+"""
+
+
+def test_an_admission_of_ones_own_is_named_like_other_parts(tmp_path):
+    (tmp_path / "few.py").write_text(OWN_ADMISSION)
+    (tmp_path / "mine.toml").write_text('version = 1\nadmission = { name = "few.py:Few", most = 2 }\n')
+    section = load_scheduler(tmp_path / "mine.toml")
+    scheduler = scheduler_of(section)
+    assert scheduler.admission.most == 2 and scheduler.rule() is None
+    nodes = np.array([1, 3, 2])
+    load = Workload.of(np.zeros(3, dtype=np.int64), np.full(3, SECOND), requests={"nodes": nodes})
+    schedule = simulate(Machine.flat(4), load, scheduler).schedule
+    assert sorted(load.id[schedule.job].tolist()) == [1, 3]
+    named, plain = (scheduler_content(s) for s in (section, SchedulerSection()))
+    assert named["admission"]["settings"] == {"most": 2} and "admission" not in plain
+    assert scheduler_of(SchedulerSection(admission=Choice(name="machine_limits"))) == ListScheduler()
+
+
+def test_what_is_wrong_with_an_admission_is_said(tmp_path):
+    (tmp_path / "none.py").write_text("class Nothing:\n    pass\n")
+    for line, words in (
+        ('admission = "none.py:Nothing"', "Nothing has no admits"),
+        ('admission = "machine_limit"', "machine_limit"),
+        ('kind = "flow"\nadmission = "machine_limits"', "the scheduler 'flow' has no admission"),
+    ):
+        (tmp_path / "mine.toml").write_text(f"version = 1\n{line}\n")
+        with pytest.raises(InputError, match=words) as found:
+            load_scheduler(tmp_path / "mine.toml")
+        assert found.value.line is not None

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from poolwise.errors import InputError
 from poolwise.traces import read
+from tests.fuzz.apart import parquet_apart
 from tests.fuzz.mutations import mutated
 from tests.fuzz.originals import Original
 
@@ -64,7 +65,7 @@ def run_many(
 ) -> Tally:
     """Run cases in a folder of their own; `note` is told of each before."""
     tally = Tally()
-    with tempfile.TemporaryDirectory() as name:
+    with tempfile.TemporaryDirectory() as name, parquet_apart():
         for number in numbers:
             note(number)
             run(known, seed, number, Path(name), tally)

@@ -4,50 +4,90 @@ from __future__ import annotations
 
 import csv
 import json
+from bisect import bisect_right
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
 from poolwise.engines import simulate
 from poolwise.model import Machine, Placement, Run, Schedule, Snapshot, Workload
 from poolwise.model.history import RunHistory
+from poolwise.model.machine_builder import MachineBuilder
 from poolwise.model.runs import RunTable
 from poolwise.performance.ideal import Ideal
 from poolwise.policies.backfill.slurm import SlurmBackfill
 from poolwise.policies.order.multifactor import Multifactor
 from poolwise.policies.order.multifactor.order import Recalculated
+from poolwise.policies.placement.nodes.placement import TreeNodes
 from poolwise.schedulers.list import ListScheduler
-from poolwise.units import MS
+from poolwise.slurm.hostlist import expand
+from poolwise.units import MS, NEVER
 
+CLOSE_MS = 15
+"""How long nodes were seen to go on completing after their job was done, at most."""
 SLACK_MS = 30
 """Recalculations follow each other at steps of a minute within this."""
 
 
 def sixteen_racked_nodes() -> Machine:
-    """The recorded machine."""
-    return Machine.of_racks(4, 4, cores=16, local=65536)
+    """The recorded machine, each node by its name."""
+    build = MachineBuilder("4 x 4 nodes", ("cores", "memory"))
+    for n in range(16):
+        build.node(f"n{n:03}", type="any", rack=n // 4, cores=16, memory=65536)
+    return Machine.of(build)
+
+
+@dataclass(frozen=True)
+class RecordedTimes(SlurmBackfill):
+    """Slurm's schedulers, which look at the queue and backfill exactly at given instants (ns), ascending."""
+
+    all_looks: tuple[int, ...] = ()
+    all_backfills: tuple[int, ...] = ()
+
+    def next_look(self, now: int) -> int:
+        return _next(self.all_looks, now)
+
+    def next_backfill(self, now: int) -> int:
+        return _next(self.all_backfills, now)
+
+
+def _next(instants: Sequence[int], now: int) -> int:
+    at = bisect_right(instants, now)
+    return instants[at] if at < len(instants) else NEVER
+
+
+class Found(NamedTuple):
+    """What a backfill pass found for a job: when it could start (s), now or later, and on which nodes."""
+
+    job: int
+    start_s: int
+    nodes: frozenset[int]
 
 
 @dataclass(frozen=True)
 class RecordedDay:
-    """Jobs of a day, ms since it began; rows in the order of submission.
+    """Jobs of a day, ms since an instant of the controller's clock that is a multiple of ten minutes; in order of submission.
 
     Attributes
     ----------
     folder : where it stands
     columns : name -> (n_job,) texts or numbers
-    recalculations, backfills : ms at which the controller did so
+    recalculations, backfills, looks : ms at which the controller did so
     priorities : ms of a recalculation -> id of a waiting job -> the priority that the controller worked out
+    passes : ms of a backfill pass -> what it found, in the order in which it tried jobs
     """
 
     folder: Path
     columns: dict[str, np.ndarray]
     recalculations: list[int]
     backfills: list[int]
+    looks: list[int]
     priorities: dict[int, dict[int, int]]
+    passes: dict[int, list[Found]]
 
     @classmethod
     def read(cls, folder: Path) -> RecordedDay:
@@ -60,41 +100,58 @@ class RecordedDay:
             at, job, priority = map(int, line.split(","))
             priorities.setdefault(at, {})[job] = priority
         instants = json.loads((folder / "instants.json").read_text())
-        return cls(folder, {**columns, **numbers}, instants["recalculations"], instants["backfills"], priorities)
+        passes: dict[int, list[Found]] = {}
+        with (folder / "passes.csv").open(newline="") as file:
+            for row in csv.DictReader(file):
+                found = Found(int(row["job"]), int(row["start_s"]), nodes_of(row["nodes"]))
+                passes.setdefault(int(row["pass_ms"]), []).append(found)
+        known = (instants[name] for name in ("recalculations", "backfills", "looks"))
+        return cls(folder, {**columns, **numbers}, *known, priorities, passes)
 
     @cached_property
-    def _looks(self) -> tuple[np.ndarray, np.ndarray]:
-        """Ms of the main scheduler's starts, and which of its looks each was: they are a second and a little apart."""
-        starts = np.unique(self.columns["start_ms"][self.columns["by"] == "main"])
-        within = np.unwrap(starts % 1000, period=1000)  # it moves on slowly, by less than half a second from start to start
-        return starts, np.round((starts - within) / 1000).astype(np.int64)
+    def decided_ms(self) -> np.ndarray:
+        """(n_job,) ms of the look or the backfill pass that started each job, a few ms before it did."""
+        start, by = self.columns["start_ms"], self.columns["by"]
+        looks, passes = (np.array(ats)[np.searchsorted(ats, start, side="right") - 1] for ats in (self.looks, self.backfills))
+        return np.where(by == "main", looks, passes)
+
+    def with_freed_nodes(self) -> RecordedDay:
+        """The same day, where jobs go on until the controller could use their nodes."""
+        return replace(self, columns={**self.columns, "end_ms": self._freed_ms})
+
+    @property
+    def close_calls_ms(self) -> np.ndarray:
+        """(k,) ms of the ends that came too shortly before a look."""
+        return self.columns["end_ms"][self._freed_ms > self.columns["end_ms"]]
 
     @cached_property
-    def looks(self) -> tuple[float, float]:
-        """Seconds of look 0, and from one look to the next."""
-        starts, number = self._looks
-        first, step = np.polynomial.Polynomial.fit(number, starts / 1000, 1).convert().coef
-        return float(first), float(step)
+    def _freed_ms(self) -> np.ndarray:
+        """(n_job,) ms at which the controller could use each job's nodes: with its end, or after a look that came too soon.
 
-    def clock(self, ms: np.ndarray) -> np.ndarray:
-        """(n,) ns of what happened, by a clock on which the looks are equally far apart: off by part of a second."""
-        starts, number = self._looks
-        first, step = self.looks
-        even = (first + step * number) * 1000
-        off = np.interp(ms, starts, even - starts)
-        return np.maximum(np.round((ms + off) * MS), 0).astype(np.int64)
+        A look within `CLOSE_MS` of an end that gave none of the job's nodes to another may have found them completing still.
+        """
+        freed = self.columns["end_ms"].copy()
+        given = {at: set[int]() for at in self.looks}
+        for at, nodes in zip(self.decided_ms.tolist(), self.columns["ran_on"], strict=True):
+            given.setdefault(at, set()).update(nodes_of(nodes))
+        for row, at in enumerate(freed.tolist()):
+            look = _next(self.looks, at - 1)
+            if look - at <= CLOSE_MS and not given[look] & nodes_of(self.columns["ran_on"][row]):
+                freed[row] = look + 1
+        return freed
 
-    def workload(self, even: bool = True) -> Workload:
-        """The jobs, with the time that each ran; on the clock that has the looks equally far apart, or on the wall."""
+    @cached_property
+    def workload(self) -> Workload:
+        """The jobs, with the time that passed from the decision to start each to its end."""
         known = self.columns
-        submit, start, end = (known[f"{name}_ms"] for name in ("submit", "start", "end"))
-        submit, start, end = (self.clock(ms) if even else ms * MS for ms in (submit, start, end))
+        submit, start, end = known["submit_ms"] * MS, self.decided_ms * MS, known["end_ms"] * MS
+        per_node = known["cpus"] // known["nodes"]
         return Workload.of(
             submit,
             end - start,
             id=known["id"],
             requested=known["limit_s"] * 1000 * MS,
-            requests={"nodes": known["nodes"], "memory": known["cpus"] // known["nodes"]},  # DefMemPerCPU=1
+            requests={"nodes": known["nodes"], "cores": per_node, "memory": per_node},  # DefMemPerCPU=1
             attributes={name: known[name] for name in ("user", "account", "qos", "partition", "nice")},
         )
 
@@ -105,7 +162,7 @@ class RecordedDay:
 
     def priorities_at(self, recalculated_ms: int, jobs: Sequence[int]) -> dict[int, int]:
         """Priorities of jobs, by id, after a recalculation, given when every job really ran."""
-        known, machine, table = self.columns, sixteen_racked_nodes(), self.workload(even=False).table
+        known, machine, table = self.columns, sixteen_racked_nodes(), self.workload.table
         history, runs = RunHistory(), RunTable(machine.capacity.size)
         now = (recalculated_ms + SLACK_MS) * MS
         for row in np.argsort(known["end_ms"], kind="stable").tolist():
@@ -121,19 +178,35 @@ class RecordedDay:
         found = order.at(order.last(now), rows, snapshot)
         return {int(table.id[row]): int(value) for row, value in zip(rows, found, strict=True)}
 
+    def backfill(self) -> RecordedTimes:
+        """Slurm's schedulers as they were configured, at the instants at which they ran."""
+        looks, backfills = (tuple(at * MS for at in ats) for ats in (self.looks, self.backfills))
+        return RecordedTimes(str(self.folder / "slurm.conf"), all_looks=looks, all_backfills=backfills)
+
     def replay(self) -> Schedule:
         """Run the day's jobs on the same machine under Slurm's order and backfill."""
-        conf, order = str(self.folder / "slurm.conf"), self.order()
-        how = ListScheduler(
-            order,
-            SlurmBackfill(
-                conf, begun=self.backfills[len(self.backfills) // 2] / 1000, looked=self.looks[0], every=self.looks[1]
-            ),
-        )
-        return simulate(sixteen_racked_nodes(), self.workload(), how).schedule
+        how = ListScheduler(self.order(), self.backfill(), TreeNodes())
+        return simulate(sixteen_racked_nodes(), self.workload, how).schedule
 
     def late_ms(self, schedule: Schedule) -> np.ndarray:
         """(n_job,) ms by which each job starts later in the replay than it did."""
         starts = np.empty(len(schedule.job), dtype=np.int64)
         starts[schedule.job] = schedule.start
-        return (starts - self.clock(self.columns["start_ms"])) // MS
+        return starts // MS - self.decided_ms
+
+    def state_at(self, ms: int) -> Snapshot:
+        """The machine as it was, with the runs that were at work."""
+        machine, known = sixteen_racked_nodes(), self.columns
+        runs, free = RunTable(machine.capacity.size), machine.capacity.copy()
+        for row in np.flatnonzero((known["start_ms"] < ms) & (known["end_ms"] > ms)).tolist():
+            held = Placement.of([(0, node, 0, 16) for node in sorted(nodes_of(known["ran_on"][row]))])
+            held.take_from(free)
+            end = int(known["start_ms"][row] + 1000 * known["limit_s"][row]) * MS
+            cells = held.owner * len(machine.resources) + held.resource
+            runs.add(Run(row, row, (0,), held, int(known["start_ms"][row]) * MS, end), cells, ())
+        return Snapshot(ms * MS, machine, self.workload.table, machine.capacity, free, runs, Ideal())
+
+
+def nodes_of(text: str) -> frozenset[int]:
+    """Numbers of the nodes that a host list of Slurm names: n[000-003,007]."""
+    return frozenset(int(name.removeprefix("n")) for name in expand(text))

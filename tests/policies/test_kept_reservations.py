@@ -16,11 +16,13 @@ from poolwise.conformance.scheduler import WARM
 from poolwise.engines import simulate
 from poolwise.interfaces import BackfillPolicy, Dispatcher, PlacementPolicy, Scheduler
 from poolwise.loop import run_loop
-from poolwise.model import Changes, Machine, Plan, Queue, Reject, Snapshot, Start, Workload
+from poolwise.model import Changes, Machine, Placement, Plan, Queue, Reject, Snapshot, Start, Workload
 from poolwise.model.rules import BackfillRule
+from poolwise.model.runs import RunTable
+from poolwise.performance.ideal import Ideal
 from poolwise.performance.remote_memory import RemoteMemory
 from poolwise.platforms.simulated import Simulation
-from poolwise.policies.backfill.conservative import Conservative, Promises
+from poolwise.policies.backfill.conservative import AvailabilityProfile, Conservative, Promises, Reservation
 from poolwise.policies.order.priorities import FCFS, FM, SJF
 from poolwise.schedulers.list import ListDispatcher, ListScheduler
 from poolwise.units import SECOND
@@ -205,3 +207,13 @@ def test_promises_are_brought_forward_even_where_nothing_fits() -> None:
 @pytest.mark.long
 def test_it_keeps_the_promises_of_a_backfill_but_for_its_memory() -> None:
     assert [check.name for check in check_backfill(KEPT) if not check.ok] in ([], [WARM])
+
+
+def test_a_promise_holds_while_others_elsewhere_hold_more_than_there_is() -> None:
+    machine, table = Machine.of_racks(2, 2), Workload.of(np.zeros(1), np.ones(1), requests={"nodes": np.ones(1)}).table
+    free = machine.capacity.copy()
+    free[1, 0] = -1  # a node was drained below a run
+    state = Snapshot(0, machine, table, machine.capacity, free, RunTable(machine.capacity.size), Ideal())
+    profile = AvailabilityProfile(state)
+    assert profile.holds(Reservation(0, Placement.of([(0, 0, 0, 2)]), SECOND))
+    assert not profile.holds(Reservation(0, Placement.of([(0, 1, 0, 1)]), SECOND))

@@ -15,6 +15,7 @@ class What(StrEnum):
     ORDERS = "orders"
     BACKFILLS = "backfills"
     PLACEMENTS = "placements"
+    ADMISSIONS = "admissions"
     COSTS = "costs"
     MODELS = "models"
     SCHEDULERS = "schedulers"

@@ -95,9 +95,9 @@ def export(frame: pl.DataFrame, source: Mapping[str, Any], csv: Path | None, par
         write_whole(csv, frame.write_csv().encode())
         write_provenance(csv, source)
     if parquet is not None:
-        buffer = io.BytesIO()
-        frame.write_parquet(buffer, compression="zstd")
-        write_whole(parquet, buffer.getvalue())
+        from poolwise.traces.parquet import sealed_parquet
+
+        write_whole(parquet, sealed_parquet(frame))
         write_provenance(parquet, source)
 
 
@@ -106,9 +106,9 @@ def write_rows(path: Path, header: Sequence[str], rows: Sequence[Sequence[Any]])
     if path.suffix == ".parquet":
         import polars as pl
 
-        buffer = io.BytesIO()
-        pl.DataFrame(rows, schema=list(header), orient="row").write_parquet(buffer, compression="zstd")
-        write_whole(path, buffer.getvalue())
+        from poolwise.traces.parquet import sealed_parquet
+
+        write_whole(path, sealed_parquet(pl.DataFrame(rows, schema=list(header), orient="row")))
         return
     import csv
 

@@ -115,9 +115,11 @@ def check_recorded(file: Path, job: int, until: int, started: bool) -> None:
     """Raise InputError unless a schedule that `poolwise simulate` wrote has the last start of a job at `until` ns."""
     import polars as pl
 
+    from poolwise.traces.parquet import read_parquet
+
     if file.suffix not in (".csv", ".parquet"):
         return  # a timeline
-    frame = pl.read_csv(file) if file.suffix == ".csv" else pl.read_parquet(file)
+    frame = pl.read_csv(file) if file.suffix == ".csv" else read_parquet(file)[0]
     starts: list[int] = frame.filter(pl.col("id") == job)["start_ns"].to_list()
     if starts and (max(starts) != until or not started):
         problem = f"job {job} is recorded to start at {max(starts)} ns, its replay says: {until} ns"

@@ -20,6 +20,7 @@ from poolwise.studies.cell_store import CellStore
 from poolwise.studies.cells import Cell, Parameter, workload_of
 from poolwise.studies.description import RecordedRun, read_descriptions
 from poolwise.studies.simulation import simulate_again
+from poolwise.traces.parquet import read_parquet
 
 SHOWN = 12
 """Runs that an error lists."""
@@ -114,13 +115,11 @@ def _split(reference: str) -> tuple[Path, list[str]]:
 def _read_folder(folder: Path, selection: list[str]) -> list[KeptRun]:
     file = folder / "results.parquet"
     try:
-        frame = pl.read_parquet(BytesIO(file.read_bytes()))
+        frame, _ = read_parquet(file)
     except FileNotFoundError as error:
         raise InputError(
             "these are not the results of a study", file=file, remedy="give what `poolwise run --out` named"
         ) from error
-    except pl.exceptions.PolarsError as error:
-        raise InputError(f"cannot be read: {error}", file=file, remedy="run the study again") from error
     varied = frame.columns[: frame.columns.index("seed")]  # they come first
     rows = [row for row in frame.iter_rows(named=True) if all(_fits(row, varied, text) for text in selection)]
     if not rows:
@@ -176,7 +175,8 @@ def _read_schedule(path: Path) -> KeptRun:
     """Read a schedule; what the file does not say (memory, other durations) is left empty, `times_only` says so."""
     try:
         content = path.read_bytes()
-        frame = pl.read_csv(BytesIO(content), columns=list(_TIMES)) if path.suffix == ".csv" else _parquet(content)
+        frame = pl.read_csv(BytesIO(content)) if path.suffix == ".csv" else read_parquet(path)[0]
+        frame = frame.select(_TIMES)
     except pl.exceptions.PolarsError as error:
         remedy = "give what `poolwise simulate --schedule` wrote"
         raise InputError(f"this is no schedule: {str(error).splitlines()[0]}", file=path, field="RUN", remedy=remedy) from error
@@ -208,7 +208,3 @@ def _read_schedule(path: Path) -> KeptRun:
     )
     records = dict(enumerate(_records(path.with_name(f"{path.name}.provenance.json"))[:1]))
     return KeptRun({}, path, {0: outcomes}, 0, True, {path.name: digest(content)}, records)
-
-
-def _parquet(content: bytes) -> pl.DataFrame:
-    return pl.read_parquet(BytesIO(content), columns=list(_TIMES))

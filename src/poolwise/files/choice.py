@@ -18,12 +18,13 @@ from pydantic_core import CoreSchema
 from poolwise import catalog, registry
 from poolwise.errors import InputError, UnknownNameError
 from poolwise.files.fields import Section
-from poolwise.interfaces import BackfillPolicy, PerformanceModel, PlacementPolicy, QueuePolicy, Scheduler
+from poolwise.interfaces import AdmissionPolicy, BackfillPolicy, PerformanceModel, PlacementPolicy, QueuePolicy, Scheduler
 
 GROUP_OF: dict[Any, str] = {
     QueuePolicy: "orders",
     BackfillPolicy: "backfills",
     PlacementPolicy: "placements",
+    AdmissionPolicy: "admissions",
     PerformanceModel: "models",
     Scheduler: "schedulers",
 }

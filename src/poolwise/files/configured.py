@@ -18,7 +18,9 @@ from poolwise.schedulers.list import ListScheduler
 from poolwise.schedulers.warm_up import WarmUp
 
 GROUPS = {"order": "orders", "backfill": "backfills", "placement": "placements"}
-"""Part of a scheduler -> group of the registry in which its name is found."""
+"""Part that schedulers of several kinds have -> group of the registry in which its name is found."""
+PARTS = {**GROUPS, "admission": "admissions"}
+"""Part of list scheduling -> group."""
 
 
 def scheduler_content(section: SchedulerSection) -> Json:
@@ -34,6 +36,7 @@ def scheduler_content(section: SchedulerSection) -> Json:
         "backfill": backfill.identity("backfills"),
         "placement": placement.identity("placements"),
         "scope": section.scope,
+        **({} if section.admission is None else {"admission": section.admission.identity("admissions")}),
         "pass_per_event": section.pass_per_event,
     }
 
@@ -69,7 +72,10 @@ def scheduler_of(section: SchedulerSection, warm_up: int = 0) -> Scheduler:
         return WarmUp(other, warm_up, _fcfs(own.placement))
     order, backfill, placement = parts(section)
     scope = {} if section.scope is None else {"scope": section.scope}
-    scheduler = ListScheduler(order.make("orders"), backfill.make("backfills"), placement.make("placements", **scope))
+    admission = {} if section.admission is None else {"admission": section.admission.make("admissions")}
+    scheduler = ListScheduler(
+        order.make("orders"), backfill.make("backfills"), placement.make("placements", **scope), **admission
+    )
     return WarmUp.before(scheduler, warm_up) if warm_up else scheduler
 
 
@@ -94,8 +100,9 @@ def check_parts(section: SchedulerSection) -> None:
         return
     known = getattr(registry.find("schedulers", section.kind), "__dataclass_fields__", {})
     scope = [] if section.scope is None else ["scope"]
-    for part in (*_chosen(section), *scope):
-        if part not in known:
+    admission = [] if section.admission is None else ["admission"]
+    for part in (*_chosen(section), *scope, *admission):
+        if part not in known or part == "admission":  # of list scheduling alone; others may have a setting of that name
             raise InputError(
                 f"the scheduler '{section.kind}' has no {part}", field=part, remedy="leave it out, or choose another kind"
             )

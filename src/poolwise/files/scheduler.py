@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 from poolwise import registry
 from poolwise.errors import Problems
 from poolwise.files.choice import Choice
-from poolwise.files.configured import GROUPS, check_parts, scheduler_content, scheduler_of
+from poolwise.files.configured import PARTS, check_parts, scheduler_content, scheduler_of
 from poolwise.files.document import Document
 from poolwise.files.fields import check_version, validate
 from poolwise.files.study import SchedulerFile, SchedulerSection
@@ -28,13 +28,13 @@ def resolve(section: Section, document: Document, path: tuple[str, ...] = ()) ->
 
     A "file.py:Name" or another file is found beside the file that names it.
     """
-    folders = {key: document.place((*path, key))[0].parent for key in (*GROUPS, "settings")}
-    named = {key: getattr(section, key) for key in GROUPS}
+    folders = {key: document.place((*path, key))[0].parent for key in (*PARTS, "settings")}
+    named = {key: getattr(section, key) for key in PARTS}
     found: dict[str, Any] = {key: choice.beside(folders[key]) for key, choice in named.items() if choice is not None}
     problems = Problems()
     for key, choice in found.items():
         with problems.attempt(), document.placing(*path, key):
-            choice.make(GROUPS[key])
+            choice.make(PARTS[key])
     with problems.attempt(), document.placing(*path, "kind"):
         registry.find("schedulers", section.kind)
     problems.finish()

@@ -65,6 +65,9 @@ class SchedulerSection(Section):
     order: Choice | None = Field(default=None, description='a queue order, or "file.py:Name" relative to the study file')
     backfill: Choice | None = Field(default=None, description="a backfill")
     placement: Choice | None = Field(default=None, description="a placement")
+    admission: Choice | None = Field(
+        default=None, description="which jobs may be considered; those within the machine's limits"
+    )
     scope: Literal["rack", "system"] | None = Field(default=None, description="pools that a node may use")
     settings: dict[str, Any] = Field(default={}, description="settings of schedulers of another kind")
     pass_per_event: bool = Field(default=False, description="a pass after each event, not after all events of an instant")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import platform
 from collections.abc import Callable, Mapping, Sequence
 from copy import deepcopy
@@ -23,6 +22,7 @@ from poolwise.files.document import SET, Document, Origin
 from poolwise.files.fields import Section, check_version
 from poolwise.identity import Json, canonical, digest, pretty
 from poolwise.program import sources
+from poolwise.traces.parquet import sealed_parquet
 from poolwise.trials import Executor, Local
 from poolwise.version import __version__
 
@@ -168,9 +168,8 @@ class PlanResult:
 
     def write(self) -> None:
         """Write plan.json, candidates.csv, candidates.parquet and provenance.json, each whole or not at all."""
-        frame, buffer = self.answer.candidates, io.BytesIO()
-        frame.write_parquet(buffer, compression="zstd")
-        write_whole(self.folder / "candidates.parquet", buffer.getvalue())
+        frame = self.answer.candidates
+        write_whole(self.folder / "candidates.parquet", sealed_parquet(frame))
         write_whole(self.folder / "candidates.csv", frame.write_csv().encode())
         write_whole(self.folder / "plan.json", pretty(self.to_dict()))
         write_whole(self.folder / "provenance.json", pretty({**self.provenance(), "content": self.plan.content}))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import math
 import platform
 import sys
@@ -33,6 +32,7 @@ from poolwise.studies.resources import resource_frame
 from poolwise.studies.sanity import MachineSanity, by_machine
 from poolwise.studies.simulation import simulate_again
 from poolwise.studies.study import Study
+from poolwise.traces.parquet import sealed_parquet
 from poolwise.units import SECOND
 from poolwise.version import __version__
 
@@ -114,9 +114,8 @@ class StudyResult(MeasuredStudy):
 
     def write(self) -> None:
         """Write the tables and provenance.json, each whole or not at all."""
-        frame, buffer = self.frame(), io.BytesIO()
-        frame.write_parquet(buffer, compression="zstd")
-        write_whole(self.folder / "results.parquet", buffer.getvalue())
+        frame = self.frame()
+        write_whole(self.folder / "results.parquet", sealed_parquet(frame))
         write_whole(self.folder / "results.csv", frame.write_csv().encode())
         write_whole(self.folder / "distributions.csv", distributions(self).write_csv().encode())
         write_whole(self.folder / "memory_over_time.csv", memory_over_time(self).write_csv().encode())

@@ -16,6 +16,7 @@ from poolwise.errors import InputError
 from poolwise.model import JobTable, Machine, Workload
 from poolwise.registry import register
 from poolwise.traces.format import TraceFormat
+from poolwise.traces.parquet import parquet_names
 from poolwise.traces.table_checks import check_unique, require
 from poolwise.traces.table_columns import (
     Source,
@@ -24,7 +25,6 @@ from poolwise.traces.table_columns import (
     csv_text,
     is_parquet,
     parquet_bytes,
-    parquet_names,
 )
 from poolwise.traces.text import beginning, write_text
 

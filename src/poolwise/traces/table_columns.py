@@ -5,10 +5,8 @@ from __future__ import annotations
 import csv
 import io
 import json
-import os
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import compress
 from pathlib import Path
@@ -21,6 +19,7 @@ from numpy.typing import NDArray
 from poolwise.arrays import BoolArray, FloatArray, IntArray
 from poolwise.errors import InputError
 from poolwise.traces.numbers import NotANumber, are_whole, reals, wholes
+from poolwise.traces.parquet import MAGIC, read_parquet, sealed_parquet
 from poolwise.traces.text import beginning, read_text
 
 Counts = Mapping[str, Mapping[str, int]]
@@ -86,7 +85,7 @@ class Source(Protocol):
 
 def is_parquet(start: bytes) -> bool:
     """Whether a file that begins so is Parquet."""
-    return start.startswith(b"PAR1")
+    return start.startswith(MAGIC)
 
 
 def is_table(start: bytes) -> bool:
@@ -299,42 +298,14 @@ class _Parquet:
 
 def columns_of_parquet(path: Path) -> Source:
     """Open a Parquet file; raises InputError for a damaged or empty one."""
+    frame, metadata = read_parquet(path)
     try:
-        with _hushed():
-            frame = pl.read_parquet(path)
-            counts = _counts(pl.read_parquet_metadata(path).get(_KEY, "{}"))
-    except _DAMAGED as error:
-        problem = f"not a whole Parquet file: {' '.join(str(error).split())[:200]}"
-        raise InputError(problem, file=path, remedy="fetch or write the file again") from error
+        counts = _counts(metadata.get(_KEY, "{}"))
+    except ValueError as error:
+        raise InputError(f"not a whole Parquet file: {error}", file=path, remedy="fetch or write the file again") from error
     if not len(frame):
         raise InputError("the table holds no jobs", file=path, remedy="give a row a job")
     return _Parquet(path, frame, counts)
-
-
-def parquet_names(path: Path) -> Sequence[str]:
-    """Columns of a Parquet file; none of a damaged one."""
-    try:
-        with _hushed():
-            return list(pl.read_parquet_schema(path))
-    except _DAMAGED:
-        return ()
-
-
-_DAMAGED = (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError, ValueError)
-"""What Polars raises for a damaged file; a panic is no Exception in Python."""
-
-
-@contextmanager
-def _hushed() -> Iterator[None]:
-    """Keep what Polars writes to stderr of a panic from the user, who gets an error instead."""
-    with Path(os.devnull).open("w") as nowhere:
-        kept = os.dup(2)
-        try:
-            os.dup2(nowhere.fileno(), 2)
-            yield
-        finally:
-            os.dup2(kept, 2)
-            os.close(kept)
 
 
 def _counts(text: str) -> Counts:
@@ -350,9 +321,7 @@ def _counts(text: str) -> Counts:
 def parquet_bytes(columns: Mapping[str, NDArray[Any]], counts: Counts) -> bytes:
     """Write columns and counts as Parquet; NaN as null."""
     frame = pl.DataFrame({name: _series(column) for name, column in columns.items()})
-    out = io.BytesIO()
-    frame.write_parquet(out, metadata={_KEY: json.dumps(counts, sort_keys=True)})
-    return out.getvalue()
+    return sealed_parquet(frame, {_KEY: json.dumps(counts, sort_keys=True)})
 
 
 def _series(column: NDArray[Any]) -> pl.Series:

@@ -2,7 +2,10 @@
 
 The day has a few hundred jobs of seconds in place of hours on 16 nodes, its arrivals crowded around noon. Recorded are what
 decides (slurm.conf, shares, QOS), the jobs with the milliseconds at which the controller's log says that they were
-submitted, started and completed, when it recalculated priorities and began to backfill, and the priorities it worked out.
+submitted, started and completed, and where they ran; when it recalculated priorities, looked at its queue and began to
+backfill; the priorities it worked out, and what each backfill pass found for each job that it tried.
+
+Milliseconds count from the last whole ten minutes before the first submission: what Slurm rounds, it rounds alike.
 """
 
 from __future__ import annotations
@@ -13,6 +16,7 @@ import random
 import re
 import sys
 import time
+from collections.abc import Mapping
 from datetime import datetime
 from pathlib import Path
 
@@ -30,7 +34,8 @@ PriorityCalcPeriod=1
 PriorityDecayHalfLife=00:05:00
 AccountingStorageEnforce=associations
 LogTimeFormat=iso8601_ms
-DebugFlags=Backfill,Priority
+DebugFlags=Backfill,BackfillMap,Priority
+SlurmSchedLogLevel=1
 PartitionName=short Nodes=ALL MaxTime=3 PriorityJobFactor=4 State=UP
 """
 COLUMNS = (
@@ -47,14 +52,24 @@ COLUMNS = (
     "start_ms",
     "end_ms",
     "by",
+    "ran_on",
 )
+ORIGIN_MS = 600_000
+"""The first instant is a whole multiple of it since 1970."""
 _EVENT = re.compile(
     r"\[(?P<at>[^]]+)] (?:(?P<submit>_slurm_rpc_submit_batch_job: JobId=)|(?P<start>sched: Allocate JobId=)"
-    r"|(?P<backfill>sched/backfill: _start_job: Started JobId=)|(?P<end>_job_complete: JobId=))(?P<job>\d+)(?P<rest>.*)"
+    r"|(?P<backfill>sched/backfill: _start_job: Started JobId=)|(?P<end>_job_complete: JobId=)"
+    r"|(?P<held>sched/backfill: _dump_job_sched: JobId=))(?P<job>\d+)(?P<rest>.*)"
 )
-
+_HELD = re.compile(r" to start at (?P<start>[^,]+), .* on nodes (?P<nodes>\S+)")
 _PRIORITY = re.compile(r"\[(?P<at>[^]]+)] priority/multifactor: \S+ Job (?P<job>\d+) priority: .* = (?P<sum>-?[\d.]+)")
-_MARKS = {"recalculations": "_ft_debug: ", "backfills": "_attempt_backfill: beginning"}
+_MARKS = {
+    "recalculations": "_ft_debug: ",
+    "backfills": "_attempt_backfill: beginning",
+    "looks": "Running job scheduler",
+}
+_APART_MS = {"recalculations": 1000, "backfills": 1000, "looks": 1}
+"""Lines that are nearer to each other than this tell of one event."""
 
 
 def record(folder: Path, seconds: int = 1440) -> None:
@@ -67,20 +82,30 @@ def record(folder: Path, seconds: int = 1440) -> None:
         jobs = _submit_all(cluster, seconds)
         while cluster.ask("squeue", "-h"):
             time.sleep(2)
-        text = cluster.log.read_text()
-    times, instants = _read_log(text)
-    origin = min(times[job]["submit"] for job in jobs) // 1000 * 1000
+        text = cluster.log.read_text() + cluster.log.with_name("sched.log").read_text().replace("sched: [", "[")
+    write(folder, jobs, text)
+
+
+def write(folder: Path, jobs: Mapping[int, tuple[object, ...]], text: str) -> None:
+    """Write what the log says of jobs, id -> user, account, QOS, partition, nice, nodes, CPUs, limit (s)."""
+    times, instants, found = _read_log(text)
+    origin = int(min(times[job]["submit"] for job in jobs)) // ORIGIN_MS * ORIGIN_MS
     with (folder / "jobs.csv").open("w", newline="") as file:
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow(COLUMNS)
         for job, row in jobs.items():
             known = times[job]
-            writer.writerow([job, *row, *(known[name] - origin for name in ("submit", "start", "end")), known["by"]])
-    facts = {name: [at - origin for at in found] for name, found in instants.items()}
+            when = (int(known[name]) - origin for name in ("submit", "start", "end"))
+            writer.writerow([job, *row, *when, known["by"], known["ran_on"]])
+    facts = {name: [at - origin for at in ats] for name, ats in instants.items()}
     (folder / "instants.json").write_text(json.dumps(facts) + "\n")
     worked_out = read_priorities(text, instants["recalculations"])
     rows = [f"{at - origin},{job},{priority}" for at, job, priority in worked_out if job in jobs]
     (folder / "priorities.csv").write_text("\n".join(["recalculated_ms,job,priority", *rows]) + "\n")
+    with (folder / "passes.csv").open("w", newline="") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(["pass_ms", "job", "start_s", "nodes"])
+        writer.writerows([at - origin, job, start // 1000 - origin // 1000, nodes] for at, job, start, nodes in found)
 
 
 def _submit_all(cluster: Cluster, seconds: int) -> dict[int, tuple[object, ...]]:
@@ -105,28 +130,38 @@ def _submit_all(cluster: Cluster, seconds: int) -> dict[int, tuple[object, ...]]
     return jobs
 
 
-def _read_log(text: str) -> tuple[dict[int, dict[str, object]], dict[str, list[int]]]:
-    """What the controller's log says of each job (ms since 1970), and of its own recalculations and backfill passes."""
-    times: dict[int, dict[str, object]] = {}
-    instants: dict[str, list[int]] = {"recalculations": [], "backfills": []}
+_Found = list[tuple[int, int, int, str]]
+
+
+def _read_log(text: str) -> tuple[dict[int, dict[str, int | str]], dict[str, list[int]], _Found]:
+    """What the log says (ms since 1970): of each job; of the controller's own doings; of each try of a backfill pass.
+
+    A try is (begin of the pass, job, expected start, nodes).
+    """
+    times: dict[int, dict[str, int | str]] = {}
+    instants: dict[str, list[int]] = {name: [] for name in _MARKS}
+    found: _Found = []
     for line in text.splitlines():
-        found = _EVENT.match(line)
-        if found is None:
+        told = _EVENT.match(line)
+        if told is None:
             for name, mark in _MARKS.items():
-                if mark in line and (at := _ms(line[1:].partition("]")[0])) >= max([0, *instants[name]]) + 1000:
+                if mark in line and (at := _ms(line[1:].partition("]")[0])) >= max([0, *instants[name]]) + _APART_MS[name]:
                     instants[name].append(at)
             continue
-        of = times.setdefault(int(found["job"]), {})
-        at = _ms(found["at"])
-        if found["submit"]:
+        job, of = int(told["job"]), times.setdefault(int(told["job"]), {})
+        at = _ms(told["at"])
+        if told["submit"]:
             of["submit"] = at
-        elif found["start"]:
-            of["start"], of["by"] = at, "main"
-        elif found["backfill"]:
-            of["start"], of["by"] = at, "backfill"
-        elif found["rest"].startswith(" done"):
+        elif told["start"] and "start" not in of:
+            of |= {"start": at, "by": "main", "ran_on": told["rest"].split("NodeList=")[1].split()[0]}
+        elif told["backfill"]:
+            of |= {"start": at, "by": "backfill", "ran_on": told["rest"].split(" on ")[1].strip()}
+            found.append((instants["backfills"][-1], job, at, str(of["ran_on"])))
+        elif told["held"] and (held := _HELD.match(told["rest"])):
+            found.append((instants["backfills"][-1], job, _ms(held["start"]), held["nodes"]))
+        elif told["rest"].startswith(" done"):
             of["end"] = at
-    return times, instants
+    return times, instants, found
 
 
 def read_priorities(text: str, recalculations: list[int]) -> list[tuple[int, int, int]]:

@@ -27,12 +27,13 @@ def test_every_number_that_sprio_prints(tmp_path: Path) -> None:
 
 @pytest.mark.skipif(not os.environ.get("POOLWISE_LIVE_DAY"), reason="takes seven minutes: POOLWISE_LIVE_DAY=1 asks for it")
 def test_a_short_day(tmp_path: Path) -> None:
-    """All priorities at all recalculations. How many starts of the replay agree is reported: races decide the others."""
+    """All priorities at all recalculations, and what starts when, but for looks that found nodes completing still."""
     day.record(tmp_path, 300)
     found = RecordedDay.read(tmp_path)
     for instant, printed in found.priorities.items():
         ours = found.priorities_at(instant, [*printed])
         assert all(abs(ours[job] - value) <= 18 for job, value in printed.items())  # a second of age: the log has milliseconds
-    late = np.abs(found.late_ms(found.replay()))
-    print(f"{len(late)} jobs, {np.mean(late <= 10_000):.0%} of the starts within one backfill interval")
-    assert np.median(late) <= 30_000
+    for name, day_ in (("as recorded", found), ("told when nodes came free", found.with_freed_nodes())):
+        late = np.abs(day_.late_ms(day_.replay()))
+        print(f"{len(late)} jobs, {name}: {np.mean(late <= 10_000):.0%} of the starts within one backfill interval")
+    assert np.mean(late <= 10_000) >= 0.95

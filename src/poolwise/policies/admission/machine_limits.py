@@ -18,12 +18,14 @@ from poolwise.interfaces import AdmissionPolicy
 from poolwise.model import JobTable, Machine, QualityOfService, Queue, Refusal, Run, Snapshot
 from poolwise.model.eligibility import NO_PARTITION, beyond, taking_partitions
 from poolwise.model.partition import default_of
+from poolwise.registry import register
 from poolwise.units import NEVER, UNKNOWN, format_time, to_seconds
 
 QOS, USER, JOBS, NODES = "qos", "user", "jobs", "nodes"
 _NOTHING = ("", "-1")
 
 
+@register("admissions", "machine_limits")
 @dataclass(frozen=True)
 class MachineLimits(AdmissionPolicy):
     """A job beyond the limits of all its partitions, or of its QOS by itself, never runs; one whose QOS is full waits.

@@ -191,11 +191,6 @@ class AvailabilityProfile:
         """(k, n_owner, n_resource) what is free from each instant on."""
         return self._free[: self.count]
 
-    def keep(self, positions: IntArray) -> None:
-        """Forget all but some of the instants, (k,) positions, the first among them."""
-        self.count = len(positions)
-        self._times[: self.count], self._free[: self.count] = self._times[positions], self._free[positions]
-
     def able_now(self, jobs: IntArray, positions: IntArray, placement: PlacementPolicy) -> IntArray:
         """(k,) those of the `positions` whose jobs may fit from now on for the time they request."""
         if not len(positions):
@@ -265,7 +260,7 @@ class AvailabilityProfile:
             return True  # at the horizon
         first = int(self.times.searchsorted(reservation.start, side="right")) - 1
         least = self.free[first : int(self.times.searchsorted(reservation.end))].min(axis=0)
-        return bool((self._amounts(reservation.placement) <= least).all())
+        return bool((self._amounts(reservation.placement) <= np.maximum(least, 0)).all())
 
     def take(self, reservation: Reservation) -> None:
         """Take what a reservation holds out of what is free in its interval."""

@@ -81,7 +81,7 @@ class Easy(BackfillPolicy):
                 if not self.extra:
                     continue
                 kept = then.with_started(job, found, end=end)
-                if int(kept.free.min()) < 0 or isinstance(placement.place(reserved, kept), Refusal):
+                if isinstance(placement.place(reserved, kept), Refusal):
                     continue
                 then = kept
             yield Start(job, queue.tasks(job), found)

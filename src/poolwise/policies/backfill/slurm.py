@@ -5,7 +5,7 @@ Source: slurm.conf(5) of Slurm 22.05, "SchedulerParameters"; its scheduling guid
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Final
@@ -16,15 +16,13 @@ from poolwise.arrays import FloatArray, IntArray
 from poolwise.errors import InputError
 from poolwise.interfaces import BackfillPolicy, PlacementPolicy
 from poolwise.model import Queue, Reason, Rule, Snapshot, Start
-from poolwise.policies.backfill.conservative import AvailabilityProfile, Reservation
 from poolwise.policies.backfill.none import start_in_order
 from poolwise.policies.backfill.passed_over import PassedOver
+from poolwise.policies.backfill.slurm_plan import BackfillPlan
 from poolwise.registry import register
 from poolwise.slurm.conf import SlurmConf
 from poolwise.units import MINUTE, NEVER, SECOND
 
-WINDOW: Final = 60 * SECOND
-"""Ends of runs that lie within it of the first are taken together: a real one was seen to do so with ends 37 s apart."""
 FOLLOWED: Final = {"bf_interval": 30, "bf_window": 1440, "bf_max_job_test": 500, "bf_resolution": 60}
 """Parameters that decide, and their defaults: s, min, jobs, s."""
 HARMLESS: Final = (
@@ -49,10 +47,8 @@ class SlurmTimetable:
 class SlurmBackfill(BackfillPolicy):
     """Start jobs in priority order until one does not fit; every `bf_interval`, backfill behind it.
 
-    A backfill pass takes the first `bf_max_job_test` jobs by priority. Each is reserved the earliest interval in which it
-    fits beside those before it, if that begins within `bf_window`; it starts if that is now. A reservation ends at a multiple
-    of `bf_resolution`, rounded down, and begins when a group of runs is over that end within a minute (then two, four) of
-    each other (a window chosen on recorded days, not read in Slurm's source). All partitions have all nodes, so that the first
+    A backfill pass takes the first `bf_max_job_test` jobs by priority. What each is to get is held from its expected start on
+    (`BackfillPlan`), if that is within `bf_window`; it starts if that is now. All partitions have all nodes, so that the first
     job that does not fit stops the main scheduler in each of them.
 
     Parameters
@@ -112,11 +108,19 @@ class SlurmBackfill(BackfillPolicy):
 
     def wake_at(self, now: int) -> int:
         """The next look of the main scheduler, or the next backfill pass."""
-        return min(self.next_backfill(now), _after(now, self.looked, int(self.every * SECOND)) if self.every else NEVER)
+        return min(self.next_backfill(now), self.next_look(now))
+
+    def next_look(self, now: int) -> int:
+        """The first look (ns) after a time, `NEVER` where the main scheduler looks at each event."""
+        return _after(now, self.looked, int(self.every * SECOND)) if self.every else NEVER
 
     def next_backfill(self, now: int) -> int:
         """The first backfill pass (ns) after a time."""
         return _after(now, self.begun, self.timetable.interval)
+
+    def looks(self, now: int) -> bool:
+        """Whether the main scheduler looks at the queue at a time (ns)."""
+        return self.next_look(now - 1) in (now, NEVER)
 
     def backfills(self, now: int) -> bool:
         """Whether a time (ns) is that of a backfill pass."""
@@ -126,7 +130,7 @@ class SlurmBackfill(BackfillPolicy):
         self, queue: Queue, priority: FloatArray, snapshot: Snapshot, placement: PlacementPolicy
     ) -> tuple[list[Start], bool, Snapshot]:
         """What the main scheduler starts, whether it leaves anyone waiting, and the state after it."""
-        if self.every and _after(snapshot.now - 1, self.looked, int(self.every * SECOND)) != snapshot.now:
+        if not self.looks(snapshot.now):
             return [], True, snapshot
         starts, head, state = start_in_order(queue, priority, snapshot, placement)
         return starts, head >= 0, state
@@ -136,10 +140,11 @@ class SlurmBackfill(BackfillPolicy):
         starts, waits, state = self._main(queue, priority, snapshot, placement)
         if not waits or not self.backfills(snapshot.now):
             return starts
-        rest = self._tested(queue, priority, starts)
-        for job, held, _ in self._reservations(rest, queue, state, placement):
-            if held.start == snapshot.now:
-                starts.append(Start(job, queue.tasks(job), held.placement))
+        plan = self.plan(state)
+        for job in self._tested(queue, priority, starts).tolist():
+            found = plan.take(queue.job(job), placement)
+            if found is not None and found.start <= plan.now:
+                starts.append(Start(job, queue.tasks(job), found.placement))
         return starts
 
     def _tested(self, queue: Queue, priority: FloatArray, starts: Sequence[Start]) -> IntArray:
@@ -147,31 +152,9 @@ class SlurmBackfill(BackfillPolicy):
         ranked = queue.jobs[np.argsort(-priority, kind="stable")]
         return ranked[~np.isin(ranked, [start.job for start in starts])][: self.timetable.depth]
 
-    def _reservations(
-        self, jobs: IntArray, queue: Queue, state: Snapshot, placement: PlacementPolicy
-    ) -> Iterator[tuple[int, Reservation, AvailabilityProfile]]:
-        """Reserve for jobs, (k,) rows, in turn; yields each with its interval and what is left to those after it.
-
-        A job that starts now is a run like others from then on: its end is grouped with theirs.
-        """
-        now, table = state.now, self.timetable
-        profile, held = _grouped(state), list[Reservation]()
-        for job in jobs.tolist():
-            found = profile.reserve(queue.job(job), placement)
-            if found is None:
-                continue
-            if found.start == now:
-                state = state.with_started(job, found.placement, end=found.end)
-                profile = _grouped(state)
-                for reservation in held:
-                    profile.take(reservation)
-            else:
-                profile.give_back(found)
-                end = found.end // table.resolution * table.resolution
-                if found.start <= now + table.window and end > found.start:
-                    held.append(Reservation(found.start, found.placement, end))
-                    profile.take(held[-1])
-            yield job, found, profile
+    def plan(self, state: Snapshot) -> BackfillPlan:
+        """Begin a backfill pass."""
+        return BackfillPlan(state, self.timetable.window, self.timetable.resolution)
 
     def why(
         self,
@@ -198,29 +181,14 @@ class SlurmBackfill(BackfillPolicy):
         if job not in tested:
             text = f"it fits, but a backfill pass tests no more than {self.timetable.depth} jobs (bf_max_job_test)"
             return Reason.of(Rule.ROUND, text, blocker=passed.ahead[0])
-        before = tested[: int(np.flatnonzero(tested == job)[0])]
-        blocker, reserved = passed.ahead[0], None
-        for row, held, left in self._reservations(before, queue, state, placement):
-            if left.fit(queue.job(job), 0, placement)[0] is None:
-                blocker, reserved = row, held.start
+        blocker, reserved, plan = passed.ahead[0], None, self.plan(state)
+        for row in tested[: int(np.flatnonzero(tested == job)[0])].tolist():
+            found = plan.take(queue.job(row), placement)
+            if not plan.starts_now(queue.job(job), placement):
+                blocker, reserved = row, None if found is None else found.start
                 break
         text = "it fits, but would run into the reservation of a job of higher priority"
         return Reason.of(Rule.RESERVATION, text, blocker=blocker, reserved=reserved)
-
-
-def _grouped(state: Snapshot) -> AvailabilityProfile:
-    """What is free from each expected end on, ends that follow soon taken together with the last of them.
-
-    Slurm asks whether a job would run when the first ends are over that lie within `WINDOW` of each other, then twice as far.
-    """
-    profile, window = AvailabilityProfile(state), WINDOW
-    kept, at, times = [0], 1, profile.times
-    while at < len(times):
-        at = int(times.searchsorted(times[at] + window, side="right"))
-        kept.append(at - 1)
-        window *= 2
-    profile.keep(np.array(kept, dtype=np.int64))
-    return profile
 
 
 def _after(now: int, first_s: float, step: int) -> int:

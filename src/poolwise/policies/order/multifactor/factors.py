@@ -156,10 +156,9 @@ def _texts(table: JobTable, name: str, rows: slice, default: str) -> list[str]:
 
 
 def _nodes_and_cpus(table: JobTable, rows: slice, machine: Machine) -> tuple[IntArray, IntArray]:
-    """(k,) nodes and (k,) CPUs of each job: whole nodes bring all of theirs, a task on a shared node takes its own."""
-    tasks = table.tasks[rows]
-    nodes = table.nodes[rows] * tasks
-    own = table.request("cores")[rows] * tasks
+    """(k,) nodes and (k,) CPUs of each job: whole nodes bring all of theirs, of each shared node it takes its own."""
+    nodes = table.nodes[rows] * table.tasks[rows]
+    own = table.request("cores")[rows] * nodes
     each = machine.per_node.get("cores")
     whole = table.request("nodes")[rows] > 0
     if each is None or not whole.any():

@@ -74,9 +74,9 @@ class Pooled(CompletionPolicy):
         cores = free[:, layout.nodes, layout.cores] >= workload.request("cores")[jobs][:, None]
         fits: BoolArray = np.any(cores & (_memory(free, layout) >= workload.memory[jobs][:, None]), axis=1)
         for kind, owners in layout.kinds.items():
-            fits &= free[:, owners, layout.device_column].sum(axis=1) >= workload.request(kind)[jobs]
+            fits &= (free[:, owners, layout.device_column] > 0).sum(axis=1) >= workload.request(kind)[jobs]
         if layout.storage >= 0:
-            fits &= free[:, layout.nvme, layout.storage].sum(axis=1) >= workload.request("storage")[jobs]
+            fits &= np.maximum(free[:, layout.nvme, layout.storage], 0).sum(axis=1) >= workload.request("storage")[jobs]
         return fits
 
     def whole_devices(self, machine: Machine) -> dict[str, IntArray]:
@@ -127,7 +127,7 @@ class Pooled(CompletionPolicy):
         """Say what is short in the whole machine, or else that no node has all of it."""
         layout, free = pooled_layout(snapshot.machine), snapshot.free
         for kind, owners in layout.kinds.items():
-            if job.request(kind) > (there := int(free[owners, layout.device_column].sum())):
+            if job.request(kind) > (there := int((free[owners, layout.device_column] > 0).sum())):
                 return Refusal(f"not enough free {kind}", kind, job.request(kind), there)
         if job.request("cores") > (most := int(free[layout.nodes, layout.cores].max())):
             return Refusal("no node has enough free cores", "cores", job.request("cores"), most)
@@ -172,8 +172,8 @@ def _several(job: Job) -> Refusal | None:
 
 def _memory(free: IntArray, layout: PooledLayout) -> IntArray:
     """(k, n_node) MiB that a job can have on each node, from it and its pool, in (k, n_owner, n_resource) free amounts."""
-    pool = np.where(layout.pool >= 0, free[:, layout.pool, layout.memory], 0)
-    total: IntArray = free[:, layout.nodes, layout.memory] + pool
+    pool = np.where(layout.pool >= 0, np.maximum(free[:, layout.pool, layout.memory], 0), 0)
+    total: IntArray = np.maximum(free[:, layout.nodes, layout.memory], 0) + pool
     return total
 
 

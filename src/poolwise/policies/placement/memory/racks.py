@@ -27,7 +27,8 @@ class RackPlacement(PlacementPolicy):
     The offer of a rack is min(free nodes, pool free / remote memory per node); in scope "system" the pools are one sum and
     the offer is the free nodes. Among racks whose offer holds the whole job: most free nodes, then lowest index. Otherwise
     racks by (offer, free nodes) descending, then index, filled in that order. In scope "system" a node's own rack's pool
-    is used first, then the pools with most free memory (lowest index), split freely.
+    is used first, then the pools with most free memory (lowest index), split freely. Where runs hold more than there is by now,
+    nothing is free.
 
     Parameters
     ----------
@@ -41,7 +42,7 @@ class RackPlacement(PlacementPolicy):
     def place(self, job: Job, snapshot: Snapshot) -> Placement | Refusal:
         """Place all nodes of a job, or say whether nodes or pool memory are short."""
         layout = snapshot.machine.racks
-        free = snapshot.free[layout.nodes, layout.node_column].tolist()
+        free = np.maximum(snapshot.free[layout.nodes, layout.node_column], 0).tolist()
         if snapshot.machine.node_sets:
             may = eligible_nodes(snapshot.machine, job.table, np.array([job.index]), layout.nodes)[0].tolist()
             free = [f if here else 0 for f, here in zip(free, may, strict=True)]
@@ -71,7 +72,7 @@ class RackPlacement(PlacementPolicy):
         layout, rows = machine.racks, [row for row in placement.rows() if row[2] != machine.racks.memory_column]
         nodes = {owner: amount for _, owner, resource, amount in rows if resource == layout.node_column}
         wanted = [nodes.get(int(owner), 0) * remote for owner in layout.nodes.tolist()]
-        pool = [int(free[o, layout.memory_column]) if o >= 0 else 0 for o in layout.pools.tolist()]
+        pool = [max(int(free[o, layout.memory_column]), 0) if o >= 0 else 0 for o in layout.pools.tolist()]
         usable = sum(pool) if self.scope == "system" else sum(min(pair) for pair in zip(wanted, pool, strict=True))
         if usable < sum(wanted):
             return Refusal("not enough pool memory", "memory", sum(wanted), usable)
@@ -82,7 +83,7 @@ class RackPlacement(PlacementPolicy):
     def screen(self, jobs: IntArray, free: IntArray, snapshot: Snapshot) -> BoolArray:
         """(k,) exactly the jobs (or states) for which `place` finds room."""
         layout, workload = snapshot.machine.racks, snapshot.table
-        nodes = free[:, layout.nodes, layout.node_column]
+        nodes = np.maximum(free[:, layout.nodes, layout.node_column], 0)
         if snapshot.machine.node_sets:
             nodes = np.where(eligible_nodes(snapshot.machine, workload, jobs, layout.nodes), nodes, 0)
         n = workload.nodes[jobs] * workload.tasks[jobs]
@@ -91,7 +92,7 @@ class RackPlacement(PlacementPolicy):
         if not remote.any():
             return fits
         ask = np.flatnonzero(fits)  # the rest needs no division
-        pool = np.where(layout.pools >= 0, free[:, layout.pools, layout.memory_column], 0)
+        pool = np.where(layout.pools >= 0, np.maximum(free[:, layout.pools, layout.memory_column], 0), 0)
         nodes, pool = (column[ask] if len(column) > 1 else column for column in (nodes, pool))
         if len(jobs) > 1:
             n, remote = n[ask], remote[ask]
@@ -108,7 +109,7 @@ class RackPlacement(PlacementPolicy):
 
     def _pool_free(self, snapshot: Snapshot) -> list[int]:
         layout = snapshot.machine.racks
-        pool: list[int] = snapshot.free[layout.pools, layout.memory_column].tolist()
+        pool: list[int] = np.maximum(snapshot.free[layout.pools, layout.memory_column], 0).tolist()
         return pool if layout.pooled else [p if o >= 0 else 0 for o, p in zip(layout.pools.tolist(), pool, strict=True)]
 
 

@@ -201,3 +201,28 @@ class PackedNodes(NodePlacement):
         rank = np.empty(len(racks), dtype=np.int64)
         rank[np.lexsort((racks, np.where(whole, able, -able), ~whole))] = np.arange(len(racks))
         return rank[of]
+
+
+@register("placements", "topology_tree")
+@dataclass(frozen=True)
+class TreeNodes(NodePlacement):
+    """The rack with the fewest able nodes that holds all parts that are left; while none does, all of the one with the most.
+
+    Equal racks by number, the first nodes of each; nodes in no rack count as one.
+
+    Source: what a Slurm 22.05 with `topology/tree` did in recorded days (5,953 choices of nodes, two of them otherwise).
+    """
+
+    def turn(self, nodes: Candidates) -> IntArray:
+        """Rank of a node's rack."""
+        racks, of = np.unique(nodes.rack, return_inverse=True)
+        able = np.bincount(of[nodes.able], minlength=len(racks))
+        rank, left = np.full(len(racks), len(racks)), nodes.parts
+        for turn in range(len(racks)):
+            whole = np.flatnonzero((able >= left) & (able > 0))
+            rack = whole[np.argmin(able[whole])] if len(whole) else np.argmax(able)
+            rank[rack], left = turn, left - able[rack]
+            able[rack] = 0
+            if left <= 0:
+                break
+        return rank[of]
