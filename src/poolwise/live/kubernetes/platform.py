@@ -219,10 +219,13 @@ class KubernetesPlatform:
 
     def _go_on_telling(self, batch: EventBatch) -> None:
         """Want more passes for a while after something has happened: whoever waits is told why in passes, at intervals."""
+        now = self.clock.now
         if any(not isinstance(event, Wake) for event in batch.events):
-            self._news_until = self.clock.now + int(1.1 * INTERVAL * SECOND)
-        if self.clock.now < self._news_until:
+            self._news_until = now + int(1.1 * INTERVAL * SECOND)
+        if any(isinstance(event, Arrival) for event in batch.events):
             self.clock.retry(int(0.11 * INTERVAL * SECOND))
+        elif now < self._news_until:
+            self.clock.retry(self._news_until - now)
 
     def _gather(self) -> list[Told]:
         """Wait for news, or for the time at which a pass is due, and take all that is there."""
