@@ -10,7 +10,9 @@ from poolwise.cli.compile import families
 def test_every_family_of_kernels_is_loaded(capsys):
     cli._discover()
     folders = [path for path in Path(poolwise.kernels.__file__).parent.iterdir() if (path / "__init__.py").is_file()]
-    assert len(families()) == len(folders) + 1, "shared nodes count twice: kernels of most runs, and of few"
+    assert len(families()) == len(folders) + 2, (
+        "list scheduling on racks and on shared nodes count twice: kernels of most runs, and of few"
+    )
     assert cli.run(["compile"]) == 0
     out = capsys.readouterr().out
     assert all(f"{name}: " in out for name in families())
