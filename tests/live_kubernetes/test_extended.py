@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from poolwise.live.kubernetes.demand import amounts_of
-from poolwise.live.kubernetes.extended import class_of, extended_claim
+from poolwise.live.kubernetes.extended import ExtendedClaim, class_of, extended_claim
 from poolwise.live.kubernetes.objects import DeviceClass, Pod, ResourceClaim
 from poolwise.policies.placement.nodes.placement import FirstNodes
 from poolwise.schedulers.list import ListScheduler
@@ -62,12 +62,15 @@ def test_a_gang_waits_for_the_claims_of_all_its_pods_and_each_is_made_once() -> 
     labels = {label: "g", f"{label}/min-available": "3"}
     pods = [make.pod(f"p{k}", labels=labels, extended={CARD: "1"}) for k in range(3)]
     made = PlayedCluster(make.node("n0"), card(), gpus("n0", 3), *pods)
-    asked: list[str] = []
-    put = made.make
-    made.make = lambda claim: (asked.append(claim.name), put(claim))[1]  # type: ignore[method-assign]
+    asked: list[ExtendedClaim] = []
+    come_true, made.make = made.make, asked.append  # type: ignore[method-assign]
     run = made.open(ListScheduler(placement=FirstNodes()))
-    assert set(run.nodes()) == {"p0", "p1", "p2"}
-    assert len(asked) == len(set(asked)) == 3
+    assert len(asked) == 3, "all are asked for at once"
+    for claim in asked[:]:
+        assert run.nodes() == {}
+        come_true(claim)
+        run.settle()
+    assert set(run.nodes()) == {"p0", "p1", "p2"} and len(asked) == 3
 
 
 def test_of_several_classes_the_youngest_is_meant_then_the_first_by_name() -> None:
