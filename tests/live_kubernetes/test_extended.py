@@ -63,7 +63,7 @@ def test_a_gang_waits_for_the_claims_of_all_its_pods_and_each_is_made_once() -> 
     pods = [make.pod(f"p{k}", labels=labels, extended={CARD: "1"}) for k in range(3)]
     made = PlayedCluster(make.node("n0"), card(), gpus("n0", 3), *pods)
     asked: list[ExtendedClaim] = []
-    come_true, made.make = made.make, asked.append  # type: ignore[method-assign]
+    come_true, made.make = made.make, asked.append  # type: ignore[method-assign, assignment]
     run = made.open(ListScheduler(placement=FirstNodes()))
     assert len(asked) == 3, "all are asked for at once"
     for claim in asked[:]:
