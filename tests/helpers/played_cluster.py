@@ -9,16 +9,17 @@ from typing import Any
 import msgspec
 
 from poolwise.interfaces import Scheduler
+from poolwise.live.kubernetes.extended import ExtendedClaim
 from poolwise.live.kubernetes.link import Told
 from poolwise.live.kubernetes.mirror import Mirror
 from poolwise.live.kubernetes.objects import (
     Consumer,
     DeviceClass,
+    ExtendedClaimName,
     Lease,
     Node,
     Pod,
     PodGroup,
-    PodStatus,
     ResourceClaim,
     ResourceSlice,
 )
@@ -111,7 +112,7 @@ class PlayedCluster:
                 self.put(msgspec.structs.replace(claim, status=status))
             pod = self.get(Pod, start.pod.metadata.key)
             spec = msgspec.structs.replace(pod.spec, node_name=start.node)
-            self.put(msgspec.structs.replace(pod, spec=spec, status=PodStatus(phase="Running")))
+            self.put(msgspec.structs.replace(pod, spec=spec, status=msgspec.structs.replace(pod.status, phase="Running")))
         self.told.put(Bound(run))
 
     def stop(self, pods: Sequence[Pod], reason: str) -> None:
@@ -124,6 +125,12 @@ class PlayedCluster:
         allocation = now.status.allocation if users else None
         status = msgspec.structs.replace(now.status, reserved_for=users, allocation=allocation)
         self.put(msgspec.structs.replace(now, status=status))
+
+    def make(self, claim: ExtendedClaim) -> None:
+        self.add(claim.body())
+        pod = self.get(Pod, claim.pod.metadata.key)
+        made = msgspec.convert(claim.status()["status"]["extendedResourceClaimStatus"], ExtendedClaimName)
+        self.put(msgspec.structs.replace(pod, status=msgspec.structs.replace(pod.status, extended_resource_claim_status=made)))
 
     def say(self, pod: Pod, why: str) -> None:
         self.said[pod.metadata.key] = why

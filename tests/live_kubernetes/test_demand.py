@@ -20,11 +20,7 @@ from poolwise.live.kubernetes.objects import (
     Toleration,
 )
 from poolwise.live.kubernetes.quantity import needed, offered, parse_quantity, quantity_text
-from poolwise.policies.placement.nodes.placement import FirstNodes
-from poolwise.schedulers.list import ListScheduler
 from poolwise.units import SECOND, UNKNOWN
-from tests.helpers.played_cluster import PlayedCluster
-from tests.live.kubernetes import objects as make
 
 
 def container(cpu: str, memory: str, **more: str) -> Container:
@@ -76,20 +72,6 @@ def test_unsupported_fields_are_named() -> None:
         "spec.affinity.podAffinity",
         "spec.topologySpreadConstraints",
     ]
-
-
-def test_an_extended_resource_that_only_a_class_of_devices_offers_is_refused() -> None:
-    """Where nodes have it themselves, it is taken from them."""
-    asks = make.pod("p", resources={"example.com/gpu": "1"})
-    kind = make.device_class("gpu", "gpu.example")
-    kind["spec"]["extendedResourceName"] = "example.com/gpu"
-    for node in (make.node("n0"), make.node("n0", resources={"example.com/gpu": "2"})):
-        made = PlayedCluster(node, kind, asks)
-        driven = made.open(ListScheduler(placement=FirstNodes()))
-        if "example.com/gpu" in node["status"]["allocatable"]:
-            assert driven.nodes() == {"p": "n0"} and not made.said
-        else:
-            assert driven.nodes() == {} and "of device class gpu is not supported" in made.said["default/p"]
 
 
 def test_a_pod_began_when_it_got_its_node() -> None:

@@ -19,6 +19,8 @@ from poolwise.units import SECOND, format_memory
 
 ENDS = 64
 """Expected ends at which a job is tried, to say when it fits first."""
+INTERVAL = 30.0
+"""Seconds between tellings."""
 
 
 @dataclass(frozen=True)
@@ -61,7 +63,8 @@ class TellsWhy:
     most
         Jobs that are told at a time.
     interval
-        Seconds between; a tenth of them where somebody new waits.
+        Seconds between; a tenth of them where somebody new waits. A platform on which nothing happens has passes until then
+        nevertheless.
     """
 
     def __init__(
@@ -71,7 +74,7 @@ class TellsWhy:
         metrics: LiveMetrics | None = None,
         *,
         most: int = 20,
-        interval: float = 30.0,
+        interval: float = INTERVAL,
     ) -> None:
         self._platform, self._scheduler, self._metrics = platform, scheduler, metrics
         self._most, self._interval = most, interval

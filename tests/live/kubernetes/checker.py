@@ -39,13 +39,21 @@ def _nodes(live: list[dict[str, Any]], nodes: dict[str, Any]) -> list[str]:
             found.append(f"{pod['metadata']['name']} is on {where}, which is no node")
             continue
         used[where]["pods"] += 1
+        mapped = {(use["containerName"], use["resourceName"]) for use in _extended(pod).get("requestMappings", [])}
         for container in pod["spec"]["containers"]:
             for name, text in container.get("resources", {}).get("requests", {}).items():
-                used[where][name] += amount(text)
+                if (container["name"], name) not in mapped:  # devices of a claim stand for it
+                    used[where][name] += amount(text)
     for node, taken in used.items():
         for name, much in taken.items():
             if much > amount(nodes[node]["status"]["allocatable"].get(name, "0")):
                 found.append(f"node {node}: {much} of {name} taken, {nodes[node]['status']['allocatable'].get(name)} there")
+    return found
+
+
+def _extended(pod: dict[str, Any]) -> dict[str, Any]:
+    """What a pod's status says of the claim for its extended resources."""
+    found: dict[str, Any] = pod["status"].get("extendedResourceClaimStatus") or {}
     return found
 
 
@@ -93,8 +101,10 @@ def _claims(live: list[dict[str, Any]], claims: dict[str, Any], nodes: dict[str,
     found = []
     for pod in live:
         made = {s["name"]: s.get("resourceClaimName") for s in pod["status"].get("resourceClaimStatuses", [])}
-        for use in pod["spec"].get("resourceClaims", []):
-            key = f"{pod['metadata']['namespace']}/{use.get('resourceClaimName') or made.get(use['name'])}"
+        names = [use.get("resourceClaimName") or made.get(use["name"]) for use in pod["spec"].get("resourceClaims", [])]
+        names += [_extended(pod)["resourceClaimName"]] if _extended(pod) else []
+        for used in names:
+            key = f"{pod['metadata']['namespace']}/{used}"
             status = claims.get(key, {}).get("status", {})
             name = pod["metadata"]["name"]
             if not status.get("allocation"):

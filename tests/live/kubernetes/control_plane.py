@@ -142,3 +142,16 @@ def scheduling(
             process.terminate()
         if process.wait(timeout=30) not in (0, -9):
             raise AssertionError(f"the scheduler ended with {process.returncode}: {path.read_text()[-2000:]}")
+
+
+@contextmanager
+def kube_scheduler(plane: ControlPlane) -> Iterator[int]:
+    """Run kube-scheduler until the context ends; yields its process."""
+    setting = {**os.environ, "KUBE_DATA": str(plane.folder), "KUBE_SCHEDULER_QPS": "1000"}
+    subprocess.run([HERE / "kube-up.sh", "start-scheduler"], env=setting, check=True)
+    process_id = int((plane.folder / "scheduler.pid").read_text())
+    try:
+        yield process_id
+    finally:
+        os.kill(process_id, 15)
+        plane.wait(lambda: not Path(f"/proc/{process_id}").exists(), 20, "kube-scheduler has ended")

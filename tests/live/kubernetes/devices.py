@@ -12,7 +12,7 @@ import pytest
 
 from tests.live.kubernetes import objects as make
 from tests.live.kubernetes.checker import problems
-from tests.live.kubernetes.control_plane import HERE, ControlPlane, control_plane, scheduling
+from tests.live.kubernetes.control_plane import HERE, ControlPlane, control_plane, kube_scheduler, scheduling
 
 FIRST_FIT = 'version = 1\norder = "fcfs"\nbackfill = "easy"\nplacement = "first_fit"\n'
 NVME = 'version = 1\nkind = "composition"\nplacement = "nvme_first_fit"\norder = "fcfs"\n'
@@ -237,3 +237,60 @@ class Dispatcher:
     def why(self, job, queue, snapshot, plan):
         return self.inner.why(job, queue, snapshot, plan)
 '''
+
+
+def test_extended_resources_that_a_class_stands_for_as_kube_scheduler_has_them(cluster: ControlPlane, first_fit: str) -> None:
+    """The same pods under both schedulers: the same requests in the claim, the same mappings in the status of the pod."""
+    kind = make.device_class("gpu", "gpu.example")
+    kind["spec"]["extendedResourceName"] = "example.com/gpu"
+    cluster.apply([kind, make.device_class("nic", "nic.example")])
+    cluster.apply([make.node(f"n{k}", resources={"example.com/card": "2"}) for k in range(2)])
+    for driver, many in (("gpu.example", 8), ("nic.example", 4)):
+        cluster.apply(
+            [make.devices(driver, f"n{k}", *({"name": f"d{i}"} for i in range(many)), node=f"n{k}") for k in range(2)]
+        )
+    nic = "deviceclass.resource.kubernetes.io/nic"
+
+    def pods(scheduler: str) -> list[dict[str, Any]]:
+        made = [
+            make.pod(f"one-{scheduler}", extended={"example.com/gpu": "2"}),
+            make.pod(f"mixed-{scheduler}", extended={"example.com/gpu": "1", nic: "1", "example.com/card": "1"}),
+            make.pod(f"phases-{scheduler}", extended={"example.com/gpu": "1"}),
+        ]
+        inits = [("sidecar", "1", "Always"), ("small", "1", None), ("large", "3", None), ("middle", "2", None)]
+        made[2]["spec"]["initContainers"] = [
+            {"name": name, "image": "none", "resources": {"limits": {"example.com/gpu": count}}}
+            | ({"restartPolicy": when} if when else {})
+            for name, count, when in inits
+        ]
+        for pod in made:
+            pod["spec"]["schedulerName"] = scheduler
+            pod["metadata"]["annotations"] = {}
+        return made
+
+    found: dict[str, dict[str, Any]] = {}
+    for scheduler in ("poolwise", "default-scheduler"):
+        cluster.apply(pods(scheduler))
+    with scheduling(cluster, first_fit), kube_scheduler(cluster):
+        cluster.wait(lambda: cluster.count("Running") == 6, 120, f"all run: {cluster.phases()}")
+    claims = {claim["metadata"]["name"]: claim for claim in cluster.get("resourceclaims")}
+    for pod in cluster.get("pods"):
+        said = pod["status"]["extendedResourceClaimStatus"]
+        claim = claims[said["resourceClaimName"]]
+        assert claim["metadata"]["annotations"] == {"resource.kubernetes.io/extended-resource-claim": "true"}
+        name, _, scheduler = pod["metadata"]["name"].partition("-")
+        found.setdefault(scheduler, {})[name] = (claim["spec"], sorted(said["requestMappings"], key=str))
+    assert found["poolwise"] == found["default-scheduler"]
+    cluster.kubectl("delete", "pods", "--all", "--grace-period=0", "--force")
+    cluster.wait(lambda: not cluster.get("resourceclaims"), 60, "the claims go with their pods")
+
+
+def test_who_waits_for_extended_resources_is_told_though_nothing_happens(cluster: ControlPlane, first_fit: str) -> None:
+    """More devices than there are; the other pod starts, and ends, before anybody has been told."""
+    kind = make.device_class("gpu", "gpu.example")
+    kind["spec"]["extendedResourceName"] = "example.com/gpu"
+    cluster.apply([kind, make.node("n0"), make.devices("gpu.example", "n0", {"name": "d0"}, node="n0")])
+    cluster.apply([make.pod("many", extended={"example.com/gpu": "40"}), make.pod("one", extended={"example.com/gpu": "1"})])
+    with scheduling(cluster, first_fit):
+        cluster.wait(lambda: cluster.phases()["one"] == "Succeeded", 40, "the one that can")
+        cluster.wait(lambda: message(cluster, "many"), 40, "why the other waits")

@@ -31,7 +31,7 @@ from tests.live.kubernetes.faulty import FaultyServer, Trouble, faulty
 SCALE = int(os.environ.get("POOLWISE_LIVE_FAULTS", "1"))
 SEEDS = [int(seed) for seed in os.environ.get("POOLWISE_LIVE_SEEDS", "1").split()]
 TALLY = os.environ.get("POOLWISE_LIVE_TALLY")
-PODS = 45
+PODS = 54
 WRITES = 12
 """Most writes a pod that a case may take, with all that is begun, undone and told again; without faults they are 5."""
 LABEL = "pod-group.scheduling.sigs.k8s.io"

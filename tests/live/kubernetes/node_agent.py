@@ -9,8 +9,10 @@ import shutil
 import signal
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -75,14 +77,14 @@ def plane() -> Iterator[ControlPlane]:
 class Agent:
     """An agent of a node, as a process, with a token that is bound to the node."""
 
-    def __init__(self, plane: ControlPlane, node: str) -> None:
+    def __init__(self, plane: ControlPlane, node: str, text: str = FILE) -> None:
         self.plane, self.node, self.home = plane, node, plane.folder.parent / node
         self.hardware = plane.folder.parent / "hardware"
         self.process: subprocess.Popen[bytes] | None = None
         for folder in (self.home, self.hardware):
             folder.mkdir(exist_ok=True)
         self.file, self.access = self.home / "agent.toml", self.home / "kubeconfig"
-        self.file.write_text(FILE.replace("HOME", str(self.home)).replace("HARDWARE", str(self.hardware)))
+        self.file.write_text(text.replace("HOME", str(self.home)).replace("HARDWARE", str(self.hardware)))
         bound = ("--bound-object-kind", "Node", "--bound-object-name", node)
         token = plane.kubectl("create", "token", "poolwise-node-agent", "-n", "poolwise", *bound).strip()
         config = yaml.safe_load(plane.kubeconfig().read_text())
@@ -110,14 +112,14 @@ class Agent:
 
 
 @contextmanager
-def agents(plane: ControlPlane) -> Iterator[tuple[Agent, Agent]]:
-    both = Agent(plane, "gpu-a"), Agent(plane, "node-1")
+def agents(plane: ControlPlane, text: str = FILE, slices: int = 3) -> Iterator[tuple[Agent, Agent]]:
+    both = Agent(plane, "gpu-a", text), Agent(plane, "node-1", text)
     try:
         lives = [agent.lives for agent in both]
         for agent in both:
             agent.begin()
         plane.wait(lambda: all(a.lives > n for a, n in zip(both, lives, strict=True)), 60, "agents at work")
-        plane.wait(lambda: len(plane.get("resourceslices")) == 3, 60, f"slices: {both[0].log}{both[1].log}")
+        plane.wait(lambda: len(plane.get("resourceslices")) == slices, 60, f"slices: {both[0].log}{both[1].log}")
         yield both
     finally:
         left = [agent for agent in both if agent.process is not None and agent.process.poll() is None]
@@ -192,6 +194,72 @@ def test_an_agent_may_not_write_for_another_node(plane: ControlPlane) -> None:
             assert words in done.stdout + done.stderr
         reads = subprocess.run([*kubectl, "get", "secrets", "-A"], capture_output=True, text=True, check=False)
         assert "forbidden" in reads.stderr
+
+
+def lupine_client(folder: Path) -> dict[str, str]:
+    """Install the client of LUPINE from the registry, in a folder of its own; returns the environment in which it is found."""
+    command = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--target", str(folder), "lupine==2.1.0"]
+    if subprocess.run(command, check=False, capture_output=True).returncode:
+        pytest.skip("the registry does not serve lupine 2.1.0, the client of LUPINE")
+    return {"PATH": os.environ["PATH"], "PYTHONPATH": str(folder), "XDG_CACHE_HOME": str(folder / "cache")}
+
+
+@contextmanager
+def bundles() -> Iterator[tuple[int, list[str]]]:
+    """A server that has no client library to give; yields its port, and what it is asked for."""
+    asked: list[str] = []
+
+    class Refuse(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            asked.append(f"{self.path} {self.headers['Accept']}")
+            self.send_error(404)
+
+        def log_message(self, format: str, *args: Any) -> None:
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Refuse)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    try:
+        yield server.server_port, asked
+    finally:
+        server.shutdown()
+        server.server_close()
+
+
+def test_the_shipped_template_leads_the_client_of_lupine_to_its_server(plane: ControlPlane, tmp_path: Path) -> None:
+    """From the example file to the CDI file; its environment takes the real client to the server, which here has no GPU."""
+    client = lupine_client(tmp_path / "client")
+    (tmp_path / "first-fit.toml").write_text(FIRST_FIT)
+    reach = tmp_path / "nc"  # netcat is not everywhere
+    reach.write_text(
+        f"#!{sys.executable}\nimport socket, sys\nsocket.create_connection((sys.argv[-2], int(sys.argv[-1])), 3)\n"
+    )
+    reach.chmod(0o755)
+    shipped = MANIFEST.with_suffix(".toml").read_text()
+    with bundles() as (port, asked):
+        text = shipped.replace('host = "10.0.0.7", port = 14833', f'host = "127.0.0.1", port = {port}')
+        text = text.replace("/usr/bin/nc", shutil.which("nc") or str(reach)).replace('interface = "eth0"', 'interface = "lo"')
+        with agents(plane, text + FILE[FILE.index("\n[folders]") :], slices=4) as (_, agent):
+            with scheduling(plane, str(tmp_path / "first-fit.toml")):
+                plane.apply(asking("remote", 'model == "H200"'))
+                plane.wait(lambda: plane.phases().get("remote") == "Running", 120, f"running: {agent.log}")
+            uid = claim(plane, "remote")["metadata"]["uid"]
+
+            async def kubelet(prepare: bool) -> Any:
+                played = Kubelet(agent.home / "registry")
+                await played.register()
+                return await (played.prepare(("remote", uid)) if prepare else played.unprepare(("remote", uid)))
+
+            assert asyncio.run(kubelet(True)).claims[uid].error == ""
+            (file,) = (agent.home / "cdi").iterdir()
+            given = dict(e.split("=", 1) for e in json.loads(file.read_text())["devices"][0]["containerEdits"]["env"])
+            command = [sys.executable, "-c", "import lupine; print(lupine.servers()); lupine.load_native(missing_ok=False)"]
+            done = subprocess.run(command, env=client | given, capture_output=True, text=True, check=False)
+            assert f"127.0.0.1:{port}" in done.stdout and "404" in done.stderr
+            assert len(asked) == 1 and "application/vnd.lupine.client-bundle" in asked[0]
+            plane.kubectl("delete", "pod", "remote", "--grace-period=0", "--force")
+            assert asyncio.run(kubelet(False)).claims[uid].error == ""
+    print(f"\nlupine 2.1.0 asked its server for {asked[0]}; its library was not loaded: only a server with a GPU has it")
 
 
 _GPU = shutil.which("nvidia-smi") is not None and bool(os.environ.get("POOLWISE_LUPINE_SERVER"))

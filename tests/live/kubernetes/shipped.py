@@ -59,7 +59,8 @@ def workload(plane: ControlPlane) -> int:
     plane.apply([make.pod(f"g{k}", labels=labels) for k in range(2)])
     plane.apply([make.pod("volume", volumes=[{"name": "v", "persistentVolumeClaim": {"claimName": "c"}}])])
     plane.apply([make.pod("other", schedulerName="somebody-else")])
-    return 6
+    plane.apply([make.pod("by-name", extended={"deviceclass.resource.kubernetes.io/gpu": "1"})])
+    return 7
 
 
 def test_the_shipped_role_is_enough_and_reads_no_secret(cluster: ControlPlane, tmp_path: Path) -> None:

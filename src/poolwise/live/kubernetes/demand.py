@@ -124,6 +124,8 @@ def claim_keys(pod: Pod) -> tuple[str, ...] | str:
         if name is None:
             return f"claim '{claim.name}' is still to be made from its template {claim.resource_claim_template_name}"
         found.append(f"{pod.metadata.namespace}/{name}")
+    if (extended := pod.status.extended_resource_claim_status) is not None:
+        found.append(f"{pod.metadata.namespace}/{extended.resource_claim_name}")
     return tuple(found)
 
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from poolwise.errors import InputError
 from poolwise.live.kubernetes.demand import PodDemand, demand_of
 from poolwise.live.kubernetes.devices import DeviceId, DeviceUsage, Inventory, Part
+from poolwise.live.kubernetes.extended import class_of
 from poolwise.live.kubernetes.objects import DeviceClass, Node, Pod, PodGroup, ResourceClaim, ResourceSlice
 from poolwise.live.kubernetes.traffic import Traffic, measured_links, tells_links
 from poolwise.live.kubernetes.watch import Seen, Synced
@@ -69,7 +70,8 @@ class Mirror:
         self.unsynced: set[type] = {Node, DeviceClass, Pod, ResourceClaim, ResourceSlice}
         self._slices: dict[str, ResourceSlice] = {}
         self._claim_keys: dict[str, str] = {}  # by uid
-        self._demands: dict[str, tuple[str, PodDemand | InputError]] = {}  # pod -> uid, what it asks for
+        self._demands: dict[str, tuple[str, PodDemand | InputError]] = {}  # pod -> uid, what its containers ask for
+        self._backed: dict[str, str | None] = {}  # extended resource -> class of devices that it stands for
 
     def take_news(self) -> MirrorNews:
         """Return what has changed, and begin anew."""
@@ -92,13 +94,30 @@ class Mirror:
                 self._slice(slice, told.deleted)
             case DeviceClass() as kind:
                 self._keep(self.classes, kind, told.deleted)
+                self._backed.clear()
                 self.news.shape = True
             case PodGroup() as group:
                 self._keep(self.groups, group, told.deleted)
                 self.news.pods |= {key for key, pod in self.pods.items() if pod.spec.scheduling_group is not None}
 
     def demand(self, pod: Pod) -> PodDemand:
-        """What a pod asks for; raises InputError for what cannot be read."""
+        """What a pod asks of a node; raises InputError for what cannot be read."""
+        demand, backed = self._asked(pod), self.backed(pod)
+        kept = {name: amount for name, amount in demand.amounts.items() if name not in backed}
+        return replace(demand, amounts=kept) if backed else demand
+
+    def backed(self, pod: Pod) -> dict[str, str]:
+        """Extended resources of a pod that stand for devices, each with their class; those that nodes have do not."""
+        named = {name: self._class_of(name) for name in self._asked(pod).amounts if "/" in name}
+        return {name: kind for name, kind in named.items() if kind is not None}
+
+    def _class_of(self, resource: str) -> str | None:
+        if resource not in self._backed:
+            offered = any(resource in node.status.allocatable for node in self.nodes.values())
+            self._backed[resource] = None if offered else class_of(resource, self.classes.values())
+        return self._backed[resource]
+
+    def _asked(self, pod: Pod) -> PodDemand:
         known = self._demands.get(pod.metadata.key)
         if known is None or known[0] != pod.metadata.uid:
             found: PodDemand | InputError
@@ -205,6 +224,7 @@ class Mirror:
         before = self.nodes.get(node.metadata.name)
         self._keep(self.nodes, node, deleted)
         if deleted or before is None or _shape_of(before) != _shape_of(node):
+            self._backed.clear()
             self.news.shape = True
 
     def _slice(self, slice: ResourceSlice, deleted: bool) -> None:

@@ -21,6 +21,7 @@ from poolwise.live.kubernetes.units import PodJob, PodUnits, Settled, instant
 from poolwise.live.kubernetes.upkeep import Upkeep
 from poolwise.live.kubernetes.writes import Writes
 from poolwise.live.logs import say
+from poolwise.live.waits import INTERVAL
 from poolwise.model import (
     Arrival,
     CapacityChanged,
@@ -42,6 +43,7 @@ from poolwise.model import (
     Withdrawn,
 )
 from poolwise.performance.ideal import Ideal
+from poolwise.units import SECOND
 
 GATHER = 0.002
 """Seconds for which news is gathered before it is told."""
@@ -99,6 +101,7 @@ class KubernetesPlatform:
         self._stop_asked = self._refused = False
         self._pending: list[Event] = []
         self._rest_until = 0.0  # of the monotonic clock
+        self._news_until = 0
         self._by_row: dict[int, PodJob] = {}
         self._upkeep = Upkeep(self.mirror, self.units, self.state, self.runs, writes, self.clock, gang_limit)
         self.clock.tick()
@@ -128,6 +131,7 @@ class KubernetesPlatform:
                     raise PoolwiseError(self._stopped.reason)
                 return
             if (batch := self.batch(told)) is not None:
+                self._go_on_telling(batch)
                 yield batch
 
     def batch(self, told: Sequence[Told]) -> EventBatch | None:
@@ -213,6 +217,16 @@ class KubernetesPlatform:
         created = (instant(pod.metadata.creation_timestamp) for pod in self.mirror.pods.values() if self.mirror.ours(pod))
         return min((time.time_ns(), *created))
 
+    def _go_on_telling(self, batch: EventBatch) -> None:
+        """Want more passes for a while after something has happened: whoever waits is told why in passes, at intervals."""
+        now = self.clock.now
+        if any(not isinstance(event, Wake) for event in batch.events):
+            self._news_until = now + int(1.1 * INTERVAL * SECOND)
+        if any(isinstance(event, Arrival) for event in batch.events):
+            self.clock.retry(int(0.11 * INTERVAL * SECOND))
+        elif now < self._news_until:
+            self.clock.retry(self._news_until - now)
+
     def _gather(self) -> list[Told]:
         """Wait for news, or for the time at which a pass is due, and take all that is there."""
         self.clock.tick()
@@ -256,6 +270,8 @@ class KubernetesPlatform:
         if rang or news.links or freed:
             self._refused = False
             events.append(Wake())
+        for claim in self.units.take_lacking():
+            self.writes.make(claim)
         if notes := self.units.take_notes():
             self.writes.note(self.mirror, notes)
         return events

@@ -14,11 +14,9 @@ import msgspec
 
 from poolwise.live.kubernetes.client import ApiError
 from poolwise.live.kubernetes.devices import DeviceId
-from poolwise.live.kubernetes.objects import Allocation, Consumer, ResourceClaim
+from poolwise.live.kubernetes.objects import FINALIZER, Allocation, Consumer, ResourceClaim
 from poolwise.live.kubernetes.starts import ClaimWrite, PodStart, StartFailed, claim_path
 from poolwise.live.kubernetes.writer import CLAIM, Writer
-
-FINALIZER = "resource.kubernetes.io/delete-protection"
 
 
 class Reservations:

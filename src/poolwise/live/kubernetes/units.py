@@ -9,6 +9,7 @@ from datetime import datetime
 from poolwise.errors import InputError
 from poolwise.live.kubernetes.allocate import unsupported
 from poolwise.live.kubernetes.demand import KIND, PodDemand, claim_keys, group_of, unsupported_fields
+from poolwise.live.kubernetes.extended import ExtendedClaim, extended_claim
 from poolwise.live.kubernetes.mirror import Mirror
 from poolwise.live.kubernetes.objects import Pod, ResourceClaim
 from poolwise.units import SECOND
@@ -80,6 +81,8 @@ class PodUnits:
         self.notes: dict[str, str] = {}
         self.in_part: dict[str, list[str]] = {}
         self._new_notes: set[str] = set()
+        self._lacking: list[ExtendedClaim] = []
+        self._asked: dict[str, str] = {}  # pod whose claim for extended resources is being made -> its uid
         self._whole: set[str] = set()  # groups that were whole once
         self._members: dict[str, set[str]] = {}  # group -> pods
         self._group: dict[str, tuple[str, int]] = {}  # pod -> group, its size by labels
@@ -94,6 +97,8 @@ class PodUnits:
         done, groups = Settled(), set[str]()
         for key in sorted(pods):
             pod = self.mirror.pods.get(key)
+            if pod is None:
+                self._asked.pop(key, None)
             named = group_of(pod) if pod is not None else None
             before = self._group.get(key)
             if before is not None and named is None:
@@ -125,6 +130,11 @@ class PodUnits:
         """Pods that are left alone for a reason that is new, and why."""
         new, self._new_notes = self._new_notes, set()
         return {key: self.notes[key] for key in sorted(new) if key in self.notes}
+
+    def take_lacking(self) -> list[ExtendedClaim]:
+        """Claims that are to be made before their pods can be scheduled."""
+        lacking, self._lacking = self._lacking, []
+        return lacking
 
     def settle_noted(self) -> Settled:
         """Look again at the pods that were left alone."""
@@ -228,6 +238,8 @@ class PodUnits:
         pods = sorted(pods, key=lambda pod: (pod.metadata.creation_timestamp, pod.metadata.name))
         try:
             claims = tuple(self._claims(pod) for pod in pods)
+            if any([self._lacks(pod) for pod in pods]):  # each is asked for
+                return None
             demands = [self.mirror.demand(pod) for pod in pods]
             demand = _most(demands, name)
         except _NotYet as why:
@@ -257,7 +269,6 @@ class PodUnits:
         """Keys of a pod's claims; raises where it cannot be scheduled, or not yet."""
         for path, remedy in unsupported_fields(pod):
             raise InputError(f"{path} is not supported by scheduler {self.mirror.name}: {remedy}", field=path)
-        self._check_extended(pod)
         keys = claim_keys(pod)
         if isinstance(keys, str):
             raise _NotYet(keys)
@@ -269,18 +280,13 @@ class PodUnits:
             self._check(claim)
         return keys
 
-    def _check_extended(self, pod: Pod) -> None:
-        """Refuse a resource that nodes do not have, and that a class of devices offers in its place."""
-        for kind in self.mirror.classes.values():
-            name = kind.spec.extended_resource_name
-            if name is None or not self.mirror.demand(pod).amounts.get(name):
-                continue
-            if not any(name in node.status.allocatable for node in self.mirror.nodes.values()):
-                raise InputError(
-                    f"resource {name} of device class {kind.metadata.name} is not supported by scheduler {self.mirror.name}: "
-                    "ask for the device by a resource claim",
-                    field="spec.containers.resources.requests",
-                )
+    def _lacks(self, pod: Pod) -> bool:
+        """Whether a pod's claim for extended resources is still to be made; it is asked for once."""
+        backed = self.mirror.backed(pod) if pod.status.extended_resource_claim_status is None else {}
+        if backed and self._asked.get(pod.metadata.key) != pod.metadata.uid:
+            self._asked[pod.metadata.key] = pod.metadata.uid
+            self._lacking.append(extended_claim(pod, backed))
+        return bool(backed)
 
     def _check(self, claim: ResourceClaim) -> None:
         problem = unsupported(claim)

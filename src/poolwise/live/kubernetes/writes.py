@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, Protocol
 
 from poolwise.live.kubernetes.client import STRATEGIC, ApiError
+from poolwise.live.kubernetes.extended import ExtendedClaim
 from poolwise.live.kubernetes.link import ClusterLink
 from poolwise.live.kubernetes.mirror import Mirror
-from poolwise.live.kubernetes.objects import Pod, ResourceClaim
+from poolwise.live.kubernetes.objects import Meta, Pod, ResourceClaim
 from poolwise.live.kubernetes.starts import PodStart, StartFailed, pod_path
-from poolwise.live.kubernetes.writer import SAY
+from poolwise.live.kubernetes.writer import CLAIM, SAY
 from poolwise.live.logs import say
+
+_REST = 60.0
+"""Seconds after which what was refused is tried again."""
 
 
 class Writes(Protocol):
@@ -28,6 +33,10 @@ class Writes(Protocol):
 
     def give_back(self, claim: ResourceClaim, consumer: str) -> None:
         """End the reservation of a claim for a pod (uid), and take its devices with the last one."""
+        ...
+
+    def make(self, claim: ExtendedClaim) -> None:
+        """Make the claim for the extended resources of a pod."""
         ...
 
     def say(self, pod: Pod, why: str) -> None:
@@ -61,6 +70,10 @@ class ClusterWrites:
         """End a reservation."""
         self._link.do(self._give_back(claim, consumer))
 
+    def make(self, claim: ExtendedClaim) -> None:
+        """Make a claim, and write to its pod that it is there."""
+        self._link.do(self._make(claim))
+
     def say(self, pod: Pod, why: str) -> None:
         """Write the condition PodScheduled=False, and an event."""
         if any(c.type == "PodScheduled" and c.status == "False" and c.message == why for c in pod.status.conditions):
@@ -80,6 +93,30 @@ class ClusterWrites:
             await self._link.reservations.release(claim, consumer)
         except (ApiError, StartFailed) as error:
             say("not given back", claim=claim.metadata.key, error=str(error))
+
+    async def _make(self, claim: ExtendedClaim) -> None:
+        """Try until it is made or the pod is gone: a quota, or a right that is missing, may be mended."""
+        while True:
+            try:
+                await self._link.writer.again(lambda: self._make_once(claim))
+                return
+            except (ApiError, StartFailed) as error:
+                if isinstance(error, ApiError) and error.status in (404, 409):
+                    return  # there is no such pod any more
+                self.say(claim.pod, f"the claim for its extended resources cannot be made: {error}")
+            await asyncio.sleep(_REST)
+
+    async def _make_once(self, claim: ExtendedClaim) -> None:
+        writer, meta = self._link.writer, claim.pod.metadata
+        try:
+            await writer.post(f"/apis/resource.k8s.io/v1/namespaces/{meta.namespace}/resourceclaims", claim.body(), CLAIM)
+        except ApiError as error:
+            if error.status != 409:
+                raise
+            found = await writer.read_claim(ResourceClaim(metadata=Meta(name=claim.name, namespace=meta.namespace)))
+            if not any(owner.uid == meta.uid for owner in found.metadata.owner_references):
+                raise StartFailed(f"claim {found.metadata.key} is somebody else's") from error
+        await writer.patch(f"{pod_path(claim.pod)}/status", claim.status(), CLAIM)
 
     async def _evict(self, pod: Pod, reason: str) -> None:
         meta = pod.metadata
@@ -140,6 +177,9 @@ class ShadowWrites:
         """Write nothing."""
 
     def give_back(self, claim: ResourceClaim, consumer: str) -> None:
+        """Write nothing."""
+
+    def make(self, claim: ExtendedClaim) -> None:
         """Write nothing."""
 
     def say(self, pod: Pod, why: str) -> None:

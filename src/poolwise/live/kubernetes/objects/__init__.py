@@ -1,6 +1,7 @@
 """The fields of Kubernetes objects that scheduling reads, decoded without the rest."""
 
 from poolwise.live.kubernetes.objects.claims import (
+    FINALIZER,
     AllocatedDevice,
     Allocation,
     CapacityRequests,
@@ -44,6 +45,7 @@ from poolwise.live.kubernetes.objects.pods import (
     ClaimName,
     Container,
     ContainerResources,
+    ExtendedClaimName,
     Gang,
     Gate,
     GroupSpec,
@@ -62,6 +64,7 @@ from poolwise.live.kubernetes.objects.pods import (
 from poolwise.live.kubernetes.objects.record import ApiRecord, Condition, Meta, OwnerReference
 
 __all__ = [
+    "FINALIZER",
     "AllocatedDevice",
     "Allocation",
     "ApiRecord",
@@ -87,6 +90,7 @@ __all__ = [
     "DeviceSelector",
     "DeviceStatus",
     "ExactRequest",
+    "ExtendedClaimName",
     "Gang",
     "Gate",
     "GroupSpec",

@@ -10,6 +10,9 @@ from poolwise.live.kubernetes.objects.devices import DeviceSelector
 from poolwise.live.kubernetes.objects.nodes import NodeSelector, Toleration
 from poolwise.live.kubernetes.objects.record import ApiRecord, Condition, Meta
 
+FINALIZER = "resource.kubernetes.io/delete-protection"
+"""What keeps a claim with devices from being deleted while a pod uses them."""
+
 
 class CapacityRequests(ApiRecord, frozen=True):
     """Amounts that a request asks of each device."""

@@ -101,6 +101,12 @@ class ClaimName(ApiRecord, frozen=True):
     resource_claim_name: str | None = None
 
 
+class ExtendedClaimName(ApiRecord, frozen=True):
+    """The claim that was made for a pod's extended resources."""
+
+    resource_claim_name: str = ""
+
+
 class PodStatus(ApiRecord, frozen=True):
     """What is known of a pod."""
 
@@ -108,6 +114,7 @@ class PodStatus(ApiRecord, frozen=True):
     conditions: list[Condition] = []
     nominated_node_name: str = ""
     resource_claim_statuses: list[ClaimName] = []
+    extended_resource_claim_status: ExtendedClaimName | None = None
     start_time: str | None = None
 
 
