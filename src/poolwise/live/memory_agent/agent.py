@@ -75,7 +75,7 @@ class MemoryAgent:
                 continue
             self.metrics.failures.labels("stands still").inc()
             say("cannot go on with its limit", logging.WARNING, workload=name, limit=limit)
-            one.curve = one.curve.learn(self.around.clock(), limit, STANDS_STILL)
+            one.curve = one.curve.learn(self.around.clock(), limit, STANDS_STILL, sure=True)
             self._decide()
             if one.limit is not None and one.limit <= limit:
                 say("nobody can give it more: it is left alone", logging.ERROR, workload=name)

@@ -10,6 +10,7 @@ import math
 from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 from poolwise.performance.profiles import Profile
 
@@ -47,23 +48,30 @@ class SlowdownCurve:
     seen : what was seen, ascending by memory, slowdowns descending
     profile : belief about what was not seen; None for the steep line
     phase : how many phases were before this one
+    doubted : whether the last that was seen contradicts what was seen before with as much memory
     """
 
     total: int
     seen: tuple[SeenSlowdown, ...] = ()
     profile: Profile | None = None
     phase: int = 0
+    doubted: bool = False
 
     @property
     def step(self) -> int:
         """Bytes that make a difference."""
         return max(MIB, int(_STEP * self.total))
 
+    @property
+    def unknown(self) -> bool:
+        """Whether nothing is known of it."""
+        return self.profile is None and not self.seen
+
     def at(self, local: int) -> float:
         """Slowdown with so many bytes: between what was seen on a line, below all of it as the belief goes on from there."""
         if local >= self.total:
             return 0.0
-        points = self._points()
+        points = self._points
         lowest = points[0]
         if local <= lowest.local:
             return lowest.slowdown + max(0.0, self._believed(local) - self._believed(lowest.local))
@@ -74,9 +82,10 @@ class SlowdownCurve:
     def needed(self, slowdown: float) -> int:
         """Least bytes with which it is believed to be no slower than that; all of them if only they do.
 
-        Where nothing was seen below, it is at least a step less than what was seen to do: that is how more is found out.
+        Where nothing was seen below, it is at least a step less than what was seen to do, and half of the way to what was
+        seen not to do: that is how more is found out.
         """
-        points = self._points()
+        points = self._points
         enough = next((k for k, point in enumerate(points) if point.slowdown <= slowdown), None)
         if enough is None:
             return self.total
@@ -86,7 +95,7 @@ class SlowdownCurve:
         short = points[enough - 1]
         share = (slowdown - done.slowdown) / (short.slowdown - done.slowdown)
         wanted = math.ceil(done.local - share * (done.local - short.local))
-        wanted = max(wanted, short.local + self.step)
+        wanted = max(min(wanted, (done.local + short.local) // 2), short.local + self.step)
         return done.local if done.local - wanted < self.step else wanted
 
     def of_total(self, total: int) -> SlowdownCurve:
@@ -95,16 +104,22 @@ class SlowdownCurve:
             return SlowdownCurve(total, (), self.profile, self.phase + 1)
         return replace(self, total=total)
 
-    def learn(self, now: float, local: int, slowdown: float) -> SlowdownCurve:
-        """Add what is seen at an instant; what contradicts it at other amounts gives way, and a new phase begins anew."""
+    def learn(self, now: float, local: int, slowdown: float, *, sure: bool = False) -> SlowdownCurve:
+        """Add what is seen at an instant; what contradicts it at other amounts gives way.
+
+        What contradicts what was seen with as much memory is passed over once; the second time another phase has begun,
+        and nothing else is known of that. `sure` is for what is not an estimate.
+        """
         if local >= self.total:
             return self
-        phase = self.phase
         here = next((point for point in self.seen if abs(point.local - local) < self.step / 2), None)
         others = [point for point in self.seen if point is not here and point.local < self.total]
-        if here is not None:
+        phase = self.phase
+        if here is not None and not sure:
             if here.slowdown / _OTHER - _NOISE <= slowdown <= here.slowdown * _OTHER + _NOISE:
                 slowdown = (here.slowdown + slowdown) / 2
+            elif not self.doubted:
+                return replace(self, doubted=True)
             else:
                 others, phase = [], phase + 1
         clipped = [_beside(point, local, slowdown) for point in others]
@@ -115,6 +130,7 @@ class SlowdownCurve:
         """Leave out what was last seen before a time."""
         return replace(self, seen=tuple(point for point in self.seen if point.at >= before))
 
+    @cached_property
     def _points(self) -> list[SeenSlowdown]:
         return [*(point for point in self.seen if point.local < self.total), SeenSlowdown(self.total, 0.0, 0.0)]
 

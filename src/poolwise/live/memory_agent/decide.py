@@ -7,8 +7,8 @@ everybody is within its tolerance, so that constant load means constant limits.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 
 from poolwise.live.memory_agent.curve import SlowdownCurve
 
@@ -36,6 +36,8 @@ class ObservedWorkload:
     slowdown : of now
     least_share : share of its memory that always stays local
     most : bytes above which its limit may not go
+    gives : whether it gives all that it is believed to be able to within its tolerance, and no more
+    tried : whether it may be given less although nothing is known of it
     """
 
     curve: SlowdownCurve
@@ -45,6 +47,8 @@ class ObservedWorkload:
     slowdown: float
     least_share: float = 0.25
     most: int | None = None
+    gives: bool = False
+    tried: bool = False
 
     @property
     def beyond(self) -> float:
@@ -58,15 +62,19 @@ class ObservedWorkload:
         return room if self.most is None else min(room, self.most)
 
     def needed(self, level: float) -> int:
-        """Least bytes with which it is believed to use at most that share of its tolerance."""
+        """Least bytes with which it is believed to use at most that share of its tolerance; all if nothing is known."""
+        level = 1.0 if self.gives else level
+        if level <= 1 and self.curve.unknown and not self.tried:
+            return self.room
         found = self.curve.needed(level * max(self.tolerance, LEAST_TOLERANCE))
         if found >= self.curve.total:
             return self.room
         return min(max(found, int(self.least_share * self.curve.total)), self.room)
 
     def expected(self, local: int) -> float:
-        """Share of its tolerance that it is believed to use with so many bytes."""
-        return self.curve.at(local) / max(self.tolerance, LEAST_TOLERANCE)
+        """Share of its tolerance that it is believed to use with so many bytes; a step that finds out more counts as within."""
+        believed = self.curve.at(local) / max(self.tolerance, LEAST_TOLERANCE)
+        return min(believed, 1.0) if local >= self.needed(1.0) else believed
 
 
 def decide_limits(memory: int, swap_free: int, workloads: Sequence[ObservedWorkload]) -> list[int] | None:
@@ -79,19 +87,34 @@ def decide_limits(memory: int, swap_free: int, workloads: Sequence[ObservedWorkl
     swap_free
         Bytes of swap that nobody uses.
 
-    Memory moves where a limit is missing or too much is given out, where somebody is beyond its tolerance and the move is
-    believed to help, and where somebody can have more without anybody giving. Moves for which swap is too small are made as
-    far as it reaches.
+    Memory moves where a limit is missing or too much is given out; where somebody is beyond its tolerance, and it is believed
+    to help it without pushing others beyond theirs, or much more than it harms; and where somebody can have more without
+    anybody giving. Moves for which swap is too small are made as far as it reaches, and not at all where that is not enough
+    for `memory`.
     """
-    if not workloads:
-        return None
-    wanted = [limit // PAGE * PAGE for limit in fair_limits(memory, workloads)]
     now = [one.held if one.limit is None else one.limit for one in workloads]
-    if any(one.limit is None for one in workloads) or sum(now) > memory:
-        return wanted
-    if not (_violation_falls(workloads, wanted) or _costs_nobody(workloads, wanted)):
+    must = sum(now) > memory or any(one.limit is None for one in workloads)
+    if not must and all(one.beyond <= 1 and limit >= one.room for one, limit in zip(workloads, now, strict=True)):
         return None
-    return _within_swap(swap_free, workloads, now, wanted)
+    for wanted in _proposals(memory, workloads, now, must):
+        limits = _within_swap(swap_free, workloads, now, [limit // PAGE * PAGE for limit in wanted])
+        return limits if sum(limits) <= memory and (must or limits != now) else None
+    return None
+
+
+def _proposals(memory: int, workloads: Sequence[ObservedWorkload], now: Sequence[int], must: bool) -> Iterator[list[int]]:
+    """Limits that are worth having, the best first."""
+    fair = fair_limits(memory, workloads)
+    if must or _violation_falls(workloads, fair):
+        yield fair
+    if any(one.beyond > 1 for one in workloads):
+        for tried in (False, True):
+            kept = [replace(one, gives=True, tried=tried) if one.beyond <= 1 else one for one in workloads]
+            limits = fair_limits(memory, kept)
+            if sum(limits) <= memory and _helps_who_is_beyond(kept, now, limits):
+                yield limits
+    if _costs_nobody(workloads, fair):
+        yield fair
 
 
 def fair_limits(memory: int, workloads: Sequence[ObservedWorkload]) -> list[int]:
@@ -135,11 +158,12 @@ def _least_level(memory: int, workloads: Sequence[ObservedWorkload]) -> float:
 
 
 def _with_headroom(memory: int, workloads: Sequence[ObservedWorkload], given: Sequence[int]) -> list[int]:
-    """Add what is left: first what they could use, in proportion, then the same for all who may have more."""
-    missing = [max(0, one.room - has) for one, has in zip(workloads, given, strict=True)]
-    free = memory - sum(given)
-    part = min(1.0, max(free, 0) / max(1, sum(missing)))
-    found = [has + int(part * more) for has, more in zip(given, missing, strict=True)]
+    """Add what is left: what they could use, in proportion, first for those who need not give; then the same for all."""
+    found = list(given)
+    for gives in (False, True):
+        missing = [max(0, one.room - has) if one.gives == gives else 0 for one, has in zip(workloads, found, strict=True)]
+        part = min(1.0, max(memory - sum(found), 0) / max(1, sum(missing)))
+        found = [has + int(part * more) for has, more in zip(found, missing, strict=True)]
     order = sorted(range(len(workloads)), key=lambda k: _most(workloads[k]))
     free = memory - sum(found)
     for place, k in enumerate(order):
@@ -165,24 +189,28 @@ def _violation_falls(workloads: Sequence[ObservedWorkload], wanted: Sequence[int
     return False
 
 
+def _helps_who_is_beyond(workloads: Sequence[ObservedWorkload], now: Sequence[int], wanted: Sequence[int]) -> bool:
+    """Whether those beyond their tolerances get more together, the worst of them no less, and nobody else gets beyond."""
+    rows = list(zip(workloads, now, wanted, strict=True))
+    worst = max(one.beyond for one in workloads)
+    if any(one.expected(limit) > (worst if one.beyond > 1 else 1.0) * (1 + 1e-9) for one, _, limit in rows):
+        return False
+    return sum(limit - before for one, before, limit in rows if one.beyond > 1) >= min(one.curve.step for one in workloads)
+
+
 def _costs_nobody(workloads: Sequence[ObservedWorkload], wanted: Sequence[int]) -> bool:
     """Whether somebody can have more without anybody giving what it holds."""
     changes = []
     for one, limit in zip(workloads, wanted, strict=True):
         before = min(one.limit or 0, one.room)
         changes.append((min(limit, one.room) - before, one.curve.step))
-    return all(change > -step for change, step in changes) and any(change >= step for change, step in changes)
+    return all(change > -PAGE for change, _ in changes) and any(change >= step for change, step in changes)
 
 
-def _within_swap(
-    swap_free: int, workloads: Sequence[ObservedWorkload], now: Sequence[int], wanted: Sequence[int]
-) -> list[int] | None:
+def _within_swap(swap_free: int, workloads: Sequence[ObservedWorkload], now: Sequence[int], wanted: Sequence[int]) -> list[int]:
     """Go as far towards what is wanted as swap has room for what must go there."""
     goes = sum(max(0, one.held - limit) for one, limit in zip(workloads, wanted, strict=True))
-    room = int(_SWAP_KEPT * swap_free)
-    if goes <= room:
+    part = min(1.0, _SWAP_KEPT * swap_free / max(goes, 1))
+    if part == 1:
         return list(wanted)
-    if not room:
-        return None
-    part = room / goes
     return [int(before + part * (after - before)) // PAGE * PAGE for before, after in zip(now, wanted, strict=True)]

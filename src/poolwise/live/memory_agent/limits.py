@@ -46,7 +46,7 @@ class LimitMover:
         falls = [(one, limit) for one, limit in changes if limit < _number(one.limit)]
         for one, limit in falls:
             if not self._set(one, limit):
-                one.curve = one.curve.learn(now_s, limit, STANDS_STILL)  # it needs what could not be taken from it
+                one.curve = one.curve.learn(now_s, limit, STANDS_STILL, sure=True)  # it needs what could not be taken from it
         for one, limit in changes:
             if (one, limit) not in falls:
                 others = sum(_number(other.limit, other.held.local) for other, _ in moves if other is not one)
