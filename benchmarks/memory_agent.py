@@ -194,7 +194,8 @@ def rows(way: str, found: list[Going], alone: dict[str, list[tuple[float, float]
         values = (
             way, one.program.name, one.program.tolerance, last[0] - one.looks[0][0], last[1], expected(pace, last[3]),
             last[1] / expected(pace, last[3]) - 1, max((slowdown for _, slowdown in seen), default=0.0),
-            sum(seconds for seconds, slowdown in seen if slowdown > one.program.tolerance), one.ended, last[2], moves, makespan, energy,
+            sum(seconds for seconds, slowdown in seen if slowdown > one.program.tolerance), one.ended,
+            last[2], moves, makespan, energy,
         )  # fmt: skip
         made.append(
             {name: f"{value:.4g}" if isinstance(value, float) else value for name, value in zip(COLUMNS, values, strict=True)}

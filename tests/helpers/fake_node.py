@@ -14,7 +14,7 @@ from poolwise.live.memory_agent.metrics import MemoryAgentMetrics
 from poolwise.live.memory_agent.record import LimitsRecord
 from tests.helpers.pretended_workloads import PretendedWorkload
 
-PAGE_IN_S = 20e-6
+PAGE_IN_S = 15e-6
 STAT = "inactive_file 0\npgfault 0\npgmajfault {faults}\nworkingset_refault_anon 0\nworkingset_refault_file 0\n"
 
 

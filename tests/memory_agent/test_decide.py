@@ -1,6 +1,7 @@
 """The decision alone: sums, fairness, rest, swap; on workloads whose true curves it has to find out."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings
@@ -70,6 +71,14 @@ def test_a_profile_tells_at_once_what_must_be_found_out_without() -> None:
     knows.known = SlowdownCurve(knows.total, (), find_profile("kmeans"))
     assert play(280 * MIB, [knows, streams], 20) == [0]
     assert streams.local == streams.total and knows.within(knows.local)
+
+
+def test_who_is_unknown_gives_once_another_is_beyond_its_tolerance() -> None:
+    beyond, unknown = observed(60, 3.0), observed(None)
+    known_limit = replace(unknown, limit=100 * MIB)
+    assert known_limit.curve.unknown
+    limits = decide_limits(160 * MIB, 2**40, [beyond, known_limit])
+    assert limits is not None and limits[0] > 60 * MIB and limits[1] < 100 * MIB
 
 
 def test_another_phase_takes_memory_from_those_who_can_give() -> None:

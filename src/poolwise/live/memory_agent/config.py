@@ -11,7 +11,7 @@ from pydantic import Field
 from poolwise.errors import InputError, Problems
 from poolwise.files.document import Document
 from poolwise.files.fields import Label, Memory, Section, Time, check_version, validate
-from poolwise.live.memory_agent.estimate import Clock
+from poolwise.live.memory_agent.estimate import SlowdownClock
 from poolwise.performance.profiles import Profile, find_profile, read_profiles
 from poolwise.units import MS, SECOND, US
 
@@ -60,8 +60,8 @@ class MemoryAgentFile(Section):
     memory: Memory = Field(gt=0)
     reserve: Memory = 1024
     every: Time = Field(default=SECOND, ge=100 * MS)
-    clock: Clock = "wall"
-    page_in: Time = Field(default=20 * US, gt=0)
+    clock: SlowdownClock = "wall"
+    page_in: Time = Field(default=15 * US, gt=0)
     remember: Time = Field(default=300 * SECOND, gt=0)
     profiles: Path | None = None
     measurements: Path | None = None

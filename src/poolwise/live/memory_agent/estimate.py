@@ -9,9 +9,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-Clock = Literal["wall", "cpu"]
-_ALMOST_ALL = 0.98
-"""Share of its time that a workload is taken to have waited at most."""
+SlowdownClock = Literal["wall", "cpu"]
+_ALMOST_ALL = 0.9
+"""Share of its time that a workload is taken to have waited at most: what a page-in takes is not known that well."""
 _APART = 3.0
 """Factor by which progress and pages may disagree about the time without page-ins, before that is learnt anew."""
 _FREE_OF_STALLS = 0.01
@@ -80,7 +80,9 @@ class LocalPace:
 
     unit_s: float | None = None
 
-    def estimate(self, window: CountedWindow, clock: Clock, page_in_s: float) -> tuple[SlowdownEstimate | None, LocalPace]:
+    def estimate(
+        self, window: CountedWindow, clock: SlowdownClock, page_in_s: float
+    ) -> tuple[SlowdownEstimate | None, LocalPace]:
         """Slowdown in a window, and what is known of the pace after it; no slowdown of a workload that did nothing.
 
         Parameters

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from poolwise.live.memory_agent.config import WatchedWorkloadSection
 from poolwise.live.memory_agent.curve import SlowdownCurve
 from poolwise.live.memory_agent.decide import ObservedWorkload
-from poolwise.live.memory_agent.estimate import Clock, CountedWindow, Counters, LocalPace, SlowdownEstimate
+from poolwise.live.memory_agent.estimate import SlowdownClock, CountedWindow, Counters, LocalPace, SlowdownEstimate
 from poolwise.live.memory_agent.groups import HeldMemory, WatchedGroup
 from poolwise.performance.profiles import Profile
 
@@ -72,7 +72,7 @@ class FollowedWorkload:
         """Slowdown of now: the mean of what was seen with as much memory."""
         return self.curve.at(self.local)
 
-    def look(self, clock: Clock, page_in_s: float) -> SlowdownEstimate | None:
+    def look(self, clock: SlowdownClock, page_in_s: float) -> SlowdownEstimate | None:
         """Read counters and estimate the slowdown since the last look; raises OSError where its group is gone."""
         counters, held = self.watched.look()
         window = CountedWindow.between(self.counters, counters)
