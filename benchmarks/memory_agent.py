@@ -36,7 +36,7 @@ STATIC, DYNAMIC = 0.75, 0.25
 """Energy of a module when on, and that added at full load: of its maximum, Sefati et al., section II-A."""
 CORES = 3
 COLUMNS = (
-    "way", "workload", "tolerance", "wall_s", "cpu_s", "alone_cpu_s", "slowdown", "worst_window", "seconds_beyond",
+    "way", "workload", "tolerance", "cpu_s", "alone_cpu_s", "slowdown", "worst_window",
     "ended", "major_faults", "moves", "makespan_s", "energy",
 )  # fmt: skip
 
@@ -168,8 +168,8 @@ def expected(pace: list[tuple[float, float]], done: float) -> float:
     return float(np.interp(done, units, seconds))
 
 
-def windows(one: Going, pace: list[tuple[float, float]]) -> list[tuple[float, float]]:
-    """(seconds, slowdown in processor time) of windows of a run, from the first unit done on."""
+def windows(one: Going, pace: list[tuple[float, float]]) -> list[float]:
+    """Slowdowns in processor time in windows of a run, from the first unit done on."""
     found, first = [], next((k for k, look in enumerate(one.looks) if look[3] > 0), None)
     if first is None:
         return []
@@ -177,7 +177,7 @@ def windows(one: Going, pace: list[tuple[float, float]]) -> list[tuple[float, fl
     for look in one.looks[first + 1 :]:
         worth = expected(pace, look[3]) - expected(pace, before[3])
         if look[0] - before[0] >= WINDOW_S and worth > 0.05:
-            found.append((look[0] - before[0], (look[1] - before[1]) / worth - 1))
+            found.append((look[1] - before[1]) / worth - 1)
             before = look
     return found
 
@@ -190,11 +190,10 @@ def rows(way: str, found: list[Going], alone: dict[str, list[tuple[float, float]
     made = []
     for one in found:
         pace, last = alone[one.program.name], one.looks[-1]
-        seen = windows(one, pace)
         values = (
-            way, one.program.name, one.program.tolerance, last[0] - one.looks[0][0], last[1], expected(pace, last[3]),
-            last[1] / expected(pace, last[3]) - 1, max((slowdown for _, slowdown in seen), default=0.0),
-            sum(seconds for seconds, slowdown in seen if slowdown > one.program.tolerance), one.ended,
+            way, one.program.name, one.program.tolerance, last[1], expected(pace, last[3]),
+            last[1] / expected(pace, last[3]) - 1, max(windows(one, pace), default=0.0),
+            one.ended,
             last[2], moves, makespan, energy,
         )  # fmt: skip
         made.append(

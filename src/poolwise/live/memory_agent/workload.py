@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from poolwise.live.memory_agent.config import WatchedWorkloadSection
 from poolwise.live.memory_agent.curve import SlowdownCurve
 from poolwise.live.memory_agent.decide import ObservedWorkload
-from poolwise.live.memory_agent.estimate import SlowdownClock, CountedWindow, Counters, LocalPace, SlowdownEstimate
+from poolwise.live.memory_agent.estimate import CountedWindow, Counters, LocalPace, SlowdownClock, SlowdownEstimate
 from poolwise.live.memory_agent.groups import HeldMemory, WatchedGroup
 from poolwise.performance.profiles import Profile
 
