@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from benchmarks.case import Figures, case, seconds
 from benchmarks.pools import mean_waiting
 from poolwise.draws import uniform
 from poolwise.engines import Result, simulate
-from poolwise.engines.shared_nodes.replay import load
-from poolwise.model import Kind, Machine, Workload
+from poolwise.engines.shared_nodes.replay import load, load_kind
+from poolwise.model import Kind, Machine, ReservedWindow, Workload
 from poolwise.registry import make
 from poolwise.schedulers.list import ListScheduler
-from poolwise.units import SECOND
+from poolwise.units import DAY, HOUR, SECOND
 
 CORES, GIB = 64, 1024
 MEMORY = 256 * GIB
@@ -69,10 +71,10 @@ def run(
     return simulate(machine, workload, how, engine=engine)
 
 
-def throughput(placement: str, jobs: int) -> Figures:
+def throughput(placement: str, jobs: int, windows: tuple[ReservedWindow, ...] = ()) -> Figures:
     """Jobs replayed in a second of processor time at load 0.9 on 1,500 nodes under FCFS and EASY."""
     load()
-    machine, workload = shared(1500), shared_jobs(jobs, 1500, 0.9)
+    machine, workload = replace(shared(1500), windows=windows), shared_jobs(jobs, 1500, 0.9)
     spent, result = seconds(lambda: run(machine, workload, placement))
     waited = result.schedule.start - workload.submit[result.schedule.job]
     return {
@@ -105,6 +107,23 @@ def shared_worst_fit() -> Figures:
 def shared_packed() -> Figures:
     """The same packed by rack."""
     return throughput("packed", 200_000)
+
+
+@case("shared-windows-night", jobs_per_second=(">=", 50_000))
+def shared_windows_night() -> Figures:
+    """60,000 jobs of three days by first fit, beside windows on half of the nodes each night: hundreds wait for their ends."""
+    load_kind("windows")
+    half = np.arange(1500) < 750
+    nights = (ReservedWindow(f"night {day}", day * DAY + 2 * HOUR, day * DAY + 4 * HOUR, half) for day in range(14))
+    return throughput("first_fit", 60_000, tuple(nights))
+
+
+@case("shared-windows-all", jobs_per_second=(">=", 50_000))
+def shared_windows_all() -> Figures:
+    """The same jobs beside a window of six hours on all nodes: more than a thousand wait for its end."""
+    load_kind("windows")
+    upkeep = ReservedWindow("upkeep", 3 * DAY + 2 * HOUR, 3 * DAY + 8 * HOUR, np.ones(1500, dtype=np.bool_))
+    return throughput("first_fit", 60_000, (upkeep,))
 
 
 def against_reference(backfill: str) -> Figures:

@@ -13,6 +13,7 @@ import pytest
 from benchmarks.shared_nodes import shared, shared_jobs
 from poolwise.engines import simulate
 from poolwise.engines.shared_nodes import node_arrays
+from poolwise.engines.shared_nodes.windows import window_groups
 from poolwise.errors import InputError
 from poolwise.model import Failures, Outage, Outcome, ReservedWindow, Workload
 from poolwise.platforms.simulated import Disturbance
@@ -23,7 +24,7 @@ from poolwise.schedulers.list import ListScheduler
 from poolwise.units import SECOND
 from tests.helpers.node_machines import machine
 from tests.helpers.random_studies import OWN, Curious, difference
-from tests.helpers.shared_studies import PLACEMENTS, compare_failing, compare_shared, compare_windows
+from tests.helpers.shared_studies import PLACEMENTS, compare_failing, compare_recurring, compare_shared, compare_windows
 
 FIRST = ListScheduler(FCFS(), placement=FirstNodes())
 pytestmark = pytest.mark.filterwarnings("ignore:remote latency")
@@ -62,10 +63,19 @@ def test_nodes_that_fail() -> None:
     assert sum(schedule.outcome.count(Outcome.LOST) for schedule in found) > 40
 
 
+def test_nodes_that_fail_under_conservative_backfilling() -> None:
+    found = [compare_failing(seed, 50, ("conservative",)) for seed in range(1800, 1816)]
+    assert sum(schedule.outcome.count(Outcome.LOST) for schedule in found) > 20
+
+
 @pytest.mark.long
 def test_nodes_that_fail_beside_memory_pools() -> None:
     for seed in range(1200, 1260):
         compare_failing(seed, pools=True, nodes=20 if seed % 5 == 0 else 9)
+
+
+def test_memory_that_one_job_takes_of_a_pool_is_not_taken_for_the_nodes() -> None:
+    compare_shared(404, pools=True)
 
 
 def test_windows() -> None:
@@ -104,6 +114,66 @@ def test_windows_that_recur_for_a_queue_of_long_jobs() -> None:
         plain, fast = (simulate(on, jobs, how, engine=engine).schedule for engine in ("reference", "compiled"))
         assert difference(plain, fast) == ""
         assert int(fast.start.max()) > 200 * SECOND
+
+
+def _on_both(windows: list[tuple[int, int, int]], order: str, rows: list[tuple[int, int, int, int, str]]) -> list[int]:
+    """Starts (s) on three nodes of four cores, the same on both engines.
+
+    Windows are (node, start, end), jobs (submit, duration, nodes, cores, user); ada may use the nodes of windows.
+    """
+    on = machine(np.array([[4, 100]] * 3), np.zeros(3, dtype=np.int64))
+    ada = frozenset(["ada"])
+    on = replace(
+        on, windows=tuple(ReservedWindow(f"w{at}", at * SECOND, end * SECOND, np.arange(3) == n, ada) for n, at, end in windows)
+    )
+    submit, duration, nodes, cores, users = (np.array(column) for column in zip(*rows, strict=True))
+    requests, attributes = {"nodes": nodes, "cores": cores}, {"user": users}
+    jobs = Workload.of(submit * SECOND, duration * SECOND, requests=requests, attributes=attributes)
+    how = replace(FIRST, order=make("orders", order))
+    plain, fast = (simulate(on, jobs, how, engine=engine).schedule for engine in ("reference", "compiled"))
+    assert difference(plain, fast) == ""
+    return (fast.job_start // SECOND).tolist()
+
+
+def test_a_window_that_comes_nearer_lets_a_job_start_elsewhere() -> None:
+    """The fourth job would take node 0, on which the third waits; from 21 s on it would run into a window there.
+
+    Nothing but an arrival happens between, of a job that does not start.
+    """
+    rows = [(0, 1000, 1, 2, "b"), (0, 100, 1, 4, "b"), (1, 5, 2, 4, "b"), (1, 300, 1, 2, "b"), (50, 9, 3, 4, "b")]
+    first = [(0, 1, 1, 4, "b")]  # takes node 0 at first, so that the next two stand on the other nodes
+    assert _on_both([(0, 320, 400)], "fcfs", first + rows)[1:5] == [0, 0, 100, 50]
+
+
+def test_of_two_jobs_that_ask_for_the_same_the_longer_one_starts_elsewhere() -> None:
+    """As above, and the longer of two would run into the window at once."""
+    rows = [(0, 1, 1, 4, "b"), (0, 1000, 1, 2, "b"), (0, 100, 1, 4, "b"), (1, 5, 2, 4, "b")]
+    late = [(2, 290, 1, 2, "b"), (2, 400, 1, 2, "b")]
+    assert _on_both([(0, 320, 400)], "fcfs", rows + late)[3:] == [100, 105, 2]
+
+
+def test_another_head_that_asks_for_the_same_at_the_same_time_may_use_more_nodes() -> None:
+    """Both wait for the windows' end: the longer one cannot start on node 1 then, the shorter one may start on either."""
+    windows = [(0, 0, 50), (1, 0, 50), (2, 0, 900), (1, 100, 200)]
+    rows = [(0, 80, 1, 4, "b"), (0, 2000, 3, 4, "b"), (1, 20, 1, 4, "b"), (2, 500, 1, 4, "ada")]
+    assert _on_both(windows, "sjf", rows)[2:] == [50, 2]
+
+
+def test_groups_of_windows_have_the_same_numbers_in_any_order_of_the_nodes() -> None:
+    """Placement by rack lays nodes out in another order than the machine's."""
+    on = machine(np.array([[4, 100]] * 6), np.array([2, 0, 1, 2, 0, 1]))
+    of = (np.arange(6) < 2, np.arange(6) % 2 == 0, np.arange(6) > 3, np.arange(6) < 2)
+    on = replace(on, windows=tuple(ReservedWindow(f"w{k}", k, k + 1, inside) for k, inside in enumerate(of)))
+    for order in (np.arange(6), np.array([1, 4, 2, 5, 0, 3])):
+        groups, numbers = window_groups(on, order)
+        for inside, number in zip(of, numbers, strict=True):
+            assert np.array_equal(groups[number], inside[order])
+        assert numbers.tolist() == window_groups(on, np.arange(6))[1].tolist()
+
+
+def test_jobs_of_few_kinds_beside_windows_that_some_users_may_use() -> None:
+    for seed in range(1600, 1606):
+        compare_recurring(seed)
 
 
 def test_windows_that_kernels_cannot_plan_around_are_named() -> None:

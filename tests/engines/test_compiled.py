@@ -149,7 +149,7 @@ def test_no_order_that_keeps_its_promise_is_asked_in_mid_run() -> None:
 @pytest.mark.parametrize(
     ("reason", "change"),
     [
-        ("capacity changes", {"disturbances": [Disturbance(SECOND, 0, 0, -1)]}),
+        ("a pass after each event", {"disturbances": [Disturbance(SECOND, 0, 0, -1)], "pass_per_event": True}),
         ("observer", {"observer": lambda *_: None}),
         ("backfill Impatient", {"scheduler": ListScheduler(backfill=Impatient())}),
         ("performance model Combined", {"truth": Combined((Ideal(),))}),
@@ -265,6 +265,7 @@ def test_each_kernel_is_compiled_for_one_kind_of_arrays() -> None:
     for order in (FCFS(), SJF()):
         simulate(MACHINE, JOBS, ListScheduler(order=order), engine="compiled")
     loading.load_all()
+    loading.load_rare()
     if not jit.numba.config.DISABLE_JIT:
         assert len(replay.signatures) == len(loading.KINDS)
 

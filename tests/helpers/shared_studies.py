@@ -13,7 +13,8 @@ from poolwise.model import Failures, Kind, Machine, Outage, ReservedWindow, Sche
 from poolwise.registry import make
 from poolwise.schedulers.list import ListScheduler
 from poolwise.schedulers.warm_up import WarmUp
-from tests.helpers.node_machines import random_jobs, random_machine
+from poolwise.units import SECOND
+from tests.helpers.node_machines import machine, random_jobs, random_machine
 from tests.helpers.random_studies import OWN, difference, model, scheduler
 
 PLACEMENTS = ("first_fit", "best_fit", "worst_fit", "packed")
@@ -53,13 +54,16 @@ def compare_shared(
     assert difference(plain.schedule, fast.schedule) == "", f"seed {seed}: {on.name}, {how}"
 
 
-def compare_failing(seed: int, most: int = 80, *, pools: bool = False, nodes: int = 9) -> Schedule:
+def compare_failing(
+    seed: int, most: int = 80, backfills: tuple[str, ...] = EASY_FAMILY, *, pools: bool = False, nodes: int = 9
+) -> Schedule:
     """Run one random study with nodes that fail on both engines, and insist on the same schedule, which is returned."""
     g = np.random.default_rng(seed)
-    on, orders = random_machine(g, nodes, pools=pools), [*NAMED, *OWN]
+    devices = "conservative" not in backfills
+    on, orders = random_machine(g, nodes, pools=pools, devices=devices), [*NAMED, *OWN]
     load = random_jobs(g, on, int(g.integers(1, most)))
     on = replace(on, failures=random_failures(g, on, load))
-    filling, placement = make("backfills", g.choice(EASY_FAMILY).item()), make("placements", PLACEMENTS[seed % 4])
+    filling, placement = make("backfills", g.choice(backfills).item()), make("placements", PLACEMENTS[seed % 4])
     how = ListScheduler(orders[int(g.integers(len(orders)))], filling, placement)
     truth = model(g) if pools else None
     estimate = model(g) if pools and g.random() < 0.5 else None
@@ -115,3 +119,25 @@ def random_windows(g: np.random.Generator, on: Machine, load: Workload) -> Itera
             end = start + int(np.ceil((end - start) / 10))
         users = frozenset(["ada"] if g.random() < 0.4 else [])
         yield ReservedWindow(f"w{k}", start, end + int(start == end), sets[int(g.integers(len(sets)))], users)
+
+
+def compare_recurring(seed: int, jobs: int = 60) -> None:
+    """Run jobs of few kinds and any length beside windows that recur, which some users may use, on both engines."""
+    g = np.random.default_rng(seed)
+    on = machine(np.array([[4, 100]] * 8), np.arange(8) // 4 if seed % 3 else np.arange(8) % 2)
+    inside = [np.arange(8) < 4, np.arange(8) % 2 == 0]
+    windows = tuple(
+        ReservedWindow(f"w{k}", at * SECOND, (at + 4) * SECOND, inside[k % 2], frozenset(["ada", "bob"][: k % 3]))
+        for k, at in enumerate(range(5, 90, 12))
+    )
+    load = Workload.of(
+        np.sort(g.integers(0, jobs, jobs)) * SECOND,
+        g.integers(1, 8, jobs) * SECOND,
+        requested=g.integers(8, 30, jobs) * SECOND,
+        requests={"cores": g.choice([1, 3], jobs), "nodes": g.choice([1, 1, 3], jobs)},
+        attributes={"user": g.choice(["ada", "bob", "cay"], jobs)},
+    )
+    how = ListScheduler(NAMED[seed % len(NAMED)], placement=make("placements", PLACEMENTS[seed % 4]))
+    on = replace(on, windows=windows)
+    plain, fast = (simulate(on, load, how, engine=engine) for engine in ("reference", "compiled"))
+    assert difference(plain.schedule, fast.schedule) == "", f"seed {seed}: {how}"

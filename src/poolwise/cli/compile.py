@@ -38,10 +38,11 @@ def families() -> Mapping[str, Callable[[], object]]:
     """Family of kernels -> what compiles or loads all of them; the longest first, since cores share them out."""
     from poolwise.batch.methods.place import Place
     from poolwise.engines.families import FAMILIES
+    from poolwise.engines.list_scheduling import loading
     from poolwise.engines.shared_nodes.replay import load_rare
 
     runs = {family.name: family.load for family in FAMILIES}
-    rare = {"shared nodes that fail or have windows": load_rare}
+    rare = {"shared nodes that fail or have windows": load_rare, "racks that change": loading.load_rare}
     return {"batch placement": Place().prepare, **runs, **rare, "minimum-cost flow": _flow}
 
 

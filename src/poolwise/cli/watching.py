@@ -9,7 +9,6 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 
 from poolwise.cli.console import note
-from poolwise.units import format_time
 
 if TYPE_CHECKING:
     from poolwise.engines.watch import Obstacle
@@ -62,9 +61,10 @@ class ConsoleWatch:
     def advance(self, share: float, seconds: float) -> None:
         """Say once why the reference engine runs this if more than `LONG_S` are ahead, and now and then how far it is."""
         from poolwise.engines.watch import LONG_S
+        from poolwise.trials.progress import time_left
 
         ahead = seconds * (1 - share) / share
-        left = f"about {format_time(ahead)} left"
+        left = time_left(ahead)
         self._bar.update(self._task, completed=share, left=left)
         if self._obstacle is not None and not self._explained and ahead > LONG_S:
             self._explained = True

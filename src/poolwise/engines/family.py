@@ -75,12 +75,13 @@ def foreign(scheduler: Scheduler) -> Obstacle:
     return Obstacle(f"scheduler {type(scheduler).__name__} has no kernel", "list scheduling and task dispatch have")
 
 
-def interrupted(parts: Parts, *, follows: bool = False) -> Obstacle | None:
+def interrupted(parts: Parts, *, follows: bool = False, changes: bool = False) -> Obstacle | None:
     """Say what no kernel can do for a run, whatever its scheduler; None if nothing.
 
-    A family that `follows` what happens to nodes and who may use them says itself what of that it cannot.
+    A family that `follows` what happens to nodes and who may use them says itself what of that it cannot, and so does one
+    that knows `changes` of capacity alone.
     """
-    if len(parts.disturbances) and not follows:
+    if len(parts.disturbances) and not (follows or changes):
         return Obstacle("capacity changes during the run", "without disturbances it runs in kernels")
     if parts.workload.closed_loop:
         return Obstacle("submissions follow from the schedule", "without a closed loop it runs in kernels")

@@ -41,7 +41,7 @@ class Repeats:
         racks = next((racks for racks in self._racks if racks.takes(scheduler)), None)
         if racks is None:
             parts = replace(self.parts, scheduler=scheduler)
-            if list_scheduling.unsupported(parts) is None:
+            if not parts.disturbances and list_scheduling.unsupported(parts) is None:
                 racks = RackRepeats(parts)
                 if racks.takes(scheduler):
                     self._racks.append(racks)

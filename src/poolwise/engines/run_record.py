@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from poolwise.arrays import BoolArray, IntArray
 from poolwise.engines.kernel_arrays import blank
 from poolwise.engines.study_columns import StudyColumns
 from poolwise.model import Outcome, Schedule
+
+T = TypeVar("T", bound=np.generic)
 
 
 class RunRecord(Protocol):
@@ -69,6 +72,13 @@ def larger_columns(runs: RunRecord, started: int, rows: int) -> dict[str, IntArr
     for name, column in larger.items():  # rows that are not written take no memory
         column[:used] = getattr(runs, name)[:used]
     return larger
+
+
+def longer(column: NDArray[T], more: int) -> NDArray[T]:
+    """A column with at least so many rows more, and so many that it seldom has to grow; itself if none are wanted."""
+    if more <= 0:
+        return column
+    return np.concatenate([column, np.zeros(max(more, len(column) // 2), dtype=column.dtype)])
 
 
 def schedule_of(

@@ -20,6 +20,10 @@ if TYPE_CHECKING:
     from poolwise.kernels.list_scheduling.state import Order
 
 
+IN_KERNELS = ("static", "linear", "cubic", "affine")
+"""Kinds of orders that kernels follow without asking."""
+
+
 def rows_held(initial: Initial | None) -> int:
     """Rows of the placements of the runs from which a run goes on."""
     return 0 if initial is None else sum(len(run.placement) for run in initial.runs)

@@ -17,6 +17,38 @@ def spoken_number(value: float, sign: str = "") -> str:
     return format(value, f"{sign}.3g") if abs(value) >= 1e-4 or value == 0 else format(value, f"{sign}.6f")
 
 
+_ENERGIES = (("MWh", 3.6e9), ("kWh", 3.6e6), ("kJ", 1e3), ("J", 1.0))
+_LATENCIES = (("h", 3.6e9), ("min", 1.8e8), ("s", 1e6), ("ms", 1e3), ("us", 1.0))
+"""Unit, and from how many J or us on it reads best; minutes from three on."""
+
+
+def energy_unit(joules: float) -> tuple[str, float]:
+    """Choose the unit of an energy, or of an axis that reaches it: its name and its joules."""
+    return next((pair for pair in _ENERGIES if joules >= pair[1]), _ENERGIES[-1])
+
+
+def spoken_energy(joules: float) -> str:
+    """Say an energy in the unit that reads best: 8.3e7 J -> "23.1 kWh"."""
+    unit, size = energy_unit(abs(joules))
+    return f"{spoken_number(joules / size)} {unit}"
+
+
+def latency_unit(us: float) -> tuple[str, float]:
+    """Choose the unit of an axis of latencies that reaches so many us: its name and its microseconds."""
+    name = next((name for name, least in _LATENCIES if us >= least), "us")
+    return name, {"h": 3.6e9, "min": 6e7, "s": 1e6, "ms": 1e3, "us": 1.0}[name]
+
+
+def latency_name(which: str) -> str:
+    """Name the latency that counts: p99_9 -> "p99.9 latency", p50 -> "median latency"."""
+    return f"{'median' if which == 'p50' else which.replace('_', '.')} latency"
+
+
+def in_words(name: str) -> str:
+    """Write a name of a file's as words: earliest_finish -> "earliest finish"."""
+    return name.replace("_", " ")
+
+
 def population_words(counts: Iterable[int], warm_up: int, who: str) -> str:
     """Say on which jobs numbers were measured, such as those that "every run finished"; of several seeds all counts."""
     jobs = " or ".join(f"{count:,}" for count in sorted(set(counts)))
@@ -24,9 +56,12 @@ def population_words(counts: Iterable[int], warm_up: int, who: str) -> str:
     return f"Measured on the {jobs} job{'' if jobs == '1' else 's'} that {who}{after}."
 
 
+_ABBREVIATIONS = ("edf", "f1", "fair", "fcfs", "fm", "sjf", "wfp3")
+
+
 def order_name(order: str) -> str:
-    """Write a queue order as papers do, FM; other than the name of one, such as a file, as it stands."""
-    return order.upper() if order.isalnum() else order
+    """Write a queue order as papers do, FM; the name of one that is a word, or a file, as it stands."""
+    return order.upper() if order in _ABBREVIATIONS else order
 
 
 def shared_unit(sizes: Sequence[float]) -> str:

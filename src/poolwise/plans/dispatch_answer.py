@@ -10,10 +10,19 @@ import polars as pl
 
 from poolwise.arrays import FloatArray
 from poolwise.exhibits.figure import Axis, Bars, Figure
-from poolwise.exhibits.spoken import order_name, spoken_number
+from poolwise.exhibits.spoken import (
+    energy_unit,
+    in_words,
+    latency_name,
+    latency_unit,
+    order_name,
+    spoken_energy,
+    spoken_number,
+)
 from poolwise.exhibits.table import Table
 from poolwise.identity import Json
 from poolwise.metrics import Interval, mean_interval
+from poolwise.plans.dispatch_file import DispatchSection
 from poolwise.plans.dispatch_trials import DispatchBench
 from poolwise.plans.plan import Answer
 from poolwise.units import format_time
@@ -60,7 +69,8 @@ class _Measured:
 
     def label(self, k: int) -> str:
         """A candidate in words."""
-        return f"{self.placement(k)} in the order {self.order(k)}" if len(self.bench.section.order) > 1 else self.placement(k)
+        many = len(self.bench.section.order) > 1
+        return f'"{in_words(self.placement(k))}"' + (f" in the order {order_name(self.order(k))}" if many else "")
 
 
 def dispatch_answer(bench: DispatchBench, runs: Mapping[Pair, Sequence[Json]]) -> Answer:
@@ -116,7 +126,7 @@ def _headline(found: _Measured, best: int | None, rival: int | None) -> str:
     if best is None:
         return "No order and placement keeps the deadlines."
     alike = rival is not None and _apart(found, best, rival) is False
-    return f"Run {found.label(best)}{f' or {found.label(rival)}' if alike and rival is not None else ''}."
+    return f"Place jobs by {found.label(best)}{f' or {found.label(rival)}' if alike and rival is not None else ''}."
 
 
 def _apart(found: _Measured, best: int, rival: int) -> bool | None:
@@ -129,7 +139,10 @@ def _card(found: _Measured, best: int, rival: int | None) -> Table:
     """The answer at a glance, the runner-up beside it."""
     section = found.bench.section
     shown = [best, *([] if rival is None else [rival])]
-    rows = [["Queue order", *(order_name(found.order(k)) for k in shown)], ["Placement", *map(found.placement, shown)]]
+    rows = [
+        ["Queue order", *(order_name(found.order(k)) for k in shown)],
+        ["Placement", *(in_words(found.placement(k)) for k in shown)],
+    ]
     if rival is not None:
         sure = {
             True: "told from the runner-up (95 %)",
@@ -138,21 +151,31 @@ def _card(found: _Measured, best: int, rival: int | None) -> Table:
         }
         rows.append(["How sure that is", sure[_apart(found, best, rival)], ""])
     means = found.means[shown]
-    rows.append([f"{section.latency} latency{'' if section.of is None else f' of {section.of}'}", *map(_time, means[:, 0])])
+    of = "" if section.of is None else f" of {section.of}"
+    rows.append([_sentence_case(f"{latency_name(section.latency)}{of}"), *map(_time, means[:, 0])])
     if not np.isnan(means[:, 1]).any():
         target = "" if section.target is None else f" (target: at most {section.target.missed:g} %)"
-        rows.append([f"Deadlines missed{target}", *(f"{spoken_number(value)} %" for value in means[:, 1].tolist())])
+        rows.append(
+            [f"Deadlines missed{_counted(section)}{target}", *(f"{spoken_number(value)} %" for value in means[:, 1].tolist())]
+        )
     rows.append(["Units busy", *(f"{spoken_number(100 * value)} %" for value in means[:, 2].tolist())])
     if not np.isnan(means[:, 3]).any():
-        rows.append(["Energy", *(f"{spoken_number(value)} J" for value in means[:, 3].tolist())])
+        rows.append(["Energy", *map(spoken_energy, means[:, 3].tolist())])
     note = f"Means over {section.seeds} seeds, the same for all candidates." if section.seeds > 1 else "One seed."
     return Table("Decision", ["", "recommended", "runner-up"][: 1 + len(shown)], rows, note)
+
+
+def _counted(section: DispatchSection) -> str:
+    """Whose deadlines count, where not all do."""
+    chosen = [] if section.target is None or not section.target.of else section.target.of
+    return f" of {' and '.join(chosen)}" if chosen else ""
 
 
 def _because(found: _Measured, best: int | None, rival: int | None) -> Iterator[str]:
     target = found.bench.section.target
     if best is not None:
-        kept = f" of those that miss at most {target.missed:g} % of their deadlines" if target is not None else ""
+        of = _counted(found.bench.section)
+        kept = f" of those that miss at most {target.missed:g} % of the deadlines{of}" if target is not None else ""
         yield f"It has the least latency{kept}: {_said(found, best)}."
     if best is not None and rival is not None:
         yield f"The runner-up, {found.label(rival)}: {_said(found, rival)}. {_difference(found, best, rival)}"
@@ -169,9 +192,9 @@ def _because(found: _Measured, best: int | None, rival: int | None) -> Iterator[
 def _said(found: _Measured, k: int) -> str:
     latency, missed, use, energy, _ = found.means[k].tolist()
     section = found.bench.section
-    words = [f"{section.latency} latency {_time(latency)}{'' if section.of is None else f' of {section.of}'}"]
+    words = [f"{latency_name(section.latency)} {_time(latency)}{'' if section.of is None else f' of {section.of}'}"]
     words += [] if np.isnan(missed) else [f"{missed:.3g} % of deadlines missed"]
-    words += [f"{100 * use:.3g} % busy"] + ([] if np.isnan(energy) else [f"{energy:,.4g} J"])
+    words += [f"{100 * use:.3g} % busy"] + ([] if np.isnan(energy) else [spoken_energy(energy)])
     return ", ".join(words)
 
 
@@ -180,7 +203,7 @@ def _difference(found: _Measured, best: int, rival: int) -> str:
     more: Interval = mean_interval(found.values[rival, :, 0] - found.values[best, :, 0])
     if more.n < 2:
         return "One seed does not say how sure that is."
-    words = f"Its latency is {_time(more.mean)} more [{_time(more.low)}, {_time(more.high)}]"
+    words = f"Its latency is {_time(more.mean)} more [{_time(more.low)} to {_time(more.high)}]"
     return f"{words}." if more.low > 0 else f"{words}: these seeds do not tell the two apart."
 
 
@@ -191,6 +214,10 @@ def _streams(found: _Measured, best: int | None) -> Iterator[str]:
         each = _stream(found, shown, stream.name)
         missed = "" if each["missed_pct"] is None else f", {each['missed_pct']:.3g} % of deadlines missed"
         yield f"{stream.name} under {found.label(shown)}: median {_time(each['p50_us'])}, p99 {_time(each['p99_us'])}{missed}."
+
+
+def _sentence_case(words: str) -> str:
+    return words[0].upper() + words[1:] if words[1].isalpha() else words
 
 
 def _time(us: float) -> str:
@@ -237,31 +264,29 @@ def _figures(found: _Measured, best: int | None) -> list[Figure]:
     section = found.bench.section
     of = "" if section.of is None else f" of {section.of}"
     caption = f"Means over {section.seeds} seed{'s' if section.seeds > 1 else ''}; lower is better."
-    unit, size = next(pair for pair in _UNITS if float(found.means[:, 0].max()) >= pair[1] or pair[1] == 1)
-    latency = f"{section.latency} latency{of} ({unit})"
+    unit, size = latency_unit(float(found.means[:, 0].max()))
+    latency = f"{latency_name(section.latency)}{of} ({unit})"
     shown: list[Figure] = [_bars(found, 0, "latency", "Latency by placement and order", caption, latency, size)]
     if not np.isnan(found.values[:, :, 1]).any():
         label = "deadlines missed (%)"
         shown.append(_bars(found, 1, "missed", "Deadlines missed by placement and order", caption, label))
     if not np.isnan(found.values[:, :, 3]).any():
-        shown.append(_bars(found, 3, "energy", "Energy by placement and order", f"{caption} Idle units count.", "energy (J)"))
+        unit, size = energy_unit(float(np.nanmax(found.means[:, 3])))
+        title, caption = "Energy by placement and order", f"{caption} Idle units count."
+        shown.append(_bars(found, 3, "energy", title, caption, f"energy ({unit})", size))
     return [*shown, _utilization(found, best or 0)]
-
-
-_UNITS = (("h", 3.6e9), ("s", 1e6), ("ms", 1e3), ("us", 1.0))
-"""Unit of time, and its microseconds."""
 
 
 def _utilization(found: _Measured, best: int) -> Bars:
     """A group of bars for each placement under the order of the answer, a bar for each type of unit."""
     section, chosen = found.bench.section, found.pairs[best][0]
     rows = [_candidate(found, found.pairs.index((chosen, p))) for p in range(len(section.placement))]
-    under = f" in the order {found.order(best)}" if len(section.order) > 1 else ""
+    under = f" in the order {order_name(found.order(best))}" if len(section.order) > 1 else ""
     return Bars(
         "utilization",
         f"How busy each type of unit is{under}",
         "Share of the time from the first arrival to the last end.",
-        groups=[row["placement"] for row in rows],
+        groups=[in_words(row["placement"]) for row in rows],
         series={name: [100 * row["by_type"][name] for row in rows] for name in rows[0]["by_type"]},
         y_axis=Axis("utilisation (%)"),
     )
@@ -271,8 +296,8 @@ def _bars(found: _Measured, column: int, name: str, title: str, caption: str, la
     """A group of bars for each placement, a bar for each order; values over `size`."""
     section, at = found.bench.section, {pair: k for k, pair in enumerate(found.pairs)}
     series = {
-        str(order): [float(found.means[at[o, p], column]) / size for p in range(len(section.placement))]
+        order_name(str(order)): [float(found.means[at[o, p], column]) / size for p in range(len(section.placement))]
         for o, order in enumerate(section.order)
     }
-    groups = [str(choice) for choice in section.placement]
+    groups = [in_words(str(choice)) for choice in section.placement]
     return Bars(name, title, caption, groups=groups, series=series, y_axis=Axis(label))

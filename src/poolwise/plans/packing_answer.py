@@ -37,7 +37,7 @@ def packing_answer(cells: Sequence[Cell], results: Sequence[Json], device: str) 
         "decided",
         _headline(rows[order[0]], rows[0], chosen, first, device),
         _because(runs, chosen, first, device),
-        {f"Stranded {device}s by type": _by_type(runs, device)},
+        {},
         [
             "Jobs are drawn from the trace with replacement, all are there at once and none ends; each is tried once, in turn.",
             f"Stranded is what is idle of the {device}s while a job waits that accepts their type.",
@@ -51,6 +51,7 @@ def packing_answer(cells: Sequence[Cell], results: Sequence[Json], device: str) 
         {Path(cell.trace.path).name: cell.trace.sha256 for cell in cells},
         sorted({cell.seed for cell in cells}),
         card=_card(rows[order[0]], rows[0], chosen, first, device, len(runs[first])),
+        tables=[_by_type(runs, device)],
     )
 
 
@@ -73,9 +74,14 @@ def _card(row: Mapping[str, Any], base: Mapping[str, Any], chosen: str, first: s
 
 
 def label(parameters: Mapping[str, Any]) -> str:
-    """What a combination is called: the last words of the varied paths, and their values."""
-    words = [f"{path.rpartition('.')[2]} = {_written(value)}" for path, value in parameters.items()]
-    return ", ".join(words) or "as written"
+    """What a combination is called: the last words of the varied paths, and their values ("shared, not pooled")."""
+    return ", ".join(_called(path.rpartition(".")[2], value) for path, value in parameters.items()) or "as written"
+
+
+def _called(name: str, value: Any) -> str:
+    if isinstance(value, bool):
+        return name if value else f"not {name}"
+    return f"{name} = {value}"
 
 
 def _written(value: Any) -> str:
@@ -121,11 +127,12 @@ def _content(runs: list[Json]) -> Json:
 
 def _headline(row: Mapping[str, Any], base: Mapping[str, Any], chosen: str, first: str, device: str) -> str:
     name = f"{device.lower()}s_stranded"
-    said = f"{row['fit']:,.0f} of {row['jobs']:,.0f} jobs fit with {chosen}"
+    said = f'{row["fit"]:,.0f} of {row["jobs"]:,.0f} jobs fit with "{chosen}"'
     if chosen == first:
         return f"{said}; {row[name]:,.0f} {device}s are stranded. Nothing else fits more."
     return (
-        f"{said}: {row['more_than_first']:,.0f} more ({100 * row['more_than_first'] / base['fit']:.1f} %) than with {first}; "
+        f"{said}: {row['more_than_first']:,.0f} more ({100 * row['more_than_first'] / base['fit']:.1f} %) than with "
+        f'"{first}"; '
         f"{row[name]:,.0f} instead of {base[name]:,.0f} {device}s are stranded."
     )
 
@@ -137,22 +144,23 @@ def _because(runs: Mapping[str, list[Json]], chosen: str, first: str, device: st
         nodes = {key: fmean(run["nodes"][key] for run in runs[name]) for key in runs[name][0]["nodes"]}
         use = ", ".join(f"{100 * share:.0f} % of {key}" for key, share in nodes.items())
         said.append(
-            f"With {name}, {idle:,.0f} {device}s are idle: {whole:,.0f} whole ones, the rest parts of shared ones. "
+            f'With "{name}", {idle:,.0f} {device}s are idle: {whole:,.0f} whole ones, the rest parts of shared ones. '
             f"In use are {use}."
         )
     away = fmean(run["away"] for run in runs[chosen])
     if away:
-        said.append(f"With {chosen}, {away:,.0f} jobs have {device}s of another node.")
+        said.append(f'With "{chosen}", {away:,.0f} jobs have {device}s of another node.')
     return said
 
 
-def _by_type(runs: Mapping[str, list[Json]], device: str) -> list[str]:
-    lines = []
+def _by_type(runs: Mapping[str, list[Json]], device: str) -> Table:
+    """What is stranded of each type under each combination."""
+    rows = []
     for kind, found in next(iter(runs.values()))[0]["types"].items():
-        stranded = {name: fmean(run["types"][kind]["stranded"] for run in each) for name, each in runs.items()}
-        words = "; ".join(f"{name}: {value:,.1f}" for name, value in stranded.items())
-        lines.append(f"{kind}, {found['installed']:,.0f} {device}s. Stranded with {words}.")
-    return lines
+        stranded = (fmean(run["types"][kind]["stranded"] for run in each) for each in runs.values())
+        rows.append([kind, f"{found['installed']:,.0f}", *(f"{value:,.1f}" for value in stranded)])
+    note = f"Means over the seeds of the {device}s that are idle while a job waits that accepts their type."
+    return Table(f"Stranded {device}s by type", ["type", "installed", *runs], rows, note)
 
 
 def _figures(runs: Mapping[str, list[Json]], device: str) -> list[Figure]:

@@ -26,6 +26,8 @@ from poolwise.program import sources
 from poolwise.trials import Executor, Local
 from poolwise.version import __version__
 
+CANDIDATES = "Candidates"
+"""Title of the table of candidates."""
 PlanStatus = Literal["decided", "undecided", "infeasible"]
 Tell = Callable[[str], None]
 """Takes a line about how far a plan is."""
@@ -57,7 +59,7 @@ class Answer:
     inputs : what was read -> SHA-256
     seeds : seeds of the runs
     card : the decision at a glance; None where there is none
-    tables : of the report, such as the candidates in words; where none is given it shows `candidates` as they are
+    tables : of the report; where none is titled `CANDIDATES`, the report shows `candidates` as they are
     """
 
     status: PlanStatus

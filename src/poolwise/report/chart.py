@@ -16,6 +16,7 @@ import numpy as np
 from poolwise.exhibits.figure import Axis, Bars, Boxes, Curves, Distribution, Figure, Panels, Scatter
 from poolwise.exhibits.spoken import spoken_number
 from poolwise.report.chart_parts import (
+    TEXT,
     Spec,
     channel,
     chart_config,
@@ -36,8 +37,8 @@ WIDEST, WIDE, SMALL = (1000, 440), (500, 300), (290, 190)
 stand on a page, so that their text is as large as it says."""
 
 
-def chart(shown: Figure, wide: bool = False) -> Spec:
-    """Vega-Lite specification of a figure, its data inside; colours are variables of the page."""
+def chart(shown: Figure, wide: bool = False, text: int = TEXT) -> Spec:
+    """Vega-Lite specification of a figure, its data inside; colours are variables of the page, `text` is in pixels."""
     width, height = (WIDEST if isinstance(shown, Boxes) else WIDE) if wide else SMALL
     size = {} if isinstance(shown, Panels) else {"width": width, "height": height}
     return {
@@ -45,7 +46,7 @@ def chart(shown: Figure, wide: bool = False) -> Spec:
         "padding": 4,
         "background": None,
         "description": f"{shown.title}. {shown.caption}",
-        "config": chart_config(),
+        "config": chart_config(text),
         **_spec(shown),
     }
 

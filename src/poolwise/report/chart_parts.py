@@ -5,10 +5,11 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping, Sequence
+from textwrap import wrap
 from typing import Any
 
 import numpy as np
-from matplotlib.ticker import LogLocator, MaxNLocator
+from matplotlib.ticker import MaxNLocator
 
 from poolwise.exhibits.figure import Axis, Boxes, Curves, Figure
 from poolwise.report.theme import SERIES
@@ -16,8 +17,12 @@ from poolwise.report.theme import SERIES
 Spec = dict[str, Any]
 _DASHES = ([1, 0], [6, 3], [8, 3, 2, 3], [2, 2], [5, 1], [3, 1, 1, 1], [1, 1], [7, 2])
 _SHAPES = ("circle", "square", "triangle-up", "diamond", "triangle-down", "cross", "triangle-right", "triangle-left")
+_TITLE = 32
+"""Letters in a line of a title that stands upright."""
 _LONGEST = 40
 """Letters of a name that a legend shows."""
+TEXT = 13
+"""Height of letters, pixels."""
 _FONT = "system-ui, sans-serif"
 
 
@@ -33,10 +38,10 @@ def tick_positions(values: Sequence[float], axis: Axis) -> list[float]:
     if axis.log:
         if high / low > 5:
             parts = (1.0, 2.0, 5.0) if high / low < 1000 else (1.0,)
-            ticks: list[float] = np.asarray(LogLocator(10, subs=parts).tick_values(low, high)).tolist()
+            decades = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
+            ticks = [part * 10.0**decade for decade in decades for part in parts]
             inside = [t for t in ticks if low <= t <= high]
-            return [max([t for t in ticks if t <= low], default=low), *inside,
-                    min([t for t in ticks if t >= high], default=high)]  # fmt: skip
+            return sorted({max(t for t in ticks if t <= low), *inside, min(t for t in ticks if t >= high)})
     elif low > 0 and low < 0.5 * high and axis.limits[0] is None:
         low = 0.0
     even: list[float] = np.asarray(MaxNLocator(5).tick_values(low, high if high > low else low + 1)).tolist()
@@ -47,7 +52,12 @@ def channel(name: str, axis: Axis, ticks: Sequence[float]) -> Spec:
     """Show the field `name` ("x" or "y") on an axis from the first to the last of its ticks."""
     domain = [ticks[0], ticks[-1]]
     scale = {"type": "log" if axis.log else "linear", "domain": domain, "nice": False, "zero": False}
-    drawn: Spec = {"title": axis.label, "labelOverlap": "greedy", "grid": name == "y", "format": ",.4~r"}
+    drawn: Spec = {
+        "title": _lines(axis.label) if name == "y" else axis.label,
+        "labelOverlap": "greedy",
+        "grid": name == "y",
+        "format": ",.4~r",
+    }
     if axis.ticks is not None:
         drawn |= {
             "labelLimit": 8 * _LONGEST,
@@ -59,6 +69,12 @@ def channel(name: str, axis: Axis, ticks: Sequence[float]) -> Spec:
     else:
         drawn["tickCount"] = 6  # not fixed: a reader may zoom
     return {"field": name, "type": "quantitative", "scale": scale, "axis": drawn}
+
+
+def _lines(label: str) -> str | list[str]:
+    """Break a long title beside an axis into lines."""
+    lines = wrap(label, _TITLE)
+    return lines if len(lines) > 1 else label
 
 
 def _key(value: float) -> str:
@@ -129,21 +145,21 @@ def _text(encoding: Spec, words: str, dy: int = 0) -> Spec:
     return {"data": {"values": [{}]}, "mark": mark, "encoding": encoding}
 
 
-def chart_config() -> Spec:
-    """Fonts and colours of all charts."""
+def chart_config(text: int) -> Spec:
+    """Fonts and colours of all charts, with letters of so many pixels."""
     ink = {
         "labelColor": "var(--ink)",
         "titleColor": "var(--ink)",
-        "labelFontSize": 13,
-        "titleFontSize": 13,
+        "labelFontSize": text,
+        "titleFontSize": text,
         "titleFontWeight": 500,
     }
     return {
         "font": _FONT,
         "mark": {"color": "var(--series-0)"},
         "axis": {**ink, "aria": False, "gridColor": "var(--grid)", "domainColor": "var(--ink)", "tickColor": "var(--ink)"},
-        "title": {"color": "var(--ink)", "fontSize": 13},
+        "title": {"color": "var(--ink)", "fontSize": text},
         "legend": {**ink, "symbolStrokeWidth": 2},
         "view": {"stroke": None},
-        "text": {"fontSize": 13},
+        "text": {"fontSize": text},
     }

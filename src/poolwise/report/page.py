@@ -62,6 +62,7 @@ class Page:
     sections : shown side by side below it
     notes : what a reader must know beside the numbers
     figures : shown small, in rows
+    further : heading -> figures behind it, which opens
     tables : behind headings that open
     head : tables to read before the figures
     after : sections below the tables
@@ -78,6 +79,7 @@ class Page:
     sections: Sequence[PageSection] = ()
     notes: Sequence[str] = ()
     figures: Sequence[Figure] = ()
+    further: Mapping[str, Sequence[Figure]] = field(default_factory=dict)
     tables: Sequence[PageTable] = ()
     after: Sequence[PageSection] = ()
     links: Mapping[str, str] = field(default_factory=dict)
@@ -86,7 +88,8 @@ class Page:
     @property
     def charts(self) -> list[tuple[Figure, bool]]:
         """All figures, the main one first, and whether it is drawn wide."""
-        return [*([] if self.main is None else [(self.main, True)]), *((shown, False) for shown in self.figures)]
+        small = [*self.figures, *(shown for found in self.further.values() for shown in found)]
+        return [*([] if self.main is None else [(self.main, True)]), *((shown, False) for shown in small)]
 
 
 def render(page: Page) -> str:

@@ -15,13 +15,17 @@ import vl_convert
 
 from poolwise.exhibits.figure import Figure
 from poolwise.report.chart import chart
+from poolwise.report.chart_parts import TEXT
 
+_ROOM = 15
+"""Letters are laid out a little larger than they are shown: readers' fonts may be wider than the one that lays out."""
 _ID = re.compile(r"\b(?:clip|gradient_)\d+\b")
 
 
 def picture(shown: Figure, wide: bool = False) -> str:
     """Draw as an SVG element that follows the page's theme; the same figure gives the same bytes."""
-    drawn: str = vl_convert.vegalite_to_svg(json.dumps(chart(shown, wide)))
+    drawn: str = vl_convert.vegalite_to_svg(json.dumps(chart(shown, wide, _ROOM)))
+    drawn = drawn.replace(f'font-size="{_ROOM}px"', f'font-size="{TEXT}px"')
     known: dict[str, str] = {}  # ids count on from picture to picture; on a page each is this picture's own
     named = _ID.sub(lambda match: known.setdefault(match[0], f"{shown.name}-{len(known)}"), drawn)
     return named.replace("<svg ", f'<svg role="img" aria-label="{escape(shown.title)}" ', 1)

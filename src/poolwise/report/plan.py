@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from poolwise.plans.plan import Answer, PlanResult
+from poolwise.plans.plan import CANDIDATES, Answer, PlanResult
 from poolwise.report.page import Page, PageSection, PageTable, TableRow
 from poolwise.report.page import write_page as write_page
 
@@ -27,9 +27,15 @@ def plan_page(result: PlanResult) -> Page:
         notes=answer.notes,
         main=answer.figures[0] if answer.figures else None,
         figures=answer.figures[1:],
-        tables=[PageTable.of(found) for found in answer.tables] or [_candidates(answer)],
+        tables=_tables(answer),
         provenance={name: str(value) for name, value in result.provenance().items()},
     )
+
+
+def _tables(answer: Answer) -> list[PageTable]:
+    """Tables of the answer, and the candidates as they are where it does not put them in words."""
+    told = any(found.title == CANDIDATES for found in answer.tables)
+    return [*map(PageTable.of, answer.tables), *([] if told else [_candidates(answer)])]
 
 
 def _candidates(answer: Answer) -> PageTable:
@@ -39,7 +45,7 @@ def _candidates(answer: Answer) -> PageTable:
         for k, values in enumerate(frame.iter_rows())
     ]
     caption = "Those that were simulated; the answer is set in bold."
-    return PageTable("Candidates", [name.replace("_", " ").replace(".", " ") for name in frame.columns], rows, caption)
+    return PageTable(CANDIDATES, [name.replace("_", " ").replace(".", " ") for name in frame.columns], rows, caption)
 
 
 def _shown(value: object) -> str:

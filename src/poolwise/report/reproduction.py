@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
+from dataclasses import replace
+from itertools import groupby
 from pathlib import Path
 
 from poolwise.atomic import write_whole
 from poolwise.compare.headlines import JUDGED, SPEC, answered, held, readings_of
 from poolwise.compare.published import ClaimRow, claims_csv
+from poolwise.exhibits.figure import Figure, Panels
 from poolwise.exhibits.figure_data import figure_csv
 from poolwise.report.figure_scripts import FigureScript, expected, scripts_csv, scripts_of
 from poolwise.report.figures import save
@@ -50,6 +54,7 @@ def reproduction_page(done: Reproduced) -> Page:
     sections = [PageSection("What the runs teach", done.findings.explanation)] if done.findings.explanation else []
     if done.questions:
         sections.append(PageSection("Questions to the authors", done.questions))
+    beyond = done.findings.beyond
     shown = [PageTable(t.title, t.columns, [PageRow(row) for row in t.rows], t.note) for t in done.findings.tables]
     return Page(
         title=f"{done.title}: reproduced",
@@ -57,12 +62,34 @@ def reproduction_page(done: Reproduced) -> Page:
         because=because,
         head=[*_headlines(done), _classes(done.rows), *_causes(mine)],
         notes=done.findings.notes,
-        figures=done.findings.figures,
+        figures=as_printed([figure for figure in done.findings.figures if figure.name not in beyond]),
+        further={"Beyond the paper": as_printed([figure for figure in done.findings.figures if figure.name in beyond])},
         tables=[*shown, *_scripts(scripts_of(done), done)],
         after=sections,
         links={f"All {len(done.rows)} rows as CSV": "comparison.csv", "Figures with their hashes as CSV": "figures.csv"},
         provenance=done.provenance,
     )
+
+
+def as_printed(figures: Sequence[Figure]) -> list[Figure]:
+    """Put panels that follow one another, such as Figure 5a to 5f, together as the paper prints them."""
+    drawn: list[Figure] = []
+    for number, found in groupby(figures, lambda figure: _number(figure) or figure.name):
+        panels = list(found)
+        if len(panels) == 1:
+            drawn += panels
+            continue
+        titles = [replace(panel, title=panel.title.removeprefix(f"{number}")) for panel in panels]
+        caption = " ".join(dict.fromkeys(panel.caption for panel in panels if panel.caption))
+        name = number.lower().replace(" ", "-")
+        drawn.append(Panels(name, number, caption, artifact=number, panels=titles, columns=min(3, len(panels))))
+    return drawn
+
+
+def _number(figure: Figure) -> str:
+    """The paper's figure that one is a panel of; empty for one that is no panel."""
+    found = None if isinstance(figure, Panels) else re.fullmatch(r"(Figure \d+)[a-z]", figure.artifact)
+    return found[1] if found else ""
 
 
 def _headlines(done: Reproduced) -> list[PageTable]:

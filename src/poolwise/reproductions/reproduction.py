@@ -32,6 +32,7 @@ class ReproductionResult:
     tables : tables to show before the claims, such as the paper's with our values in them
     readings : other reading ("as run", "inferred") -> what was measured under it, for the rows that it concerns
     switches : what is switched alone, each a cause that a claims file may name -> what was measured then
+    beyond : names of figures that the paper has not, which a report shows behind a heading
     """
 
     measured: Mapping[Key, Measured]
@@ -41,6 +42,7 @@ class ReproductionResult:
     tables: Sequence[Table] = ()
     readings: Mapping[str, Mapping[Key, Measured]] = field(default_factory=dict)
     switches: Mapping[str, Mapping[Key, Measured]] = field(default_factory=dict)
+    beyond: frozenset[str] = frozenset()
 
 
 class Reproduction(Protocol):

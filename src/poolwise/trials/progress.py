@@ -11,6 +11,11 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextC
 from poolwise.units import format_time
 
 
+def time_left(seconds: float) -> str:
+    """Say how long it will still take, in whole seconds."""
+    return f"about {format_time(max(1, round(seconds)))} left"
+
+
 class Pace:
     """How many trials are done, and how long the others will take at the pace of this session."""
 
@@ -23,7 +28,7 @@ class Pace:
         if self.done >= self.total:
             return "done"
         left = (time.monotonic() - self._begun) / self._fresh * (self.total - self.done)
-        return f"about {format_time(left)} left"
+        return time_left(left)
 
 
 class LineProgress:

@@ -9,7 +9,8 @@ import numpy as np
 from poolwise.arrays import BoolArray, IntArray, blocks
 from poolwise.engines.family import Parts
 from poolwise.engines.kernel_arrays import blank, read_only
-from poolwise.engines.study_columns import StudyColumns, rows_held, stretched
+from poolwise.engines.list_scheduling.changes import capacity_after, change_arrays, peak
+from poolwise.engines.study_columns import IN_KERNELS, StudyColumns, rows_held, stretched
 from poolwise.interfaces import CappedOrder, ListRule, RecalculatedOrder, opened, rule_of
 from poolwise.interfaces.capped import cap, machine_nodes, node_seconds
 from poolwise.model import Refusal
@@ -18,6 +19,7 @@ from poolwise.units import NEVER
 
 if TYPE_CHECKING:
     from poolwise.kernels.list_scheduling.state import (
+        ChangeArrays,
         JobArrays,
         KeptArrays,
         Order,
@@ -33,10 +35,6 @@ DEEP_QUEUE = 128
 """Waiting jobs beyond which a tree over them pays; below, scanning them is cheaper than keeping one up to date."""
 
 
-IN_KERNELS = ("static", "linear", "cubic", "affine")
-"""Kinds of orders that kernels follow without asking."""
-
-
 class ListArrays(NamedTuple):
     """The arguments of the kernel `replay`."""
 
@@ -49,6 +47,7 @@ class ListArrays(NamedTuple):
     tree: Tree | None
     profile: ProfileArrays | None
     kept: KeptArrays | None
+    changes: ChangeArrays | None
     runs: RunArrays
     now: IntArray
 
@@ -66,7 +65,7 @@ class RunColumns(StudyColumns):
 
     def __init__(self, parts: Parts, rule: ListRule) -> None:
         super().__init__(parts, rule)
-        self.per_event = parts.pass_per_event
+        self.per_event, self._disturbances, self._requeue = parts.pass_per_event, parts.disturbances, parts.requeue
         self.follow(rule)
         self.nodes = self.workload.nodes if int(self.workload.tasks.max()) == 1 else self.workload.nodes * self.workload.tasks
 
@@ -98,11 +97,12 @@ class RunColumns(StudyColumns):
         from poolwise.kernels.list_scheduling import state
 
         scanned = self.cap is not None or self.scheduler.backfill.own_order is not None
-        now[state.DEPTH] = len(self.workload) if scanned else DEEP_QUEUE
+        now[state.DEPTH] = 0 if self._disturbances else len(self.workload) if scanned else DEEP_QUEUE
 
     def arrays(self) -> ListArrays:
         """Lay out everything that a replay starts from."""
         from poolwise.kernels.list_scheduling import state
+        from poolwise.kernels.list_scheduling.index import lay_out
 
         n, warm_up = len(self.workload), self.scheduler.warm_up
         rows = 2 * max(n, 1024) + rows_held(self.initial)
@@ -142,7 +142,11 @@ class RunColumns(StudyColumns):
         profile = self.profile(0) if self.backfill.reserves == "everyone" else None
         jobs = self._jobs(remote, able)
         kept = self._kept() if self.backfill.keeps else None
-        return ListArrays(jobs, order, beside, self._rules(), racks, queue, None, profile, kept, runs, now)
+        tree, changes = None, None
+        if self._disturbances:
+            tree = lay_out(jobs.nodes, jobs.remote, jobs.length, able) if profile is None else None
+            changes, now[state.LAST_GAIN] = change_arrays(self.machine, self._disturbances, self._requeue, jobs)
+        return ListArrays(jobs, order, beside, self._rules(), racks, queue, tree, profile, kept, changes, runs, now)
 
     def orders(self, able: BoolArray) -> tuple[Order, Order]:
         """The order of the queue, without its cap, and the order in which jobs are tried beside the head."""
@@ -183,25 +187,30 @@ class RunColumns(StudyColumns):
         take, borrow = (np.zeros((n, len(self.machine.racks.nodes)), dtype=np.int64) for _ in range(2))
         return KeptArrays(np.full(n, -1), blank(n), take, borrow, blank(n), blank(n))
 
-    def refusals(self, jobs: IntArray) -> dict[int, str]:
-        """Reasons why jobs (k,) do not fit the empty machine, found once for each size of job."""
-        reasons: dict[tuple[int, int], str] = {}
+    def refusals(self, jobs: IntArray, after: IntArray | None = None) -> dict[int, str]:
+        """Reasons why jobs (k,) do not fit the empty machine, (k,) so many changes later, found once for each size of job."""
+        reasons: dict[tuple[int, int, int], str] = {}
         out: dict[int, str] = {}
-        for job in jobs.tolist():
-            size = int(self.nodes[job]), int(self.workload.memory[job])
+        for job, count in zip(jobs.tolist(), np.zeros_like(jobs).tolist() if after is None else after.tolist(), strict=True):
+            size = int(self.nodes[job]), int(self.workload.memory[job]), count
             if size not in reasons:
-                found = self.scheduler.placement.place(self.workload.job(job), self.empty)
+                empty = self.empty
+                if count:
+                    empty = empty.imagined(0, capacity_after(self.machine, self._disturbances, count))
+                found = self.scheduler.placement.place(self.workload.job(job), empty)
                 assert isinstance(found, Refusal)
                 reasons[size] = f"cannot fit on the empty machine: {found.reason}"
             out[job] = reasons[size]
         return out
 
     def _able(self, remote: IntArray, racks: RackArrays) -> BoolArray:
-        """(n_job,) which jobs fit the empty machine."""
+        """(n_job,) which jobs fit the empty machine, with the most that racks ever have."""
         from poolwise.kernels.list_scheduling.racks import screen
 
-        able = np.zeros(len(remote), dtype=np.bool_)
-        screen(read_only(self.nodes), read_only(remote), self.anywhere, racks.free, racks.pool, able)
+        able, most = np.zeros(len(remote), dtype=np.bool_), (racks.free, racks.pool)
+        if self._disturbances:
+            most = peak(self.machine, self._disturbances)
+        screen(read_only(self.nodes), read_only(remote), self.anywhere, *most, able)
         return able
 
     def _jobs(self, remote: IntArray, able: BoolArray) -> JobArrays:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cache
 from typing import Literal, get_args
 
@@ -14,6 +15,7 @@ from poolwise.engines.list_scheduling.columns import ListArrays, RunColumns
 from poolwise.interfaces import ListRule, rule_of
 from poolwise.model import Machine, Workload
 from poolwise.performance.ideal import Ideal
+from poolwise.platforms.simulated import Disturbance
 from poolwise.policies.backfill.conservative import Conservative
 from poolwise.policies.backfill.easy import Easy
 from poolwise.schedulers.list import ListScheduler
@@ -22,14 +24,21 @@ from poolwise.units import SECOND
 FOLDER = "list_scheduling"
 """Folder of the kernels."""
 
-KernelKind = Literal["short queues", "deep queues", "reservations", "kept reservations"]
-"""What a kernel is for: queues that are scanned, queues in a tree, reservations of everyone, and such as are kept."""
+KernelKind = Literal[
+    "short queues", "deep queues", "reservations", "kept reservations", "changing capacity", "changing capacity, reservations"
+]
+"""What a kernel is for: queues that are scanned, queues in a tree, reservations of everyone, such as are kept; and on racks
+whose capacity changes, queues in a tree and reservations of everyone."""
 KINDS: tuple[KernelKind, ...] = get_args(KernelKind)
+RARE: tuple[KernelKind, ...] = ("changing capacity", "changing capacity, reservations")
 
 
-def kinds_of(rule: ListRule) -> tuple[KernelKind, ...]:
-    """Kernels that runs under a list scheduler may need, the first one in any case."""
+def kinds_of(rule: ListRule, changing: bool = False) -> tuple[KernelKind, ...]:
+    """Kernels that runs under a list scheduler may need, on racks whose capacity may be changing; the first one in any case."""
     backfill = rule_of(rule.backfill)
+    if changing:
+        everyone = backfill is not None and backfill.reserves == "everyone"
+        return ("changing capacity, reservations",) if everyone else ("changing capacity",)
     if backfill is not None and backfill.reserves == "everyone":
         return ("kept reservations",) if backfill.keeps else ("reservations",)
     scanned = rule.order.kind in ("opaque", "capped") or rule.backfill.own_order is not None
@@ -50,12 +59,19 @@ def load_resume() -> None:
 
 
 def load_all() -> None:
-    """Load all of them, compiled two at a time."""
-    for one, other in zip(KINDS[::2], KINDS[1::2], strict=True):
+    """Load the kernels of most runs, compiled two at a time."""
+    common = [kind for kind in KINDS if kind not in RARE]
+    for one, other in zip(common[::2], common[1::2], strict=True):
         compile_beside(FOLDER, other, load)
         load(one)
         load(other)
     load_resume()
+
+
+def load_rare() -> None:
+    """Load the other kernels: a run loads them when it comes to need one."""
+    for kind in RARE:
+        load(kind)
 
 
 def _smallest(kind: KernelKind) -> int:
@@ -79,6 +95,8 @@ def _arguments(kind: KernelKind) -> ListArrays:
     scheduler = ListScheduler(backfill=Conservative(kind == "kept reservations") if "reservations" in kind else Easy())
     second = np.full(2, SECOND, dtype=np.int64)
     two = Parts(Machine.flat(1), Workload.of(second, second), scheduler, Ideal(), Ideal())
+    if kind in RARE:
+        two = replace(two, disturbances=(Disturbance(0, 0, 0, -1), Disturbance(1, 0, 0, 1)))
     rule = scheduler.rule()
     assert rule is not None
     arrays = RunColumns(two, rule).arrays()

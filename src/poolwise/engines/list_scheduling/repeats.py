@@ -6,8 +6,9 @@ from poolwise.arrays import IntArray
 from poolwise.engines.compiling import SHORT
 from poolwise.engines.family import Parts
 from poolwise.engines.kernel_arrays import Pristine
-from poolwise.engines.list_scheduling.columns import IN_KERNELS, ListArrays, RunColumns
+from poolwise.engines.list_scheduling.columns import ListArrays, RunColumns
 from poolwise.engines.list_scheduling.replay import forget, play_racks, rack_kernel
+from poolwise.engines.study_columns import IN_KERNELS
 from poolwise.interfaces import CappedOrder, QueuePolicy, Scheduler, rule_of
 from poolwise.kernels.list_scheduling.state import STARTED, Tree
 from poolwise.model.rules import BackfillRule, RackRule

@@ -13,10 +13,12 @@ from poolwise.arrays import IntArray
 from poolwise.engines.compiling import SHORT, EarlyKernel, compile_beside
 from poolwise.engines.family import Parts, foreign, interrupted
 from poolwise.engines.list_scheduling.asking import Asker
-from poolwise.engines.list_scheduling.columns import IN_KERNELS, ListArrays, RunColumns
+from poolwise.engines.list_scheduling.changes import why_not_changing
+from poolwise.engines.list_scheduling.columns import ListArrays, RunColumns
 from poolwise.engines.list_scheduling.initial import RackHoldings, continue_racks, unlike
 from poolwise.engines.list_scheduling.loading import FOLDER, kinds_of, load
-from poolwise.engines.run_record import larger_columns, schedule_of
+from poolwise.engines.run_record import larger_columns, longer, schedule_of
+from poolwise.engines.study_columns import IN_KERNELS
 from poolwise.engines.watch import Obstacle, Stride, Watch
 from poolwise.errors import InputError
 from poolwise.interfaces import ListRule, fixed_slowdown, rule_of
@@ -36,7 +38,7 @@ def unsupported(parts: Parts) -> Obstacle | None:
     rule = rule_of(parts.scheduler)
     if rule is None:
         return foreign(parts.scheduler)
-    if why := interrupted(parts):
+    if why := interrupted(parts, changes=True):
         return why
     for name, part in (("backfill", rule.backfill), ("placement", rule.placement)):
         if rule_of(part) is None:
@@ -48,10 +50,12 @@ def unsupported(parts: Parts) -> Obstacle | None:
         return Obstacle(f"order {type(beside).__name__} beside the head has no kernel", "one that keeps what it promises has")
     if why := _no_racks(parts.machine) or _unsuitable(parts.workload):
         return why
+    if parts.disturbances and (problem := why_not_changing(parts, rule)):
+        return Obstacle(problem, "without changes of capacity it runs in kernels")
     for model in (parts.truth,) if parts.estimate == parts.truth else (parts.truth, parts.estimate):
         if fixed_slowdown(model, parts.workload.table, slice(0, 0), parts.machine) is None:
-            problem = f"performance model {type(model).__name__} has no kernel"
-            return Obstacle(problem, f"one whose class states fixed slowdowns, as {KNOWN['model']} do, has")
+            unknown = f"performance model {type(model).__name__} has no kernel"
+            return Obstacle(unknown, f"one whose class states fixed slowdowns, as {KNOWN['model']} do, has")
     if parts.initial is not None:
         placed = rule_of(rule.placement)
         assert placed is not None
@@ -92,7 +96,7 @@ def replay(parts: Parts) -> tuple[Schedule, float]:
 
     rule = rule_of(parts.scheduler)
     assert rule is not None
-    kernel = rack_kernel(rule, len(parts.workload))
+    kernel = rack_kernel(rule, len(parts.workload), changing=bool(parts.disturbances))
     begun = time.perf_counter()
     columns = RunColumns(parts, rule)
     arrays = columns.arrays()
@@ -103,17 +107,20 @@ def replay(parts: Parts) -> tuple[Schedule, float]:
     if parts.watch is not None:
         parts.watch.begin(None)
     arrays, _ = play_racks(columns, arrays, None, kernel, parts.watch)
-    now, runs = arrays.now, arrays.runs
-    rejected = columns.refusals(runs.rejected[: int(now[state.REJECTED])])
-    schedule = schedule_of(columns, runs, arrays.queue.where, int(now[state.STARTED]), int(now[state.PASSES]), rejected)
+    now, runs, changes = arrays.now, arrays.runs, arrays.changes
+    started, count, after, lost = int(now[state.STARTED]), int(now[state.REJECTED]), None, None
+    if changes is not None:
+        after, lost = changes.after[:count], changes.lost[:started]
+    rejected = columns.refusals(runs.rejected[:count], after)
+    schedule = schedule_of(columns, runs, arrays.queue.where, started, int(now[state.PASSES]), rejected, lost)
     return schedule, time.perf_counter() - begun - kernel.loading_s
 
 
-def rack_kernel(rule: ListRule, jobs: int) -> EarlyKernel:
+def rack_kernel(rule: ListRule, jobs: int, *, changing: bool = False) -> EarlyKernel:
     """Return the kernel of a run; where calls of it will wait until it is compiled, all kinds are compiled at once."""
     from poolwise.kernels.list_scheduling.replay import replay
 
-    kinds = kinds_of(rule)
+    kinds = kinds_of(rule, changing)
     if jobs > SHORT:
         for kind in kinds[1:]:
             compile_beside(FOLDER, kind, load)
@@ -130,10 +137,10 @@ def play_racks(
     from poolwise.kernels.list_scheduling import state
     from poolwise.kernels.list_scheduling.index import lay_out
 
-    first, *deep = kinds_of(columns.scheduler)
+    first, *deep = kinds_of(columns.scheduler, arrays.changes is not None)
     asker, stride = Asker(columns), Stride(watch)
     arrays.now[state.PAUSE] = stride.next(0.0, 0)
-    while (wanted := kernel(first if arrays.tree is None else deep[0], arrays)) != state.DONE:
+    while (wanted := kernel(deep[0] if deep and arrays.tree is not None else first, arrays)) != state.DONE:
         if wanted == state.ASK:
             asker.answer(arrays.order.key, arrays.queue, arrays.runs, arrays.now)
         elif wanted == state.RENEW:
@@ -155,8 +162,20 @@ def play_racks(
             arrays = arrays._replace(tree=None)
         else:
             larger = larger_columns(arrays.runs, int(arrays.now[state.STARTED]), int(arrays.now[state.ROWS]))
-            arrays = arrays._replace(runs=arrays.runs._replace(**larger))
+            arrays = _with_more_runs(arrays._replace(runs=arrays.runs._replace(**larger)))
     return arrays, tree
+
+
+def _with_more_runs(arrays: ListArrays) -> ListArrays:
+    """The same arrays; where runs may be lost, with room for as many as the waiting jobs may begin."""
+    from poolwise.kernels.list_scheduling.state import STARTED, WAITING
+
+    runs, changes = arrays.runs, arrays.changes
+    if changes is None:
+        return arrays
+    more = int(arrays.now[STARTED] + arrays.now[WAITING]) - len(changes.lost)
+    columns = {name: longer(getattr(runs, name), more) for name in ("job", "start", "end", "expected", "offset")}
+    return arrays._replace(runs=runs._replace(**columns), changes=changes._replace(lost=longer(changes.lost, more)))
 
 
 def forget(tree: Tree) -> None:

@@ -12,7 +12,7 @@ from poolwise.engines.kernel_arrays import blank, read_only
 from poolwise.engines.shared_nodes.kinds import JobKinds, job_kinds
 from poolwise.engines.shared_nodes.node_arrays import imagined, node_arrays
 from poolwise.engines.shared_nodes.outages import node_changes, outage_arrays
-from poolwise.engines.shared_nodes.windows import window_arrays, window_groups, with_shut
+from poolwise.engines.shared_nodes.windows import beside_windows
 from poolwise.engines.study_columns import StudyColumns, rows_held, stretched
 from poolwise.interfaces import ListRule, QueuePolicy, rule_of
 from poolwise.model import Refusal
@@ -80,9 +80,9 @@ class SharedColumns(StudyColumns):
         from poolwise.kernels.shared_nodes.replay import screen
 
         n, layout = len(self.workload), node_layout(self.machine)
-        wanted = job_kinds(self.workload, layout)
+        wanted, windows = job_kinds(self.workload, layout), None
         if self.machine.windows:
-            wanted = with_shut(wanted, len(window_groups(self.machine, layout.nodes)[0]))
+            wanted, windows = beside_windows(self.machine, self.workload, layout)
         placement, kinds = type(self.scheduler.placement), self._kinds(wanted)
         nodes = node_arrays(self.machine, self.workload.table, layout, wanted, placement)
         rules = self._rules(wanted, nodes, per_event)
@@ -97,7 +97,7 @@ class SharedColumns(StudyColumns):
         now[state.HEAD], now[state.AWAITED], now[state.KEPT], now[state.WARM] = -1, -1, -1, int(rules.warm_up > 0)
         now[state.SOUGHT], now[state.STOP] = -1, NEVER
         queue = state.SharedQueue(blank(n), blank(n), np.full(n, -1), blank(min(rules.warm_up, n)))
-        timeline = self._timeline(wanted, nodes, able)
+        timeline = self._timeline(wanted, nodes, able, windows)
         runs = self._runs(
             int(wanted.parts[wanted.of[able]].sum()), max(rules.rows * rules.parts, 2 * n) + rows_held(self.initial)
         )
@@ -110,7 +110,6 @@ class SharedColumns(StudyColumns):
             assert changes is not None
             empty, outages = imagined(nodes), outage_arrays(changes, self._requeue, nodes, len(wanted.parts), n)
             now[state.LAST_REPAIR] = len(changes)  # whatever fails is repaired
-        windows = window_arrays(self.machine, self.workload, nodes.owner) if self.machine.windows else None
         beside = (outages, windows)
         return SharedArrays(
             jobs, kinds, order, rules, nodes, ahead, empty, timeline, then, profile, *beside, queue, tree, runs, now
@@ -215,11 +214,12 @@ class SharedColumns(StudyColumns):
             fits_at=np.full(n, -1),
             short=blank(n),
             short_at=blank(n),
+            spot=np.full(n, -1),
             room=np.zeros(n, dtype=np.bool_),
             room_at=np.full(n, -1),
         )
 
-    def _timeline(self, wanted: JobKinds, nodes: NodeArrays, able: BoolArray) -> TimelineArrays:
+    def _timeline(self, wanted: JobKinds, nodes: NodeArrays, able: BoolArray, windows: WindowArrays | None) -> TimelineArrays:
         from poolwise.kernels.shared_nodes.state import CORES, TimelineArrays
 
         n, size = len(nodes.owner), len(nodes.top)
@@ -228,7 +228,11 @@ class SharedColumns(StudyColumns):
         until, by, kind, local = (np.zeros((n, slots), dtype=np.int64) for _ in range(4))
         first_end, ready = np.full(size, NEVER), np.full(size, NEVER)
         exact, is_stale = np.zeros(n, np.bool_), np.zeros(n, np.bool_)
-        return TimelineArrays(blank(n), until, by, kind, local, first_end, ready, exact, blank(n), is_stale, blank(size))
+        sets = np.arange(1 if windows is None else (1 << windows.coming.shape[1]) + 1)
+        counts = (np.full(len(sets), -1), sets, blank(len(sets)), blank(len(sets)))
+        return TimelineArrays(
+            blank(n), until, by, kind, local, first_end, ready, exact, *counts, blank(n), is_stale, blank(size)
+        )
 
     def _runs(self, parts: int, rows: int) -> SharedRuns:
         from poolwise.kernels.shared_nodes.state import SharedRuns

@@ -33,12 +33,15 @@ class JobKinds:
     group: IntArray
 
 
-def job_kinds(workload: Workload, layout: NodeLayout) -> JobKinds:
-    """Find the kinds of jobs of a workload on shared nodes."""
+def job_kinds(workload: Workload, layout: NodeLayout, apart: IntArray | None = None) -> JobKinds:
+    """Find the kinds of jobs of a workload on shared nodes; jobs that differ in `apart`, (n_job,), are of different kinds."""
     cores, *others = (name for name, _ in layout.counted)
     names = (cores, MEMORY, *others, *layout.inside)
     asked = [workload.request(name) for name in names]
-    columns = [eligible_sets(layout.machine, workload.table).of, *asked[2:], asked[0], workload.nodes, asked[1]]
+    eligible = eligible_sets(layout.machine, workload.table)
+    columns = [eligible.of, *asked[2:], asked[0], workload.nodes, asked[1]]
+    if apart is not None:
+        columns.insert(0, apart)
     order = np.arange(len(workload))
     for column in reversed(columns):
         if len(column) and bool((column != column[0]).any()):
@@ -58,6 +61,6 @@ def job_kinds(workload: Workload, layout: NodeLayout) -> JobKinds:
         of,
         np.stack([column[first] for column in asked], axis=1),
         workload.nodes[first],
-        columns[0][first],
+        eligible.of[first],
         np.cumsum(apart, dtype=np.int64)[new],
     )

@@ -9,17 +9,16 @@ from __future__ import annotations
 import time
 from dataclasses import replace
 from functools import cache
-from typing import TYPE_CHECKING, Literal, TypeVar, get_args
+from typing import TYPE_CHECKING, Literal, get_args
 
 import numpy as np
-from numpy.typing import NDArray
 
 from poolwise.arrays import IntArray
 from poolwise.engines import family
 from poolwise.engines.compiling import EarlyKernel, Kernel, await_beside
 from poolwise.engines.family import Parts
 from poolwise.engines.list_scheduling.asking import Asker
-from poolwise.engines.run_record import larger_columns, schedule_of
+from poolwise.engines.run_record import larger_columns, longer, schedule_of
 from poolwise.engines.shared_nodes.columns import SharedArrays, SharedColumns
 from poolwise.engines.shared_nodes.initial import NodeHoldings, continue_nodes
 from poolwise.engines.watch import Stride, Watch
@@ -35,8 +34,6 @@ from poolwise.units import SECOND
 
 if TYPE_CHECKING:
     from poolwise.kernels.shared_nodes.state import OutageArrays
-
-T = TypeVar("T", bound=np.generic)
 
 FOLDER = "shared_nodes"
 """Folder of the kernels."""
@@ -111,17 +108,12 @@ def _with_more_runs(arrays: SharedArrays, outages: OutageArrays) -> SharedArrays
     runs, rules, waiting = arrays.runs, arrays.rules, int(arrays.now[WAITING])
     more = max(0, int(arrays.now[STARTED]) + waiting - len(outages.lost))
     parts = max(0, int(runs.part[arrays.now[STARTED]]) + min(waiting * rules.parts, rules.cores) - len(runs.node))
-    longer = {name: _longer(getattr(runs, name), more) for name in ("job", "start", "end", "expected", "part", "offset")}
-    longer |= {name: _longer(getattr(runs, name), parts) for name in ("node", "lack")}
-    then = arrays.then._replace(ends=_longer(arrays.then.ends, more))
-    return arrays._replace(runs=runs._replace(**longer), then=then, outages=outages._replace(lost=_longer(outages.lost, more)))
-
-
-def _longer(column: NDArray[T], more: int) -> NDArray[T]:
-    """A column with at least so many rows more, and so many that it seldom has to grow; itself if none are wanted."""
-    if not more:
-        return column
-    return np.concatenate([column, np.zeros(max(more, len(column) // 2), dtype=column.dtype)])
+    more_runs = {name: longer(getattr(runs, name), more) for name in ("job", "start", "end", "expected", "part", "offset")}
+    more_runs |= {name: longer(getattr(runs, name), parts) for name in ("node", "lack")}
+    then = arrays.then._replace(ends=longer(arrays.then.ends, more))
+    return arrays._replace(
+        runs=runs._replace(**more_runs), then=then, outages=outages._replace(lost=longer(outages.lost, more))
+    )
 
 
 def _share(now: IntArray, jobs: int) -> float:
@@ -131,17 +123,17 @@ def _share(now: IntArray, jobs: int) -> float:
     return float(now[state.NEXT] + now[state.STARTED] - now[state.RUNNING] + now[state.REJECTED]) / (2 * jobs)
 
 
-SharedKind = Literal["queues", "reservations", "failing nodes", "windows", "from a state"]
-"""What a kernel is for: queues with one reservation at most, reservations of everyone, queues on nodes that fail, queues beside
+SharedKind = Literal["queues", "reservations", "failing nodes", "failing nodes, reservations", "windows", "from a state"]
+"""What a kernel is for: queues with one reservation at most, reservations of everyone, both on nodes that fail, queues beside
 windows, and replays that go on from a state."""
 
-RARE: tuple[SharedKind, ...] = ("failing nodes", "windows")
+RARE: tuple[SharedKind, ...] = ("failing nodes", "failing nodes, reservations", "windows")
 
 
 def _kind_of(scheduler: ListRule, arrays: SharedArrays) -> SharedKind:
     """Kernel that a run under a list scheduler needs."""
     if arrays.outages is not None:
-        return "failing nodes"
+        return "failing nodes" if arrays.profile is None else "failing nodes, reservations"
     if arrays.windows is not None:
         return "windows"
     rule = rule_of(scheduler.backfill)
@@ -165,13 +157,13 @@ def load_rare() -> None:
 def load_kind(kind: str) -> None:
     """Load a kernel, compiling it where this has not been done before on this computer; says so in the log."""
     await_beside(FOLDER, kind)
-    backfill = Conservative() if kind == "reservations" else Easy()
+    backfill = Conservative() if "reservations" in kind else Easy()
     scheduler = ListScheduler(backfill=backfill, placement=FirstNodes())
     second, one = np.full(2, SECOND, dtype=np.int64), np.ones(2, dtype=np.int64)
     two = Parts(_one_node(), Workload.of(second, second, requests={"cores": one}), scheduler, Ideal(), Ideal())
     if kind == "from a state":
         two = replace(two, initial=Initial(0, []))
-    if kind == "failing nodes":
+    if kind.startswith("failing nodes"):
         two = replace(two, disturbances=(Disturbance(0, 0, 0, -1), Disturbance(1, 0, 0, 1)))
     if kind == "windows":
         window = ReservedWindow("upkeep", SECOND, 2 * SECOND, np.ones(1, dtype=np.bool_))

@@ -9,7 +9,7 @@ from poolwise.engines.shared_nodes.columns import PLACEMENTS, SharedColumns
 from poolwise.engines.shared_nodes.initial import NodeHoldings
 from poolwise.engines.shared_nodes.outages import node_changes
 from poolwise.engines.shared_nodes.windows import MOST_GROUPS, window_groups
-from poolwise.engines.study_columns import stretched
+from poolwise.engines.study_columns import IN_KERNELS, stretched
 from poolwise.engines.watch import UNLIKE, Obstacle
 from poolwise.errors import InputError
 from poolwise.interfaces import ListRule, PerformanceModel, fixed_slowdown, rule_of
@@ -40,7 +40,9 @@ def unsupported(parts: Parts) -> Obstacle | None:
         return Obstacle("jobs are of different tiers", "in a static order and without a warm-up it runs in kernels")
     if parts.disturbances and (why := _unlike_outages(parts) or _not_beside("nodes fail", parts, scheduler)):
         return Obstacle(why, "without disturbances it runs in kernels")
-    if parts.machine.windows and (why := _unlike_windows(parts) or _not_beside("windows are kept free", parts, scheduler)):
+    if parts.machine.windows and (
+        why := _unlike_windows(parts, scheduler) or _not_beside("windows are kept free", parts, scheduler)
+    ):
         return Obstacle(why, "without windows it runs in kernels")
     if parts.initial is not None and NodeHoldings.of(SharedColumns(parts, scheduler).arrays(False), parts.initial) is None:
         return UNLIKE
@@ -75,7 +77,7 @@ def _unlike_outages(parts: Parts) -> str:
     return "nodes fail on a machine with windows" if parts.machine.windows else ""
 
 
-def _unlike_windows(parts: Parts) -> str:
+def _unlike_windows(parts: Parts, scheduler: ListRule) -> str:
     """Say what keeps kernels from planning around a machine's windows; empty if nothing."""
     layout, requested = node_layout(parts.machine), parts.workload.requested
     groups, _ = window_groups(parts.machine, layout.nodes)
@@ -88,6 +90,9 @@ def _unlike_windows(parts: Parts) -> str:
         return "windows are of devices without their nodes"
     if bool((layout.pool >= 0).any()):
         return "windows are kept free on nodes with memory pools"
+    rule = rule_of(scheduler.backfill)
+    if rule is None or rule.reserves == "everyone":
+        return "windows are kept free under conservative backfilling"
     if bool((stretched(requested, np.zeros(len(requested))) != requested).any()):
         return "windows are kept free, and float64 does not hold a time that is requested"
     return ""
@@ -95,10 +100,7 @@ def _unlike_windows(parts: Parts) -> str:
 
 def _not_beside(what: str, parts: Parts, scheduler: ListRule) -> str:
     """Say what kernels cannot do on nodes that fail or beside windows; empty if nothing."""
-    rule = rule_of(scheduler.backfill)
-    if rule is None or rule.reserves == "everyone":
-        return f"{what} under conservative backfilling"
-    if scheduler.order.kind not in ("static", "linear", "cubic", "affine"):
+    if scheduler.order.kind not in IN_KERNELS:
         return f"{what}, and order {type(scheduler.order).__name__} is asked at each pass"
     if scheduler.warm_up or parts.pass_per_event or parts.initial is not None:
         return f"{what} beside a warm-up, a pass after each event, or a state that the run goes on from"

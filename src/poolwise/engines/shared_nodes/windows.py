@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from poolwise.arrays import BoolArray, IntArray
-from poolwise.engines.kernel_arrays import blank
-from poolwise.engines.shared_nodes.kinds import JobKinds
+from poolwise.engines.shared_nodes.kinds import JobKinds, job_kinds
 from poolwise.model import Machine, Workload
+from poolwise.policies.placement.nodes.layout import NodeLayout
 from poolwise.policies.placement.windows import users_of
+from poolwise.units import NEVER
 
 if TYPE_CHECKING:
     from poolwise.kernels.shared_nodes.state import WindowArrays
@@ -21,10 +22,11 @@ MOST_GROUPS = 4
 
 
 def window_groups(machine: Machine, nodes: IntArray) -> tuple[BoolArray, IntArray]:
-    """Groups of nodes (n_group, n_node) that windows have, and (n_window,) the group of each."""
-    inside = np.array([window.owners[nodes] for window in machine.windows], dtype=np.bool_).reshape(-1, len(nodes))
+    """Groups of nodes (n_group, n_node) that windows have, and (n_window,) the group of each; nodes may be in any order."""
+    known = np.sort(nodes)
+    inside = np.array([window.owners[known] for window in machine.windows], dtype=np.bool_).reshape(-1, len(nodes))
     groups, of = np.unique(inside, axis=0, return_inverse=True)
-    return groups, of.reshape(-1)
+    return groups[:, np.searchsorted(known, nodes)], of.reshape(-1)
 
 
 def with_shut(kinds: JobKinds, groups: int) -> JobKinds:
@@ -50,21 +52,33 @@ def shut_sets(within: BoolArray, groups: BoolArray) -> BoolArray:
     return found
 
 
-def window_arrays(machine: Machine, workload: Workload, nodes: IntArray) -> WindowArrays:
-    """Lay out the windows of a machine for a replay of a workload."""
+def beside_windows(machine: Machine, workload: Workload, layout: NodeLayout) -> tuple[JobKinds, WindowArrays]:
+    """Kinds of the jobs of a workload, numbered for each set of groups that may be shut, and the windows for a replay of it."""
     from poolwise.kernels.shared_nodes.state import WindowArrays
 
-    groups, of = window_groups(machine, nodes)
+    groups, of = window_groups(machine, layout.nodes)
     start, end = (np.array([getattr(window, name) for window in machine.windows]) for name in ("start", "end"))
     rows = np.argsort(start, kind="stable")
     users = np.stack([users_of(workload.table, machine.windows[w]) for w in rows], axis=1)
     usable, who = np.unique(users, axis=0, return_inverse=True)
-    return WindowArrays(
+    kinds = job_kinds(workload, layout, who.reshape(-1).astype(np.int64))
+    of_kind = np.empty(len(kinds.parts), dtype=np.int64)
+    of_kind[kinds.of] = who.reshape(-1)
+    windows = WindowArrays(
         start=start[rows],
         end=end[rows],
         group=of[rows].astype(np.int64),
         ends=np.sort(end),
-        who=who.reshape(-1).astype(np.int64),
+        who=np.repeat(of_kind, 1 << len(groups)),
         usable=usable,
-        holding=blank(1 << len(groups)),
+        coming=_coming(start[rows], of[rows], usable, len(groups)),
     )
+    return with_shut(kinds, len(groups)), windows
+
+
+def _coming(start: IntArray, group: IntArray, usable: BoolArray, groups: int) -> IntArray:
+    """(n_who, n_group) when the first of the windows (n_window,) on each group begins whose nodes they may not use."""
+    found = np.full((len(usable), groups), NEVER)
+    for who, w in np.argwhere(~usable).tolist():
+        found[who, group[w]] = min(found[who, group[w]], start[w])
+    return found

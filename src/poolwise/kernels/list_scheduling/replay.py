@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from poolwise.arrays import IntArray
 from poolwise.kernels.jit import entry, inlined, step
+from poolwise.kernels.list_scheduling.changes import has_runs, judge, make_changes, next_change, put_aside, wait_aside
 from poolwise.kernels.list_scheduling.conservative import conserve
 from poolwise.kernels.list_scheduling.easy import any_fits, challenge, scan
 from poolwise.kernels.list_scheduling.indexed import search
@@ -17,6 +18,7 @@ from poolwise.kernels.list_scheduling.promises import keep_promises
 from poolwise.kernels.list_scheduling.racks import place
 from poolwise.kernels.list_scheduling.runs import end_first, has_room, start
 from poolwise.kernels.list_scheduling.state import (
+    ASIDE,
     ASK,
     ASKED,
     ASKED_PASS,
@@ -28,6 +30,7 @@ from poolwise.kernels.list_scheduling.state import (
     HEAD,
     INDEXED,
     INSTANTS,
+    JUDGED,
     LATE,
     MAKE_PASS,
     NEXT,
@@ -50,6 +53,7 @@ from poolwise.kernels.list_scheduling.state import (
     WARM,
     WARM_FIRST,
     WARM_LAST,
+    ChangeArrays,
     JobArrays,
     KeptArrays,
     Order,
@@ -76,25 +80,28 @@ def replay(
     tree: Tree | None,
     profile: ProfileArrays | None,
     kept: KeptArrays | None,
+    changes: ChangeArrays | None,
     runs: RunArrays,
     now: IntArray,
 ) -> int:
     """Go on until the events end (DONE) or the caller has to help.
 
-    ASK: write the keys of the waiting jobs. ROOM: give `runs.owner`, `.resource` and `.amount` at least `now[ROWS]` rows.
+    ASK: write the keys of the waiting jobs. ROOM: give `runs.owner`, `.resource` and `.amount` at least `now[ROWS]` rows,
+    and where runs may be lost all other columns of runs as many as the waiting jobs may take.
     INSTANTS: give the profile at least `now[ROWS]` instants.
     DEEP: the queue is so long that a tree pays; lay one out (`index.lay_out`) and go on with it. SHALLOW: go on without.
     RENEW: write the keys of the waiting jobs, and of those that come before the next recalculation; and when that is.
     LATE: the clock is beyond `HORIZON`. PAUSED: so many passes are over as `now[PAUSE]` says.
 
     What is None is not asked for, and kernels are compiled without it: there is one for queues that are scanned, one for
-    queues in a tree, one for reservations of everyone (`profile`), and one for such as are kept.
+    queues in a tree, one for reservations of everyone (`profile`), one for such as are kept; and on racks whose capacity
+    changes one for queues in a tree, and one for reservations of everyone.
     """
     while True:
         if now[PHASE] == TAKE_EVENTS:
             if now[PASSES] >= now[PAUSE]:
                 return PAUSED
-            if not _take_events(jobs, order, rules, racks, queue, tree, runs, now):
+            if not _take_events(jobs, order, rules, racks, queue, tree, changes, runs, now):
                 return DONE
             if now[TIME] > HORIZON:
                 return LATE
@@ -103,6 +110,8 @@ def replay(
             if now[TIME] >= now[RENEWAL]:
                 return RENEW
             if not has_room(now[WAITING] + now[WARM_LAST] - now[WARM_FIRST], racks, runs, now):
+                return ROOM
+            if changes is not None and not has_runs(changes, now):
                 return ROOM
             if now[WARM]:
                 _warm_up(jobs, rules, racks, queue, runs, now)
@@ -205,27 +214,58 @@ def _take_events(
     racks: RackArrays,
     queue: QueueArrays,
     tree: Tree | None,
+    changes: ChangeArrays | None,
     runs: RunArrays,
     now: IntArray,
 ) -> bool:
     """Process all events of the next instant (or one of them); False if nothing is left, or nothing that anybody asks for."""
     submit = jobs.submit[now[NEXT]] if now[NEXT] < jobs.submit.size else NEVER
     end = runs.end[runs.ending[0]] if now[RUNNING] > 0 else NEVER
-    if (submit == NEVER and end == NEVER) or min(submit, end) > now[STOP] or now[SOUGHT] == 0:
+    time = min(submit, end)
+    if changes is not None:
+        time = min(time, next_change(changes, now))
+    if time == NEVER or time > now[STOP] or now[SOUGHT] == 0:
         return False
-    now[TIME] = min(submit, end)
+    now[TIME] = time
     now[PASSES] += 1
-    now[QUIET] = 0 if end == now[TIME] else 1
+    now[QUIET] = 0 if end == time else 1
     while now[RUNNING] > 0 and runs.end[runs.ending[0]] == now[TIME]:
         end_first(rules, racks, runs, now)
         if rules.per_event:
             return True
     while now[NEXT] < jobs.submit.size and jobs.submit[now[NEXT]] == now[TIME]:
-        _arrive(now[NEXT], jobs, order, rules, queue, tree, runs, now)
+        if changes is None:
+            _arrive(now[NEXT], jobs, order, rules, queue, tree, runs, now)
+        else:
+            wait_aside(now[NEXT], changes, now)
         now[NEXT] += 1
         if rules.per_event:
             return True
+    if changes is not None:
+        _look_aside(jobs, order, rules, racks, queue, tree, changes, runs, now)
     return True
+
+
+@inlined
+def _look_aside(
+    jobs: JobArrays,
+    order: Order,
+    rules: Rules,
+    racks: RackArrays,
+    queue: QueueArrays,
+    tree: Tree | None,
+    changes: ChangeArrays,
+    runs: RunArrays,
+    now: IntArray,
+) -> None:
+    """Make the changes of this instant, and judge who waits aside: after a change all of them, else who arrived."""
+    first = now[JUDGED]
+    if next_change(changes, now) == now[TIME]:
+        make_changes(rules, racks, changes, runs, now)
+        put_aside(jobs, order, rules, changes, queue, tree, now)
+        first = now[QUIET] = 0
+    judge(first, jobs, order, rules, racks, changes, queue, tree, runs, now)
+    now[JUDGED] = now[ASIDE]
 
 
 @inlined

@@ -72,7 +72,7 @@ def end_first(rules: Rules, racks: RackArrays, runs: RunArrays, now: IntArray) -
     k = heap.pop(runs.ending, now[RUNNING], runs.end)
     release(k, racks, runs, racks.free, racks.pool)
     if rules.backfill != NONE:
-        _forget(k, now[RUNNING], runs)
+        forget(k, now[RUNNING], runs)
         if runs.expected[k] != runs.end[k]:
             now[HEAD] = -1  # a release came at another time than the reservation counted on
     now[RUNNING] -= 1
@@ -108,7 +108,7 @@ def _expect(k: int, count: int, runs: RunArrays) -> None:
 
 
 @inlined
-def _forget(k: int, count: int, runs: RunArrays) -> None:
+def forget(k: int, count: int, runs: RunArrays) -> None:
     """Take run k out of `due`; where ends come as expected it is the last."""
     at = count - 1
     while runs.due[at] != k:

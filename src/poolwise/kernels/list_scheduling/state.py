@@ -167,6 +167,34 @@ NODES_NOW, MEMORY_NOW, LASTING_NODES, LASTING_MEMORY = range(4)
 WELCOME, PERHAPS, REFUSED = range(3)
 
 
+class ChangeArrays(NamedTuple):
+    """Changes of the racks' capacity, and what becomes of jobs.
+
+    Attributes
+    ----------
+    time, rack, amount : (n_change,) ns, ascending; the rack, and nodes or MiB that it gains or loses
+    of_pool : (n_change,) whether its pool changes, not its nodes
+    nodes, memory : (n_rack,) what racks and pools have now, whoever uses it
+    most : (2,) the most nodes, and the most remote memory per node, that any job asks for which may ever run
+    requeues : (1,) whether jobs that lose their nodes or memory wait again
+    aside : (n_job,) jobs that wait until the machine, if it were empty, would hold them; the first `now[ASIDE]` count
+    after : (n_job,) changes that had happened when each job in `RunArrays.rejected` was turned away
+    lost : (n_run,) whether a run was lost; grown by the caller on ROOM, with the columns of runs
+    """
+
+    time: IntArray
+    rack: IntArray
+    amount: IntArray
+    of_pool: BoolArray
+    nodes: IntArray
+    memory: IntArray
+    most: IntArray
+    requeues: BoolArray
+    aside: IntArray
+    after: IntArray
+    lost: BoolArray
+
+
 class QueueArrays(NamedTuple):
     """The waiting jobs, in no order.
 
@@ -341,9 +369,13 @@ class RunArrays(NamedTuple):
     RENEWAL,  # ns from which on keys are others than those written: the next recalculation
     SOUGHT,  # sought jobs that have not started; the replay stops at 0
     STOP,  # ns after which nothing is replayed
+    CHANGES,  # changes of capacity so far
+    LAST_GAIN,  # changes up to the last that gives something, included
+    ASIDE,
+    JUDGED,  # jobs aside that the machine could not hold when they were last looked at
     FRONT,  # ns; jobs that were submitted by then come first, those that were submitted first in front
     N_NOW,
-) = range(34)
+) = range(38)
 
 TAKE_EVENTS, MAKE_PASS, ASKED_PASS = range(3)
 """Values of now[PHASE]: where `replay` goes on."""

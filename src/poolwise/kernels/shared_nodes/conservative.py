@@ -12,7 +12,7 @@ from poolwise.kernels.list_scheduling.order import key
 from poolwise.kernels.list_scheduling.state import Order
 from poolwise.kernels.shared_nodes.choose import choose
 from poolwise.kernels.shared_nodes.profile import earliest, foresee_all, look_ahead, occupy
-from poolwise.kernels.shared_nodes.reservation import finds_room
+from poolwise.kernels.shared_nodes.room import finds_room
 from poolwise.kernels.shared_nodes.runs import start
 from poolwise.kernels.shared_nodes.state import (
     ROWS,

@@ -9,7 +9,7 @@ from __future__ import annotations
 from poolwise.arrays import IntArray
 from poolwise.kernels.jit import inlined, step
 from poolwise.kernels.list_scheduling import heap
-from poolwise.kernels.list_scheduling.state import Order, Tree
+from poolwise.kernels.list_scheduling.state import CONSERVATIVE, Order, Tree
 from poolwise.kernels.list_scheduling.tournament import put, take
 from poolwise.kernels.shared_nodes.choose import missing
 from poolwise.kernels.shared_nodes.nodes import note_given, set_free
@@ -52,6 +52,7 @@ def make_changes(
     jobs: SharedJobs,
     kinds: KindArrays,
     order: Order,
+    rules: SharedRules,
     nodes: NodeArrays,
     empty: NodeArrays,
     timeline: TimelineArrays,
@@ -66,7 +67,7 @@ def make_changes(
         n, up = outages.node[now[CHANGES]], outages.up[now[CHANGES]]
         now[CHANGES] += 1
         while not up and timeline.size[n] > 0:
-            _lose(timeline.by[n, 0], jobs, kinds, order, nodes, timeline, outages, queue, tree, runs, now)
+            _lose(timeline.by[n, 0], jobs, kinds, order, rules, nodes, timeline, outages, queue, tree, runs, now)
         set_free(n, outages.free[n], up, nodes)
         set_free(n, outages.free[n], up, empty)
         touch(n, timeline, now)
@@ -74,8 +75,8 @@ def make_changes(
             note_given(n, nodes, now)
     now[KEPT], now[SETTLED] = -1, 0
     now[STATE] += 1
-    _put_aside(jobs, kinds, order, empty, outages, queue, tree, now)
-    _take_back(jobs, kinds, order, empty, outages, queue, tree, runs, now)
+    _put_aside(jobs, kinds, order, rules, empty, outages, queue, tree, now)
+    _take_back(jobs, kinds, order, rules, empty, outages, queue, tree, runs, now)
 
 
 @step
@@ -84,6 +85,7 @@ def _lose(
     jobs: SharedJobs,
     kinds: KindArrays,
     order: Order,
+    rules: SharedRules,
     nodes: NodeArrays,
     timeline: TimelineArrays,
     outages: OutageArrays,
@@ -101,8 +103,15 @@ def _lose(
     runs.end[k], outages.lost[k] = now[TIME], True
     release(k, jobs, kinds, nodes, timeline, runs, now)
     if outages.requeues[0]:
-        join(runs.job[k], queue, now)
-        put(runs.job[k], now[TIME], jobs, order, tree)
+        _wait(runs.job[k], jobs, order, rules, queue, tree, now)
+
+
+@inlined
+def _wait(job: int, jobs: SharedJobs, order: Order, rules: SharedRules, queue: SharedQueue, tree: Tree, now: IntArray) -> None:
+    """Let a job wait as others do."""
+    join(job, queue, now)
+    if rules.backfill != CONSERVATIVE:
+        put(job, now[TIME], jobs, order, tree)
 
 
 @step
@@ -130,6 +139,7 @@ def _put_aside(
     jobs: SharedJobs,
     kinds: KindArrays,
     order: Order,
+    rules: SharedRules,
     empty: NodeArrays,
     outages: OutageArrays,
     queue: SharedQueue,
@@ -140,7 +150,8 @@ def _put_aside(
     for k in range(now[WAITING] - 1, -1, -1):  # who takes the place of one that leaves has been asked
         job = queue.job[k]
         if not _is_held(jobs.nodes[job], kinds, empty, outages, now):
-            take(job, now[TIME], order, tree)
+            if rules.backfill != CONSERVATIVE:
+                take(job, now[TIME], order, tree)
             leave(job, queue, now)
             outages.aside[now[ASIDE]] = job
             now[ASIDE] += 1
@@ -151,6 +162,7 @@ def _take_back(
     jobs: SharedJobs,
     kinds: KindArrays,
     order: Order,
+    rules: SharedRules,
     empty: NodeArrays,
     outages: OutageArrays,
     queue: SharedQueue,
@@ -164,8 +176,7 @@ def _take_back(
     for k in range(count):
         job = outages.aside[k]
         if _is_held(jobs.nodes[job], kinds, empty, outages, now):
-            join(job, queue, now)
-            put(job, now[TIME], jobs, order, tree)
+            _wait(job, jobs, order, rules, queue, tree, now)
         elif now[CHANGES] < now[LAST_REPAIR]:
             outages.aside[now[ASIDE]] = job
             now[ASIDE] += 1

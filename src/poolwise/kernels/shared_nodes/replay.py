@@ -13,7 +13,7 @@ from poolwise.kernels.list_scheduling.tournament import clear, put
 from poolwise.kernels.shared_nodes.choose import choose, missing
 from poolwise.kernels.shared_nodes.conservative import conserve_shared, has_steps
 from poolwise.kernels.shared_nodes.outages import has_runs, make_changes, next_change, waits_aside
-from poolwise.kernels.shared_nodes.reservation import finds_room
+from poolwise.kernels.shared_nodes.room import finds_room
 from poolwise.kernels.shared_nodes.runs import end_first, has_room, start
 from poolwise.kernels.shared_nodes.search import search
 from poolwise.kernels.shared_nodes.state import (
@@ -80,7 +80,7 @@ def replay(
 
     What is None is not asked for, and kernels are compiled without it: there is one for queues, one for reservations of
     everyone (`ahead`, `profile`), one for queues on nodes that fail (`outages`, and `empty`, the nodes as if nothing ran), and
-    one for queues beside windows.
+    one for queues beside windows. On nodes that fail there is one for reservations of everyone as well.
     """
     while True:
         if now[PHASE] == TAKE_EVENTS:
@@ -213,7 +213,7 @@ def _take_events(
         if rules.per_event:
             return True
     if outages is not None and empty is not None and change == now[TIME]:
-        make_changes(jobs, kinds, order, nodes, empty, timeline, outages, queue, tree, runs, now)
+        make_changes(jobs, kinds, order, rules, nodes, empty, timeline, outages, queue, tree, runs, now)
     return True
 
 

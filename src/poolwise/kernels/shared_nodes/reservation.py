@@ -1,33 +1,29 @@
 """What the head of the queue is promised under EASY: when it will start, and what others may use until then.
 
 On nodes of their own the first times at which each could hold a part of the head say it all: the head starts at the k-th of
-them, k its parts. They are kept from pass to pass (`timeline.foresee`). Source: `policies.backfill.easy`.
+them, k its parts (`shadow`). They are kept from pass to pass (`timeline.foresee`). Source: `policies.backfill.easy`.
 """
 
 from __future__ import annotations
 
 from poolwise.arrays import IntArray
 from poolwise.kernels.jit import inlined, step
-from poolwise.kernels.list_scheduling import heap
 from poolwise.kernels.list_scheduling.state import EASY
 from poolwise.kernels.shared_nodes.borrowing import holds, promise, put_aside
-from poolwise.kernels.shared_nodes.choose import borrows, choose, missing
-from poolwise.kernels.shared_nodes.nodes import holds_part
+from poolwise.kernels.shared_nodes.choose import borrows, choose
+from poolwise.kernels.shared_nodes.room import finds_room, place
 from poolwise.kernels.shared_nodes.runs import start
+from poolwise.kernels.shared_nodes.shadow import time_of_room
 from poolwise.kernels.shared_nodes.slowdown import expected
 from poolwise.kernels.shared_nodes.state import (
-    BESIDE,
     BORROWS,
-    EARLIER,
-    GIVEN,
+    COUNTED,
+    ELSEWHERE,
     HEAD,
-    HOLDING,
     KEPT,
     MEMORY,
     PROMISE,
     SHADOW,
-    SHUT,
-    STATE,
     TIME,
     WINDOW,
     KindArrays,
@@ -40,7 +36,7 @@ from poolwise.kernels.shared_nodes.state import (
     WindowArrays,
 )
 from poolwise.kernels.shared_nodes.timeline import foresee, given_back, is_overdue, look_at
-from poolwise.kernels.shared_nodes.windows import go_beside, kind_now
+from poolwise.kernels.shared_nodes.windows import await_beside, kind_now, next_shut
 from poolwise.units import HORIZON, NEVER
 
 
@@ -57,18 +53,18 @@ def reserve(
     now: IntArray,
 ) -> None:
     """Find the shadow time of a head that does not fit now, and what it is left then."""
-    kind, elsewise = jobs.nodes[head], now[BORROWS] or now[BESIDE]
+    kind = jobs.nodes[head]
     now[HEAD], now[BORROWS] = head, int(borrows(kind, kinds, nodes))
     now[PROMISE] += 1
     if now[BORROWS]:
         promise(kind, jobs, kinds, nodes, then, runs, is_overdue(timeline, now), now)
     else:
         now[KEPT] = -1
-        if elsewise:  # the last shadow time was not found here, nor nodes counted by it
-            now[BESIDE], now[SHUT], now[SHADOW] = 0, 0, -1
-        _await(kind, kinds, nodes, timeline, now)
-        if windows is not None:
-            go_beside(head, jobs, kinds, nodes, timeline, windows, now)
+        foresee(kind, kinds, nodes, timeline, now)
+        if windows is None:
+            now[SHADOW] = time_of_room(kind, 0, kinds, nodes, timeline, now)
+        else:
+            await_beside(head, jobs, kinds, nodes, timeline, windows, now)
     now[WINDOW] = window(now)
 
 
@@ -76,63 +72,6 @@ def reserve(
 def window(now: IntArray) -> int:
     """How long a run may take that is to end by the shadow time; what would end later than the horizon ends there."""
     return int(now[SHADOW] - now[TIME] if now[SHADOW] < HORIZON else NEVER)
-
-
-@inlined
-def _await(kind: int, kinds: KindArrays, nodes: NodeArrays, timeline: TimelineArrays, now: IntArray) -> None:
-    """Find the shadow time of a head on nodes that do not depend on each other, and how many could hold a part of it then.
-
-    It is the time found last as long as fewer nodes than there are parts could hold one earlier, and enough could then.
-    """
-    foresee(kind, kinds, nodes, timeline, now)
-    wanted = kinds.parts[kind]
-    if now[SHADOW] >= now[TIME] and now[EARLIER] < wanted <= now[HOLDING]:
-        return
-    ready, front, leaves = timeline.ready, timeline.front, timeline.ready.size // 2
-    front[0] = 1
-    size, found, earlier, shadow = 1, 0, 0, NEVER
-    now[SHADOW] = -1  # nothing is counted meanwhile
-    while size > 0 and (found < wanted or ready[front[0]] <= shadow):
-        t = heap.pop(front, size, ready)
-        size -= 1
-        if t >= leaves and not timeline.exact[t - leaves]:
-            look_at(t - leaves, kind, kinds, nodes, timeline, now)  # it stands where it was or later
-            heap.push(front, size, t, ready)
-            size += 1
-        elif t >= leaves:
-            if found == 0 or ready[t] > shadow:
-                earlier = found
-            found += 1
-            shadow = ready[t]
-        else:
-            heap.push(front, size, 2 * t, ready)
-            heap.push(front, size + 1, 2 * t + 1, ready)
-            size += 2
-    now[SHADOW], now[EARLIER], now[HOLDING] = shadow, earlier, found
-
-
-@step
-def finds_room(kind: int, kinds: KindArrays, nodes: NodeArrays, now: IntArray) -> bool:
-    """Whether a job of a kind fits now; the answer is kept until something is taken or given back."""
-    if kinds.fits_at[kind] != now[STATE]:
-        kinds.fits_at[kind] = now[STATE]
-        if not _is_short(kind, kinds, nodes, now):
-            kinds.short[kind] = missing(kind, kinds, nodes)
-        kinds.fits[kind], kinds.short_at[kind] = kinds.short[kind] == 0, now[GIVEN]
-    return bool(kinds.fits[kind])
-
-
-@inlined
-def _is_short(kind: int, kinds: KindArrays, nodes: NodeArrays, now: IntArray) -> bool:
-    """Whether a kind that found no room finds none still, since too few nodes have been given back what a part needs."""
-    before = kinds.short_at[kind]
-    if kinds.short[kind] == 0 or now[GIVEN] - before > nodes.given.size or borrows(kind, kinds, nodes):
-        return False
-    for k in range(before, now[GIVEN]):
-        kinds.short[kind] -= int(holds_part(nodes.given[k % nodes.given.size], kind, kinds, nodes))
-        if kinds.short[kind] == 0:
-            return False
-    return True
 
 
 @step
@@ -152,14 +91,15 @@ def leaves_room(
     if kinds.room_at[kind] != now[PROMISE]:
         kinds.room_at[kind] = now[PROMISE]
         head = jobs.nodes[now[HEAD]]
-        if not now[BORROWS] and now[HOLDING] - kinds.parts[kind] >= kinds.parts[head]:
+        if not now[BORROWS] and timeline.holding[now[COUNTED]] - kinds.parts[kind] >= kinds.parts[head]:
             kinds.room[kind] = True  # whatever nodes it takes
             return True
-        choose(kind, rules, kinds, nodes)
+        place(kind, rules, kinds, nodes)
         if now[BORROWS]:
             kinds.room[kind] = _holds_beside(kind, head, kinds, nodes, then)
         else:
-            kinds.room[kind] = now[HOLDING] - _spoilt(kind, head, kinds, nodes, timeline, now) >= kinds.parts[head]
+            spoilt = _spoilt(kind, head, kinds, nodes, timeline, now)
+            kinds.room[kind] = timeline.holding[now[COUNTED]] - spoilt >= kinds.parts[head]
     return bool(kinds.room[kind])
 
 
@@ -180,7 +120,7 @@ def _spoilt(kind: int, head: int, kinds: KindArrays, nodes: NodeArrays, timeline
         n = nodes.chosen[part]
         if not timeline.exact[n]:
             look_at(n, head, kinds, nodes, timeline, now)
-        if timeline.ready[leaves + n] > now[SHADOW] or nodes.group[n] & now[SHUT] != 0:
+        if timeline.ready[leaves + n] > now[SHADOW] or nodes.group[n] & timeline.closed[now[COUNTED]] != 0:
             continue
         for d in range(nodes.top.shape[1]):
             short = kinds.ask[head, d] + kinds.ask[kind, d] - nodes.top[leaves + n, d]
@@ -210,7 +150,11 @@ def may_start(
         return False
     if jobs.length[job] <= now[WINDOW] and _ends_in_time(job, rules, jobs, kinds, nodes, now):
         return True
-    return leaves_room(kind, rules, jobs, kinds, nodes, timeline, then, now)
+    if leaves_room(kind, rules, jobs, kinds, nodes, timeline, then, now):
+        return True
+    if windows is not None:
+        now[ELSEWHERE] = min(now[ELSEWHERE], next_shut(job, jobs, windows, now))
+    return False
 
 
 @inlined

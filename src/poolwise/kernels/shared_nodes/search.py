@@ -26,10 +26,12 @@ from poolwise.kernels.list_scheduling.state import (
 )
 from poolwise.kernels.list_scheduling.tournament import decide, take
 from poolwise.kernels.shared_nodes.choose import choose
-from poolwise.kernels.shared_nodes.reservation import backfill, finds_room, leaves_room, may_start, reserve, window
+from poolwise.kernels.shared_nodes.reservation import backfill, leaves_room, may_start, reserve, window
+from poolwise.kernels.shared_nodes.room import finds_room
 from poolwise.kernels.shared_nodes.runs import start
 from poolwise.kernels.shared_nodes.state import (
     CORES,
+    ELSEWHERE,
     HEAD,
     KEPT,
     PASSES,
@@ -49,7 +51,8 @@ from poolwise.kernels.shared_nodes.state import (
 )
 from poolwise.kernels.shared_nodes.timeline import is_overdue
 from poolwise.kernels.shared_nodes.waiting import leave
-from poolwise.kernels.shared_nodes.windows import kind_now
+from poolwise.kernels.shared_nodes.windows import ever_shut, kind_now, shut_now
+from poolwise.units import NEVER
 
 
 @step
@@ -86,7 +89,7 @@ def search(
     if rules.backfill == NONE or now[WAITING] < 2:
         return
     reserve(head, jobs, kinds, nodes, timeline, then, windows, runs, now)
-    now[SETTLED] = 1  # a start unsettles it
+    now[SETTLED], now[ELSEWHERE] = 1, NEVER  # a start unsettles it
     last = head
     while True:
         last = _next(head, last, jobs, kinds, order, rules, nodes, timeline, then, windows, tree, now)
@@ -119,9 +122,10 @@ def _is_settled(
     """Whether nothing can start since nothing could at the end of the last pass.
 
     The same head waits, the machine is the same now and at the shadow time, and time alone lets nobody in: less is left
-    until the shadow time. So only jobs that joined the queue at this instant have to be asked.
+    until the shadow time. So only jobs that joined the queue at this instant have to be asked. But as a window comes nearer,
+    a job may be placed where it leaves the head room.
     """
-    if windows is not None:  # as one comes nearer, a job may be placed where it leaves the head room
+    if windows is not None and now[TIME] >= now[ELSEWHERE]:
         return False
     if now[SETTLED] == 0 or is_overdue(timeline, now) or now[HEAD] != decide(now[TIME], order, tree):
         return False
@@ -161,15 +165,14 @@ def _next(
         job = row[WINNER]
         if best >= 0 and not comes_before(job, best, now[TIME], order):
             continue
-        if not _ask(row, kinds, rules, nodes, now):
+        if not _ask(row, kinds, rules, nodes, windows, now):
             continue
         if row[FORK] == RESTING:
             turn = comes_before(last, job, now[TIME], order)
             if turn and may_start(job, rules, jobs, kinds, nodes, timeline, then, windows, now):
                 best = job
             continue
-        late = windows is None and _all_late(row, now)  # beside windows, jobs of a kind may be placed on other nodes
-        if late and not leaves_room(row[NODES], rules, jobs, kinds, nodes, timeline, then, now):
+        if _all_late(row, now) and not _any_leaves_room(row, rules, jobs, kinds, nodes, timeline, then, windows, now):
             continue
         left = 2 * row[FORK]
         winner = left + int(tree.node[left, WINNER] != job)  # the winner's side is looked at first
@@ -179,7 +182,9 @@ def _next(
 
 
 @inlined
-def _ask(row: IntArray, kinds: KindArrays, rules: SharedRules, nodes: NodeArrays, now: IntArray) -> bool:
+def _ask(
+    row: IntArray, kinds: KindArrays, rules: SharedRules, nodes: NodeArrays, windows: WindowArrays | None, now: IntArray
+) -> bool:
     """Whether any of the jobs at and below a node of the tree may find room, and end in time where that is asked for."""
     ends = row[LENGTH] <= now[WINDOW]
     if row[REMOTE] > nodes.top[1, CORES] or not (ends or rules.backfill == EASY):
@@ -187,6 +192,8 @@ def _ask(row: IntArray, kinds: KindArrays, rules: SharedRules, nodes: NodeArrays
     least = row[NODES]
     if kinds.group[least] != kinds.group[row[MOST_NODES]]:
         return True
+    if windows is not None:
+        least += shut_now(least, row[LENGTH], windows, now)  # to the others below, which last longer, more is shut
     return finds_room(least, kinds, nodes, now)  # it asks for the least of all
 
 
@@ -194,3 +201,31 @@ def _ask(row: IntArray, kinds: KindArrays, rules: SharedRules, nodes: NodeArrays
 def _all_late(row: IntArray, now: IntArray) -> bool:
     """Whether all jobs below are of one kind and end after the shadow time."""
     return bool(row[NODES] == row[MOST_NODES] and row[LENGTH] > now[WINDOW])
+
+
+@inlined
+def _any_leaves_room(
+    row: IntArray,
+    rules: SharedRules,
+    jobs: SharedJobs,
+    kinds: KindArrays,
+    nodes: NodeArrays,
+    timeline: TimelineArrays,
+    then: ThenArrays,
+    windows: WindowArrays | None,
+    now: IntArray,
+) -> bool:
+    """Whether any of the jobs below, of one kind, leaves the head room: beside windows longer ones are placed on other nodes.
+
+    Groups that are open to such a job now may be shut to it before a window ends; that is asked about as well.
+    """
+    kind = row[NODES]
+    if windows is None:
+        return leaves_room(kind, rules, jobs, kinds, nodes, timeline, then, now)
+    least, most = shut_now(kind, row[LENGTH], windows, now), ever_shut(kind, windows)
+    for shut in range(least, most + 1):
+        if shut & least != least or shut & ~most != 0 or not finds_room(kind + shut, kinds, nodes, now):
+            continue
+        if leaves_room(kind + shut, rules, jobs, kinds, nodes, timeline, then, now):
+            return True
+    return False

@@ -85,6 +85,7 @@ class KindArrays(NamedTuple):
     fits, fits_at : whether a job of the kind found room, in the state with the number `fits_at`
     short, short_at : how many nodes more had to hold a part for it to find room, when `short_at` nodes had been given something
         back; 0 where it did, or nobody asked
+    spot : the first node that then held a job of one part, -1 where none did, it may borrow memory, or nobody asked
     room, room_at : whether it then left the head room beyond the shadow time, in the reservation with the number `room_at`
     """
 
@@ -96,6 +97,7 @@ class KindArrays(NamedTuple):
     fits_at: IntArray
     short: IntArray
     short_at: IntArray
+    spot: IntArray
     room: BoolArray
     room_at: IntArray
 
@@ -168,6 +170,11 @@ class TimelineArrays(NamedTuple):
     ready : (n_leaf * 2,) a tree of the same kind: when any node below could hold a part of the kind `now[AWAITED]`, NEVER if
         none could; a lower bound for nodes that nobody asked about
     exact : (n_node,) whether it is no bound, but the time itself
+    instant : (n_count,) ns up to which nodes that could hold a part are counted, -1 for none. For each set of groups that may
+        be shut, of which there is one away from windows, it is when as many nodes could as there are parts, NEVER if never;
+        beside windows the last count is for the head's shadow time
+    closed : (n_count,) groups of nodes that are left out of each count, a bit each
+    earlier, holding : (n_count,) how many nodes could before that time, and by then
     stale : (n_node,) nodes for which it has changed, the first `now[STALE]` count
     is_stale : (n_node,) whether a node is among them
     front : (n_leaf * 2,) scratch
@@ -181,6 +188,10 @@ class TimelineArrays(NamedTuple):
     first_end: IntArray
     ready: IntArray
     exact: BoolArray
+    instant: IntArray
+    closed: IntArray
+    earlier: IntArray
+    holding: IntArray
     stale: IntArray
     is_stale: BoolArray
     front: IntArray
@@ -259,9 +270,10 @@ class WindowArrays(NamedTuple):
     ----------
     start, end, group : (n_window,) ns, by start; number of the group of its nodes
     ends : (n_window,) ns, ascending
-    who : (n_job,) whose job it is, as far as windows are concerned
+    who : (n_kind,) whose jobs they are, as far as windows are concerned
     usable : (n_who, n_window) whether their jobs may use the nodes of a window
-    holding : (2^n_group,) scratch: how many nodes in just these groups could hold a part of the head
+    coming : (n_who, n_group) ns at which the first window on a group begins, of those that are not over and that their jobs may
+        not use, NEVER if there is none
     """
 
     start: IntArray
@@ -270,7 +282,7 @@ class WindowArrays(NamedTuple):
     ends: IntArray
     who: IntArray
     usable: BoolArray
-    holding: IntArray
+    coming: IntArray
 
 
 class SharedQueue(NamedTuple):
@@ -334,9 +346,8 @@ class SharedRuns(NamedTuple):
     AWAITED,  # kind for which `TimelineArrays.ready` holds, -1 for none
     STALE,
     WINDOW,  # how long a run may take that is to end by SHADOW
-    SHADOW,  # ns, for the kind `now[AWAITED]`
-    EARLIER,  # nodes that could hold a part of the head before its shadow time
-    HOLDING,  # nodes that could hold a part of the head at its shadow time
+    SHADOW,  # ns, for the job `now[HEAD]`
+    COUNTED,  # which of the counts of `TimelineArrays` is that of the head's shadow time
     KEPT,  # kind for whose head `ThenArrays` hold, -1 for none
     BORROWS,  # 1 if the head may take memory of pools: `ThenArrays` say what it is left
     STATE,  # counts the changes of what is free
@@ -346,8 +357,7 @@ class SharedRuns(NamedTuple):
     ASIDE,
     ENDED,  # windows that are over
     PASSED,  # windows that began before all others and are over
-    SHUT,  # groups of nodes that are shut to the head at its shadow time, a bit each
-    BESIDE,  # 1 if the shadow time was found beside windows
+    ELSEWHERE,  # ns from which a job that was refused would be placed elsewhere, since a window is in its way then
     PROMISE,  # counts the reservations, and what is started beside them
     SETTLED,  # 1 if the last pass started nothing and nothing ended since: only jobs that arrive now may start
     ROWS,  # rows wanted, on ROOM; steps on INSTANTS
@@ -358,7 +368,7 @@ class SharedRuns(NamedTuple):
     SOUGHT,  # sought jobs that have not started; the replay stops at 0
     STOP,  # ns after which nothing is replayed
     N_NOW,
-) = range(37)
+) = range(35)
 
 TAKE_EVENTS, MAKE_PASS, ASKED_PASS = range(3)
 """Values of now[PHASE]: where `replay` goes on."""

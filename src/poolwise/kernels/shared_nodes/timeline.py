@@ -7,11 +7,7 @@ from poolwise.kernels.jit import inlined, step
 from poolwise.kernels.shared_nodes.nodes import next_fit, raise_tree
 from poolwise.kernels.shared_nodes.state import (
     AWAITED,
-    EARLIER,
-    HOLDING,
     MEMORY,
-    SHADOW,
-    SHUT,
     STALE,
     TIME,
     KindArrays,
@@ -76,15 +72,7 @@ def foresee(kind: int, kinds: KindArrays, nodes: NodeArrays, timeline: TimelineA
     fixed time from now: nodes with such runs are looked at in each pass.
     """
     if now[AWAITED] != kind:
-        now[AWAITED], now[SHADOW], now[EARLIER], now[HOLDING] = kind, -1, 0, 0
-        for t in range(timeline.ready.size):
-            timeline.ready[t] = timeline.first_end[t]
-        for n in range(nodes.rack.size):
-            timeline.exact[n] = False
-        n = next_fit(0, kind, -1, kinds, nodes)
-        while n >= 0:
-            look_at(n, kind, kinds, nodes, timeline, now)
-            n = next_fit(n + 1, kind, -1, kinds, nodes)
+        _begin(kind, kinds, nodes, timeline, now)
     for k in range(now[STALE]):
         n = timeline.stale[k]
         timeline.is_stale[n] = False
@@ -96,16 +84,38 @@ def foresee(kind: int, kinds: KindArrays, nodes: NodeArrays, timeline: TimelineA
         n = next_overdue(n + 1, timeline, now)
 
 
+@inlined
+def _begin(kind: int, kinds: KindArrays, nodes: NodeArrays, timeline: TimelineArrays, now: IntArray) -> None:
+    """Write what is known at once about jobs of a kind: nodes that hold a part now do so now, the others not before an end."""
+    now[AWAITED] = kind
+    for count in range(timeline.instant.size):
+        timeline.instant[count] = -1
+    for t in range(timeline.ready.size):
+        timeline.ready[t] = timeline.first_end[t]
+    for n in range(nodes.rack.size):
+        timeline.exact[n] = False
+    leaves = timeline.ready.size // 2
+    n = next_fit(0, kind, -1, kinds, nodes)
+    while n >= 0:
+        timeline.ready[leaves + n], timeline.exact[n] = now[TIME], True
+        raise_tree(timeline.ready, leaves + n)
+        n = next_fit(n + 1, kind, -1, kinds, nodes)
+
+
 @step
 def look_at(n: int, kind: int, kinds: KindArrays, nodes: NodeArrays, timeline: TimelineArrays, now: IntArray) -> None:
-    """Find when a node could hold a part, and count it where it belongs."""
+    """Find when a node could hold a part, and count it where it belongs: one that nobody asked about is in no count."""
     leaf = timeline.ready.size // 2 + n
-    before, after = timeline.ready[leaf], _ready(n, kind, kinds, nodes, timeline, now)
+    known = timeline.ready[leaf]
+    before, after = known if timeline.exact[n] else NEVER, _ready(n, kind, kinds, nodes, timeline, now)
     timeline.exact[n] = True
     if before != after:
-        if nodes.group[n] & now[SHUT] == 0:
-            now[EARLIER] += int(after < now[SHADOW]) - int(before < now[SHADOW])
-            now[HOLDING] += int(after <= now[SHADOW]) - int(before <= now[SHADOW])
+        for count in range(timeline.instant.size):
+            if nodes.group[n] & timeline.closed[count] == 0:
+                instant = timeline.instant[count]
+                timeline.earlier[count] += int(after < instant) - int(before < instant)
+                timeline.holding[count] += int(after <= instant) - int(before <= instant)
+    if known != after:
         timeline.ready[leaf] = after
         raise_tree(timeline.ready, leaf)
 

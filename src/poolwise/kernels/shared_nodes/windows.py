@@ -9,14 +9,13 @@ from __future__ import annotations
 
 from poolwise.arrays import IntArray
 from poolwise.kernels.jit import inlined, step
-from poolwise.kernels.list_scheduling import heap
+from poolwise.kernels.shared_nodes.shadow import count_until, time_of_room
 from poolwise.kernels.shared_nodes.state import (
-    BESIDE,
+    COUNTED,
     ENDED,
-    HOLDING,
     PASSED,
+    SETTLED,
     SHADOW,
-    SHUT,
     TIME,
     KindArrays,
     NodeArrays,
@@ -24,7 +23,6 @@ from poolwise.kernels.shared_nodes.state import (
     TimelineArrays,
     WindowArrays,
 )
-from poolwise.kernels.shared_nodes.timeline import look_at
 from poolwise.units import NEVER
 
 
@@ -37,22 +35,64 @@ def next_window_end(windows: WindowArrays, now: IntArray) -> int:
 @step
 def pass_windows(windows: WindowArrays, now: IntArray) -> None:
     """Let time go on to the present: windows that are over are looked at no longer."""
+    if next_window_end(windows, now) > now[TIME]:
+        return
     while next_window_end(windows, now) <= now[TIME]:
         now[ENDED] += 1
-    while now[PASSED] < windows.end.size and windows.end[now[PASSED]] <= now[TIME]:
-        now[PASSED] += 1
+    now[PASSED] = _pass(now[PASSED], now[TIME], windows)
+    now[SETTLED] = 0
+    for who in range(windows.coming.shape[0]):
+        _look_ahead(who, windows, now)
 
 
-@step
-def shut_to(job: int, time: int, jobs: SharedJobs, windows: WindowArrays, now: IntArray) -> int:
-    """Groups of nodes, a bit each, on which a job cannot start at a time because of windows."""
-    shut, length, who = 0, jobs.asked[job], windows.who[job]
-    for w in range(now[PASSED], windows.start.size):
-        if windows.start[w] - time >= length:
-            break
-        if windows.end[w] > time and not windows.usable[who, w]:
-            shut |= 1 << windows.group[w]
-    return shut
+@inlined
+def _pass(w: int, time: int, windows: WindowArrays) -> int:
+    """First window from w on that is not over at a time."""
+    while w < windows.end.size and windows.end[w] <= time:
+        w += 1
+    return w
+
+
+@inlined
+def _look_ahead(who: int, windows: WindowArrays, now: IntArray) -> None:
+    """Find when windows begin on each group that somebody's jobs may not use."""
+    coming = windows.coming[who]
+    for group in range(coming.size):
+        coming[group] = NEVER
+    left, w = coming.size, now[PASSED]
+    while left > 0 and w < windows.start.size:
+        if coming[windows.group[w]] == NEVER and windows.end[w] > now[TIME] and not windows.usable[who, w]:
+            coming[windows.group[w]] = windows.start[w]
+            left -= 1
+        w += 1
+
+
+@inlined
+def shut_now(kind: int, length: int, windows: WindowArrays, now: IntArray) -> int:
+    """Groups of nodes, a bit each, on which a job of a kind that lasts so many ns cannot start now because of windows."""
+    shut, coming = 0, windows.coming[windows.who[kind]]
+    for group in range(coming.size):
+        shut |= int(coming[group] < NEVER and coming[group] - now[TIME] < length) << group
+    return int(shut)
+
+
+@inlined
+def ever_shut(kind: int, windows: WindowArrays) -> int:
+    """Groups of nodes, a bit each, on which some jobs of a kind cannot start before the next end of a window, if they last."""
+    shut, coming = 0, windows.coming[windows.who[kind]]
+    for group in range(coming.size):
+        shut |= int(coming[group] < NEVER) << group
+    return int(shut)
+
+
+@inlined
+def next_shut(job: int, jobs: SharedJobs, windows: WindowArrays, now: IntArray) -> int:
+    """Time (ns) from which a job cannot start on one group more, if it waits until then; NEVER if there is none."""
+    first, length, coming = NEVER, jobs.asked[job], windows.coming[windows.who[jobs.nodes[job]]]
+    for group in range(coming.size):
+        if coming[group] < NEVER and coming[group] - now[TIME] >= length:
+            first = min(first, coming[group] - length + 1)
+    return int(first)
 
 
 @inlined
@@ -60,12 +100,12 @@ def kind_now(job: int, jobs: SharedJobs, windows: WindowArrays | None, now: IntA
     """Kind of a job that would start now."""
     kind = jobs.nodes[job]
     if windows is not None:
-        kind += shut_to(job, now[TIME], jobs, windows, now)
+        kind += shut_now(kind, jobs.asked[job], windows, now)
     return int(kind)
 
 
 @step
-def go_beside(
+def await_beside(
     head: int,
     jobs: SharedJobs,
     kinds: KindArrays,
@@ -74,42 +114,33 @@ def go_beside(
     windows: WindowArrays,
     now: IntArray,
 ) -> None:
-    """Find the shadow time anew if a window is in the way of a head, now or at the shadow time that was found without windows.
+    """Find the shadow time of a head of the kind `now[AWAITED]`, and count the nodes that could hold a part of it then.
 
     As time goes on more nodes could hold a part, and fewer are open as windows come nearer, until one ends. So the head starts
-    when a node can first hold a part, or when a window ends.
+    when enough of the nodes could that are open to it, or when a window ends.
     """
-    if shut_to(head, now[TIME], jobs, windows, now) | shut_to(head, now[SHADOW], jobs, windows, now) == 0:
-        return
-    kind, count = jobs.nodes[head], nodes.rack.size
-    line, ready, leaves = nodes.line, timeline.ready, timeline.ready.size // 2
-    now[SHADOW] = -1  # nothing is counted meanwhile
-    for n in range(count):
-        if not timeline.exact[n]:
-            look_at(n, kind, kinds, nodes, timeline, now)
-        line[n] = leaves + n
-    heap.arrange(line, count, ready)
-    for group in range(windows.holding.size):
-        windows.holding[group] = 0
-    time, end = now[TIME], now[ENDED]
+    kind, time, end, first = jobs.nodes[head], now[TIME], now[ENDED], now[PASSED]
     while True:
-        while count > 0 and ready[line[0]] <= time:
-            windows.holding[nodes.group[heap.pop(line, count, ready) - leaves]] += 1
-            count -= 1
-        if _holds_beside(head, time, jobs, kinds, windows, now):
+        shut = _shut_at(time, first, kind, jobs.asked[head], windows)
+        ready = time_of_room(kind, shut, kinds, nodes, timeline, now)
+        if ready <= time:
             break
-        following = ready[line[0]] if count > 0 else NEVER
         while end < windows.ends.size and windows.ends[end] <= time:
             end += 1
-        time = min(following, windows.ends[end]) if end < windows.ends.size else following
-    now[SHADOW], now[BESIDE] = time, 1
+        time = min(ready, windows.ends[end]) if end < windows.ends.size else ready
+        first = _pass(first, time, windows)
+    now[SHADOW], now[COUNTED] = time, shut
+    if ready < time:
+        now[COUNTED] = timeline.instant.size - 1
+        count_until(time, kind, shut, kinds, nodes, timeline, now)
 
 
 @inlined
-def _holds_beside(head: int, time: int, jobs: SharedJobs, kinds: KindArrays, windows: WindowArrays, now: IntArray) -> bool:
-    """Whether enough of the nodes in `windows.holding` are open to a head at a time; notes how many, and what is shut."""
-    now[SHUT], now[HOLDING] = shut_to(head, time, jobs, windows, now), 0
-    for groups in range(windows.holding.size):
-        if groups & now[SHUT] == 0:
-            now[HOLDING] += windows.holding[groups]
-    return bool(now[HOLDING] >= kinds.parts[jobs.nodes[head]] or time == NEVER)
+def _shut_at(time: int, w: int, kind: int, length: int, windows: WindowArrays) -> int:
+    """Groups of nodes, a bit each, that are shut at a time to a job that lasts so many ns; windows before w are over."""
+    shut, who = 0, windows.who[kind]
+    while w < windows.start.size and windows.start[w] - time < length:
+        if windows.end[w] > time and not windows.usable[who, w]:
+            shut |= 1 << windows.group[w]
+        w += 1
+    return int(shut)

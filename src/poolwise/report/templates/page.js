@@ -6,7 +6,10 @@
   const fitted = (spec, box) => {
     const picture = box.querySelector(".still svg"), wide = picture.viewBox.baseVal.width, room = box.clientWidth;
     if (spec.width) spec.width = Math.max(150, spec.width + Math.min(room, 1.25 * wide) - wide);
-    else if (room < wide) { spec.columns = 1; spec.concat.forEach((panel) => { panel.width = Math.max(150, Math.min(panel.width, room - 110)); }); }
+    else if (room < wide) {
+      spec.columns = Math.max(1, Math.min(spec.columns, Math.floor(room / 300)));
+      spec.concat.forEach((panel) => { panel.width = Math.max(150, Math.min(panel.width, room / spec.columns - 110)); });
+    }
     return spec;
   };
   const shown = (figure, text) => { figure.querySelector("output").textContent = text; };
@@ -23,7 +26,7 @@
       shown(figure, said(found[at]));
     });
     const draw = () => {
-      if (box.clientWidth === wide) return;
+      if (!box.clientWidth || box.clientWidth === wide) return;
       wide = box.clientWidth;
       const spec = fitted(JSON.parse(figure.querySelector("script").textContent), box);
       window.vegaEmbed(box.querySelector(".live"), spec, { renderer: "svg", actions: false, mode: "vega-lite" }).then((drawn) => {

@@ -40,9 +40,11 @@ class VineSimReproduction(Reproduction):
         results = VineSimResults(plan, measure_all(setups, run_setup, out, executor, prepare, progress))
         if of is not None:
             return ReproductionResult(claims.measure(results, of), figures.draw(results, of), plan.notes())
+        further = ours.draw(results)
         return ReproductionResult(
             measured=claims.measure(results),
-            figures=[*figures.draw(results), *ours.draw(results)],
+            figures=[*figures.draw(results), *further],
+            beyond=frozenset(figure.name for figure in further),
             tables=ours.tables(results),
             notes=plan.notes(),
             explanation=[*claims.explain(results), *ours.explain(results)],

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
+from functools import lru_cache
 from typing import Any, Protocol, get_type_hints
 
 from pydantic import TypeAdapter, ValidationError
@@ -62,18 +64,25 @@ def configure(name: str, **settings: Any) -> Generator:
 def _checked(found: type, name: str, settings: dict[str, Any]) -> dict[str, Any]:
     """Check names and types of settings as a study or a command line gives them; a whole number will do for a float."""
     known = {field.name: field.default for field in fields(found) if field.init}
-    hints, checked = get_type_hints(found), {}
+    adapters, checked = _adapters(found), {}
     for key, value in settings.items():
         if key not in known:
             raise UnknownNameError.of(f"setting of generator '{name}':", key, known, field=key)
         try:
-            checked[key] = TypeAdapter(hints[key]).validate_python(value, strict=True)
+            checked[key] = adapters[key].validate_python(value, strict=True)
         except ValidationError as error:
             problem = error.errors(include_url=False)[0]["msg"]
             raise InputError(
                 f"generator '{name}': {problem}, got {value!r}", field=key, remedy=f"its default is {known[key]}"
             ) from error
     return checked
+
+
+@lru_cache(maxsize=64)
+def _adapters(found: type) -> Mapping[str, TypeAdapter[Any]]:
+    """Setting of a generator -> what checks its type; made once, as a study may have a million seeds."""
+    hints = get_type_hints(found)
+    return {field.name: TypeAdapter(hints[field.name]) for field in fields(found) if field.init}
 
 
 def at_least(least: float, most: float = float("inf"), **settings: float) -> None:

@@ -1,0 +1,110 @@
+"""Racks whose capacity changes: the compiled engine against the reference engine, byte for byte."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from poolwise.engines import simulate
+from poolwise.errors import InputError
+from poolwise.model import Failures, Machine, Outage, Outcome, Workload
+from poolwise.platforms.simulated import Disturbance
+from poolwise.policies.backfill.conservative import Conservative
+from poolwise.policies.backfill.easy import Easy
+from poolwise.policies.order.capped import Capped
+from poolwise.policies.order.priorities import SJF
+from poolwise.schedulers.list import ListScheduler
+from poolwise.schedulers.warm_up import WarmUp
+from poolwise.units import SECOND
+from tests.helpers.changing_racks import compare_changing
+from tests.helpers.random_studies import difference
+
+pytestmark = pytest.mark.filterwarnings("ignore:remote latency")
+
+
+def test_random_studies() -> None:
+    found = [compare_changing(seed) for seed in range(2000, 2025)]
+    assert sum(schedule.outcome.count(Outcome.LOST) for schedule in found) > 25
+    assert sum(len(schedule.rejected) for schedule in found) > 100
+
+
+@pytest.mark.long
+def test_more_random_studies_with_deep_queues() -> None:
+    for seed in range(2100, 2140):
+        compare_changing(seed, 400)
+
+
+def test_conservative_backfilling() -> None:
+    for seed in range(2200, 2216):
+        compare_changing(seed, 60, ("conservative",))
+
+
+@pytest.mark.parametrize("requeue", [True, False])
+def test_the_run_that_started_last_is_lost(requeue: bool) -> None:
+    """Three nodes of one rack: the second job started last, and its node is down from 5 s to 20 s."""
+    on = Machine.of_racks(1, 3, local=10, pool=10)
+    jobs = Workload.of(np.array([0, 1]) * SECOND, np.full(2, 10 * SECOND), requests={"nodes": np.array([2, 1])})
+    lost = [Disturbance(5 * SECOND, 0, 0, -1), Disturbance(20 * SECOND, 0, 0, 1)]
+    for engine in ("reference", "compiled"):
+        found = simulate(on, jobs, ListScheduler(), disturbances=lost, requeue=requeue, engine=engine).schedule
+        assert (found.end // SECOND).tolist() == ([10, 5, 20] if requeue else [10, 5])
+
+
+def test_nobody_waits_for_a_job_whose_pool_is_away() -> None:
+    """The first of two that wait for the only node needs the pool, which is away from 1 s to 300 s."""
+    on = Machine.of_racks(1, 1, local=10, pool=10)
+    asked = {"nodes": np.ones(3, np.int64), "memory": np.array([10, 20, 10])}
+    jobs = Workload.of(np.array([0, 0, 5]) * SECOND, np.array([10, 10, 100]) * SECOND, requests=asked)
+    pool, column = int(on.racks.pools[0]), on.racks.memory_column
+    away = [Disturbance(SECOND, pool, column, -10), Disturbance(300 * SECOND, pool, column, 10)]
+    for engine in ("reference", "compiled"):
+        found = simulate(on, jobs, ListScheduler(), disturbances=away, engine=engine).schedule
+        assert (found.job_start // SECOND).tolist() == [0, 300, 10]
+
+
+def test_jobs_are_lost_again_and_again() -> None:
+    """More runs than jobs: all nodes are down every other second."""
+    on = Machine.of_racks(2, 2, local=10, pool=10)
+    downs = range(SECOND, 300 * SECOND, 2 * SECOND)
+    jobs = Workload.of(np.zeros(4, np.int64), np.full(4, 5 * SECOND), requests={"nodes": np.array([1, 3, 1, 4])})
+    changes = [
+        Disturbance(at + later, r, 0, sign * 2) for at in downs for r in (0, 1) for later, sign in ((0, -1), (SECOND, 1))
+    ]
+    plain, fast = (
+        simulate(on, jobs, ListScheduler(), disturbances=changes, engine=engine).schedule
+        for engine in ("reference", "compiled")
+    )
+    assert difference(plain, fast) == "" and fast.n_run > 250
+
+
+def test_failures_of_a_machine_file_have_a_kernel() -> None:
+    """Outages that are given and others that are drawn, node by node."""
+    g = np.random.default_rng(3)
+    on = Machine.of_racks(4, 8, local=50, pool=300)
+    owners = tuple(on.racks.nodes.tolist())
+    on = replace(on, failures=Failures((Outage(owners[:2], 50 * SECOND, 90 * SECOND),), owners, 300 * SECOND, 30 * SECOND))
+    jobs = Workload.of(
+        np.sort(g.integers(0, 900, 200)) * SECOND,
+        g.integers(1, 60, 200) * SECOND,
+        requests={"nodes": g.integers(1, 12, 200), "memory": g.choice([10, 60, 90], 200)},
+    )
+    plain, fast = (simulate(on, jobs, ListScheduler(), seed=5, engine=engine) for engine in ("reference", "compiled"))
+    assert difference(plain.schedule, fast.schedule) == ""
+    assert fast.schedule.outcome.count(Outcome.LOST) > 20
+
+
+@pytest.mark.parametrize(
+    ("why", "how"),
+    [
+        ("reservations are kept", ListScheduler(backfill=Conservative(keep_reservations=True))),
+        ("is asked or has a cap", ListScheduler(Capped(SJF(), 5.0, 1.0))),
+        ("an order of its own", ListScheduler(backfill=Easy(order=SJF()))),
+        ("beside a warm-up", WarmUp.before(ListScheduler(), 1)),
+    ],
+)
+def test_what_has_no_kernel_beside_changes_is_named(why: str, how: ListScheduler) -> None:
+    jobs = Workload.of(np.zeros(2, np.int64), np.full(2, SECOND), requests={"nodes": np.ones(2, np.int64)})
+    with pytest.raises(InputError, match=why):
+        simulate(Machine.flat(4), jobs, how, disturbances=[Disturbance(5, 0, 0, -1)], engine="compiled")
