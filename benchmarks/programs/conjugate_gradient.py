@@ -3,6 +3,7 @@
 import sys
 
 import numpy as np
+from progress import tell
 from scipy.sparse import csr_matrix
 
 side = int(sys.argv[1]) if len(sys.argv) > 1 else 72
@@ -26,7 +27,7 @@ matrix = csr_matrix((values[:filled], indices[:filled], starts.astype(np.int32))
 wanted, found = np.ones(n), np.zeros(n)
 rest = wanted - matrix @ found
 along, square = rest.copy(), float(rest @ rest)
-for _ in range(iterations):
+for iteration in range(iterations):
     image = matrix @ along
     step = square / float(along @ image)
     found += step * along
@@ -34,4 +35,5 @@ for _ in range(iterations):
     before, square = square, float(rest @ rest)
     along *= square / before
     along += rest
+    tell(iteration + 1)
 print(f"{n} unknowns, residual {square**0.5:.3g} after {iterations} iterations")

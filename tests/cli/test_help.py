@@ -15,7 +15,7 @@ from tests.helpers.data import DATA, ROOT
 
 pytestmark = pytest.mark.long
 
-READ_ONLY = ("live", "node-agent", "serve", "snapshot")
+READ_ONLY = ("agent", "live", "node-agent", "serve", "snapshot")
 """Commands whose examples need a cluster, or do not end by themselves: they are read."""
 LONG = {("compile",), ("plan",), ("reproduce",), ("profile", "measure")}
 """Their examples take minutes on few cores, or rights: they are read and resolved, up to where the work begins."""

@@ -226,7 +226,8 @@ def _no_rights(path: Path, error: OSError) -> InputError:
 def write(path: Path, text: str) -> None:
     """Write a value into a file of the kernel; raises InputError with its answer."""
     try:
-        path.write_text(text)
+        with path.open("wb", buffering=0) as file:  # a buffer would write what was refused once more
+            file.write(text.encode())
     except OSError as error:
         remedy = "check the rights there, and that the value is possible"
         raise InputError(f"does not take '{text}': {error.strerror}", file=path, remedy=remedy) from error

@@ -92,7 +92,7 @@ def take_away(folder: Path) -> list[str]:
         owner = content["owner"]
         if _alive(owner["process"]) == owner:
             continue
-        if owner["boot"] == _boot():
+        if owner["boot"] == boot_id():
             Belongings(file, [_from_dict(thing) for thing in content["things"]]).release()
         file.unlink(missing_ok=True)
         taken.append(file.stem)
@@ -113,10 +113,11 @@ def _alive(process: int) -> dict[str, Any] | None:
         stat = Path(f"/proc/{process}/stat").read_text()
     except (FileNotFoundError, ProcessLookupError):
         return None
-    return {"process": process, "started": int(stat.rpartition(")")[2].split()[19]), "boot": _boot()}
+    return {"process": process, "started": int(stat.rpartition(")")[2].split()[19]), "boot": boot_id()}
 
 
-def _boot() -> str:
+def boot_id() -> str:
+    """What tells this start of the computer from all others."""
     return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
 
 

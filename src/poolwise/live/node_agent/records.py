@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import fcntl
-import os
 from collections.abc import Iterator
-from contextlib import contextmanager
 from enum import StrEnum
 from pathlib import Path
 
@@ -82,22 +79,6 @@ class ClaimRecord(msgspec.Struct, frozen=True, kw_only=True):
         """Whether both are about one allocation."""
         mine, others = ([device.identity for device in one.devices] for one in (self, other))
         return (self.uid, self.allocated, mine) == (other.uid, other.allocated, others)
-
-
-@contextmanager
-def alone(folder: Path) -> Iterator[None]:
-    """Hold a folder; raises InputError where another agent does."""
-    handle = os.open(folder / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    try:
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise InputError(
-                "another node agent works here", file=folder, remedy="stop it, or name another folder as 'state'"
-            ) from None
-        yield
-    finally:
-        os.close(handle)
 
 
 class Records:

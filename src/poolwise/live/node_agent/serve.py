@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from poolwise.errors import InputError, PoolwiseError
+from poolwise.live.alone import alone
 from poolwise.live.endpoints import serving
 from poolwise.live.kubernetes.access import Access
 from poolwise.live.kubernetes.client import Client
@@ -24,7 +25,7 @@ from poolwise.live.node_agent.config import NodeAgentFile
 from poolwise.live.node_agent.connector import Connector
 from poolwise.live.node_agent.links import LinkMeter, link_specs
 from poolwise.live.node_agent.plugin import KubeletPlugin
-from poolwise.live.node_agent.records import Records, alone
+from poolwise.live.node_agent.records import Records
 from poolwise.live.node_agent.slices import Specs, publish_slices, wanted_specs
 from poolwise.units import to_seconds
 
@@ -35,7 +36,7 @@ _PUBLISH_S = 30.0
 def serve_node_agent(file: NodeAgentFile, node: str, access: Access, port: int | None) -> None:
     """Run a node agent until SIGTERM or SIGINT. Raises InputError for folders, sockets and ports that cannot be had."""
     _make_folders(file)
-    with alone(file.folders.state):
+    with alone(file.folders.state, "node agent"):
         asyncio.run(_serve(file, node, access, port))
 
 

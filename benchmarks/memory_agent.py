@@ -1,0 +1,291 @@
+"""Three real programs that share too little local memory: an agent against equal shares and a static plan (IRoP).
+
+Run as root, with zram: python -m benchmarks.memory_agent FOLDER [WAY...]. FOLDER keeps measurements, plan, logs and results.
+Programs: conjugate gradients, a graph search, and a K-means that goes from a quarter of its table to all of it.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from poolwise.measuring.conditions import conditions
+from poolwise.measuring.control_groups import ControlGroup, Hierarchy, find_hierarchy
+from poolwise.measuring.experiment import MIB, RESERVE
+from poolwise.measuring.leftovers import Belongings, belongings, records_folder, stopping_is_an_exit
+from poolwise.measuring.program import memory_available
+from poolwise.measuring.zram import ZramSwap
+
+PROGRAMS = Path(__file__).parent / "programs"
+MEMORY_MIB = 310
+"""Local memory for all three; they would hold 450."""
+SWAP_MIB = 600
+EVERY_S = 1.0
+WINDOW_S = 4.0
+"""Seconds over which slowdowns are told apart in time."""
+LONGEST_S = 250.0
+STATIC, DYNAMIC = 0.75, 0.25
+"""Energy of a module when on, and that added at full load: of its maximum, Sefati et al., section II-A."""
+CORES = 3
+COLUMNS = (
+    "way", "workload", "tolerance", "cpu_s", "alone_cpu_s", "slowdown", "worst_window",
+    "ended", "major_faults", "moves", "makespan_s", "energy",
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Program:
+    """A program: its name, arguments of the whole run and of a shorter one for its profile, and what it accepts."""
+
+    name: str
+    file: str
+    arguments: tuple[int, ...]
+    shorter: tuple[int, ...]
+    tolerance: float
+
+    def command(self, arguments: tuple[int, ...]) -> list[str]:
+        """Its command line."""
+        return [sys.executable, str(PROGRAMS / self.file), *map(str, arguments)]
+
+
+RUNS = (
+    Program("conjugate_gradient", "conjugate_gradient.py", (72, 1600), (72, 100), 0.25),
+    Program("graph_search", "graph_search.py", (1_000_000, 16), (1_000_000, 2), 1.0),
+    Program("kmeans_phases", "kmeans_phases.py", (400_000, 240, 80), (400_000, 24, 8), 0.5),
+)
+
+
+@dataclass
+class Going:
+    """A program at work: its group, the most MiB it held, and (clock, processor seconds, faults, units done) at each look."""
+
+    program: Program
+    group: ControlGroup
+    process: subprocess.Popen[bytes]
+    progress: Path
+    looks: list[tuple[float, float, int, float]] = field(default_factory=list)
+    peak_mib: int = 0
+    code: int | None = None
+
+    @property
+    def ended(self) -> str:
+        """How it ended: by itself, by the kernel, or because it took too long."""
+        return {0: "done", None: "took too long"}.get(self.code, "killed")
+
+    def look(self) -> None:
+        """Note what it has used and done."""
+        use, text = self.group.use(), self.progress.read_text() if self.progress.exists() else ""
+        self.peak_mib = max(self.peak_mib, -(-use.working_set // MIB))
+        self.looks.append((time.monotonic(), use.cpu_ns / 1e9, use.major_faults, float(text or 0)))
+
+
+@contextmanager
+def going(folder: Path, programs: tuple[Program, ...], mine: Belongings) -> Iterator[list[Going]]:
+    """Start programs in groups of their own, and end what is left of them."""
+    environment = {**os.environ, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
+    join = 'until [ "$1" = -- ]; do echo $$ > "$1" || exit 126; shift; done; shift; exec "$@"'
+    found: list[Going] = []
+    hierarchy = find_hierarchy()
+    try:
+        for one in programs:
+            group = _group(hierarchy, one)
+            mine.add(group)
+            group.make()
+            progress = folder / f"{one.name}.progress"
+            progress.unlink(missing_ok=True)
+            words = ["/bin/sh", "-c", join, "join", *map(str, group.entrances), "--", *one.command(one.arguments)]
+            process = subprocess.Popen(words, stdout=subprocess.DEVNULL, env={**environment, "PROGRESS": str(progress)})
+            found.append(Going(one, group, process, progress))
+        yield found
+    finally:
+        for each in found:
+            each.process.kill()
+            each.process.wait()
+            each.group.remove()
+            mine.things.remove(each.group)
+
+
+def _group(hierarchy: Hierarchy, program: Program) -> ControlGroup:
+    return hierarchy.group(f"poolwise-experiment-{program.name}")
+
+
+def run(folder: Path, programs: tuple[Program, ...], limits: dict[str, int] | None, mine: Belongings) -> list[Going]:
+    """Run programs to their ends under fixed limits in MiB, or under the agent where there are none."""
+    with going(folder, programs, mine) as found:
+        for one in found:
+            if limits is not None:
+                one.group.limit(limits[one.program.name] * MIB)
+        agent = None if limits is not None else _agent(folder, found)
+        begun = time.monotonic()
+        try:
+            while any(one.process.poll() is None for one in found) and time.monotonic() - begun < LONGEST_S:
+                for one in found:
+                    if one.process.poll() is None:
+                        one.look()
+                time.sleep(0.25)
+            for one in found:
+                one.code = one.process.poll()
+                one.look()
+        finally:
+            if agent is not None:
+                agent.terminate()
+                agent.wait()
+    return found
+
+
+def _agent(folder: Path, found: list[Going]) -> subprocess.Popen[bytes]:
+    """Start the agent on the groups of programs."""
+    lines = [f'version = 1\nmemory = "{MEMORY_MIB} MiB"\nevery = "{EVERY_S * 1000:g} ms"\nclock = "cpu"']
+    lines.append(f'state = "{folder / "state"}"\nmeasurements = "{folder / "in-passing.csv"}"\n')
+    for one in found:
+        name = one.group.memory.name
+        lines.append(f'[[workload]]\nname = "{one.program.name}"\ngroup = "{name}"\ntolerance = {one.program.tolerance}')
+        lines.append(f'progress = "{one.progress}"\n')
+    file = folder / "agent.toml"
+    file.write_text("\n".join(lines))
+    with (folder / "agent.log").open("wb") as log:
+        return subprocess.Popen([sys.executable, "-m", "poolwise", "agent", "node", str(file)], stderr=log)
+
+
+def paces(alone: Going) -> list[tuple[float, float]]:
+    """(units done, processor seconds) of a run with all memory local."""
+    return [(done, cpu) for _, cpu, _, done in alone.looks]
+
+
+def expected(pace: list[tuple[float, float]], done: float) -> float:
+    """Processor seconds that so many units take with all memory local, between looks on a line."""
+    import numpy as np
+
+    units, seconds = zip(*pace, strict=True)
+    return float(np.interp(done, units, seconds))
+
+
+def windows(one: Going, pace: list[tuple[float, float]]) -> list[float]:
+    """Slowdowns in processor time in windows of a run, from the first unit done on."""
+    found, first = [], next((k for k, look in enumerate(one.looks) if look[3] > 0), None)
+    if first is None:
+        return []
+    before = one.looks[first]
+    for look in one.looks[first + 1 :]:
+        worth = expected(pace, look[3]) - expected(pace, before[3])
+        if look[0] - before[0] >= WINDOW_S and worth > 0.05:
+            found.append((look[1] - before[1]) / worth - 1)
+            before = look
+    return found
+
+
+def rows(way: str, found: list[Going], alone: dict[str, list[tuple[float, float]]], moves: int) -> list[dict[str, object]]:
+    """Rows of the results."""
+    makespan = max(one.looks[-1][0] - one.looks[0][0] for one in found)
+    cpu = sum(one.looks[-1][1] for one in found)
+    energy = STATIC * makespan + DYNAMIC * cpu / CORES
+    made = []
+    for one in found:
+        pace, last = alone[one.program.name], one.looks[-1]
+        values = (
+            way, one.program.name, one.program.tolerance, last[1], expected(pace, last[3]),
+            last[1] / expected(pace, last[3]) - 1, max(windows(one, pace), default=0.0),
+            one.ended,
+            last[2], moves, makespan, energy,
+        )  # fmt: skip
+        made.append(
+            {name: f"{value:.4g}" if isinstance(value, float) else value for name, value in zip(COLUMNS, values, strict=True)}
+        )
+    return made
+
+
+def plan(folder: Path, peaks: dict[str, int]) -> dict[str, int]:
+    """Local MiB of each: the problem of IRoP, solved with profiles that are fitted to measurements of shorter runs."""
+    files = [folder / f"profile-{one.name}.csv" for one in RUNS]
+    for one, file in zip(RUNS, files, strict=True):
+        if not file.exists():
+            words = [
+                "profile",
+                "measure",
+                "--make-swap",
+                "--clock",
+                "cpu",
+                "--repeat",
+                "1",
+                "--longest",
+                "240 s",
+                "--name",
+                one.name,
+            ]
+            _poolwise([*words, "--out", str(file), "--", *one.command(one.shorter)])
+    text = [file.read_text().splitlines() for file in files]
+    (folder / "measured.csv").write_text("\n".join([text[0][0], *(line for lines in text for line in lines[1:])]) + "\n")
+    _poolwise(["profile", "fit", str(folder / "measured.csv"), "--out", str(folder / "profiles.csv")])
+    lines = ['version = 1\ntheta = "relative"\neta = 0.5\nremote = "4 GiB"\nprofiles = "profiles.csv"']
+    lines.append(f'[[module]]\nname = "node"\ncores = {CORES}\nfrequency = 1.0\nmemory = "{MEMORY_MIB} MiB"')
+    lines.append(f"static = {STATIC}\ndynamic = {DYNAMIC}")
+    for one in RUNS:
+        lines.append(f'[[workload]]\nname = "{one.name}"\ncores = 1\nfrequency = 1.0\nmemory = "{peaks[one.name]} MiB"')
+        lines.append(f'tolerance = {one.tolerance}\nprofile = "{one.name}"')
+    (folder / "batch.toml").write_text("\n".join(lines) + "\n")
+    said = json.loads(_poolwise(["place", str(folder / "batch.toml"), "--method", "place", "--json"]))
+    (folder / "plan.json").write_text(json.dumps(said, indent=1))
+    return {row["name"]: int(row["local_mib"]) for row in said["workloads"]}
+
+
+def _poolwise(words: list[str]) -> str:
+    return subprocess.run([sys.executable, "-m", "poolwise", *words], check=True, stdout=subprocess.PIPE, text=True).stdout
+
+
+def alone(folder: Path, mine: Belongings) -> tuple[dict[str, list[tuple[float, float]]], dict[str, int]]:
+    """Paces and peaks (MiB) of the programs with all memory local and nobody beside them, measured once."""
+    pace, peaks = {}, {}
+    for one in RUNS:
+        file = folder / f"alone-{one.name}.json"
+        if not file.exists():
+            (done,) = run(folder, (one,), {one.name: 4096}, mine)
+            file.write_text(json.dumps({"peak_mib": done.peak_mib, "pace": paces(done)}))
+        content = json.loads(file.read_text())
+        pace[one.name], peaks[one.name] = content["pace"], content["peak_mib"]
+    return pace, peaks
+
+
+def main(folder: Path, ways: list[str]) -> None:
+    """Run what is asked for, all ways by default, and write a file of results for each."""
+    folder.mkdir(parents=True, exist_ok=True)
+    if memory_available() < RESERVE + (MEMORY_MIB + SWAP_MIB + 200) * MIB:
+        sys.exit("too little memory is free for this experiment")
+    with stopping_is_an_exit(), belongings(records_folder(), "measure") as mine:
+        pace, peaks = alone(folder, mine)
+        equal = {one.name: MEMORY_MIB // len(RUNS) for one in RUNS}
+        for way in ways or ["equal", "static", "agent"]:
+            limits = {"equal": equal, "static": plan(folder, peaks) if way == "static" else {}, "agent": None}[way]
+            swap = ZramSwap.add()
+            mine.add(swap)
+            swap.begin(SWAP_MIB * MIB)
+            about = {**conditions(find_hierarchy(), swap), "limits_mib": limits, "memory_mib_shared": MEMORY_MIB}
+            found = run(folder, RUNS, limits, mine)
+            swap.remove()
+            mine.things.remove(swap)
+            log = folder / "agent.log"
+            moves = log.read_text().count('"event": "moves"') if way == "agent" else 0
+            made = rows(way, found, pace, moves)
+            about["load_after"] = os.getloadavg()[0]
+            (folder / f"{way}.json").write_text(json.dumps({"conditions": about, "rows": made}, indent=1))
+            print(json.dumps(made, indent=1), flush=True)
+    kept = [
+        json.loads(file.read_text())["rows"]
+        for way in ("equal", "static", "agent")
+        if (file := folder / f"{way}.json").exists()
+    ]
+    with (folder / "memory-agent.csv").open("w", newline="") as text:
+        table = csv.DictWriter(text, COLUMNS, lineterminator="\n")
+        table.writeheader()
+        table.writerows(row for rows_ in kept for row in rows_)
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]), sys.argv[2:])

@@ -1,0 +1,185 @@
+"""The memory agent on this computer's own control groups and swap; skipped, with the reason, where the rights are missing."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from poolwise.live.memory_agent.groups import WatchedGroup
+from poolwise.measuring.control_groups import find_hierarchy
+from poolwise.measuring.leftovers import Belongings, belongings
+from poolwise.measuring.zram import ZramSwap
+from tests.live.measuring import why_not
+
+MIB = 2**20
+HOT = """
+import sys, time
+b = bytearray(40 << 20)
+while True:
+    for k in range(0, len(b), 4096): b[k] = sum(b[k : k + 100]) % 256
+    open(sys.argv[1], "w").write(str(time.monotonic()))
+"""
+COLD = "import time; b = bytearray(40 << 20)\nwhile True: sum(range(20000))"
+FILE = """
+version = 1
+memory = "{memory} MiB"
+every = "300 ms"
+clock = "cpu"
+state = "{state}"
+
+[[workload]]
+name = "hot"
+group = "{hot}"
+tolerance = 0.3
+
+[[workload]]
+name = "cold"
+group = "{cold}"
+tolerance = 0.3
+"""
+
+pytestmark = pytest.mark.skipif(bool(why_not()), reason=why_not() or "everything is there")
+
+
+@dataclass
+class Stage:
+    """Programs in groups of their own, all of which go at the end."""
+
+    mine: Belongings
+    programs: list[subprocess.Popen[bytes]]
+
+    def start(self, name: str, program: str, *arguments: object) -> WatchedGroup:
+        """Run a program in a group of its own."""
+        group = find_hierarchy().group(f"poolwise-{os.getpid()}-{name}")
+        self.mine.add(group)
+        group.make()
+        join = 'until [ "$1" = -- ]; do echo $$ > "$1" || exit 126; shift; done; shift; exec "$@"'
+        command = ["/bin/sh", "-c", join, "join", *group.entrances, "--", sys.executable, "-c", program, *arguments]
+        self.programs.append(subprocess.Popen(command, stdin=subprocess.DEVNULL))
+        return WatchedGroup.find(group.memory.name)
+
+
+@pytest.fixture
+def stage(tmp_path: Path) -> Iterator[Stage]:
+    """Swap of our own, and room for programs."""
+    with belongings(tmp_path / "records", "memory-agent-test") as mine:
+        swap = ZramSwap.add()
+        mine.add(swap)
+        swap.begin(128 * MIB)
+        found = Stage(mine, [])
+        try:
+            yield found
+        finally:
+            for program in found.programs:
+                program.kill()
+                program.wait()
+
+
+@pytest.fixture
+def two(stage: Stage, tmp_path: Path) -> dict[str, WatchedGroup]:
+    """A program that goes through 40 MiB again and again, and one that has 40 MiB and does not look at them."""
+    found = {name: stage.start(name, text, tmp_path / name) for name, text in {"hot": HOT, "cold": COLD}.items()}
+    until(lambda: all(one.look()[1].local > 42 * MIB for one in found.values()), "both programs hold their memory")
+    return found
+
+
+def until(condition, what: str, longest_s: float = 30) -> None:
+    """Wait for something."""
+    for _ in range(int(longest_s / 0.05)):
+        if condition():
+            return
+        time.sleep(0.05)
+    raise AssertionError(f"not within {longest_s} s: {what}")
+
+
+def agent(tmp_path: Path, two: dict[str, WatchedGroup], *options: str, memory: int = 75) -> subprocess.Popen[str]:
+    """Start an agent."""
+    groups = {name: one.group.memory.name for name, one in two.items()}
+    file = tmp_path / "agent.toml"
+    file.write_text(FILE.format(memory=memory, state=tmp_path / "state", **groups))
+    words = [sys.executable, "-m", "poolwise", "agent", "node", file, *options]
+    with (tmp_path / "log").open("a") as log:
+        return subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=log, text=True, cwd=tmp_path)
+
+
+def events(tmp_path: Path) -> list[dict]:
+    """What agents have said."""
+    return [json.loads(line) for line in (tmp_path / "log").read_text().splitlines() if line.startswith("{")]
+
+
+def limits(two: dict[str, WatchedGroup]) -> dict[str, int | None]:
+    return {name: one.limit() for name, one in two.items()}
+
+
+def settled(two: dict[str, WatchedGroup], for_s: float = 2.0) -> bool:
+    """Whether limits are set and stay so for a while."""
+    before = limits(two)
+    time.sleep(for_s)
+    return None not in before.values() and limits(two) == before
+
+
+def stop(process: subprocess.Popen[str], how: signal.Signals = signal.SIGTERM) -> None:
+    process.send_signal(how)
+    assert process.wait(timeout=60) == 0
+
+
+NONE = {"hot": None, "cold": None}
+
+
+@pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGINT])
+def test_memory_moves_to_who_needs_it_and_everything_is_let_go(tmp_path: Path, two, how: signal.Signals) -> None:
+    running = agent(tmp_path, two)
+    try:
+        until(lambda: None not in limits(two).values(), "limits are set")
+        until(lambda: settled(two), "limits do not change any more")
+        now, cold, hot = limits(two), two["cold"].look()[1], two["hot"].look()[1]
+        assert sum(now.values()) <= 75 * MIB
+        assert hot.local > 39 * MIB and cold.swapped > 5 * MIB
+    finally:
+        stop(running, how)
+    assert limits(two) == NONE and not (tmp_path / "state" / "limits.json").exists()
+    assert any("below_working_set" in event for event in events(tmp_path))
+
+
+def test_a_killed_agent_is_succeeded_and_the_successor_lets_go(tmp_path: Path, two) -> None:
+    killed = agent(tmp_path, two)
+    until(lambda: None not in limits(two).values(), "limits are set")
+    killed.kill()
+    killed.wait()
+    assert None not in limits(two).values()
+    after = agent(tmp_path, two)
+    until(lambda: [event["event"] for event in events(tmp_path)].count("watching") == 4, "the second one watches")
+    stop(after)
+    assert limits(two) == NONE
+
+
+def test_let_go_gives_back_what_a_killed_agent_has_left(tmp_path: Path, two) -> None:
+    killed = agent(tmp_path, two)
+    until(lambda: None not in limits(two).values(), "limits are set")
+    killed.kill()
+    killed.wait()
+    assert agent(tmp_path, two, "--let-go").wait(timeout=60) == 0
+    assert limits(two) == NONE
+
+
+def test_a_dry_run_says_what_it_would_do_and_writes_nothing(tmp_path: Path, two) -> None:
+    assert agent(tmp_path, two, "--dry-run", "--seconds", "2").wait(timeout=60) == 0
+    assert limits(two) == NONE and not (tmp_path / "state").exists()
+    assert {event["workload"] for event in events(tmp_path) if event["event"] == "would move"} == {"hot", "cold"}
+
+
+def test_what_is_not_in_the_file_is_not_touched(tmp_path: Path, two, stage: Stage) -> None:
+    other = stage.start("other", COLD)
+    other.set_limit(60 * MIB)
+    running = agent(tmp_path, two)
+    until(lambda: None not in limits(two).values(), "limits are set")
+    assert other.limit() == 60 * MIB
+    stop(running)
+    assert other.limit() == 60 * MIB
