@@ -68,6 +68,21 @@ def test_a_record_under_another_key_is_not_taken(filled, tmp_path):
     assert Store(tmp_path / "out").damaged("other")
 
 
+@pytest.mark.parametrize("at", range(3590, 3640, 5))
+def test_words_of_the_store_itself_that_are_damaged_are_a_message_or_nothing(filled, tmp_path, at):
+    """SQLite quotes its own table definitions in what it says of them, whatever has become of them."""
+    whole = (filled / "cells.sqlite").read_bytes()
+    assert b"CREATE TABLE" in whole[3000:4096]
+    (tmp_path / "cells.sqlite").write_bytes(whole[:at] + b"\x80\x80\x80\x80\x80" + whole[at + 5 :])
+    store = Store(tmp_path)
+    for key, record in RECORDS.items():
+        try:
+            assert read(store, key) in (None, record)
+            list(store.everything())
+        except InputError as error:
+            assert str(store.file) in str(error)
+
+
 @settings(max_examples=80)
 @given(data=st.data())
 def test_nothing_damaged_is_taken_for_whole(filled, tmp_path_factory, data):

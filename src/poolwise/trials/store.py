@@ -144,7 +144,7 @@ class Store:
             if "no such table" in str(error):  # the writer was killed before it had written anything
                 return None
             raise self._unusable(error) from error
-        except sqlite3.DatabaseError:
+        except (sqlite3.DatabaseError, UnicodeDecodeError):  # the second where the words of the first are damaged too
             return None
 
     def _reading(self) -> sqlite3.Connection | None:
@@ -168,11 +168,11 @@ class Store:
     def _saying(self) -> Iterator[None]:
         try:
             yield
-        except sqlite3.DatabaseError as error:
+        except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
             raise self._unusable(error) from error
 
-    def _unusable(self, error: sqlite3.DatabaseError) -> InputError:
-        full = error.sqlite_errorcode == sqlite3.SQLITE_FULL or "disk I/O" in str(error)
+    def _unusable(self, error: sqlite3.DatabaseError | UnicodeDecodeError) -> InputError:
+        full = getattr(error, "sqlite_errorcode", None) == sqlite3.SQLITE_FULL or "disk I/O" in str(error)
         remedy = "free some space" if full else "move the file elsewhere"
         problem = f"the results cannot be kept: {os.strerror(errno.ENOSPC) if full else error}"
         return InputError(problem, file=self.file, remedy=f"{remedy}, then give the same command again")
