@@ -119,7 +119,7 @@ def _loads(results: NvmeResults, plan: NvmePlan, scenario: MixScenario, mode: st
         for policy in POLICIES:
             line = f"{policy}, {infrastructure}".replace("_", " ")
             lines[line] = [base(scenario, load, policy, infrastructure, mode) for load in plan.loads]
-            where = [f"{scenario}, load {load}, {infrastructure}, {policy}, {mode}" for load in plan.loads]
+            where = [f"{scenario}, load {load}, {infrastructure}, {policy}" for load in plan.loads]
             published[line] = [values[TABLES[scenario], condition, "missed_deadlines_pct"] for condition in where]
     return _curves(
         results, f"figure4-{SHORT[scenario]}-{mode}", f"Figure 4, {SHORT[scenario]} {scenario} ({mode})",
@@ -206,7 +206,7 @@ def _origins(results: NvmeResults, plan: NvmePlan) -> Bars:
             name = f"{'first fit' if policy == 'first_fit' else 'aware'}, {load}"
             cases = [NvmeCase(NvmeLoad("high_bandwidth", load, 0, physics=physics), policy) for physics in plan.steps.values()]
             series[name] = [results.mean(case, "missed_deadlines_pct") for case in cases]
-            there = values["Table III", f"high_bandwidth, load {load}, disaggregated, {policy}, parity", "missed_deadlines_pct"]
+            there = values["Table III", f"high_bandwidth, load {load}, disaggregated, {policy}", "missed_deadlines_pct"]
             published[name] = [there if step == "all six (parity)" else float("nan") for step in plan.steps]
     return Bars(
         "origins",
