@@ -15,7 +15,7 @@ from poolwise.reproductions.nvme_composition.tables import tables
 from poolwise.reproductions.reproduction import Reproduction, ReproductionResult
 from poolwise.trials import Executor, Progress
 
-QUICK = NvmePlan(2, (0.7, 0.8), (1.0, 1.2), (2, 10))
+QUICK = NvmePlan(2, (0.7, 0.8), (1.0, 1.2), (2, 10), sweeps=())
 
 
 @register("reproductions", "nvme-composition")

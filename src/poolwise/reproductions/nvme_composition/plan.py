@@ -59,6 +59,7 @@ class NvmePlan:
     factors: Sequence[float] = FACTORS
     devices: Sequence[int] = DEVICES
     steps: Mapping[str, Physics] = field(default_factory=lambda: STEPS)
+    sweeps: Sequence[RateSweep] = field(default_factory=lambda: SWEEPS)
 
     def cases(self) -> list[NvmeCase]:
         """Every case with every seed."""
@@ -75,7 +76,8 @@ class NvmePlan:
             for load in STEP_LOADS
             for policy in POLICIES
         ]
-        cases = (*tables, *self._figure_cases(), *FASTER.values())
+        rates = [case for sweep in self.sweeps for policy in POLICIES for case in sweep.cases(policy)]
+        cases = (*tables, *self._figure_cases(), *FASTER.values(), *rates)
         return [seeded(case, seed) for case in cases for seed in range(self.seeds)]
 
     def _figure_cases(self) -> list[NvmeCase]:
@@ -123,6 +125,34 @@ FASTER: Mapping[tuple[MixScenario, Infrastructure, NvmePolicy], NvmeCase] = {
     cell: base(cell[0], 0.9, cell[2], cell[1], gap_s=FASTER_S) for cell in FASTER_CELLS
 }
 """Cells of load 0.9 with that many arrivals."""
+
+
+@dataclass(frozen=True)
+class RateSweep:
+    """Cells of the tables at other rates: the ideal load hardly tells these apart, and a little more or less decides.
+
+    Attributes
+    ----------
+    scenario, load, infrastructure : the cells, of both policies
+    gaps_s : seconds between arrivals
+    """
+
+    scenario: MixScenario
+    load: float
+    infrastructure: Infrastructure
+    gaps_s: tuple[float, ...]
+
+    def cases(self, policy: NvmePolicy) -> list[NvmeCase]:
+        """One case a rate, of seed 0."""
+        return [base(self.scenario, self.load, policy, self.infrastructure, gap_s=gap) for gap in self.gaps_s]
+
+
+SWEEPS: tuple[RateSweep, ...] = (
+    RateSweep("high_bandwidth", 0.9, "disaggregated", (45.0, 50.0, 55.0, 60.0, 65.0, 75.0, 90.0)),
+    RateSweep("high_capacity", 0.9, "disaggregated", (50.0, 54.0, 58.0, 62.0, 66.0, 75.0)),
+    RateSweep("high_bandwidth", 0.6, "physically_attached", (120.0, 130.0, 140.0, 150.0, 160.0, 180.0)),
+)
+"""Where the tables stand at a knee."""
 
 
 @dataclass(frozen=True)
