@@ -131,6 +131,9 @@ def features() -> Figures:
 
 def in_turn(runs: Mapping[str, Parts]) -> Figures:
     """Processor time of some runs, over that of the first."""
+    for parts in runs.values():
+        if engine_of(parts) == "compiled":
+            _seconds(parts)  # loads its kernels
     spent = {name: _seconds(parts) for name, parts in runs.items()}
     for _ in range(20):  # in turn, so that a slow moment of the computer counts for none of them
         for name, parts in runs.items():
