@@ -119,3 +119,22 @@ def test_results_are_kept_and_taken_up_again(tmp_path):
     assert found["composition_size"] == 1.0
     assert NvmeComposition().seeds == 20
     assert case.load.physics == DEFAULT
+
+
+def test_every_figure_is_drawn_and_finds_the_published_values():
+    from poolwise.reproductions.nvme_composition.figures import figures
+
+    class Pretended(dict):
+        def __contains__(self, case):
+            return True
+
+        def __getitem__(self, case):
+            share = {"maximized": 1, "minimized": 1, "node_nvme": [1, 2, 3, 4, 5], "node_compute": [5, 4, 3, 2, 1]}
+            names = (*COLUMNS, "true_composition_size", "true_sharing_ratio")
+            return dict.fromkeys(names, case.gap_s or case.load.target) | share
+
+    drawn = {figure.name: figure for figure in figures(NvmeResults(range(2), Pretended()), NvmePlan(2))}
+    assert {f"figure4-{name}-{mode}" for name in ("S1", "S2", "S3") for mode in MODES} | {"origins", "rates"} <= set(drawn)
+    assert drawn["figure4-S1-default"].published["first fit, disaggregated"][-1] == 96.71
+    panel = drawn["rates"].panels[0]
+    assert panel.series["first fit"] == list(panel.x) and set(panel.series["aware, published"]) == {92.42}
