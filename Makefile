@@ -25,7 +25,7 @@ lint: setup ## format check, lint, types, import contracts
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-logo
 
-kernels: setup ## compile all kernels once (half a minute on two cores; later starts load them)
+kernels: setup ## compile all kernels once (two minutes on two cores; later starts load them)
 	$(BIN)/poolwise compile
 
 test: lint kernels ## format, lint, types, import contracts, and the tests that take less than six minutes
