@@ -15,14 +15,15 @@ pytestmark = pytest.mark.skipif(bool(why_not()), reason=why_not() or "a Slurm is
 
 
 def test_every_number_that_sprio_prints(tmp_path: Path) -> None:
-    """Of classic fair share the dump has six digits only: there a sum may be cut one lower."""
+    """Of classic fair share the dump has six digits only: there a factor, and the sum, may be cut one lower or higher."""
     priorities.record(tmp_path)
     for case in priorities.CASES:
         found = RecordedPriorities.read(tmp_path / case)
         assert len(found.printed) == len(priorities.WAITING)
-        sums = [text for text in found.differences() if ", priority:" in text]
-        assert found.differences() == (sums if case == "classic-small-first" else [])
-        assert all(abs(int(row["priority"]) - int(found.ours[job]["priority"])) <= 1 for job, row in found.printed.items())
+        loose = ("fair_share", "priority") if case == "classic-small-first" else ()
+        assert [text for text in found.differences() if not any(f", {name}:" in text for name in loose)] == []
+        for name in loose:
+            assert all(abs(int(row[name]) - int(found.ours[job][name])) <= 1 for job, row in found.printed.items())
 
 
 @pytest.mark.skipif(not os.environ.get("POOLWISE_LIVE_DAY"), reason="takes seven minutes: POOLWISE_LIVE_DAY=1 asks for it")
