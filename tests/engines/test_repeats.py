@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -9,7 +11,9 @@ from poolwise.engines import simulate
 from poolwise.engines.family import Parts
 from poolwise.engines.repeats import Repeats
 from poolwise.interfaces import QueuePolicy
+from poolwise.model.failures import Failures, Outage
 from poolwise.performance.remote_memory import RemoteMemory
+from poolwise.platforms.simulated import Disturbance
 from poolwise.policies.backfill.conservative import Conservative
 from poolwise.policies.backfill.easy import Easy
 from poolwise.policies.backfill.none import NoBackfill
@@ -42,3 +46,26 @@ def test_each_repeat_is_the_run_of_its_own(seed: int) -> None:
         start, end = np.full(len(load), NEVER), np.full(len(load), NEVER)
         start[alone.job], end[alone.job] = alone.start, alone.end
         assert np.array_equal(found.start, start) and np.array_equal(found.end, end), scheduler
+
+
+@pytest.mark.parametrize("by_machine", [True, False])
+def test_what_breaks_breaks_in_each_repeat(by_machine: bool) -> None:
+    """Changes of capacity come from the machine or from the run; neither may be lost on the way."""
+    g = np.random.default_rng(5)
+    machine = random_studies.machine(g)
+    load = random_studies.workload(g, machine, 60)
+    node = int(machine.racks.nodes[0])
+    change = Disturbance(int(load.submit[5]), node, machine.racks.node_column, -int(machine.capacity[node].max()))
+    if by_machine:
+        outage = Outage((node,), int(load.submit[5]), NEVER)
+        machine = replace(machine, failures=Failures(outages=(outage,)))
+    changes = () if by_machine else (change,)
+    scheduler = ListScheduler(FM())
+    repeats = Repeats(Parts(machine, load, ListScheduler(FCFS()), RemoteMemory(), RemoteMemory(), disturbances=changes))
+    found = repeats.under(scheduler)
+    alone = simulate(machine, load, scheduler, truth=RemoteMemory(), disturbances=changes).schedule
+    whole = simulate(replace(machine, failures=None), load, scheduler, truth=RemoteMemory()).schedule
+    start, last = np.full(len(load), NEVER), np.full(len(load), NEVER)
+    start[alone.job[::-1]], last[whole.job] = alone.start[::-1], whole.start
+    assert np.array_equal(found.start, start)
+    assert not np.array_equal(start, last)  # it matters here

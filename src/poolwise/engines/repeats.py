@@ -41,7 +41,8 @@ class Repeats:
         racks = next((racks for racks in self._racks if racks.takes(scheduler)), None)
         if racks is None:
             parts = replace(self.parts, scheduler=scheduler)
-            if not parts.disturbances and list_scheduling.unsupported(parts) is None:
+            steady = not parts.disturbances and parts.machine.failures is None and parts.initial is None
+            if steady and list_scheduling.unsupported(parts) is None:
                 racks = RackRepeats(parts)
                 if racks.takes(scheduler):
                     self._racks.append(racks)
@@ -58,7 +59,10 @@ class Repeats:
             truth=parts.truth,
             estimate=parts.estimate,
             seed=parts.seed,
+            disturbances=parts.disturbances,
+            requeue=parts.requeue,
             pass_per_event=parts.pass_per_event,
+            initial=parts.initial,
         ).schedule
         return self._times(schedule.job, schedule.start, schedule.end)
 
