@@ -5,8 +5,12 @@ from pathlib import Path
 import matplotlib.figure
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from poolwise.exhibits.figure import Axis, Bars, Curves, Distribution, Figure, Panels, Scatter
+from poolwise.exhibits.spoken import latency_unit, spoken_energy
+from poolwise.report.chart_parts import tick_positions
 from poolwise.report.figures import _bars, save
 from poolwise.report.picture import picture
 from poolwise.report.theme import DASHES, MARKERS, SERIES
@@ -62,3 +66,28 @@ def test_bars_stand_over_the_names_of_their_groups(groups: list[str]) -> None:
     _bars(Bars("bars", "Bars", groups=groups, series={"a": [1.0] * len(groups)}), axes)
     drawn.canvas.draw()
     assert [label.get_text() for label in axes.get_xticklabels()] == groups
+
+
+@given(st.floats(1e-3, 1e9), st.floats(5.01, 1e6))
+def test_a_logarithmic_axis_ends_at_round_numbers(low: float, factor: float) -> None:
+    ticks = tick_positions([low, low * factor], Axis("", log=True))
+    assert ticks == sorted(set(ticks)) and ticks[0] <= low and low * factor <= ticks[-1]
+    assert all(f"{tick:.0e}"[0] in "125" and float(f"{tick:.0e}") == pytest.approx(tick) for tick in ticks)
+
+
+def test_letters_are_shown_smaller_than_they_are_laid_out() -> None:
+    drawn = picture(KINDS[0])
+    assert 'font-size="13px"' in drawn and 'font-size="15px"' not in drawn
+
+
+@pytest.mark.parametrize(
+    ("joules", "said"), [(0.0, "0 J"), (1348.0, "1.35 kJ"), (83_004_595.0, "23.1 kWh"), (7.2e9, "2 MWh"), (-2e3, "-2 kJ")]
+)
+def test_energies_are_said_in_the_unit_that_reads_best(joules: float, said: str) -> None:
+    assert spoken_energy(joules) == said
+
+
+def test_latencies_have_the_unit_that_they_reach() -> None:
+    assert [latency_unit(us)[0] for us in (0.0, 900.0, 14_600.0, 32e6, 2e8, 1.3e10, float("nan"))] == [
+        "us", "us", "ms", "s", "min", "h", "us",
+    ]  # fmt: skip

@@ -18,8 +18,9 @@ def spoken_number(value: float, sign: str = "") -> str:
 
 
 _ENERGIES = (("MWh", 3.6e9), ("kWh", 3.6e6), ("kJ", 1e3), ("J", 1.0))
-_LATENCIES = (("h", 3.6e9), ("min", 1.8e8), ("s", 1e6), ("ms", 1e3), ("us", 1.0))
-"""Unit, and from how many J or us on it reads best; minutes from three on."""
+"""Unit, and its joules, from which on it reads best."""
+_LATENCIES = (("h", 3.6e9, 3.6e9), ("min", 1.8e8, 6e7), ("s", 1e6, 1e6), ("ms", 1e3, 1e3), ("us", 0.0, 1.0))
+"""Unit, from how many us on it reads best, and its us; minutes from three on."""
 
 
 def energy_unit(joules: float) -> tuple[str, float]:
@@ -35,13 +36,17 @@ def spoken_energy(joules: float) -> str:
 
 def latency_unit(us: float) -> tuple[str, float]:
     """Choose the unit of an axis of latencies that reaches so many us: its name and its microseconds."""
-    name = next((name for name, least in _LATENCIES if us >= least), "us")
-    return name, {"h": 3.6e9, "min": 6e7, "s": 1e6, "ms": 1e3, "us": 1.0}[name]
+    return next(((name, size) for name, least, size in _LATENCIES if us >= least), ("us", 1.0))
 
 
 def latency_name(which: str) -> str:
     """Name the latency that counts: p99_9 -> "p99.9 latency", p50 -> "median latency"."""
     return f"{'median' if which == 'p50' else which.replace('_', '.')} latency"
+
+
+def sentence_case(words: str) -> str:
+    """Begin with a capital, unless it is a symbol: "mean latency" -> "Mean latency", but "p99 latency"."""
+    return words[0].upper() + words[1:] if words[:2].isalpha() else words
 
 
 def in_words(name: str) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 import numpy as np
 import polars as pl
 
-from poolwise.exhibits.spoken import in_words, latency_name, spoken_energy, spoken_number
+from poolwise.exhibits.spoken import in_words, latency_name, sentence_case, spoken_energy, spoken_number
 from poolwise.exhibits.table import Table
 from poolwise.identity import Json
 from poolwise.optimize.monotone import Element
@@ -81,7 +81,7 @@ def _headline(found: MeasuredDeployments, best: int | None, undecided: bool) -> 
     if best is None:
         return "Undecided: no deployment is shown to be fast enough." if undecided else "No deployment is fast enough."
     words = f"{found.label(best)}, for {found.means[best, 1]:,.6g}"
-    return f"{words}, are enough; whether less is, these seeds do not tell." if undecided else f"Buy {words}."
+    return f"{words}, will do; whether less will, these seeds do not tell." if undecided else f"Buy {words}."
 
 
 def _card(found: MeasuredDeployments, best: int, rival: int | None) -> Table:
@@ -92,7 +92,7 @@ def _card(found: MeasuredDeployments, best: int, rival: int | None) -> Table:
     if len(section.placement) > 1:
         rows.append(["Placement", *map(found.placement, shown)])
     rows.append(["How sure that is", _certainty(found), ""][: 1 + len(shown)])
-    rows.append([latency_name(section.latency), *(format_time(found.means[k, 0] / 1e6) for k in shown)])
+    rows.append([sentence_case(latency_name(section.latency)), *(format_time(found.means[k, 0] / 1e6) for k in shown)])
     rows.append(["Purchase cost", *(_plain(found.means[k, 1]) for k in shown)])
     rows.append(["Energy", *(spoken_energy(found.means[k, 2]) for k in shown)])
     rows.append(["Units busy", *(f"{100 * found.means[k, 3]:.3g} %" for k in shown)])

@@ -16,6 +16,7 @@ from poolwise.exhibits.spoken import (
     latency_name,
     latency_unit,
     order_name,
+    sentence_case,
     spoken_energy,
     spoken_number,
 )
@@ -152,7 +153,7 @@ def _card(found: _Measured, best: int, rival: int | None) -> Table:
         rows.append(["How sure that is", sure[_apart(found, best, rival)], ""])
     means = found.means[shown]
     of = "" if section.of is None else f" of {section.of}"
-    rows.append([_sentence_case(f"{latency_name(section.latency)}{of}"), *map(_time, means[:, 0])])
+    rows.append([sentence_case(f"{latency_name(section.latency)}{of}"), *map(_time, means[:, 0])])
     if not np.isnan(means[:, 1]).any():
         target = "" if section.target is None else f" (target: at most {section.target.missed:g} %)"
         rows.append(
@@ -214,10 +215,6 @@ def _streams(found: _Measured, best: int | None) -> Iterator[str]:
         each = _stream(found, shown, stream.name)
         missed = "" if each["missed_pct"] is None else f", {each['missed_pct']:.3g} % of deadlines missed"
         yield f"{stream.name} under {found.label(shown)}: median {_time(each['p50_us'])}, p99 {_time(each['p99_us'])}{missed}."
-
-
-def _sentence_case(words: str) -> str:
-    return words[0].upper() + words[1:] if words[1].isalpha() else words
 
 
 def _time(us: float) -> str:

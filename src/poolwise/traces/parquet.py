@@ -94,6 +94,8 @@ def _dies(path: Path, digest: str) -> str:
     done = subprocess.run([sys.executable, "-P", "-c", _TRY, str(path.resolve())], capture_output=True, check=False)
     if done.returncode >= 0:
         return ""  # what it may have raised is raised here too
+    if -done.returncode == signal.SIGKILL:
+        return "reading it was ended (SIGKILL): it may take more memory than there is, or be damaged"
     said = done.stderr.decode(errors="replace").split("\n")[0].strip()
     return f"a damaged Parquet file: reading it ends in {signal.Signals(-done.returncode).name}{f' ({said})' if said else ''}"
 
