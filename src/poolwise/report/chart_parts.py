@@ -38,7 +38,7 @@ def tick_positions(values: Sequence[float], axis: Axis) -> list[float]:
     if axis.log:
         if high / low > 5:
             parts = (1.0, 2.0, 5.0) if high / low < 1000 else (1.0,)
-            decades = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
+            decades = range(math.floor(math.log10(low)) - 1, math.ceil(math.log10(high)) + 2)  # logarithms round
             ticks = [part * 10.0**decade for decade in decades for part in parts]
             inside = [t for t in ticks if low <= t <= high]
             return sorted({max(t for t in ticks if t <= low), *inside, min(t for t in ticks if t >= high)})
