@@ -119,8 +119,8 @@ class FakeCluster(Simulation):
         for k in range(self.trouble.renumbered):
             time = int(draws[3 * (self.trouble.leaving + k)] * end)
             self._push(time, 2, TableShrinks())
-        for time, draw in uniform(self.seed, "drained", np.arange(2 * self.trouble.draining)).reshape(-1, 2).tolist():
-            self._push(int(time * end), 2, PartDrains(draw))
+        for when, which in uniform(self.seed, "drained", np.arange(2 * self.trouble.draining)).reshape(-1, 2).tolist():
+            self._push(int(when * end), 2, PartDrains(which))
             self._away += 1
         lost = uniform(self.seed, "withdrawn", jobs.id) < self.trouble.withdrawn
         for row, (id, submit) in enumerate(zip(self._jobs.id.tolist(), self._jobs.submit.tolist(), strict=True)):

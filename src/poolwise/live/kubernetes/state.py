@@ -210,7 +210,8 @@ class ClusterState:
         usage, none = self.mirror.usage, np.zeros(self.capacity.shape[1], dtype=np.int64)
         has: IntArray = self.shape.machine.capacity[owner].copy()
         if device.id in self.avoided or kept_off(device.device.taints, self._tolerated) is not None:
-            return -self.held[owner]
+            owed: IntArray = -self.held[owner]
+            return owed
         if not device.shared:
             busy = usage.busy(device.id) or not usage.counters_left(device, self.mirror.inventory)
             return none if busy else has
