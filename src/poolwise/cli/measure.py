@@ -26,7 +26,7 @@ def measure(
     cpu: str = typer.Option("", help="Shares of one processor's time, instead of its frequency: 1,0.75,0.5."),
     repeat: int = typer.Option(3, min=1, help="Runs at each share."),
     latency: str = typer.Option(
-        "", help="Latency of remote memory that is wanted, as 5us; the output says what could be done."
+        "", help="Latency to add to each page-in from swap made here, as 5us; the output says whether it could be."
     ),
     make_swap: bool = typer.Option(False, "--make-swap", help="Make swap in compressed memory for it (root only)."),
     clock: str = typer.Option(
@@ -59,19 +59,19 @@ def measure(
         make_swap=make_swap,
         compressor=compressor,
         clock=clock,
+        latency_ns=_ns(latency, "latency") if latency else 0,
         longest_s=_ns(longest, "longest") / SECOND,
     )
-    wanted = _ns(latency, "latency") if latency else None
     with stopping_is_an_exit(), belongings(records_folder(), "measure") as mine:
         measured = measure_program(plan, find_hierarchy(parent=group), mine, _lines())
-    about = {**measured.conditions, "wanted_latency_ns": wanted}
+    about = measured.conditions
     write_whole(out, to_csv(measured).encode())
     write_provenance(out, {**provenance(None, []), "conditions": about})
     if json:
         print_json({"file": str(out), "conditions": about, "workloads": [_to_dict(measured)]})
         return
     _print(measured)
-    if wanted is not None:
+    if plan.latency_ns:
         note(f"latency of {latency}: {about['added_latency']}")
     err.print(f"measurements: {out}", soft_wrap=True)
 
@@ -149,6 +149,10 @@ def _print(measured: LimitedRuns) -> None:
         )
     out.print(f"{measured.plan.workload}: peak {format_memory(round(measured.peak / 2**20))}", highlight=False)
     out.print(table)
-    if (found := measured.conditions["page_in"]) is not None:
-        values = ", ".join(f"{name} {value:.3g}" for name, value in found["us"].items())
-        out.print(f"page-in from swap, us: {values}", highlight=False)
+    for name, words in (("page_in", "page-in from swap"), ("page_in_without", "page-in without the added latency")):
+        if (found := measured.conditions.get(name)) is not None:
+            values = ", ".join(f"{name} {value:.3g}" for name, value in found["us"].items())
+            out.print(f"{words}, us: {values}", highlight=False)
+    if (slowed := measured.conditions["slowed"]) is not None:
+        short = f", {slowed['cut_short']:,} of them too little" if slowed["cut_short"] else ""
+        out.print(f"reads slowed: {slowed['reads']:,}, {slowed['mean_us']:.3g} us each{short}", highlight=False)

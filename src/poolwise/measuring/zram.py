@@ -38,6 +38,12 @@ class ZramSwap:
         """Its folder of settings."""
         return Path(f"/sys/block/zram{self.number}")
 
+    @property
+    def number_in_kernel(self) -> int:
+        """What the kernel tells devices apart by, within itself and in what it traces: 12 bits of kind, 20 of number."""
+        major, _, minor = (self.settings / "dev").read_text().strip().partition(":")
+        return int(major) << 20 | int(minor)
+
     @classmethod
     def add(cls) -> ZramSwap:
         """Ask the kernel for another device; it holds no memory yet. Raises InputError where that is not possible."""
