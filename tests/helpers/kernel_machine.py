@@ -12,7 +12,7 @@ def run_kernel_program(code: bytes, record: bytes, counters: list[int], helpers:
     registers: list[object] = [None] * 11
     registers[1] = 0  # offset in the record, the only address besides those of counters
     at = 0
-    while True:
+    for _ in range(10**6):
         opcode, both, offset, value = rows[at]
         to, source, at = both & 15, both >> 4, at + 1
         signed = value - 2**32 if value >> 31 else value
@@ -38,6 +38,7 @@ def run_kernel_program(code: bytes, record: bytes, counters: list[int], helpers:
             at += offset * (a < b)  # type: ignore[operator]
         else:
             registers[to] = {0xBF: b, 0xB7: signed}.get(opcode) if opcode in (0xBF, 0xB7) else _sum(opcode, a, b, signed)
+    raise AssertionError("the program does not end")
 
 
 def _sum(opcode: int, a: object, b: object, value: int) -> int:
