@@ -133,19 +133,30 @@ def _print(measured: LimitedRuns) -> None:
     clock = measured.plan.clock
     base = mean(one.seconds(clock) for one in measured.runs if one.remote == 0 and one.cpu is None)
     table = Table(
-        "local", "processor", f"{clock} time", "slowdown", "swapped", "major faults", "CPU time", box=None, pad_edge=False
+        "local",
+        "processor",
+        f"{clock} time",
+        "slowdown",
+        "swapped",
+        "major faults",
+        "CPU time",
+        "a fault",
+        box=None,
+        pad_edge=False,
     )
     for remote, cpu in dict.fromkeys((one.remote, one.cpu) for one in measured.runs):
         here = [one for one in measured.runs if (one.remote, one.cpu) == (remote, cpu)]
         runs, seconds = [one.run for one in here], mean(one.seconds(clock) for one in here)
+        faults = mean(run.use.major_faults for run in runs)
         table.add_row(
             f"{1 - remote:.0%}",
             "all" if cpu is None else f"{cpu:.0%}",
             format_time(seconds),
             f"{seconds / base - 1:.3f}",
             format_memory(round(max(run.swapped for run in runs) / 2**20)),
-            f"{mean(run.use.major_faults for run in runs):,.0f}",
+            f"{faults:,.0f}",
             format_time(mean(run.use.cpu_ns for run in runs) / 1e9),
+            format_time((seconds - base) / faults) if remote and faults and seconds > base else "",
         )
     out.print(f"{measured.plan.workload}: peak {format_memory(round(measured.peak / 2**20))}", highlight=False)
     out.print(table)
