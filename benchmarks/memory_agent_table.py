@@ -35,7 +35,7 @@ def to_table(kept: Sequence[Mapping[str, object]]) -> str:
 
 
 def _line(title: str, tolerance: str, cells: Sequence[str]) -> str:
-    return "| " + " | ".join([title, tolerance, *cells]).replace("|  |", "| |") + " |"
+    return "|" + "|".join(f" {cell} " if cell else " " for cell in (title, tolerance, *cells)) + "|"
 
 
 def _of_runs(some: Sequence[Mapping[str, object]], column: str) -> list[dict[str, float]]:

@@ -55,3 +55,8 @@ def test_who_was_killed_has_no_slowdown_and_who_was_stopped_is_counted() -> None
     assert (first, second) == ("0.15 (0.10 to 0.20) (1 of 2 stopped)", "2 of 2 killed")
     assert "| above 102 (101 to 102), 2 killed |" in to_table(rows)
     assert "| killed |" in to_table([row(1, way, name, 0.1, "killed") for way in WAYS for name in TITLES])
+
+
+def test_ways_that_were_not_run_have_no_cells() -> None:
+    lines = to_table([row(1, "agent", name, 0.1) for name in TITLES]).splitlines()
+    assert lines[2] == "| conjugate gradients | 1 | | | 0.10 |" and lines[-1] == "| energy by the model | | | | 51 |"

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from poolwise.cli.measure import _print as print_measured
 from poolwise.errors import InputError
 from poolwise.measuring import experiment
 from poolwise.measuring.added_latency import MOST_NS, AddedLatency
@@ -160,3 +161,23 @@ def test_a_latency_that_is_not_added_is_said_and_the_probe_stands(tmp_path: Path
     about = measured(tmp_path, dataclasses.replace(PLAN, latency_ns=5000)).conditions
     assert about["added_latency"].startswith("not added: others use this swap too")
     assert about["page_in"] == {"us": {"p50": 8.0}} and "page_in_without" not in about and about["slowed"] is None
+
+
+def test_the_screen_says_what_a_fault_cost_and_what_was_slowed(
+    tmp_path: Path, runs: list[tuple[int, float]], capsys: pytest.CaptureFixture[str]
+) -> None:
+    found = measured(tmp_path, dataclasses.replace(PLAN, cpus=()))
+    about = {
+        **found.conditions,
+        "page_in_without": {"us": {"p50": 3.0}},
+        "slowed": {"reads": 9000, "mean_us": 5.1, "cut_short": 2},
+    }
+    print_measured(dataclasses.replace(found, conditions=about))
+    said = capsys.readouterr().out.splitlines()
+    assert said[2].split()[:3] == ["100%", "all", "1"] and said[2].rstrip().endswith("1 s")
+    assert said[3].rstrip().endswith("62.5 ms")  # a quarter of a second more, and four faults
+    assert said[6:] == [
+        "page-in from swap, us: p50 8",
+        "page-in without the added latency, us: p50 3",
+        "reads slowed: 9,000, 5.1 us each, 2 of them too little",
+    ]
