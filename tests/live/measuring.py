@@ -22,7 +22,7 @@ from poolwise.measuring.control_groups import ROOT, find_hierarchy
 from poolwise.measuring.experiment import MIB
 from poolwise.measuring.kernel_program import CALLS, Tracepoint, running
 from poolwise.measuring.leftovers import belongings
-from poolwise.measuring.zram import CONTROL, ZramSwap, swaps
+from poolwise.measuring.zram import CONTROL, ZramSwap, swaps, swaps_ranked_first
 
 LIBC, SYSTEM = ctypes.CDLL(None), f"{platform.system()} {platform.machine()}"
 GET_NEXT, GET_FILE, GET_ABOUT, NAME_AT = (
@@ -47,6 +47,8 @@ def why_not() -> str:
     missing = [program for program in ("mkswap", "swapon", "swapoff") if shutil.which(program) is None]
     if missing or not CONTROL.exists():
         return f"no swap in memory can be made: {', '.join(missing) or 'the kernel has no zram'}"
+    if others := swaps_ranked_first():
+        return f"another measurement is under way, with swap on {others[0]}"
     return ""
 
 
