@@ -1,4 +1,4 @@
-"""What is free from each of a list of instants on, and the earliest interval in which a job fits.
+"""What is free from each of a list of instants on.
 
 The same as `policies.backfill.conservative.AvailabilityProfile`.
 """
@@ -7,26 +7,25 @@ from __future__ import annotations
 
 from poolwise.arrays import IntArray
 from poolwise.kernels.jit import inlined, step
-from poolwise.kernels.list_scheduling.racks import copy, expected, fits, place, total
+from poolwise.kernels.list_scheduling.racks import copy, total
 from poolwise.kernels.list_scheduling.runs import release
 from poolwise.kernels.list_scheduling.state import (
+    EARLY,
     ROWS,
     RUNNING,
     TIME,
     WAITING,
-    JobArrays,
     ProfileArrays,
     RackArrays,
-    Rules,
     RunArrays,
 )
-from poolwise.units import HORIZON, OVERDUE
+from poolwise.units import OVERDUE
 
 
 @step
 def has_instants(profile: ProfileArrays, now: IntArray) -> bool:
-    """Whether the profile has room for all ends and reservations; else `now[ROWS]` says how many instants it needs."""
-    now[ROWS] = now[RUNNING] + 2 * now[WAITING] + 4
+    """Whether the profile has room for all that a pass may add; else `now[ROWS]` says how many instants it needs."""
+    now[ROWS] = now[RUNNING] + 2 * now[EARLY] + 6 * now[WAITING] + 8
     return bool(now[ROWS] <= profile.time.size)
 
 
@@ -63,13 +62,6 @@ def foresee(racks: RackArrays, profile: ProfileArrays, runs: RunArrays, now: Int
 
 
 @step
-def until(length: int, profile: ProfileArrays) -> int:
-    """Instants that an interval of this length from now on meets, at least 1; it ends at the horizon at the latest."""
-    end = profile.time[0] + min(length, HORIZON - profile.time[0])
-    return max(before(end, profile), 1)
-
-
-@step
 def before(time: int, profile: ProfileArrays) -> int:
     """Instants before a time (ns)."""
     low, high = 0, profile.size[0]
@@ -80,146 +72,6 @@ def before(time: int, profile: ProfileArrays) -> int:
         else:
             high = middle
     return int(low)
-
-
-@step
-def minima(first: int, last: int, count: int, profile: ProfileArrays) -> bool:
-    """Write the least from now to each of the first `count` instants; whether any is less than was written.
-
-    What is free has changed at instants from `first` to before `last` alone.
-    """
-    less = False
-    if first == 0:
-        row = profile.row[0]
-        copy(profile.free[row], profile.low_free[row])
-        copy(profile.pool[row], profile.low_pool[row])
-        first, less = 1, True
-    for m in range(first, count):
-        row, previous, same = profile.row[m], profile.row[m - 1], True
-        for r in range(profile.free.shape[1]):
-            free = min(profile.low_free[previous, r], profile.free[row, r])
-            pool = min(profile.low_pool[previous, r], profile.pool[row, r])
-            same = same and free == profile.low_free[row, r] and pool == profile.low_pool[row, r]
-            profile.low_free[row, r], profile.low_pool[row, r] = free, pool
-        less = less or not same
-        if same and m >= last:
-            break
-    return less
-
-
-@step
-def earliest(job: int, jobs: JobArrays, rules: Rules, racks: RackArrays, profile: ProfileArrays) -> int:
-    """Find the instant from which on a job fits throughout, -1 if there is none.
-
-    The placement is in `racks.take` and `racks.borrow`, the length of the interval in `profile.size[1]`.
-
-    An interval begins at instant k and has grown up to instant m. Where the job does not fit throughout any more, no interval
-    that begins at k holds it, and the next one is tried, which has grown as far. The least over what slides along so is kept
-    in two parts (see `_shorten`), so that an instant is looked at a few times, however many intervals it is in.
-    """
-    n, remote, count = jobs.nodes[job], jobs.remote[job], profile.size[0]
-    length = jobs.asked[job] if rules.anywhere and remote > 0 else max(jobs.asked[job], jobs.length[job])
-    k, middle, m = 0, 0, 0
-    while m < count or k < m:
-        if m == count or (k < m and profile.time[m] - profile.time[k] >= min(length, HORIZON - profile.time[k])):
-            profile.size[1] = _length(job, k, m, length, jobs, rules, racks, profile)
-            if profile.size[1] >= 0:
-                return int(k)
-            k, middle = _shorten(k, middle, m, profile)
-            _least(k, middle, m, profile)
-        elif not _fits_at(m, n, remote, rules.anywhere, profile):
-            k, middle, m = m + 1, m + 1, m + 1
-        else:
-            less = _lengthen(k, middle, m, profile)
-            m += 1
-            while less and k < m - 1 and not fits(n, remote, rules.anywhere, profile.least_free, profile.least_pool):
-                k, middle = _shorten(k, middle, m, profile)
-                _least(k, middle, m, profile)
-    return -1
-
-
-@inlined
-def _fits_at(k: int, n: int, remote: int, anywhere: bool, profile: ProfileArrays) -> bool:
-    """Whether n nodes with `remote` MiB each find room at instant k; what is free in all mostly says that they do not."""
-    if profile.nodes[k] < n or profile.memory[k] < n * remote:
-        return False
-    return remote == 0 or anywhere or bool(fits(n, remote, False, profile.free[profile.row[k]], profile.pool[profile.row[k]]))
-
-
-@inlined
-def _lengthen(k: int, middle: int, m: int, profile: ProfileArrays) -> bool:
-    """Let an interval from k on, whose later part is from `middle` to before m, reach instant m; whether its least is less."""
-    row, less = profile.row[m], False
-    for r in range(profile.recent_free.size):
-        free, pool = profile.free[row, r], profile.pool[row, r]
-        if m == middle or free < profile.recent_free[r]:
-            profile.recent_free[r] = free
-        if m == middle or pool < profile.recent_pool[r]:
-            profile.recent_pool[r] = pool
-        if m == k or free < profile.least_free[r]:
-            profile.least_free[r], less = free, True
-        if m == k or pool < profile.least_pool[r]:
-            profile.least_pool[r], less = pool, True
-    return less
-
-
-@step
-def _shorten(k: int, middle: int, m: int, profile: ProfileArrays) -> tuple[int, int]:
-    """Let an interval from k to before m begin at the next instant; returns it, and where its later part begins.
-
-    Where nothing is left of its earlier part, all of it becomes that: the least from each instant to the last.
-    """
-    k += 1
-    if k < middle or k == m:
-        return k, max(k, middle)
-    for j in range(m - 1, k - 1, -1):
-        row = profile.row[j]
-        for r in range(profile.recent_free.size):
-            free, pool = profile.free[row, r], profile.pool[row, r]
-            profile.tail_free[j, r] = free if j == m - 1 else min(profile.tail_free[j + 1, r], free)
-            profile.tail_pool[j, r] = pool if j == m - 1 else min(profile.tail_pool[j + 1, r], pool)
-    return k, m
-
-
-@inlined
-def _least(k: int, middle: int, m: int, profile: ProfileArrays) -> None:
-    """Write the least over an interval from k to before m, of its two parts."""
-    for r in range(profile.recent_free.size):
-        if k >= middle:
-            profile.least_free[r], profile.least_pool[r] = profile.recent_free[r], profile.recent_pool[r]
-        elif middle == m:
-            profile.least_free[r], profile.least_pool[r] = profile.tail_free[k, r], profile.tail_pool[k, r]
-        else:
-            profile.least_free[r] = min(profile.tail_free[k, r], profile.recent_free[r])
-            profile.least_pool[r] = min(profile.tail_pool[k, r], profile.recent_pool[r])
-
-
-@step
-def _length(
-    job: int, k: int, m: int, length: int, jobs: JobArrays, rules: Rules, racks: RackArrays, profile: ProfileArrays
-) -> int:
-    """Length of the interval from instant k that a job needs, -1 if it does not fit; it ends at the horizon at the latest.
-
-    The runtime depends on the placement, which depends on what is free throughout the interval. The least up to before instant
-    m, over a first `length`, is known.
-    """
-    most = HORIZON - profile.time[k]
-    length = min(length, most)
-    while True:
-        while m < profile.size[0] and profile.time[m] - profile.time[k] < length:
-            row = profile.row[m]
-            for r in range(racks.free.size):
-                profile.least_free[r] = min(profile.least_free[r], profile.free[row, r])
-                profile.least_pool[r] = min(profile.least_pool[r], profile.pool[row, r])
-            m += 1
-        if not place(
-            jobs.nodes[job], jobs.remote[job], rules.anywhere, profile.least_free, profile.least_pool, racks.take, racks.borrow
-        ):
-            return -1
-        needed = min(expected(job, jobs, racks.take, racks.borrow, rules.anywhere, rules.believed_spread), most)
-        if needed <= length:
-            return int(length)
-        length = needed
 
 
 @step
@@ -259,8 +111,6 @@ def _instant(time: int, profile: ProfileArrays) -> int:
     )
     copy(profile.free[like], profile.free[row])
     copy(profile.pool[like], profile.pool[row])
-    copy(profile.low_free[like], profile.low_free[row])
-    copy(profile.low_pool[like], profile.low_pool[row])
     profile.size[0] = count + 1
     return at
 
@@ -286,3 +136,32 @@ def forget(time: int, profile: ProfileArrays) -> None:
         _move(m, m - 1, profile)
     profile.row[count - 1] = row
     profile.size[0] = count - 1
+
+
+@step
+def pass_on(profile: ProfileArrays, now: IntArray) -> None:
+    """Let the profile begin now: drop the instants before."""
+    late = before(now[TIME] + 1, profile) - 1
+    profile.size[0] -= late
+    if late > 0:
+        for k in range(profile.size[0]):
+            row = profile.row[k]
+            _move(k + late, k, profile)
+            profile.row[k + late] = row
+    profile.time[0] = now[TIME]
+
+
+@step
+def merge(profile: ProfileArrays) -> None:
+    """Drop all instants at which nothing changes."""
+    last = 0
+    for k in range(1, profile.size[0]):
+        row, previous, same = profile.row[k], profile.row[last], True
+        for r in range(profile.free.shape[1]):
+            same &= profile.free[row, r] == profile.free[previous, r] and profile.pool[row, r] == profile.pool[previous, r]
+        if not same:
+            last += 1
+            other = profile.row[last]
+            _move(k, last, profile)
+            profile.row[k] = other
+    profile.size[0] = last + 1

@@ -8,8 +8,9 @@ from __future__ import annotations
 from poolwise.arrays import IntArray
 from poolwise.kernels.jit import step
 from poolwise.kernels.list_scheduling import heap
+from poolwise.kernels.list_scheduling.earliest import earliest
 from poolwise.kernels.list_scheduling.order import key_in_front
-from poolwise.kernels.list_scheduling.profile import before, change, earliest, foresee, forget
+from poolwise.kernels.list_scheduling.profile import before, change, foresee, forget
 from poolwise.kernels.list_scheduling.racks import copy
 from poolwise.kernels.list_scheduling.runs import start
 from poolwise.kernels.list_scheduling.state import (
@@ -126,8 +127,8 @@ def _bring_forward(
             change(begin, end, kept.take[job], kept.borrow[job], 1, profile)
             forget(end, profile)
             forget(begin, profile)
-        k = earliest(job, jobs, rules, racks, profile)
-        if k >= 0 and (begin < 0 or profile.time[k] < begin):
+        k = earliest(job, 0, NEVER if begin < 0 else begin, jobs, rules, racks, profile)
+        if k >= 0:
             copy(racks.take, kept.take[job])
             copy(racks.borrow, kept.borrow[job])
             kept.start[job], kept.end[job] = profile.time[k], profile.time[k] + profile.size[1]
