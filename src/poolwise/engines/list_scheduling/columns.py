@@ -161,15 +161,15 @@ class RunColumns(StudyColumns):
         from poolwise.kernels.list_scheduling.state import ProfileArrays
 
         n_rack = len(self.machine.racks.nodes)
-        free, pool, tail_free, tail_pool = (np.zeros((size, n_rack), dtype=np.int64) for _ in range(4))
+        free, pool = (np.zeros((n_rack, size), dtype=np.int64) for _ in range(2))
+        tail_free, tail_pool = (np.zeros((size, n_rack), dtype=np.int64) for _ in range(2))
         return ProfileArrays(
             time=blank(size),
-            row=np.arange(size),
             nodes=blank(size),
             memory=blank(size),
             free=free,
             pool=pool,
-            size=blank(2),
+            size=blank(4),
             least_free=blank(n_rack),
             least_pool=blank(n_rack),
             recent_free=blank(n_rack),

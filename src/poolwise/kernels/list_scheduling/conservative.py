@@ -30,6 +30,9 @@ from poolwise.kernels.list_scheduling.standing import (
 )
 from poolwise.kernels.list_scheduling.state import (
     EARLY,
+    INSTANT_COUNT,
+    MERGED,
+    PRESENT,
     RUNNING,
     STANDING,
     STARTED,
@@ -108,14 +111,14 @@ def _bring_up_to_date(rules: Rules, racks: RackArrays, profile: ProfileArrays, r
     scope system, where the length of an interval depends on the placement.
     """
     late = now[RUNNING] > 0 and runs.expected[runs.due[now[RUNNING] - 1]] <= now[TIME]
-    if late or rules.anywhere or now[STANDING] == 0 or profile.size[0] == 0:
+    if late or rules.anywhere or now[STANDING] == 0 or profile.size[INSTANT_COUNT] == 0:
         foresee(racks, profile, runs, now)
         for k in range(now[WAITING]):
             drop(profile.standing.ranked[k], profile.standing)
     else:
         pass_on(profile, now)
-        surely = now[RUNNING] + now[EARLY] + 2 * now[WAITING]
-        if profile.size[0] > surely + (surely >> 2) + 16 or profile.size[0] + now[EARLY] + 4 * now[WAITING] + 4 > profile.time.size:
+        count, merged = profile.size[INSTANT_COUNT], profile.size[MERGED]
+        if count > merged + (merged >> 2) + 16 or count + now[EARLY] + 4 * now[WAITING] + 4 > profile.time.size:
             merge(profile)
         end_early(racks, profile, runs, now)
     now[EARLY] = 0
@@ -136,7 +139,7 @@ def _reserve(
         settle(job, standing)
         return False, count(job, -1, now, profile)
     if k < 0:
-        k = earliest(job, before(begin, profile) if known else 0, NEVER, jobs, rules, racks, profile)
+        k = earliest(job, before(begin, profile) if known else profile.size[PRESENT], NEVER, jobs, rules, racks, profile)
     changed = k < 0 or profile.time[k] != begin
     for r in range(racks.take.size):
         changed |= racks.take[r] != standing.take[job, r]
@@ -192,39 +195,43 @@ def _hopeful(last: int, first: int, jobs: JobArrays, rules: Rules, profile: Prof
 @inlined
 def _until(job: int, jobs: JobArrays, rules: Rules, profile: ProfileArrays) -> int:
     """Time (ns) at which a job that begins now would end at the earliest."""
-    return int(profile.time[0] + min(shortest(job, jobs, rules), HORIZON - profile.time[0]))
+    time = profile.time[profile.size[PRESENT]]
+    return int(time + min(shortest(job, jobs, rules), HORIZON - time))
 
 
 @inlined
 def _fits_throughout(job: int, jobs: JobArrays, rules: Rules, profile: ProfileArrays) -> bool:
     """Whether a job fits from now on for as long as it asks for."""
-    n, remote, until, m = jobs.nodes[job], jobs.remote[job], _until(job, jobs, rules, profile), 0
-    while m < profile.size[0] and (m == 0 or profile.time[m] < until):
+    n, remote, until = jobs.nodes[job], jobs.remote[job], _until(job, jobs, rules, profile)
+    first = m = profile.size[PRESENT]
+    while m < profile.size[INSTANT_COUNT] and (m == first or profile.time[m] < until):
         if profile.nodes[m] < n or profile.memory[m] < n * remote:
             return False
         m += 1
-    for k in range(m):
-        row = profile.row[k]
-        for r in range(profile.hope_free.size):
-            free, pool = profile.free[row, r], profile.pool[row, r]
-            profile.hope_free[r] = free if k == 0 else min(profile.hope_free[r], free)
-            profile.hope_pool[r] = pool if k == 0 else min(profile.hope_pool[r], pool)
+    for r in range(profile.hope_free.size):
+        profile.hope_free[r] = _least(profile.free, r, first, m, profile.free[r, first])
+        profile.hope_pool[r] = _least(profile.pool, r, first, m, profile.pool[r, first])
     return bool(fits(n, remote, rules.anywhere, profile.hope_free, profile.hope_pool))
+
+
+@inlined
+def _least(amounts: IntArray, r: int, first: int, last: int, least: int) -> int:
+    """The least of a rack over some instants, and of what it was before."""
+    for m in range(first, last):
+        least = min(least, amounts[r, m])
+    return least
 
 
 @inlined
 def _still_fits(hopeful: int, job: int, last: int, jobs: JobArrays, rules: Rules, profile: ProfileArrays) -> bool:
     """Whether a hopeful job fits from now on beside the reservation just made of another one, which ends at instant `last`."""
     standing, until = profile.standing, _until(hopeful, jobs, rules, profile)
-    begin = standing.start[job]
-    if begin < 0 or (begin >= until and begin > profile.time[0]):
+    begin, present = standing.start[job], profile.size[PRESENT]
+    if begin < 0 or (begin >= until and begin > profile.time[present]):
         return True
-    m = before(begin, profile)
-    while m < last and (m == 0 or profile.time[m] < until):
-        row = profile.row[m]
-        for r in range(profile.hope_free.size):
-            if standing.take[job, r] > 0:
-                profile.hope_free[r] = min(profile.hope_free[r], profile.free[row, r])
-                profile.hope_pool[r] = min(profile.hope_pool[r], profile.pool[row, r])
-        m += 1
+    first, last = before(begin, profile), min(last, max(before(until, profile), present + 1))
+    for r in range(profile.hope_free.size):
+        if standing.take[job, r] > 0:
+            profile.hope_free[r] = _least(profile.free, r, first, last, profile.hope_free[r])
+            profile.hope_pool[r] = _least(profile.pool, r, first, last, profile.hope_pool[r])
     return bool(fits(jobs.nodes[hopeful], jobs.remote[hopeful], rules.anywhere, profile.hope_free, profile.hope_pool))

@@ -6,8 +6,8 @@ The same as `policies.backfill.conservative.AvailabilityProfile.earliest`.
 from __future__ import annotations
 
 from poolwise.kernels.jit import inlined, step
-from poolwise.kernels.list_scheduling.racks import expected, fits, place
-from poolwise.kernels.list_scheduling.state import JobArrays, ProfileArrays, RackArrays, Rules
+from poolwise.kernels.list_scheduling.racks import expected, fits, offer, place
+from poolwise.kernels.list_scheduling.state import INSTANT_COUNT, LENGTH_FOUND, JobArrays, ProfileArrays, RackArrays, Rules
 from poolwise.units import HORIZON
 
 
@@ -23,19 +23,19 @@ def shortest(job: int, jobs: JobArrays, rules: Rules) -> int:
 def earliest(job: int, first: int, limit: int, jobs: JobArrays, rules: Rules, racks: RackArrays, profile: ProfileArrays) -> int:
     """Find the instant, from the `first` on and before the time `limit` (ns), from which on a job fits; -1 if there is none.
 
-    The placement is in `racks.take` and `racks.borrow`, the length of the interval in `profile.size[1]`; the least over it in
+    The placement is in `racks.take` and `racks.borrow`, the length of the interval in `profile.size`; the least over it in
     `profile.least_free` and `.least_pool`.
 
     An interval begins at instant k and has grown up to instant m. Where the job does not fit throughout any more, no interval
     that begins at k holds it, and the next one is tried, which has grown as far. The least over what slides along so is kept
     in two parts (see `_shorten`), so that an instant is looked at a few times, however many intervals it is in.
     """
-    n, remote, count = jobs.nodes[job], jobs.remote[job], profile.size[0]
+    n, remote, count = jobs.nodes[job], jobs.remote[job], profile.size[INSTANT_COUNT]
     length = shortest(job, jobs, rules)
     k, middle, m = first, first, first
     while True:
         if k == m:
-            k, m = _next(k, n, remote, length, limit, rules.anywhere, profile)
+            k, m = _next(k, n, remote, length, limit, profile)
             if k == m:
                 return -1
             middle = k
@@ -43,38 +43,30 @@ def earliest(job: int, first: int, limit: int, jobs: JobArrays, rules: Rules, ra
         elif profile.time[k] >= limit:
             return -1
         elif m == count or profile.time[m] - profile.time[k] >= min(length, HORIZON - profile.time[k]):
-            profile.size[1] = _length(job, k, m, length, jobs, rules, racks, profile)
-            if profile.size[1] >= 0:
+            profile.size[LENGTH_FOUND] = _length(job, k, m, length, jobs, rules, racks, profile)
+            if profile.size[LENGTH_FOUND] >= 0:
                 return int(k)
-            k, middle = _shorten(k, middle, m, profile)
-            _least(k, middle, m, profile)
-            continue
-        elif not _fits_at(m, n, remote, rules.anywhere, profile):
-            k, middle, m = m + 1, m + 1, m + 1
-            continue
-        else:
-            less = _lengthen(k, middle, m, profile)
+            k, middle = _shorten(k, middle, m, n, remote, rules.anywhere, profile)
+        elif _has_enough(m, n, remote, profile):
+            _lengthen(k, middle, m, profile)
             m += 1
-            if not less:
-                continue
-        while k < m - 1 and not fits(n, remote, rules.anywhere, profile.least_free, profile.least_pool):
-            k, middle = _shorten(k, middle, m, profile)
-            _least(k, middle, m, profile)
+        else:
+            k, middle, m = m + 1, m + 1, m + 1
+        while k < m and not fits(n, remote, rules.anywhere, profile.least_free, profile.least_pool):
+            k, middle = _shorten(k, middle, m, n, remote, rules.anywhere, profile)
 
 
 @inlined
-def _next(
-    k: int, n: int, remote: int, length: int, limit: int, anywhere: bool, profile: ProfileArrays
-) -> tuple[int, int]:
-    """Find the next interval, from instant k on, in which a job fits at each instant by itself: its first, and that behind it.
+def _next(k: int, n: int, remote: int, length: int, limit: int, profile: ProfileArrays) -> tuple[int, int]:
+    """Find the next interval, from instant k on, with enough in all at each of its instants: its first, and that behind it.
 
     Both are the same if there is none that begins before `limit`.
     """
-    count, m = profile.size[0], k
+    count, m = profile.size[INSTANT_COUNT], k
     while m < count and (m == k or profile.time[m] - profile.time[k] < min(length, HORIZON - profile.time[k])):
         if m == k and profile.time[k] >= limit:
             return k, k
-        if not _fits_at(m, n, remote, anywhere, profile):
+        if not _has_enough(m, n, remote, profile):
             k = m + 1
         m += 1
     return k, m
@@ -83,59 +75,59 @@ def _next(
 @inlined
 def _cover(k: int, m: int, profile: ProfileArrays) -> None:
     """Write the least over an interval from instant k to before m, all of it its later part."""
-    row = profile.row[k]
     for r in range(profile.least_free.size):
-        profile.least_free[r], profile.least_pool[r] = profile.free[row, r], profile.pool[row, r]
-    for j in range(k + 1, m):
-        row = profile.row[j]
-        for r in range(profile.least_free.size):
-            profile.least_free[r] = min(profile.least_free[r], profile.free[row, r])
-            profile.least_pool[r] = min(profile.least_pool[r], profile.pool[row, r])
-    for r in range(profile.least_free.size):
-        profile.recent_free[r], profile.recent_pool[r] = profile.least_free[r], profile.least_pool[r]
+        least = profile.free[r, k]
+        for j in range(k + 1, m):
+            least = min(least, profile.free[r, j])
+        profile.least_free[r] = profile.recent_free[r] = least
+        least = profile.pool[r, k]
+        for j in range(k + 1, m):
+            least = min(least, profile.pool[r, j])
+        profile.least_pool[r] = profile.recent_pool[r] = least
 
 
 @inlined
-def _fits_at(k: int, n: int, remote: int, anywhere: bool, profile: ProfileArrays) -> bool:
-    """Whether n nodes with `remote` MiB each find room at instant k; what is free in all mostly says that they do not."""
-    if profile.nodes[k] < n or profile.memory[k] < n * remote:
-        return False
-    return remote == 0 or anywhere or bool(fits(n, remote, False, profile.free[profile.row[k]], profile.pool[profile.row[k]]))
+def _has_enough(k: int, n: int, remote: int, profile: ProfileArrays) -> bool:
+    """Whether racks have enough for a job in all at instant k; mostly that says that it does not fit."""
+    return bool(profile.nodes[k] >= n and profile.memory[k] >= n * remote)
 
 
 @inlined
-def _lengthen(k: int, middle: int, m: int, profile: ProfileArrays) -> bool:
-    """Let an interval from k on, whose later part is from `middle` to before m, reach instant m; whether its least is less."""
-    row, less = profile.row[m], False
+def _lengthen(k: int, middle: int, m: int, profile: ProfileArrays) -> None:
+    """Let an interval from k on, whose later part is from `middle` to before m, reach instant m."""
     for r in range(profile.recent_free.size):
-        free, pool = profile.free[row, r], profile.pool[row, r]
-        if m == middle or free < profile.recent_free[r]:
-            profile.recent_free[r] = free
-        if m == middle or pool < profile.recent_pool[r]:
-            profile.recent_pool[r] = pool
-        if m == k or free < profile.least_free[r]:
-            profile.least_free[r], less = free, True
-        if m == k or pool < profile.least_pool[r]:
-            profile.least_pool[r], less = pool, True
-    return less
+        free, pool = profile.free[r, m], profile.pool[r, m]
+        profile.recent_free[r] = free if m == middle else min(profile.recent_free[r], free)
+        profile.recent_pool[r] = pool if m == middle else min(profile.recent_pool[r], pool)
+        profile.least_free[r] = min(profile.least_free[r], free)
+        profile.least_pool[r] = min(profile.least_pool[r], pool)
 
 
 @step
-def _shorten(k: int, middle: int, m: int, profile: ProfileArrays) -> tuple[int, int]:
+def _shorten(
+    k: int, middle: int, m: int, n: int, remote: int, anywhere: bool, profile: ProfileArrays
+) -> tuple[int, int]:
     """Let an interval from k to before m begin at the next instant; returns it, and where its later part begins.
 
-    Where nothing is left of its earlier part, all of it becomes that: the least from each instant to the last.
+    Where nothing is left of its earlier part, all of it becomes that: the least from each instant to the last, as far back
+    as the job fits there.
     """
     k += 1
-    if k < middle or k == m:
-        return k, max(k, middle)
-    for j in range(m - 1, k - 1, -1):
-        row = profile.row[j]
-        for r in range(profile.recent_free.size):
-            free, pool = profile.free[row, r], profile.pool[row, r]
-            profile.tail_free[j, r] = free if j == m - 1 else min(profile.tail_free[j + 1, r], free)
-            profile.tail_pool[j, r] = pool if j == m - 1 else min(profile.tail_pool[j + 1, r], pool)
-    return k, m
+    if k >= middle:
+        j, middle = m - 1, m
+        while j >= k:
+            for r in range(profile.recent_free.size):
+                free, pool = profile.free[r, j], profile.pool[r, j]
+                profile.least_free[r] = free if j == m - 1 else min(profile.least_free[r], free)
+                profile.least_pool[r] = pool if j == m - 1 else min(profile.least_pool[r], pool)
+                profile.tail_free[j, r], profile.tail_pool[j, r] = profile.least_free[r], profile.least_pool[r]
+            if not fits(n, remote, anywhere, profile.least_free, profile.least_pool):
+                break
+            j -= 1
+        k = j + 1
+    if k < m:
+        _least(k, middle, m, profile)
+    return k, middle
 
 
 @inlined
@@ -163,11 +155,10 @@ def _length(
     most = HORIZON - profile.time[k]
     length = min(length, most)
     while True:
-        while m < profile.size[0] and profile.time[m] - profile.time[k] < length:
-            row = profile.row[m]
+        while m < profile.size[INSTANT_COUNT] and profile.time[m] - profile.time[k] < length:
             for r in range(racks.free.size):
-                profile.least_free[r] = min(profile.least_free[r], profile.free[row, r])
-                profile.least_pool[r] = min(profile.least_pool[r], profile.pool[row, r])
+                profile.least_free[r] = min(profile.least_free[r], profile.free[r, m])
+                profile.least_pool[r] = min(profile.least_pool[r], profile.pool[r, m])
             m += 1
         if not place(
             jobs.nodes[job], jobs.remote[job], rules.anywhere, profile.least_free, profile.least_pool, racks.take, racks.borrow

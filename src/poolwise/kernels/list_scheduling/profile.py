@@ -7,10 +7,13 @@ from __future__ import annotations
 
 from poolwise.arrays import IntArray
 from poolwise.kernels.jit import inlined, step
-from poolwise.kernels.list_scheduling.racks import copy, total
+from poolwise.kernels.list_scheduling.racks import copy
 from poolwise.kernels.list_scheduling.runs import release
 from poolwise.kernels.list_scheduling.state import (
     EARLY,
+    INSTANT_COUNT,
+    MERGED,
+    PRESENT,
     ROWS,
     RUNNING,
     TIME,
@@ -32,11 +35,11 @@ def has_instants(profile: ProfileArrays, now: IntArray) -> bool:
 @step
 def foresee(racks: RackArrays, profile: ProfileArrays, runs: RunArrays, now: IntArray) -> None:
     """Fill the profile with the runs at work."""
-    time, here = profile.time, profile.row[0]
-    time[0] = now[TIME]
-    copy(racks.free, profile.free[here])
-    copy(racks.pool, profile.pool[here])
-    k = 0
+    free, pool = profile.least_free, profile.least_pool
+    copy(racks.free, free)
+    copy(racks.pool, pool)
+    profile.time[0], k = now[TIME], 0
+    _write(k, profile)
     soon = now[RUNNING] - 1
     while soon >= 0 and runs.expected[runs.due[soon]] <= now[TIME]:
         soon -= 1
@@ -49,22 +52,29 @@ def foresee(racks: RackArrays, profile: ProfileArrays, runs: RunArrays, now: Int
         else:
             end, run = runs.expected[runs.due[soon]], runs.due[soon]
             soon -= 1
-        if end > time[k]:
-            k += 1
-            time[k] = end
-            previous, here = here, profile.row[k]
-            copy(profile.free[previous], profile.free[here])
-            copy(profile.pool[previous], profile.pool[here])
-        release(run, racks, runs, profile.free[here], profile.pool[here])
-    profile.size[0] = k + 1
-    for m in range(k + 1):
-        profile.nodes[m], profile.memory[m] = total(profile.free[profile.row[m]]), total(profile.pool[profile.row[m]])
+        k += int(end > profile.time[k])
+        profile.time[k] = end
+        release(run, racks, runs, free, pool)
+        _write(k, profile)
+    profile.size[INSTANT_COUNT], profile.size[PRESENT], profile.size[MERGED] = k + 1, 0, k + 1
+
+
+@inlined
+def _write(k: int, profile: ProfileArrays) -> None:
+    """Let the racks at instant k be as in `least_free` and `least_pool`."""
+    nodes, memory = 0, 0
+    for r in range(profile.least_free.size):
+        free, pool = profile.least_free[r], profile.least_pool[r]
+        profile.free[r, k], profile.pool[r, k] = free, pool
+        nodes += free
+        memory += pool
+    profile.nodes[k], profile.memory[k] = nodes, memory
 
 
 @step
 def before(time: int, profile: ProfileArrays) -> int:
     """Instants before a time (ns)."""
-    low, high = 0, profile.size[0]
+    low, high = profile.size[PRESENT], profile.size[INSTANT_COUNT]
     while low < high:
         middle = (low + high) >> 1
         if profile.time[middle] < time:
@@ -83,85 +93,100 @@ def change(begin: int, end: int, take: IntArray, borrow: IntArray, sign: int, pr
     if begin == end:
         return 0  # at the horizon
     first, last = _instant(begin, profile), _instant(end, profile)
+    all_nodes, all_memory = 0, 0
     for r in range(take.size):
         nodes, memory = sign * take[r], sign * borrow[r]
-        if nodes != 0 or memory != 0:
+        all_nodes += nodes
+        all_memory += memory
+        if nodes != 0:
             for m in range(first, last):
-                row = profile.row[m]
-                profile.nodes[m], profile.memory[m] = profile.nodes[m] + nodes, profile.memory[m] + memory
-                profile.free[row, r] += nodes
-                profile.pool[row, r] += memory
+                profile.free[r, m] += nodes
+        if memory != 0:
+            for m in range(first, last):
+                profile.pool[r, m] += memory
+    for m in range(first, last):
+        profile.nodes[m] += all_nodes
+    if all_memory != 0:
+        for m in range(first, last):
+            profile.memory[m] += all_memory
     return last
 
 
 @step
 def _instant(time: int, profile: ProfileArrays) -> int:
     """Position of an instant, which is added if there is none; what is free does not change at it."""
-    at, count = before(time, profile), profile.size[0]
+    at, count = before(time, profile), profile.size[INSTANT_COUNT]
     if at < count and profile.time[at] == time:
         return at
-    row, like = profile.row[count], profile.row[at - 1]
     for m in range(count, at, -1):
-        _move(m - 1, m, profile)
-    profile.time[at], profile.nodes[at], profile.memory[at], profile.row[at] = (
-        time,
-        profile.nodes[at - 1],
-        profile.memory[at - 1],
-        row,
-    )
-    copy(profile.free[like], profile.free[row])
-    copy(profile.pool[like], profile.pool[row])
-    profile.size[0] = count + 1
+        profile.time[m] = profile.time[m - 1]
+    for m in range(count, at - 1, -1):
+        profile.nodes[m] = profile.nodes[m - 1]
+    for m in range(count, at - 1, -1):
+        profile.memory[m] = profile.memory[m - 1]
+    for r in range(profile.free.shape[0]):
+        for m in range(count, at - 1, -1):
+            profile.free[r, m] = profile.free[r, m - 1]
+        for m in range(count, at - 1, -1):
+            profile.pool[r, m] = profile.pool[r, m - 1]
+    profile.time[at] = time
+    profile.size[INSTANT_COUNT] = count + 1
     return at
 
 
+@step
+def _move(first: int, last: int, by: int, profile: ProfileArrays) -> None:
+    """Move the instants from `first` to before `last` down by some places."""
+    for m in range(first, last):
+        profile.time[m - by] = profile.time[m]
+    for m in range(first, last):
+        profile.nodes[m - by] = profile.nodes[m]
+    for m in range(first, last):
+        profile.memory[m - by] = profile.memory[m]
+    for r in range(profile.free.shape[0]):
+        for m in range(first, last):
+            profile.free[r, m - by] = profile.free[r, m]
+        for m in range(first, last):
+            profile.pool[r, m - by] = profile.pool[r, m]
+
+
 @inlined
-def _move(source: int, target: int, profile: ProfileArrays) -> None:
-    """Give an instant another position."""
-    profile.time[target], profile.row[target] = profile.time[source], profile.row[source]
-    profile.nodes[target], profile.memory[target] = profile.nodes[source], profile.memory[source]
+def _changes_nothing(m: int, profile: ProfileArrays) -> bool:
+    """Whether as much is free from an instant on, which is not the first, as before it."""
+    for r in range(profile.free.shape[0]):
+        if profile.free[r, m] != profile.free[r, m - 1] or profile.pool[r, m] != profile.pool[r, m - 1]:
+            return False
+    return True
 
 
 @step
 def forget(time: int, profile: ProfileArrays) -> None:
     """Drop an instant, other than now, at which nothing changes any more."""
-    at, count = before(time, profile), profile.size[0]
-    if at == 0 or at == count or profile.time[at] != time:
-        return
-    row, previous = profile.row[at], profile.row[at - 1]
-    for r in range(profile.free.shape[1]):
-        if profile.free[row, r] != profile.free[previous, r] or profile.pool[row, r] != profile.pool[previous, r]:
-            return
-    for m in range(at + 1, count):
-        _move(m, m - 1, profile)
-    profile.row[count - 1] = row
-    profile.size[0] = count - 1
+    at, count = before(time, profile), profile.size[INSTANT_COUNT]
+    if at > profile.size[PRESENT] and at < count and profile.time[at] == time and _changes_nothing(at, profile):
+        _move(at + 1, count, 1, profile)
+        profile.size[INSTANT_COUNT] = count - 1
 
 
 @step
 def pass_on(profile: ProfileArrays, now: IntArray) -> None:
-    """Let the profile begin now: drop the instants before."""
-    late = before(now[TIME] + 1, profile) - 1
-    profile.size[0] -= late
-    if late > 0:
-        for k in range(profile.size[0]):
-            row = profile.row[k]
-            _move(k + late, k, profile)
-            profile.row[k + late] = row
-    profile.time[0] = now[TIME]
+    """Let the profile begin now."""
+    profile.size[PRESENT] = before(now[TIME] + 1, profile) - 1
+    profile.time[profile.size[PRESENT]] = now[TIME]
 
 
 @step
 def merge(profile: ProfileArrays) -> None:
-    """Drop all instants at which nothing changes."""
-    last = 0
-    for k in range(1, profile.size[0]):
-        row, previous, same = profile.row[k], profile.row[last], True
-        for r in range(profile.free.shape[1]):
-            same &= profile.free[row, r] == profile.free[previous, r] and profile.pool[row, r] == profile.pool[previous, r]
-        if not same:
+    """Drop the instants that are over, and those at which nothing changes."""
+    present, kept = profile.size[PRESENT], 1
+    _move(present, profile.size[INSTANT_COUNT], present, profile)
+    count = profile.size[INSTANT_COUNT] - present
+    first = 1
+    while first < count:  # from here on instants are to be kept up to the next one at which nothing changes
+        last = first
+        while last < count and not _changes_nothing(last, profile):
             last += 1
-            other = profile.row[last]
-            _move(k, last, profile)
-            profile.row[k] = other
-    profile.size[0] = last + 1
+        _move(first, last, first - kept, profile)
+        kept += last - first
+        first = last + 1
+    profile.size[INSTANT_COUNT], profile.size[PRESENT], profile.size[MERGED] = kept, 0, kept

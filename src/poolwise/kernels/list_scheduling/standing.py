@@ -22,6 +22,7 @@ from poolwise.kernels.list_scheduling.racks import copy
 from poolwise.kernels.list_scheduling.runs import release
 from poolwise.kernels.list_scheduling.state import (
     EARLY,
+    LENGTH_FOUND,
     RANKED,
     TIME,
     WAITING,
@@ -221,7 +222,7 @@ def write(job: int, k: int, jobs: JobArrays, racks: RackArrays, profile: Profile
     if k < 0:
         standing.start[job] = -1
         return
-    standing.start[job], standing.end[job] = profile.time[k], profile.time[k] + profile.size[1]
+    standing.start[job], standing.end[job] = profile.time[k], profile.time[k] + profile.size[LENGTH_FOUND]
     copy(racks.take, standing.take[job])
     copy(racks.borrow, standing.borrow[job])
     standing.spare[job] = _spare(job, jobs, profile)

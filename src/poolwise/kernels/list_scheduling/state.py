@@ -289,15 +289,12 @@ class StandingArrays(NamedTuple):
 class ProfileArrays(NamedTuple):
     """What is free from each of a list of instants on: what conservative backfilling plans with.
 
-    Instants are in the order of time; the racks at instant k are in row `row[k]`, so that an instant in between moves no racks.
-
     Attributes
     ----------
-    time : (n_instant,) ns ascending, the first `size[0]` count; the first is now; grown by the caller on INSTANTS
-    row : (n_instant,) rows of the instants, behind them those that are not in use
+    time : (n_instant,) ns ascending; grown by the caller on INSTANTS
     nodes, memory : (n_instant,) free nodes of all racks, free MiB of all pools
-    free, pool : (n_instant, n_rack) by row
-    size : (2,) how many instants count; the length (ns) of the interval found last
+    free, pool : (n_rack, n_instant)
+    size : (4,) by the columns named below
     least_free, least_pool : (n_rack,) the least over an interval
     recent_free, recent_pool : (n_rack,) scratch of a search: the least over the later part of an interval
     tail_free, tail_pool : (n_instant, n_rack) scratch of a search: the least from each instant to the end of its earlier part
@@ -306,7 +303,6 @@ class ProfileArrays(NamedTuple):
     """
 
     time: IntArray
-    row: IntArray
     nodes: IntArray
     memory: IntArray
     free: IntArray
@@ -321,6 +317,11 @@ class ProfileArrays(NamedTuple):
     hope_free: IntArray
     hope_pool: IntArray
     standing: StandingArrays
+
+
+# Columns of ProfileArrays.size: instants in use; the instant that is now, those before it are over; the length (ns) of the
+# interval found last; instants in use when those at which nothing changes were dropped last
+INSTANT_COUNT, PRESENT, LENGTH_FOUND, MERGED = range(4)
 
 
 class KeptArrays(NamedTuple):
