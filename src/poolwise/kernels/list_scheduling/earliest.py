@@ -6,7 +6,7 @@ The same as `policies.backfill.conservative.AvailabilityProfile.earliest`.
 from __future__ import annotations
 
 from poolwise.kernels.jit import inlined, step
-from poolwise.kernels.list_scheduling.racks import expected, fits, offer, place
+from poolwise.kernels.list_scheduling.racks import expected, fits, place
 from poolwise.kernels.list_scheduling.state import INSTANT_COUNT, LENGTH_FOUND, JobArrays, ProfileArrays, RackArrays, Rules
 from poolwise.units import HORIZON
 
@@ -104,9 +104,7 @@ def _lengthen(k: int, middle: int, m: int, profile: ProfileArrays) -> None:
 
 
 @step
-def _shorten(
-    k: int, middle: int, m: int, n: int, remote: int, anywhere: bool, profile: ProfileArrays
-) -> tuple[int, int]:
+def _shorten(k: int, middle: int, m: int, n: int, remote: int, anywhere: bool, profile: ProfileArrays) -> tuple[int, int]:
     """Let an interval from k to before m begin at the next instant; returns it, and where its later part begins.
 
     Where nothing is left of its earlier part, all of it becomes that: the least from each instant to the last, as far back
