@@ -158,7 +158,7 @@ def may_have_gone(job: int, standing: StandingArrays) -> bool:
     if standing.more_until[job] > begin and standing.more_from[job] < end:
         return True
     met = standing.less_until[job] > begin and standing.less_from[job] < end
-    return met and standing.less_on[job] & uses(job, standing) != 0
+    return bool(met and standing.less_on[job] & uses(job, standing) != 0)
 
 
 @inlined

@@ -78,7 +78,7 @@ class Order(NamedTuple):
     ----------
     kind : STATIC or ASKED (the keys are given), LINEAR (x * weight, x = w / pace), CUBIC (x * x * x * weight) or AFFINE
         (offset + w * weight)
-    key : (n_job,) negative priority, smaller first, ties by row; where it changes, written by conservative backfilling only
+    key : (n_job,) negative priority, smaller first, ties by row; where it changes, written where reservations are kept only
     submit : (n_job,) ns
     pace, weight, offset : (n_job,), or (0,) where the kind has none
     rate : (n_job,) or (0,); w * rate grows as the priority does, up to rounding: what the index compares. Of an AFFINE order
