@@ -1,8 +1,8 @@
 """Shipped queue orders against Fair Memory on real logs, window by window, nothing fitted.
 
 Run: python -m benchmarks.orders_on_logs FOLDER, where FOLDER holds the logs under the names of `LOGS` (they are those of the
-Parallel Workloads Archive). Writes docs/explanation/orders-on-logs.csv, of which the page on the front of queue orders tells.
-Two minutes of a core.
+Parallel Workloads Archive). Writes docs/explanation/orders-on-logs.csv, of which the page on the front of queue orders tells,
+and results/orders-on-logs/search.toml, a search that sees some of the windows beside generated workloads. A minute of a core.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 import gzip
 import math
 import sys
+import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,9 +22,9 @@ import tomli_w
 from poolwise import catalog, studies
 from poolwise.files.scheduler import load_scheduler
 from poolwise.files.study import SchedulerSection
-from poolwise.model import Kind
+from poolwise.model import Workload
 from poolwise.search.workloads import fares_on
-from poolwise.studies.cells import workload_of
+from poolwise.studies.cells import Cell, workload_of
 from poolwise.units import SECOND
 
 KEPT, WRITTEN = Path("results/orders-on-logs"), Path("docs/explanation/orders-on-logs.csv")
@@ -106,16 +107,27 @@ def order(name: str) -> SchedulerSection:
     return SchedulerSection(**{field: getattr(read, field) for field in SchedulerSection.model_fields})
 
 
+def everything(log: Log, folder: Path) -> tuple[Cell, Workload]:
+    """The whole log on its machine."""
+    (cell,) = log.study(log.path(folder), 0, None).cells
+    return cell, workload_of(cell)
+
+
+def jobs_of_a_window(log: Log, folder: Path) -> int:
+    """How many jobs a window has."""
+    return (len(everything(log, folder)[1]) - log.first) // log.windows
+
+
 def rows(name: str, log: Log, folder: Path) -> Iterator[dict[str, Any]]:
     """Every order in every window, as logged and with submissions moved together."""
-    (whole,) = log.study(log.path(folder), 0, None).cells
-    workload = workload_of(whole)
+    whole, workload = everything(log, folder)
     span_s = int(workload.submit[-1] - workload.submit[0]) / SECOND
-    load = float(workload.node_seconds.sum()) / len(whole.machine.of_kind(Kind.NODE)) / span_s
+    nodes = int(whole.machine.capacity[:, whole.machine.resource("nodes")].sum())
+    load = float(workload.node_seconds.sum()) / nodes / span_s
     forms = {"as logged": (log.path(folder), load)}
     if log.together:
         forms["moved together"] = (moved_together(log.path(folder), load / LOAD), LOAD)
-    jobs = (len(workload) - log.first) // log.windows
+    jobs = jobs_of_a_window(log, folder)
     for form, (trace, offered) in forms.items():
         for window in range(log.windows):
             (cell,) = log.study(trace, log.first + window * jobs, jobs).cells
@@ -124,11 +136,35 @@ def rows(name: str, log: Log, folder: Path) -> Iterator[dict[str, Any]]:
                 yield {**row, "jobs": jobs, "order": f"{one}-easy", **fares._asdict()}
 
 
+def search(folder: Path) -> dict[str, Any]:
+    """The shipped search, with half of the windows of each log to search on, then a quarter to choose on, and one as test.
+
+    Submissions are moved together; of the generated workloads it takes one seed of each kind to search on and to choose on, and
+    three fresh ones as test.
+    """
+    tables = tomllib.loads(catalog.find("searches", "orders").read_text(encoding="utf-8"))
+    seeds = {"train": [0], "validation": [100], "test": [300, 301, 302]}
+    for split, chosen in seeds.items():
+        generated = [part for part in tables["splits"][split] if "generator" in part["workload"]]
+        tables["splits"][split] = [{**part, "seeds": {"values": chosen}} for part in generated]
+    for log in LOGS.values():
+        if log.together:
+            source = log.path(folder)
+            trace, jobs = KEPT / f"moved-{source.name.removesuffix('.gz')}", jobs_of_a_window(log, folder)
+            for window in range(log.windows):
+                split = ("train", "train", "validation", "test")[4 * window // log.windows]
+                stretch = {"trace": trace.name, "format": "swf", "first": window * jobs, "jobs": jobs}
+                part = {"machine": log.machine, "workload": stretch, "warm_up": math.ceil(jobs * WARM_UP)}
+                tables["splits"][split].append(part)
+    return {**tables, "title": "Orders on real logs and generated workloads"}
+
+
 def main(folder: Path) -> None:
     """Run everything, and write it."""
     KEPT.mkdir(parents=True, exist_ok=True)
     found = [row for name, log in LOGS.items() for row in rows(name, log, folder)]
     pl.DataFrame(found).write_csv(WRITTEN, float_precision=6)
+    (KEPT / "search.toml").write_text(tomli_w.dumps(search(folder)), encoding="utf-8")
 
 
 if __name__ == "__main__":

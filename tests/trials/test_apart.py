@@ -43,7 +43,7 @@ def test_what_is_given_up_early_ends_the_client():
 
 def test_errors_of_a_trial_arrive_as_they_are():
     there, _ = apart_at("inf")
-    with there as executor, pytest.raises(Exception, match=r"ZeroDivisionError.*in the cell n=3"):
+    with there as executor, pytest.raises(Exception, match=r"(?s)ZeroDivisionError.*in the cell n=3"):
         [*executor.results(Squares(failing=3), {str(k): k for k in range(5)})]
 
 
