@@ -23,8 +23,18 @@ class MetricRow(Mapping[str, float]):
     def __len__(self) -> int:
         return len(self._values)
 
+    def __eq__(self, other: object) -> bool:
+        """Whether all values are the same; one that is undefined is the same as another that is."""
+        return isinstance(other, Mapping) and _told(self) == _told(other)
+
+    __hash__ = None  # type: ignore[assignment]  # as of any mapping
+
     def __repr__(self) -> str:
         return repr(dict(self))
+
+
+def _told(row: Mapping[str, float]) -> dict[str, float | None]:
+    return {name: None if value != value else value for name, value in row.items()}
 
 
 class MetricRows:
