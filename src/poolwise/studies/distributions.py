@@ -25,7 +25,7 @@ PARTS = 96
 """Parts into which the measured time is cut for a curve."""
 AT_ONCE = 1000
 """Cells whose rows are in memory at a time."""
-Row = tuple[Any, ...]
+_Row = tuple[Any, ...]
 
 
 def histograms(result: MeasuredStudy, cell: CellResult) -> Mapping[str, Histogram]:
@@ -45,7 +45,7 @@ def memory_in_use(result: MeasuredStudy, cell: CellResult) -> Steps:
 def distributions(result: MeasuredStudy) -> Iterator[pl.DataFrame]:
     """One row per cell, quantity and bin: the share of the time or of the jobs with a value from `low` to below `high`."""
 
-    def rows(cell: CellResult) -> Iterator[Row]:
+    def rows(cell: CellResult) -> Iterator[_Row]:
         for name, histogram in histograms(result, cell).items():
             edges = histogram.edges.tolist()
             yield from ((name, *bin) for bin in zip(edges, edges[1:], histogram.share.tolist(), strict=False))
@@ -56,7 +56,7 @@ def distributions(result: MeasuredStudy) -> Iterator[pl.DataFrame]:
 def memory_over_time(result: MeasuredStudy) -> Iterator[pl.DataFrame]:
     """One row per cell and part of the measured time: the mean memory utilisation in it."""
 
-    def rows(cell: CellResult) -> Iterator[Row]:
+    def rows(cell: CellResult) -> Iterator[_Row]:
         steps = memory_in_use(result, cell)
         seconds = (steps.time / SECOND).tolist()
         return zip(seconds, seconds[1:], steps.value.tolist(), strict=False)
@@ -80,12 +80,12 @@ def varied(study: Study, cells: Sequence[CellResult]) -> dict[str, list[Any]]:
 
 
 def _tables(
-    result: MeasuredStudy, rows_of: Callable[[CellResult], Iterable[Row]], names: Sequence[str]
+    result: MeasuredStudy, rows_of: Callable[[CellResult], Iterable[_Row]], names: Sequence[str]
 ) -> Iterator[pl.DataFrame]:
     """Rows with their cells, of so many cells at a time as fit into memory; what was varied, seed and key come first."""
     for begin in range(0, len(result.cells), AT_ONCE):
         cells: list[CellResult] = []
-        rows: list[Row] = []
+        rows: list[_Row] = []
         for cell in result.cells[begin : begin + AT_ONCE]:
             rows += rows_of(cell)
             cells += [cell] * (len(rows) - len(cells))

@@ -25,7 +25,7 @@ class MetricRow(Mapping[str, float]):
 
     def __eq__(self, other: object) -> bool:
         """Whether all values are the same; one that is undefined is the same as another that is."""
-        return isinstance(other, Mapping) and _told(self) == _told(other)
+        return _told(self) == _told(other) if isinstance(other, Mapping) else NotImplemented
 
     __hash__ = None  # type: ignore[assignment]  # as of any mapping
 

@@ -14,7 +14,7 @@ from tests.live.executors.clusters import ROOT, DaskProcesses, RayProcesses, kil
 COMMANDS = {
     "run": ("cerit-pools", "--set", "seeds.values=[0, 1, 2]"),
     "plan": ("gpu-share",),
-    "reproduce": ("irop", "--quick"),
+    "reproduce": ("fair-memory", "--quick"),
 }
 ANSWERS = (
     "results.csv",
