@@ -22,6 +22,7 @@ from poolwise.kernels.list_scheduling.state import (
     WORST,
     ProfileArrays,
     StandingArrays,
+    StepArrays,
 )
 from poolwise.kernels.python_code import python_code
 from poolwise.units import HORIZON, NEVER
@@ -65,9 +66,10 @@ def _draw(g: np.random.Generator):
     time[:count] = int(g.choice([0, HORIZON - gaps.sum()])) + np.cumsum(gaps)
     wide, narrow = (lambda: np.full((room, n_rack), -7)), (lambda: np.full(n_rack, -7))
     standing = StandingArrays(*(np.zeros(0, np.int64) for _ in StandingArrays._fields))
+    steps = StepArrays(*(np.zeros(0, np.int64) for _ in range(3)), wide(), wide())
     profile = ProfileArrays(
-        time, free.sum(axis=0), pool.sum(axis=0), free, pool, np.array([count, 0, 0, 0]),
-        narrow(), narrow(), narrow(), narrow(), wide(), wide(), narrow(), narrow(), standing,
+        time, free.sum(axis=0), pool.sum(axis=0), free, pool, _falls(free, pool), np.array([count, 0, 0, 0, 0, 0, -1]),
+        narrow(), narrow(), narrow(), narrow(), wide(), wide(), steps, standing,
     )  # fmt: skip
     n, remote, asked = int(g.integers(1, 2 * n_rack + 1)), int(g.choice([0, 1, 3, 5])), int(g.integers(0, 16))
     near = float(g.choice([-0.5, 0.0, 0.4])) if remote else 0.0
@@ -76,6 +78,13 @@ def _draw(g: np.random.Generator):
     jobs = _Jobs(*(np.array([value]) for value in (n, remote, asked, length, near, far, 1.0)))
     rules = _Rules(bool(g.random() < 0.5), int(g.choice([WORST, MEAN, PAPER])))
     return profile, jobs, rules, _Racks(*(np.zeros(n_rack, np.int64) for _ in range(3)))
+
+
+def _falls(free, pool):
+    """Say at which instants some rack has less than before."""
+    falls = np.zeros(free.shape[1], np.int64)
+    falls[1:] = ((np.diff(free) < 0) | (np.diff(pool) < 0)).any(axis=0)
+    return falls
 
 
 def _one_by_one(first, limit, profile, jobs, rules, found):
@@ -125,8 +134,7 @@ def test_what_is_taken_and_given_back_leaves_the_profile_as_it_was(seed):
         begin = int(time[g.integers(profile.size[INSTANT_COUNT])])
         end = min(begin + int(g.integers(0, 30)), HORIZON)
         found.take[:], found.borrow[:] = g.integers(0, 3), g.integers(0, 9)
-        last = change(begin, end, found.take, found.borrow, -1, profile)
-        assert last == (0 if begin == end else np.searchsorted(time[: profile.size[INSTANT_COUNT]], end))
+        change(begin, end, found.take, found.borrow, -1, profile)
         _check_sums(profile)
         change(begin, end, found.take, found.borrow, 1, profile)
         for time_ in (end, begin):
