@@ -173,6 +173,7 @@ class RunColumns(StudyColumns):
             size=blank(7),
             least_free=blank(n_rack),
             least_pool=blank(n_rack),
+            low=blank(size),
             recent_free=blank(n_rack),
             recent_pool=blank(n_rack),
             tail_free=tail_free,

@@ -51,7 +51,9 @@ def still_hopeful(job: int, other: int, jobs: JobArrays, rules: Rules, profile: 
     _look_again(begin, profile)
     if begin >= _until(job, jobs, rules, profile) and begin > profile.time[profile.size[PRESENT]]:
         return True
-    return bool((whole >= 0 and standing.take[other, whole] == 0) or _fits_throughout(job, jobs, rules, profile))
+    if whole >= 0 and standing.take[other, whole] == 0 and standing.borrow[other, whole] == 0:
+        return True
+    return bool(_fits_throughout(job, jobs, rules, profile))
 
 
 @inlined

@@ -314,8 +314,9 @@ class ProfileArrays(NamedTuple):
     begins : (n_instant,) reservations that begin at an instant; elsewhere no rack has less than before
     size : (7,) by the columns named below
     least_free, least_pool : (n_rack,) the least over an interval
-    recent_free, recent_pool : (n_rack,) scratch of a search: the least over the later part of an interval
-    tail_free, tail_pool : (n_instant, n_rack) scratch of a search: the least from each instant to the end of its earlier part
+    low : (n_instant,) scratch of a search: instants of an interval, but for its first, at which reservations begin
+    recent_free, recent_pool : (n_rack,) scratch of a search: the least at the later part of them
+    tail_free, tail_pool : (n_instant, n_rack) scratch of a search: the least from each of them to the end of their earlier part
     steps : scratch of a pass
     standing : the reservations of the last passes; of (0,) jobs where reservations are kept, which `KeptArrays` holds
     """
@@ -329,6 +330,7 @@ class ProfileArrays(NamedTuple):
     size: IntArray
     least_free: IntArray
     least_pool: IntArray
+    low: IntArray
     recent_free: IntArray
     recent_pool: IntArray
     tail_free: IntArray
