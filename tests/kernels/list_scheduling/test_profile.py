@@ -177,7 +177,9 @@ def test_who_may_still_begin_fits_from_now_on_beside_each_reservation_that_is_ma
         column = [g.integers(low, high, count) for low, high in ((1, 5), (0, 6), (0, 20), (0, 20))]
         jobs = _Jobs(*column, *np.zeros((3, count)))
         take, borrow = np.zeros((2, count, n_rack), np.int64)
-        standing = profile.standing._replace(ranked=g.permutation(count), start=np.zeros(count, np.int64), take=take, borrow=borrow)
+        standing = profile.standing._replace(
+            ranked=g.permutation(count), start=np.zeros(count, np.int64), take=take, borrow=borrow
+        )
         now = np.zeros(N_NOW, np.int64)
         now[TIME] = profile.time[g.integers(profile.size[INSTANT_COUNT])]
         pass_on(profile, now)
