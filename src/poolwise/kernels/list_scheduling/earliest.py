@@ -39,13 +39,10 @@ def earliest(job: int, first: int, limit: int, jobs: JobArrays, rules: Rules, ra
             k += 1
         if k == count or profile.time[k] >= limit:
             return -1
-        if a < b and low[a] <= k:
-            while a < b and low[a] <= k:
-                a += 1
+        while a < b and low[a] <= k:
+            a += 1
+        if a > middle:  # the later part has lows that are over
             a, middle = _drop(a, middle, b, n, remote, rules.anywhere, profile)
-            if low[a - 1] > k:
-                k = low[a - 1] + 1
-                continue
         m, known, until = max(m, k + 1), b, profile.time[k] + min(length, HORIZON - profile.time[k])
         while m < count and profile.time[m] < until and (profile.begins[m] <= 0 or _has_enough(m, n, remote, profile)):
             low[b] = m
