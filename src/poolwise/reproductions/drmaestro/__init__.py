@@ -9,7 +9,14 @@ from typing import ClassVar
 
 from poolwise.registry import register
 from poolwise.reproductions.drmaestro import claims, figures, fit
-from poolwise.reproductions.drmaestro.cells import POLICIES, SCENARIOS, DrMaestroCase, DrMaestroScenario, measure_rounds
+from poolwise.reproductions.drmaestro.cells import (
+    POLICIES,
+    SCENARIOS,
+    VARIANTS,
+    DrMaestroCase,
+    DrMaestroScenario,
+    measure_rounds,
+)
 from poolwise.reproductions.drmaestro.cells import measure_case as measure_case
 from poolwise.reproductions.drmaestro.changes import CHANGES, FITS, FIXED
 from poolwise.reproductions.drmaestro.fit import FIT_ON
@@ -59,7 +66,7 @@ class DrMaestroPlan:
         found = [DrMaestroCase(scenario, policy, seed) for scenario, seed in runs for policy in reversed(POLICIES)]
         if figure not in ("", "Our first phase", "Sensitivity", "Warm-up on every machine", "Prediction"):
             return [case for case in found if figure not in SHOWN_IN or case.scenario.machines in SHOWN_IN[figure]]
-        found += [DrMaestroCase(s, policy, seed, local_first=True) for s, seed in runs for policy in POLICIES[1:]]
+        found += [DrMaestroCase(s, p, seed, variant=v) for v in VARIANTS if v for s, seed in runs for p in VARIANTS[v].policies]
         wide = [(replace(s, spread=True), seed) for s, seeds in self.spread.items() for seed in range(seeds)]
         found += [DrMaestroCase(s, policy, seed) for s, seed in wide for policy in POLICIES]
         varied = [(s, change, seed) for s, seeds in self.changed.items() for change in CHANGES for seed in range(seeds)]
@@ -80,13 +87,13 @@ SHOWN_IN = {
     **dict.fromkeys(("Table 4", "Table 5", "Figure 7", "Figure 8", "Figure 9", "Figure 10"), (16, 128)),
 }
 """Figure or table -> machines of its scenarios."""
-TEN = dict.fromkeys(SCENARIOS[:3], 10)
+TEN = dict.fromkeys(SCENARIOS, 10)
 FULL = DrMaestroPlan(
-    {**TEN, SCENARIOS[3]: 1},
+    TEN,
     {**dict.fromkeys(SCENARIOS[:3], 3), SCENARIOS[3]: 1},
     SCENARIOS,
-    {SCENARIOS[0]: 3, SCENARIOS[2]: 1},
-    {SCENARIOS[0]: 5, SCENARIOS[1]: 5, SCENARIOS[2]: 5, SCENARIOS[3]: 1},
+    {SCENARIOS[0]: 10, SCENARIOS[2]: 3},
+    {**TEN, SCENARIOS[3]: 3},
 )
 QUICK = DrMaestroPlan(
     {**dict.fromkeys(SCENARIOS, 1), SCENARIOS[0]: 2}, {SCENARIOS[0]: 2}, SCENARIOS[2:3], {SCENARIOS[0]: 1}, {}

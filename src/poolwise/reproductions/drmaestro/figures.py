@@ -8,7 +8,7 @@ import numpy as np
 
 from poolwise.exhibits.figure import Axis, Bars, Curves, Distribution, Figure
 from poolwise.exhibits.table import Table
-from poolwise.reproductions.drmaestro.cells import BEYOND, POLICIES, SCENARIOS, DrMaestroScenario
+from poolwise.reproductions.drmaestro.cells import BEYOND, OUR_PHASE, POLICIES, SCENARIOS, DrMaestroScenario
 from poolwise.reproductions.drmaestro.changes import CHANGES
 from poolwise.reproductions.drmaestro.claims import NAMES, DrMaestroResults
 
@@ -31,9 +31,9 @@ def _makespans(results: DrMaestroResults) -> Iterator[Figure]:
     shown = results.scenarios()
     series, published = {}, {}
     for place, policy in enumerate(POLICIES[1:]):
-        for local_first, words in ((False, "the paper's first phase"), (True, "our first phase")):
+        for variant, words in (("", "the paper's first phase"), (OUR_PHASE, OUR_PHASE)):
             name = f"{NAMES[policy]}, {words}"
-            ratios = [results.ratio(s, "firmament", policy, local_first=local_first) for s in shown]
+            ratios = [results.ratio(s, "firmament", policy, variant=variant) for s in shown]
             series[name] = [float(values.mean()) if len(values) else np.nan for values in ratios]
             published[name] = [SPEEDUP[s][place] for s in shown]
     yield Bars(
@@ -71,7 +71,7 @@ def _name(scenario: DrMaestroScenario) -> str:
 
 def _first(results: DrMaestroResults, scenario: DrMaestroScenario, metric: str) -> dict[str, np.ndarray]:
     """Policy -> a list of seed 0."""
-    cases = {c.policy: c for c in results.cases if c.scenario == scenario and not c.seed and not c.change}
+    cases = {c.policy: c for c in results.cases if c.scenario == scenario and not c.seed and not c.change and not c.variant}
     return {NAMES[policy]: np.array(results.cases[cases[policy]][metric], dtype=np.float64) for policy in POLICIES}
 
 
