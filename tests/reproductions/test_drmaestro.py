@@ -104,6 +104,7 @@ def test_a_plan_up_to_some_machines_leaves_the_larger_ones_out():
 def test_goals_four_times_as_long_count_the_fourth_multiple():
     cases = {
         DrMaestroCase(SMALLEST, policy, seed): {
+            "makespan_s": 1.0,
             "violations": 0,
             "violations_queueing": 0,
             "beyond": [9, 9, 9, count + seed, 9, 9],

@@ -104,15 +104,22 @@ def _makespans(results: DrMaestroResults) -> KeyedRows:
         table = TABLES[s.machines][0]
         for policy in POLICIES:
             yield (table, str(s), f"makespan, {NAMES[policy]}"), mean(results.seeds(s, policy, "makespan_s"))
-        for policy in POLICIES[1:]:
-            yield (table, str(s), f"makespan of Firmament / {NAMES[policy]}"), mean(results.ratio(s, "firmament", policy))
-        aware = results.ratio(s, "drmaestro", "network_aware")
-        yield (table, str(s), "makespan of DRMaestro / network-aware"), mean(aware)
-        yield (table, str(s), "makespan of DRMaestro / network-aware, less 1"), mean(aware - 1)
+        yield from _speedups(results, s)
     four = [s for s in results.scenarios() if s.machines == 4]
     if len(four) == 2:
         gain = [results.ratio(s, "firmament", "drmaestro") for s in four]
         yield ("Experiment 2", "4 machines", "gain with 128 jobs less gain with 512"), mean(gain[0] - gain[1])
+
+
+def _speedups(results: DrMaestroResults, s: DrMaestroScenario, variant: str = "") -> KeyedRows:
+    """Makespans of the policies against each other."""
+    table = TABLES[s.machines][0]
+    for policy in POLICIES[1:]:
+        found = results.ratio(s, "firmament", policy, variant=variant)
+        yield (table, str(s), f"makespan of Firmament / {NAMES[policy]}"), mean(found)
+    aware = results.ratio(s, "drmaestro", "network_aware", variant=variant)
+    yield (table, str(s), "makespan of DRMaestro / network-aware"), mean(aware)
+    yield (table, str(s), "makespan of DRMaestro / network-aware, less 1"), mean(aware - 1)
 
 
 def _violations(results: DrMaestroResults) -> KeyedRows:
@@ -139,6 +146,8 @@ def switches(results: DrMaestroResults) -> dict[str, dict[Key, Measured]]:
     """Measure what a switch is about: name -> claim -> what was measured with it turned."""
     found: dict[str, dict[Key, Measured]] = {OUR_PHASE: {}, SOLVED_ONCE: {}, FOUR_TIMES: {}}
     for s in results.scenarios():
+        for variant in (OUR_PHASE, SOLVED_ONCE):
+            found[variant] |= dict(_speedups(results, s, variant))
         for metric, what in COUNTS.items():
             for variant in (OUR_PHASE, SOLVED_ONCE):
                 found[variant] |= dict(_compared(results, s, metric, what, variant))
