@@ -103,7 +103,7 @@ OF_MACHINES = {
 """Table -> machines of its scenarios."""
 SMALL = dict.fromkeys(SCENARIOS[:3], 10)
 FULL = DrMaestroPlan(
-    {**SMALL, SCENARIOS[3]: 3},
+    {**SMALL, SCENARIOS[3]: 5},
     {**dict.fromkeys(SCENARIOS[:3], 3), SCENARIOS[3]: 1},
     SCENARIOS,
     {SCENARIOS[0]: 10, SCENARIOS[2]: 1},
