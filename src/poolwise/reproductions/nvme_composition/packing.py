@@ -91,7 +91,7 @@ class _Maximize(NvmeMaximizeComposition):
 
     def first(self, need: Need, view: Compositions) -> int:
         """Node by the packing."""
-        return _node(self.packing, self.shown, need, view, super().first(need, view))
+        return node_of(self.packing, self.shown, need, view, super().first(need, view))
 
 
 @dataclass(frozen=True)
@@ -103,10 +103,10 @@ class _Minimize(NvmeMinimizeFragmentation):
 
     def first(self, need: Need, view: Compositions) -> int:
         """Node by the packing."""
-        return _node(self.packing, self.shown, need, view, super().first(need, view))
+        return node_of(self.packing, self.shown, need, view, super().first(need, view))
 
 
-def _node(packing: Packing | None, shown: Counter[bool], need: Need, view: Compositions, usual: int) -> int:
+def node_of(packing: Packing | None, shown: Counter[bool], need: Need, view: Compositions, usual: int) -> int:
     """Node that a workload gets, -1 where none has the cores: the usual one where the packing does not concern it."""
     able = [int(node) for node in view.layout.nodes.tolist() if view.free_cores(node) >= need.cores]
     if need.late and able:
@@ -146,10 +146,10 @@ def said(found: Mapping[PackingCase, Mapping[str, Any]]) -> list[str]:
         names = [name for name, packing in PACKINGS.items() if packing is not None and packing.late_alone == late_alone]
         apart[late_alone] = max(_apart(found, name, gap) for name in names for gap in GAPS_S)
     return [
-        f"S1 at load 0.9: of {several + one} times that a late workload found a node with enough free cores, it found more than "
-        f"one {several} times. On which of them late workloads run changes the mean of the missed deadlines by at most "
+        f"S1 at load 0.9: of {several + one} times that a late workload found a node with enough free cores, it found more "
+        f"than one {several} times. On which of them late workloads run changes the mean of the missed deadlines by at most "
         f"{apart[True]:.2f} points, on which all do by {apart[False]:.1f}: core packing of late workloads is "
-        f"{'refuted' if apart[True] < 1 else 'a part'} as a cause of the published misses."
+        f"{'refuted as a cause' if apart[True] < 1 else 'a part of the cause'} of the published misses."
     ]
 
 
