@@ -86,7 +86,8 @@ class DrMaestroPlan:
     def fits(self, scenario: DrMaestroScenario, changes: Iterable[str]) -> list[DrMaestroCase]:
         """Cases of a scenario with the remote times changed."""
         seeds = range(self.fit_seeds.get(scenario, 0))
-        return [DrMaestroCase(scenario, policy, seed, change) for change in changes for seed in seeds for policy in POLICIES]
+        names = [fit.run_as(change) for change in changes]
+        return [DrMaestroCase(scenario, policy, seed, name) for name in names for seed in seeds for policy in POLICIES]
 
     def timings(self, figure: str = "") -> list[DrMaestroCase]:
         """Cases whose rounds are timed; those of a figure if one is given."""
@@ -105,11 +106,11 @@ OF_MACHINES = {
 """Table -> machines of its scenarios."""
 SMALL = dict.fromkeys(SCENARIOS[:3], 10)
 FULL = DrMaestroPlan(
-    {**SMALL, SCENARIOS[3]: 5},
+    {**SMALL, SCENARIOS[3]: 4},
     {**dict.fromkeys(SCENARIOS[:3], 3), SCENARIOS[3]: 1},
     SCENARIOS,
     {SCENARIOS[0]: 10, SCENARIOS[2]: 1},
-    {**SMALL, SCENARIOS[3]: 1},
+    {**SMALL, SCENARIOS[3]: 4},
 )
 QUICK = DrMaestroPlan(
     {**dict.fromkeys(SCENARIOS, 1), SCENARIOS[0]: 2}, {SCENARIOS[0]: 2}, SCENARIOS[2:3], {SCENARIOS[0]: 1}, {}
