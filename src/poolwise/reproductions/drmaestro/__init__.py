@@ -158,6 +158,7 @@ class DRMaestro(Reproduction):
             claims.explain(results),
             [*fit.tables(results), *figures.tables(results)],
             switches=claims.switches(results),
+            beyond=frozenset(figure.name for figure in figures.further(results)),
         )
 
 
