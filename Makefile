@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-LIVE := measuring memory_agent $(addprefix executors/,on_dask on_ray on_slurm) $(addprefix slurm/,live placing sharing ordering seeing faults) $(addprefix kubernetes/,live devices order forecasting tutorial shipped faults node_agent rates soak)
+LIVE := measuring memory_agent $(addprefix executors/,on_dask on_ray on_slurm commands) $(addprefix slurm/,live placing sharing ordering seeing faults) $(addprefix kubernetes/,live devices order forecasting tutorial shipped faults node_agent rates soak)
 
 .PHONY: help setup kernels test test-long test-live lint demo pictures bench docs format clean
 .DEFAULT_GOAL := help

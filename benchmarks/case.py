@@ -19,11 +19,15 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Case:
-    """A benchmark: a function that measures, and what is asked of its figures (name -> (comparison, bound))."""
+    """A benchmark: a function that measures, and what is asked of its figures (name -> (comparison, bound)).
+
+    One that is `on_request` runs where it is named alone.
+    """
 
     name: str
     measure: Callable[[], Figures]
     targets: dict[str, tuple[str, float]]
+    on_request: bool = False
 
     def run(self) -> Figures:
         """Measure in a process of its own, so that its peak memory is its own; one that may have processes of its own."""
@@ -41,11 +45,11 @@ class Case:
 cases: dict[str, Case] = {}
 
 
-def case(name: str, **targets: tuple[str, float]) -> Callable[[F], F]:
+def case(name: str, on_request: bool = False, **targets: tuple[str, float]) -> Callable[[F], F]:
     """Register a benchmark under a name, with targets such as `ratio=(">=", 300)`."""
 
     def keep(measure: F) -> F:
-        cases[name] = Case(name, measure, targets)
+        cases[name] = Case(name, measure, targets, on_request)
         return measure
 
     return keep

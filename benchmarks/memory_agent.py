@@ -1,22 +1,26 @@
 """Three real programs that share too little local memory: an agent against equal shares and a static plan (IRoP).
 
-Run as root, with zram: python -m benchmarks.memory_agent FOLDER [WAY...]. FOLDER keeps measurements, plan, logs and results.
-Programs: conjugate gradients, a graph search, and a K-means that goes from a quarter of its table to all of it.
+Run as root, with zram: python -m benchmarks.memory_agent FOLDER [--repeat N] [WAY...]. FOLDER keeps measurements, plan, logs
+and results; runs that are there already are not made again. memory-agent.csv there, and the table that is printed, are those of
+docs/explanation/memory-agent.md. Programs: conjugate gradients, a graph search, and a K-means that goes from a quarter of its
+table to all of it.
 """
 
 from __future__ import annotations
 
+import argparse
 import csv
 import json
 import os
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from benchmarks.memory_agent_table import COLUMNS, WAYS, to_table
 from poolwise.measuring.conditions import conditions
 from poolwise.measuring.control_groups import ControlGroup, Hierarchy, find_hierarchy
 from poolwise.measuring.experiment import MIB, RESERVE
@@ -31,14 +35,11 @@ SWAP_MIB = 600
 EVERY_S = 1.0
 WINDOW_S = 4.0
 """Seconds over which slowdowns are told apart in time."""
-LONGEST_S = 250.0
+LONGEST_S = 150.0
+"""Seconds after which a run is stopped: equal shares would take many times as long as the others."""
 STATIC, DYNAMIC = 0.75, 0.25
 """Energy of a module when on, and that added at full load: of its maximum, Sefati et al., section II-A."""
 CORES = 3
-COLUMNS = (
-    "way", "workload", "tolerance", "cpu_s", "alone_cpu_s", "slowdown", "worst_window",
-    "ended", "major_faults", "moves", "makespan_s", "energy",
-)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -182,7 +183,9 @@ def windows(one: Going, pace: list[tuple[float, float]]) -> list[float]:
     return found
 
 
-def rows(way: str, found: list[Going], alone: dict[str, list[tuple[float, float]]], moves: int) -> list[dict[str, object]]:
+def rows(
+    run: int, way: str, found: list[Going], alone: dict[str, list[tuple[float, float]]], moves: int
+) -> list[dict[str, object]]:
     """Rows of the results."""
     makespan = max(one.looks[-1][0] - one.looks[0][0] for one in found)
     cpu = sum(one.looks[-1][1] for one in found)
@@ -191,7 +194,7 @@ def rows(way: str, found: list[Going], alone: dict[str, list[tuple[float, float]
     for one in found:
         pace, last = alone[one.program.name], one.looks[-1]
         values = (
-            way, one.program.name, one.program.tolerance, last[1], expected(pace, last[3]),
+            run, way, one.program.name, one.program.tolerance, last[1], expected(pace, last[3]),
             last[1] / expected(pace, last[3]) - 1, max(windows(one, pace), default=0.0),
             one.ended,
             last[2], moves, makespan, energy,
@@ -253,39 +256,52 @@ def alone(folder: Path, mine: Belongings) -> tuple[dict[str, list[tuple[float, f
     return pace, peaks
 
 
-def main(folder: Path, ways: list[str]) -> None:
-    """Run what is asked for, all ways by default, and write a file of results for each."""
+def one_run(number: int, way: str, limits: dict[str, int] | None, folder: Path, pace: dict, mine: Belongings) -> None:
+    """Run the three programs one way, and keep rows and circumstances in `WAY.json` of the run's folder."""
+    folder.mkdir(exist_ok=True)  # of its own: an agent takes up what another has seen
+    swap = ZramSwap.add()
+    mine.add(swap)
+    swap.begin(SWAP_MIB * MIB)
+    about = {**conditions(find_hierarchy(), swap), "limits_mib": limits, "memory_mib_shared": MEMORY_MIB}
+    found = run(folder, RUNS, limits, mine)
+    swap.remove()
+    mine.things.remove(swap)
+    moves = (folder / "agent.log").read_text().count('"event": "moves"') if way == "agent" else 0
+    about["load_after"] = os.getloadavg()[0]
+    content = {"conditions": about, "rows": rows(number, way, found, pace, moves)}
+    (folder / f"{way}.json").write_text(json.dumps(content, indent=1))
+
+
+def main(folder: Path, ways: Sequence[str], repeat: int) -> None:
+    """Make the runs that are asked for and not there yet, write all rows that there are and print the table."""
     folder.mkdir(parents=True, exist_ok=True)
     if memory_available() < RESERVE + (MEMORY_MIB + SWAP_MIB + 200) * MIB:
         sys.exit("too little memory is free for this experiment")
+    numbers = range(1, repeat + 1)
     with stopping_is_an_exit(), belongings(records_folder(), "measure") as mine:
         pace, peaks = alone(folder, mine)
         equal = {one.name: MEMORY_MIB // len(RUNS) for one in RUNS}
-        for way in ways or ["equal", "static", "agent"]:
-            limits = {"equal": equal, "static": plan(folder, peaks) if way == "static" else {}, "agent": None}[way]
-            swap = ZramSwap.add()
-            mine.add(swap)
-            swap.begin(SWAP_MIB * MIB)
-            about = {**conditions(find_hierarchy(), swap), "limits_mib": limits, "memory_mib_shared": MEMORY_MIB}
-            found = run(folder, RUNS, limits, mine)
-            swap.remove()
-            mine.things.remove(swap)
-            log = folder / "agent.log"
-            moves = log.read_text().count('"event": "moves"') if way == "agent" else 0
-            made = rows(way, found, pace, moves)
-            about["load_after"] = os.getloadavg()[0]
-            (folder / f"{way}.json").write_text(json.dumps({"conditions": about, "rows": made}, indent=1))
-            print(json.dumps(made, indent=1), flush=True)
-    kept = [
-        json.loads(file.read_text())["rows"]
-        for way in ("equal", "static", "agent")
-        if (file := folder / f"{way}.json").exists()
-    ]
+        limits = {"equal": equal, "static": plan(folder, peaks) if "static" in ways else {}, "agent": None}
+        for number in numbers:  # in rounds, so that what changes on the computer meanwhile spreads over all ways
+            for way in ways:
+                if not (folder / f"run-{number}" / f"{way}.json").exists():
+                    print(f"run {number} of {repeat}: {way}", file=sys.stderr, flush=True)
+                    one_run(number, way, limits[way], folder / f"run-{number}", pace, mine)
+    files = [folder / f"run-{number}" / f"{way}.json" for number in numbers for way in WAYS]
+    kept = [row for file in files if file.exists() for row in json.loads(file.read_text())["rows"]]
     with (folder / "memory-agent.csv").open("w", newline="") as text:
         table = csv.DictWriter(text, COLUMNS, lineterminator="\n")
         table.writeheader()
-        table.writerows(row for rows_ in kept for row in rows_)
+        table.writerows(kept)
+    print(to_table(kept))
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), sys.argv[2:])
+    asked = argparse.ArgumentParser(description="Three programs that share too little memory: equal shares, a plan, an agent.")
+    asked.add_argument("folder", type=Path)
+    asked.add_argument("ways", nargs="*", metavar="WAY", help=f"{', '.join(WAYS)}; all by default")
+    asked.add_argument("--repeat", type=int, default=1, metavar="N", help="runs of each way")
+    words = asked.parse_args()
+    if unknown := set(words.ways) - set(WAYS):
+        asked.error(f"no such way: {', '.join(sorted(unknown))}")
+    main(words.folder, words.ways or WAYS, words.repeat)

@@ -148,3 +148,17 @@ def test_a_limit_on_the_size_of_files_is_named_with_the_path(tmp_path: Path) -> 
     done = subprocess.run([sys.executable, "-c", program, str(path)], capture_output=True, text=True, check=False)
     assert f"InputError: {path}: cannot be written: File too large" in done.stderr
     assert [*tmp_path.iterdir()] == []
+
+
+def test_what_comes_in_parts_appears_whole_or_not_at_all(tmp_path):
+    path = tmp_path / "file"
+    write_whole(path, (part for part in (b"one ", b"two")))
+    assert path.read_bytes() == b"one two"
+
+    def broken():
+        yield b"half"
+        raise ValueError
+
+    with pytest.raises(ValueError):
+        write_whole(path, broken())
+    assert path.read_bytes() == b"one two" and [file.name for file in tmp_path.iterdir()] == ["file"]

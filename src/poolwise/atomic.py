@@ -5,20 +5,22 @@ from __future__ import annotations
 import errno
 import os
 import tempfile
+from collections.abc import Iterable
 from pathlib import Path
 
 from poolwise.errors import InputError
 
 
-def write_whole(path: Path, content: bytes) -> None:
+def write_whole(path: Path, content: bytes | Iterable[bytes]) -> None:
     """Write beside the target, flush to disk, rename: a crash leaves the old file or the new one, never half of one.
 
+    What does not fit into memory is given in parts.
     Raises InputError that names the path where it cannot be written, as on a full disk.
     """
     try:
         with tempfile.NamedTemporaryFile(dir=path.parent, prefix=f".{path.name}.", delete=False) as draft:
             try:
-                draft.write(content)
+                draft.writelines((content,) if isinstance(content, bytes) else content)
                 draft.flush()
                 os.fsync(draft.fileno())
                 Path(draft.name).chmod(0o644)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 Json = dict[str, Any]
@@ -23,6 +24,28 @@ def plain(content: Json) -> Json:
     """Content as it is read from canonical JSON: keys sorted, tuples as lists."""
     found: Json = json.loads(canonical(content))
     return found
+
+
+def pretty_parts(content: Mapping[str, Any]) -> Iterator[bytes]:
+    """Write an object as `pretty` does without sorting, in parts; values that are iterators are lists that are never whole."""
+    before = "{"
+    for name, value in content.items():
+        yield f"{before}\n {json.dumps(name)}: ".encode()
+        before = ","
+        if not isinstance(value, Iterator):
+            yield _within(value, 1)
+            continue
+        begin, end = "[\n  ", "[]"
+        for item in value:
+            yield begin.encode() + _within(item, 2)
+            begin, end = ",\n  ", "\n ]"
+        yield end.encode()
+    yield b"\n}\n" if content else b"{}\n"
+
+
+def _within(value: Any, depth: int) -> bytes:
+    """A value as it stands so deep within others; a text has no line break in JSON."""
+    return json.dumps(value, indent=1, default=str).replace("\n", "\n" + depth * " ").encode()
 
 
 def pretty(content: Json, *, sort: bool = True) -> bytes:

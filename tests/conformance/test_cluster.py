@@ -51,6 +51,7 @@ TROUBLE = st.builds(
     withdrawn=st.sampled_from((0.0, 0.1)),
     unknown=st.sampled_from((0.0, 0.2, 1.0)),
     leaving=st.integers(0, 5),
+    draining=st.integers(0, 5),
     renumbered=st.integers(0, 5),
     shuffled=st.booleans(),
 )

@@ -3,44 +3,60 @@
 import csv
 from pathlib import Path
 
+import pytest
+
+from benchmarks.memory_agent_table import COLUMNS, TITLES, WAYS, to_table
+
 FOLDER = Path(__file__).parents[2] / "docs" / "explanation"
-PAGE = (FOLDER / "memory-agent.md").read_text(encoding="utf-8")
 with (FOLDER / "memory-agent.csv").open(newline="") as text:
-    ROWS = {(row["way"], row["workload"]): row for row in csv.DictReader(text)}
-NAMES = {"conjugate_gradient": "conjugate gradients", "graph_search": "graph search", "kmeans_phases": "K-means, two phases"}
-WAYS = ("equal", "static", "agent")
+    ROWS = list(csv.DictReader(text))
 
 
-def cells(name: str) -> list[str]:
-    """Cells of the row of that name."""
-    (line,) = [line for line in PAGE.splitlines() if line.startswith(f"| {name} ")]
-    return [cell.strip() for cell in line.strip("|").split("|")][1:]
-
-
-def slowdown(row: dict[str, str]) -> str:
-    value = float(row["slowdown"])
-    if row["ended"] == "killed":
-        return "killed"
-    return f"{value:.1f} (stopped)" if row["ended"] == "took too long" else f"{value:.2f}"
-
-
-def test_slowdowns_and_tolerances() -> None:
-    for workload, name in NAMES.items():
-        rows = [ROWS[way, workload] for way in WAYS]
-        assert cells(name) == [rows[0]["tolerance"], *map(slowdown, rows)]
-
-
-def test_worst_windows_times_and_energy() -> None:
-    worst = [max(float(ROWS[way, workload]["worst_window"]) for workload in NAMES) for way in WAYS]
-    assert cells("worst window of the three")[1:] == [f"{value:.1f}" for value in worst]
-    for column, name in {"makespan_s": "seconds until all had ended", "energy": "energy by the model"}.items():
-        found = [float(next(row for (which, _), row in ROWS.items() if which == way)[column]) for way in WAYS]
-        assert [cell.removeprefix("above ").split(",")[0] for cell in cells(name)[1:]] == [f"{value:.0f}" for value in found]
+def test_the_table_is_that_of_the_runs() -> None:
+    assert tuple(ROWS[0]) == COLUMNS
+    assert to_table(ROWS) in (FOLDER / "memory-agent.md").read_text(encoding="utf-8")
 
 
 def test_the_agent_alone_kept_all_tolerances() -> None:
     def kept(way: str) -> bool:
-        rows = [ROWS[way, workload] for workload in NAMES]
+        rows = [row for row in ROWS if row["way"] == way]
         return all(row["ended"] == "done" and float(row["slowdown"]) <= float(row["tolerance"]) for row in rows)
 
     assert [kept(way) for way in WAYS] == [False, False, True]
+
+
+def row(run: int, way: str, workload: str, slowdown: float, ended: str = "done") -> dict[str, object]:
+    numbers = {
+        "tolerance": 1.0,
+        "slowdown": slowdown,
+        "worst_window": 10 * slowdown,
+        "makespan_s": 100 + run,
+        "energy": 50 + run,
+    }
+    return {"run": run, "way": way, "workload": workload, "ended": ended, **numbers}
+
+
+@pytest.mark.parametrize("order", [(1, 2, 3), (3, 1, 2)])
+def test_of_several_runs_there_is_the_median_and_the_range(order: tuple[int, ...]) -> None:
+    rows = [row(run, way, name, run / 10) for run in order for way in WAYS for name in TITLES]
+    lines = to_table(rows).splitlines()
+    assert lines[0] == "| | tolerance | equal | static | agent |"
+    assert lines[3] == "| graph search | 1 | " + " | ".join(["0.20 (0.10 to 0.30)"] * 3) + " |"
+    assert lines[5].startswith("| worst window of the three | | 2.0 (1.0 to 3.0) |")
+    assert lines[6].startswith("| seconds until all had ended | | 102 (101 to 103) |")
+
+
+def test_who_was_killed_has_no_slowdown_and_who_was_stopped_is_counted() -> None:
+    rows = [row(run, way, name, run / 10) for run in (1, 2) for way in WAYS for name in TITLES]
+    rows[0] |= {"ended": "took too long"}
+    rows[1] |= {"ended": "killed"}
+    rows[10] |= {"ended": "killed"}
+    first, second = (line.split(" | ")[2] for line in to_table(rows).splitlines()[2:4])
+    assert (first, second) == ("0.15 (0.10 to 0.20) (1 of 2 stopped)", "2 of 2 killed")
+    assert "| above 102 (101 to 102), 2 killed |" in to_table(rows)
+    assert "| killed |" in to_table([row(1, way, name, 0.1, "killed") for way in WAYS for name in TITLES])
+
+
+def test_ways_that_were_not_run_have_no_cells() -> None:
+    lines = to_table([row(1, "agent", name, 0.1) for name in TITLES]).splitlines()
+    assert lines[2] == "| conjugate gradients | 1 | | | 0.10 |" and lines[-1] == "| energy by the model | | | | 51 |"

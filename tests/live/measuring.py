@@ -1,10 +1,13 @@
 """On this computer's own control groups and swap; skipped, with the reason, where the rights are missing."""
 
 import csv
+import ctypes
 import json
 import os
+import platform
 import shutil
 import signal
+import struct
 import subprocess
 import sys
 import time
@@ -13,8 +16,21 @@ from pathlib import Path
 import pytest
 
 from poolwise.errors import InputError
+from poolwise.measuring import kernel_instructions as do
+from poolwise.measuring.added_latency import PROGRAM, TRACEPOINT
 from poolwise.measuring.control_groups import ROOT, find_hierarchy
-from poolwise.measuring.zram import CONTROL, swaps
+from poolwise.measuring.experiment import MIB
+from poolwise.measuring.kernel_program import CALLS, Tracepoint, running
+from poolwise.measuring.leftovers import belongings
+from poolwise.measuring.zram import CONTROL, ZramSwap, swaps, swaps_ranked_first
+
+LIBC, SYSTEM = ctypes.CDLL(None), f"{platform.system()} {platform.machine()}"
+GET_NEXT, GET_FILE, GET_ABOUT, NAME_AT = (
+    11,
+    13,
+    15,
+    64,
+)  # commands of bpf(2), and where a program's name stands in its description
 
 TOUCH = "import random; b = bytearray(24 << 20); r = random.Random(0).randrange\nfor _ in range(150_000): b[r(24 << 20)] = 1"
 SLEEP = "import time; b = bytearray(24 << 20); time.sleep(60)"
@@ -31,6 +47,8 @@ def why_not() -> str:
     missing = [program for program in ("mkswap", "swapon", "swapoff") if shutil.which(program) is None]
     if missing or not CONTROL.exists():
         return f"no swap in memory can be made: {', '.join(missing) or 'the kernel has no zram'}"
+    if others := swaps_ranked_first():
+        return f"another measurement is under way, with swap on {others[0]}"
     return ""
 
 
@@ -63,7 +81,7 @@ def until_it_runs(measuring: subprocess.Popen[str]) -> Path:
 
 def test_a_program_is_measured_and_nothing_stays(tmp_path: Path) -> None:
     before = left()
-    measuring = start(tmp_path, TOUCH, "--make-swap", "--shares", "1,0.5", "--repeat", "1", "--latency", "5us", "--json")
+    measuring = start(tmp_path, TOUCH, "--make-swap", "--shares", "1,0.5", "--repeat", "1", "--json")
     said, errors = measuring.communicate(timeout=120)
     assert measuring.returncode == 0, errors
     assert left() == before
@@ -74,8 +92,87 @@ def test_a_program_is_measured_and_nothing_stays(tmp_path: Path) -> None:
     assert float(half["swapped_mib"]) > 5 and int(half["major_faults"]) > int(local["major_faults"]) + 1000
     about = json.loads(said)["conditions"]
     assert about["page_in"]["us"]["p50"] > about["page_in"]["there_us"]
-    assert about["wanted_latency_ns"] == 5000 and about["added_latency"].startswith("not added")
+    assert about["wanted_latency_ns"] == 0 and about["added_latency"] == "not added: none was asked for"
     assert json.loads((tmp_path / "m.csv.provenance.json").read_text())["conditions"] == about
+
+
+def delays() -> int:
+    """How many programs the kernel has that add a latency."""
+    found, before = 0, 0
+    while True:
+        about = struct.pack("<III", before, 0, 0).ljust(16, b"\0")
+        words = ctypes.create_string_buffer(about, len(about))
+        if LIBC.syscall(CALLS[SYSTEM]["bpf"], GET_NEXT, words, len(about)) < 0:
+            return found
+        before = struct.unpack_from("<I", words, 4)[0]
+        asked = ctypes.create_string_buffer(struct.pack("<III", before, 0, 0), 12)
+        program = LIBC.syscall(CALLS[SYSTEM]["bpf"], GET_FILE, asked, 12)
+        told = ctypes.create_string_buffer(80)
+        asked = ctypes.create_string_buffer(struct.pack("<IIQ", program, len(told), ctypes.addressof(told)), 16)
+        assert LIBC.syscall(CALLS[SYSTEM]["bpf"], GET_ABOUT, asked, 16) == 0
+        os.close(program)
+        found += told.raw[NAME_AT:].startswith(PROGRAM.encode() + b"\0")
+
+
+def why_no_delay() -> str:
+    """Why no latency can be added here, empty if it can."""
+    if why_not():
+        return why_not()
+    try:
+        found = Tracepoint.find(TRACEPOINT)
+        with running("poolwise_test", [do.let(0, 0), do.END], found):
+            return ""
+    except OSError as error:
+        return f"the kernel runs no program of ours: {error}"
+
+
+slows = pytest.mark.skipif(bool(why_no_delay()), reason=why_no_delay() or "everything is there")
+
+
+@slows
+def test_a_latency_is_added_to_what_a_page_in_takes_and_counted(tmp_path: Path) -> None:
+    before = left()
+    options = ("--make-swap", "--shares", "1,0.5", "--repeat", "1", "--latency", "20us", "--json")
+    measuring = start(tmp_path, TOUCH, *options)
+    said, errors = measuring.communicate(timeout=120)
+    assert measuring.returncode == 0, errors
+    assert left() == before and delays() == 0
+    half = list(csv.DictReader((tmp_path / "m.csv").read_text().splitlines()))[1]
+    about = json.loads(said)["conditions"]
+    assert about["added_latency"].startswith("20 us added to each read of /dev/zram")
+    slowed = about["slowed"]
+    assert slowed["reads"] > 0.8 * int(half["major_faults"]) and slowed["cut_short"] == 0 and slowed["mean_us"] >= 20
+    assert about["page_in"]["us"]["p10"] >= about["page_in_without"]["us"]["p10"] + 19
+    assert float(half["cpu_s"]) > 20e-6 * int(half["major_faults"]) * 0.8  # it is processor time of the program
+
+
+@slows
+def test_a_killed_measurement_slows_nothing_any_more(tmp_path: Path) -> None:
+    killed = start(tmp_path, TOUCH, "--make-swap", "--shares", "1,0.5", "--repeat", "1000", "--latency", "5us")
+    deadline = time.monotonic() + 60
+    while not delays() and time.monotonic() < deadline:
+        time.sleep(0.02)
+    assert delays() == 1
+    killed.kill()
+    killed.communicate(timeout=60)
+    while delays() and time.monotonic() < deadline:
+        time.sleep(0.02)
+    assert delays() == 0
+    after = start(tmp_path, "b = bytearray(8 << 20)", "--shares", "1", "--repeat", "1")
+    _, errors = after.communicate(timeout=60)
+    assert after.returncode == 0, errors
+
+
+def test_swap_that_others_use_is_not_slowed(tmp_path: Path) -> None:
+    with belongings(tmp_path / "records", "measure") as mine:
+        swap = ZramSwap.add()
+        mine.add(swap)
+        swap.begin(64 * MIB)
+        measuring = start(tmp_path, TOUCH, "--shares", "1,0.5", "--repeat", "1", "--latency", "20us", "--json")
+        said, errors = measuring.communicate(timeout=120)
+        assert measuring.returncode == 0, errors
+        about = json.loads(said)["conditions"]
+        assert about["added_latency"].startswith("not added: others use this swap too") and about["slowed"] is None
 
 
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM])

@@ -1,10 +1,13 @@
 import dataclasses
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
 
+from poolwise.cli.measure import _print as print_measured
 from poolwise.errors import InputError
 from poolwise.measuring import experiment
+from poolwise.measuring.added_latency import MOST_NS, AddedLatency
 from poolwise.measuring.control_groups import ControlGroup, GroupUse, find_hierarchy
 from poolwise.measuring.experiment import MIB, LimitedRuns, MeasuringPlan, measure_program
 from poolwise.measuring.leftovers import Belongings
@@ -69,6 +72,8 @@ def test_the_file_of_measurements_is_what_the_fit_takes(tmp_path: Path, runs: li
         ({"shares": (1.0, 0.5, 0.75)}, "descending"),
         ({"shares": (1.0, 0.0)}, r"\(0, 1\]"),
         ({"cpus": (2.0,)}, r"\(0, 1\]"),
+        ({"latency_ns": MOST_NS + 1}, "at most 100 us"),
+        ({"latency_ns": -1}, "at most 100 us"),
     ],
 )
 def test_plans_that_cannot_be_measured_are_refused(changed: dict[str, object], remedy: str) -> None:
@@ -111,3 +116,68 @@ def test_seconds_may_be_those_of_the_processor(tmp_path: Path, runs: list[tuple[
     assert read.seconds.tolist() == [1.0] * 8
     with pytest.raises(InputError, match="--clock wall"):
         dataclasses.replace(PLAN, clock="cpu")
+
+
+class Slowed(AddedLatency):
+    """A latency that some reads were slowed by."""
+
+    slowed_reads = 4096
+
+    def reads(self) -> dict[str, float]:
+        return {"reads": self.slowed_reads, "mean_us": 5.1, "cut_short": 0}
+
+
+def test_what_was_really_seen_has_the_added_latency_in_it(
+    tmp_path: Path, runs: list[tuple[int, float]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    probes = iter([{"major_faults": 4096, "us": {"p50": 5.0}}, {"major_faults": 4096, "us": {"p50": 10.0}}])
+    monkeypatch.setattr(experiment, "page_in_latency", lambda *_: next(probes))
+    asked: list[tuple[object, ...]] = []
+
+    def add(*words: object) -> nullcontext[AddedLatency]:
+        asked.append((*words, len(runs)))
+        return nullcontext(Slowed("5 us added", 3))
+
+    monkeypatch.setattr(experiment, "added_latency", add)
+    about = measured(tmp_path, dataclasses.replace(PLAN, latency_ns=5000)).conditions
+    assert asked == [(5000, None, 1)]  # after the run that finds the peak
+    assert (about["wanted_latency_ns"], about["added_latency"]) == (5000, "5 us added")
+    assert about["page_in"]["us"]["p50"] == 10.0 and about["page_in_without"]["us"]["p50"] == 5.0
+    assert about["slowed"] == {"reads": 4096, "mean_us": 5.1, "cut_short": 0}
+
+
+def test_page_ins_that_the_program_does_not_see_are_refused(
+    tmp_path: Path, runs: list[tuple[int, float]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(experiment, "page_in_latency", lambda *_: {"major_faults": 4096, "us": {"p50": 5.0}})
+    monkeypatch.setattr(Slowed, "slowed_reads", 2047)
+    monkeypatch.setattr(experiment, "added_latency", lambda *_: nullcontext(Slowed("5 us added", 3)))
+    with pytest.raises(InputError, match="4096 pages came in from swap, and 2047 reads were slowed"):
+        measured(tmp_path, dataclasses.replace(PLAN, latency_ns=5000))
+    assert len(runs) == 1
+
+
+def test_a_latency_that_is_not_added_is_said_and_the_probe_stands(tmp_path: Path, runs: list[tuple[int, float]]) -> None:
+    about = measured(tmp_path, dataclasses.replace(PLAN, latency_ns=5000)).conditions
+    assert about["added_latency"].startswith("not added: others use this swap too")
+    assert about["page_in"] == {"us": {"p50": 8.0}} and "page_in_without" not in about and about["slowed"] is None
+
+
+def test_the_screen_says_what_a_fault_cost_and_what_was_slowed(
+    tmp_path: Path, runs: list[tuple[int, float]], capsys: pytest.CaptureFixture[str]
+) -> None:
+    found = measured(tmp_path, dataclasses.replace(PLAN, cpus=()))
+    about = {
+        **found.conditions,
+        "page_in_without": {"us": {"p50": 3.0}},
+        "slowed": {"reads": 9000, "mean_us": 5.1, "cut_short": 2},
+    }
+    print_measured(dataclasses.replace(found, conditions=about))
+    said = capsys.readouterr().out.splitlines()
+    assert said[2].split()[:3] == ["100%", "all", "1"] and said[2].rstrip().endswith("1 s")
+    assert said[3].rstrip().endswith("62.5 ms")  # a quarter of a second more, and four faults
+    assert said[6:] == [
+        "page-in from swap, us: p50 8",
+        "page-in without the added latency, us: p50 3",
+        "reads slowed: 9,000, 5.1 us each, 2 of them too little",
+    ]

@@ -7,9 +7,10 @@ from pathlib import Path
 import pytest
 
 from poolwise.errors import InputError
+from poolwise.measuring import zram
 from poolwise.measuring.control_groups import ControlGroup, find_hierarchy
 from poolwise.measuring.leftovers import belongings, take_away
-from poolwise.measuring.zram import ZramSwap
+from poolwise.measuring.zram import ZramSwap, swaps, swaps_ranked_first
 from tests.helpers.fake_groups import fake_v2
 
 DIES = """
@@ -98,3 +99,20 @@ def test_a_damaged_record_is_refused_by_name(tmp_path: Path) -> None:
 def test_a_device_that_is_gone_is_passed_over() -> None:
     assert not ZramSwap(987654, "00000000-0000-0000-0000-000000000000").ours
     ZramSwap(987654, "00000000-0000-0000-0000-000000000000").remove()
+
+
+SWAPS = """Filename\t\t\t\tType\t\tSize\t\tUsed\t\tPriority
+/dev/sda2                               partition\t2048\t\t1024\t\t-2
+/dev/zram1                              partition\t65532\t\t0\t\t32767
+"""
+
+
+def test_swap_of_another_measurement_is_not_shared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = tmp_path / "swaps"
+    file.write_text(SWAPS)
+    assert swaps(file) == [("/dev/sda2", 2**20), ("/dev/zram1", 65532 * 1024)]
+    assert swaps_ranked_first(file) == ["/dev/zram1"]
+    monkeypatch.setattr(os, "geteuid", lambda: 0)
+    monkeypatch.setattr(zram, "swaps_ranked_first", lambda: ["/dev/zram1"])
+    with pytest.raises(InputError, match=r"/dev/zram1 is swap of the highest priority too(.|\n)*has ended"):
+        ZramSwap.add()

@@ -148,6 +148,7 @@ TROUBLE = st.builds(
     withdrawn=st.sampled_from((0.0, 0.2)),
     unknown=st.sampled_from((0.0, 0.3)),
     leaving=st.integers(0, 3),
+    draining=st.integers(0, 3),
     renumbered=st.integers(0, 3),
     shuffled=st.booleans(),
 )

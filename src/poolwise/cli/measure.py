@@ -26,7 +26,7 @@ def measure(
     cpu: str = typer.Option("", help="Shares of one processor's time, instead of its frequency: 1,0.75,0.5."),
     repeat: int = typer.Option(3, min=1, help="Runs at each share."),
     latency: str = typer.Option(
-        "", help="Latency of remote memory that is wanted, as 5us; the output says what could be done."
+        "", help="Latency to add to each page-in from swap made here, as 5us; the output says whether it could be."
     ),
     make_swap: bool = typer.Option(False, "--make-swap", help="Make swap in compressed memory for it (root only)."),
     clock: str = typer.Option(
@@ -59,19 +59,19 @@ def measure(
         make_swap=make_swap,
         compressor=compressor,
         clock=clock,
+        latency_ns=_ns(latency, "latency") if latency else 0,
         longest_s=_ns(longest, "longest") / SECOND,
     )
-    wanted = _ns(latency, "latency") if latency else None
     with stopping_is_an_exit(), belongings(records_folder(), "measure") as mine:
         measured = measure_program(plan, find_hierarchy(parent=group), mine, _lines())
-    about = {**measured.conditions, "wanted_latency_ns": wanted}
+    about = measured.conditions
     write_whole(out, to_csv(measured).encode())
     write_provenance(out, {**provenance(None, []), "conditions": about})
     if json:
         print_json({"file": str(out), "conditions": about, "workloads": [_to_dict(measured)]})
         return
     _print(measured)
-    if wanted is not None:
+    if plan.latency_ns:
         note(f"latency of {latency}: {about['added_latency']}")
     err.print(f"measurements: {out}", soft_wrap=True)
 
@@ -133,22 +133,37 @@ def _print(measured: LimitedRuns) -> None:
     clock = measured.plan.clock
     base = mean(one.seconds(clock) for one in measured.runs if one.remote == 0 and one.cpu is None)
     table = Table(
-        "local", "processor", f"{clock} time", "slowdown", "swapped", "major faults", "CPU time", box=None, pad_edge=False
+        "local",
+        "processor",
+        f"{clock} time",
+        "slowdown",
+        "swapped",
+        "major faults",
+        "CPU time",
+        "a fault",
+        box=None,
+        pad_edge=False,
     )
     for remote, cpu in dict.fromkeys((one.remote, one.cpu) for one in measured.runs):
         here = [one for one in measured.runs if (one.remote, one.cpu) == (remote, cpu)]
         runs, seconds = [one.run for one in here], mean(one.seconds(clock) for one in here)
+        faults = mean(run.use.major_faults for run in runs)
         table.add_row(
             f"{1 - remote:.0%}",
             "all" if cpu is None else f"{cpu:.0%}",
             format_time(seconds),
             f"{seconds / base - 1:.3f}",
             format_memory(round(max(run.swapped for run in runs) / 2**20)),
-            f"{mean(run.use.major_faults for run in runs):,.0f}",
+            f"{faults:,.0f}",
             format_time(mean(run.use.cpu_ns for run in runs) / 1e9),
+            format_time((seconds - base) / faults) if remote and faults and seconds > base else "",
         )
     out.print(f"{measured.plan.workload}: peak {format_memory(round(measured.peak / 2**20))}", highlight=False)
     out.print(table)
-    if (found := measured.conditions["page_in"]) is not None:
-        values = ", ".join(f"{name} {value:.3g}" for name, value in found["us"].items())
-        out.print(f"page-in from swap, us: {values}", highlight=False)
+    for name, words in (("page_in", "page-in from swap"), ("page_in_without", "page-in without the added latency")):
+        if (found := measured.conditions.get(name)) is not None:
+            values = ", ".join(f"{name} {value:.3g}" for name, value in found["us"].items())
+            out.print(f"{words}, us: {values}", highlight=False)
+    if (slowed := measured.conditions["slowed"]) is not None:
+        short = f", {slowed['cut_short']:,} of them too little" if slowed["cut_short"] else ""
+        out.print(f"reads slowed: {slowed['reads']:,}, {slowed['mean_us']:.3g} us each{short}", highlight=False)

@@ -22,6 +22,8 @@ _SHOWN = {
     "utilization": "nodes\nused",
 }
 """Metric -> heading, short enough for 80 columns."""
+_MOST = 1000
+"""Rows of the printed table."""
 
 
 def run_study(
@@ -71,6 +73,8 @@ def run_study(
         return
     print_sentences(first)
     stdout.print(_table(result))
+    if len(result.cells) > _MOST:
+        stdout.print(f"and {len(result.cells) - _MOST:,} more in {folder / 'results.csv'}", markup=False, soft_wrap=True)
     stdout.print(result.population_said(), markup=False, highlight=False, soft_wrap=True)
     for line in [] if against is None else today_sentences(against):
         stdout.print(line, markup=False, highlight=False, soft_wrap=True)
@@ -93,7 +97,7 @@ def _table(result: StudyResult) -> object:
         table.add_column(heading, justify="right", overflow="fold")
     for name in result.asked:
         table.add_column(result.described[name].description, justify="right", overflow="fold")
-    for cell in result.cells:
+    for cell in result.cells[:_MOST]:
         counts = [*([str(cell.seed)] if seeds else []), f"{sum(cell.rejected.values()):,}"]
         names = [str(value).removeprefix(PREFIX) for value in cell.parameters.values()]
         table.add_row(

@@ -13,11 +13,13 @@ from typing import Any
 
 import numpy as np
 
-from poolwise.arrays import kept
+from poolwise.arrays import IntArray, kept
 from poolwise.conformance.cases import Case
 from poolwise.conformance.trouble import (
     LateStarts,
+    PartDrains,
     PartLeaves,
+    PartResumes,
     PartReturns,
     PassIsDue,
     StartFails,
@@ -32,6 +34,7 @@ from poolwise.interfaces import Scheduler
 from poolwise.loop import Loop, run_loop
 from poolwise.model import (
     Arrival,
+    CapacityChanged,
     CommitResult,
     Continuation,
     Decision,
@@ -100,6 +103,8 @@ class FakeCluster(Simulation):
         self._count = 0
         self._told_before: list[Event] = []
         self._away = 0
+        self._drained: set[int] = set()
+        self._overdrawn: list[str] = []
         self._take_over: tuple[Event, ...] | None = None
         self._plan_trouble(jobs)
 
@@ -114,6 +119,9 @@ class FakeCluster(Simulation):
         for k in range(self.trouble.renumbered):
             time = int(draws[3 * (self.trouble.leaving + k)] * end)
             self._push(time, 2, TableShrinks())
+        for when, which in uniform(self.seed, "drained", np.arange(2 * self.trouble.draining)).reshape(-1, 2).tolist():
+            self._push(int(when * end), 2, PartDrains(which))
+            self._away += 1
         lost = uniform(self.seed, "withdrawn", jobs.id) < self.trouble.withdrawn
         for row, (id, submit) in enumerate(zip(self._jobs.id.tolist(), self._jobs.submit.tolist(), strict=True)):
             if lost[int(np.flatnonzero(jobs.id == id)[0])]:
@@ -146,6 +154,8 @@ class FakeCluster(Simulation):
         before = len(self.recorder)
         late = [self._late(before + k) for k in range(sum(isinstance(d, Start) for d in kept))]
         outcome = super().commit(Plan(tuple(kept), plan.wake_at))
+        if self._drained:
+            self._overdrawn += [f"{one} does not fit: {why}" for one, why in outcome.rejected if isinstance(one, Start)]
         table = self._jobs
         for start, number in outcome.started:
             owners = tuple(self.machine.owners[o] for o in start.placement.owner.tolist())
@@ -201,6 +211,10 @@ class FakeCluster(Simulation):
                 return self._leave(draw)
             case PartReturns():
                 return self._return(event)
+            case PartDrains(draw):
+                return self._drain(draw)
+            case PartResumes(owners, capacity):
+                return self._resume(owners, capacity)
             case TableShrinks():
                 return self._compact()
             case PassIsDue():
@@ -260,6 +274,33 @@ class FakeCluster(Simulation):
         self._freed_at = self.now
         return [Joined(owner) for owner in range(n, self.machine.n_owner)]
 
+    def _drain(self, draw: float) -> list[Event]:
+        """Let a part take no more work if another like it does; an hour later it does again."""
+        here = [part for part in parts_of(self.machine) if self._capacity[list(part)].any()]
+        kinds = [self.machine.type[part[0]] for part in here]
+        others = [part for part, kind in zip(here, kinds, strict=True) if kinds.count(kind) > 1]
+        if not others:
+            self._away -= 1
+            return []
+        part = others[int(draw * len(others))]
+        self._drained |= set(part)
+        self._push(self.now + 3600 * SECOND, 2, PartResumes(part, self._capacity[list(part)].copy()))
+        return self._set_capacity(part, np.zeros_like(self._capacity[list(part)]))
+
+    def _resume(self, part: tuple[int, ...], capacity: IntArray) -> list[Event]:
+        """Let a part take work again."""
+        self._away -= 1
+        self._drained -= set(part)
+        return self._set_capacity(part, capacity)
+
+    def _set_capacity(self, part: tuple[int, ...], amounts: IntArray) -> list[Event]:
+        owners, capacity = list(part), self._capacity.copy()
+        self._free[owners] += amounts - capacity[owners]
+        capacity[owners] = amounts
+        self._capacity = kept(capacity)
+        self._freed_at = self.now
+        return [CapacityChanged(owner, 0, 0) for owner in part]
+
     def _compact(self) -> list[Event]:
         """Renumber the jobs, without those that are over."""
         shown = len(self.table)
@@ -295,8 +336,10 @@ class FakeCluster(Simulation):
                 if name in at_work or name in self.done:
                     found.append(f"task {name[1]} of job {name[0]} is at work twice")
                 at_work.add(name)
-        if (held > self._capacity).any():
+        here = [owner for owner in range(len(held)) if owner not in self._drained]
+        if (held > self._capacity)[here].any():
             found.append("more is given away than there is")
+        found += self._overdrawn
         if not np.array_equal(self._capacity - held, self._free):
             found.append("what is free is not what the runs leave")
         waiting = {(int(table.id[job]), task) for job in queue.jobs.tolist() for task in queue.tasks(job)}

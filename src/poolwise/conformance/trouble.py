@@ -27,6 +27,7 @@ class Trouble:
     withdrawn : jobs that their users take back while they wait
     unknown : jobs of which nobody says how long they take
     leaving : number of times that a part of the machine leaves, to come back later as new owners
+    draining : number of times that a part of the machine takes no more work for a while, and its runs go on
     renumbered : number of times that finished jobs are removed from the job table
     shuffled : whether arrivals of one instant are told in another order than that of their ids
     """
@@ -39,13 +40,14 @@ class Trouble:
     withdrawn: float = 0.0
     unknown: float = 0.0
     leaving: int = 0
+    draining: int = 0
     renumbered: int = 0
     shuffled: bool = False
 
     @classmethod
     def of_all_kinds(cls) -> Trouble:
         """Return trouble of every kind, and plenty of it."""
-        return cls(0.5, 120.0, 0.1, 0.1, 0.3, 0.05, 0.1, 3, 3, True)
+        return cls(0.5, 120.0, 0.1, 0.1, 0.3, 0.05, 0.1, 3, 3, 3, True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +62,21 @@ class PartReturns:
     """What left comes back, as new owners."""
 
     like: tuple[int, ...]
+    capacity: IntArray
+
+
+@dataclass(frozen=True, slots=True)
+class PartDrains:
+    """A part of the machine takes no more work; its runs go on, and hold more than there is by then."""
+
+    draw: float
+
+
+@dataclass(frozen=True, slots=True)
+class PartResumes:
+    """What was drained takes work again."""
+
+    owners: tuple[int, ...]
     capacity: IntArray
 
 

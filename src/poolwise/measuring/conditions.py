@@ -17,7 +17,6 @@ from poolwise.measuring.zram import ZramSwap, swaps
 
 PROBED_PAGES = 4096
 PROBE_LONGEST_S = 60.0
-NOT_ADDED = "not added: swap in memory answers as fast as it can; profiles are scaled to another latency by the model"
 
 
 def page_in_latency(hierarchy: Hierarchy, mine: Belongings, name: str, seed: int = 0) -> dict[str, Any]:

@@ -11,8 +11,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from poolwise.errors import InputError
-from poolwise.measuring.conditions import NOT_ADDED, conditions, page_in_latency
-from poolwise.measuring.control_groups import Hierarchy
+from poolwise.measuring.added_latency import MOST_NS, AddedLatency, added_latency
+from poolwise.measuring.conditions import conditions, page_in_latency
+from poolwise.measuring.control_groups import ControlGroup, Hierarchy
 from poolwise.measuring.leftovers import Belongings
 from poolwise.measuring.program import ProgramRun, memory_available, run_program
 from poolwise.measuring.zram import ZramSwap, swaps
@@ -40,6 +41,7 @@ class MeasuringPlan:
     repeat : runs at each
     make_swap : whether to make swap in memory for it
     compressor : algorithm of that swap, empty for the kernel's choice
+    latency_ns : nanoseconds that a page-in from that swap is to take longer, as through a network
     longest_s : seconds after which a run counts as failed
     clock : "wall", or "cpu" for the processor time of all its processes: on a computer that has other work, and where page-ins
         are work of the processor themselves (zram)
@@ -52,6 +54,7 @@ class MeasuringPlan:
     repeat: int = 3
     make_swap: bool = False
     compressor: str = ""
+    latency_ns: int = 0
     longest_s: float = 600.0
     clock: str = "wall"
 
@@ -65,12 +68,25 @@ class MeasuringPlan:
             raise InputError("no command", field="command", remedy="write it after --")
         if self.repeat < 1:
             raise InputError(f"{self.repeat} runs", field="repeat", remedy="at least 1")
+        if not 0 <= self.latency_ns <= MOST_NS:
+            remedy = f"at most {MOST_NS // 1000} us, for which a processor spins"
+            raise InputError(f"{self.latency_ns / 1000:g} us", field="latency", remedy=remedy)
         if not self.shares or self.shares[0] != 1 or any(not 0 < share <= 1 for share in self.shares):
             raise InputError(f"shares {self.shares}", field="shares", remedy="shares in (0, 1], the first of them 1")
         if any(later >= earlier for earlier, later in zip(self.shares, self.shares[1:], strict=False)):
             raise InputError(f"shares {self.shares}", field="shares", remedy="write them descending, each once")
         if any(not 0 < share <= 1 for share in self.cpus) or len(set(self.cpus)) < len(self.cpus):
             raise InputError(f"shares {self.cpus}", field="cpu", remedy="shares in (0, 1], each once")
+
+    @property
+    def rounds(self) -> list[tuple[float, float | None]]:
+        """Shares of local memory, and of a processor (None: unlimited), of the runs of one round."""
+        return [(share, None) for share in self.shares] + [(1.0, cpu) for cpu in self.cpus]
+
+    @property
+    def number_of_runs(self) -> int:
+        """How many runs there are, with the first, which finds the peak."""
+        return 1 + self.repeat * len(self.rounds)
 
 
 @dataclass(frozen=True)
@@ -108,21 +124,33 @@ def measure_program(plan: MeasuringPlan, hierarchy: Hierarchy, mine: Belongings,
     if within <= 0:
         raise _too_little(0)
     _refuse_without_swap(plan)
-    rounds: list[tuple[float, float | None]] = [(share, None) for share in plan.shares] + [(1.0, cpu) for cpu in plan.cpus]
-    todo = 1 + plan.repeat * len(rounds)
-    progress(0, todo, "all local, to find its peak")
+    progress(0, plan.number_of_runs, "all local, to find its peak")
     group = hierarchy.group(name)
     peak = run_program(plan.command, group, mine, limit=within, longest_s=plan.longest_s).peak
     if peak < MIB:
         raise InputError(f"the program holds {peak / MIB:.2f} MiB", field="command", remedy="give it a larger problem")
     swap = _room(plan, peak, mine)
     about = conditions(hierarchy, swap)
-    swapping = len(plan.shares) > 1
-    about["page_in"] = page_in_latency(hierarchy, mine, name) if swapping else None
-    about["added_latency"] = NOT_ADDED
+    about["wanted_latency_ns"] = plan.latency_ns
+    about["page_in"] = page_in_latency(hierarchy, mine, name) if len(plan.shares) > 1 else None
+    with added_latency(plan.latency_ns, swap) as added:
+        about["added_latency"] = added.said
+        if added.counters is not None:
+            about |= {"page_in": _slowed(added, hierarchy, mine, name), "page_in_without": about["page_in"]}
+        runs = _rounds(plan, group, mine, peak, within, progress)
+        about["slowed"] = added.reads()
+    about["load_after"] = os.getloadavg()[0]
+    return LimitedRuns(plan, peak, runs, about)
+
+
+def _rounds(
+    plan: MeasuringPlan, group: ControlGroup, mine: Belongings, peak: int, within: int, progress: BeforeEachRun
+) -> tuple[LimitedRun, ...]:
+    """Run the program as the plan says, after the first run."""
+    todo = plan.number_of_runs
     runs: list[LimitedRun] = []
     for turn in range(plan.repeat):
-        for share, cpu in rounds:
+        for share, cpu in plan.rounds:
             words = f"{share:.0%} local" if cpu is None else f"{cpu:.0%} of a processor"
             progress(1 + len(runs), todo, f"{words}, {turn + 1} of {plan.repeat}")
             limit = within if share == 1 else int(share * peak)
@@ -132,8 +160,18 @@ def measure_program(plan: MeasuringPlan, hierarchy: Hierarchy, mine: Belongings,
                 raise InputError(f"with {words}: {error.message}", field=error.field, remedy=error.remedy) from None
             runs.append(LimitedRun(1 - share, cpu, run))
     progress(todo, todo, "done")
-    about["load_after"] = os.getloadavg()[0]
-    return LimitedRuns(plan, peak, tuple(runs), about)
+    return tuple(runs)
+
+
+def _slowed(added: AddedLatency, hierarchy: Hierarchy, mine: Belongings, name: str) -> dict[str, Any]:
+    """Probe page-ins with the latency added; raises InputError where they are not slowed by it."""
+    found, reads = page_in_latency(hierarchy, mine, name), added.reads()
+    if reads is None or reads["reads"] < found["major_faults"] // 2:
+        problem = (
+            f"{found['major_faults']} pages came in from swap, and {0 if reads is None else reads['reads']} reads were slowed"
+        )
+        raise InputError(problem, field="latency", remedy="leave out --latency: this kernel brings pages in another way")
+    return found
 
 
 def _refuse_without_swap(plan: MeasuringPlan) -> None:

@@ -38,6 +38,12 @@ class ZramSwap:
         """Its folder of settings."""
         return Path(f"/sys/block/zram{self.number}")
 
+    @property
+    def number_in_kernel(self) -> int:
+        """What the kernel tells devices apart by, within itself and in what it traces: 12 bits of kind, 20 of number."""
+        major, _, minor = (self.settings / "dev").read_text().strip().partition(":")
+        return int(major) << 20 | int(minor)
+
     @classmethod
     def add(cls) -> ZramSwap:
         """Ask the kernel for another device; it holds no memory yet. Raises InputError where that is not possible."""
@@ -45,6 +51,9 @@ class ZramSwap:
             raise InputError(
                 "swap can only be made by root", field="make-swap", remedy="run as root, or use swap that is there"
             )
+        if others := swaps_ranked_first():
+            problem = f"{others[0]} is swap of the highest priority too: pages would go to both in turn"
+            raise InputError(problem, field="make-swap", remedy="wait until the other measurement has ended")
         for program in ("mkswap", "swapon", "swapoff"):
             if shutil.which(program) is None:
                 raise InputError(f"no program '{program}'", field="make-swap", remedy="install util-linux")
@@ -100,6 +109,11 @@ def swaps(file: Path = Path("/proc/swaps")) -> list[tuple[str, int]]:
     """(device, free bytes) of the swaps in use."""
     rows = [line.split() for line in file.read_text().splitlines()[1:]]
     return [(row[0], (int(row[2]) - int(row[3])) * 1024) for row in rows]
+
+
+def swaps_ranked_first(file: Path = Path("/proc/swaps")) -> list[str]:
+    """Devices in use as swap whose priority is that of ours."""
+    return [row[0] for row in map(str.split, file.read_text().splitlines()[1:]) if int(row[4]) == FIRST]
 
 
 def _call(*command: str) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
 from poolwise import registry
 from poolwise.arrays import BoolArray
@@ -64,7 +64,7 @@ def measure_run(run: MeasuredRun, measures: Sequence[Measure]) -> dict[str, floa
     return found
 
 
-def metric_columns(measures: Iterable[Measure], rows: Sequence[Mapping[str, float]]) -> tuple[str, ...]:
+def metric_columns(measures: Iterable[Measure], rows: Collection[Iterable[str]]) -> tuple[str, ...]:
     """Names of all metrics of some measures, so that the rows of a table have the same columns.
 
     A metric that is `per` something stands once for each part that any of the rows has.

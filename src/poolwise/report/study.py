@@ -32,6 +32,7 @@ from poolwise.report.page import write_page as write_page
 from poolwise.report.resources_card import resources_card
 from poolwise.report.sweep import Sweep
 from poolwise.studies import CellResult, StudyResult
+from poolwise.studies.notes import seed_words
 from poolwise.studies.sanity import sanity_sentences
 from poolwise.units import shared_time_unit
 
@@ -62,6 +63,7 @@ def study_page(result: StudyResult, first: Sequence[str] | None = None) -> Page:
     waits = [] if found is None else [who_waits(result, sweep.cells[found.series, found.at][0])]
     bills = [] if cost is None else [PageTable.of(cost_table(cost))]
     swings = None if cost is None else tornado(cost)
+    provenance = {**result.provenance(), "seeds": seed_words(cell.seed for cell in result.cells)}
     nothing = "No answer: no job that every run could take finished."
     page = Page(
         title=result.study.title,
@@ -74,7 +76,7 @@ def study_page(result: StudyResult, first: Sequence[str] | None = None) -> Page:
         notes=[*result.notes(), *([words.sampled(shown, left_out)] if left_out else [])],
         figures=[*([] if swings is None else [swings]), *_figures(result, shown, found)],
         tables=[*bills, *waits, _results(result, shown, found), _workload(result), _rejections(sweep), _glossary(result)],
-        provenance={name: str(value) for name, value in result.provenance().items()},
+        provenance={name: str(value) for name, value in provenance.items()},
     )
     return _with_resources(page, result, sweep)
 

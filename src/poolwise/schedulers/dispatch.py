@@ -147,7 +147,7 @@ class _Cache:
 
         self.lanes = Lanes(order, (*LANE, *policy.looks_at), judge)
         self.lanes.add(queue, queue.jobs.tolist(), snapshot)
-        runs = [(leaf, run) for leaf in range(len(units.layout.owner)) if (run := units.run_on(leaf)) is not None]
+        runs = [(leaf, run) for leaf in np.flatnonzero(alive).tolist() if (run := units.run_on(leaf)) is not None]
         self._leaf = {run.id: leaf for leaf, run in runs}
         self._moving = policy.lines and any(self._moves(run) for _, run in runs)  # whether expected ends may move
         self._planned: list[tuple[int, tuple[int, ...]]] = []  # jobs and tasks that the last plan starts

@@ -175,7 +175,7 @@ class Cell:
         """SHA-256 of the inputs and of the code that simulates them; names the cell's files."""
         return digest(canonical({"inputs": self.inputs, "sources": self.sources}))
 
-    @cached_property
+    @property
     def label(self) -> str:
         """What messages call the cell."""
         words = [f"{path}={value}" for path, value in self.parameters.items()]

@@ -5,7 +5,7 @@ Source: specs of the memory pools, "Measurement" (bins of 10 % and 5 %); Li et a
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import polars as pl
@@ -23,6 +23,9 @@ from poolwise.units import SECOND
 
 PARTS = 96
 """Parts into which the measured time is cut for a curve."""
+AT_ONCE = 1000
+"""Cells whose rows are in memory at a time."""
+_Row = tuple[Any, ...]
 
 
 def histograms(result: MeasuredStudy, cell: CellResult) -> Mapping[str, Histogram]:
@@ -39,28 +42,32 @@ def memory_in_use(result: MeasuredStudy, cell: CellResult) -> Steps:
     return memory_utilization(result.outcomes(cell), result.window(cell)).means(PARTS)
 
 
-def distributions(result: MeasuredStudy) -> pl.DataFrame:
+def distributions(result: MeasuredStudy) -> Iterator[pl.DataFrame]:
     """One row per cell, quantity and bin: the share of the time or of the jobs with a value from `low` to below `high`."""
-    cells: list[CellResult] = []
-    rows: list[tuple[Any, ...]] = []
-    for cell in result.cells:
+
+    def rows(cell: CellResult) -> Iterator[_Row]:
         for name, histogram in histograms(result, cell).items():
             edges = histogram.edges.tolist()
-            rows += [(name, *bin) for bin in zip(edges, edges[1:], histogram.share.tolist(), strict=False)]
-        cells += [cell] * (len(rows) - len(cells))
-    return _table(result, cells, rows, ("quantity", "low", "high", "share"))
+            yield from ((name, *bin) for bin in zip(edges, edges[1:], histogram.share.tolist(), strict=False))
+
+    return _tables(result, rows, ("quantity", "low", "high", "share"))
 
 
-def memory_over_time(result: MeasuredStudy) -> pl.DataFrame:
+def memory_over_time(result: MeasuredStudy) -> Iterator[pl.DataFrame]:
     """One row per cell and part of the measured time: the mean memory utilisation in it."""
-    cells: list[CellResult] = []
-    rows: list[tuple[Any, ...]] = []
-    for cell in result.cells:
+
+    def rows(cell: CellResult) -> Iterator[_Row]:
         steps = memory_in_use(result, cell)
         seconds = (steps.time / SECOND).tolist()
-        rows += zip(seconds, seconds[1:], steps.value.tolist(), strict=False)
-        cells += [cell] * (len(rows) - len(cells))
-    return _table(result, cells, rows, ("begin_s", "end_s", "memory_utilization"))
+        return zip(seconds, seconds[1:], steps.value.tolist(), strict=False)
+
+    return _tables(result, rows, ("begin_s", "end_s", "memory_utilization"))
+
+
+def as_csv(tables: Iterable[pl.DataFrame]) -> Iterator[bytes]:
+    """Write tables of the same columns as one CSV file, in parts."""
+    for k, table in enumerate(tables):
+        yield table.write_csv(include_header=not k).encode()
 
 
 def varied(study: Study, cells: Sequence[CellResult]) -> dict[str, list[Any]]:
@@ -72,9 +79,15 @@ def varied(study: Study, cells: Sequence[CellResult]) -> dict[str, list[Any]]:
     }
 
 
-def _table(
-    result: MeasuredStudy, cells: Sequence[CellResult], rows: Sequence[tuple[Any, ...]], names: Sequence[str]
-) -> pl.DataFrame:
-    """Rows with their cells; what was varied, seed and key come first."""
-    whose = {**varied(result.study, cells), "seed": [cell.seed for cell in cells], "key": [cell.key for cell in cells]}
-    return pl.DataFrame({**whose, **{name: [row[k] for row in rows] for k, name in enumerate(names)}})
+def _tables(
+    result: MeasuredStudy, rows_of: Callable[[CellResult], Iterable[_Row]], names: Sequence[str]
+) -> Iterator[pl.DataFrame]:
+    """Rows with their cells, of so many cells at a time as fit into memory; what was varied, seed and key come first."""
+    for begin in range(0, len(result.cells), AT_ONCE):
+        cells: list[CellResult] = []
+        rows: list[_Row] = []
+        for cell in result.cells[begin : begin + AT_ONCE]:
+            rows += rows_of(cell)
+            cells += [cell] * (len(rows) - len(cells))
+        whose = {**varied(result.study, cells), "seed": [cell.seed for cell in cells], "key": [cell.key for cell in cells]}
+        yield pl.DataFrame({**whose, **{name: [row[k] for row in rows] for k, name in enumerate(names)}})

@@ -16,7 +16,7 @@ from poolwise.studies.cells import Cell, Parameter
 from poolwise.studies.study import Study
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class CellResult:
     """One run of a study, measured.
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from poolwise.api import SPARSE_SHARE
@@ -52,10 +52,18 @@ def description(result: MeasuredStudy) -> list[tuple[str, str]]:
         ("runs", f"{len(study.cells)}, and {len(study.runs) - len(study.cells)} under FCFS without backfilling for fairness"),
         ("warm-up", f"{_jobs(first.warm_up)} under FCFS without backfilling{_but(study)}"),
         ("measured", " or ".join(_jobs(count) for count in measured) + f" ({study.measure.population} population)"),
-        ("seeds", ", ".join(str(seed) for seed in sorted({cell.seed for cell in study.cells}))),
+        ("seeds", seed_words(cell.seed for cell in study.cells)),
         ("engine", ", ".join(sorted({cell.engine for cell in result.cells}))),
     ]
     return pairs
+
+
+def seed_words(seeds: Iterable[int]) -> str:
+    """Every seed once; many that follow each other by the first and the last."""
+    numbers = sorted(set(seeds))
+    if len(numbers) > 10 and numbers[-1] - numbers[0] == len(numbers) - 1:
+        return f"{numbers[0]} to {numbers[-1]}"
+    return ", ".join(map(str, numbers))
 
 
 def _but(study: Study) -> str:

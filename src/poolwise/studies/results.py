@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 import platform
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from functools import lru_cache
 from html import escape
 from pathlib import Path
 from typing import Any
@@ -18,15 +19,16 @@ from poolwise.errors import InputError
 from poolwise.exhibits.spoken import population_words
 from poolwise.files import costs
 from poolwise.files.bill import bill, dollars_to_buy
-from poolwise.identity import Json, canonical, pretty
+from poolwise.identity import Json, canonical, pretty_parts
 from poolwise.metrics import METRICS, MeasuredRun, Metric, Window
 from poolwise.metrics.summary import STANDARD, measure_run, metric_columns, metrics_named
 from poolwise.metrics.window import after_warm_up
 from poolwise.studies.cell_store import CellStore
 from poolwise.studies.cells import Cell, workload_of
 from poolwise.studies.description import describe, describe_metrics
-from poolwise.studies.distributions import distributions, memory_over_time, varied
+from poolwise.studies.distributions import as_csv, distributions, memory_over_time, varied
 from poolwise.studies.measured import CellResult, MeasuredStudy, Runs, StoredFacts
+from poolwise.studies.metric_rows import MetricRows
 from poolwise.studies.notes import description, notes
 from poolwise.studies.resources import resource_frame
 from poolwise.studies.sanity import MachineSanity, by_machine
@@ -99,7 +101,7 @@ class StudyResult(MeasuredStudy):
             "polars": pl.__version__,
         }
 
-    def runs(self) -> list[Json]:
+    def runs(self) -> Iterator[Json]:
         """Describe each cell for a file in the folder of the results: key, what is varied, and `describe`."""
         return self._described(self.study.cells)
 
@@ -107,25 +109,25 @@ class StudyResult(MeasuredStudy):
         """Describe the runs of today in the same way, and say which cell each is compared with."""
         today = self.study.today
         runs = self._described({cell.key: cell for cell in today.values()}.values())
-        return {"of": {key: cell.key for key, cell in today.items()}, "runs": runs}
+        return {"of": {key: cell.key for key, cell in today.items()}, "runs": [*runs]}
 
-    def _described(self, cells: Iterable[Cell]) -> list[Json]:
-        return [{"key": cell.key, "parameters": dict(cell.parameters), **describe(cell, self.folder)} for cell in cells]
+    def _described(self, cells: Iterable[Cell]) -> Iterator[Json]:
+        return ({"key": cell.key, "parameters": dict(cell.parameters), **describe(cell, self.folder)} for cell in cells)
 
     def write(self) -> None:
         """Write the tables and provenance.json, each whole or not at all."""
         frame = self.frame()
         write_whole(self.folder / "results.parquet", sealed_parquet(frame))
         write_whole(self.folder / "results.csv", frame.write_csv().encode())
-        write_whole(self.folder / "distributions.csv", distributions(self).write_csv().encode())
-        write_whole(self.folder / "memory_over_time.csv", memory_over_time(self).write_csv().encode())
+        write_whole(self.folder / "distributions.csv", as_csv(distributions(self)))
+        write_whole(self.folder / "memory_over_time.csv", as_csv(memory_over_time(self)))
         if (used := resource_frame(self)) is not None:
             write_whole(self.folder / "resources.csv", used.write_csv().encode())
         metrics = describe_metrics(self.study.metrics, self.folder)
-        source = {**dict(sorted(self.provenance().items())), "metrics": metrics, "runs": self.runs()}  # not sorted within
+        source = {**dict(sorted(self.provenance().items())), "metrics": metrics, "runs": iter(self.runs())}  # not sorted within
         if self.study.today:
             source["today"] = self.todays()
-        write_whole(self.folder / "provenance.json", pretty(source, sort=False))
+        write_whole(self.folder / "provenance.json", pretty_parts(source))
 
     def _repr_html_(self) -> str:
         shown = [name for name in ("mean_bounded_slowdown", "mean_wait_s", "utilization") if name in METRICS]
@@ -149,15 +151,17 @@ def measure(study: Study, store: CellStore) -> StudyResult:
     """
     runs, measures = Runs(study, store), (*STANDARD, *study.measures)
     facts = StoredFacts(study, store)
+    rows = MetricRows()
     found = {
-        cell.key: measure_run(_run(study, cell, runs), measures) for cell in {cell.key: cell for cell in study.cells}.values()
+        cell.key: rows.row(measure_run(_run(study, cell, runs), measures))
+        for cell in {cell.key: cell for cell in study.cells}.values()
     }
     for choice, asked in zip(study.metrics, study.measures, strict=True):
-        if not any(name.partition(".")[0] in asked.metrics for metrics in found.values() for name in metrics):
+        if not any(name.partition(".")[0] in asked.metrics for names in rows.layouts for name in names):
             problem, remedy = f"the metric '{choice}' applies to no run of this study", "leave it out"
             raise InputError(problem, file=study.file, field="measure.metrics", remedy=remedy)
-    names = metric_columns(measures, list(found.values()))
-    metrics = {key: {name: values.get(name, math.nan) for name in names} for key, values in found.items()}
+    names = metric_columns(measures, rows.layouts)
+    metrics = {key: rows.row({name: values.get(name, math.nan) for name in names}) for key, values in found.items()}
     cells = tuple(_told(cell, metrics[cell.key], facts[cell.key]) for cell in study.cells)
     return StudyResult(study, store.folder, cells, facts, runs)
 
@@ -180,9 +184,16 @@ def _run(study: Study, cell: Cell, runs: Runs) -> MeasuredRun:
 
 
 def _told(cell: Cell, metrics: Mapping[str, float], facts: Json) -> CellResult:
-    counts = {name: facts[name] for name in ("jobs", "excluded", "repaired", "rejected", "waiting", "engine")}
+    reasons: dict[str, Any] = {name: _shared(tuple(facts[name].items())) for name in ("excluded", "repaired", "rejected")}
     watts, dollars = watts_and_dollars(facts, cell)
-    return CellResult(cell.parameters, cell.seed, cell.key, metrics, **counts, watts=watts, dollars=dollars)
+    counts = {"jobs": facts["jobs"], "waiting": facts["waiting"], "engine": sys.intern(facts["engine"])}
+    return CellResult(cell.parameters, cell.seed, cell.key, metrics, **counts, **reasons, watts=watts, dollars=dollars)
+
+
+@lru_cache(maxsize=1024)
+def _shared(counts: tuple[tuple[str, int], ...]) -> Mapping[str, int]:
+    """Counts as one mapping for all cells that have the same: there may be a million."""
+    return dict(counts)
 
 
 def watts_and_dollars(facts: Json, cell: Cell) -> tuple[float, float]:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import itertools
 import tomllib
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -78,7 +78,14 @@ class Study:
         """Runs under FCFS without backfilling that fairness is measured against, each once; empty if not asked for."""
         if not self.measure.baseline:
             return ()
-        return tuple({cell.baseline().key: cell.baseline() for cell in self.cells}.values())
+        found: dict[str, Cell] = {}
+        variant: Cell | None = None
+        for cell in self.cells:
+            if variant is None or variant.parameters is not cell.parameters:
+                variant, first = cell, cell.baseline()
+            baseline = replace(first, seed=cell.seed, trace=cell.trace, memory_use=cell.memory_use)
+            found.setdefault(baseline.key, baseline)
+        return tuple(found.values())
 
     @cached_property
     def runs(self) -> tuple[Cell, ...]:
@@ -126,7 +133,7 @@ def resolve(document: Document, set: Mapping[str, Any] | None = None) -> Study:
     problems.finish()
     cells: list[Cell] = []
     today: dict[str, Cell] = {}
-    seen: dict[tuple[str, str], str] = {}
+    seen: dict[tuple[str, str], int] = {}
     resolver = _Resolver()
     with problems.attempt():
         resolver.names(base, document)  # a wrong name is wrong, even where what is varied replaces it
@@ -136,19 +143,18 @@ def resolve(document: Document, set: Mapping[str, Any] | None = None) -> Study:
     problems.finish()
     for parameters, variant in _variants(document, vary):
         checked = study_file.check(variant)
-        named = resolver.names(checked, variant)
-        for seed in base.seeds.chosen():
-            cell = resolver.cell(checked, variant, parameters, seed, named)
-            if (same := (cell.key, canonical(cell.costs.content()))) in seen:
-                message = f"two cells are the same: {seen[same]} and {cell.label}"
+        priced = ""
+        for cell in resolver.cells(checked, variant, parameters, base.seeds.chosen()):
+            priced = priced or canonical(cell.costs.content())
+            if (same := (cell.key, priced)) in seen:
+                message = f"two cells are the same: {cells[seen[same]].label} and {cell.label}"
                 raise document.error(("vary",), message, "name each value once")
-            seen[same] = cell.label
+            seen[same] = len(cells)
             cells.append(cell)
         if base.today is not None:
-            there = _today(variant, base.today.name, parameters)
-            for cell in cells[-len(base.seeds.chosen()) :]:
-                then = study_file.check(there[1])
-                today[cell.key] = resolver.cell(then, there[1], there[0], cell.seed, resolver.names(then, there[1]))
+            left, there = _today(variant, base.today.name, parameters)
+            then = resolver.cells(study_file.check(there), there, left, base.seeds.chosen())
+            today |= zip((cell.key for cell in cells[-len(base.seeds.chosen()) :]), then, strict=True)
     shown = {path: tuple(_written(value) for value in values) for path, values in vary.items()}
     metrics, measures = _measures(document, base)
     machine = _memory_machine(document, base, {_cores(cell.machine) for cell in cells})
@@ -305,33 +311,34 @@ class _Resolver:
         self._machines: dict[str, Described] = {}
         self._digests: dict[Path, str] = {}
 
-    def cell(
-        self,
-        file: StudyFile,
-        document: Document,
-        parameters: dict[str, Parameter],
-        seed: int,
-        named: tuple[SchedulerSection, PerformanceSection],
-    ) -> Cell:
-        scheduler, performance = named
+    def cells(
+        self, file: StudyFile, document: Document, parameters: dict[str, Parameter], seeds: Sequence[int]
+    ) -> Iterator[Cell]:
+        """A cell for each seed, which share all that does not depend on it."""
+        scheduler, performance = self.names(file, document)
         text = canonical([document.tables["machine"], str(document.place(("machine", "version"))[0].parent)])
         if text not in self._machines:
             self._machines[text] = described(document, ("machine",))
         machine = self._machines[text]
         costs = Costs(file.power, file.prices)
         costs.check(machine.machine, document)
-        return Cell(
-            parameters,
-            seed,
-            *machine,
-            self.workload(file, document, seed),
-            scheduler,
-            performance,
-            file.measure.warm_up,
-            cell_sources(),
-            costs,
-            self.memory_use(file, document, seed),
-        )
+        workload: Trace | Generated | SavedState | None = None
+        for seed in seeds:
+            before, workload = workload, self.workload(file, document, seed)
+            workload = before if before == workload else workload
+            memory_use = self.memory_use(file, document, seed)
+            yield Cell(
+                parameters,
+                seed,
+                *machine,
+                workload,
+                scheduler,
+                performance,
+                file.measure.warm_up,
+                cell_sources(),
+                costs,
+                memory_use,
+            )
 
     def names(self, file: StudyFile, document: Document) -> tuple[SchedulerSection, PerformanceSection]:
         problems = Problems()

@@ -127,7 +127,7 @@ class RayProcesses:
 
     def __enter__(self) -> RayProcesses:
         self.start_head()
-        wait_until(lambda: _answers(self.port), 60)
+        wait_until(lambda: answers(self.port), 60)
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -136,7 +136,8 @@ class RayProcesses:
         shutil.rmtree(f"/tmp/poolwise-ray-{self.port}", ignore_errors=True)
 
 
-def _answers(port: int) -> bool:
+def answers(port: int) -> bool:
+    """Whether somebody listens on a port."""
     with socket.socket() as asking:
         return asking.connect_ex(("127.0.0.1", port)) == 0
 

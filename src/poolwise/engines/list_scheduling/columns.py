@@ -27,6 +27,7 @@ if TYPE_CHECKING:
         RackArrays,
         Rules,
         RunArrays,
+        StandingArrays,
         Tree,
     )
     from poolwise.kernels.list_scheduling.state import QueueArrays as Waiting
@@ -138,6 +139,7 @@ class RunColumns(StudyColumns):
             ending=blank(n),
             due=blank(n),
             rejected=blank(n),
+            early=blank(n if self.backfill.reserves == "everyone" else 0),
         )
         profile = self.profile(0) if self.backfill.reserves == "everyone" else None
         jobs = self._jobs(remote, able)
@@ -155,28 +157,50 @@ class RunColumns(StudyColumns):
         return order, order if beside is None else self.order(beside, able)
 
     def profile(self, size: int) -> ProfileArrays:
-        """Return a profile with room for `size` instants."""
+        """Return a profile with room for `size` instants, in which nothing is known yet."""
         from poolwise.kernels.list_scheduling.state import ProfileArrays
 
         n_rack = len(self.machine.racks.nodes)
-        free, pool, low_free, low_pool, tail_free, tail_pool = (np.zeros((size, n_rack), dtype=np.int64) for _ in range(6))
+        free, pool = (np.zeros((n_rack, size), dtype=np.int64) for _ in range(2))
+        tail_free, tail_pool = (np.zeros((size, n_rack), dtype=np.int64) for _ in range(2))
         return ProfileArrays(
             time=blank(size),
-            row=np.arange(size),
             nodes=blank(size),
             memory=blank(size),
             free=free,
             pool=pool,
-            low_free=low_free,
-            low_pool=low_pool,
-            size=blank(2),
+            size=blank(4),
             least_free=blank(n_rack),
             least_pool=blank(n_rack),
             recent_free=blank(n_rack),
             recent_pool=blank(n_rack),
             tail_free=tail_free,
             tail_pool=tail_pool,
-            hopeful=blank(len(self.workload)),
+            hope_free=blank(n_rack),
+            hope_pool=blank(n_rack),
+            standing=self._standing(0 if self.backfill.keeps else len(self.workload)),
+        )
+
+    def _standing(self, n: int) -> StandingArrays:
+        """Return room for a reservation of each of n jobs, and for what has changed around it."""
+        from poolwise.kernels.list_scheduling.state import StandingArrays
+
+        take, borrow = (np.zeros((n, len(self.machine.racks.nodes)), dtype=np.int64) for _ in range(2))
+        return StandingArrays(
+            ranked=blank(n),
+            place=blank(n),
+            key=np.zeros(n),
+            start=blank(n),
+            end=blank(n),
+            take=take,
+            borrow=borrow,
+            spare=blank(n),
+            counted=np.zeros(n, dtype=np.bool_),
+            more_from=blank(n),
+            more_until=blank(n),
+            less_from=blank(n),
+            less_until=blank(n),
+            less_on=blank(n),
         )
 
     def _kept(self) -> KeptArrays:

@@ -152,6 +152,7 @@ def play_racks(
             arrays.now[state.PAUSE] = stride.next(_share(arrays.now, len(columns.workload)), int(arrays.now[state.PASSES]))
         elif wanted == state.INSTANTS:
             arrays = arrays._replace(profile=columns.profile(2 * int(arrays.now[state.ROWS])))
+            arrays.now[[state.RANKED, state.STANDING]] = 0
         elif wanted == state.LATE:
             raise too_late()
         elif wanted == state.DEEP:

@@ -21,6 +21,7 @@ from poolwise.kernels.list_scheduling.state import (
     QUIET,
     REJECTED,
     RUNNING,
+    STANDING,
     STARTED,
     TIME,
     WAITING,
@@ -65,6 +66,7 @@ def make_changes(rules: Rules, racks: RackArrays, changes: ChangeArrays, runs: R
             _lose(_last_on(r, of_pool, racks, runs, now), rules, racks, changes, runs, now)
         now[CHANGES] += 1
     now[HEAD] = -1
+    now[STANDING] = 0
 
 
 @inlined

@@ -1,18 +1,42 @@
-"""One pass of conservative backfilling: reservations rebuilt in priority order, those that begin now start.
+"""One pass of conservative backfilling: the reservations that a pass in priority order makes, those that begin now started.
 
-Source: specs of the memory pools, "Backfilling"; `policies.backfill.conservative`.
+Incremental: the profile and the reservations stay from pass to pass, and only those are looked for anew that may have changed
+(`standing`). The decisions are those of `policies.backfill.conservative`, which makes all of them anew. Source: specs of the
+memory pools, "Backfilling".
 """
 
 from __future__ import annotations
 
 from poolwise.arrays import IntArray
 from poolwise.kernels.jit import inlined, step
-from poolwise.kernels.list_scheduling import heap
-from poolwise.kernels.list_scheduling.order import key_in_front
-from poolwise.kernels.list_scheduling.profile import change, earliest, foresee, minima, until
-from poolwise.kernels.list_scheduling.racks import fits
+from poolwise.kernels.list_scheduling.earliest import earliest, shortest
+from poolwise.kernels.list_scheduling.profile import before, foresee, merge, pass_on
+from poolwise.kernels.list_scheduling.racks import copy, fits
 from poolwise.kernels.list_scheduling.runs import start
+from poolwise.kernels.list_scheduling.standing import (
+    count,
+    drop,
+    end_early,
+    less,
+    may_begin_earlier,
+    may_have_gone,
+    more,
+    rank,
+    run_behind,
+    settle,
+    stands,
+    uses,
+    write,
+)
 from poolwise.kernels.list_scheduling.state import (
+    EARLY,
+    INSTANT_COUNT,
+    MERGED,
+    PRESENT,
+    RUNNING,
+    STANDING,
+    STARTED,
+    TIME,
     WAITING,
     JobArrays,
     Order,
@@ -23,6 +47,7 @@ from poolwise.kernels.list_scheduling.state import (
     RunArrays,
 )
 from poolwise.kernels.list_scheduling.waiting import leave
+from poolwise.units import HORIZON, NEVER
 
 
 @step
@@ -36,52 +61,177 @@ def conserve(
     runs: RunArrays,
     now: IntArray,
 ) -> None:
-    """Reserve in priority order, each job the earliest interval that is free; start those whose interval begins now.
+    """Let each job in priority order have the earliest interval that is free; start those whose interval begins now.
 
-    Reservations only take away. So it stops when no job that is left fits from now on for as long as it asks for, beside the
-    reservations made so far: those of the others would be dropped at the next pass.
+    Reservations up to the first that may have changed stand; from there on they are taken off the profile and put back one by
+    one, anew where they do not stand. That ends as soon as no job that is left fits from now on for as long as it asks for,
+    beside the reservations made so far: the others stay as they are, with what has changed in front of them.
     """
-    foresee(racks, profile, runs, now)
-    waiting = now[WAITING]
-    for k in range(waiting):
-        order.key[queue.job[k]] = key_in_front(queue.job[k], order, now)
-        queue.chosen[k] = profile.hopeful[k] = queue.job[k]
-    heap.arrange(queue.chosen, waiting, order.key)
-    hopeful = _hopeful(waiting, 0, profile.size[0], -1, jobs, rules, profile)
-    while hopeful > 0:
-        job = heap.pop(queue.chosen, waiting, order.key)
-        waiting -= 1
-        k, last = earliest(job, jobs, rules, racks, profile), 0
-        if k >= 0:
-            begin = profile.time[k]
-            last = change(begin, begin + profile.size[1], racks.take, racks.borrow, -1, profile)
-        if k == 0:
-            start(job, jobs, rules, racks, runs, now)
-            leave(job, queue, now)
-        hopeful = _hopeful(hopeful, k, last, job, jobs, rules, profile)
+    standing, waiting, at = profile.standing, now[WAITING], 0
+    rank(order, queue, standing, now)
+    _bring_up_to_date(rules, racks, profile, runs, now)
+    while at < waiting and standing.counted[standing.ranked[at]] and stands(standing.ranked[at], now, standing):
+        _begin(at, jobs, rules, racks, queue, profile, runs, now)
+        at += 1
+    last = waiting - 1
+    while last >= at and not _fits_now(standing.ranked[last], jobs, rules, racks):
+        last -= 1
+    if last < at:
+        return
+    for k in range(at, waiting):
+        if standing.counted[standing.ranked[k]]:
+            count(standing.ranked[k], 1, now, profile)
+    last = _hopeful(last, at, jobs, rules, profile)
+    gained, free_until, lost, taken_until, on = NEVER, 0, NEVER, 0, 0  # by what changed in front of `at`
+    while at <= last:
+        job = standing.ranked[at]
+        more(job, gained, free_until, standing)
+        less(job, lost, taken_until, on, standing)
+        begin, end = standing.start[job], standing.end[job]
+        changed, m = _reserve(job, jobs, rules, racks, profile, now)
+        if changed and begin >= 0:
+            gained, free_until = min(gained, begin), max(free_until, end)
+        if changed and standing.start[job] >= 0:
+            lost, taken_until = min(lost, standing.start[job]), max(taken_until, standing.end[job])
+            on |= uses(job, standing)
+        _begin(at, jobs, rules, racks, queue, profile, runs, now)
+        if at == last or not _still_fits(standing.ranked[last], job, m, jobs, rules, profile):
+            last = _hopeful(last - 1, at + 1, jobs, rules, profile)
+        at += 1
+    for k in range(at, waiting):
+        more(standing.ranked[k], gained, free_until, standing)
+        less(standing.ranked[k], lost, taken_until, on, standing)
+
+
+@inlined
+def _bring_up_to_date(rules: Rules, racks: RackArrays, profile: ProfileArrays, runs: RunArrays, now: IntArray) -> None:
+    """Let the profile and the reservations be those of the last pass, as far as they are known, seen from now.
+
+    Nothing is known after a change of capacity, nor where a run is overdue (its end is expected anew in each pass); nor in
+    scope system, where the length of an interval depends on the placement.
+    """
+    late = now[RUNNING] > 0 and runs.expected[runs.due[now[RUNNING] - 1]] <= now[TIME]
+    if late or rules.anywhere or now[STANDING] == 0 or profile.size[INSTANT_COUNT] == 0:
+        foresee(racks, profile, runs, now)
+        for k in range(now[WAITING]):
+            drop(profile.standing.ranked[k], profile.standing)
+    else:
+        pass_on(profile, now)
+        count, merged = profile.size[INSTANT_COUNT], profile.size[MERGED]
+        if count > merged + (merged >> 2) + 16 or count + now[EARLY] + 4 * now[WAITING] + 4 > profile.time.size:
+            merge(profile)
+        end_early(racks, profile, runs, now)
+    now[EARLY] = 0
+    now[STANDING] = int(not (late or rules.anywhere))
 
 
 @step
-def _hopeful(count: int, first: int, last: int, done: int, jobs: JobArrays, rules: Rules, profile: ProfileArrays) -> int:
-    """Keep of the first `count` hopeful jobs those that fit from now on for as long as they ask for; returns how many.
+def _reserve(
+    job: int, jobs: JobArrays, rules: Rules, racks: RackArrays, profile: ProfileArrays, now: IntArray
+) -> tuple[bool, int]:
+    """Let the profile count a job's reservation; returns whether it is another than before, and the instant at its end."""
+    standing = profile.standing
+    begin, k, known = standing.start[job], -1, standing.start[job] >= now[TIME]
+    if known and may_begin_earlier(job, now, standing):
+        first = before(max(standing.more_from[job] - shortest(job, jobs, rules) + 1, now[TIME]), profile)
+        k = earliest(job, first, min(standing.more_until[job], begin), jobs, rules, racks, profile)
+    if known and k < 0 and not may_have_gone(job, standing):
+        settle(job, standing)
+        return False, count(job, -1, now, profile)
+    if k < 0:
+        k = earliest(job, before(begin, profile) if known else profile.size[PRESENT], NEVER, jobs, rules, racks, profile)
+    changed = k < 0 or profile.time[k] != begin
+    for r in range(racks.take.size):
+        changed |= racks.take[r] != standing.take[job, r]
+    write(job, k, jobs, racks, profile)
+    settle(job, standing)
+    return changed, count(job, -1, now, profile) if k >= 0 else 0
 
-    What is free has changed at instants from `first` to before `last`, or nowhere (`last` 0). `done` is the job that had its
-    turn.
+
+@inlined
+def _begin(
+    at: int,
+    jobs: JobArrays,
+    rules: Rules,
+    racks: RackArrays,
+    queue: QueueArrays,
+    profile: ProfileArrays,
+    runs: RunArrays,
+    now: IntArray,
+) -> None:
+    """Start the job at a position if its reservation begins now."""
+    standing = profile.standing
+    job = standing.ranked[at]
+    if standing.start[job] == now[TIME]:
+        copy(standing.take[job], racks.take)
+        copy(standing.borrow[job], racks.borrow)
+        start(job, jobs, rules, racks, runs, now)
+        leave(job, queue, now)
+        run_behind(job, at, now, standing)
+        if runs.expected[now[STARTED] - 1] != standing.end[job]:
+            now[STANDING] = 0  # it runs for less than it asks for: the profile counts more
+
+
+@inlined
+def _fits_now(job: int, jobs: JobArrays, rules: Rules, racks: RackArrays) -> bool:
+    """Whether a job finds room now, whatever is reserved."""
+    return bool(fits(jobs.nodes[job], jobs.remote[job], rules.anywhere, racks.free, racks.pool))
+
+
+@step
+def _hopeful(last: int, first: int, jobs: JobArrays, rules: Rules, profile: ProfileArrays) -> int:
+    """Position, from `last` back to `first`, of a job that fits from now on for as long as it asks for; else `first` - 1.
+
+    The least over that time is in `profile.hope_free` and `.hope_pool`.
     """
-    longest = 0
-    for k in range(count):
-        longest = max(longest, jobs.asked[profile.hopeful[k]])
-    less = first < last and minima(first, last, until(longest, profile), profile)
-    kept = 0
-    for k in range(count):
-        job = profile.hopeful[k]
-        profile.hopeful[kept] = job
-        kept += int(job != done and (not less or _fits_throughout(job, jobs, rules, profile)))
-    return kept
+    while last >= first:
+        job = profile.standing.ranked[last]
+        if _fits_throughout(job, jobs, rules, profile):
+            return last
+        last -= 1
+    return last
+
+
+@inlined
+def _until(job: int, jobs: JobArrays, rules: Rules, profile: ProfileArrays) -> int:
+    """Time (ns) at which a job that begins now would end at the earliest."""
+    time = profile.time[profile.size[PRESENT]]
+    return int(time + min(shortest(job, jobs, rules), HORIZON - time))
 
 
 @inlined
 def _fits_throughout(job: int, jobs: JobArrays, rules: Rules, profile: ProfileArrays) -> bool:
     """Whether a job fits from now on for as long as it asks for."""
-    row = profile.row[until(jobs.asked[job], profile) - 1]
-    return bool(fits(jobs.nodes[job], jobs.remote[job], rules.anywhere, profile.low_free[row], profile.low_pool[row]))
+    n, remote, until = jobs.nodes[job], jobs.remote[job], _until(job, jobs, rules, profile)
+    first = m = profile.size[PRESENT]
+    while m < profile.size[INSTANT_COUNT] and (m == first or profile.time[m] < until):
+        if profile.nodes[m] < n or profile.memory[m] < n * remote:
+            return False
+        m += 1
+    for r in range(profile.hope_free.size):
+        profile.hope_free[r] = _least(profile.free, r, first, m, profile.free[r, first])
+        profile.hope_pool[r] = _least(profile.pool, r, first, m, profile.pool[r, first])
+    return bool(fits(n, remote, rules.anywhere, profile.hope_free, profile.hope_pool))
+
+
+@inlined
+def _least(amounts: IntArray, r: int, first: int, last: int, least: int) -> int:
+    """The least of a rack over some instants, and of what it was before."""
+    for m in range(first, last):
+        least = min(least, amounts[r, m])
+    return least
+
+
+@inlined
+def _still_fits(hopeful: int, job: int, last: int, jobs: JobArrays, rules: Rules, profile: ProfileArrays) -> bool:
+    """Whether a hopeful job fits from now on beside the reservation just made of another one, which ends at instant `last`."""
+    standing, until = profile.standing, _until(hopeful, jobs, rules, profile)
+    begin, present = standing.start[job], profile.size[PRESENT]
+    if begin < 0 or (begin >= until and begin > profile.time[present]):
+        return True
+    first, last = before(begin, profile), min(last, max(before(until, profile), present + 1))
+    for r in range(profile.hope_free.size):
+        if standing.take[job, r] > 0:
+            profile.hope_free[r] = _least(profile.free, r, first, last, profile.hope_free[r])
+            profile.hope_pool[r] = _least(profile.pool, r, first, last, profile.hope_pool[r])
+    return bool(fits(jobs.nodes[hopeful], jobs.remote[hopeful], rules.anywhere, profile.hope_free, profile.hope_pool))

@@ -8,11 +8,14 @@ from __future__ import annotations
 from poolwise.arrays import IntArray
 from poolwise.kernels.jit import step
 from poolwise.kernels.list_scheduling import heap
+from poolwise.kernels.list_scheduling.earliest import earliest
 from poolwise.kernels.list_scheduling.order import key_in_front
-from poolwise.kernels.list_scheduling.profile import before, change, earliest, foresee, forget
+from poolwise.kernels.list_scheduling.profile import before, change, foresee, forget
 from poolwise.kernels.list_scheduling.racks import copy
 from poolwise.kernels.list_scheduling.runs import start
 from poolwise.kernels.list_scheduling.state import (
+    INSTANT_COUNT,
+    LENGTH_FOUND,
     TIME,
     WAITING,
     JobArrays,
@@ -95,10 +98,9 @@ def _holds(job: int, profile: ProfileArrays, kept: KeptArrays) -> bool:
     """Whether what a reservation holds is free throughout its interval."""
     begin, end = kept.start[job], kept.end[job]
     m = before(begin + 1, profile) - 1
-    while begin < end and m < profile.size[0] and profile.time[m] < end:
-        row = profile.row[m]
-        for r in range(profile.free.shape[1]):
-            if kept.take[job, r] > profile.free[row, r] or kept.borrow[job, r] > profile.pool[row, r]:
+    while begin < end and m < profile.size[INSTANT_COUNT] and profile.time[m] < end:
+        for r in range(profile.free.shape[0]):
+            if kept.take[job, r] > profile.free[r, m] or kept.borrow[job, r] > profile.pool[r, m]:
                 return False
         m += 1
     return True
@@ -126,11 +128,11 @@ def _bring_forward(
             change(begin, end, kept.take[job], kept.borrow[job], 1, profile)
             forget(end, profile)
             forget(begin, profile)
-        k = earliest(job, jobs, rules, racks, profile)
-        if k >= 0 and (begin < 0 or profile.time[k] < begin):
+        k = earliest(job, 0, NEVER if begin < 0 else begin, jobs, rules, racks, profile)
+        if k >= 0:
             copy(racks.take, kept.take[job])
             copy(racks.borrow, kept.borrow[job])
-            kept.start[job], kept.end[job] = profile.time[k], profile.time[k] + profile.size[1]
+            kept.start[job], kept.end[job] = profile.time[k], profile.time[k] + profile.size[LENGTH_FOUND]
             moved = True
         if kept.start[job] >= 0:
             change(kept.start[job], kept.end[job], kept.take[job], kept.borrow[job], -1, profile)

@@ -7,12 +7,14 @@ from poolwise.kernels.jit import inlined, step
 from poolwise.kernels.list_scheduling import heap
 from poolwise.kernels.list_scheduling.racks import expected, runtime, total
 from poolwise.kernels.list_scheduling.state import (
+    EARLY,
     HEAD,
     NONE,
     ROWS,
     RUNNING,
     SETTLED,
     SOUGHT,
+    STANDING,
     STARTED,
     TIME,
     JobArrays,
@@ -75,6 +77,9 @@ def end_first(rules: Rules, racks: RackArrays, runs: RunArrays, now: IntArray) -
         forget(k, now[RUNNING], runs)
         if runs.expected[k] != runs.end[k]:
             now[HEAD] = -1  # a release came at another time than the reservation counted on
+            if now[STANDING] and runs.expected[k] > now[TIME]:
+                runs.early[now[EARLY]] = k
+                now[EARLY] += 1
     now[RUNNING] -= 1
 
 

@@ -78,7 +78,7 @@ class Order(NamedTuple):
     ----------
     kind : STATIC or ASKED (the keys are given), LINEAR (x * weight, x = w / pace), CUBIC (x * x * x * weight) or AFFINE
         (offset + w * weight)
-    key : (n_job,) negative priority, smaller first, ties by row; where it changes, written by conservative backfilling only
+    key : (n_job,) negative priority, smaller first, ties by row; where it changes, written where reservations are kept only
     submit : (n_job,) ns
     pace, weight, offset : (n_job,), or (0,) where the kind has none
     rate : (n_job,) or (0,); w * rate grows as the priority does, up to rounding: what the index compares. Of an AFFINE order
@@ -253,33 +253,60 @@ FORK, WINNER, UNTIL, NODES, REMOTE, LENGTH, MOST_NODES, MOST_REMOTE = range(8)
 EMPTY, RESTING = 0, -1
 
 
-class ProfileArrays(NamedTuple):
-    """What is free from each of a list of instants on: what conservative backfilling plans with.
-
-    Instants are in the order of time; the racks at instant k are in row `row[k]`, so that an instant in between moves no racks.
+class StandingArrays(NamedTuple):
+    """The reservations that the last passes made, and what has changed since around each of them; see `standing`.
 
     Attributes
     ----------
-    time : (n_instant,) ns ascending, the first `size[0]` count; the first is now; grown by the caller on INSTANTS
-    row : (n_instant,) rows of the instants, behind them those that are not in use
+    ranked : (n_job,) waiting jobs in priority order, the first `now[RANKED]` count
+    place : (n_job,) position of each of them
+    key : (n_job,) their keys
+    start, end : (n_job,) ns, the earliest interval that was free for a job when it was last looked for; start -1 if unknown
+    take, borrow : (n_job, n_rack) nodes and MiB of its placement there
+    spare : (n_job,) nodes by which the rack that holds all of the placement was ahead of the next one, -1 with several racks
+    counted : (n_job,) whether the profile counts the reservation
+    more_from, more_until : (n_job,) ns, the interval within which more may have become free for the job; until 0 for none
+    less_from, less_until : (n_job,) the same of less
+    less_on : (n_job,) bits of the racks on which less may be free
+    """
+
+    ranked: IntArray
+    place: IntArray
+    key: FloatArray
+    start: IntArray
+    end: IntArray
+    take: IntArray
+    borrow: IntArray
+    spare: IntArray
+    counted: BoolArray
+    more_from: IntArray
+    more_until: IntArray
+    less_from: IntArray
+    less_until: IntArray
+    less_on: IntArray
+
+
+class ProfileArrays(NamedTuple):
+    """What is free from each of a list of instants on: what conservative backfilling plans with.
+
+    Attributes
+    ----------
+    time : (n_instant,) ns ascending; grown by the caller on INSTANTS
     nodes, memory : (n_instant,) free nodes of all racks, free MiB of all pools
-    free, pool : (n_instant, n_rack) by row
-    low_free, low_pool : (n_instant, n_rack) by row, the least from now to each instant
-    size : (2,) how many instants count; the length (ns) of the interval found last
+    free, pool : (n_rack, n_instant)
+    size : (4,) by the columns named below
     least_free, least_pool : (n_rack,) the least over an interval
     recent_free, recent_pool : (n_rack,) scratch of a search: the least over the later part of an interval
     tail_free, tail_pool : (n_instant, n_rack) scratch of a search: the least from each instant to the end of its earlier part
-    hopeful : (n_job,) scratch of a pass: jobs that might still start now
+    hope_free, hope_pool : (n_rack,) scratch of a pass: the least from now on for as long as a job asks for that may start now
+    standing : the reservations of the last passes; of (0,) jobs where reservations are kept, which `KeptArrays` holds
     """
 
     time: IntArray
-    row: IntArray
     nodes: IntArray
     memory: IntArray
     free: IntArray
     pool: IntArray
-    low_free: IntArray
-    low_pool: IntArray
     size: IntArray
     least_free: IntArray
     least_pool: IntArray
@@ -287,7 +314,14 @@ class ProfileArrays(NamedTuple):
     recent_pool: IntArray
     tail_free: IntArray
     tail_pool: IntArray
-    hopeful: IntArray
+    hope_free: IntArray
+    hope_pool: IntArray
+    standing: StandingArrays
+
+
+# Columns of ProfileArrays.size: instants in use; the instant that is now, those before it are over; the length (ns) of the
+# interval found last; instants in use when those at which nothing changes were dropped last
+INSTANT_COUNT, PRESENT, LENGTH_FOUND, MERGED = range(4)
 
 
 class KeptArrays(NamedTuple):
@@ -320,6 +354,7 @@ class RunArrays(NamedTuple):
     ending : (n_job,) heap of the runs at work by (end, run), the first `now[RUNNING]` count
     due : (n_job,) runs at work by expected end, latest first
     rejected : (n_job,) jobs turned away, in that order
+    early : (n_job,) runs that ended before they were expected to, the first `now[EARLY]` count; see `STANDING`
     """
 
     job: IntArray
@@ -333,6 +368,7 @@ class RunArrays(NamedTuple):
     ending: IntArray
     due: IntArray
     rejected: IntArray
+    early: IntArray
 
 
 # Rows of `now`, the (N_NOW,) int64 numbers that change
@@ -374,8 +410,11 @@ class RunArrays(NamedTuple):
     ASIDE,
     JUDGED,  # jobs aside that the machine could not hold when they were last looked at
     FRONT,  # ns; jobs that were submitted by then come first, those that were submitted first in front
+    RANKED,  # jobs in `StandingArrays.ranked`
+    STANDING,  # 1 if the profile is that of the last pass, but for the time, for what arrived and for the runs in `early`
+    EARLY,
     N_NOW,
-) = range(38)
+) = range(41)
 
 TAKE_EVENTS, MAKE_PASS, ASKED_PASS = range(3)
 """Values of now[PHASE]: where `replay` goes on."""

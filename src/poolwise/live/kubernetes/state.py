@@ -81,8 +81,8 @@ class ClusterState:
 
     @property
     def free(self) -> IntArray:
-        """(n_owner, n_resource) what is free."""
-        found: IntArray = np.maximum(self.capacity - self.held, 0)
+        """(n_owner, n_resource) what is free; negative where runs hold more than there is by now."""
+        found: IntArray = self.capacity - self.held
         return found
 
     # Shape
@@ -206,11 +206,12 @@ class ClusterState:
         return changed
 
     def _left(self, device: Published, owner: int) -> IntArray:
-        """(n_resource,) what is free of a device."""
+        """(n_resource,) what is free of a device; negative where it is not to be used again after the runs that hold it."""
         usage, none = self.mirror.usage, np.zeros(self.capacity.shape[1], dtype=np.int64)
         has: IntArray = self.shape.machine.capacity[owner].copy()
         if device.id in self.avoided or kept_off(device.device.taints, self._tolerated) is not None:
-            return none
+            owed: IntArray = -self.held[owner]
+            return owed
         if not device.shared:
             busy = usage.busy(device.id) or not usage.counters_left(device, self.mirror.inventory)
             return none if busy else has

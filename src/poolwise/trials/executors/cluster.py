@@ -152,9 +152,10 @@ class Cluster(Executor):
         while self._connection is None:
             try:
                 self._connection = self.connect()
-            except InputError:
+            except InputError as error:
                 if time.monotonic() - begun > PATIENCE_S:
-                    raise
+                    remedy = f"{error.remedy}, then give the same command again: what has finished is kept"
+                    raise InputError(f"{error.message}, for minutes", field=error.field, remedy=remedy) from error
                 time.sleep(1.0)
 
 

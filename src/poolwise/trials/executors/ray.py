@@ -1,18 +1,15 @@
-"""Workers of a Ray cluster, by tasks of its own."""
+"""Workers of a Ray cluster."""
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Callable, Collection, Iterator
-from typing import Any
-
-import ray
-from ray.exceptions import ObjectLostError, RayError, RaySystemError, RayTaskError, WorkerCrashedError
+import socket
 
 from poolwise.errors import InputError
-from poolwise.trials.executors.cluster import Cluster, Connection, ConnectionLost, Ticket, WorkerLost
-from poolwise.trials.executors.remote import Errand
-from poolwise.trials.work import FinishedTrial
+from poolwise.trials.executors.apart import ConnectionApart
+from poolwise.trials.executors.cluster import Cluster, Connection, ConnectionLost
+
+KNOCK_S = 5.0
+"""How long a head may take to accept a connection."""
 
 
 class RayCluster(Cluster):
@@ -20,79 +17,23 @@ class RayCluster(Cluster):
 
     def connect(self) -> Connection:
         """Connect; raises InputError if no cluster answers."""
+        _knock(self.address)
         try:
-            ray.init(address=self.address, log_to_driver=False, logging_level=logging.CRITICAL)
-        except (ConnectionError, RuntimeError, ValueError, OSError, RayError) as error:
-            remedy = "start one with: ray start --head"
-            said = " ".join(str(error).split())[:200]
-            raise InputError(f"no Ray cluster answers: {said}", field=self.address, remedy=remedy) from error
-        return _RayConnection()
+            return ConnectionApart("poolwise.trials.executors.ray_client", self.address)
+        except ConnectionLost as error:
+            raise no_cluster(self.address, "its client ended without a word") from error
 
 
-class _RayConnection(Connection):
-    def __init__(self) -> None:
-        self._flying: dict[Ticket, Any] = {}
-        self._do: Any = None
+def no_cluster(address: str, said: str) -> InputError:
+    """The error where no cluster answers."""
+    return InputError(f"no Ray cluster answers: {said}", field=address, remedy="start one with: ray start --head")
 
-    def processes(self) -> int:
+
+def _knock(address: str) -> None:
+    """Raise InputError where nobody listens at an address: Ray itself waits minutes for what is not there."""
+    host, colon, port = address.removeprefix("ray://").rpartition(":")
+    if colon and port.isdecimal():
         try:
-            return int(ray.cluster_resources().get("CPU", 0))
-        except (RayError, ConnectionError, RuntimeError) as error:
-            raise ConnectionLost from error
-
-    def put(self, sha256: str, content: bytes) -> Any:
-        """An object of the store of the client's computer, which Ray copies to each computer that needs it."""
-        return _asked(lambda: ray.put(content))
-
-    def send(self, work: Callable[..., FinishedTrial | Exception], errand: Errand, pieces: Collection[Any]) -> Ticket:
-        if self._do is None:
-            self._do = ray.remote(max_retries=3)(work)  # with a worker that dies, as Dask does
-        reference = _asked(lambda: self._do.remote(errand, *pieces))
-        self._flying[reference] = reference
-        ticket: Ticket = reference
-        return ticket
-
-    def finished(self, wait_s: float) -> Iterator[tuple[Ticket, FinishedTrial | Exception]]:
-        references = [*self._flying]
-        done, _ = _asked(lambda: ray.wait(references, num_returns=1, timeout=wait_s))
-        if done:
-            done, _ = _asked(lambda: ray.wait(references, num_returns=len(references), timeout=0))
-        for reference in done:
-            outcome = self._outcome(reference)
-            del self._flying[reference]
-            yield reference, outcome
-
-    def _outcome(self, reference: Any) -> FinishedTrial | Exception:
-        try:
-            outcome: FinishedTrial | Exception = ray.get(reference)
-        except (WorkerCrashedError, ObjectLostError) as error:
-            return WorkerLost(str(error))
-        except RayTaskError as error:
-            return _cannot_run(error)
-        except (RaySystemError, ConnectionError) as error:
-            raise ConnectionLost from error
-        except RayError as error:  # such as a node that died, or that had no memory left
-            return WorkerLost(str(error))
-        return outcome
-
-    def give_up(self, tickets: Collection[Ticket]) -> None:
-        for reference in [*self._flying]:
-            del self._flying[reference]
-            if ray.is_initialized():
-                ray.cancel(reference, force=True)
-
-    def close(self) -> None:
-        ray.shutdown()
-
-
-def _asked(question: Callable[[], Any]) -> Any:
-    """Ask the cluster; raises ConnectionLost if it is gone."""
-    try:
-        return question()
-    except (RaySystemError, ConnectionError) as error:
-        raise ConnectionLost from error
-
-
-def _cannot_run(error: Exception) -> InputError:
-    problem = f"a worker cannot run anything of Poolwise: {str(error).strip().splitlines()[-1]}"
-    return InputError(problem, field="--executor", remedy="install on the workers what is installed here")
+            socket.create_connection((host, int(port)), KNOCK_S).close()
+        except (OSError, OverflowError) as error:
+            raise no_cluster(address, str(error)) from error

@@ -73,9 +73,14 @@ class Units(Choices):
         return None
 
     def _look(self, leaf: int) -> None:
-        """Read a leaf from the snapshot: it has one task at a time, however many slots it has."""
+        """Read a leaf from the snapshot: it has one task at a time, however many slots it has.
+
+        One that has lost its slots takes no other task when the one that it has ends: it is neither idle nor busy.
+        """
         cell = int(self.layout.owner[leaf]), self.layout.column
-        if 0 < self.snapshot.capacity[cell] == self.snapshot.free[cell]:
+        if self.snapshot.capacity[cell] <= 0:
+            return
+        if self.snapshot.free[cell] == self.snapshot.capacity[cell]:
             self.idle.put(leaf, True)
         elif (run := self.run_on(leaf)) is not None:
             self._busy_until(leaf, max(run.expected_end, self.now + 1))

@@ -1,0 +1,115 @@
+"""How well measurements at one latency of page-ins tell those at another: real programs with nothing, 5 us and 20 us added.
+
+Run as root, with zram and scikit-learn: python -m benchmarks.added_latency FOLDER [REPEAT]. FOLDER keeps the measurements,
+and what is in it is not measured again; added-latency.csv there, and the table that is printed, are those of
+docs/explanation/measured-profiles.md.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+import subprocess
+import sys
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from statistics import mean
+from typing import Any
+
+ADDED_US = (0, 5, 20)
+PROGRAMS = {
+    "K-means": ("kmeans.py", "200000"),
+    "word count": ("word_count.py", "3000000"),
+    "conjugate gradients": ("conjugate_gradient.py", "72", "20"),
+}
+"""The programs that the paper measured too, with the sizes of the shipped profiles."""
+FOLDER = Path(__file__).parent / "programs"
+LONGEST = "200 s"
+COLUMNS = (
+    "program", "added_us", "remote", "runs", "page_in_us", "local_s", "slowdown", "lowest", "highest", "major_faults",
+    "by_model", "by_faults", "load",
+)  # fmt: skip
+Row = dict[str, Any]
+
+
+def measure(folder: Path, program: str, added_us: int, repeat: int) -> Path:
+    """Measure a program, unless that is done; returns the file."""
+    file = folder / f"{program.replace(' ', '-')}-{added_us}us.csv"
+    if not file.exists():
+        name, *arguments = PROGRAMS[program]
+        command = [sys.executable, str(FOLDER / name), *arguments]
+        subprocess.run(
+            command, check=True, stdout=subprocess.DEVNULL
+        )  # files that nobody has read yet would count as its memory
+        words = ["profile", "measure", "--make-swap", "--clock", "cpu", "--repeat", str(repeat), "--longest", LONGEST]
+        words += ["--latency", f"{added_us}us", "--name", program, "--out", str(file)]
+        subprocess.run([sys.executable, "-m", "poolwise", *words, "--", *command], check=True)
+    return file
+
+
+def to_rows(program: str, files: Mapping[int, Path]) -> Iterator[Row]:
+    """Rows of a program, by latency and share; `files` are its measurements by what was added.
+
+    All runs with all memory local are one sample: they have nothing to come in. From the slowdown with nothing added follow
+    `by_model`, in proportion to the page-in latency (median of the probe) as in `MemoryProfiles`, and `by_faults`, with what
+    is added for each major fault.
+    """
+    runs = {added: list(csv.DictReader(file.read_text().splitlines())) for added, file in files.items()}
+    conditions = {added: json.loads(Path(f"{file}.provenance.json").read_text())["conditions"] for added, file in files.items()}
+    local = mean(float(run["seconds"]) for some in runs.values() for run in some if float(run["remote"]) == 0)
+    near: dict[float, Row] = {}
+    for added, about in conditions.items():
+        if added and about["slowed"] is None:
+            sys.exit(f"{files[added]}: {about['added_latency']}")
+        page_in = about["page_in"]["us"]["p50"]
+        for share in sorted({float(run["remote"]) for run in runs[added]} - {0.0}):
+            here = [run for run in runs[added] if float(run["remote"]) == share]
+            slowdowns = [float(run["seconds"]) / local - 1 for run in here]
+            row: Row = {
+                "program": program, "added_us": added, "remote": share, "runs": len(here), "page_in_us": page_in,
+                "local_s": local, "slowdown": mean(slowdowns), "lowest": min(slowdowns), "highest": max(slowdowns),
+                "major_faults": mean(int(run["major_faults"]) for run in here),
+                "load": max(about["load_before"], about["load_after"]),
+            }  # fmt: skip
+            known = near.setdefault(share, row)
+            row["by_model"] = known["slowdown"] * page_in / known["page_in_us"]
+            row["by_faults"] = known["slowdown"] + known["major_faults"] * added * 1e-6 / local
+            yield row
+
+
+def to_table(rows: Iterable[Mapping[str, Any]]) -> str:
+    """The table of the page: at each share what was measured, and what each rule tells from the first column."""
+    head = ["program", "remote", "nothing added"]
+    for added in ADDED_US[1:]:
+        head += [f"{added} us added", "by the model", "by faults"]
+    lines = ["| " + " | ".join(head) + " |", "|---" * len(head) + "|"]
+    by_key = {(row["program"], float(row["remote"]), int(row["added_us"])): row for row in rows}
+    for program in PROGRAMS:
+        for share in sorted({key[1] for key in by_key if key[0] == program}):
+            cells = [program, f"{share:.0%}".replace("%", " %"), _shown(by_key[program, share, 0], "slowdown")]
+            for added in ADDED_US[1:]:
+                cells += [_shown(by_key[program, share, added], name) for name in ("slowdown", "by_model", "by_faults")]
+            lines.append("| " + " | ".join(cells) + " |")
+    return "\n".join(lines)
+
+
+def _shown(row: Mapping[str, Any], column: str) -> str:
+    return f"{float(row[column]):.2f}"
+
+
+def main(folder: Path, repeat: int) -> None:
+    """Measure each program at each latency, write the rows and print the table."""
+    folder.mkdir(parents=True, exist_ok=True)
+    rows: list[Row] = []
+    for program in PROGRAMS:
+        rows += to_rows(program, {added: measure(folder, program, added, repeat) for added in ADDED_US})
+    with (folder / "added-latency.csv").open("w", newline="") as text:
+        table = csv.DictWriter(text, COLUMNS, lineterminator="\n")
+        table.writeheader()
+        for row in rows:
+            table.writerow({name: f"{value:.4g}" if isinstance(value, float) else value for name, value in row.items()})
+    print(to_table(rows))
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]), int(sys.argv[2]) if len(sys.argv) > 2 else 2)

@@ -1,0 +1,92 @@
+"""Many cells: to plan them, to keep them, to see that all are there, to measure them and to report on them.
+
+`python -m benchmarks cells-100k`; a million (`cells-1m`) on request alone: it takes ten minutes and 8 GB of disk.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+
+from benchmarks.case import Figures, case, peak_mb, seconds
+from poolwise.report import write_study_report
+from poolwise.studies import Study, load
+from poolwise.studies.cell_store import CellStore
+from poolwise.studies.results import measure
+from poolwise.studies.simulation import Cells, simulate_cell
+from poolwise.trials import Local, Record, fill
+from tests.helpers.small_study import jobs, write
+
+COMBINATIONS = 4
+"""Cells of the study for each seed."""
+
+
+@case("cells-100k", plan_us=("<=", 300.0), open_us=("<=", 100.0), plan_kb=("<=", 1.0), growth=("<=", 1.5))
+def hundred_thousand() -> Figures:
+    """100,000 cells, of which 10,000 are measured and reported on."""
+    return many(100_000, 10_000)
+
+
+@case("cells-1m", on_request=True, plan_us=("<=", 300.0), open_us=("<=", 100.0), plan_kb=("<=", 1.0), growth=("<=", 1.5))
+def million() -> Figures:
+    """A million, of which 20,000 are measured and reported on."""
+    return many(1_000_000, 20_000)
+
+
+def many(cells: int, measured: int) -> Figures:
+    """Figures of so many cells: microseconds of a core a cell, kilobytes a cell, seconds and megabytes of the report.
+
+    The records are those of four cells that were simulated, under the keys of all. `growth` is what a cell costs to be measured
+    among `measured`, over what it costs among a fifth of them.
+    """
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        write(folder)
+        (folder / "jobs.csv").write_text(jobs(20))
+        few = study(folder, COMBINATIONS)
+        records = {str(cell.parameters): simulate_cell(cell) for cell in few.runs}
+        figures = planned_and_kept(cells, records, folder)
+        small, _ = seconds(lambda: report(folder, measured // 5))
+        large, page_mb = seconds(lambda: report(folder, measured))
+        each, among_fewer = large / measured, small / (measured // 5)
+        return {**figures, "report_us": each * 1e6, "growth": each / among_fewer, "page_mb": page_mb}
+
+
+def planned_and_kept(cells: int, records: dict[str, Record], folder: Path) -> Figures:
+    """Plan so many cells, write a record for each, and begin a run that finds all of them there."""
+    before = peak_mb()
+    planned, whole = seconds(lambda: study(folder, cells))
+    after = peak_mb()
+    kept, _ = seconds(lambda: keep(whole, records, folder))
+    opened, _ = seconds(lambda: see(whole, folder))
+    each = {"plan_us": planned / cells * 1e6, "write_us": kept / cells * 1e6, "open_us": opened / cells * 1e6}
+    return {**each, "plan_kb": (after - before) / cells * 1e3, "planned_and_kept_mb": peak_mb()}
+
+
+def study(folder: Path, cells: int) -> Study:
+    """So many cells: two orders, two pools, and seeds."""
+    settings = {"seeds.count": cells // COMBINATIONS, "measure.baseline": False, "measure.warm_up": 0}
+    found = load(folder / "study.toml", settings)
+    assert len(found.runs) == cells
+    return found
+
+
+def keep(whole: Study, records: dict[str, Record], folder: Path) -> None:
+    """Write a record for each cell."""
+    with (store := CellStore(folder)).writing():
+        for cell in whole.runs:
+            store.write(cell.key, records[str(cell.parameters)], cell.label, 0.1)
+
+
+def see(whole: Study, folder: Path) -> None:
+    """Begin a run that finds everything there."""
+    with (store := CellStore(folder)).writing():
+        fill(Cells(), whole.runs, store, Local(1))
+
+
+def report(folder: Path, cells: int) -> float:
+    """Measure cells, write all tables and the page; returns the size of the page, MB."""
+    result = measure(study(folder, cells), CellStore(folder))
+    result.write()
+    write_study_report(result, folder / "report.html")
+    return (folder / "report.html").stat().st_size / 1e6

@@ -1,0 +1,137 @@
+"""Conservative backfilling that looks anew only for reservations that may have changed, against making all of them anew."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from poolwise.engines import simulate
+from poolwise.engines.families import family_of
+from poolwise.engines.family import Parts
+from poolwise.engines.list_scheduling import replay as racks
+from poolwise.interfaces import QueuePolicy
+from poolwise.kernels.list_scheduling import state
+from poolwise.model import Machine, Workload
+from poolwise.performance.remote_memory import RemoteMemory
+from poolwise.platforms.simulated import Disturbance
+from poolwise.policies.backfill.conservative import Conservative
+from poolwise.policies.order.capped import Capped
+from poolwise.registry import make
+from poolwise.schedulers.list import ListScheduler
+from poolwise.traces.generators import generate
+from poolwise.units import SECOND
+from tests.helpers.random_studies import OWN, Coarse, Curious, Stepped, difference
+
+NAMED = [make("orders", name) for name in ("fcfs", "sjf", "wfp3", "f1", "fair", "fm")]
+ORDERS = [*NAMED, *NAMED, Coarse(), Curious(), Stepped(), Capped(NAMED[1], 30.0, 0.5), *OWN[:5]]
+
+pytestmark = pytest.mark.filterwarnings("ignore:remote latency")
+
+
+def _crowd(g: np.random.Generator, jobs: int, machine: Machine) -> Workload:
+    """Jobs more than half of which wait, many of them narrow and short enough to be backfilled.
+
+    Requests are exact, too long (runs end early) and, in some workloads, too short; ends and arrivals often coincide.
+    """
+    grid = int(g.choice([1, 7, 20]))
+    duration = np.maximum(1, np.ceil(g.choice([1, 5, 20, 60], jobs) * g.uniform(0.5, 2, jobs) / grid).astype(np.int64) * grid)
+    nodes = np.minimum(g.choice([1, 1, 2, 3, 6, 12], jobs), int(machine.racks.nodes.size * 6))
+    early = g.random(jobs) < g.choice([0.0, 0.1, 0.6])
+    overdue = g.random(jobs) < g.choice([0.0, 0.0, 0.05])
+    requested = np.where(overdue, np.maximum(duration // 2, 1), np.where(early, duration * g.integers(2, 6, jobs), duration))
+    span = max(1, int((nodes * duration).sum() / (6 * machine.racks.nodes.size) / g.choice([1.0, 2.0, 5.0])))
+    submit = np.sort(g.integers(0, span, jobs)) // grid * grid
+    memory = g.choice([30, 64, 80, 120, 200], jobs) if g.random() < 0.7 else np.full(jobs, 30)
+    return Workload.of(
+        submit * SECOND,
+        duration * SECOND,
+        requested=requested * SECOND,
+        requests={"nodes": nodes, "memory": memory},
+        attributes={"u": g.random(jobs)},
+    )
+
+
+def _study(seed: int, jobs: int) -> tuple[Parts, bool]:
+    g = np.random.default_rng(seed)
+    machine = Machine.of_racks(int(g.integers(1, 5)), 6, local=64, pool=int(g.choice([150, 400, 2000])))
+    order: QueuePolicy = ORDERS[int(g.integers(len(ORDERS)))]
+    truth = RemoteMemory()
+    estimate = RemoteMemory(expect=g.choice(["own", "mean", "none"]).item()) if g.random() < 0.3 else truth
+    scheduler = ListScheduler(
+        order, Conservative(), make("placements", "racks", scope="rack" if g.random() < 0.9 else "system")
+    )
+    parts = Parts(machine, _crowd(g, jobs, machine), scheduler, truth, estimate)
+    if g.random() < 0.15 and order.kind in ("static", "linear"):
+        at = int(g.integers(1, 100)) * SECOND
+        parts = replace(parts, disturbances=(Disturbance(at, 0, 0, -2), Disturbance(at + 90 * SECOND, 0, 0, 2)))
+    return parts, bool(g.random() < 0.1)
+
+
+def _compare(seed: int, jobs: int) -> None:
+    parts, per_event = _study(seed, jobs)
+    found = [
+        simulate(
+            parts.machine,
+            parts.workload,
+            parts.scheduler,
+            truth=parts.truth,
+            estimate=parts.estimate,
+            disturbances=parts.disturbances,
+            pass_per_event=per_event and not parts.disturbances,
+            engine=engine,
+        ).schedule
+        for engine in ("reference", "compiled")
+    ]
+    assert difference(*found) == "", f"seed {seed}"
+
+
+@given(st.integers(0, 2**32))
+@settings(max_examples=30)
+def test_crowds_of_waiting_jobs(seed: int) -> None:
+    _compare(seed, 50)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("block", range(8))
+def test_larger_crowds_of_waiting_jobs(block: int) -> None:
+    for seed in range(100 * block, 100 * block + 30):
+        _compare(seed, 140)
+
+
+def _anew(parts: Parts) -> tuple[list[int], list[int]]:
+    """Jobs and starts of a run whose kernel knows nothing of its last pass at any."""
+    rule = parts.scheduler.rule()
+    assert rule is not None
+    columns = racks.RunColumns(parts, rule)
+    arrays, kernel = columns.arrays(), racks.rack_kernel(rule, 10**6)
+    arrays.now[state.PAUSE] = 1
+    while (wanted := kernel("reservations", arrays)) != state.DONE:
+        if wanted == state.PAUSED:
+            arrays.now[state.PAUSE], arrays.now[state.STANDING] = arrays.now[state.PASSES] + 1, 0
+        elif wanted == state.INSTANTS:
+            arrays = arrays._replace(profile=columns.profile(2 * int(arrays.now[state.ROWS])))
+            arrays.now[state.RANKED] = 0
+        else:
+            larger = racks.larger_columns(arrays.runs, int(arrays.now[state.STARTED]), int(arrays.now[state.ROWS]))
+            arrays = arrays._replace(runs=arrays.runs._replace(**larger))
+    started = int(arrays.now[state.STARTED])
+    return arrays.runs.job[:started].tolist(), arrays.runs.start[:started].tolist()
+
+
+@pytest.mark.parametrize("order", ["fcfs", "fm", "sjf"])
+@pytest.mark.parametrize("factor", [1.0, 2.5])
+def test_long_queues_beside_scarce_pools(order: str, factor: float) -> None:
+    """What stands from pass to pass is what a pass that knows nothing finds; and some does stand."""
+    machine = Machine.of_racks(6, 256, local=65_536, pool=8 << 20)
+    jobs = generate("perlmutter_like", jobs=1_500, load=2.0, seed=3, estimate_factor=factor)
+    parts = Parts(machine, jobs, ListScheduler(make("orders", order), Conservative()), RemoteMemory(), RemoteMemory())
+    family, why = family_of(parts)
+    assert family is not None, why
+    schedule = simulate(machine, jobs, parts.scheduler, truth=parts.truth, estimate=parts.estimate, engine="compiled").schedule
+    assert (schedule.job.tolist(), schedule.start.tolist()) == _anew(parts)
+    waiting = np.searchsorted(np.sort(jobs.submit), schedule.start, side="right") - np.arange(len(schedule.start))
+    assert waiting.max() > 60

@@ -1,0 +1,40 @@
+"""What the page on measured profiles says of other latencies is what the rows beside it say."""
+
+import csv
+from pathlib import Path
+
+from benchmarks.added_latency import COLUMNS, to_table
+
+FOLDER = Path(__file__).parents[2] / "docs" / "explanation"
+with (FOLDER / "added-latency.csv").open(newline="") as text:
+    ROWS = list(csv.DictReader(text))
+FAR = [row for row in ROWS if row["added_us"] != "0" and float(row["remote"]) >= 0.5]
+
+
+def ratios(column: str, added: str) -> list[float]:
+    return [float(row[column]) / float(row["slowdown"]) for row in FAR if row["added_us"] == added]
+
+
+def test_the_table_is_that_of_the_rows() -> None:
+    assert tuple(ROWS[0]) == COLUMNS
+    assert to_table(ROWS) in (FOLDER / "measured-profiles.md").read_text(encoding="utf-8")
+
+
+def test_the_model_is_too_high_and_the_faults_are_near() -> None:
+    assert min(ratios("by_model", "5")) >= 1.5 and max(ratios("by_model", "5")) < 1.85
+    assert min(ratios("by_model", "20")) >= 2.35 and max(ratios("by_model", "20")) < 2.65
+    assert all(abs(ratio - 1) <= 0.12 for added in ("5", "20") for ratio in ratios("by_faults", added))
+
+
+def test_the_whole_cost_of_a_page_in() -> None:
+    costs = [
+        1e6 * float(row["slowdown"]) * float(row["local_s"]) / float(row["major_faults"])
+        for row in ROWS
+        if row["added_us"] == "0" and float(row["remote"]) >= 0.5
+    ]
+    assert round(min(costs)) == 19 and round(max(costs)) == 25
+
+
+def test_what_5_us_make_at_three_quarters() -> None:
+    high = {(row["program"], row["added_us"]): float(row["slowdown"]) for row in ROWS if row["remote"] == "0.75"}
+    assert all(1.2 < high[program, "5"] / high[program, "0"] < 1.35 for program, _ in high)
