@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import ClassVar
 
 from poolwise.registry import register
+from poolwise.reproductions.nvme_composition import packing
 from poolwise.reproductions.nvme_composition.cells import NvmeCase, NvmeLoad, measure_nvme_case
 from poolwise.reproductions.nvme_composition.claims import claim_rows, switches
 from poolwise.reproductions.nvme_composition.figures import figures
@@ -15,7 +16,7 @@ from poolwise.reproductions.nvme_composition.tables import tables
 from poolwise.reproductions.reproduction import Reproduction, ReproductionResult
 from poolwise.trials import Executor, Progress
 
-QUICK = NvmePlan(2, (0.7, 0.8), (1.0, 1.2), (2, 10), sweeps=())
+QUICK = NvmePlan(2, (0.7, 0.8), (1.0, 1.2), (2, 10), sweeps=(), packings=False)
 
 
 @register("reproductions", "nvme-composition")
@@ -33,13 +34,14 @@ class NvmeComposition(Reproduction):
         """Measure everything; with `quick` two seeds and the middle of each range."""
         plan = QUICK if quick else NvmePlan(self.seeds)
         results = NvmeResults(range(plan.seeds), measure_nvme_case(plan.cases(), out, executor, progress))
+        packed = packing.measure_packings(packing.cases(plan.seeds if plan.packings else 0), out, executor, progress)
         found = {mode: {key: value for key, value in claim_rows(results, mode) if value is not None} for mode in SOURCES}
         return ReproductionResult(
             found["default"],
             figures(results, plan),
             _notes(plan, results),
-            _explanation(results),
-            tables(results, plan),
+            [*_explanation(results), *packing.said(packed)],
+            [*tables(results, plan), *packing.packing_table(packed)],
             {"as run": found["parity"], "inferred": found["inferred"]},
             switches(results),
         )

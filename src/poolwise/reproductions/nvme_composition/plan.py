@@ -52,7 +52,7 @@ STEP_LOADS = (0.7, 0.8)
 
 @dataclass(frozen=True)
 class NvmePlan:
-    """What is run: how many seeds, and the ranges."""
+    """What is run: how many seeds, the ranges, and whether core packing is looked at (`packing`)."""
 
     seeds: int
     loads: Sequence[float] = LOADS
@@ -60,6 +60,7 @@ class NvmePlan:
     devices: Sequence[int] = DEVICES
     steps: Mapping[str, Physics] = field(default_factory=lambda: STEPS)
     sweeps: Sequence[RateSweep] = field(default_factory=lambda: SWEEPS)
+    packings: bool = True
 
     def cases(self) -> list[NvmeCase]:
         """Every case with every seed."""
