@@ -123,7 +123,7 @@ def test_results_are_kept_and_taken_up_again(tmp_path):
     assert found["reached"]
     assert found["rejected"] == 0
     assert found["composition_size"] == 1.0
-    assert NvmeComposition().seeds == 20
+    assert NvmeComposition().seeds == 10
     assert case.load.physics == DEFAULT
 
 

@@ -120,9 +120,11 @@ def reproduce(
     rows = compare(claims, findings.measured, findings.readings, findings.switches)
     if wanted:
         rows = [row for row in rows if _about(wanted, row.claim.artifact)]
-        findings = replace(findings, figures=[f for f in findings.figures if _about(wanted, f.artifact)], tables=[])
+    figures = [*findings.figures, *agreement_figures(rows)]
+    if wanted:
+        findings = replace(findings, figures=[f for f in figures if _about(wanted, f.artifact)], tables=[])
     else:
-        findings = replace(findings, figures=[*findings.figures, *agreement_figures(rows)])
+        findings = replace(findings, figures=figures)
     title = f"{reproduction.title}, quick run" if quick else reproduction.title
     headlines = read_headlines(catalog.find("reproductions/headlines", f"{name}.csv"))
     questions = catalog.find("reproductions/questions", f"{name}.txt").read_text(encoding="utf-8").splitlines()

@@ -24,23 +24,25 @@ QUICK = NvmePlan(2, (0.7, 0.8), (1.0, 1.2), (2, 10), sweeps=(), packings=False)
 class NvmeComposition(Reproduction):
     """Tables III to V and Figures 4 to 11 of Call et al., under the text's physics and under that of its authors' simulator."""
 
-    seeds: int = 20
+    seeds: int = 10
+    drawn: ClassVar[tuple[str, ...]] = ("Figure 4",)
     title: ClassVar[str] = "Placing workloads on pooled, shared and composed NVMe"
     paper: ClassVar[str] = "Call et al., Disaggregation-aware workload placement on pooled NVMe"
 
     def run(
         self, out: Path, *, quick: bool, executor: Executor, progress: Progress | None = None, figure: str = ""
     ) -> ReproductionResult:
-        """Measure everything; with `quick` two seeds and the middle of each range."""
+        """Measure everything, or what a figure needs; with `quick` two seeds and the middle of each range."""
         plan = QUICK if quick else NvmePlan(self.seeds)
-        results = NvmeResults(range(plan.seeds), measure_nvme_case(plan.cases(), out, executor, progress))
-        packed = packing.measure_packings(packing.cases(plan.seeds if plan.packings else 0), out, executor, progress)
+        results = NvmeResults(range(plan.seeds), measure_nvme_case(plan.cases(figure), out, executor, progress))
+        looked_at = packing.cases(plan.seeds if plan.packings and not figure else 0)
+        packed = packing.measure_packings(looked_at, out, executor, progress)
         found = {mode: {key: value for key, value in claim_rows(results, mode) if value is not None} for mode in SOURCES}
         return ReproductionResult(
             found["default"],
-            figures(results, plan),
+            figures(results, plan, figure),
             _notes(plan, results),
-            [*_explanation(results), *packing.said(packed)],
+            [] if figure else [*_explanation(results), *packing.said(packed)],
             [*tables(results, plan), *packing.packing_table(packed)],
             {"as run": found["parity"], "inferred": found["inferred"]},
             switches(results),
