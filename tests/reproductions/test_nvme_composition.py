@@ -78,11 +78,11 @@ def test_every_switch_that_a_claim_names_measures_it():
 
 
 def test_a_number_of_arrivals_stretches_the_window_with_the_arrivals():
-    from poolwise.reproductions.nvme_composition.cells import NvmeCase, measured
+    from poolwise.reproductions.nvme_composition.cells import NvmeCase, measured_values
 
     load = NvmeLoad("high_compute", 0.5, 0)
     clock = {"gap_s": 300.0, "begin": 0, "end": 2 * 10**14, "opened": True, "reached": True}
-    plain, slower = (measured(NvmeCase(load, "first_fit", gap_s=gap_s), {load.clock: clock}) for gap_s in (0.0, 600.0))
+    plain, slower = (measured_values(NvmeCase(load, "first_fit", gap_s=gap_s), {load.clock: clock}) for gap_s in (0.0, 600.0))
     assert plain["measured"] == slower["measured"] > 0
     assert slower["cpu_load"] == pytest.approx(plain["cpu_load"] / 2, rel=0.1)
 

@@ -118,7 +118,7 @@ def measure_nvme_case(
     """Measure cases, each once, in parallel, after the calibrations that they need; what is kept is not run again."""
     wanted = list(cases)
     clocks = clocks_of(wanted, folder, executor, progress)
-    return kept.measure_all(wanted, partial(measured, clocks=clocks), folder, executor, progress=progress)
+    return kept.measure_all(wanted, partial(measured_values, clocks=clocks), folder, executor, progress=progress)
 
 
 def clocks_of(
@@ -189,7 +189,7 @@ def run_nvme_case(case: NvmeCase, gap_s: float, policy: PlacementPolicy | None =
     return schedule
 
 
-def measured(
+def measured_values(
     case: NvmeCase, clocks: Mapping[NvmeLoad, Mapping[str, Any]], policy: PlacementPolicy | None = None
 ) -> dict[str, Any]:
     """Metrics by the names of the published tables, and what the figures need; see `run_nvme_case`."""

@@ -22,24 +22,24 @@ from poolwise.policies.placement.nvme.maximize_composition import NvmeMaximizeCo
 from poolwise.policies.placement.nvme.minimize_fragmentation import NvmeMinimizeFragmentation
 from poolwise.policies.placement.nvme.need import Need
 from poolwise.reproductions import kept
-from poolwise.reproductions.nvme_composition.cells import NvmeCase, NvmeLoad, clocks_of, measured
+from poolwise.reproductions.nvme_composition.cells import NvmeCase, NvmeLoad, clocks_of, measured_values
 from poolwise.trials import Executor, Progress
 
 
 @dataclass(frozen=True)
-class Packing:
+class CorePacking:
     """Which of the nodes with enough free cores a workload gets: the emptiest, or the fullest; late ones alone, or all."""
 
     emptiest: bool
     late_alone: bool = True
 
 
-PACKINGS: Mapping[str, Packing | None] = {
+PACKINGS: Mapping[str, CorePacking | None] = {
     "as the algorithms say": None,
-    "late workloads on the fullest node": Packing(emptiest=False),
-    "late workloads on the emptiest node": Packing(emptiest=True),
-    "all on the fullest node": Packing(emptiest=False, late_alone=False),
-    "all on the emptiest node": Packing(emptiest=True, late_alone=False),
+    "late workloads on the fullest node": CorePacking(emptiest=False),
+    "late workloads on the emptiest node": CorePacking(emptiest=True),
+    "all on the fullest node": CorePacking(emptiest=False, late_alone=False),
+    "all on the emptiest node": CorePacking(emptiest=True, late_alone=False),
 }
 GAPS_S = (0.0, 60.0, 50.0)
 """Seconds between arrivals; 0 for the calibrated load of 0.9."""
@@ -78,7 +78,7 @@ def measure_packing(case: PackingCase, clocks: Mapping[NvmeLoad, Mapping[str, An
     found: Counter[bool] = Counter()
     packing = PACKINGS[case.packing]
     policy = NvmeDisaggregationAware(_Maximize(packing=packing, shown=found), _Minimize(packing=packing, shown=found))
-    values = measured(case.run, clocks, policy)
+    values = measured_values(case.run, clocks, policy)
     return {"missed_deadlines_pct": values["missed_deadlines_pct"], "one_node": found[False], "several_nodes": found[True]}
 
 
@@ -86,7 +86,7 @@ def measure_packing(case: PackingCase, clocks: Mapping[NvmeLoad, Mapping[str, An
 class _Maximize(NvmeMaximizeComposition):
     """The same with other nodes."""
 
-    packing: Packing | None = None
+    packing: CorePacking | None = None
     shown: Counter[bool] = field(default_factory=Counter, compare=False)
 
     def first(self, need: Need, view: Compositions) -> int:
@@ -98,7 +98,7 @@ class _Maximize(NvmeMaximizeComposition):
 class _Minimize(NvmeMinimizeFragmentation):
     """The same with other nodes."""
 
-    packing: Packing | None = None
+    packing: CorePacking | None = None
     shown: Counter[bool] = field(default_factory=Counter, compare=False)
 
     def first(self, need: Need, view: Compositions) -> int:
@@ -106,7 +106,7 @@ class _Minimize(NvmeMinimizeFragmentation):
         return node_of(self.packing, self.shown, need, view, super().first(need, view))
 
 
-def node_of(packing: Packing | None, shown: Counter[bool], need: Need, view: Compositions, usual: int) -> int:
+def node_of(packing: CorePacking | None, shown: Counter[bool], need: Need, view: Compositions, usual: int) -> int:
     """Node that a workload gets, -1 where none has the cores: the usual one where the packing does not concern it."""
     able = [int(node) for node in view.layout.nodes.tolist() if view.free_cores(node) >= need.cores]
     if need.late and able:
