@@ -115,6 +115,7 @@ class RunColumns(StudyColumns):
         now = blank(state.N_NOW)
         now[state.RENEWAL] = -1 if renewed else NEVER
         now[state.HEAD], now[state.FIRST], now[state.WARM] = -1, -1, int(warm_up > 0)
+        now[state.SHADOW] = NEVER
         now[state.SOUGHT], now[state.STOP], now[state.FRONT] = -1, NEVER, -NEVER
         self._choose_scan(now)
         queue = state.QueueArrays(

@@ -189,7 +189,7 @@ def _next(
             best >= 0 and not precedes(job, first, by, now[TIME], order)
         ):
             continue
-        if says == WELCOME or may_start(job, head, False, jobs, rules, racks, now):
+        if says == WELCOME or may_start(job, head, jobs, rules, racks, now):
             best, first = k, job
     return best
 
@@ -211,7 +211,7 @@ def is_settled(
     k = now[WAITING] - 1
     while k >= 0 and queue.since[k] == now[PASSES] - 1:
         job = queue.job[k]
-        if job != head and may_start(job, head, False, jobs, rules, racks, now):
+        if job != head and may_start(job, head, jobs, rules, racks, now):
             return False
         k -= 1
     return True

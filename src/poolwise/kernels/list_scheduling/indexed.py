@@ -120,7 +120,7 @@ def _next(
             continue
         if row[FORK] == RESTING:
             turn = last < 0 or comes_before(last, job, now[TIME], order)
-            if turn and (says == WELCOME or may_start(job, head, False, jobs, rules, racks, now)):
+            if turn and (says == WELCOME or may_start(job, head, jobs, rules, racks, now)):
                 best = job
             continue
         left = 2 * row[FORK]

@@ -132,7 +132,7 @@ class RackArrays(NamedTuple):
     Attributes
     ----------
     free, pool : free nodes, free MiB of the pool
-    then_free, then_pool : the same at the head's shadow time, jobs taken off that run beyond it
+    then_free, then_pool : the same at the head's shadow time, when what runs ends as expected
     offered, kept : nodes that the head might have then, and cannot do without (scope "rack"; see `reservation.spare`)
     rank : racks by free nodes, most first, then lowest first: the order in which one is looked for that holds a whole job
     whole : (n_rack, 4) what a job that one rack holds whole may take, a row for each rack of `rank`; columns named below
@@ -386,7 +386,8 @@ class RunArrays(NamedTuple):
     WARM_LAST,
     WARM,  # 1 while the warm-up lasts
     HEAD,  # job of the reservation that is kept, -1 for none
-    SHADOW,
+    SHADOW,  # ns; NEVER before the first head's
+    FORESEEN,  # 1 while what is free then, see `RackArrays.then_free`, goes on being followed from head to head
     WINDOW,  # how long a run may take that is to end by SHADOW
     SPARE_NODES,  # what the head leaves over at its shadow time: see `reservation.spare`
     SPARE_MEMORY,
@@ -414,7 +415,7 @@ class RunArrays(NamedTuple):
     STANDING,  # 1 if the profile is that of the last pass, but for the time, for what arrived and for the runs in `early`
     EARLY,
     N_NOW,
-) = range(41)
+) = range(42)
 
 TAKE_EVENTS, MAKE_PASS, ASKED_PASS = range(3)
 """Values of now[PHASE]: where `replay` goes on."""
