@@ -57,9 +57,10 @@ def weigh(head: int, jobs: JobArrays, rules: Rules, racks: RackArrays, now: IntA
         if pool < free * now[AMPLE]:
             now[AMPLE] = pool // free
         if not lasting:
-            whole[i, LASTING_NODES], whole[i, LASTING_MEMORY] = -1, -1
+            whole[i, LASTING_NODES], whole[i, LASTING_MEMORY] = -1, 0
             continue
-        whole[i, LASTING_NODES], whole[i, LASTING_MEMORY] = racks.then_free[r] - kept, racks.then_pool[r] - kept * remote
+        whole[i, LASTING_NODES] = min(free, racks.then_free[r] - kept)
+        whole[i, LASTING_MEMORY] = min(pool, racks.then_pool[r] - kept * remote)
         if more:
             unused = racks.then_free[r] - racks.offered[r]  # nodes that the head could not have, for want of memory
             more = free <= unused + room
@@ -92,7 +93,7 @@ def verdict(n: int, remote: int, ends: bool, head: int, jobs: JobArrays, racks: 
             break
         if n * remote <= racks.whole[i, MEMORY_NOW]:
             return WELCOME if ends or _lasts(i, n, n * remote, racks) else REFUSED
-    return PERHAPS
+    return PERHAPS if ends or _might_last(n, remote, racks) else REFUSED
 
 
 @step
@@ -131,7 +132,19 @@ def verdict_of_all(n: int, remote: int, most_nodes: int, most_remote: int, ends:
                 return PERHAPS
             if most_nodes <= racks.whole[i, NODES_NOW] and most_nodes * most_remote <= racks.whole[i, MEMORY_NOW]:
                 return REFUSED
-    return PERHAPS if fits(n, remote, False, racks.free, racks.pool) else REFUSED
+    might = fits(n, remote, False, racks.free, racks.pool) if ends else _might_last(n, remote, racks)
+    return PERHAPS if might else REFUSED
+
+
+@step
+def _might_last(n: int, remote: int, racks: RackArrays) -> bool:
+    """Whether racks hold a job without what the head cannot do without beyond its shadow time; no rack may give up more."""
+    nodes = 0
+    for i in range(racks.whole.shape[0]):
+        nodes += offer(racks.whole[i, LASTING_NODES], racks.whole[i, LASTING_MEMORY], remote)
+        if nodes >= n:
+            return True
+    return False
 
 
 @inlined
