@@ -94,7 +94,6 @@ def _draw(g: np.random.Generator) -> tuple[np.ndarray, JobArrays, Rules, RackArr
         length,
         *[blank] * 6,
         sought,
-        np.zeros(0, dtype=np.int64),  # areas, which only a cap asks for
     ]
     for column in columns:
         column.setflags(write=False)

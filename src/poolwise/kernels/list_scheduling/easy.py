@@ -2,7 +2,7 @@
 
 The head is found by a scan instead of a sort and remembered as long as no other job can have overtaken it; the jobs that
 might be backfilled are filtered by bounds before they are asked one by one. Source: specs of the memory pools, "Backfilling";
-`policies.backfill.easy`. Jobs that waited for too long, and an order of its own beside the head, are known here only.
+`policies.backfill.easy`.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from poolwise.kernels.list_scheduling.state import (
     RunArrays,
 )
 from poolwise.kernels.list_scheduling.verdict import verdict, weigh
-from poolwise.kernels.list_scheduling.waiting import leave
+from poolwise.kernels.list_scheduling.waiting import leave, oldest
 from poolwise.units import NEVER
 
 
@@ -105,12 +105,10 @@ def _first(order: Order, rules: Rules, queue: QueueArrays, now: IntArray) -> int
     """First waiting job by priority, and until when it surely stays the first."""
     time = now[TIME]
     if rules.capped:
-        oldest = queue.job[0]
-        for k in range(1, now[WAITING]):
-            oldest = min(oldest, queue.job[k])
-        if order.submit[oldest] <= now[FRONT]:
-            now[FIRST], now[FIRST_UNTIL] = oldest, time - 1  # with other jobs the cap may be another
-            return int(oldest)
+        first = oldest(queue, now)
+        if order.submit[first] <= now[FRONT]:
+            now[FIRST], now[FIRST_UNTIL] = first, time - 1  # with other jobs the cap may be another
+            return first
     if now[FIRST] < 0 or now[FIRST_UNTIL] < time:
         now[FIRST], now[FIRST_UNTIL] = queue.job[0], NEVER
         for k in range(1, now[WAITING]):

@@ -31,7 +31,6 @@ class JobArrays(NamedTuple):
     near, far, weight : see `model.rules.FixedSlowdown`; these and the next are (0,) in scope "rack", where all memory is near
     believed_near, believed_far, believed_weight : the same as the scheduler expects it
     sought : whether a replay may stop when this job and the others that are sought have started; (0,) where none are
-    area : node-seconds that it counts for in the backlog; (0,) where the rules know no cap
     """
 
     submit: IntArray
@@ -49,7 +48,6 @@ class JobArrays(NamedTuple):
     believed_far: FloatArray
     believed_weight: FloatArray
     sought: BoolArray
-    area: IntArray
 
 
 class Demands(Protocol):
@@ -161,7 +159,7 @@ class RackArrays(NamedTuple):
     memory_column: int
 
 
-# Columns of RackArrays.whole: nodes and MiB of a job that ends by the head's shadow time; of one that does not, no more than these
+# Columns of RackArrays.whole: nodes and MiB of a job that ends by the head's shadow time; of one that does not, no more than that
 NODES_NOW, MEMORY_NOW, LASTING_NODES, LASTING_MEMORY = range(4)
 # What they say of waiting jobs: one or more may start, surely; perhaps; none may
 WELCOME, PERHAPS, REFUSED = range(3)
@@ -206,6 +204,7 @@ class QueueArrays(NamedTuple):
     where : (n_job,) position of each job in `job`, -1 if it does not wait
     chosen : (n_job,) scratch of a pass
     warm : (n_job,) warm-up jobs that wait, first come, first served; from `now[WARM_FIRST]` to `now[WARM_LAST]`
+    area : (n_job,) node-seconds that each job, waiting or not, counts for in the backlog; (0,) where the rules know no cap
     """
 
     job: IntArray
@@ -216,6 +215,7 @@ class QueueArrays(NamedTuple):
     where: IntArray
     chosen: IntArray
     warm: IntArray
+    area: IntArray
 
 
 class Tree(NamedTuple):
@@ -414,8 +414,10 @@ class RunArrays(NamedTuple):
     RANKED,  # jobs in `StandingArrays.ranked`
     STANDING,  # 1 if the profile is that of the last pass, but for the time, for what arrived and for the runs in `early`
     EARLY,
+    BACKLOG,  # sum of `QueueArrays.area` over the waiting jobs, where there is a cap
+    OLDEST,  # row before which no job waits, where there is a cap
     N_NOW,
-) = range(42)
+) = range(44)
 
 TAKE_EVENTS, MAKE_PASS, ASKED_PASS = range(3)
 """Values of now[PHASE]: where `replay` goes on."""

@@ -144,7 +144,7 @@ def _might_fit(n: int, remote: int, of_nodes: int, of_memory: int, racks: RackAr
     The columns of lasting jobs say what each rack may give up at most: for those too, what does not fit may not start. A
     quotient is rounded up if at all, for that only rules out less, and takes no division of integers.
     """
-    nodes, part = 0, (1 + 1e-12) / remote
+    nodes, part = 0, (1 + 1e-12) / max(remote, 1)
     for i in range(racks.whole.shape[0]):
         free, memory = racks.whole[i, of_nodes], racks.whole[i, of_memory]
         nodes += free if memory >= free * remote else int(memory * part)
