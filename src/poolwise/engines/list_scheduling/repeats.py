@@ -22,6 +22,7 @@ class RackRepeats:
         assert rule is not None
         self._kernel = rack_kernel(rule, SHORT + 1)  # however few jobs: many runs are worth a kernel
         self._columns = RunColumns(parts, rule)
+        self._columns.repeated = True
         self._alike = _alike(parts.scheduler)
         self._arrays: ListArrays = self._columns.arrays()
         kept = () if self._arrays.kept is None else (self._arrays.kept.start,)
