@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from poolwise.kernels.list_scheduling.state import QueueArrays as Waiting
 
 Trees: TypeAlias = "tuple[Tree, Tree]"
-"""Two trees over the waiting jobs: in the order in which they are tried beside the head, and, if that is another, of the queue."""
+"""Two trees over the waiting jobs: in the order of what is tried beside the head, and in the order of the queue."""
 DEEP_QUEUE = 128
 """Waiting jobs beyond which a tree over them pays; below, scanning them is cheaper than keeping one up to date."""
 

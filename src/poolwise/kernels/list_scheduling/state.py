@@ -159,7 +159,7 @@ class RackArrays(NamedTuple):
     memory_column: int
 
 
-# Columns of RackArrays.whole: nodes and MiB of a job that ends by the head's shadow time; of one that does not, no more than that
+# Columns of RackArrays.whole: nodes and MiB of a job that ends by the head's shadow time; of one that does not, at most those
 NODES_NOW, MEMORY_NOW, LASTING_NODES, LASTING_MEMORY = range(4)
 # What they say of waiting jobs: one or more may start, surely; perhaps; none may
 WELCOME, PERHAPS, REFUSED = range(3)
