@@ -60,7 +60,7 @@ def reserve(job: int, jobs: JobArrays, rules: Rules, racks: RackArrays, runs: Ru
 
 @inlined
 def _step_back(job: int, jobs: JobArrays, rules: Rules, racks: RackArrays, runs: RunArrays, now: IntArray) -> int:
-    """Take back the latest releases as long as a job finds room without one of them; returns the last run to be released.
+    """Take back releases, the latest first, as long as a job finds room; returns the position in `due` of the next one.
 
     The machine in `racks.then_free` and `.then_pool` is that at `now[SHADOW]`, whoever was the head: `runs` follows what
     starts and ends. More is free the later it is, so the first time at which there is room is where going back stops.
@@ -69,10 +69,8 @@ def _step_back(job: int, jobs: JobArrays, rules: Rules, racks: RackArrays, runs:
     free, pool = racks.then_free, racks.then_pool
     soon = first_due(now[SHADOW] + 1, now[RUNNING], runs) - 1
     while soon + 1 < now[RUNNING] and fits(n, remote, rules.anywhere, free, pool):
-        time = runs.expected[runs.due[soon + 1]]
-        while soon + 1 < now[RUNNING] and runs.expected[runs.due[soon + 1]] == time:
-            soon += 1
-            retain(runs.due[soon], racks, runs, free, pool)
+        soon += 1
+        retain(runs.due[soon], racks, runs, free, pool)
     return int(soon)
 
 
