@@ -118,9 +118,9 @@ def _first(order: Order, beside: Order, rules: Rules, queue: QueueArrays, tree: 
     if rules.apart:
         first = decide(now[TIME], order, heads)
     if rules.capped:
-        longest = oldest(queue, now)
-        if order.submit[longest] <= now[FRONT]:
-            return longest
+        job = oldest(queue, now)
+        if order.submit[job] <= now[FRONT]:
+            return job
     return first
 
 
@@ -195,7 +195,7 @@ def _next_in_front(
             if not rules.anywhere:
                 says = verdict(jobs.nodes[job], jobs.remote[job], jobs.length[job] <= now[WINDOW], head, jobs, racks, now)
             if says == WELCOME or (says == PERHAPS and may_start(job, head, jobs, rules, racks, now)):
-                return job
+                return int(job)
         job += 1
     return -1
 

@@ -144,7 +144,7 @@ def _pass(
         now[FRONT] = front(rules, now)
     if profile is not None:
         return _conserve(jobs, order, rules, racks, queue, profile, kept, runs, now)
-    if tree is not None:
+    if tree is not None and heads is not None:
         return _search(jobs, order, beside, rules, racks, queue, tree, heads, runs, now)
     if now[WAITING] > now[DEPTH] and order.kind != ASKED:
         return DEEP
@@ -300,7 +300,7 @@ def _arrive(
         now[WARM_LAST] += 1
     else:
         join(job, jobs, queue, now)
-        if tree is None:
+        if tree is None or heads is None:
             challenge(job, order, now)
         elif now[INDEXED]:
             index(job, jobs, order, beside, rules, tree, heads, now)
