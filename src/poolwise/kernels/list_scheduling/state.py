@@ -31,7 +31,6 @@ class JobArrays(NamedTuple):
     near, far, weight : see `model.rules.FixedSlowdown`; these and the next are (0,) in scope "rack", where all memory is near
     believed_near, believed_far, believed_weight : the same as the scheduler expects it
     sought : whether a replay may stop when this job and the others that are sought have started; (0,) where none are
-    area : node-seconds that it counts for in the backlog; (0,) where the rules know no cap
     """
 
     submit: IntArray
@@ -49,7 +48,6 @@ class JobArrays(NamedTuple):
     believed_far: FloatArray
     believed_weight: FloatArray
     sought: BoolArray
-    area: IntArray
 
 
 class Demands(Protocol):
@@ -132,7 +130,7 @@ class RackArrays(NamedTuple):
     Attributes
     ----------
     free, pool : free nodes, free MiB of the pool
-    then_free, then_pool : the same at the head's shadow time, jobs taken off that run beyond it
+    then_free, then_pool : the same at the head's shadow time, when what runs ends as expected
     offered, kept : nodes that the head might have then, and cannot do without (scope "rack"; see `reservation.spare`)
     rank : racks by free nodes, most first, then lowest first: the order in which one is looked for that holds a whole job
     whole : (n_rack, 4) what a job that one rack holds whole may take, a row for each rack of `rank`; columns named below
@@ -161,7 +159,7 @@ class RackArrays(NamedTuple):
     memory_column: int
 
 
-# Columns of RackArrays.whole: nodes and MiB of a job that ends by the head's shadow time; of one that does not, these as well
+# Columns of RackArrays.whole: nodes and MiB of a job that ends by the head's shadow time; of one that does not, at most those
 NODES_NOW, MEMORY_NOW, LASTING_NODES, LASTING_MEMORY = range(4)
 # What they say of waiting jobs: one or more may start, surely; perhaps; none may
 WELCOME, PERHAPS, REFUSED = range(3)
@@ -206,6 +204,7 @@ class QueueArrays(NamedTuple):
     where : (n_job,) position of each job in `job`, -1 if it does not wait
     chosen : (n_job,) scratch of a pass
     warm : (n_job,) warm-up jobs that wait, first come, first served; from `now[WARM_FIRST]` to `now[WARM_LAST]`
+    area : (n_job,) node-seconds that each job, waiting or not, counts for in the backlog; (0,) where the rules know no cap
     """
 
     job: IntArray
@@ -216,6 +215,7 @@ class QueueArrays(NamedTuple):
     where: IntArray
     chosen: IntArray
     warm: IntArray
+    area: IntArray
 
 
 class Tree(NamedTuple):
@@ -407,7 +407,8 @@ class RunArrays(NamedTuple):
     WARM_LAST,
     WARM,  # 1 while the warm-up lasts
     HEAD,  # job of the reservation that is kept, -1 for none
-    SHADOW,
+    SHADOW,  # ns; NEVER before the first head's
+    FORESEEN,  # 1 while what is free then, see `RackArrays.then_free`, goes on being followed from head to head
     WINDOW,  # how long a run may take that is to end by SHADOW
     SPARE_NODES,  # what the head leaves over at its shadow time: see `reservation.spare`
     SPARE_MEMORY,
@@ -434,8 +435,10 @@ class RunArrays(NamedTuple):
     RANKED,  # jobs in `StandingArrays.ranked`
     STANDING,  # 1 if the profile is that of the last pass, but for the time, for what arrived and for the runs in `early`
     EARLY,
+    BACKLOG,  # sum of `QueueArrays.area` over the waiting jobs, where there is a cap
+    OLDEST,  # row before which no job waits, where there is a cap
     N_NOW,
-) = range(41)
+) = range(44)
 
 TAKE_EVENTS, MAKE_PASS, ASKED_PASS = range(3)
 """Values of now[PHASE]: where `replay` goes on."""
