@@ -45,7 +45,7 @@ def reproduce(
     from poolwise.trials.progress import ConsoleProgress
 
     registry.find("reproductions", name)
-    reproduction: Reproduction = Choice(name=name, **dict(parse_setting(text) for text in set_)).make("reproductions")
+    reproduction: Reproduction = Choice.of(name, dict(parse_setting(text) for text in set_)).make("reproductions")
     folder = out if out is not None else Path("results") / name
     folder.mkdir(parents=True, exist_ok=True)
     with (

@@ -40,7 +40,8 @@ def resolve(section: Section, document: Document, path: tuple[str, ...] = ()) ->
     problems.finish()
     with document.placing(*path):
         check_parts(section)
-    found["settings"] = Choice(name=section.kind, **section.settings).beside(folders["settings"]).settings
+    with document.placing(*path, "settings"):
+        found["settings"] = Choice.of(section.kind, section.settings).beside(folders["settings"]).settings
     whole = section.model_copy(update=found)
     with document.placing(*path, "settings"):
         scheduler_of(whole)
