@@ -192,6 +192,13 @@ def test_errors_name_file_line_field_and_remedy(tmp_path, old, new, line, field,
     assert says in str(error)
 
 
+def test_a_byte_order_mark_and_the_ends_of_lines_do_not_matter(tmp_path):
+    file = write(tmp_path, MACHINE)
+    plain = load_machine(file)
+    file.write_bytes(b"\xef\xbb\xbf" + file.read_bytes().replace(b"\n", b"\r\n"))
+    assert load_machine(file).summary() == plain.summary()
+
+
 def test_a_file_that_is_no_text_or_not_there(tmp_path):
     file = tmp_path / "machine.toml"
     file.write_bytes(b'version = 1\nname = "\xff"\n')

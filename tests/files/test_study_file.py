@@ -13,7 +13,7 @@ from poolwise.schedulers.list import ListScheduler
 from poolwise.schedulers.warm_up import WarmUp
 from poolwise.studies import load
 from poolwise.studies.cells import workload_of
-from poolwise.studies.study import parse_setting
+from poolwise.studies.study import find, parse_setting
 
 ORDER = """\
 from dataclasses import dataclass
@@ -198,6 +198,15 @@ def test_errors_name_file_line_field_and_remedy_before_anything_runs(folder, old
     assert says in str(error), str(error)
     assert (error.file, error.line, error.field) == (path, line, field), str(error)
     assert error.remedy
+
+
+def test_a_folder_without_a_study_is_named(folder, monkeypatch):
+    with pytest.raises(InputError, match=r"the folder has no study\.toml") as caught:
+        find(folder.parent)
+    assert caught.value.file == folder.parent
+    monkeypatch.chdir(folder)
+    (folder / "cerit-pools").mkdir()
+    assert find("cerit-pools").is_file(), "a folder of that name does not hide a shipped study"
 
 
 def test_what_is_varied_must_be_a_table(folder):

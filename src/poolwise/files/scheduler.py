@@ -34,7 +34,9 @@ def resolve(section: Section, document: Document, path: tuple[str, ...] = ()) ->
     problems = Problems()
     for key, choice in found.items():
         with problems.attempt(), document.placing(*path, key):
-            choice.make(PARTS[key])
+            made = choice.make(PARTS[key])
+            if PARTS[key] in ("orders", "backfills") and hasattr(made, "open"):
+                made.open()  # reads its files, such as slurm.conf: what is wrong there is told before anything runs
     with problems.attempt(), document.placing(*path, "kind"):
         registry.find("schedulers", section.kind)
     problems.finish()

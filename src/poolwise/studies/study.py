@@ -167,6 +167,10 @@ def find(path: str | Path) -> Path:
     file = Path(path)
     if (file / STUDY).is_file():
         return file / STUDY
+    if file.is_dir() and str(path) not in [name for name, _ in catalog.shipped("studies")]:
+        raise InputError(
+            f"the folder has no {STUDY}", file=file, remedy="give a study file, or a folder of `poolwise snapshot`"
+        )
     if file.is_file() or file.suffix or len(file.parts) > 1:
         return file
     return catalog.find("studies", str(path))
