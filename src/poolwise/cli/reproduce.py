@@ -56,8 +56,9 @@ def reproduce(
         done = run(name, reproduction, folder, quick=quick, executor=where, progress=progress, figure=figure)
     source = {key: str(value) for key, value in provenance(0, []).items()}
     source["sources_sha256"] = sources(type(reproduction).__module__)
-    write_reproduction(replace(done, provenance=source), folder)
-    write_provenance(folder / "comparison.csv", source)
+    with resumable(folder):
+        write_reproduction(replace(done, provenance=source), folder)
+        write_provenance(folder / "comparison.csv", source)
     failing = [row for row in done.rows if row.verdict == "fails"]
     if failing:
         table = Table(
