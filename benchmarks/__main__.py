@@ -9,6 +9,7 @@ from pathlib import Path
 
 import benchmarks.cells  # registers its cases
 import benchmarks.dispatch  # registers its cases
+import benchmarks.evaluation  # registers its case
 import benchmarks.executors  # registers its cases
 import benchmarks.features  # registers its case
 import benchmarks.first_simulate  # registers its case

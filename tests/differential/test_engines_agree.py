@@ -14,6 +14,7 @@ from poolwise.engines.list_scheduling import columns
 from poolwise.model import Machine, Workload
 from poolwise.performance.remote_memory import RemoteMemory
 from poolwise.policies.backfill.easy import Easy
+from poolwise.policies.order.capped import Capped
 from poolwise.registry import make
 from poolwise.schedulers.list import ListScheduler
 from poolwise.traces.generators import generate
@@ -56,6 +57,16 @@ def test_orders_of_a_users_own_with_slopes_of_any_sign(deep: int, monkeypatch: p
     monkeypatch.setattr(columns, "DEEP_QUEUE", deep)
     for seed in range(4000 + deep, 4000 + deep + 90):
         compare(seed, orders=[OWN[seed % len(OWN)]])
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("deep", [0, 8])
+def test_caps_and_orders_beside_the_head_in_the_index(deep: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Caps beyond which nobody, some or all are, fixed and relative to the backlog; another order beside the head or not."""
+    monkeypatch.setattr(columns, "DEEP_QUEUE", deep)
+    for seed in range(7000 + deep, 7090 + deep):
+        capped = Capped(OWN[seed % len(OWN)], (0.0, 5.0, 60.0)[seed % 3], (0.0, 0.1, 0.5, 2.0)[seed % 4])
+        compare(seed, ("none", "easy", "easy", "apart", "apart", "easy_no_extra"), orders=[capped])
 
 
 @pytest.mark.parametrize("deep", [0, 8, 10_000])

@@ -45,7 +45,11 @@ class StudyColumns:
     ----------
     machine, workload, scheduler, truth, estimate, initial : the parts
     empty : the empty machine with all jobs, as a policy sees it
+    repeated : whether orders are taken again and again, so that the queue of all jobs is worth the memory
     """
+
+    repeated = False
+    _asked: tuple[BoolArray, Queue] | None
 
     def __init__(self, parts: Parts, rule: ListRule) -> None:
         self.machine = parts.machine
@@ -55,7 +59,7 @@ class StudyColumns:
 
     def show(self, workload: Workload) -> None:
         """Take other durations and submissions of the same jobs, row by row."""
-        self.workload = workload
+        self.workload, self._asked = workload, None
         machine = self.machine
         capacity, runs = machine.capacity, RunTable(machine.capacity.size)
         self.empty = Snapshot(0, machine, workload.table, capacity, capacity, runs, self.estimate)
@@ -77,11 +81,19 @@ class StudyColumns:
             offset, slope = map(read_only, self._lines(order, np.flatnonzero(able)))
             return Order(AFFINE, key, submit, none, slope, read_only(slope / SECOND), offset)
         if order.kind == "static":
-            jobs = np.flatnonzero(able)
-            if len(jobs):
-                key[jobs] = self.check(order.priority(Queue.of(workload.table, jobs), self.empty), jobs)
+            queue = self._queue(able)
+            if len(queue):
+                key[queue.jobs] = self.check(order.priority(queue, self.empty), queue.jobs)
             return Order(STATIC, key, submit, none, none, none, none)
         return Order(ASKED, key, submit, none, none, none, none)
+
+    def _queue(self, able: BoolArray) -> Queue:
+        """All jobs that may ever wait, as a policy sees them; where it is kept, as long as the same array says which."""
+        if self._asked is not None and self._asked[0] is able:
+            return self._asked[1]
+        queue = Queue.of(self.workload.table, np.flatnonzero(able))
+        self._asked = (able, queue) if self.repeated else None
+        return queue
 
     def _aging(self, order: QueuePolicy, jobs: IntArray) -> tuple[FloatArray, FloatArray, FloatArray]:
         """(n_job,) pace, weight and rate of some jobs; 1 of the others, which never wait."""

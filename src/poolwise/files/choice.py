@@ -148,7 +148,7 @@ def _value(kind: Any, value: Any, what: str, place: str) -> Any:
     if get_origin(kind) is tuple and isinstance(value, list) and get_args(kind)[1:] == (...,):
         return tuple(_value(get_args(kind)[0], part, what, f"{place}.{k}") for k, part in enumerate(value))
     try:
-        return TypeAdapter(kind).validate_python(value, strict=True)
+        return _adapter(kind).validate_python(value, strict=True)
     except ValidationError as error:
         raise InputError(error.errors()[0]["msg"], field=place, remedy=f"instead of {value!r}") from None
 
@@ -160,6 +160,12 @@ def _part(kind: Any, value: Any, place: str) -> Any:
     except ValidationError:
         raise InputError("expected a name", field=place, remedy=f"instead of {value!r}") from None
     return chosen.make(GROUP_OF[kind])
+
+
+@lru_cache(maxsize=1024)
+def _adapter(kind: Any) -> TypeAdapter[Any]:
+    """Check of a type."""
+    return TypeAdapter(kind)
 
 
 @lru_cache(maxsize=1024)

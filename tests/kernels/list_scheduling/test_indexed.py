@@ -48,7 +48,7 @@ def _judge(rows, jobs, rules, racks, now, says, truth):
     for k in range(says.size):
         says[k] = _ask(0, rows[k], jobs, rules, racks, now)
     for job in range(1, jobs.nodes.size):
-        truth[job - 1] = may_start(job, 0, False, jobs, rules, racks, now)
+        truth[job - 1] = may_start(job, 0, jobs, rules, racks, now)
     return True
 
 
@@ -94,7 +94,6 @@ def _draw(g: np.random.Generator) -> tuple[np.ndarray, JobArrays, Rules, RackArr
         length,
         *[blank] * 6,
         sought,
-        np.zeros(0, dtype=np.int64),  # areas, which only a cap asks for
     ]
     for column in columns:
         column.setflags(write=False)

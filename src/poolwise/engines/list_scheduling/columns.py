@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -32,6 +32,8 @@ if TYPE_CHECKING:
     )
     from poolwise.kernels.list_scheduling.state import QueueArrays as Waiting
 
+Trees: TypeAlias = "tuple[Tree, Tree]"
+"""Two trees over the waiting jobs: in the order of what is tried beside the head, and in the order of the queue."""
 DEEP_QUEUE = 128
 """Waiting jobs beyond which a tree over them pays; below, scanning them is cheaper than keeping one up to date."""
 
@@ -46,6 +48,7 @@ class ListArrays(NamedTuple):
     racks: RackArrays
     queue: Waiting
     tree: Tree | None
+    heads: Tree | None
     profile: ProfileArrays | None
     kept: KeptArrays | None
     changes: ChangeArrays | None
@@ -85,20 +88,12 @@ class RunColumns(StudyColumns):
         Its backfill and its placement must be of the same rules, and neither may be asked in the middle of a run.
         """
         order, beside = self.orders(arrays.jobs.able)
-        jobs = arrays.jobs._replace(area=self._areas())
-        self._choose_scan(arrays.now)
-        return arrays._replace(jobs=jobs, order=order, beside=beside, rules=self._rules())
+        queue = arrays.queue._replace(area=self._areas())
+        return arrays._replace(order=order, beside=beside, rules=self._rules(), queue=queue)
 
     def _areas(self) -> IntArray:
         """(n_job,) node-seconds, or (0,) without a cap."""
         return read_only(blank(0) if self.cap is None else node_seconds(self.workload.table))
-
-    def _choose_scan(self, now: IntArray) -> None:
-        """Say beyond how many waiting jobs the queue is held in a tree, which knows one order and no cap."""
-        from poolwise.kernels.list_scheduling import state
-
-        scanned = self.cap is not None or self.scheduler.backfill.own_order is not None
-        now[state.DEPTH] = 0 if self._disturbances else len(self.workload) if scanned else DEEP_QUEUE
 
     def arrays(self) -> ListArrays:
         """Lay out everything that a replay starts from."""
@@ -115,8 +110,9 @@ class RunColumns(StudyColumns):
         now = blank(state.N_NOW)
         now[state.RENEWAL] = -1 if renewed else NEVER
         now[state.HEAD], now[state.FIRST], now[state.WARM] = -1, -1, int(warm_up > 0)
+        now[state.SHADOW] = NEVER
         now[state.SOUGHT], now[state.STOP], now[state.FRONT] = -1, NEVER, -NEVER
-        self._choose_scan(now)
+        now[state.DEPTH] = 0 if self._disturbances else DEEP_QUEUE
         queue = state.QueueArrays(
             job=blank(n),
             nodes=blank(n),
@@ -126,6 +122,7 @@ class RunColumns(StudyColumns):
             where=np.full(n, -1),
             chosen=blank(n),
             warm=blank(min(warm_up, n)),
+            area=self._areas(),
         )
         runs = state.RunArrays(
             job=blank(n),
@@ -148,7 +145,7 @@ class RunColumns(StudyColumns):
         if self._disturbances:
             tree = lay_out(jobs.nodes, jobs.remote, jobs.length, able) if profile is None else None
             changes, now[state.LAST_GAIN] = change_arrays(self.machine, self._disturbances, self._requeue, jobs)
-        return ListArrays(jobs, order, beside, self._rules(), racks, queue, tree, profile, kept, changes, runs, now)
+        return ListArrays(jobs, order, beside, self._rules(), racks, queue, tree, tree, profile, kept, changes, runs, now)
 
     def orders(self, able: BoolArray) -> tuple[Order, Order]:
         """The order of the queue, without its cap, and the order in which jobs are tried beside the head."""
@@ -158,26 +155,27 @@ class RunColumns(StudyColumns):
 
     def profile(self, size: int) -> ProfileArrays:
         """Return a profile with room for `size` instants, in which nothing is known yet."""
-        from poolwise.kernels.list_scheduling.state import ProfileArrays
+        from poolwise.kernels.list_scheduling.state import ProfileArrays, StepArrays
 
         n_rack = len(self.machine.racks.nodes)
         free, pool = (np.zeros((n_rack, size), dtype=np.int64) for _ in range(2))
-        tail_free, tail_pool = (np.zeros((size, n_rack), dtype=np.int64) for _ in range(2))
+        tail_free, tail_pool, step_free, step_pool = (np.zeros((size, n_rack), dtype=np.int64) for _ in range(4))
         return ProfileArrays(
             time=blank(size),
             nodes=blank(size),
             memory=blank(size),
             free=free,
             pool=pool,
-            size=blank(4),
+            begins=blank(size),
+            size=blank(7),
             least_free=blank(n_rack),
             least_pool=blank(n_rack),
+            low=blank(size),
             recent_free=blank(n_rack),
             recent_pool=blank(n_rack),
             tail_free=tail_free,
             tail_pool=tail_pool,
-            hope_free=blank(n_rack),
-            hope_pool=blank(n_rack),
+            steps=StepArrays(blank(size), blank(size), blank(size), step_free, step_pool),
             standing=self._standing(0 if self.backfill.keeps else len(self.workload)),
         )
 
@@ -256,7 +254,7 @@ class RunColumns(StudyColumns):
             runtime[rows] = stretched(workload.duration[rows], true.near * true.weight)
             length[rows] = stretched(workload.requested[rows], slow)
         whole = workload.submit, self.nodes, remote, able, workload.duration, workload.requested, runtime, length
-        columns: Any = (read_only(column) for column in (*whole, *mixed, np.zeros(0, dtype=np.bool_), self._areas()))
+        columns: Any = (read_only(column) for column in (*whole, *mixed, np.zeros(0, dtype=np.bool_)))
         return JobArrays(*columns)
 
     def _rules(self) -> Rules:

@@ -12,7 +12,7 @@ from poolwise.engines import family
 from poolwise.engines.compiling import await_beside, compile_beside
 from poolwise.engines.family import Parts
 from poolwise.engines.list_scheduling.columns import ListArrays, RunColumns
-from poolwise.interfaces import ListRule, rule_of
+from poolwise.interfaces import CappedOrder, ListRule, rule_of
 from poolwise.model import Machine, Workload
 from poolwise.performance.ideal import Ideal
 from poolwise.platforms.simulated import Disturbance
@@ -41,8 +41,8 @@ def kinds_of(rule: ListRule, changing: bool = False) -> tuple[KernelKind, ...]:
         return ("changing capacity, reservations",) if everyone else ("changing capacity",)
     if backfill is not None and backfill.reserves == "everyone":
         return ("kept reservations",) if backfill.keeps else ("reservations",)
-    scanned = rule.order.kind in ("opaque", "capped") or rule.backfill.own_order is not None
-    return ("short queues",) if scanned else ("short queues", "deep queues")
+    order = rule.order.order if isinstance(rule.order, CappedOrder) else rule.order
+    return ("short queues",) if order.kind == "opaque" else ("short queues", "deep queues")
 
 
 @cache
@@ -100,4 +100,4 @@ def _arguments(kind: KernelKind) -> ListArrays:
     rule = scheduler.rule()
     assert rule is not None
     arrays = RunColumns(two, rule).arrays()
-    return arrays._replace(tree=plant(2)) if kind == "deep queues" else arrays
+    return arrays._replace(tree=plant(2), heads=plant(2)) if kind == "deep queues" else arrays

@@ -6,11 +6,11 @@ from poolwise.arrays import IntArray
 from poolwise.engines.compiling import SHORT
 from poolwise.engines.family import Parts
 from poolwise.engines.kernel_arrays import Pristine
-from poolwise.engines.list_scheduling.columns import ListArrays, RunColumns
+from poolwise.engines.list_scheduling.columns import ListArrays, RunColumns, Trees
 from poolwise.engines.list_scheduling.replay import forget, play_racks, rack_kernel
 from poolwise.engines.study_columns import IN_KERNELS
 from poolwise.interfaces import CappedOrder, QueuePolicy, Scheduler, rule_of
-from poolwise.kernels.list_scheduling.state import STARTED, Tree
+from poolwise.kernels.list_scheduling.state import STARTED
 from poolwise.model.rules import BackfillRule, RackRule
 
 
@@ -22,11 +22,12 @@ class RackRepeats:
         assert rule is not None
         self._kernel = rack_kernel(rule, SHORT + 1)  # however few jobs: many runs are worth a kernel
         self._columns = RunColumns(parts, rule)
+        self._columns.repeated = True
         self._alike = _alike(parts.scheduler)
         self._arrays: ListArrays = self._columns.arrays()
         kept = () if self._arrays.kept is None else (self._arrays.kept.start,)
         self._before = Pristine((self._arrays.racks, self._arrays.queue.where, self._arrays.now, *kept))
-        self._tree: Tree | None = None
+        self._trees: Trees | None = None
 
     def takes(self, scheduler: Scheduler) -> bool:
         """Whether a scheduler differs from that of the run in nothing but orders that need not be asked."""
@@ -38,10 +39,10 @@ class RackRepeats:
         assert rule is not None
         self._columns.follow(rule)
         self._before.restore()
-        if self._tree is not None:
-            forget(self._tree)
-        arrays = self._columns.ordered(self._arrays)._replace(tree=None)
-        self._arrays, self._tree = play_racks(self._columns, arrays, self._tree, self._kernel)
+        if self._trees is not None:
+            forget(self._trees)
+        arrays = self._columns.ordered(self._arrays)._replace(tree=None, heads=None)
+        self._arrays, self._trees = play_racks(self._columns, arrays, self._trees, self._kernel)
         runs, count = self._arrays.runs, int(self._arrays.now[STARTED])
         return runs.job[:count], runs.start[:count], runs.end[:count]
 

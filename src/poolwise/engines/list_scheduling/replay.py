@@ -7,14 +7,13 @@ record back into a `Schedule`, byte for byte that of `engines.simulate` with the
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING
 
 from poolwise.arrays import IntArray
 from poolwise.engines.compiling import SHORT, EarlyKernel, compile_beside
 from poolwise.engines.family import Parts, foreign, interrupted
 from poolwise.engines.list_scheduling.asking import Asker
 from poolwise.engines.list_scheduling.changes import why_not_changing
-from poolwise.engines.list_scheduling.columns import ListArrays, RunColumns
+from poolwise.engines.list_scheduling.columns import ListArrays, RunColumns, Trees
 from poolwise.engines.list_scheduling.initial import RackHoldings, continue_racks, unlike
 from poolwise.engines.list_scheduling.loading import FOLDER, kinds_of, load
 from poolwise.engines.run_record import larger_columns, longer, schedule_of
@@ -24,9 +23,6 @@ from poolwise.errors import InputError
 from poolwise.interfaces import ListRule, fixed_slowdown, rule_of
 from poolwise.model import Machine, Schedule, Workload
 from poolwise.platforms.simulated import too_late
-
-if TYPE_CHECKING:
-    from poolwise.kernels.list_scheduling.state import Tree
 
 
 def unsupported(parts: Parts) -> Obstacle | None:
@@ -128,14 +124,14 @@ def rack_kernel(rule: ListRule, jobs: int, *, changing: bool = False) -> EarlyKe
 
 
 def play_racks(
-    columns: RunColumns, arrays: ListArrays, tree: Tree | None, kernel: EarlyKernel, watch: Watch | None = None
-) -> tuple[ListArrays, Tree | None]:
+    columns: RunColumns, arrays: ListArrays, trees: Trees | None, kernel: EarlyKernel, watch: Watch | None = None
+) -> tuple[ListArrays, Trees | None]:
     """Let a kernel run until nothing is left to do, and do what it asks for.
 
-    Returns the arrays, some of which may have grown, and the tree, which is laid out when it is first needed.
+    Returns the arrays, some of which may have grown, and the trees, which are laid out when they are first needed.
     """
     from poolwise.kernels.list_scheduling import state
-    from poolwise.kernels.list_scheduling.index import lay_out
+    from poolwise.kernels.list_scheduling.index import lay_out, plant
 
     first, *deep = kinds_of(columns.scheduler, arrays.changes is not None)
     asker, stride = Asker(columns), Stride(watch)
@@ -146,8 +142,8 @@ def play_racks(
         elif wanted == state.RENEW:
             asker.renew(arrays.order.key, arrays.queue, arrays.runs, arrays.now)
             arrays.now[state.INDEXED] = 0
-            if tree is not None:
-                forget(tree)
+            if trees is not None:
+                forget(trees)
         elif wanted == state.PAUSED:
             arrays.now[state.PAUSE] = stride.next(_share(arrays.now, len(columns.workload)), int(arrays.now[state.PASSES]))
         elif wanted == state.INSTANTS:
@@ -156,15 +152,16 @@ def play_racks(
         elif wanted == state.LATE:
             raise too_late()
         elif wanted == state.DEEP:
-            if tree is None:
+            if trees is None:
                 tree = lay_out(arrays.jobs.nodes, arrays.jobs.remote, arrays.jobs.length, arrays.jobs.able)
-            arrays = arrays._replace(tree=tree)
+                trees = tree, plant(len(tree.path))
+            arrays = arrays._replace(tree=trees[0], heads=trees[int(arrays.rules.apart)])
         elif wanted == state.SHALLOW:
-            arrays = arrays._replace(tree=None)
+            arrays = arrays._replace(tree=None, heads=None)
         else:
             larger = larger_columns(arrays.runs, int(arrays.now[state.STARTED]), int(arrays.now[state.ROWS]))
             arrays = _with_more_runs(arrays._replace(runs=arrays.runs._replace(**larger)))
-    return arrays, tree
+    return arrays, trees
 
 
 def _with_more_runs(arrays: ListArrays) -> ListArrays:
@@ -179,11 +176,12 @@ def _with_more_runs(arrays: ListArrays) -> ListArrays:
     return arrays._replace(runs=runs._replace(**columns), changes=changes._replace(lost=longer(changes.lost, more)))
 
 
-def forget(tree: Tree) -> None:
-    """Empty a tree over the waiting jobs."""
+def forget(trees: Trees) -> None:
+    """Empty the trees over the waiting jobs."""
     from poolwise.kernels.list_scheduling import state
 
-    tree.node[1, state.FORK], tree.forks[:] = state.EMPTY, 0
+    for tree in trees:
+        tree.node[1, state.FORK], tree.forks[:] = state.EMPTY, 0
 
 
 def _share(now: IntArray, jobs: int) -> float:

@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from poolwise.arrays import IntArray
 from poolwise.engines.family import Parts
 from poolwise.engines.kernel_arrays import Pristine, read_only, starts_of
-from poolwise.engines.list_scheduling.columns import RunColumns
+from poolwise.engines.list_scheduling.columns import RunColumns, Trees
 from poolwise.engines.list_scheduling.initial import RackHoldings, continue_racks
 from poolwise.engines.list_scheduling.replay import forget, play_racks, rack_kernel
 from poolwise.engines.study_columns import stretched
 from poolwise.interfaces import rule_of
 from poolwise.model import Workload
-
-if TYPE_CHECKING:
-    from poolwise.kernels.list_scheduling.state import Tree
 
 
 class RackSampler:
@@ -42,7 +37,7 @@ class RackSampler:
         self._before = Pristine((arrays.racks, arrays.queue.where, arrays.now, *kept))
         true = self._columns.slowdown(parts.truth, slice(None))
         self._slow = true.near * true.weight
-        self._tree: Tree | None = None
+        self._trees: Trees | None = None
 
     def starts(self, workload: Workload) -> IntArray:
         """(k,) ns at which the sought jobs start, `NEVER` for one that does not."""
@@ -51,15 +46,15 @@ class RackSampler:
         columns, arrays = self._columns, self._arrays
         columns.show(workload)
         self._before.restore()
-        if self._tree is not None:
-            forget(self._tree)
+        if self._trees is not None:
+            forget(self._trees)
         runtime = read_only(stretched(workload.duration, self._slow))
         submit, work = read_only(workload.submit), read_only(workload.duration)
         jobs = arrays.jobs._replace(submit=submit, work=work, runtime=runtime)
         order, beside = columns.orders(jobs.able)
         order = order._replace(kind=arrays.order.kind)
-        arrays = arrays._replace(jobs=jobs, order=order, beside=beside, tree=None)
+        arrays = arrays._replace(jobs=jobs, order=order, beside=beside, tree=None, heads=None)
         continue_racks(self._initial, self._held, workload, arrays)
-        self._arrays, self._tree = play_racks(columns, arrays, self._tree, self._kernel)
+        self._arrays, self._trees = play_racks(columns, arrays, self._trees, self._kernel)
         runs, count = self._arrays.runs, int(self._arrays.now[state.STARTED])
         return starts_of(runs.job[:count], runs.start[:count], self._sought, len(workload))

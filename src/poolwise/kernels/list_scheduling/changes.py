@@ -14,6 +14,7 @@ from poolwise.kernels.list_scheduling.runs import forget, release
 from poolwise.kernels.list_scheduling.state import (
     ASIDE,
     CHANGES,
+    FORESEEN,
     HEAD,
     INDEXED,
     LAST_GAIN,
@@ -66,7 +67,7 @@ def make_changes(rules: Rules, racks: RackArrays, changes: ChangeArrays, runs: R
             _lose(_last_on(r, of_pool, racks, runs, now), rules, racks, changes, runs, now)
         now[CHANGES] += 1
     now[HEAD] = -1
-    now[STANDING] = 0
+    now[FORESEEN] = now[STANDING] = 0
 
 
 @inlined

@@ -2,7 +2,7 @@
 
 The head is found by a scan instead of a sort and remembered as long as no other job can have overtaken it; the jobs that
 might be backfilled are filtered by bounds before they are asked one by one. Source: specs of the memory pools, "Backfilling";
-`policies.backfill.easy`. Jobs that waited for too long, and an order of its own beside the head, are known here only.
+`policies.backfill.easy`.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from poolwise.kernels.list_scheduling.state import (
     RunArrays,
 )
 from poolwise.kernels.list_scheduling.verdict import verdict, weigh
-from poolwise.kernels.list_scheduling.waiting import leave
+from poolwise.kernels.list_scheduling.waiting import leave, oldest
 from poolwise.units import NEVER
 
 
@@ -105,12 +105,10 @@ def _first(order: Order, rules: Rules, queue: QueueArrays, now: IntArray) -> int
     """First waiting job by priority, and until when it surely stays the first."""
     time = now[TIME]
     if rules.capped:
-        oldest = queue.job[0]
-        for k in range(1, now[WAITING]):
-            oldest = min(oldest, queue.job[k])
-        if order.submit[oldest] <= now[FRONT]:
-            now[FIRST], now[FIRST_UNTIL] = oldest, time - 1  # with other jobs the cap may be another
-            return int(oldest)
+        first = oldest(queue, now)
+        if order.submit[first] <= now[FRONT]:
+            now[FIRST], now[FIRST_UNTIL] = first, time - 1  # with other jobs the cap may be another
+            return first
     if now[FIRST] < 0 or now[FIRST_UNTIL] < time:
         now[FIRST], now[FIRST_UNTIL] = queue.job[0], NEVER
         for k in range(1, now[WAITING]):
@@ -189,7 +187,7 @@ def _next(
             best >= 0 and not precedes(job, first, by, now[TIME], order)
         ):
             continue
-        if says == WELCOME or may_start(job, head, False, jobs, rules, racks, now):
+        if says == WELCOME or may_start(job, head, jobs, rules, racks, now):
             best, first = k, job
     return best
 
@@ -211,7 +209,7 @@ def is_settled(
     k = now[WAITING] - 1
     while k >= 0 and queue.since[k] == now[PASSES] - 1:
         job = queue.job[k]
-        if job != head and may_start(job, head, False, jobs, rules, racks, now):
+        if job != head and may_start(job, head, jobs, rules, racks, now):
             return False
         k -= 1
     return True

@@ -11,14 +11,12 @@ from poolwise.arrays import IntArray
 from poolwise.kernels.jit import inlined, step
 from poolwise.kernels.list_scheduling.state import (
     AFFINE,
+    BACKLOG,
     CUBIC,
     FRONT,
     LINEAR,
     TIME,
-    WAITING,
-    JobArrays,
     Order,
-    QueueArrays,
     Rules,
 )
 from poolwise.units import HORIZON, NEVER
@@ -87,12 +85,9 @@ def lasts(a: int, b: int, time: int, order: Order) -> int:
 
 
 @step
-def front(jobs: JobArrays, rules: Rules, queue: QueueArrays, now: IntArray) -> int:
+def front(rules: Rules, now: IntArray) -> int:
     """Time (ns) by which jobs were submitted that have waited for longer than the cap: `interfaces.capped.cap`."""
-    backlog = 0
-    for k in range(now[WAITING]):
-        backlog += jobs.area[queue.job[k]]
-    age = int(min(rules.backlogs * (backlog / rules.nodes) * 1_000_000_000, float(HORIZON)))
+    age = int(min(rules.backlogs * (now[BACKLOG] / rules.nodes) * 1_000_000_000, float(HORIZON)))
     return int(now[TIME] - min(rules.patience + age, HORIZON))
 
 

@@ -11,7 +11,7 @@ from poolwise.kernels.jit import entry, inlined, step
 from poolwise.kernels.list_scheduling.changes import has_runs, judge, make_changes, next_change, put_aside, wait_aside
 from poolwise.kernels.list_scheduling.conservative import conserve
 from poolwise.kernels.list_scheduling.easy import any_fits, challenge, scan
-from poolwise.kernels.list_scheduling.indexed import search
+from poolwise.kernels.list_scheduling.indexed import index, search
 from poolwise.kernels.list_scheduling.order import front
 from poolwise.kernels.list_scheduling.profile import has_instants
 from poolwise.kernels.list_scheduling.promises import keep_promises
@@ -64,8 +64,8 @@ from poolwise.kernels.list_scheduling.state import (
     RunArrays,
     Tree,
 )
-from poolwise.kernels.list_scheduling.tournament import clear, put
-from poolwise.kernels.list_scheduling.waiting import join, line_up
+from poolwise.kernels.list_scheduling.tournament import clear
+from poolwise.kernels.list_scheduling.waiting import count, join, line_up
 from poolwise.units import HORIZON, NEVER
 
 
@@ -78,6 +78,7 @@ def replay(
     racks: RackArrays,
     queue: QueueArrays,
     tree: Tree | None,
+    heads: Tree | None,
     profile: ProfileArrays | None,
     kept: KeptArrays | None,
     changes: ChangeArrays | None,
@@ -95,13 +96,14 @@ def replay(
 
     What is None is not asked for, and kernels are compiled without it: there is one for queues that are scanned, one for
     queues in a tree, one for reservations of everyone (`profile`), one for such as are kept; and on racks whose capacity
-    changes one for queues in a tree, and one for reservations of everyone.
+    changes one for queues in a tree, and one for reservations of everyone. Where what is tried beside the head has an order of
+    its own, `tree` is in that order and `heads` in the order of the queue; otherwise both are the same.
     """
     while True:
         if now[PHASE] == TAKE_EVENTS:
             if now[PASSES] >= now[PAUSE]:
                 return PAUSED
-            if not _take_events(jobs, order, rules, racks, queue, tree, changes, runs, now):
+            if not _take_events(jobs, order, beside, rules, racks, queue, tree, heads, changes, runs, now):
                 return DONE
             if now[TIME] > HORIZON:
                 return LATE
@@ -116,7 +118,7 @@ def replay(
             if now[WARM]:
                 _warm_up(jobs, rules, racks, queue, runs, now)
         if not (now[WARM] or now[QUIET]) and now[WAITING] > 0:
-            wanted = _pass(jobs, order, beside, rules, racks, queue, tree, profile, kept, runs, now)
+            wanted = _pass(jobs, order, beside, rules, racks, queue, tree, heads, profile, kept, runs, now)
             if wanted != DONE:
                 return wanted
         now[PHASE] = TAKE_EVENTS
@@ -131,6 +133,7 @@ def _pass(
     racks: RackArrays,
     queue: QueueArrays,
     tree: Tree | None,
+    heads: Tree | None,
     profile: ProfileArrays | None,
     kept: KeptArrays | None,
     runs: RunArrays,
@@ -138,11 +141,11 @@ def _pass(
 ) -> int:
     """Make a pass in the way that suits the rules and the queue; what the caller has to do first, or DONE."""
     if rules.capped:
-        now[FRONT] = front(jobs, rules, queue, now)
+        now[FRONT] = front(rules, now)
     if profile is not None:
         return _conserve(jobs, order, rules, racks, queue, profile, kept, runs, now)
-    if tree is not None:
-        return _search(jobs, order, rules, racks, queue, tree, runs, now)
+    if tree is not None and heads is not None:
+        return _search(jobs, order, beside, rules, racks, queue, tree, heads, runs, now)
     if now[WAITING] > now[DEPTH] and order.kind != ASKED:
         return DEEP
     if order.kind == ASKED and now[PHASE] == MAKE_PASS:
@@ -158,23 +161,26 @@ def _pass(
 def _search(
     jobs: JobArrays,
     order: Order,
+    beside: Order,
     rules: Rules,
     racks: RackArrays,
     queue: QueueArrays,
     tree: Tree,
+    heads: Tree,
     runs: RunArrays,
     now: IntArray,
 ) -> int:
     """Make a pass over a queue in a tree; SHALLOW if it has become too short for one."""
     if not now[INDEXED]:
         for k in range(now[WAITING]):
-            put(queue.job[k], now[TIME], jobs, order, tree)
+            index(queue.job[k], jobs, order, beside, rules, tree, heads, now)
         now[INDEXED] = 1
     elif now[WAITING] < now[DEPTH] // 4:
         clear(tree)
+        clear(heads)
         now[INDEXED], now[FIRST] = 0, -1
         return SHALLOW
-    search(jobs, order, rules, racks, queue, tree, runs, now)
+    search(jobs, order, beside, rules, racks, queue, tree, heads, runs, now)
     return DONE
 
 
@@ -210,10 +216,12 @@ def _conserve(
 def _take_events(
     jobs: JobArrays,
     order: Order,
+    beside: Order,
     rules: Rules,
     racks: RackArrays,
     queue: QueueArrays,
     tree: Tree | None,
+    heads: Tree | None,
     changes: ChangeArrays | None,
     runs: RunArrays,
     now: IntArray,
@@ -235,7 +243,7 @@ def _take_events(
             return True
     while now[NEXT] < jobs.submit.size and jobs.submit[now[NEXT]] == now[TIME]:
         if changes is None:
-            _arrive(now[NEXT], jobs, order, rules, queue, tree, runs, now)
+            _arrive(now[NEXT], jobs, order, beside, rules, queue, tree, heads, runs, now)
         else:
             wait_aside(now[NEXT], changes, now)
         now[NEXT] += 1
@@ -270,7 +278,16 @@ def _look_aside(
 
 @inlined
 def _arrive(
-    job: int, jobs: JobArrays, order: Order, rules: Rules, queue: QueueArrays, tree: Tree | None, runs: RunArrays, now: IntArray
+    job: int,
+    jobs: JobArrays,
+    order: Order,
+    beside: Order,
+    rules: Rules,
+    queue: QueueArrays,
+    tree: Tree | None,
+    heads: Tree | None,
+    runs: RunArrays,
+    now: IntArray,
 ) -> None:
     """Let a job wait or turn it away; while the warm-up lasts, a later job waits and is judged when it ends."""
     if now[WARM] and job >= rules.warm_up:
@@ -283,10 +300,10 @@ def _arrive(
         now[WARM_LAST] += 1
     else:
         join(job, jobs, queue, now)
-        if tree is None:
+        if tree is None or heads is None:
             challenge(job, order, now)
         elif now[INDEXED]:
-            put(job, now[TIME], jobs, order, tree)
+            index(job, jobs, order, beside, rules, tree, heads, now)
     now[QUIET] = 0
 
 
@@ -321,4 +338,5 @@ def _warm_up(jobs: JobArrays, rules: Rules, racks: RackArrays, queue: QueueArray
             now[WAITING] += 1
         else:
             queue.where[job] = -1
+            count(job, -1, queue, now)
             _reject(job, runs, now)

@@ -8,15 +8,17 @@ from __future__ import annotations
 from poolwise.arrays import IntArray
 from poolwise.kernels.jit import inlined, step
 from poolwise.kernels.list_scheduling.racks import copy, expected, fits, offer, place, total
-from poolwise.kernels.list_scheduling.runs import release, start
+from poolwise.kernels.list_scheduling.runs import first_due, release, retain, start
 from poolwise.kernels.list_scheduling.state import (
     EASY,
+    FORESEEN,
     HEAD,
     RUNNING,
     SHADOW,
     SPARE_MEMORY,
     SPARE_MOST,
     SPARE_NODES,
+    STARTED,
     SURPLUS,
     TIME,
     WINDOW,
@@ -36,30 +38,51 @@ def reserve(job: int, jobs: JobArrays, rules: Rules, racks: RackArrays, runs: Ru
     that is exact. A job backfilled since ends by the shadow time, or was taken off the machine of that time with the head
     still finding room: before it less is free than was counted on, where the head found no room already, and at it what
     was counted on. A run that ended when expected was counted on. What ends at another time, a start in order, or
-    another head drops it (`now[HEAD] = -1`); while a run is overdue its release moves with the clock and nothing is kept.
-    Nor is it where only nodes count: there the head may find room now, and its reservation is for the next release,
-    whatever started since.
+    another head drops it (`now[HEAD] = -1`); then it is looked for from where the last one was found. While a run is
+    overdue its release moves with the clock and nothing is kept. Nor is it where only nodes count: there the head may find
+    room now, and its reservation is for the next release, whatever started since.
     """
     overdue = now[RUNNING] > 0 and runs.expected[runs.due[now[RUNNING] - 1]] <= now[TIME]
     if now[HEAD] != job or overdue:
-        now[HEAD] = -1 if overdue or rules.nodes_only else job
-        _foresee(job, jobs, rules, racks, runs, now)
+        kept = not (overdue or rules.nodes_only)
+        now[HEAD] = job if kept else -1
+        soon = now[RUNNING] - 1
+        if kept and now[FORESEEN]:
+            soon = _step_back(job, jobs, rules, racks, runs, now)
+        else:
+            copy(racks.free, racks.then_free)
+            copy(racks.endless if rules.nodes_only else racks.pool, racks.then_pool)
+        _foresee(job, soon, jobs, rules, racks, runs, now)
+        now[FORESEEN] = int(kept)
         spare(job, jobs, rules, racks, now)
     now[WINDOW] = now[SHADOW] - now[TIME] if now[SHADOW] < HORIZON else NEVER  # what would end later ends at the horizon
 
 
 @inlined
-def _foresee(job: int, jobs: JobArrays, rules: Rules, racks: RackArrays, runs: RunArrays, now: IntArray) -> None:
-    """Let the runs end as expected until a job finds room."""
+def _step_back(job: int, jobs: JobArrays, rules: Rules, racks: RackArrays, runs: RunArrays, now: IntArray) -> int:
+    """Take back releases, the latest first, as long as a job finds room; returns the position in `due` of the next one.
+
+    The machine in `racks.then_free` and `.then_pool` is that at `now[SHADOW]`, whoever was the head: `runs` follows what
+    starts and ends. More is free the later it is, so the first time at which there is room is where going back stops.
+    """
     n, remote = jobs.nodes[job], jobs.remote[job]
     free, pool = racks.then_free, racks.then_pool
-    copy(racks.free, free)
-    copy(racks.endless if rules.nodes_only else racks.pool, pool)
-    nodes = total(free)
-    soon = now[RUNNING] - 1  # expected after now: 0..soon, the earliest last; behind them the overdue ones
-    while soon >= 0 and runs.expected[runs.due[soon]] <= now[TIME]:
+    soon = first_due(now[SHADOW] + 1, now[RUNNING], runs) - 1
+    while soon + 1 < now[RUNNING] and fits(n, remote, rules.anywhere, free, pool):
+        soon += 1
+        retain(runs.due[soon], racks, runs, free, pool)
+    return int(soon)
+
+
+@inlined
+def _foresee(job: int, soon: int, jobs: JobArrays, rules: Rules, racks: RackArrays, runs: RunArrays, now: IntArray) -> None:
+    """Let the runs end as expected until a job finds room, from the one at `soon` on, those before it having ended."""
+    n, remote = jobs.nodes[job], jobs.remote[job]
+    free, pool = racks.then_free, racks.then_pool
+    nodes, last = total(free), soon
+    while soon >= 0 and runs.expected[runs.due[soon]] <= now[TIME]:  # behind are the overdue ones
         soon -= 1
-    late = now[RUNNING] - 1 - soon
+    late = last - soon
     while soon >= 0 or late > 0:
         time = runs.expected[runs.due[soon]] if soon >= 0 else NEVER
         if late > 0 and now[TIME] + OVERDUE <= time:
@@ -106,25 +129,27 @@ def spare(head: int, jobs: JobArrays, rules: Rules, racks: RackArrays, now: IntA
 @inlined
 def try_start(job: int, head: int, jobs: JobArrays, rules: Rules, racks: RackArrays, runs: RunArrays, now: IntArray) -> bool:
     """Start a job if it may start now."""
-    if not may_start(job, head, True, jobs, rules, racks, now):
+    if not may_start(job, head, jobs, rules, racks, now):
         return False
     start(job, jobs, rules, racks, runs, now)
+    if runs.expected[now[STARTED] - 1] > now[SHADOW]:
+        spare(head, jobs, rules, racks, now)
     return True
 
 
 @inlined
-def may_start(job: int, head: int, keep: bool, jobs: JobArrays, rules: Rules, racks: RackArrays, now: IntArray) -> bool:
+def may_start(job: int, head: int, jobs: JobArrays, rules: Rules, racks: RackArrays, now: IntArray) -> bool:
     """Whether a job fits now and ends by the shadow time, or leaves the head room at that time (see `leaves_room`)."""
     anywhere = rules.anywhere
     if not place(jobs.nodes[job], jobs.remote[job], anywhere, racks.free, racks.pool, racks.take, racks.borrow):
         return False
     length = expected(job, jobs, racks.take, racks.borrow, anywhere, rules.believed_spread)
-    return length <= now[WINDOW] or (rules.backfill == EASY and leaves_room(head, keep, jobs, rules, racks, now))
+    return length <= now[WINDOW] or (rules.backfill == EASY and leaves_room(head, jobs, rules, racks, now))
 
 
 @inlined
-def leaves_room(head: int, keep: bool, jobs: JobArrays, rules: Rules, racks: RackArrays, now: IntArray) -> bool:
-    """Whether the placement just found leaves the head room at its shadow time; `keep` takes it off that time's machine."""
+def leaves_room(head: int, jobs: JobArrays, rules: Rules, racks: RackArrays, now: IntArray) -> bool:
+    """Whether the placement just found leaves the head room at its shadow time."""
     n, remote, anywhere = jobs.nodes[head], jobs.remote[head], rules.anywhere
     then_free, then_pool = racks.then_free, racks.then_pool
     nodes, memory = 0, 0
@@ -134,11 +159,4 @@ def leaves_room(head: int, keep: bool, jobs: JobArrays, rules: Rules, racks: Rac
             return False
         nodes += free if remote == 0 or anywhere else offer(free, pool, remote)
         memory += pool
-    if nodes < n or (anywhere and memory < n * remote):
-        return False
-    if keep:
-        for r in range(then_free.size):
-            then_free[r] -= racks.take[r]
-            then_pool[r] -= racks.borrow[r]
-        spare(head, jobs, rules, racks, now)
-    return True
+    return bool(nodes >= n and (not anywhere or memory >= n * remote))

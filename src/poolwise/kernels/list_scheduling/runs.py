@@ -13,6 +13,7 @@ from poolwise.kernels.list_scheduling.state import (
     ROWS,
     RUNNING,
     SETTLED,
+    SHADOW,
     SOUGHT,
     STANDING,
     STARTED,
@@ -39,6 +40,8 @@ def start(job: int, jobs: JobArrays, rules: Rules, racks: RackArrays, runs: RunA
     runs.expected[k] = now[TIME] + min(length, HORIZON - now[TIME])
     if rules.backfill != NONE:
         _expect(k, now[RUNNING], runs)
+        if runs.expected[k] > now[SHADOW]:
+            retain(k, racks, runs, racks.then_free, racks.then_pool)
     now[RUNNING] += 1
     now[STARTED] += 1
     if jobs.sought.size > 0:
@@ -75,6 +78,8 @@ def end_first(rules: Rules, racks: RackArrays, runs: RunArrays, now: IntArray) -
     release(k, racks, runs, racks.free, racks.pool)
     if rules.backfill != NONE:
         forget(k, now[RUNNING], runs)
+        if runs.expected[k] > now[SHADOW]:
+            release(k, racks, runs, racks.then_free, racks.then_pool)
         if runs.expected[k] != runs.end[k]:
             now[HEAD] = -1  # a release came at another time than the reservation counted on
             if now[STANDING] and runs.expected[k] > now[TIME]:
@@ -98,15 +103,33 @@ def release(k: int, racks: RackArrays, runs: RunArrays, free: IntArray, pool: In
 
 
 @inlined
-def _expect(k: int, count: int, runs: RunArrays) -> None:
-    """Insert run k into `due`, latest first: the earliest, which go first, stand at the end."""
+def retain(k: int, racks: RackArrays, runs: RunArrays, free: IntArray, pool: IntArray) -> None:
+    """Take off what run k holds; undoes `release`."""
+    for row in range(runs.offset[k], runs.offset[k + 1]):
+        r, amount = racks.of_owner[runs.owner[row]], runs.amount[row]
+        if runs.resource[row] == racks.node_column:
+            free[r] -= amount
+        else:
+            pool[r] -= amount
+
+
+@step
+def first_due(time: int, count: int, runs: RunArrays) -> int:
+    """Position in `due`, of `count` runs, of the first that is expected to end before a time; `count` if there is none."""
     low, high = 0, count
     while low < high:
         middle = (low + high) >> 1
-        if runs.expected[runs.due[middle]] < runs.expected[k]:
+        if runs.expected[runs.due[middle]] < time:
             high = middle
         else:
             low = middle + 1
+    return low
+
+
+@inlined
+def _expect(k: int, count: int, runs: RunArrays) -> None:
+    """Insert run k into `due`, latest first: the earliest, which go first, stand at the end."""
+    low = first_due(runs.expected[k], count, runs)
     for i in range(count, low, -1):
         runs.due[i] = runs.due[i - 1]
     runs.due[low] = k
@@ -114,9 +137,9 @@ def _expect(k: int, count: int, runs: RunArrays) -> None:
 
 @inlined
 def forget(k: int, count: int, runs: RunArrays) -> None:
-    """Take run k out of `due`; where ends come as expected it is the last."""
-    at = count - 1
-    while runs.due[at] != k:
+    """Take run k out of `due`."""
+    at = first_due(runs.expected[k], count, runs) - 1
+    while runs.due[at] != k:  # others are expected to end then as well
         at -= 1
     for i in range(at, count - 1):
         runs.due[i] = runs.due[i + 1]

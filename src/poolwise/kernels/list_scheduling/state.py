@@ -31,7 +31,6 @@ class JobArrays(NamedTuple):
     near, far, weight : see `model.rules.FixedSlowdown`; these and the next are (0,) in scope "rack", where all memory is near
     believed_near, believed_far, believed_weight : the same as the scheduler expects it
     sought : whether a replay may stop when this job and the others that are sought have started; (0,) where none are
-    area : node-seconds that it counts for in the backlog; (0,) where the rules know no cap
     """
 
     submit: IntArray
@@ -49,7 +48,6 @@ class JobArrays(NamedTuple):
     believed_far: FloatArray
     believed_weight: FloatArray
     sought: BoolArray
-    area: IntArray
 
 
 class Demands(Protocol):
@@ -132,7 +130,7 @@ class RackArrays(NamedTuple):
     Attributes
     ----------
     free, pool : free nodes, free MiB of the pool
-    then_free, then_pool : the same at the head's shadow time, jobs taken off that run beyond it
+    then_free, then_pool : the same at the head's shadow time, when what runs ends as expected
     offered, kept : nodes that the head might have then, and cannot do without (scope "rack"; see `reservation.spare`)
     rank : racks by free nodes, most first, then lowest first: the order in which one is looked for that holds a whole job
     whole : (n_rack, 4) what a job that one rack holds whole may take, a row for each rack of `rank`; columns named below
@@ -161,7 +159,7 @@ class RackArrays(NamedTuple):
     memory_column: int
 
 
-# Columns of RackArrays.whole: nodes and MiB of a job that ends by the head's shadow time; of one that does not, these as well
+# Columns of RackArrays.whole: nodes and MiB of a job that ends by the head's shadow time; of one that does not, at most those
 NODES_NOW, MEMORY_NOW, LASTING_NODES, LASTING_MEMORY = range(4)
 # What they say of waiting jobs: one or more may start, surely; perhaps; none may
 WELCOME, PERHAPS, REFUSED = range(3)
@@ -206,6 +204,7 @@ class QueueArrays(NamedTuple):
     where : (n_job,) position of each job in `job`, -1 if it does not wait
     chosen : (n_job,) scratch of a pass
     warm : (n_job,) warm-up jobs that wait, first come, first served; from `now[WARM_FIRST]` to `now[WARM_LAST]`
+    area : (n_job,) node-seconds that each job, waiting or not, counts for in the backlog; (0,) where the rules know no cap
     """
 
     job: IntArray
@@ -216,6 +215,7 @@ class QueueArrays(NamedTuple):
     where: IntArray
     chosen: IntArray
     warm: IntArray
+    area: IntArray
 
 
 class Tree(NamedTuple):
@@ -286,6 +286,23 @@ class StandingArrays(NamedTuple):
     less_on: IntArray
 
 
+class StepArrays(NamedTuple):
+    """The least that is free from now until any time, which falls in steps; see `hope`.
+
+    Attributes
+    ----------
+    time : (n_instant,) ns ascending, when it falls; the first is now
+    nodes, memory : (n_instant,) sums over the racks of the least of each
+    free, pool : (n_instant, n_rack)
+    """
+
+    time: IntArray
+    nodes: IntArray
+    memory: IntArray
+    free: IntArray
+    pool: IntArray
+
+
 class ProfileArrays(NamedTuple):
     """What is free from each of a list of instants on: what conservative backfilling plans with.
 
@@ -294,11 +311,13 @@ class ProfileArrays(NamedTuple):
     time : (n_instant,) ns ascending; grown by the caller on INSTANTS
     nodes, memory : (n_instant,) free nodes of all racks, free MiB of all pools
     free, pool : (n_rack, n_instant)
-    size : (4,) by the columns named below
+    begins : (n_instant,) reservations that begin at an instant; elsewhere no rack has less than before
+    size : (7,) by the columns named below
     least_free, least_pool : (n_rack,) the least over an interval
-    recent_free, recent_pool : (n_rack,) scratch of a search: the least over the later part of an interval
-    tail_free, tail_pool : (n_instant, n_rack) scratch of a search: the least from each instant to the end of its earlier part
-    hope_free, hope_pool : (n_rack,) scratch of a pass: the least from now on for as long as a job asks for that may start now
+    low : (n_instant,) scratch of a search: instants of an interval, but for its first, at which reservations begin
+    recent_free, recent_pool : (n_rack,) scratch of a search: the least at the later part of them
+    tail_free, tail_pool : (n_instant, n_rack) scratch of a search: the least from each of them to the end of their earlier part
+    steps : scratch of a pass
     standing : the reservations of the last passes; of (0,) jobs where reservations are kept, which `KeptArrays` holds
     """
 
@@ -307,21 +326,23 @@ class ProfileArrays(NamedTuple):
     memory: IntArray
     free: IntArray
     pool: IntArray
+    begins: IntArray
     size: IntArray
     least_free: IntArray
     least_pool: IntArray
+    low: IntArray
     recent_free: IntArray
     recent_pool: IntArray
     tail_free: IntArray
     tail_pool: IntArray
-    hope_free: IntArray
-    hope_pool: IntArray
+    steps: StepArrays
     standing: StandingArrays
 
 
 # Columns of ProfileArrays.size: instants in use; the instant that is now, those before it are over; the length (ns) of the
-# interval found last; instants in use when those at which nothing changes were dropped last
-INSTANT_COUNT, PRESENT, LENGTH_FOUND, MERGED = range(4)
+# interval found last; instants in use when those at which nothing changes were dropped last; steps in use, the time
+# (ns) before which all are known, and the rack that holds the job whole that was last found to be hopeful, -1 if none does
+INSTANT_COUNT, PRESENT, LENGTH_FOUND, MERGED, STEP_COUNT, SEEN_UNTIL, WHOLE_ON = range(7)
 
 
 class KeptArrays(NamedTuple):
@@ -386,7 +407,8 @@ class RunArrays(NamedTuple):
     WARM_LAST,
     WARM,  # 1 while the warm-up lasts
     HEAD,  # job of the reservation that is kept, -1 for none
-    SHADOW,
+    SHADOW,  # ns; NEVER before the first head's
+    FORESEEN,  # 1 while what is free then, see `RackArrays.then_free`, goes on being followed from head to head
     WINDOW,  # how long a run may take that is to end by SHADOW
     SPARE_NODES,  # what the head leaves over at its shadow time: see `reservation.spare`
     SPARE_MEMORY,
@@ -413,8 +435,10 @@ class RunArrays(NamedTuple):
     RANKED,  # jobs in `StandingArrays.ranked`
     STANDING,  # 1 if the profile is that of the last pass, but for the time, for what arrived and for the runs in `early`
     EARLY,
+    BACKLOG,  # sum of `QueueArrays.area` over the waiting jobs, where there is a cap
+    OLDEST,  # row before which no job waits, where there is a cap
     N_NOW,
-) = range(41)
+) = range(44)
 
 TAKE_EVENTS, MAKE_PASS, ASKED_PASS = range(3)
 """Values of now[PHASE]: where `replay` goes on."""

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from poolwise.arrays import IntArray
 from poolwise.kernels.jit import inlined, step
-from poolwise.kernels.list_scheduling.racks import fits, offer
+from poolwise.kernels.list_scheduling.racks import offer
 from poolwise.kernels.list_scheduling.state import (
     AMPLE,
     EASY,
@@ -57,9 +57,10 @@ def weigh(head: int, jobs: JobArrays, rules: Rules, racks: RackArrays, now: IntA
         if pool < free * now[AMPLE]:
             now[AMPLE] = pool // free
         if not lasting:
-            whole[i, LASTING_NODES], whole[i, LASTING_MEMORY] = -1, -1
+            whole[i, LASTING_NODES], whole[i, LASTING_MEMORY] = -1, 0
             continue
-        whole[i, LASTING_NODES], whole[i, LASTING_MEMORY] = racks.then_free[r] - kept, racks.then_pool[r] - kept * remote
+        whole[i, LASTING_NODES] = min(free, racks.then_free[r] - kept)
+        whole[i, LASTING_MEMORY] = min(pool, racks.then_pool[r] - kept * remote)
         if more:
             unused = racks.then_free[r] - racks.offered[r]  # nodes that the head could not have, for want of memory
             more = free <= unused + room
@@ -92,7 +93,7 @@ def verdict(n: int, remote: int, ends: bool, head: int, jobs: JobArrays, racks: 
             break
         if n * remote <= racks.whole[i, MEMORY_NOW]:
             return WELCOME if ends or _lasts(i, n, n * remote, racks) else REFUSED
-    return PERHAPS
+    return PERHAPS if ends or _might_fit(n, remote, LASTING_NODES, LASTING_MEMORY, racks) else REFUSED
 
 
 @step
@@ -131,7 +132,25 @@ def verdict_of_all(n: int, remote: int, most_nodes: int, most_remote: int, ends:
                 return PERHAPS
             if most_nodes <= racks.whole[i, NODES_NOW] and most_nodes * most_remote <= racks.whole[i, MEMORY_NOW]:
                 return REFUSED
-    return PERHAPS if fits(n, remote, False, racks.free, racks.pool) else REFUSED
+    if ends:
+        return PERHAPS if _might_fit(n, remote, NODES_NOW, MEMORY_NOW, racks) else REFUSED
+    return PERHAPS if _might_fit(n, remote, LASTING_NODES, LASTING_MEMORY, racks) else REFUSED
+
+
+@step
+def _might_fit(n: int, remote: int, of_nodes: int, of_memory: int, racks: RackArrays) -> bool:
+    """Whether racks together might hold n nodes that take `remote` MiB each, within two columns of `racks.whole`.
+
+    The columns of lasting jobs say what each rack may give up at most: for those too, what does not fit may not start. A
+    quotient is rounded up if at all, for that only rules out less, and takes no division of integers.
+    """
+    nodes, part = 0, (1 + 1e-12) / max(remote, 1)
+    for i in range(racks.whole.shape[0]):
+        free, memory = racks.whole[i, of_nodes], racks.whole[i, of_memory]
+        nodes += free if memory >= free * remote else int(memory * part)
+        if nodes >= n:
+            return True
+    return False
 
 
 @inlined

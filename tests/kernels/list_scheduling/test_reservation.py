@@ -1,0 +1,82 @@
+"""A head's reservation that is looked for from where the last one was found, against one that is looked for from now on."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from poolwise.engines.family import Parts
+from poolwise.engines.list_scheduling.columns import RunColumns
+from poolwise.interfaces import rule_of
+from poolwise.kernels.jit import entry
+from poolwise.kernels.list_scheduling.racks import fits, place
+from poolwise.kernels.list_scheduling.reservation import reserve
+from poolwise.kernels.list_scheduling.runs import end_first, start
+from poolwise.kernels.list_scheduling.state import FORESEEN, HEAD, RUNNING, SHADOW, TIME, WINDOW
+from poolwise.model import Machine, Workload
+from poolwise.performance.ideal import Ideal
+from poolwise.schedulers.list import ListScheduler
+from poolwise.units import SECOND
+
+pytestmark = pytest.mark.long
+
+LOCAL, RACKS = 100, 3
+
+
+@entry
+def _follow(heads, jobs, rules, racks, runs, now, kept, found):
+    """Let each job start at its submission if it fits then, and reserve for a head of that instant in both ways.
+
+    Writes whether the last reservation could be gone on from, and for each way the shadow time, the window and what is
+    free at that time on each rack; nothing where the head does not wait.
+    """
+    for k in range(heads.size):
+        now[TIME] = jobs.submit[k]
+        while now[RUNNING] > 0 and runs.end[runs.ending[0]] <= now[TIME]:
+            end_first(rules, racks, runs, now)
+        if place(jobs.nodes[k], jobs.remote[k], rules.anywhere, racks.free, racks.pool, racks.take, racks.borrow):
+            start(k, jobs, rules, racks, runs, now)
+            now[HEAD] = -1
+        head = heads[k]
+        if fits(jobs.nodes[head], jobs.remote[head], rules.anywhere, racks.free, racks.pool):
+            continue
+        kept[k] = now[FORESEEN]
+        for way in range(2):
+            if way == 1:
+                now[HEAD], now[FORESEEN] = -1, 0
+            reserve(head, jobs, rules, racks, runs, now)
+            found[k, way, 0], found[k, way, 1] = now[SHADOW], now[WINDOW]
+            for r in range(racks.free.size):
+                found[k, way, 2 + 2 * r], found[k, way, 3 + 2 * r] = racks.then_free[r], racks.then_pool[r]
+
+
+def test_what_goes_on_from_the_last_reservation_is_what_is_found_anew() -> None:
+    """Runs that end early, when expected or late; heads that stay or change; those that start reach beyond it or not."""
+    g = np.random.default_rng(3)
+    going_on, moved = 0, 0
+    for _ in range(300):
+        n = 60
+        machine = Machine.of_racks(RACKS, int(g.integers(2, 9)), local=LOCAL, pool=int(g.choice([0, 300, 1000])))
+        duration = g.integers(1, 60, n)
+        late = g.random() < 0.3
+        requested = np.maximum(duration * g.choice([0.6, 1.0, 2.0] if late else [1.0, 1.0, 1.5, 3.0], n), 1).astype(np.int64)
+        load = Workload.of(
+            np.cumsum(g.integers(0, 8, n)) * SECOND,
+            duration * SECOND,
+            requested=requested * SECOND,
+            requests={"nodes": g.integers(1, 9, n), "memory": g.choice([50, 100, 150, 200], n)},
+        )
+        scheduler = ListScheduler()
+        rule = rule_of(scheduler)
+        assert rule is not None
+        arrays = RunColumns(Parts(machine, load, scheduler, Ideal(), Ideal()), rule).arrays()
+        able = np.flatnonzero(arrays.jobs.able)
+        if not len(able):
+            continue
+        heads = np.repeat(g.choice(able, n), int(g.integers(1, 4)))[:n]
+        kept, found = np.zeros(n, dtype=np.int64), np.zeros((n, 2, 2 + 2 * RACKS), dtype=np.int64)
+        _follow(heads, arrays.jobs, arrays.rules, arrays.racks, arrays.runs, arrays.now, kept, found)
+        assert np.array_equal(found[:, 0], found[:, 1])
+        going_on += int(kept.sum())
+        moved += int((np.diff(found[:, 0, 0][kept > 0]) < 0).sum())
+    assert going_on > 3000 and moved > 300  # it happens here, and the shadow time moves back as well
