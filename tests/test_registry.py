@@ -74,9 +74,9 @@ def test_it_is_found_made_and_runs_like_ours() -> None:
     found = registry.find("orders", "elsewhere-shortest")
     assert (found.__module__, found.__name__) == ("poolwise_elsewhere", "Shortest")
     assert registry.make("orders", "elsewhere-shortest", power=3.0) == found(3.0)
-    with pytest.raises(InputError, match="unexpected keyword") as caught:
+    with pytest.raises(InputError, match="unknown setting of order 'elsewhere-shortest': 'powr'") as caught:
         registry.make("orders", "elsewhere-shortest", powr=3.0)
-    assert caught.value.remedy == "its settings: power, kind"
+    assert caught.value.remedy == "did you mean 'power'? known: power"
     workload = poolwise.Workload.of(np.zeros(4, dtype=np.int64), np.array([4, 1, 3, 2]) * 10**9)
     machine = poolwise.Machine.flat(1)
     starts = [

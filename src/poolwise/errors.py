@@ -9,6 +9,9 @@ from pathlib import Path
 
 from poolwise.own_code import said_of
 
+SHOWN = 100
+"""Of so many known names all are listed, of more those that are nearest to what was written."""
+
 
 class PoolwiseError(Exception):
     """Root of all errors that Poolwise raises on purpose; `exit_code` is what the command line returns for it."""
@@ -131,9 +134,10 @@ class UnknownNameError(InputError):
         field: str | None = None,
     ) -> UnknownNameError:
         """Build the error for an unknown `name` of kind `what` among the `known` ones."""
-        known = sorted(known)
+        known = sorted({*known})
         near = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
-        choices = ", ".join(known) if known else "none"
+        shown = known if len(known) <= SHOWN else sorted(difflib.get_close_matches(name, known, n=10, cutoff=0.0))
+        choices = ", ".join(shown) + (f" and {len(known) - len(shown):,} others" if shown != known else "") or "none"
         remedy = f"did you mean '{near[0]}'? known: {choices}" if near else f"known: {choices}"
         return cls(f"unknown {what} '{name}'", file=file, line=line, field=field, remedy=remedy)
 

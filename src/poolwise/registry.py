@@ -12,6 +12,7 @@ import importlib.util
 import pkgutil
 import sys
 from collections.abc import Callable, Mapping
+from dataclasses import fields, is_dataclass
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from typing import Any, TypeVar, get_args
@@ -82,7 +83,7 @@ def find(group: str, name: str) -> Any:
     raise UnknownNameError.of(group.rstrip("s"), name, names(group), field=group.rstrip("s"))
 
 
-def make(group: str, name: str, **settings: Any) -> Any:
+def make(group: str, name: str, /, **settings: Any) -> Any:
     """Find a class and configure it; an object that is already configured is taken as it is.
 
     Raises InputError for settings that it does not have.
@@ -93,6 +94,9 @@ def make(group: str, name: str, **settings: Any) -> Any:
         if settings:
             raise InputError(f"'{name}' is configured already and takes no settings", field=next(iter(settings)))
         return found
+    known = [one.name for one in fields(found) if one.init] if is_dataclass(found) else [*settings]
+    if foreign := [key for key in settings if key not in known]:
+        raise UnknownNameError.of(f"setting of {group.rstrip('s')} '{name}':", foreign[0], known, field=foreign[0])
     try:
         return found(**settings)
     except TypeError as error:

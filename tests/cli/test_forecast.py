@@ -65,6 +65,13 @@ def test_a_new_job_and_what_would_change_its_start(folder: Path, capsys: pytest.
     assert "nothing is known of jobs that ended" in text and "too narrow on most logs" in text
 
 
+def test_what_makes_a_job_start_that_would_not_has_no_difference(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    text = said(capsys, str(folder), "--new", "nodes=129,time=4h", "--samples", "5")
+    assert "the new job will not start as far as can be foreseen" in text
+    line = next(line for line in text.splitlines() if "with 1 node instead of 129" in line)
+    assert line.endswith(" at the median")
+
+
 def test_a_backtest_corrects_a_forecast(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     words = ("--backtest", str(LOG), "--processors", "128", "--order", "fcfs", "--instants", "10", "--samples", "8", "--json")
     text = said(capsys, *words)
@@ -91,6 +98,10 @@ def test_a_figure_is_drawn(folder: Path, tmp_path: Path, capsys: pytest.CaptureF
         (["--job", "nobody"], "no job nobody waits"),
         (["--new", "nodes=2"], "the time that it asks for is missing"),
         (["--new", "nodes=2,time=4"], "the unit is missing"),
+        (["--new", "nodes=0,time=4h"], "a job of no nodes"),
+        (["--new", "nodes=2,nodes=3,time=4h"], "nodes is given twice"),
+        (["--new", "nodes=2,time=9999999d"], "time=9999999d is too much"),
+        (["--new", "nodes=99999999999999,time=4h"], "nodes=99999999999999 is too much"),
         (["--new", "wheels=2,time=4h"], "unknown part of a new job 'wheels'"),
         (["--by", "soon"], "neither a time nor a duration"),
         (["--by", "2001-01-01T00:00"], "is over"),

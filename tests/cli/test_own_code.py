@@ -183,3 +183,17 @@ def test_errors_of_poolwise_itself_still_show_where_they_are(commands, monkeypat
     monkeypatch.setattr("poolwise.traces.choose_format", partial(divmod, 1, 0))
     with pytest.raises(TypeError):
         cli.run(["trace", "info", "catalog:example-sacct.txt"])
+
+
+@pytest.mark.parametrize("kind", ["static", "opaque"])
+@pytest.mark.parametrize(
+    "returned", ["3", "None", "['a'] * len(queue)", "np.zeros(len(queue) + 1)", "np.full(len(queue), np.nan)"]
+)
+def test_priorities_that_are_no_numbers_are_told_with_the_place_of_the_order(tmp_path, capsys, kind, returned):
+    body = f"@dataclass(frozen=True)\nclass Mine:\n    kind = '{kind}'\n\n    def priority(self, queue, snapshot):\n"
+    (tmp_path / "mine.py").write_text(f"{HEAD}{body}        return {returned}\n")
+    (tmp_path / "jobs.csv").write_text("submit_ns,nodes,duration_ns\n0,8,5\n0,8,5\n0,8,5\n")
+    words = ["simulate", str(tmp_path / "jobs.csv"), "--processors", "8", "--order", f"{tmp_path / 'mine.py'}:Mine"]
+    assert cli.run(words) == 1
+    said = capsys.readouterr().err
+    assert "mine.py, line 7: Mine must return" in said and "priorities that are numbers" in said

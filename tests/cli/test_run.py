@@ -43,6 +43,18 @@ def test_progress_without_a_terminal_is_plain_lines_on_stderr(tmp_path, capsys):
     assert "[4/4]" in err and "\x1b" not in err + out and "[1/4]" not in out
 
 
+def test_an_interruption_of_the_report_says_what_is_kept(folder, tmp_path, capsys, monkeypatch):
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("poolwise.report.write_study_report", interrupted)
+    code, _, err = call(capsys, "run", folder / "study.toml", "--out", tmp_path / "o", "--jobs", "1")
+    assert code == 130 and "what has finished is kept in" in err
+    monkeypatch.undo()
+    code, _, err = call(capsys, "run", folder / "study.toml", "--out", tmp_path / "o", "--jobs", "1")
+    assert code == 0 and "runs are there from before" in err and (tmp_path / "o" / "report.html").is_file()
+
+
 def test_errors_come_before_anything_is_written(tmp_path, capsys):
     out = tmp_path / "out"
     code, _, err = call(capsys, "run", "cerit-pools", "--out", out, "--set", "scheduler.order=fmm")

@@ -144,6 +144,9 @@ BROKEN = [  # (what to replace, by what, line, field, what the message or remedy
     ('"16 GiB"', '"16 GB/s"', 6, "node.nodes.memory", "unit 'GB/s' is unknown here"),
     ('"16 GiB"', "16", 6, "node.nodes.memory", "with its unit"),
     ('"512 GiB"', '"-1 GiB"', 14, "pool.pool.memory", "not negative"),
+    ('"512 GiB"', '"2000000 TiB"', 14, "pool.pool.memory", "is too much: at most 1,099,511,627,776 MiB"),
+    ("count = 4", "count = 1000000000", 9, "rack.0.count", "less than or equal to 1048576"),
+    ("nodes = { nodes = 48 }", "nodes = 48", 10, "rack.0.nodes", "a table is expected"),
     ('"512 GiB"', '"plenty"', 14, "pool.pool.memory", "not a quantity"),
     ('memory = "512 GiB"', 'memroy = "512 GiB"', 14, "pool.pool.memroy", "did you mean 'memory'"),
     ("[[pool]]", "[[pools]]", 12, "pools", "did you mean 'pool'"),
@@ -187,6 +190,13 @@ def test_errors_name_file_line_field_and_remedy(tmp_path, old, new, line, field,
     if field is not None:
         assert error.field == field
     assert says in str(error)
+
+
+def test_a_byte_order_mark_and_the_ends_of_lines_do_not_matter(tmp_path):
+    file = write(tmp_path, MACHINE)
+    plain = load_machine(file)
+    file.write_bytes(b"\xef\xbb\xbf" + file.read_bytes().replace(b"\n", b"\r\n"))
+    assert load_machine(file).summary() == plain.summary()
 
 
 def test_a_file_that_is_no_text_or_not_there(tmp_path):

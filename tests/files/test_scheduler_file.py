@@ -202,3 +202,30 @@ def test_what_is_wrong_with_an_admission_is_said(tmp_path):
         with pytest.raises(InputError, match=words) as found:
             load_scheduler(tmp_path / "mine.toml")
         assert found.value.line is not None
+
+
+@pytest.mark.parametrize(
+    ("line", "content", "said"),
+    [
+        ("order = { name = 'multifactor', conf = 'no.conf' }", "", "mine.toml, line 2, field 'order': no.conf: cannot be read"),
+        ("backfill = { name = 'slurm', conf = 'no.conf' }", "", "mine.toml, line 2, field 'backfill': no.conf: cannot be read"),
+        ("order = { name = 'multifactor', settings = { PriorityWeigthAge = 5 } }", "", "did you mean 'PriorityWeightAge'"),
+        ("order = { name = 'multifactor', conf = 'slurm.conf' }", "PriorityType=priority/basic", "it says priority/basic"),
+        (
+            "order = { name = 'multifactor', conf = 'slurm.conf' }",
+            "PriorityType=priority/multifactor\nPriorityWeightAge=abc",
+            "slurm.conf, line 2, field 'PriorityWeightAge': 'abc' is no number",
+        ),
+        (
+            "backfill = { name = 'slurm', conf = 'slurm.conf' }",
+            "SchedulerParameters=bf_interval=-5",
+            "slurm.conf, line 1, field 'SchedulerParameters': bf_interval=-5 is not a whole number above 0",
+        ),
+    ],
+)
+def test_what_is_wrong_with_a_slurm_conf_is_said_before_anything_runs(tmp_path, line, content, said):
+    (tmp_path / "mine.toml").write_text(f"version = 1\n{line}\n")
+    (tmp_path / "slurm.conf").write_text(f"{content}\n")
+    with pytest.raises(InputError) as caught:
+        load_scheduler(tmp_path / "mine.toml")
+    assert said in str(caught.value)

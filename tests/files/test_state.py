@@ -163,6 +163,26 @@ def test_what_is_wrong_is_told_with_its_place(tmp_path: Path, file: str, old: st
         read_state(tmp_path / "s")
 
 
+@pytest.mark.parametrize(
+    ("file", "other", "said"),
+    [
+        ("waiting.csv", "waiting.csv", "waiting.csv, line 3, field 'id': job [0-9]+ is already in line 2"),
+        ("running.csv", "running.csv", "running.csv, line 3, field 'id': job [0-9]+ is already in line 2"),
+        ("waiting.csv", "running.csv", "waiting.csv, line 3, field 'id': job [0-9]+ is in running.csv as well"),
+    ],
+)
+def test_no_two_jobs_have_one_id(tmp_path: Path, file: str, other: str, said: str) -> None:
+    folder = tmp_path / "s"
+    write_state(state_on(rich(), 5), folder)
+    taken = (folder / other).read_text().splitlines()[1].split(",")[1]
+    header, first, second, *rest = (folder / file).read_text().splitlines()
+    assert header.startswith("name,id,")
+    name, _, *others = second.split(",")
+    (folder / file).write_text("\n".join([header, first, ",".join([name, taken, *others]), *rest]) + "\n")
+    with pytest.raises(InputError, match=said):
+        read_state(folder)
+
+
 def test_a_state_is_checked() -> None:
     state = state_on(rich(), 5)
     with pytest.raises(InputError, match="runs or waits twice"):

@@ -13,7 +13,7 @@ from poolwise.schedulers.list import ListScheduler
 from poolwise.schedulers.warm_up import WarmUp
 from poolwise.studies import load
 from poolwise.studies.cells import workload_of
-from poolwise.studies.study import parse_setting
+from poolwise.studies.study import find, parse_setting
 
 ORDER = """\
 from dataclasses import dataclass
@@ -170,12 +170,16 @@ BROKEN = [  # (what to replace, by what, line, field, what must be said)
     ('order = "fm"', 'kind = "lisst"', 9, "scheduler.kind", "did you mean 'list'"),
     ('order = "fm"', 'scope = "rak"', 9, "scheduler.scope", "did you mean 'rack'"),
     ('order = "fm"', 'placement = { name = "racks", scope = "rak" }', 9, "scheduler.placement.scope", "'rack'"),
+    ('order = "fm"', 'settings = { name = "fm" }', 9, "scheduler.settings.name", "no setting of 'list' is called 'name'"),
+    ('"jobs.csv"', '"jobs.csv"\nformat = "swf"\noptions = { name = "x" }', 8, "workload.options.name", "is called 'name'"),
+    ("[measure]", "[seeds]\ncount = 999999999999\n[measure]", 12, "seeds.count", "less than or equal to 100000"),
     ("[measure]", '[performance]\nmodel = "remote"\n[measure]', 12, "performance.model", "did you mean 'remote_memory'"),
     ("[measure]", '[performance]\nmodel = "ideal"\nestimate = "mean"\n[measure]', 13, "performance.estimate", "no mean"),
     ("warm_up = 5", "warm_up = -5", 12, "measure.warm_up", "greater than or equal to 0"),
     ("warm_up = 5", 'tau = "10"', 12, "measure.tau", "unit is missing"),
     ('["fcfs", "fm"]', '["fcfs", "fmm"]', 15, "scheduler.order", "did you mean 'fm'"),
     ('["fcfs", "fm"]', '["fcfs", "fcfs"]', 14, "vary", "two cells are the same"),
+    ('["fcfs", "fm"]', '["fcfs", { name = 3 }]', 15, "scheduler.order.name", "valid string"),
     ('["fcfs", "fm"]', '"fcfs"', 15, "vary.scheduler.order", "list of values"),
     ('"32 GiB", "64 GiB"', '"32 GiB", "64 GB/s"', 16, "machine.pool.memory.memory", "unit 'GB/s'"),
     ("machine.pool.memory.memory", "machine.pool.memroy.memory", 16, "machine.pool.memroy.memory", "machine.pool.memory"),
@@ -194,6 +198,23 @@ def test_errors_name_file_line_field_and_remedy_before_anything_runs(folder, old
     assert says in str(error), str(error)
     assert (error.file, error.line, error.field) == (path, line, field), str(error)
     assert error.remedy
+
+
+def test_a_folder_without_a_study_is_named(folder, monkeypatch):
+    with pytest.raises(InputError, match=r"the folder has no study\.toml") as caught:
+        find(folder.parent)
+    assert caught.value.file == folder.parent
+    monkeypatch.chdir(folder)
+    (folder / "cerit-pools").mkdir()
+    assert find("cerit-pools").is_file(), "a folder of that name does not hide a shipped study"
+
+
+def test_what_is_varied_must_be_a_table(folder):
+    text = (folder / "study.toml").read_text().partition("[vary]")[0]
+    (folder / "study.toml").write_text(text.replace("version = 1", 'version = 1\nvary = "x"'))
+    with pytest.raises(InputError, match="a table is expected") as caught:
+        load(folder / "study.toml")
+    assert (caught.value.line, caught.value.field) == (2, "vary")
 
 
 def test_an_error_in_the_machine_file_names_that_file(folder):

@@ -26,7 +26,7 @@ def affinity(
     from poolwise.traces.affinity.tables import Measurements
 
     registry.find("affinities", source)
-    measurements: Measurements = Choice(name=source, **dict(parse_setting(text) for text in set_)).make("affinities")
+    measurements: Measurements = Choice.of(source, dict(parse_setting(text) for text in set_)).make("affinities")
     if not out.is_dir():
         raise InputError("no such folder", file=out, field="--out", remedy="create it or choose another")
     tables = measurements.read(file)

@@ -16,7 +16,11 @@ def node(
     config: Path = typer.Argument(metavar="CONFIG.toml", help="Control groups to watch, tolerances, and memory to give out."),
     dry_run: bool = typer.Option(False, "--dry-run", help="Look, say what it would do, and write nothing."),
     port: int | None = typer.Option(
-        None, "--port", help="Port of /metrics, /healthz and /readyz on loopback; 0: the system chooses. None by default."
+        None,
+        "--port",
+        min=0,
+        max=65535,
+        help="Port of /metrics, /healthz and /readyz on loopback; 0: the system chooses. None by default.",
     ),
     seconds: float | None = typer.Option(None, "--seconds", min=0, help="End after so many seconds; else when it is stopped."),
     let_go: bool = typer.Option(False, "--let-go", help="Give back the limits that a killed agent has left, and end."),

@@ -13,7 +13,7 @@ def calibrate(
     mix: Path = typer.Argument(help="MIX.toml, or the name of a shipped mix such as nvme-high-bandwidth."),
     machine: Path = typer.Option(..., help="MACHINE.toml, or the name of a shipped machine."),
     load: float = typer.Option(..., help="Target: mean share of the cores in use on the ideal machine, such as 0.7."),
-    seed: int = typer.Option(0, help="Seed of kinds, priorities and gaps."),
+    seed: int = typer.Option(0, min=0, help="Seed of kinds, priorities and gaps."),
     out: Path | None = typer.Option(None, help="Write the workloads as a job table: .parquet, .csv or .csv.gz."),
 ) -> None:
     """Find the gap between arrivals that gives a load, and write the workloads.

@@ -44,7 +44,7 @@ def explain(
     study: str | None = typer.Option(None, help="Study file of the results, if another study wrote to the folder since."),
     set_: list[str] = typer.Option([], "--set", metavar="KEY=VALUE", help="What --study was run with."),
     machine: Path | None = typer.Option(None, help="With a trace: MACHINE.toml, or the name of a shipped machine."),
-    processors: int | None = typer.Option(None, min=1, help="With a trace: N processors without memory."),
+    processors: int | None = typer.Option(None, min=1, max=2**40, help="With a trace: N processors without memory."),
     order: str | None = typer.Option(None, help="With a trace: queue order, as in `poolwise simulate`.", show_default="fcfs"),
     backfill: str = typer.Option("easy", help="With a trace: backfilling."),
     placement: str = typer.Option("racks", help="With a trace: placement policy."),
@@ -53,7 +53,7 @@ def explain(
     map_: str | None = typer.Option(
         None, "--map", metavar="FIELD=COLUMN:UNIT,...", help="With a trace: its columns, as in `poolwise simulate`."
     ),
-    seed: int = typer.Option(0, help="With a trace: seed of the jobs' sensitivities to remote memory."),
+    seed: int = typer.Option(0, min=0, help="With a trace: seed of the jobs' sensitivities to remote memory."),
     all_: bool = typer.Option(False, "--all", help="Show all episodes of a long wait."),
     live: str | None = typer.Option(
         None, "--live", metavar="JOB", help="Instead of RUN and JOB: a job that waits on a cluster."

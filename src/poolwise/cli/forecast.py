@@ -57,7 +57,7 @@ def forecast(
     history: Path | None = typer.Option(None, help="Log of jobs that ended before: runtimes and arrivals are learned from it."),
     recalibrate: Path | None = typer.Option(None, help="What `--backtest LOG --json` printed: corrects the quantiles."),
     backtest: Path | None = typer.Option(None, help="Instead of a state: a log on which forecasts are tried."),
-    processors: int | None = typer.Option(None, min=1, help="With --backtest: N processors without memory."),
+    processors: int | None = typer.Option(None, min=1, max=2**40, help="With --backtest: N processors without memory."),
     machine: str | None = typer.Option(None, help="With --backtest: MACHINE.toml, or the name of a shipped machine."),
     scheduler: str | None = typer.Option(None, help="SCHEDULER.toml or catalog:NAME, instead of the one that the state names."),
     order: str | None = typer.Option(None, help="Queue order, as in `poolwise simulate`.", show_default="fcfs"),
@@ -77,7 +77,7 @@ def forecast(
     ),
     every: float = typer.Option(60.0, min=0.1, help="With --port: seconds between forecasts."),
     seconds: float | None = typer.Option(None, min=0.0, help="With --port: end after so many seconds; else run until stopped."),
-    seed: int = typer.Option(0, help="Seed of all that is drawn."),
+    seed: int = typer.Option(0, min=0, help="Seed of all that is drawn."),
     json: bool = typer.Option(False, "--json", help="Print exactly one JSON object."),
 ) -> None:
     """Forecast when waiting jobs start, as a distribution: replays of many versions of what may come."""

@@ -33,7 +33,7 @@ def kubernetes(
         None, min=0, max=65535, help="Serve /metrics, /healthz and /readyz on this port of the host."
     ),
     host: str = typer.Option("127.0.0.1", help="Address on which --port is served."),
-    seed: int = typer.Option(0, help="Seed of all that is drawn."),
+    seed: int = typer.Option(0, min=0, help="Seed of all that is drawn."),
     seconds: float | None = typer.Option(None, min=0.0, help="End after so many seconds; else run until stopped."),
 ) -> None:
     """Schedule the pods of a cluster until SIGTERM or Ctrl-C; a later run, or another replica, goes on where this one ended."""

@@ -53,7 +53,7 @@ def slurm(
     port: int | None = typer.Option(
         None, min=0, max=65535, help="Serve /metrics, /healthz and /readyz on this port of the host."
     ),
-    seed: int = typer.Option(0, help="Seed of all that is drawn."),
+    seed: int = typer.Option(0, min=0, help="Seed of all that is drawn."),
     seconds: float | None = typer.Option(None, min=0.0, help="End after so many seconds; else run until stopped."),
 ) -> None:
     """Run a scheduler on a partition of Slurm until SIGTERM or Ctrl-C; a later run goes on where this one ended."""

@@ -21,7 +21,9 @@ def node_agent(
         None, "--kubeconfig", help="How to reach the API server; without it $KUBECONFIG, or the cluster that this runs in."
     ),
     node: str = typer.Option("", "--node", help="Name of this node; without it $NODE_NAME, else the host's name."),
-    port: int = typer.Option(9465, "--port", help="Port of /metrics, /healthz and /readyz on loopback; 0: the system chooses."),
+    port: int = typer.Option(
+        9465, "--port", min=0, max=65535, help="Port of /metrics, /healthz and /readyz on loopback; 0: the system chooses."
+    ),
     check: bool = typer.Option(False, "--check", help="Read the file, say what this node would publish, and end."),
 ) -> None:
     """Publish this node's devices, attach those of other nodes for its pods, and hand them to containers (DRA and CDI)."""

@@ -49,7 +49,8 @@ def plan(
 
     with resumable(folder), find_executor(executor, executor_address, jobs) as where:
         result = plans.run_plan(loaded, folder, tell=tell, executor=where)
-    write_plan(result, folder / "report.html")
+    with resumable(folder):
+        write_plan(result, folder / "report.html")
     source = provenance(None, []) | {"plan": result.provenance()}
     export(result.answer.candidates, source, csv, parquet)
     for note in result.answer.notes:

@@ -45,7 +45,7 @@ def reproduce(
     from poolwise.trials.progress import ConsoleProgress
 
     registry.find("reproductions", name)
-    reproduction: Reproduction = Choice(name=name, **dict(parse_setting(text) for text in set_)).make("reproductions")
+    reproduction: Reproduction = Choice.of(name, dict(parse_setting(text) for text in set_)).make("reproductions")
     folder = out if out is not None else Path("results") / name
     folder.mkdir(parents=True, exist_ok=True)
     with (
@@ -56,8 +56,9 @@ def reproduce(
         done = run(name, reproduction, folder, quick=quick, executor=where, progress=progress, figure=figure)
     source = {key: str(value) for key, value in provenance(0, []).items()}
     source["sources_sha256"] = sources(type(reproduction).__module__)
-    write_reproduction(replace(done, provenance=source), folder)
-    write_provenance(folder / "comparison.csv", source)
+    with resumable(folder):
+        write_reproduction(replace(done, provenance=source), folder)
+        write_provenance(folder / "comparison.csv", source)
     failing = [row for row in done.rows if row.verdict == "fails"]
     if failing:
         table = Table(

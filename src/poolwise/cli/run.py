@@ -58,9 +58,10 @@ def run_study(
         with ConsoleProgress(err) as progress:
             result = studies.run(loaded, folder, progress=progress, executor=where)
         left_out = report.leave_out(result, where)
-    sanity = result.sanity()
-    first = [*sanity_sentences(sanity), *([] if left_out is None else [left_out.text])]
-    report.write_study_report(result, folder / "report.html", first)
+    with resumable(folder):
+        sanity = result.sanity()
+        first = [*sanity_sentences(sanity), *([] if left_out is None else [left_out.text])]
+        report.write_study_report(result, folder / "report.html", first)
     for note in result.notes():
         warn(note)
     against = report.changes_against_today(result)

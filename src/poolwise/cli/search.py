@@ -55,7 +55,8 @@ def search(
 
     with resumable(folder), find_executor(executor, executor_address, jobs) as where:
         result = run_search(loaded, folder, where, open_test=open_test, tell=tell)
-    write_search(result, folder / "report.html")
+    with resumable(folder):
+        write_search(result, folder / "report.html")
     for note in result.notes:
         say(note)
     if json:

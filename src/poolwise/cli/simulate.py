@@ -22,7 +22,7 @@ def simulate(
         None, help="SWF, sacct, any table (CSV, Parquet; plain or .gz), catalog:NAME, or a folder of `poolwise snapshot`."
     ),
     machine: Path | None = typer.Option(None, help="MACHINE.toml, or the name of a shipped machine."),
-    processors: int | None = typer.Option(None, min=1, help="Instead of a machine: N processors without memory."),
+    processors: int | None = typer.Option(None, min=1, max=2**40, help="Instead of a machine: N processors without memory."),
     order: str | None = typer.Option(
         None, help="Queue order: a name from `poolwise list orders`, FILE.py:NAME or MODULE:NAME.", show_default="fcfs"
     ),
@@ -47,7 +47,9 @@ def simulate(
     closed_loop: bool = typer.Option(
         False, "--closed-loop", help="Submit each job when its predecessor is over and its user has thought (SWF)."
     ),
-    seed: int = typer.Option(0, help="Seed of all that is drawn: sensitivities to remote memory, random units, arrivals."),
+    seed: int = typer.Option(
+        0, min=0, help="Seed of all that is drawn: sensitivities to remote memory, random units, arrivals."
+    ),
     json: bool = typer.Option(False, "--json", help="Print exactly one JSON object."),
     schedule: Path | None = typer.Option(
         None, help="Write a row for each job as CSV or .parquet: id, submit_ns, start_ns, ..."

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 def generate(
     name: Annotated[str, typer.Argument(help="A name from `poolwise list generators`, FILE.py:NAME or MODULE:NAME.")],
     out: Annotated[Path, typer.Option(help="Where to write the job table: .parquet, .csv or .csv.gz.")],
-    seed: Annotated[int | None, typer.Option(help="Seed of all draws.")] = None,
+    seed: Annotated[int | None, typer.Option(min=0, help="Seed of all draws.")] = None,
     jobs: Annotated[int | None, typer.Option(help="Number of jobs.")] = None,
     set_: Annotated[list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="A setting; may be repeated.")] = None,
 ) -> None:

@@ -10,7 +10,15 @@ import numpy as np
 
 from poolwise.arrays import FloatArray, IntArray
 from poolwise.errors import PolicyError
-from poolwise.interfaces import AffineOrder, AgingOrder, OrderKind, QueuePolicy, RecalculatedOrder, Scheduler
+from poolwise.interfaces import (
+    AffineOrder,
+    AgingOrder,
+    OrderKind,
+    QueuePolicy,
+    RecalculatedOrder,
+    Scheduler,
+    checked_priorities,
+)
 from poolwise.loop import run_loop
 from poolwise.model import JobTable, Machine, Queue, Snapshot, Workload
 from poolwise.own_code import place_of
@@ -90,8 +98,8 @@ class _Asked(QueuePolicy):
     kind: ClassVar[OrderKind] = "opaque"
 
     def priority(self, queue: Queue, snapshot: Snapshot) -> FloatArray:
-        value = self.promise.order.priority(queue, snapshot)
-        if getattr(value, "shape", None) == queue.jobs.shape and (problem := self.promise.problem(queue, snapshot, value)):
+        value = checked_priorities(self.promise.order, self.promise.order.priority(queue, snapshot), len(queue))
+        if problem := self.promise.problem(queue, snapshot, value):
             name = type(self.promise.order).__name__
             raise PolicyError(f"{name} breaks the promise of its kind: it is {problem}", by=self.promise.order)
         return value

@@ -10,7 +10,16 @@ from poolwise.arrays import BoolArray, FloatArray, IntArray, blocks
 from poolwise.engines.family import Parts
 from poolwise.engines.kernel_arrays import read_only
 from poolwise.errors import PolicyError
-from poolwise.interfaces import AffineOrder, AgingOrder, ListRule, PerformanceModel, QueuePolicy, fixed_slowdown, opened
+from poolwise.interfaces import (
+    AffineOrder,
+    AgingOrder,
+    ListRule,
+    PerformanceModel,
+    QueuePolicy,
+    checked_priorities,
+    fixed_slowdown,
+    opened,
+)
 from poolwise.model import Initial, Queue, Snapshot, Workload
 from poolwise.model.rules import FixedSlowdown
 from poolwise.model.runs import RunTable
@@ -57,12 +66,7 @@ class StudyColumns:
 
     def check(self, priority: FloatArray, jobs: IntArray) -> FloatArray:
         """Return the keys of jobs (k,), their negative priorities; raises PolicyError as the reference engine does."""
-        if priority.shape != jobs.shape or bool(np.isnan(priority).any()):
-            name = type(self.scheduler.order).__name__
-            raise PolicyError(
-                f"{name} must return {len(jobs)} priorities that are numbers, got {priority!r}", by=self.scheduler.order
-            )
-        return -priority
+        return -checked_priorities(self.scheduler.order, priority, len(jobs))
 
     def order(self, order: QueuePolicy, able: BoolArray) -> Order:
         """Say how the keys follow, and give those that never change; the policy is asked only about jobs that may ever wait."""

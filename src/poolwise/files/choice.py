@@ -47,6 +47,13 @@ class Choice(Section):
     def __get_pydantic_json_schema__(cls, schema: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
         return {"anyOf": [{"type": "string"}, handler(schema)]}
 
+    @classmethod
+    def of(cls, name: str, settings: Mapping[str, Any]) -> Choice:
+        """Put a name and settings from elsewhere together; raises InputError for a setting called `name`, which none can be."""
+        if "name" in settings:
+            raise InputError(f"no setting of '{name}' is called 'name'", field="name", remedy="leave it out")
+        return cls(name=name, **settings)
+
     @property
     def settings(self) -> dict[str, Any]:
         """Settings beside the name."""
@@ -165,6 +172,7 @@ def _adapter(kind: Any) -> TypeAdapter[Any]:
 def _parameters(found: type) -> Mapping[str, Any]:
     """Parameter -> type of a configuration class."""
     if not is_dataclass(found):
-        return dict.fromkeys(inspect.signature(found).parameters, Any)
+        given = inspect.signature(found).parameters.values()
+        return {one.name: Any for one in given if one.kind not in (one.VAR_POSITIONAL, one.VAR_KEYWORD)}
     hints = get_type_hints(found)
     return {part.name: hints.get(part.name, Any) for part in fields(found) if part.init}

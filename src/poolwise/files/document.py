@@ -54,9 +54,9 @@ class Document:
 
     @classmethod
     def read(cls, file: Path) -> Document:
-        """Read a TOML file; raises InputError with the line of a syntax error."""
+        """Read a TOML file, with or without a byte-order mark; raises InputError with the line of a syntax error."""
         try:
-            text = file.read_bytes().decode("utf-8")
+            text = file.read_bytes().decode("utf-8-sig")
         except UnicodeDecodeError as error:
             line = error.object[: error.start].count(b"\n") + 1
             raise InputError("the text is not UTF-8", file=file, line=line, remedy="save the file as UTF-8") from error
@@ -154,7 +154,9 @@ class Document:
                 inner = inner.get(part) if isinstance(inner, dict) else None
             setting = tuple(str(error.field).split("."))
             named = isinstance(inner, dict) and setting[0] in inner
-            raise self.error((*path, *setting) if named else path, error.message, error.remedy) from error
+            elsewhere = error.file is not None and Path(error.file) != self.file
+            message = f"{error.file}: {error.message}" if elsewhere else error.message
+            raise self.error((*path, *setting) if named else path, message, error.remedy) from error
 
     def unknown(self, path: locate.Path, what: str, name: str, known: list[str]) -> UnknownNameError:
         """Build the error for an unknown name at a path."""

@@ -11,7 +11,7 @@ from pydantic_core import ErrorDetails
 
 from poolwise.errors import InputError, ManyErrors
 from poolwise.files.document import Document
-from poolwise.units import Dimension, parse
+from poolwise.units import HORIZON, Dimension, parse
 
 
 class Section(BaseModel):
@@ -20,11 +20,19 @@ class Section(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
 
+MOST: Mapping[Dimension, int] = {"time": HORIZON, "memory": 2**40, "bandwidth": 2**40}
+"""The most that one quantity may be (ns, MiB, MB/s), so that sums over a machine fit 64 bits: 290 years, 1 EiB, 1.1 EB/s."""
+
+_BASE: Mapping[Dimension, str] = {"time": "ns", "memory": "MiB", "bandwidth": "MB/s"}
+
+
 def _quantity(dimension: Dimension) -> Callable[[Any], int]:
     def read(value: Any) -> int:
         if not isinstance(value, str):
             raise ValueError(f"{value!r}: a quantity is a text with its unit")
-        return parse(value, dimension)
+        if (amount := parse(value, dimension)) > (most := MOST.get(dimension, amount)):
+            raise ValueError(f"{value!r} is too much: at most {most:,} {_BASE[dimension]} can be counted")
+        return amount
 
     return read
 
@@ -59,7 +67,9 @@ def validate(model: type[T], document: Document, path: tuple[str | int, ...] = (
     try:
         return model.model_validate(value)
     except ValidationError as error:
-        found = sorted(error.errors(include_url=False), key=lambda e: _line(document, (*path, *e["loc"])))
+        inside = {e["loc"][:k] for e in error.errors(include_url=False) for k in range(len(e["loc"]))}
+        real = [e for e in error.errors(include_url=False) if e["type"] != "too_short" or e["loc"] not in inside]
+        found = sorted(real, key=lambda e: _line(document, (*path, *e["loc"])))
         told = [_explain(model, document, path, one) for one in found]
         once = {(one.file, one.line, one.field): one for one in reversed(told)}  # a value may fail each of its alternatives
         raise ManyErrors.of([one for one in told if once[one.file, one.line, one.field] is one]) from None
@@ -109,8 +119,19 @@ def _explain(model: type[BaseModel], document: Document, base: tuple[str | int, 
         return document.error(where, str(context["error"]), "correct the value")
     if kind == "string_pattern_mismatch":
         return document.error(where, f"{error['input']!r} cannot be a name", "use letters, digits, _ and -, a letter first")
-    message = error["msg"][0].lower() + error["msg"][1:]
+    message = _EXPECTED.get(kind) or error["msg"][0].lower() + error["msg"][1:]
     return document.error(where, message, f"instead of {error['input']!r}")
+
+
+_EXPECTED: Mapping[str, str] = {
+    "dict_type": "a table is expected",
+    "model_type": "a table is expected",
+    "model_attributes_type": "a table is expected",
+    "list_type": "a list is expected",
+    "tuple_type": "a list is expected",
+    "path_type": "the path of a file is expected, as a text",
+}
+"""Kind of error -> what TOML calls the thing that is expected; other messages of pydantic speak of nothing of Python's."""
 
 
 def _existing(document: Document, path: tuple[str | int, ...]) -> tuple[str | int, ...]:

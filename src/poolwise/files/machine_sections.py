@@ -9,6 +9,8 @@ from pydantic import Field, model_validator
 from poolwise.files.fields import Bandwidth, Count, Label, Memory, Name, Positive, Section, Time
 
 Attributes = dict[Name, float]
+Number = Annotated[int, Field(strict=True, ge=1, le=2**20)]
+"""How many of what is described one by one: racks, devices."""
 
 
 class Owner(Section):
@@ -39,7 +41,7 @@ class Racks(Section):
     """`count` equal racks, numbered consecutively over all [[rack]] entries: rack0, rack1, ..."""
 
     name: Name | None = Field(default=None, description="lets a dotted path reach this entry")
-    count: Positive = 1
+    count: Number = 1
     nodes: dict[Name, Positive] = Field(description="node type -> number in each rack")
 
 
@@ -53,7 +55,7 @@ class Device(Owner):
     """Devices of a type: `count` in each node whose type matches, in each rack, or in the machine."""
 
     type: Name | None = Field(default=None, description="type of device; its name if not given")
-    count: Positive = 1
+    count: Number = 1
     at: str = Field(default="rack", description='"rack", "machine", or a pattern of shared node types such as "gpu*"')
 
 

@@ -34,13 +34,16 @@ def resolve(section: Section, document: Document, path: tuple[str, ...] = ()) ->
     problems = Problems()
     for key, choice in found.items():
         with problems.attempt(), document.placing(*path, key):
-            choice.make(PARTS[key])
+            made = choice.make(PARTS[key])
+            if PARTS[key] in ("orders", "backfills") and hasattr(made, "open"):
+                made.open()  # reads its files, such as slurm.conf: what is wrong there is told before anything runs
     with problems.attempt(), document.placing(*path, "kind"):
         registry.find("schedulers", section.kind)
     problems.finish()
     with document.placing(*path):
         check_parts(section)
-    found["settings"] = Choice(name=section.kind, **section.settings).beside(folders["settings"]).settings
+    with document.placing(*path, "settings"):
+        found["settings"] = Choice.of(section.kind, section.settings).beside(folders["settings"]).settings
     whole = section.model_copy(update=found)
     with document.placing(*path, "settings"):
         scheduler_of(whole)

@@ -29,7 +29,7 @@ from poolwise.model import JobTable, Machine, Placement
 from poolwise.model.schedule import owners_text
 from poolwise.model.state import InitialRun, MachineState
 from poolwise.traces.table import job_columns, read_job_columns
-from poolwise.traces.table_checks import require
+from poolwise.traces.table_checks import check_unique, require
 from poolwise.traces.table_columns import Source, columns_of_csv, csv_text
 
 STATE, MACHINE, RUNNING, WAITING = "state.toml", "machine.toml", "running.csv", "waiting.csv"
@@ -139,7 +139,9 @@ def read_state(folder: Path) -> MachineState:
         places = [_placement(machine, text, source, row) for row, text in enumerate(texts)]
         tables.append(_jobs(source, facts.named))
     if facts.waiting:
-        tables.append(_jobs(_source(folder / WAITING, facts.waiting, facts.named), facts.named))
+        source = _source(folder / WAITING, facts.waiting, facts.named)
+        tables.append(_jobs(source, facts.named))
+        _check_apart(tables, source)
     jobs = _together(tables, origin)
     runs = zip(range(facts.running), starts.tolist(), places, strict=True)
     try:
@@ -166,6 +168,7 @@ def _source(path: Path, rows: int, named: bool) -> Source:
 
 def _jobs(source: Source, named: bool) -> JobTable:
     whole, asked, attributes = read_job_columns(source, _BESIDE)
+    check_unique(source, whole["id"], "id")
     return JobTable(
         whole["id"],
         whole["submit_ns"],
@@ -176,6 +179,14 @@ def _jobs(source: Source, named: bool) -> JobTable:
         draw=source.wholes(_DRAW) if _DRAW in source.names else None,
         name=source.texts(_NAME).tolist() if named else None,
     )
+
+
+def _check_apart(tables: list[JobTable], waiting: Source) -> None:
+    """Raise InputError for a job that is at work and waits: `--job` and every answer name jobs by their ids."""
+    at_work = np.isin(tables[-1].id, tables[0].id) if len(tables) > 1 else np.zeros(0, dtype=bool)
+    for row in np.flatnonzero(at_work)[:1].tolist():
+        problem = f"job {int(tables[-1].id[row])} is in {RUNNING} as well"
+        raise waiting.error(row, "id", problem, "keep one row of each job")
 
 
 def _together(tables: list[JobTable], origin: int) -> JobTable:

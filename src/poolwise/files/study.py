@@ -16,6 +16,8 @@ from poolwise.metrics.memory import DOLLARS_PER_GB
 from poolwise.units import HOUR, SECOND
 
 CATALOG = "catalog:"
+MOST_SEEDS = 100_000
+"""More than anyone runs: every seed is a row of each combination."""
 
 
 class WorkloadSection(Section):
@@ -138,7 +140,7 @@ class SeedsSection(Section):
     """Seeds, by value or by number."""
 
     values: list[Count] | None = None
-    count: Positive | None = None
+    count: Positive | None = Field(default=None, le=MOST_SEEDS)
 
     @model_validator(mode="after")
     def _one_of_both(self) -> SeedsSection:

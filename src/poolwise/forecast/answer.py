@@ -136,6 +136,8 @@ class ForecastAnswer:
         chance = "" if job.chance_by is None else f", by the time asked for with a chance of {100 * job.chance_by:.0f} %"
         if _finite(now) is None:
             return f"it would not start{chance}"
+        if _finite(was) is None:
+            return f"{self.clock(now)} at the median{chance}"
         off = was - now
         word = "about as late" if abs(off) < 60 else f"{format_time(abs(off))} {'earlier' if off > 0 else 'later'}"
         return f"{self.clock(now)} at the median, {word}{chance}"

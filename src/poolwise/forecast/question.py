@@ -17,9 +17,11 @@ from poolwise.forecast.recalibration import LEVELS, Corrections
 from poolwise.forecast.situation import Situation
 from poolwise.model import JobTable
 from poolwise.model.columns import Column
-from poolwise.units import SECOND, Dimension, parse
+from poolwise.units import HORIZON, SECOND, Dimension, parse
 
 _DIMENSIONS: dict[str, Dimension] = {"memory": "memory", "time": "time"}
+_MOST = {"time": HORIZON}
+"""The longest time that a new job may ask for (ns); of anything else it is 2^40."""
 _CLOCK = re.compile(r"(?:(today|tomorrow)\s+)?(\d{1,2}):(\d{2})\Z")
 
 
@@ -67,22 +69,27 @@ def new_job(situation: Situation, text: str) -> tuple[Situation, int]:
         name, equals, value = (word.strip() for word in part.partition("="))
         if not equals:
             raise InputError(f"'{part}' is not NAME=AMOUNT", field="--new", remedy="such as nodes=2,memory=64GiB,time=4h")
+        if name in requests or name in attributes:
+            raise InputError(f"{name} is given twice", field="--new", remedy="say it once")
         if name in jobs.attributes or name == "user":
             attributes[name] = value
             continue
         known = ["time", "nodes", *machine.resources, *machine.per_node, *jobs.requests]
         if name not in known:
-            raise UnknownNameError.of("part of a new job", name, known, field="--new")
+            raise UnknownNameError.of("part of a new job", name, [*known, *jobs.attributes, "user"], field="--new")
         try:
             requests[name] = parse(value, _DIMENSIONS.get(name, "count"))
         except ValueError as error:
             raise InputError(str(error), field="--new", remedy="such as nodes=2,memory=64GiB,time=4h") from error
+        if requests[name] > _MOST.get(name, 2**40):
+            raise InputError(f"{name}={value} is too much", field="--new", remedy="such as nodes=2,memory=64GiB,time=4h")
     if not requests.get("time"):
         raise InputError("the time that it asks for is missing", field="--new", remedy="write time=4h")
     requested = requests.pop("time")
     if "nodes" not in machine.resources:
         requests.setdefault("cores", 1)
-    requests.setdefault("nodes", 1)
+    if not requests.setdefault("nodes", 1):
+        raise InputError("a job of no nodes asks for nothing", field="--new", remedy="write nodes=1 or more, or leave it out")
     row = len(jobs)
     added = with_job(situation, requests, requested, attributes)
     return added, row

@@ -17,6 +17,7 @@ from poolwise.interfaces.order import (
     PreparedOrder,
     QueuePolicy,
     RecalculatedOrder,
+    checked_priorities,
     opened,
 )
 from poolwise.interfaces.own_class import rule_of
@@ -44,6 +45,7 @@ __all__ = [
     "RecalculatedOrder",
     "Scheduler",
     "backfill_reason",
+    "checked_priorities",
     "fixed_slowdown",
     "opened",
     "reason_of",

@@ -82,6 +82,19 @@ def opened(order: QueuePolicy) -> QueuePolicy:
     return order.open() if isinstance(order, PreparedOrder) else order
 
 
+def checked_priorities(order: QueuePolicy, priority: FloatArray, n: int) -> FloatArray:
+    """Return the priorities that an order gave for n jobs, (n,); raises PolicyError unless it is a number for each of them."""
+    try:
+        found = np.asarray(priority)
+        good = found.shape == (n,) and not np.isnan(found).any()
+    except (TypeError, ValueError):  # no array, or one of things that are no numbers
+        good = False
+    if not good:
+        problem = f"{type(order).__name__} must return {n} priorities that are numbers, got {priority!r}"
+        raise PolicyError(problem, by=order)
+    return found
+
+
 class AgingOrder(QueuePolicy):
     """A queue order whose priorities follow from the time waited and two numbers of each job, its pace and its weight.
 

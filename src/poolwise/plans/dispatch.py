@@ -115,8 +115,8 @@ def _options(section: DispatchSection, document: Document) -> dict[str, object]:
     """Options of the format, files among them found beside the plan; raises InputError for a wrong name."""
     with document.placing("plan", "format"):
         registry.find("formats", section.format)
-    choice = Choice(name=section.format, **section.options).beside(document.file.parent)
     with document.placing("plan", "options"):
+        choice = Choice.of(section.format, section.options).beside(document.file.parent)
         choice.make("formats")
     return choice.settings
 

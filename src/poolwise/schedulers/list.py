@@ -8,7 +8,6 @@ from typing import NamedTuple
 import numpy as np
 
 from poolwise.arrays import BoolArray, FloatArray
-from poolwise.errors import PolicyError
 from poolwise.interfaces import (
     AdmissionPolicy,
     BackfillPolicy,
@@ -19,6 +18,7 @@ from poolwise.interfaces import (
     QueuePolicy,
     Scheduler,
     backfill_reason,
+    checked_priorities,
     opened,
 )
 from poolwise.model import (
@@ -148,9 +148,7 @@ class ListDispatcher(Dispatcher):
     def _priority(self, queue: Queue, snapshot: Snapshot) -> FloatArray:
         """(n_queued,) priorities; where partitions have different tiers, positions in the order of tier and priority."""
         order, n = self.scheduler.order, len(queue)
-        priority = order.priority(queue, snapshot)
-        if priority.shape != (n,) or bool(np.isnan(priority).any()):
-            raise PolicyError(f"{type(order).__name__} must return {n} priorities that are numbers, got {priority!r}", by=order)
+        priority = checked_priorities(order, order.priority(queue, snapshot), n)
         if not has_tiers(snapshot.machine):
             return priority
         ranked = np.lexsort((-priority, -tiers(snapshot.machine, queue.table)[queue.jobs]))  # stable

@@ -167,6 +167,10 @@ def find(path: str | Path) -> Path:
     file = Path(path)
     if (file / STUDY).is_file():
         return file / STUDY
+    if file.is_dir() and str(path) not in [name for name, _ in catalog.shipped("studies")]:
+        raise InputError(
+            f"the folder has no {STUDY}", file=file, remedy="give a study file, or a folder of `poolwise snapshot`"
+        )
     if file.is_file() or file.suffix or len(file.parts) > 1:
         return file
     return catalog.find("studies", str(path))
@@ -210,7 +214,8 @@ def _set(document: Document, key: str, value: Any) -> None:
 
 def _vary(document: Document) -> dict[str, list[Any]]:
     """Dotted path -> values to take."""
-    found = _flat(document.tables.get("vary", {}))
+    written = document.tables.get("vary", {})
+    found = _flat(written) if isinstance(written, dict) else {}  # another type is refused with the rest of the file
     for path, values in found.items():
         where = ("vary", path) if path in document.tables["vary"] else ("vary", *path.split("."))
         if not isinstance(values, list) or not values:
@@ -371,7 +376,8 @@ class _Resolver:
             return self._state(file, document, workload.state)
         if workload.generator is None:
             return self._trace(file, document, seed)
-        choice = Choice(name=workload.generator, **workload.settings).beside(document.file.parent)
+        with document.placing("workload", "settings"):
+            choice = Choice.of(workload.generator, workload.settings).beside(document.file.parent)
         name, settings = choice.name, {"seed": seed, **choice.settings}
         with document.placing("workload", "generator"):
             registry.find("generators", name)
@@ -410,7 +416,8 @@ class _Resolver:
         known: Mapping[str, Any] = {}
         given, name = workload.options, workload.format
         if workload.format != "auto":
-            choice = Choice(name=workload.format, **workload.options).beside(document.file.parent)
+            with document.placing("workload", "options"):
+                choice = Choice.of(workload.format, workload.options).beside(document.file.parent)
             with document.placing("workload", "format"):
                 known = getattr(registry.find("formats", choice.name), "__dataclass_fields__", {})
             with document.placing("workload", "options"):
@@ -435,5 +442,5 @@ def _flat(table: Mapping[str, Any], before: str = "") -> dict[str, Any]:
 def _written(value: Any) -> Parameter:
     """A varied value as labels show it."""
     if isinstance(value, dict):
-        return str(Choice.model_validate(value)) if "name" in value else canonical(value)
+        return str(Choice.model_validate(value)) if isinstance(value.get("name"), str) else canonical(value)
     return value if isinstance(value, bool | int | float | str) else canonical(value)

@@ -15,11 +15,11 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 
 from poolwise.arrays import FloatArray, IntArray
-from poolwise.errors import InputError
+from poolwise.errors import InputError, UnknownNameError
 from poolwise.interfaces import OrderKind, PreparedOrder, QueuePolicy, RecalculatedOrder
 from poolwise.model import JobTable, Machine, Queue, Snapshot
 from poolwise.policies.order.multifactor.factors import FixedFactors
-from poolwise.policies.order.multifactor.rules import PriorityRules
+from poolwise.policies.order.multifactor.rules import KEYS, PriorityRules
 from poolwise.policies.order.multifactor.shares import ShareTree, Usage
 from poolwise.registry import register
 from poolwise.slurm.conf import SlurmConf
@@ -92,6 +92,9 @@ class Recalculated(RecalculatedOrder):
 
     def __init__(self, chosen: Multifactor) -> None:
         self.chosen = chosen
+        lower = {key.lower() for key in KEYS}
+        if unknown := [key for key in chosen.settings if key.lower() not in lower]:
+            raise UnknownNameError.of("key of slurm.conf that decides priorities", unknown[0], KEYS, field="settings")
         conf = SlurmConf.of({}) if chosen.conf is None else SlurmConf.read_file(chosen.conf)
         self.conf = conf.with_values(chosen.settings) if chosen.settings else conf
         self.rules = PriorityRules.of(self.conf)

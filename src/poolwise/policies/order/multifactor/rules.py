@@ -16,6 +16,12 @@ FLAGS = ("NO_FAIR_TREE", "FAIR_TREE", "SMALL_RELATIVE_TO_TIME", "NO_NORMAL_PART"
 """PriorityFlags that decide and are followed."""
 HARMLESS = ("CALCULATE_RUNNING", "ACCRUE_ALWAYS", "NO_NORMAL_ASSOC")
 """PriorityFlags that change nothing here: no job is held, and running jobs have no use for a priority."""
+KEYS = (
+    "PriorityType", "PriorityFlags", "PriorityUsageResetPeriod", "PriorityWeightAge", "PriorityWeightFairshare",
+    "PriorityWeightJobSize", "PriorityWeightPartition", "PriorityWeightQOS", "PriorityWeightTRES", "PriorityMaxAge",
+    "PriorityCalcPeriod", "PriorityDecayHalfLife", "FairShareDampeningFactor", "PriorityFavorSmall", "TRESBillingWeights",
+)  # fmt: skip
+"""Keys of slurm.conf that are read, and that `settings` may replace."""
 TRES = ("cpu", "mem", "node")
 """Resources that PriorityWeightTRES and TRESBillingWeights may weigh, in the order in which Slurm adds them up."""
 

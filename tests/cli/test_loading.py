@@ -1,0 +1,16 @@
+"""What happens before a command runs."""
+
+import pytest
+
+import poolwise.cli
+
+
+def test_an_interruption_while_the_program_is_loaded_leaves_no_traceback(monkeypatch, capsys):
+    def interrupted() -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("poolwise.cli.app._discover", interrupted)
+    with pytest.raises(SystemExit) as ended:
+        poolwise.cli.main()
+    assert ended.value.code == 130
+    assert capsys.readouterr().err == "error: interrupted before anything was begun\n"

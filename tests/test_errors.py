@@ -1,0 +1,15 @@
+"""What errors say of names that are not known."""
+
+from poolwise.errors import UnknownNameError
+
+
+def test_each_known_name_is_listed_once():
+    assert UnknownNameError.of("order", "x", ["fm", "fcfs", "fm"]).remedy == "known: fcfs, fm"
+    assert UnknownNameError.of("order", "x", []).remedy == "known: none"
+
+
+def test_of_very_many_names_only_the_nearest_are_listed():
+    known = [f"rack{rack}.thin{node}" for rack in range(50) for node in range(50)]
+    remedy = UnknownNameError.of("owner", "rack7.thin77", known).remedy
+    assert remedy is not None and "rack7.thin7" in remedy and remedy.endswith(" and 2,490 others")
+    assert remedy.count(", ") == 9
