@@ -16,7 +16,7 @@ from poolwise.metrics.memory import DOLLARS_PER_GB
 from poolwise.units import HOUR, SECOND
 
 CATALOG = "catalog:"
-MOST_SEEDS = 100_000
+MOST_SEEDS = 10_000_000
 """More than anyone runs: every seed is a row of each combination."""
 
 
