@@ -39,3 +39,6 @@ def test_a_figure_is_told_from_the_expected_one(tmp_path, monkeypatch) -> None:
     assert compared(done(CURVES)) == ["c: as expected"]
     other = Curves("c", "Left", x=[1.0, 2.0], series={"a": [0.4, math.nan]}, artifact="Figure 8")
     assert compared(done(other)) == ["c: other numbers than expected"]
+    times = Curves("c", "Left", x=[1.0], series={"a": [0.4]}, artifact="Figure 8", varies="CPU times")
+    assert scripts_of(done(times))[0].sha256 == ""
+    assert compared(done(times)) == ["c: not compared, its numbers are CPU times"]

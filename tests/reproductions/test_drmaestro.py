@@ -11,17 +11,23 @@ from poolwise.compare.published import SWITCH, compare, read_claims
 from poolwise.performance.device_profiles import read_device_profiles
 from poolwise.reproductions import drmaestro
 from poolwise.reproductions.drmaestro.cells import (
+    OUR_PHASE,
     POINTS,
     POLICIES,
     SCENARIOS,
+    SOLVED_ONCE,
+    VARIANTS,
     DrMaestroCase,
     gpus_in_use,
     measure_case,
     measure_rounds,
     run_case,
+    scheduler,
 )
-from poolwise.reproductions.drmaestro.changes import CHANGES
+from poolwise.reproductions.drmaestro.changes import CHANGES, FIXED
 from poolwise.reproductions.drmaestro.claims import FOUR_TIMES, DrMaestroResults, switches
+from poolwise.reproductions.drmaestro.figures import draw
+from poolwise.reproductions.reproduction import reproduce
 from poolwise.trials import Local
 
 SMALLEST = SCENARIOS[0]
@@ -92,6 +98,75 @@ def test_every_claim_is_answered_and_nothing_else(tmp_path, monkeypatch, name):
     assert [len(found.tables), len(found.explanation)] == ([3, 2] if name == "FULL" else [1, 1])
 
 
+@pytest.mark.parametrize(
+    ("figure", "cases", "timed"),
+    [("4", {(SMALLEST, "")}, set()), ("9", {(SCENARIOS[3], "")}, set()), ("10", {(SCENARIOS[3], "")}, set()),
+     ("6", set(), {4}), ("8", set(), {16, 128})],
+)  # fmt: skip
+def test_a_figure_is_drawn_from_its_own_runs_alone(tmp_path, monkeypatch, figure, cases, timed):
+    asked = []
+
+    def pretend(wanted, run, folder, jobs, progress):
+        asked.extend((case, run) for case in wanted)
+        lists = {"grid_s": list(range(POINTS)), "used": [1] * POINTS, "normalised": [2.0, 1.0], "beyond": [6, 5, 4, 3, 2, 1]}
+        names = ("makespan_s", "violations", "violations_queueing", "execution_s", "most_used_before")
+        times = {"total_s": [0.1, 0.2], "solver_s": [0.01, 0.02], "solved": 3, "solving": 2}
+        return {case: {**dict.fromkeys(names, 1.0), **lists, **times} for case, wants in asked if wants is run}
+
+    monkeypatch.setattr(drmaestro, "measure_all", pretend)
+    done = reproduce("drmaestro", drmaestro.DRMaestro(), tmp_path, figure=figure, executor=Local(1))
+    assert {(case.scenario, case.variant) for case, run in asked if run is not measure_rounds} == cases
+    assert {case.seed for case, _ in asked} == {0}
+    assert {case.scenario.machines for case, run in asked if run is measure_rounds} == timed
+    assert done.findings.figures and {drawn.artifact for drawn in done.findings.figures} == {f"Figure {figure}"}
+
+
+def test_a_table_needs_all_seeds_and_variants_of_its_settings():
+    cases = drmaestro.FULL.cases("Table 2")
+    assert {case.scenario.machines for case in cases} == {4}
+    assert {case.variant for case in cases} == set(VARIANTS)
+    assert not any(case.change for case in cases)
+    assert set(cases) < set(drmaestro.FULL.cases())
+
+
+def test_variants_concern_the_policies_that_they_name():
+    assert scheduler(DrMaestroCase(SMALLEST, "network_aware", 0, variant=SOLVED_ONCE)).solve_again is False
+    assert scheduler(DrMaestroCase(SMALLEST, "drmaestro", 0, variant=OUR_PHASE)).local_first
+    plain = scheduler(DrMaestroCase(SMALLEST, "network_aware", 0))
+    assert plain.solve_again and not plain.local_first and plain.at_ends
+    assert not scheduler(DrMaestroCase(SMALLEST, "firmament", 0, FIXED)).at_ends
+    with pytest.raises(ValueError, match="nothing to do with"):
+        scheduler(DrMaestroCase(SMALLEST, "firmament", 0, variant=OUR_PHASE))
+    with pytest.raises(KeyError):
+        run_case(DrMaestroCase(SMALLEST, "firmament", 0, "no such change"))
+
+
+def test_a_policy_that_a_variant_does_not_concern_is_measured_without():
+    cases = {
+        DrMaestroCase(SMALLEST, "firmament", 0): {"makespan_s": 6.0},
+        DrMaestroCase(SMALLEST, "drmaestro", 0): {"makespan_s": 4.0},
+        DrMaestroCase(SMALLEST, "network_aware", 0): {"makespan_s": 3.0},
+        DrMaestroCase(SMALLEST, "network_aware", 0, variant=SOLVED_ONCE): {"makespan_s": 2.0},
+    }
+    results = DrMaestroResults(cases, {})
+    assert results.ratio(SMALLEST, "firmament", "network_aware", variant=SOLVED_ONCE).tolist() == [3.0]
+    assert results.ratio(SMALLEST, "firmament", "drmaestro", variant=SOLVED_ONCE).tolist() == [1.5]
+    assert results.ratio(SMALLEST, "firmament", "network_aware").tolist() == [2.0]
+
+
+def test_the_first_figures_show_the_papers_phase():
+    """Runs of a variant are not drawn in place of those of the paper's own phase."""
+    lists = {"grid_s": [0.0, 1.0], "normalised": [2.0, 1.0], "beyond": [6, 5, 4, 3, 2, 1]}
+    rest = dict.fromkeys(("makespan_s", "violations", "violations_queueing", "execution_s", "most_used_before"), 1.0)
+    cases = {
+        DrMaestroCase(SMALLEST, policy, 0, variant=variant): {**rest, **lists, "used": [7, 7] if variant else [3, 3]}
+        for variant, known in VARIANTS.items()
+        for policy in known.policies
+    }
+    (gpus,) = [figure for figure in draw(DrMaestroResults(cases, {})) if figure.name == "gpus_4x128"]
+    assert {value for line in gpus.series.values() for value in line} == {3}
+
+
 def test_a_plan_up_to_some_machines_leaves_the_larger_ones_out():
     small = drmaestro.FULL.up_to(16)
     assert {case.scenario.machines for case in small.cases()} == {4, 16}
@@ -104,6 +179,7 @@ def test_a_plan_up_to_some_machines_leaves_the_larger_ones_out():
 def test_goals_four_times_as_long_count_the_fourth_multiple():
     cases = {
         DrMaestroCase(SMALLEST, policy, seed): {
+            "makespan_s": 1.0,
             "violations": 0,
             "violations_queueing": 0,
             "beyond": [9, 9, 9, count + seed, 9, 9],

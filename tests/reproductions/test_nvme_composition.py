@@ -1,5 +1,8 @@
 import csv
+from collections import Counter
+from types import SimpleNamespace
 
+import numpy as np
 import pytest
 
 from poolwise import catalog
@@ -8,6 +11,9 @@ from poolwise.reproductions.nvme_composition import QUICK, NvmeComposition
 from poolwise.reproductions.nvme_composition.cells import DEFAULT, NvmeLoad, measure_nvme_case
 from poolwise.reproductions.nvme_composition.claims import claim_rows as measured_rows
 from poolwise.reproductions.nvme_composition.claims import switches
+from poolwise.reproductions.nvme_composition.packing import PACKINGS, measure_packings, packing_table, said
+from poolwise.reproductions.nvme_composition.packing import cases as packing_cases
+from poolwise.reproductions.nvme_composition.packing import node_of as packed_node
 from poolwise.reproductions.nvme_composition.plan import FASTER, MODES, SOURCES, NvmePlan, NvmeResults, base, seeded
 from poolwise.reproductions.nvme_composition.tables import COLUMNS, tables
 from poolwise.trials import Local
@@ -72,11 +78,11 @@ def test_every_switch_that_a_claim_names_measures_it():
 
 
 def test_a_number_of_arrivals_stretches_the_window_with_the_arrivals():
-    from poolwise.reproductions.nvme_composition.cells import NvmeCase, _measured
+    from poolwise.reproductions.nvme_composition.cells import NvmeCase, measured_values
 
     load = NvmeLoad("high_compute", 0.5, 0)
     clock = {"gap_s": 300.0, "begin": 0, "end": 2 * 10**14, "opened": True, "reached": True}
-    plain, slower = (_measured(NvmeCase(load, "first_fit", gap_s=gap_s), {load.clock: clock}) for gap_s in (0.0, 600.0))
+    plain, slower = (measured_values(NvmeCase(load, "first_fit", gap_s=gap_s), {load.clock: clock}) for gap_s in (0.0, 600.0))
     assert plain["measured"] == slower["measured"] > 0
     assert slower["cpu_load"] == pytest.approx(plain["cpu_load"] / 2, rel=0.1)
 
@@ -117,7 +123,7 @@ def test_results_are_kept_and_taken_up_again(tmp_path):
     assert found["reached"]
     assert found["rejected"] == 0
     assert found["composition_size"] == 1.0
-    assert NvmeComposition().seeds == 20
+    assert NvmeComposition().seeds == 10
     assert case.load.physics == DEFAULT
 
 
@@ -138,3 +144,49 @@ def test_every_figure_is_drawn_and_finds_the_published_values():
     assert drawn["figure4-S1-default"].published["first fit, disaggregated"][-1] == 96.71
     panel = drawn["rates"].panels[0]
     assert panel.series["first fit"] == list(panel.x) and set(panel.series["aware, published"]) == {92.42}
+
+
+def test_late_workloads_get_the_node_that_the_packing_says():
+    free = {4: 20, 6: 5, 9: 10}  # of 25 cores
+    view = SimpleNamespace(
+        layout=SimpleNamespace(nodes=np.array(list(free))), free_cores=free.get, beta=lambda node: 1 - free[node] / 25
+    )
+
+    def node(packing, late, cores=6):
+        return packed_node(packing, shown, SimpleNamespace(late=late, cores=cores), view, 99)
+
+    shown = Counter()
+    late = {name: node(packing, True) for name, packing in PACKINGS.items()}
+    in_time = {name: node(packing, False) for name, packing in PACKINGS.items()}
+    assert list(late.values()) == [99, 9, 4, 9, 4]
+    assert list(in_time.values()) == [99, 99, 99, 9, 4]
+    assert shown == {True: len(PACKINGS)}  # what is in time is not counted
+    assert node(PACKINGS["all on the emptiest node"], True, cores=21) == 99 and shown == {True: len(PACKINGS)}
+    assert node(PACKINGS["all on the emptiest node"], True, cores=11) == 4 and shown[False] == 1
+
+
+def test_core_packing_is_refuted_by_equal_misses_and_a_part_otherwise():
+    def found(late_misses):
+        usual, misses = next(iter(PACKINGS)), {}
+        for case in packing_cases(2):
+            late = case.packing != usual and PACKINGS[case.packing].late_alone
+            misses[case] = {"missed_deadlines_pct": late_misses if late else 50.0, "one_node": 3, "several_nodes": 1}
+        return misses
+
+    (refuted,), (part,) = said(found(50.25)), said(found(53.0))
+    assert "of 24 times" in refuted and "more than one 6 times" in refuted and "at most 0.25 points" in refuted
+    assert "is refuted as a cause" in refuted and "is a part as a cause" not in part and "is a part of the cause" in part
+    (table,) = packing_table(found(53.0))
+    assert [row[1] for row in table.rows] == ["50.00", "53.00", "53.00", "50.00", "50.00"]
+    assert said({}) == packing_table({}) == []
+
+
+def test_packings_are_of_the_runs_that_the_tables_have():
+    assert {case.run for case in packing_cases(3) if not case.gap_s} <= set(NvmePlan(3).cases())
+
+
+@pytest.mark.long
+def test_a_packing_that_changes_nothing_is_the_run_of_the_table(tmp_path):
+    case = packing_cases(1)[0]
+    usual = measure_nvme_case([case.run], tmp_path, Local(1))[case.run]
+    assert measure_packings([case], tmp_path, Local(1))[case]["missed_deadlines_pct"] == usual["missed_deadlines_pct"]

@@ -22,13 +22,14 @@ class Axis:
 class Figure:
     """What every figure has: a name (of its files), a title, a caption, and optionally the paper's figure it stands for.
 
-    `artifact` is that figure, such as "Figure 8".
+    `artifact` is that figure, such as "Figure 8". `varies` says what its numbers are that differ from run to run.
     """
 
     name: str
     title: str
     caption: str = ""
     artifact: str = field(default="", kw_only=True)
+    varies: str = field(default="", kw_only=True)
 
 
 @dataclass(frozen=True)

@@ -146,7 +146,10 @@ def _scripts(scripts: Sequence[FigureScript], done: Reproduced) -> list[PageTabl
     for script in scripts:
         before = known.get(script.figure)
         seconds = f"{before.seconds:.0f}" if before is not None and before.seconds else ""
-        rows.append(PageRow((script.figure, script.command, seconds, script.sha256[:16])))
-    caption = "CPU seconds of a full run of the figure alone on one core, and the SHA-256 of its CSV (first 16 digits)."
+        rows.append(PageRow((script.figure, script.command, seconds, script.sha256[:16] or "varies")))
+    caption = (
+        "About how many CPU seconds a full run of the figure alone takes on one core, and the SHA-256 of its CSV (first 16 "
+        "digits), which the command compares with the expected one."
+    )
     header = ("figure", "command", "seconds", "SHA-256 of its CSV")
     return [PageTable("A script a figure", header, rows, caption, text=True)] if rows else []

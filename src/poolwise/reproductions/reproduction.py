@@ -46,10 +46,14 @@ class ReproductionResult:
 
 
 class Reproduction(Protocol):
-    """A published system's results, measured anew. Register with `@register("reproductions", NAME)`."""
+    """A published system's results, measured anew. Register with `@register("reproductions", NAME)`.
+
+    `drawn` names the paper's figures that are drawn though no claim is about them alone.
+    """
 
     title: ClassVar[str]
     paper: ClassVar[str]
+    drawn: ClassVar[tuple[str, ...]] = ()
 
     def run(
         self, out: Path, *, quick: bool, executor: Executor, progress: Progress | None = None, figure: str = ""
@@ -107,18 +111,20 @@ def reproduce(
     """Run a reproduction and judge each of its claims; what its folder holds from before is not measured again.
 
     With a `figure` ("8", "Figure 8", "Table III") only what that one needs is run, and only its claims and drawings stay.
-    Raises UnknownNameError for one that no claim is about.
+    Raises UnknownNameError for one that no claim is about and that is not drawn.
     """
     executor = Local(jobs) if executor is None else executor
     claims = read_claims(catalog.find("reproductions", f"{name}.csv"))
-    wanted = _artifact(figure, [claim.artifact for claim in claims]) if figure else ""
+    wanted = _artifact(figure, [*(claim.artifact for claim in claims), *reproduction.drawn]) if figure else ""
     findings = reproduction.run(out, quick=quick, executor=executor, progress=progress, figure=wanted)
     rows = compare(claims, findings.measured, findings.readings, findings.switches)
     if wanted:
         rows = [row for row in rows if _about(wanted, row.claim.artifact)]
-        findings = replace(findings, figures=[f for f in findings.figures if _about(wanted, f.artifact)], tables=[])
+    figures = [*findings.figures, *agreement_figures(rows)]
+    if wanted:
+        findings = replace(findings, figures=[f for f in figures if _about(wanted, f.artifact)], tables=[])
     else:
-        findings = replace(findings, figures=[*findings.figures, *agreement_figures(rows)])
+        findings = replace(findings, figures=figures)
     title = f"{reproduction.title}, quick run" if quick else reproduction.title
     headlines = read_headlines(catalog.find("reproductions/headlines", f"{name}.csv"))
     questions = catalog.find("reproductions/questions", f"{name}.txt").read_text(encoding="utf-8").splitlines()

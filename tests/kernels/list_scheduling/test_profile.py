@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from poolwise.kernels.list_scheduling import earliest as search
+from poolwise.kernels.list_scheduling import hope, racks
 from poolwise.kernels.list_scheduling import profile as kernels
-from poolwise.kernels.list_scheduling import racks
 from poolwise.kernels.list_scheduling.state import (
     INSTANT_COUNT,
     LENGTH_FOUND,
@@ -18,16 +18,19 @@ from poolwise.kernels.list_scheduling.state import (
     N_NOW,
     PAPER,
     PRESENT,
+    STEP_COUNT,
     TIME,
     WORST,
     ProfileArrays,
     StandingArrays,
+    StepArrays,
 )
 from poolwise.kernels.python_code import python_code
 from poolwise.units import HORIZON, NEVER
 
 earliest, change, forget = map(python_code, (search.earliest, kernels.change, kernels.forget))
 merge, pass_on = map(python_code, (kernels.merge, kernels.pass_on))
+hopeful, still_hopeful = map(python_code, (hope.hopeful, hope.still_hopeful))
 place, expected, fits = map(python_code, (racks.place, racks.expected, racks.fits))
 
 
@@ -57,7 +60,7 @@ class _Racks(NamedTuple):
 def _draw(g: np.random.Generator):
     """Draw what is free at up to 24 instants, the last of them often at the horizon, and a job that fits at some of them."""
     n_rack, count = int(g.integers(1, 4)), int(g.integers(1, 25))
-    room = count + 2
+    room = count + 40
     gaps = g.integers(1, 4, count)
     free, pool = np.zeros((n_rack, room), np.int64), np.zeros((n_rack, room), np.int64)
     free[:, :count], pool[:, :count] = g.integers(0, 6, (n_rack, count)), g.integers(0, 25, (n_rack, count))
@@ -65,9 +68,10 @@ def _draw(g: np.random.Generator):
     time[:count] = int(g.choice([0, HORIZON - gaps.sum()])) + np.cumsum(gaps)
     wide, narrow = (lambda: np.full((room, n_rack), -7)), (lambda: np.full(n_rack, -7))
     standing = StandingArrays(*(np.zeros(0, np.int64) for _ in StandingArrays._fields))
+    steps = StepArrays(*(np.zeros(room, np.int64) for _ in range(3)), wide(), wide())
     profile = ProfileArrays(
-        time, free.sum(axis=0), pool.sum(axis=0), free, pool, np.array([count, 0, 0, 0]),
-        narrow(), narrow(), narrow(), narrow(), wide(), wide(), narrow(), narrow(), standing,
+        time, free.sum(axis=0), pool.sum(axis=0), free, pool, _falls(free, pool), np.array([count, 0, 0, 0, 0, 0, -1]),
+        narrow(), narrow(), np.full(room, -7), narrow(), narrow(), wide(), wide(), steps, standing,
     )  # fmt: skip
     n, remote, asked = int(g.integers(1, 2 * n_rack + 1)), int(g.choice([0, 1, 3, 5])), int(g.integers(0, 16))
     near = float(g.choice([-0.5, 0.0, 0.4])) if remote else 0.0
@@ -76,6 +80,13 @@ def _draw(g: np.random.Generator):
     jobs = _Jobs(*(np.array([value]) for value in (n, remote, asked, length, near, far, 1.0)))
     rules = _Rules(bool(g.random() < 0.5), int(g.choice([WORST, MEAN, PAPER])))
     return profile, jobs, rules, _Racks(*(np.zeros(n_rack, np.int64) for _ in range(3)))
+
+
+def _falls(free, pool):
+    """Say at which instants some rack has less than before."""
+    falls = np.zeros(free.shape[1], np.int64)
+    falls[1:] = ((np.diff(free) < 0) | (np.diff(pool) < 0)).any(axis=0)
+    return falls
 
 
 def _one_by_one(first, limit, profile, jobs, rules, found):
@@ -125,8 +136,7 @@ def test_what_is_taken_and_given_back_leaves_the_profile_as_it_was(seed):
         begin = int(time[g.integers(profile.size[INSTANT_COUNT])])
         end = min(begin + int(g.integers(0, 30)), HORIZON)
         found.take[:], found.borrow[:] = g.integers(0, 3), g.integers(0, 9)
-        last = change(begin, end, found.take, found.borrow, -1, profile)
-        assert last == (0 if begin == end else np.searchsorted(time[: profile.size[INSTANT_COUNT]], end))
+        change(begin, end, found.take, found.borrow, -1, profile)
         _check_sums(profile)
         change(begin, end, found.take, found.borrow, 1, profile)
         for time_ in (end, begin):
@@ -156,6 +166,62 @@ def test_a_profile_whose_first_instants_are_over_says_the_same_from_now_on(seed)
         merge(profile)
         assert _steps(profile) == was and int(profile.size[INSTANT_COUNT]) == len(was)
         _check_sums(profile)
+
+
+@given(st.integers(0, 2**32))
+def test_who_may_still_begin_fits_from_now_on_beside_each_reservation_that_is_made(seed):
+    g = np.random.default_rng(seed)
+    for _ in range(10):
+        profile, _, rules, _ = _draw(g)
+        count, n_rack = 6, profile.free.shape[0]
+        column = [g.integers(low, high, count) for low, high in ((1, 5), (0, 6), (0, 20), (0, 20))]
+        jobs = _Jobs(*column, *np.zeros((3, count)))
+        take, borrow = np.zeros((2, count, n_rack), np.int64)
+        standing = profile.standing._replace(
+            ranked=g.permutation(count), start=np.zeros(count, np.int64), take=take, borrow=borrow
+        )
+        now = np.zeros(N_NOW, np.int64)
+        now[TIME] = profile.time[g.integers(profile.size[INSTANT_COUNT])]
+        pass_on(profile, now)
+        profile = profile._replace(standing=standing)
+        profile.size[STEP_COUNT], last = 0, count
+        while last >= 0:
+            able = [k for k in range(last) if _fits_from_now_on(standing.ranked[k], jobs, rules, profile)]
+            last = hopeful(last - 1, 0, jobs, rules, profile)
+            assert last == max(able, default=-1)
+            while last >= 0:
+                other, job = g.integers(count), standing.ranked[last]
+                begin, end = _reserve(other, g, now[TIME], profile)
+                standing.start[other] = begin
+                change(begin, end, take[other], borrow[other], -1, profile)
+                still = still_hopeful(job, other, jobs, rules, profile)
+                assert still == _fits_from_now_on(job, jobs, rules, profile)
+                if not still or g.random() < 0.2:
+                    break
+
+
+def _reserve(job, g, now, profile):
+    """Draw an interval and something that is free in it."""
+    room = profile.time.size - int(profile.size[INSTANT_COUNT])
+    begin = min(int(g.choice([now, now + g.integers(0, 20)])), HORIZON)
+    end = min(begin + int(g.integers(0, 9)), HORIZON)
+    begin = end if room < 2 else begin  # nothing can be added any more
+    time, some = profile.time, range(profile.size[PRESENT], profile.size[INSTANT_COUNT])
+    met = [m for m in some if time[m] < end and (m + 1 not in some or time[m + 1] > begin)] or [profile.size[PRESENT]]
+    rack = g.integers(0, 2, profile.free.shape[0])
+    profile.standing.take[job] = np.minimum(g.integers(0, 3) * rack, profile.free[:, met].min(axis=1))
+    profile.standing.borrow[job] = np.minimum(g.integers(0, 9) * rack, profile.pool[:, met].min(axis=1))
+    return begin, end
+
+
+def _fits_from_now_on(job, jobs, rules, profile):
+    """Look at each instant of the interval."""
+    first, count = int(profile.size[PRESENT]), int(profile.size[INSTANT_COUNT])
+    length = int(jobs.asked[job] if rules.anywhere and jobs.remote[job] > 0 else max(jobs.asked[job], jobs.length[job]))
+    until = profile.time[first] + min(length, HORIZON - int(profile.time[first]))
+    some = [m for m in range(first, count) if m == first or profile.time[m] < until]
+    least = profile.free[:, some].min(axis=1), profile.pool[:, some].min(axis=1)
+    return bool(fits(int(jobs.nodes[job]), int(jobs.remote[job]), rules.anywhere, *least))
 
 
 def _check_sums(profile):

@@ -14,6 +14,7 @@ from http.client import HTTPResponse, HTTPSConnection
 from typing import Any
 from urllib.parse import urlsplit
 
+import msgspec
 import numpy as np
 import yaml
 
@@ -77,6 +78,29 @@ class Api:
         return len(found["items"]) + found["metadata"].get("remainingItemCount", 0)
 
 
+class _Meta(msgspec.Struct, frozen=True):
+    name: str = ""
+    resourceVersion: str = ""
+
+
+class _Spec(msgspec.Struct, frozen=True):
+    nodeName: str = ""
+
+
+class _Pod(msgspec.Struct, frozen=True):
+    metadata: _Meta = _Meta()
+    spec: _Spec = _Spec()
+
+
+class _Event(msgspec.Struct, frozen=True):
+    type: str
+    object: _Pod
+
+
+_EVENTS = msgspec.json.Decoder(_Event)
+"""Of what a watch says of a pod, all that is looked at: the watcher shares the machine with what it measures."""
+
+
 @dataclass
 class Watched:
     """When pods were seen first, and when with a node; seconds of the monotonic clock."""
@@ -118,19 +142,20 @@ def watching(api: Api, names: str) -> Iterator[Watched]:
                     for line in api.open(connection, "GET", f"{_PLACES['Pod']}?watch=true&resourceVersion={seen[0]}"):
                         if over.is_set():
                             break
-                        seen[0] = note(json.loads(line))
+                        seen[0] = note(line)
         except Exception as problem:
             found.broke = repr(problem)
 
-    def note(event: Any) -> str:
-        if event["type"] == "ERROR":
-            raise RuntimeError(event["object"])
-        meta, now = event["object"]["metadata"], time.monotonic()
-        if meta["name"].startswith(names):
-            found.created.setdefault(meta["name"], now)
-            if event["object"]["spec"].get("nodeName"):
-                found.bound.setdefault(meta["name"], now)
-        return str(meta["resourceVersion"])
+    def note(line: bytes) -> str:
+        event, now = _EVENTS.decode(line), time.monotonic()
+        if event.type == "ERROR":
+            raise RuntimeError(line)
+        meta = event.object.metadata
+        if meta.name.startswith(names):
+            found.created.setdefault(meta.name, now)
+            if event.object.spec.nodeName:
+                found.bound.setdefault(meta.name, now)
+        return meta.resourceVersion
 
     seen = [version]
     threading.Thread(target=follow, daemon=True).start()

@@ -191,6 +191,11 @@ start() {
         --use-service-account-credentials=true --kube-api-qps 500 --kube-api-burst 1000 --feature-gates "$gates" --controllers "resourceclaim-controller,job-controller,garbage-collector-controller,\
 namespace-controller,pod-garbage-collector-controller,node-lifecycle-controller,taint-eviction-controller,\
 device-taint-eviction-controller,podgroup-protection-controller"
+    if [ -n "${KUBE_STARTUP_MS:-}" ]; then # how long a pod that has a node takes to be Running; at once where nobody says
+        sed "/name: pod-ready/,/^  next:/s/^  next:/  delay: {durationMilliseconds: $KUBE_STARTUP_MS}\\n  next:/" \
+            "$cache/stages.yaml" >"$data/stages.yaml"
+        KWOK_CONFIG="$data/stages.yaml"
+    fi
     launch kwok "$bin/kwok" --kubeconfig "$data/admin.kubeconfig" --manage-all-nodes=false \
         --manage-nodes-with-annotation-selector kwok.x-k8s.io/node=fake --node-lease-duration-seconds 40 \
         --config "${KWOK_CONFIG:-$cache/stages.yaml}"

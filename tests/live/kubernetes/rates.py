@@ -2,7 +2,8 @@
 
 Rates are of wall-clock time: they say something of a machine that does nothing else. Each scheduler runs alone, on the same
 pods, first on a queue that stands, then on pods that arrive while it runs. $POOLWISE_RATES are the pods, 200 where nobody says,
-the nodes half as many; the page of guarantees reports rates of 1,000 pods.
+the nodes half as many; the page of guarantees reports rates of 1,000 pods. $POOLWISE_STARTUP are the seconds that a pod takes
+to be Running once it has a node: 0 where nobody says, so that what the nodes write of it competes with the schedulers.
 """
 
 from __future__ import annotations
@@ -31,6 +32,7 @@ from tests.live.kubernetes.control_plane import ControlPlane, control_plane, kub
 
 PODS = int(os.environ.get("POOLWISE_RATES", "200"))
 TURNS = int(os.environ.get("POOLWISE_TURNS", "1"))
+STARTUP_S = float(os.environ.get("POOLWISE_STARTUP", "0"))
 PROTECTION = Path(__file__).parents[3] / "deploy" / "kubernetes" / "protect-claims.yaml"
 FIRST_FIT = 'version = 1\norder = "fcfs"\nbackfill = "none"\nplacement = "worst_fit"\n'
 
@@ -59,7 +61,8 @@ class Measured:
 
 @pytest.fixture(scope="module")
 def plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
-    with control_plane(tmp_path_factory.mktemp("kube")) as found:
+    slow = {"KUBE_STARTUP_MS": str(round(1000 * STARTUP_S))} if STARTUP_S else {}
+    with control_plane(tmp_path_factory.mktemp("kube"), **slow) as found:
         yield found
 
 
@@ -154,7 +157,7 @@ def test_starts_beside_kube_scheduler(case: str, plane: ControlPlane, tmp_path: 
     """
     prepare(plane, Api(plane))
     found: dict[str, list[Measured]] = {"poolwise": [], "kube-scheduler": []}
-    print(f"\n{PODS} pods, {case}")
+    print(f"\n{PODS} pods, {case}" + (f", Running {STARTUP_S:g} s after they have a node" if STARTUP_S else ""))
     try:
         if case.endswith("protected"):
             plane.kubectl("apply", "-f", str(PROTECTION))

@@ -227,10 +227,12 @@ def test_a_goal_that_no_place_can_meet_does_not_keep_a_job_waiting_for_ever(tmp_
     assert schedule.start.tolist() == [0, 0, 100 * SECOND]  # on the local devices, its cheapest places
 
 
-def test_rounds_at_intervals_and_when_something_ends():
+def test_rounds_at_intervals_and_unless_told_otherwise_when_something_ends():
     workload = jobs(3, submit=[1, 2, 31], duration=8, cores=8)
     schedule, _ = simulate(gpu_nodes((0,)), workload, FlowScheduler(every_s=10.0))
     assert (schedule.start / SECOND).tolist() == [10, 18, 40]
+    schedule, _ = simulate(gpu_nodes((0,)), workload, FlowScheduler(every_s=10.0, at_ends=False))
+    assert (schedule.start / SECOND).tolist() == [10, 20, 40]
 
 
 def test_pinned_jobs_run_where_they_must():

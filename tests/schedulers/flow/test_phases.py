@@ -184,6 +184,25 @@ def test_a_gang_that_only_part_of_would_start_is_withdrawn_for_one_that_can():
     assert withdrawn.tolist() in ([False, True], [False, False])
 
 
+def test_without_solving_again_gangs_placed_in_part_stand_in_each_others_way():
+    # Two nodes with a GPU and two cores each, and links so loaded that nothing may be remote. The first phase, blind to GPUs,
+    # puts each gang on a node of its own, where only one of its tasks has a GPU; the first gang alone is spread over both.
+    outcomes = {}
+    for again in (True, False):
+        state = round_of(
+            gpu_nodes((1, 1), cores=2),
+            workload_of(["nw", "nw"], tasks=2),
+            load=[0.9, 0.9],
+            settings={"network_aware": True},
+            local_first=False,
+            solve_again=again,
+        )
+        outcome, withdrawn = solve_gangs(state, np.arange(2))
+        outcomes[again] = outcome.whole.tolist(), withdrawn.tolist()
+    assert outcomes[True] == ([True, False], [False, True])
+    assert outcomes[False] == ([False, False], [True, True])
+
+
 @given(st.lists(st.tuples(st.integers(0, 3), st.floats(0, 1, width=16), st.sampled_from("ab")), min_size=1, max_size=20))
 def test_merged_rows_are_those_that_are_equal(rows):
     of, first = merged(*(np.array(column) for column in zip(*rows, strict=True)))

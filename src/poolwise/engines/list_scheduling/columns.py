@@ -155,26 +155,27 @@ class RunColumns(StudyColumns):
 
     def profile(self, size: int) -> ProfileArrays:
         """Return a profile with room for `size` instants, in which nothing is known yet."""
-        from poolwise.kernels.list_scheduling.state import ProfileArrays
+        from poolwise.kernels.list_scheduling.state import ProfileArrays, StepArrays
 
         n_rack = len(self.machine.racks.nodes)
         free, pool = (np.zeros((n_rack, size), dtype=np.int64) for _ in range(2))
-        tail_free, tail_pool = (np.zeros((size, n_rack), dtype=np.int64) for _ in range(2))
+        tail_free, tail_pool, step_free, step_pool = (np.zeros((size, n_rack), dtype=np.int64) for _ in range(4))
         return ProfileArrays(
             time=blank(size),
             nodes=blank(size),
             memory=blank(size),
             free=free,
             pool=pool,
-            size=blank(4),
+            begins=blank(size),
+            size=blank(7),
             least_free=blank(n_rack),
             least_pool=blank(n_rack),
+            low=blank(size),
             recent_free=blank(n_rack),
             recent_pool=blank(n_rack),
             tail_free=tail_free,
             tail_pool=tail_pool,
-            hope_free=blank(n_rack),
-            hope_pool=blank(n_rack),
+            steps=StepArrays(blank(size), blank(size), blank(size), step_free, step_pool),
             standing=self._standing(0 if self.backfill.keeps else len(self.workload)),
         )
 

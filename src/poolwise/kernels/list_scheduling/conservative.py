@@ -10,8 +10,9 @@ from __future__ import annotations
 from poolwise.arrays import IntArray
 from poolwise.kernels.jit import inlined, step
 from poolwise.kernels.list_scheduling.earliest import earliest, shortest
+from poolwise.kernels.list_scheduling.hope import hopeful, still_hopeful
 from poolwise.kernels.list_scheduling.profile import before, foresee, merge, pass_on
-from poolwise.kernels.list_scheduling.racks import copy, fits
+from poolwise.kernels.list_scheduling.racks import copy, fits, total
 from poolwise.kernels.list_scheduling.runs import start
 from poolwise.kernels.list_scheduling.standing import (
     count,
@@ -36,6 +37,7 @@ from poolwise.kernels.list_scheduling.state import (
     RUNNING,
     STANDING,
     STARTED,
+    STEP_COUNT,
     TIME,
     WAITING,
     JobArrays,
@@ -47,7 +49,7 @@ from poolwise.kernels.list_scheduling.state import (
     RunArrays,
 )
 from poolwise.kernels.list_scheduling.waiting import leave
-from poolwise.units import HORIZON, NEVER
+from poolwise.units import NEVER
 
 
 @step
@@ -73,30 +75,31 @@ def conserve(
     while at < waiting and standing.counted[standing.ranked[at]] and stands(standing.ranked[at], now, standing):
         _begin(at, jobs, rules, racks, queue, profile, runs, now)
         at += 1
-    last = waiting - 1
-    while last >= at and not _fits_now(standing.ranked[last], jobs, rules, racks):
+    last, free = waiting - 1, total(racks.free)
+    while last >= at and not _fits_now(standing.ranked[last], free, jobs, rules, racks):
         last -= 1
     if last < at:
         return
     for k in range(at, waiting):
         if standing.counted[standing.ranked[k]]:
             count(standing.ranked[k], 1, now, profile)
-    last = _hopeful(last, at, jobs, rules, profile)
+    profile.size[STEP_COUNT] = 0
+    last = hopeful(last, at, jobs, rules, profile)
     gained, free_until, lost, taken_until, on = NEVER, 0, NEVER, 0, 0  # by what changed in front of `at`
     while at <= last:
         job = standing.ranked[at]
         more(job, gained, free_until, standing)
         less(job, lost, taken_until, on, standing)
         begin, end = standing.start[job], standing.end[job]
-        changed, m = _reserve(job, jobs, rules, racks, profile, now)
+        changed = _reserve(job, jobs, rules, racks, profile, now)
         if changed and begin >= 0:
             gained, free_until = min(gained, begin), max(free_until, end)
         if changed and standing.start[job] >= 0:
             lost, taken_until = min(lost, standing.start[job]), max(taken_until, standing.end[job])
             on |= uses(job, standing)
         _begin(at, jobs, rules, racks, queue, profile, runs, now)
-        if at == last or not _still_fits(standing.ranked[last], job, m, jobs, rules, profile):
-            last = _hopeful(last - 1, at + 1, jobs, rules, profile)
+        if at == last or not still_hopeful(standing.ranked[last], job, jobs, rules, profile):
+            last = hopeful(last - 1, at + 1, jobs, rules, profile)
         at += 1
     for k in range(at, waiting):
         more(standing.ranked[k], gained, free_until, standing)
@@ -126,10 +129,8 @@ def _bring_up_to_date(rules: Rules, racks: RackArrays, profile: ProfileArrays, r
 
 
 @step
-def _reserve(
-    job: int, jobs: JobArrays, rules: Rules, racks: RackArrays, profile: ProfileArrays, now: IntArray
-) -> tuple[bool, int]:
-    """Let the profile count a job's reservation; returns whether it is another than before, and the instant at its end."""
+def _reserve(job: int, jobs: JobArrays, rules: Rules, racks: RackArrays, profile: ProfileArrays, now: IntArray) -> bool:
+    """Let the profile count a job's reservation; returns whether it is another than before."""
     standing = profile.standing
     begin, k, known = standing.start[job], -1, standing.start[job] >= now[TIME]
     if known and may_begin_earlier(job, now, standing):
@@ -137,7 +138,8 @@ def _reserve(
         k = earliest(job, first, min(standing.more_until[job], begin), jobs, rules, racks, profile)
     if known and k < 0 and not may_have_gone(job, standing):
         settle(job, standing)
-        return False, count(job, -1, now, profile)
+        count(job, -1, now, profile)
+        return False
     if k < 0:
         k = earliest(job, before(begin, profile) if known else profile.size[PRESENT], NEVER, jobs, rules, racks, profile)
     changed = k < 0 or profile.time[k] != begin
@@ -145,7 +147,9 @@ def _reserve(
         changed |= racks.take[r] != standing.take[job, r]
     write(job, k, jobs, racks, profile)
     settle(job, standing)
-    return changed, count(job, -1, now, profile) if k >= 0 else 0
+    if k >= 0:
+        count(job, -1, now, profile)
+    return changed
 
 
 @inlined
@@ -173,65 +177,7 @@ def _begin(
 
 
 @inlined
-def _fits_now(job: int, jobs: JobArrays, rules: Rules, racks: RackArrays) -> bool:
-    """Whether a job finds room now, whatever is reserved."""
-    return bool(fits(jobs.nodes[job], jobs.remote[job], rules.anywhere, racks.free, racks.pool))
-
-
-@step
-def _hopeful(last: int, first: int, jobs: JobArrays, rules: Rules, profile: ProfileArrays) -> int:
-    """Position, from `last` back to `first`, of a job that fits from now on for as long as it asks for; else `first` - 1.
-
-    The least over that time is in `profile.hope_free` and `.hope_pool`.
-    """
-    while last >= first:
-        job = profile.standing.ranked[last]
-        if _fits_throughout(job, jobs, rules, profile):
-            return last
-        last -= 1
-    return last
-
-
-@inlined
-def _until(job: int, jobs: JobArrays, rules: Rules, profile: ProfileArrays) -> int:
-    """Time (ns) at which a job that begins now would end at the earliest."""
-    time = profile.time[profile.size[PRESENT]]
-    return int(time + min(shortest(job, jobs, rules), HORIZON - time))
-
-
-@inlined
-def _fits_throughout(job: int, jobs: JobArrays, rules: Rules, profile: ProfileArrays) -> bool:
-    """Whether a job fits from now on for as long as it asks for."""
-    n, remote, until = jobs.nodes[job], jobs.remote[job], _until(job, jobs, rules, profile)
-    first = m = profile.size[PRESENT]
-    while m < profile.size[INSTANT_COUNT] and (m == first or profile.time[m] < until):
-        if profile.nodes[m] < n or profile.memory[m] < n * remote:
-            return False
-        m += 1
-    for r in range(profile.hope_free.size):
-        profile.hope_free[r] = _least(profile.free, r, first, m, profile.free[r, first])
-        profile.hope_pool[r] = _least(profile.pool, r, first, m, profile.pool[r, first])
-    return bool(fits(n, remote, rules.anywhere, profile.hope_free, profile.hope_pool))
-
-
-@inlined
-def _least(amounts: IntArray, r: int, first: int, last: int, least: int) -> int:
-    """The least of a rack over some instants, and of what it was before."""
-    for m in range(first, last):
-        least = min(least, amounts[r, m])
-    return least
-
-
-@inlined
-def _still_fits(hopeful: int, job: int, last: int, jobs: JobArrays, rules: Rules, profile: ProfileArrays) -> bool:
-    """Whether a hopeful job fits from now on beside the reservation just made of another one, which ends at instant `last`."""
-    standing, until = profile.standing, _until(hopeful, jobs, rules, profile)
-    begin, present = standing.start[job], profile.size[PRESENT]
-    if begin < 0 or (begin >= until and begin > profile.time[present]):
-        return True
-    first, last = before(begin, profile), min(last, max(before(until, profile), present + 1))
-    for r in range(profile.hope_free.size):
-        if standing.take[job, r] > 0:
-            profile.hope_free[r] = _least(profile.free, r, first, last, profile.hope_free[r])
-            profile.hope_pool[r] = _least(profile.pool, r, first, last, profile.hope_pool[r])
-    return bool(fits(jobs.nodes[hopeful], jobs.remote[hopeful], rules.anywhere, profile.hope_free, profile.hope_pool))
+def _fits_now(job: int, free: int, jobs: JobArrays, rules: Rules, racks: RackArrays) -> bool:
+    """Whether a job finds room now, where so many nodes are free, whatever is reserved."""
+    n = jobs.nodes[job]
+    return bool(n <= free and fits(n, jobs.remote[job], rules.anywhere, racks.free, racks.pool))

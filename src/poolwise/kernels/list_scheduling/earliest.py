@@ -26,64 +26,43 @@ def earliest(job: int, first: int, limit: int, jobs: JobArrays, rules: Rules, ra
     The placement is in `racks.take` and `racks.borrow`, the length of the interval in `profile.size`; the least over it in
     `profile.least_free` and `.least_pool`.
 
-    An interval begins at instant k and has grown up to instant m. Where the job does not fit throughout any more, no interval
-    that begins at k holds it, and the next one is tried, which has grown as far. The least over what slides along so is kept
-    in two parts (see `_shorten`), so that an instant is looked at a few times, however many intervals it is in.
+    What is free falls only where reservations begin, so that the least over an interval is that at its first instant and at
+    those, its lows. An interval begins at instant k, instants up to before m are known, and `profile.low` holds its lows at
+    positions from a to before b. The least over lows that slide along so is kept in two parts (see `_drop`), so that a low
+    is looked at a few times, however many intervals it is in.
     """
-    n, remote, count = jobs.nodes[job], jobs.remote[job], profile.size[INSTANT_COUNT]
+    n, remote, count, low = jobs.nodes[job], jobs.remote[job], profile.size[INSTANT_COUNT], profile.low
     length = shortest(job, jobs, rules)
-    k, middle, m = first, first, first
+    k, m, a, middle, b = first, first, 0, 0, 0
     while True:
-        if k == m:
-            k, m = _next(k, n, remote, length, limit, profile)
-            if k == m:
-                return -1
-            middle = k
-            _cover(k, m, profile)
-        elif profile.time[k] >= limit:
+        while k < count and not _has_enough(k, n, remote, profile):
+            k += 1
+        if k == count or profile.time[k] >= limit:
             return -1
-        elif m == count or profile.time[m] - profile.time[k] >= min(length, HORIZON - profile.time[k]):
+        while a < b and low[a] <= k:
+            a += 1
+        if a > middle:  # the later part has lows that are over
+            a, middle = _drop(a, middle, b, n, remote, rules.anywhere, profile)
+        m, known, until = max(m, k + 1), b, profile.time[k] + min(length, HORIZON - profile.time[k])
+        while m < count and profile.time[m] < until and (profile.begins[m] <= 0 or _has_enough(m, n, remote, profile)):
+            low[b] = m
+            b += int(profile.begins[m] > 0)
+            m += 1
+        if m < count and profile.time[m] < until:
+            k, a, middle, b = m + 1, 0, 0, 0
+            continue
+        _lengthen(known, middle, b, profile)
+        _least(k, a, middle, b, profile)
+        if fits(n, remote, rules.anywhere, profile.least_free, profile.least_pool):
             profile.size[LENGTH_FOUND] = _length(job, k, m, length, jobs, rules, racks, profile)
             if profile.size[LENGTH_FOUND] >= 0:
                 return int(k)
-            k, middle = _shorten(k, middle, m, n, remote, rules.anywhere, profile)
-        elif _has_enough(m, n, remote, profile):
-            _lengthen(k, middle, m, profile)
-            m += 1
-        else:
-            k, middle, m = m + 1, m + 1, m + 1
-        while k < m and not fits(n, remote, rules.anywhere, profile.least_free, profile.least_pool):
-            k, middle = _shorten(k, middle, m, n, remote, rules.anywhere, profile)
-
-
-@inlined
-def _next(k: int, n: int, remote: int, length: int, limit: int, profile: ProfileArrays) -> tuple[int, int]:
-    """Find the next interval, from instant k on, with enough in all at each of its instants: its first, and that behind it.
-
-    Both are the same if there is none that begins before `limit`.
-    """
-    count, m = profile.size[INSTANT_COUNT], k
-    while m < count and (m == k or profile.time[m] - profile.time[k] < min(length, HORIZON - profile.time[k])):
-        if m == k and profile.time[k] >= limit:
-            return k, k
-        if not _has_enough(m, n, remote, profile):
-            k = m + 1
-        m += 1
-    return k, m
-
-
-@inlined
-def _cover(k: int, m: int, profile: ProfileArrays) -> None:
-    """Write the least over an interval from instant k to before m, all of it its later part."""
-    for r in range(profile.least_free.size):
-        least = profile.free[r, k]
-        for j in range(k + 1, m):
-            least = min(least, profile.free[r, j])
-        profile.least_free[r] = profile.recent_free[r] = least
-        least = profile.pool[r, k]
-        for j in range(k + 1, m):
-            least = min(least, profile.pool[r, j])
-        profile.least_pool[r] = profile.recent_pool[r] = least
+        elif a < b:
+            _least(low[a], a, middle, b, profile)
+            if not fits(n, remote, rules.anywhere, profile.least_free, profile.least_pool):
+                a, middle = _drop(a + 1, middle, b, n, remote, rules.anywhere, profile)
+                k = low[a - 1]
+        k += 1
 
 
 @inlined
@@ -93,52 +72,52 @@ def _has_enough(k: int, n: int, remote: int, profile: ProfileArrays) -> bool:
 
 
 @inlined
-def _lengthen(k: int, middle: int, m: int, profile: ProfileArrays) -> None:
-    """Let an interval from k on, whose later part is from `middle` to before m, reach instant m."""
-    for r in range(profile.recent_free.size):
-        free, pool = profile.free[r, m], profile.pool[r, m]
-        profile.recent_free[r] = free if m == middle else min(profile.recent_free[r], free)
-        profile.recent_pool[r] = pool if m == middle else min(profile.recent_pool[r], pool)
-        profile.least_free[r] = min(profile.least_free[r], free)
-        profile.least_pool[r] = min(profile.least_pool[r], pool)
+def _lengthen(known: int, middle: int, b: int, profile: ProfileArrays) -> None:
+    """Let the later part of an interval's lows, from position `middle` on, have those from `known` to before b as well."""
+    for j in range(known, b):
+        m = profile.low[j]
+        for r in range(profile.recent_free.size):
+            free, pool = profile.free[r, m], profile.pool[r, m]
+            profile.recent_free[r] = free if j == middle else min(profile.recent_free[r], free)
+            profile.recent_pool[r] = pool if j == middle else min(profile.recent_pool[r], pool)
 
 
 @step
-def _shorten(k: int, middle: int, m: int, n: int, remote: int, anywhere: bool, profile: ProfileArrays) -> tuple[int, int]:
-    """Let an interval from k to before m begin at the next instant; returns it, and where its later part begins.
+def _drop(a: int, middle: int, b: int, n: int, remote: int, anywhere: bool, profile: ProfileArrays) -> tuple[int, int]:
+    """Let an interval's lows begin at position a, or behind; returns where the job fits at once at them all, and the middle.
 
-    Where nothing is left of its earlier part, all of it becomes that: the least from each instant to the last, as far back
-    as the job fits there.
+    Where nothing is left of the earlier part, all of them become that: the least from each low to the last, as far back as
+    the job fits there. No interval with the low before holds the job then.
     """
-    k += 1
-    if k >= middle:
-        j, middle = m - 1, m
-        while j >= k:
-            for r in range(profile.recent_free.size):
-                free, pool = profile.free[r, j], profile.pool[r, j]
-                profile.least_free[r] = free if j == m - 1 else min(profile.least_free[r], free)
-                profile.least_pool[r] = pool if j == m - 1 else min(profile.least_pool[r], pool)
-                profile.tail_free[j, r], profile.tail_pool[j, r] = profile.least_free[r], profile.least_pool[r]
-            if not fits(n, remote, anywhere, profile.least_free, profile.least_pool):
-                break
-            j -= 1
-        k = j + 1
-    if k < m:
-        _least(k, middle, m, profile)
-    return k, middle
+    while a < middle:
+        _least(profile.low[a], a, middle, b, profile)
+        if fits(n, remote, anywhere, profile.least_free, profile.least_pool):
+            return a, middle
+        a += 1
+    j = b - 1
+    while j >= a:
+        m = profile.low[j]
+        for r in range(profile.recent_free.size):
+            free, pool = profile.free[r, m], profile.pool[r, m]
+            profile.least_free[r] = free if j == b - 1 else min(profile.least_free[r], free)
+            profile.least_pool[r] = pool if j == b - 1 else min(profile.least_pool[r], pool)
+            profile.tail_free[j, r], profile.tail_pool[j, r] = profile.least_free[r], profile.least_pool[r]
+        if not fits(n, remote, anywhere, profile.least_free, profile.least_pool):
+            break
+        j -= 1
+    return j + 1, b
 
 
 @inlined
-def _least(k: int, middle: int, m: int, profile: ProfileArrays) -> None:
-    """Write the least over an interval from k to before m, of its two parts."""
+def _least(k: int, a: int, middle: int, b: int, profile: ProfileArrays) -> None:
+    """Write the least at instant k and at the lows at positions from a to before b."""
     for r in range(profile.recent_free.size):
-        if k >= middle:
-            profile.least_free[r], profile.least_pool[r] = profile.recent_free[r], profile.recent_pool[r]
-        elif middle == m:
-            profile.least_free[r], profile.least_pool[r] = profile.tail_free[k, r], profile.tail_pool[k, r]
-        else:
-            profile.least_free[r] = min(profile.tail_free[k, r], profile.recent_free[r])
-            profile.least_pool[r] = min(profile.tail_pool[k, r], profile.recent_pool[r])
+        free, pool = profile.free[r, k], profile.pool[r, k]
+        if a < middle:
+            free, pool = min(free, profile.tail_free[a, r]), min(pool, profile.tail_pool[a, r])
+        if middle < b:
+            free, pool = min(free, profile.recent_free[r]), min(pool, profile.recent_pool[r])
+        profile.least_free[r], profile.least_pool[r] = free, pool
 
 
 @step

@@ -68,7 +68,7 @@ def _write(k: int, profile: ProfileArrays) -> None:
         profile.free[r, k], profile.pool[r, k] = free, pool
         nodes += free
         memory += pool
-    profile.nodes[k], profile.memory[k] = nodes, memory
+    profile.nodes[k], profile.memory[k], profile.begins[k] = nodes, memory, 0
 
 
 @step
@@ -85,14 +85,12 @@ def before(time: int, profile: ProfileArrays) -> int:
 
 
 @step
-def change(begin: int, end: int, take: IntArray, borrow: IntArray, sign: int, profile: ProfileArrays) -> int:
-    """Take a placement off the instants of an interval (sign -1), or give it back (sign 1); returns the instant at its end.
-
-    Returns 0 where nothing changes.
-    """
+def change(begin: int, end: int, take: IntArray, borrow: IntArray, sign: int, profile: ProfileArrays) -> None:
+    """Take a placement off the instants of an interval (sign -1), or give it back (sign 1)."""
     if begin == end:
-        return 0  # at the horizon
+        return  # at the horizon
     first, last = _instant(begin, profile), _instant(end, profile)
+    profile.begins[first] -= sign
     all_nodes, all_memory = 0, 0
     for r in range(take.size):
         nodes, memory = sign * take[r], sign * borrow[r]
@@ -109,7 +107,6 @@ def change(begin: int, end: int, take: IntArray, borrow: IntArray, sign: int, pr
     if all_memory != 0:
         for m in range(first, last):
             profile.memory[m] += all_memory
-    return last
 
 
 @step
@@ -124,6 +121,9 @@ def _instant(time: int, profile: ProfileArrays) -> int:
         profile.nodes[m] = profile.nodes[m - 1]
     for m in range(count, at - 1, -1):
         profile.memory[m] = profile.memory[m - 1]
+    for m in range(count, at, -1):
+        profile.begins[m] = profile.begins[m - 1]
+    profile.begins[at] = 0
     for r in range(profile.free.shape[0]):
         for m in range(count, at - 1, -1):
             profile.free[r, m] = profile.free[r, m - 1]
@@ -143,6 +143,8 @@ def _move(first: int, last: int, by: int, profile: ProfileArrays) -> None:
         profile.nodes[m - by] = profile.nodes[m]
     for m in range(first, last):
         profile.memory[m - by] = profile.memory[m]
+    for m in range(first, last):
+        profile.begins[m - by] = profile.begins[m]
     for r in range(profile.free.shape[0]):
         for m in range(first, last):
             profile.free[r, m - by] = profile.free[r, m]
@@ -152,7 +154,9 @@ def _move(first: int, last: int, by: int, profile: ProfileArrays) -> None:
 
 @inlined
 def _changes_nothing(m: int, profile: ProfileArrays) -> bool:
-    """Whether as much is free from an instant on, which is not the first, as before it."""
+    """Whether as much is free from an instant on, which is not the first, as before it, and no reservation begins."""
+    if profile.begins[m] > 0:
+        return False
     for r in range(profile.free.shape[0]):
         if profile.free[r, m] != profile.free[r, m - 1] or profile.pool[r, m] != profile.pool[r, m - 1]:
             return False

@@ -170,12 +170,12 @@ def stands(job: int, now: IntArray, standing: StandingArrays) -> bool:
 
 
 @inlined
-def count(job: int, sign: int, now: IntArray, profile: ProfileArrays) -> int:
-    """Take a job's reservation off the profile (sign -1), or give it back (sign 1); returns the instant at its end."""
+def count(job: int, sign: int, now: IntArray, profile: ProfileArrays) -> None:
+    """Take a job's reservation off the profile (sign -1), or give it back (sign 1)."""
     standing = profile.standing
     standing.counted[job] = sign < 0
     begin = max(standing.start[job], now[TIME])
-    return change(begin, max(standing.end[job], begin), standing.take[job], standing.borrow[job], sign, profile)
+    change(begin, max(standing.end[job], begin), standing.take[job], standing.borrow[job], sign, profile)
 
 
 @step

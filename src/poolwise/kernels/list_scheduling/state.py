@@ -286,6 +286,23 @@ class StandingArrays(NamedTuple):
     less_on: IntArray
 
 
+class StepArrays(NamedTuple):
+    """The least that is free from now until any time, which falls in steps; see `hope`.
+
+    Attributes
+    ----------
+    time : (n_instant,) ns ascending, when it falls; the first is now
+    nodes, memory : (n_instant,) sums over the racks of the least of each
+    free, pool : (n_instant, n_rack)
+    """
+
+    time: IntArray
+    nodes: IntArray
+    memory: IntArray
+    free: IntArray
+    pool: IntArray
+
+
 class ProfileArrays(NamedTuple):
     """What is free from each of a list of instants on: what conservative backfilling plans with.
 
@@ -294,11 +311,13 @@ class ProfileArrays(NamedTuple):
     time : (n_instant,) ns ascending; grown by the caller on INSTANTS
     nodes, memory : (n_instant,) free nodes of all racks, free MiB of all pools
     free, pool : (n_rack, n_instant)
-    size : (4,) by the columns named below
+    begins : (n_instant,) reservations that begin at an instant; elsewhere no rack has less than before
+    size : (7,) by the columns named below
     least_free, least_pool : (n_rack,) the least over an interval
-    recent_free, recent_pool : (n_rack,) scratch of a search: the least over the later part of an interval
-    tail_free, tail_pool : (n_instant, n_rack) scratch of a search: the least from each instant to the end of its earlier part
-    hope_free, hope_pool : (n_rack,) scratch of a pass: the least from now on for as long as a job asks for that may start now
+    low : (n_instant,) scratch of a search: instants of an interval, but for its first, at which reservations begin
+    recent_free, recent_pool : (n_rack,) scratch of a search: the least at the later part of them
+    tail_free, tail_pool : (n_instant, n_rack) scratch of a search: the least from each of them to the end of their earlier part
+    steps : scratch of a pass
     standing : the reservations of the last passes; of (0,) jobs where reservations are kept, which `KeptArrays` holds
     """
 
@@ -307,21 +326,23 @@ class ProfileArrays(NamedTuple):
     memory: IntArray
     free: IntArray
     pool: IntArray
+    begins: IntArray
     size: IntArray
     least_free: IntArray
     least_pool: IntArray
+    low: IntArray
     recent_free: IntArray
     recent_pool: IntArray
     tail_free: IntArray
     tail_pool: IntArray
-    hope_free: IntArray
-    hope_pool: IntArray
+    steps: StepArrays
     standing: StandingArrays
 
 
 # Columns of ProfileArrays.size: instants in use; the instant that is now, those before it are over; the length (ns) of the
-# interval found last; instants in use when those at which nothing changes were dropped last
-INSTANT_COUNT, PRESENT, LENGTH_FOUND, MERGED = range(4)
+# interval found last; instants in use when those at which nothing changes were dropped last; steps in use, the time
+# (ns) before which all are known, and the rack that holds the job whole that was last found to be hopeful, -1 if none does
+INSTANT_COUNT, PRESENT, LENGTH_FOUND, MERGED, STEP_COUNT, SEEN_UNTIL, WHOLE_ON = range(7)
 
 
 class KeptArrays(NamedTuple):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tempfile
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
@@ -38,6 +39,26 @@ KNOWN = {**CHANGES, **FITS}
 
 
 @dataclass(frozen=True)
+class Variant:
+    """Settings of the scheduler other than the specification's reading of the paper, and policies that they concern."""
+
+    policies: tuple[DrMaestroPolicy, ...]
+    local_first: bool = False
+    solve_again: bool = True
+
+
+OUR_PHASE = "our first phase"
+"""The first phase looks at free devices of a node's own, which is ours: the paper's does not."""
+SOLVED_ONCE = "each phase solved once a round"
+"""Algorithm 2 as printed: a job that was placed in part waits for the next round. Only network-aware arcs leave any so."""
+VARIANTS: Mapping[str, Variant] = {
+    "": Variant(POLICIES),
+    OUR_PHASE: Variant(POLICIES[1:], local_first=True),
+    SOLVED_ONCE: Variant(POLICIES[2:], solve_again=False),
+}
+
+
+@dataclass(frozen=True)
 class DrMaestroScenario:
     """Machines and jobs of the paper; `spread`: the warm-up jobs hold half of every machine instead of half of the machines."""
 
@@ -56,20 +77,24 @@ SCENARIOS = (DrMaestroScenario(4, 128), DrMaestroScenario(4, 512), DrMaestroScen
 class DrMaestroCase:
     """One simulation.
 
-    `change` names what is assumed otherwise than in the profiles; with `local_first` the first phase looks at free devices of
-    a node's own, which is ours: the paper's does not.
+    `change` names what is assumed otherwise than in the profiles, `variant` one of `VARIANTS`.
     """
 
     scenario: DrMaestroScenario
     policy: DrMaestroPolicy
     seed: int
     change: str = ""
-    local_first: bool = False
+    variant: str = ""
 
     @property
     def warm_up_s(self) -> float:
         """Seconds until the warm-up jobs end."""
-        return WARM_UP_S[self.scenario.machines] * KNOWN.get(self.change, Change()).warm_up
+        return WARM_UP_S[self.scenario.machines] * self.assumed.warm_up
+
+    @property
+    def assumed(self) -> Change:
+        """What is assumed otherwise than in the profiles."""
+        return KNOWN[self.change] if self.change else Change()
 
 
 @lru_cache(maxsize=4)
@@ -85,19 +110,25 @@ def workload(case: DrMaestroCase, profiles: str = PROFILES) -> Workload:
     return replace(jobs, profiles=profiles).generate()
 
 
-def scheduler(
-    policy: DrMaestroPolicy, profiles: str = PROFILES, every_s: float = 0.0, local_first: bool = False
-) -> FlowScheduler:
-    """Configure a policy."""
-    if policy == "firmament":
-        return Firmament(every_s=every_s)
-    settings = {"profiles": profiles, "network_aware": policy == "network_aware"}
-    return FlowScheduler(settings=settings, every_s=every_s, local_first=local_first)
+def scheduler(case: DrMaestroCase, profiles: str = PROFILES) -> FlowScheduler:
+    """Configure a case's policy."""
+    change, variant = case.assumed, VARIANTS[case.variant]
+    if case.policy not in variant.policies:
+        raise ValueError(f"{case.policy} has nothing to do with '{case.variant}'")
+    if case.policy == "firmament":
+        return Firmament(every_s=change.every_s, at_ends=change.at_ends)
+    return FlowScheduler(
+        settings={"profiles": profiles, "network_aware": case.policy == "network_aware"},
+        every_s=change.every_s,
+        at_ends=change.at_ends,
+        local_first=variant.local_first,
+        solve_again=variant.solve_again,
+    )
 
 
 def run_case(case: DrMaestroCase, clock: Clock | None = None) -> Schedule:
     """Simulate a case; raises PolicyError if a job did not run."""
-    change = KNOWN.get(case.change, Change())
+    change = case.assumed
     with tempfile.TemporaryDirectory() as folder:
         profiles = PROFILES
         if case.change:
@@ -107,7 +138,7 @@ def run_case(case: DrMaestroCase, clock: Clock | None = None) -> Schedule:
                 encoding="utf-8",
             )
             profiles = str(file)
-        flow = scheduler(case.policy, profiles, change.every_s, case.local_first)
+        flow = scheduler(case, profiles)
         policy: Scheduler = flow if clock is None else _Timed(flow, clock)
         truth = DeviceNetwork(profiles)
         machine_ = machine(case.scenario.machines)

@@ -25,6 +25,7 @@ class Change:
     cores : cores of a job; None leaves them
     warm_up : factor of the time until the warm-up jobs end
     every_s : seconds between scheduling rounds
+    at_ends : whether a round is also made whenever something ends
     """
 
     remote: float = 1.0
@@ -38,6 +39,7 @@ class Change:
     cores: int | None = None
     warm_up: float = 1.0
     every_s: float = 0.0
+    at_ends: bool = True
 
     def apply(self, profile: DeviceProfile) -> DeviceProfile:
         """Return the changed profile."""
@@ -77,9 +79,10 @@ CHANGES: Mapping[str, Change] = {
     "warm-up half as long": Change(warm_up=0.5),
     "warm-up twice as long": Change(warm_up=2.0),
     "a round every 5 s": Change(every_s=5.0),
+    "a round every 5 s, none at ends": Change(every_s=5.0, at_ends=False),
 }
 
-FIXED = "a round every 5 s"
+FIXED = "a round every 5 s, none at ends"
 """The change under which rounds are timed: the paper calls its scheduler at a fixed interval."""
 FACTORS = (0.8, 0.85, 0.9, 0.95, 1.0, 1.05)
 """Factors of the remote times among which one is fitted to one setting of the paper."""

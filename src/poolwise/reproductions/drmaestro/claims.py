@@ -15,8 +15,11 @@ from poolwise.compare.verdicts import Measured
 from poolwise.metrics.intervals import mean_interval
 from poolwise.reproductions.drmaestro.cells import (
     BEYOND,
+    OUR_PHASE,
     POLICIES,
     SCENARIOS,
+    SOLVED_ONCE,
+    VARIANTS,
     DrMaestroCase,
     DrMaestroPolicy,
     DrMaestroScenario,
@@ -39,14 +42,16 @@ class DrMaestroResults:
     rounds: Mapping[DrMaestroCase, Mapping[str, Any]]
 
     def seeds(
-        self, scenario: DrMaestroScenario, policy: DrMaestroPolicy, metric: str, change: str = "", local_first: bool = False
+        self, scenario: DrMaestroScenario, policy: DrMaestroPolicy, metric: str, change: str = "", variant: str = ""
     ) -> FloatArray:
-        """(n_seed,) a metric, one value per seed, in the order of the seeds; Firmament has one phase, so no first.
+        """(n_seed,) a metric, one value per seed, in the order of the seeds.
+
+        A policy that a variant does not concern is measured without.
 
         Of a metric that is a list "NAME:2" is the third value.
         """
-        wanted = scenario, policy, change, local_first and policy != "firmament"
-        mine = [c for c in self.cases if (c.scenario, c.policy, c.change, c.local_first) == wanted]
+        wanted = scenario, policy, change, variant if policy in VARIANTS[variant].policies else ""
+        mine = [c for c in self.cases if (c.scenario, c.policy, c.change, c.variant) == wanted]
         found = [self.cases[c] for c in sorted(mine, key=lambda c: c.seed)]
         name, _, column = metric.partition(":")
         return np.array([each[name][int(column)] if column else each[name] for each in found], dtype=np.float64)
@@ -58,10 +63,10 @@ class DrMaestroResults:
         below: DrMaestroPolicy,
         metric: str = "makespan_s",
         change: str = "",
-        local_first: bool = False,
+        variant: str = "",
     ) -> FloatArray:
         """(n_seed,) a metric under one policy over that under another, seed by seed: the same jobs."""
-        over, under = (self.seeds(scenario, policy, metric, change, local_first) for policy in (above, below))
+        over, under = (self.seeds(scenario, policy, metric, change, variant) for policy in (above, below))
         both = min(len(over), len(under))
         found: FloatArray = over[:both] / under[:both]
         return found
@@ -99,15 +104,22 @@ def _makespans(results: DrMaestroResults) -> KeyedRows:
         table = TABLES[s.machines][0]
         for policy in POLICIES:
             yield (table, str(s), f"makespan, {NAMES[policy]}"), mean(results.seeds(s, policy, "makespan_s"))
-        for policy in POLICIES[1:]:
-            yield (table, str(s), f"makespan of Firmament / {NAMES[policy]}"), mean(results.ratio(s, "firmament", policy))
-        aware = results.ratio(s, "drmaestro", "network_aware")
-        yield (table, str(s), "makespan of DRMaestro / network-aware"), mean(aware)
-        yield (table, str(s), "makespan of DRMaestro / network-aware, less 1"), mean(aware - 1)
+        yield from _speedups(results, s)
     four = [s for s in results.scenarios() if s.machines == 4]
     if len(four) == 2:
         gain = [results.ratio(s, "firmament", "drmaestro") for s in four]
         yield ("Experiment 2", "4 machines", "gain with 128 jobs less gain with 512"), mean(gain[0] - gain[1])
+
+
+def _speedups(results: DrMaestroResults, s: DrMaestroScenario, variant: str = "") -> KeyedRows:
+    """Makespans of the policies against each other."""
+    table = TABLES[s.machines][0]
+    for policy in POLICIES[1:]:
+        found = results.ratio(s, "firmament", policy, variant=variant)
+        yield (table, str(s), f"makespan of Firmament / {NAMES[policy]}"), mean(found)
+    aware = results.ratio(s, "drmaestro", "network_aware", variant=variant)
+    yield (table, str(s), "makespan of DRMaestro / network-aware"), mean(aware)
+    yield (table, str(s), "makespan of DRMaestro / network-aware, less 1"), mean(aware - 1)
 
 
 def _violations(results: DrMaestroResults) -> KeyedRows:
@@ -119,21 +131,26 @@ def _violations(results: DrMaestroResults) -> KeyedRows:
             yield from _compared(results, s, metric, what)
 
 
-def _compared(results: DrMaestroResults, s: DrMaestroScenario, metric: str, what: str, local_first: bool = False) -> KeyedRows:
+def _compared(results: DrMaestroResults, s: DrMaestroScenario, metric: str, what: str, variant: str = "") -> KeyedRows:
     """Violations of the policies against each other, counted by a metric, for the rows of a definition."""
     table, plain, aware = TABLES[s.machines][1], *POLICIES[1:]
-    less = results.seeds(s, plain, metric, local_first=local_first) - results.seeds(s, aware, metric, local_first=local_first)
+    of_plain, of_aware = (results.seeds(s, policy, metric, variant=variant) for policy in (plain, aware))
+    both = min(len(of_plain), len(of_aware))
+    less = of_plain[:both] - of_aware[:both]
     yield (table, str(s), f"violations of DRMaestro less network-aware; {what}"), mean(less)
-    times = results.ratio(s, "firmament", aware, metric, local_first=local_first)
+    times = results.ratio(s, "firmament", aware, metric, variant=variant)
     yield (table, str(s), f"violations of Firmament / network-aware; {what}"), mean(times)
 
 
 def switches(results: DrMaestroResults) -> dict[str, dict[Key, Measured]]:
     """Measure what a switch is about: name -> claim -> what was measured with it turned."""
-    found: dict[str, dict[Key, Measured]] = {"our first phase": {}, FOUR_TIMES: {}}
+    found: dict[str, dict[Key, Measured]] = {OUR_PHASE: {}, SOLVED_ONCE: {}, FOUR_TIMES: {}}
     for s in results.scenarios():
+        for variant in (OUR_PHASE, SOLVED_ONCE):
+            found[variant] |= dict(_speedups(results, s, variant))
         for metric, what in COUNTS.items():
-            found["our first phase"] |= dict(_compared(results, s, metric, what, local_first=True))
+            for variant in (OUR_PHASE, SOLVED_ONCE):
+                found[variant] |= dict(_compared(results, s, metric, what, variant))
             found[FOUR_TIMES] |= dict(_compared(results, s, f"beyond:{BEYOND.index(4.0)}", what))
     return found
 
@@ -160,7 +177,7 @@ def _our_phase(results: DrMaestroResults) -> KeyedRows:
     """Makespans with a first phase that prefers nodes with free devices."""
     for s in results.scenarios():
         for policy in POLICIES[1:]:
-            found = results.ratio(s, "firmament", policy, local_first=True)
+            found = results.ratio(s, "firmament", policy, variant=OUR_PHASE)
             yield ("Our first phase", str(s), f"makespan of Firmament / {NAMES[policy]}"), mean(found)
 
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from poolwise.exhibits.figure import Axis, Bars, Curves, Distribution, Figure
 from poolwise.exhibits.table import Table
-from poolwise.reproductions.drmaestro.cells import BEYOND, POLICIES, SCENARIOS, DrMaestroScenario
+from poolwise.reproductions.drmaestro.cells import BEYOND, OUR_PHASE, POLICIES, SCENARIOS, DrMaestroScenario
 from poolwise.reproductions.drmaestro.changes import CHANGES
 from poolwise.reproductions.drmaestro.claims import NAMES, DrMaestroResults
 
@@ -23,7 +23,12 @@ SPEEDUP = dict(zip(SCENARIOS, ((1.5057, 1.5379), (1.2688, 1.3161), (1.2098, 1.24
 
 def draw(results: DrMaestroResults) -> list[Figure]:
     """All figures."""
-    return [*_makespans(results), *_gpus(results), *_normalised(results), *_rounds(results), *_violations(results)]
+    return [*_makespans(results), *_gpus(results), *_normalised(results), *_rounds(results), *further(results)]
+
+
+def further(results: DrMaestroResults) -> list[Figure]:
+    """Figures that the paper has not."""
+    return list(_violations(results))
 
 
 def _makespans(results: DrMaestroResults) -> Iterator[Figure]:
@@ -31,9 +36,9 @@ def _makespans(results: DrMaestroResults) -> Iterator[Figure]:
     shown = results.scenarios()
     series, published = {}, {}
     for place, policy in enumerate(POLICIES[1:]):
-        for local_first, words in ((False, "the paper's first phase"), (True, "our first phase")):
+        for variant, words in (("", "the paper's first phase"), (OUR_PHASE, OUR_PHASE)):
             name = f"{NAMES[policy]}, {words}"
-            ratios = [results.ratio(s, "firmament", policy, local_first=local_first) for s in shown]
+            ratios = [results.ratio(s, "firmament", policy, variant=variant) for s in shown]
             series[name] = [float(values.mean()) if len(values) else np.nan for values in ratios]
             published[name] = [SPEEDUP[s][place] for s in shown]
     yield Bars(
@@ -62,6 +67,7 @@ def _violations(results: DrMaestroResults) -> Iterator[Figure]:
             published={NAMES[p]: [float(count)] * len(BEYOND) for p, count in zip(POLICIES, VIOLATED[s], strict=True)},
             x_axis=Axis("multiple of the goal"),
             y_axis=Axis("jobs"),
+            artifact=table,
         )
 
 
@@ -71,7 +77,7 @@ def _name(scenario: DrMaestroScenario) -> str:
 
 def _first(results: DrMaestroResults, scenario: DrMaestroScenario, metric: str) -> dict[str, np.ndarray]:
     """Policy -> a list of seed 0."""
-    cases = {c.policy: c for c in results.cases if c.scenario == scenario and not c.seed and not c.change}
+    cases = {c.policy: c for c in results.cases if c.scenario == scenario and not c.seed and not c.change and not c.variant}
     return {NAMES[policy]: np.array(results.cases[cases[policy]][metric], dtype=np.float64) for policy in POLICIES}
 
 
@@ -120,11 +126,12 @@ def _rounds(results: DrMaestroResults) -> Iterator[Figure]:
         yield Distribution(
             name=f"rounds_{_name(scenario)}",
             title=f"Time of a scheduling round, {scenario}",
-            caption="CPU time, which varies from run to run; Figures 6 and 8.",
+            caption="A round every 5 s and at no other time. CPU time, which varies from run to run; Figures 6 and 8.",
             series=series,
             x_axis=Axis("milliseconds", log=True),
             y_label="share of the rounds",
             artifact="Figure 6" if scenario.machines == 4 else "Figure 8",
+            varies="CPU times",
         )
 
 

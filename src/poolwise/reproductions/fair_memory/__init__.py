@@ -31,6 +31,7 @@ from poolwise.trials import Executor, Progress
 class FairMemory(Reproduction):
     """Li et al., Fair Memory: Figures 5 to 12, Tables I and II."""
 
+    drawn: ClassVar[tuple[str, ...]] = ("Figure 6",)
     title: ClassVar[str] = "Fair Memory (memory pools)"
     paper: ClassVar[str] = (
         "J. Li, G. Michelogiannakis, S. Maloney, B. Cook, E. Suarez, J. Shalf, Y. Chen: Job Scheduling in High Performance "

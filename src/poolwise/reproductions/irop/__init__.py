@@ -7,10 +7,11 @@ from typing import ClassVar
 
 from poolwise.compare.published import Key
 from poolwise.compare.verdicts import Measured
+from poolwise.exhibits.figure import Figure
 from poolwise.registry import register
 from poolwise.reproductions.irop import causes, claims, figures
 from poolwise.reproductions.irop.memory_time import MemoryTimeCase, measure_memory_time
-from poolwise.reproductions.irop.plan import THETAS, Grid
+from poolwise.reproductions.irop.plan import AT_SIZE, SMALLER, THETAS, Grid
 from poolwise.reproductions.irop.runs import measure_placement
 from poolwise.reproductions.reproduction import Reproduction, ReproductionResult
 from poolwise.trials import Executor, Progress
@@ -30,17 +31,25 @@ class IropReproduction(Reproduction):
     ) -> ReproductionResult:
         """Measure everything; see `Reproduction`."""
         grid = QUICK if quick else Grid()
-        runs = measure_placement(grid.cases(), out, executor, progress)
-        alone = measure_memory_time([MemoryTimeCase(seed) for seed in range(grid.seeds)], out, executor, progress)
+        runs = measure_placement(grid.cases(figure), out, executor, progress)
+        views = [claims.View(grid, runs, theta) for theta in THETAS]
         measured: dict[Key, Measured] = {}
-        for theta in THETAS:
-            view = claims.View(grid, runs, theta)
-            for part in (claims.slowdown, claims.energy, claims.objective, claims.optimum, claims.ours, causes.shown):
-                measured |= part(view)
-            measured |= causes.against_memory_time(view, alone)
-        measured |= claims.runtime(grid, runs)
-        switched = causes.switches(grid, runs)
-        return ReproductionResult(measured, figures.draw(grid, runs), _notes(grid), EXPLANATION, switches=switched)
+        drawn: list[Figure] = []
+        switched: dict[str, dict[Key, Measured]] = {}
+        if figure not in SMALLER:
+            alone = measure_memory_time([MemoryTimeCase(seed) for seed in range(grid.seeds)], out, executor, progress)
+            for view in views:
+                for part in (claims.slowdown, claims.energy, claims.objective, claims.longest, claims.ours, causes.shown):
+                    measured |= part(view)
+                measured |= causes.against_memory_time(view, alone)
+            drawn += figures.at_size(grid, runs)
+            switched = causes.switches(grid, runs)
+        if figure not in AT_SIZE:
+            for view in views:
+                measured |= claims.optimum(view) | causes.shown_beside_optimum(view)
+            measured |= claims.runtime(grid, runs)
+            drawn += figures.times(grid, runs)
+        return ReproductionResult(measured, drawn, _notes(grid), EXPLANATION, switches=switched)
 
 
 def _notes(grid: Grid) -> list[str]:

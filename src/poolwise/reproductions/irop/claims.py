@@ -116,14 +116,19 @@ def objective(view: View) -> dict[Key, Measured]:
 
 
 def optimum(view: View) -> dict[Key, Measured]:
-    """Figure 7 beside OPT, and how long IRoP takes at the paper's size."""
+    """Figure 7 beside OPT."""
     condition = f"30 x 30, theta {view.theta}"
-    longest = max(view.value("irop", "cpu_s", *p).max() for p in view.points())
     return {
         ("Figure 7", condition, "slowdown of IRoP above OPT"): above_optimum(view, "irop", "completion"),
         ("Figure 7", condition, "energy of IRoP above OPT"): above_optimum(view, "irop", "energy"),
-        ("Section V-B", f"150 x 1200, theta {view.theta}", "30 s less the longest run of IRoP"): Measured(30 - float(longest)),
     }
+
+
+def longest(view: View) -> dict[Key, Measured]:
+    """How long IRoP takes at the paper's size."""
+    seconds = max(float(view.value("irop", "cpu_s", *point).max()) for point in view.points())
+    key = "Section V-B", f"150 x 1200, theta {view.theta}", "30 s less the longest run of IRoP"
+    return {key: Measured(30 - seconds)}
 
 
 def above_optimum(view: View, method: str, metric: str) -> Measured:

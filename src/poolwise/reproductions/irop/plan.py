@@ -17,6 +17,8 @@ FEW = 10
 """Workloads that OPT places on a few modules while one waits."""
 TENTH, LOOSE = 0.10, 0.25
 """Accepted slowdowns: one in the middle of the paper's, at which its reduction against CFM is looked at alone; the loosest."""
+AT_SIZE, SMALLER = ("Figure 4", "Figure 5", "Figure 6", "Section V-B"), ("Figure 7",)
+"""What needs runs at the paper's size alone, and what needs smaller ones alone."""
 
 
 @dataclass(frozen=True)
@@ -43,9 +45,10 @@ class Grid:
     few_seeds: int = 3
     patience_s: float = 60.0
 
-    def cases(self) -> list[IropCase]:
-        """Every case, seed by seed, so that a run that is ended early has whole seeds."""
-        return [*self._main(), *self._switched(), *self._small(), *self._growth()]
+    def cases(self, figure: str = "") -> list[IropCase]:
+        """Every case, seed by seed, so that a run that is ended early has whole seeds; those of a figure if one is given."""
+        at_size = [] if figure in SMALLER else [*self._main(), *self._switched()]
+        return at_size if figure in AT_SIZE else [*at_size, *self._small(), *self._growth()]
 
     def _main(self) -> list[IropCase]:
         points = product(range(self.seeds), THETAS, METHODS, self.tolerances, self.etas)

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import ClassVar
 
 from poolwise.registry import register
+from poolwise.reproductions.nvme_composition import packing
 from poolwise.reproductions.nvme_composition.cells import NvmeCase, NvmeLoad, measure_nvme_case
 from poolwise.reproductions.nvme_composition.claims import claim_rows, switches
 from poolwise.reproductions.nvme_composition.figures import figures
@@ -15,7 +16,7 @@ from poolwise.reproductions.nvme_composition.tables import tables
 from poolwise.reproductions.reproduction import Reproduction, ReproductionResult
 from poolwise.trials import Executor, Progress
 
-QUICK = NvmePlan(2, (0.7, 0.8), (1.0, 1.2), (2, 10), sweeps=())
+QUICK = NvmePlan(2, (0.7, 0.8), (1.0, 1.2), (2, 10), sweeps=(), packings=False)
 
 
 @register("reproductions", "nvme-composition")
@@ -23,23 +24,26 @@ QUICK = NvmePlan(2, (0.7, 0.8), (1.0, 1.2), (2, 10), sweeps=())
 class NvmeComposition(Reproduction):
     """Tables III to V and Figures 4 to 11 of Call et al., under the text's physics and under that of its authors' simulator."""
 
-    seeds: int = 20
+    seeds: int = 10
+    drawn: ClassVar[tuple[str, ...]] = ("Figure 4",)
     title: ClassVar[str] = "Placing workloads on pooled, shared and composed NVMe"
     paper: ClassVar[str] = "Call et al., Disaggregation-aware workload placement on pooled NVMe"
 
     def run(
         self, out: Path, *, quick: bool, executor: Executor, progress: Progress | None = None, figure: str = ""
     ) -> ReproductionResult:
-        """Measure everything; with `quick` two seeds and the middle of each range."""
+        """Measure everything, or what a figure needs; with `quick` two seeds and the middle of each range."""
         plan = QUICK if quick else NvmePlan(self.seeds)
-        results = NvmeResults(range(plan.seeds), measure_nvme_case(plan.cases(), out, executor, progress))
+        results = NvmeResults(range(plan.seeds), measure_nvme_case(plan.cases(figure), out, executor, progress))
+        looked_at = packing.cases(plan.seeds if plan.packings and not figure else 0)
+        packed = packing.measure_packings(looked_at, out, executor, progress)
         found = {mode: {key: value for key, value in claim_rows(results, mode) if value is not None} for mode in SOURCES}
         return ReproductionResult(
             found["default"],
-            figures(results, plan),
+            figures(results, plan, figure),
             _notes(plan, results),
-            _explanation(results),
-            tables(results, plan),
+            [] if figure else [*_explanation(results), *packing.said(packed)],
+            [*tables(results, plan), *packing.packing_table(packed)],
             {"as run": found["parity"], "inferred": found["inferred"]},
             switches(results),
         )

@@ -117,8 +117,15 @@ def measure_nvme_case(
 ) -> dict[NvmeCase, dict[str, Any]]:
     """Measure cases, each once, in parallel, after the calibrations that they need; what is kept is not run again."""
     wanted = list(cases)
-    clocks = kept.measure_all([case.load.clock for case in wanted], _calibrated, folder, executor, progress=progress)
-    return kept.measure_all(wanted, partial(_measured, clocks=clocks), folder, executor, progress=progress)
+    clocks = clocks_of(wanted, folder, executor, progress)
+    return kept.measure_all(wanted, partial(measured_values, clocks=clocks), folder, executor, progress=progress)
+
+
+def clocks_of(
+    cases: Iterable[NvmeCase], folder: Path, executor: Executor, progress: Progress | None = None
+) -> dict[NvmeLoad, dict[str, Any]]:
+    """Calibrate what cases need."""
+    return kept.measure_all([case.load.clock for case in cases], _calibrated, folder, executor, progress=progress)
 
 
 def _calibrated(load: NvmeLoad) -> dict[str, Any]:
@@ -167,10 +174,13 @@ def placement(policy: NvmePolicy, physics: Physics) -> PlacementPolicy:
     )
 
 
-def run_nvme_case(case: NvmeCase, gap_s: float) -> Schedule:
-    """Simulate a case; raises PolicyError if the schedule breaks a rule of composition."""
+def run_nvme_case(case: NvmeCase, gap_s: float, policy: PlacementPolicy | None = None) -> Schedule:
+    """Simulate a case, with another placement if one is given.
+
+    Raises PolicyError if the schedule breaks a rule of composition.
+    """
     mix = replace(case.load.mix, mean_gap_s=gap_s, high_priority_factor=case.high_priority_factor)
-    scheduler = CompositionScheduler(placement=placement(case.policy, case.load.physics))
+    scheduler = CompositionScheduler(placement=placement(case.policy, case.load.physics) if policy is None else policy)
     truth = model(case.policy, case.load.physics)
     schedule = simulate(machine(case.infrastructure, case.devices), mix.generate(), scheduler, truth=truth).schedule
     faults = composition_faults(schedule)
@@ -179,11 +189,13 @@ def run_nvme_case(case: NvmeCase, gap_s: float) -> Schedule:
     return schedule
 
 
-def _measured(case: NvmeCase, clocks: Mapping[NvmeLoad, Mapping[str, Any]]) -> dict[str, Any]:
-    """Metrics by the names of the published tables, and what the figures need."""
+def measured_values(
+    case: NvmeCase, clocks: Mapping[NvmeLoad, Mapping[str, Any]], policy: PlacementPolicy | None = None
+) -> dict[str, Any]:
+    """Metrics by the names of the published tables, and what the figures need; see `run_nvme_case`."""
     clock = clocks[case.load.clock]
     gap_s = case.gap_s or clock["gap_s"]
-    schedule = run_nvme_case(case, gap_s)
+    schedule = run_nvme_case(case, gap_s, policy)
     scale = gap_s / clock["gap_s"]  # the same arrivals are measured
     window = Window(round(clock["begin"] * scale), round(clock["end"] * scale))
     workload = schedule.workload

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import itertools
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -46,19 +47,20 @@ _SPOKEN = {
     "physically_attached": "attached",
 }
 MISSED = Axis("missed deadlines (%)")
+ORIGIN = "Origin of the gap"
+Drawing = Callable[[NvmeResults, NvmePlan, str], Sequence[Figure]]
+"""Draws a figure of the paper under one physics."""
 
 
-def figures(results: NvmeResults, plan: NvmePlan) -> list[Figure]:
-    """Every figure, default physics before parity."""
-    drawn: list[Figure] = []
-    for mode in MODES:
-        drawn += [_loads(results, plan, scenario, mode) for scenario in SHARES]
-        drawn += [_nodes(results, infrastructure, mode) for infrastructure in INFRASTRUCTURES]
-        drawn.append(_shares(results, plan, mode))
-        drawn += _factors(results, plan, mode)
-        drawn.append(_devices(results, plan, mode))
-        drawn.append(_mixes(results, plan, mode))
-    return [*drawn, _origins(results, plan), *([_rates(results, plan)] if plan.sweeps else [])]
+def figures(results: NvmeResults, plan: NvmePlan, figure: str = "") -> list[Figure]:
+    """Every figure, default physics before parity; those of an artifact if one is given."""
+    drawn = []
+    for mode, (artifact, draw) in itertools.product(MODES, _DRAWN.items()):
+        if figure in ("", artifact):
+            drawn += [replace(one, artifact=artifact) for one in draw(results, plan, mode)]
+    if figure in ("", ORIGIN):
+        drawn.append(replace(_origins(results, plan), artifact=ORIGIN))
+    return [*drawn, *([_rates(results, plan)] if plan.sweeps and not figure else [])]
 
 
 def _rates(results: NvmeResults, plan: NvmePlan) -> Panels:
@@ -152,26 +154,24 @@ def _shares(results: NvmeResults, plan: NvmePlan, mode: str) -> Curves:
     )  # fmt: skip
 
 
-def _factors(results: NvmeResults, plan: NvmePlan, mode: str) -> list[Figure]:
-    lines = {
-        f"{SHORT[s]} {policy}".replace("_", " "): [
-            base(s, 0.7, policy, mode=mode, high_priority_factor=f) for f in plan.factors
-        ]
-        for s in SHARES
-        for policy in POLICIES
-    }
-    wanted = (
-        ("figure7", "Figure 7", "missed_high_priority_pct", "missed high priority (% of all)"),
-        ("figure8", "Figure 8", "true_sharing_ratio", "workloads per composition"),
-        ("figure9", "Figure 9", "true_composition_size", "devices per composition"),
-    )
-    return [
-        _curves(
-            results, f"{name}-{mode}", f"{title} ({mode})", "Load 0.7, disaggregated.", plan.factors,
+def _factors(number: int, metric: str, label: str) -> Drawing:
+    """Figures 7 to 9: a metric over the deadline factor of high priority."""
+
+    def draw(results: NvmeResults, plan: NvmePlan, mode: str) -> Sequence[Figure]:
+        lines = {
+            f"{SHORT[s]} {policy}".replace("_", " "): [
+                base(s, 0.7, policy, mode=mode, high_priority_factor=f) for f in plan.factors
+            ]
+            for s in SHARES
+            for policy in POLICIES
+        }
+        curves = _curves(
+            results, f"figure{number}-{mode}", f"Figure {number} ({mode})", "Load 0.7, disaggregated.", plan.factors,
             "deadline factor of high priority", Axis(label), metric, lines,
-        )
-        for name, title, metric, label in wanted
-    ]  # fmt: skip
+        )  # fmt: skip
+        return [curves]
+
+    return draw
 
 
 def _devices(results: NvmeResults, plan: NvmePlan, mode: str) -> Curves:
@@ -220,3 +220,16 @@ def _origins(results: NvmeResults, plan: NvmePlan) -> Bars:
         y_axis=MISSED,
         published=published,
     )
+
+
+_DRAWN: Mapping[str, Drawing] = {
+    "Figure 4": lambda results, plan, mode: [_loads(results, plan, scenario, mode) for scenario in SHARES],
+    "Figure 5": lambda results, _, mode: [_nodes(results, infrastructure, mode) for infrastructure in INFRASTRUCTURES],
+    "Figure 6": lambda results, plan, mode: [_shares(results, plan, mode)],
+    "Figure 7": _factors(7, "missed_high_priority_pct", "missed high priority (% of all)"),
+    "Figure 8": _factors(8, "true_sharing_ratio", "workloads per composition"),
+    "Figure 9": _factors(9, "true_composition_size", "devices per composition"),
+    "Figure 10": lambda results, plan, mode: [_devices(results, plan, mode)],
+    "Figure 11": lambda results, plan, mode: [_mixes(results, plan, mode)],
+}
+"""The paper's figures, each drawn of what it alone needs."""

@@ -48,11 +48,24 @@ STEPS: Mapping[str, Physics] = {
 }
 """What the authors' simulator does differently, one at a time: how much of a gap comes from each. The last two are ours."""
 STEP_LOADS = (0.7, 0.8)
+MIDDLE = 0.7
+"""Load of the figures that vary something else."""
+NEEDED: Mapping[str, tuple[str, ...]] = {
+    "Abstract": ("Table III",),
+    **dict.fromkeys(("Figure 4", "Figure 6"), ("Tables",)),
+    "Figure 5": ("Middle",),
+    **dict.fromkeys(("Figure 7", "Figure 8", "Figure 9"), ("Factors", "Middle")),
+    "Figure 10": ("Devices", "Middle"),
+}
+"""Parts of the runs that a figure needs, where they are not its own alone."""
 
 
 @dataclass(frozen=True)
 class NvmePlan:
-    """What is run: how many seeds, and the ranges."""
+    """What is run: how many seeds, the ranges, and whether core packing is looked at (`packing`).
+
+    A `figure` is the artifact of a claim, such as "Figure 8" or "Table III"; it needs some of the runs.
+    """
 
     seeds: int
     loads: Sequence[float] = LOADS
@@ -60,36 +73,43 @@ class NvmePlan:
     devices: Sequence[int] = DEVICES
     steps: Mapping[str, Physics] = field(default_factory=lambda: STEPS)
     sweeps: Sequence[RateSweep] = field(default_factory=lambda: SWEEPS)
+    packings: bool = True
 
-    def cases(self) -> list[NvmeCase]:
-        """Every case with every seed."""
-        tables = [
+    def cases(self, figure: str = "") -> list[NvmeCase]:
+        """Every case with every seed; those of a figure if one is given."""
+        middle = [base(s, MIDDLE, policy, mode=mode) for mode, policy, s in itertools.product(MODES, POLICIES, SHARES)]
+        parts = {
+            "Tables": [case for scenario in SHARES for case in self._table(scenario)],
+            **{table: [*self._table(scenario), *FASTER.values()] for scenario, table in TABLES.items()},
+            "Middle": [case for scenario in SHARES for case in self._table(scenario) if case.load.target == MIDDLE],
+            "Origin of the gap": [
+                NvmeCase(NvmeLoad("high_bandwidth", load, 0, physics=physics), policy)
+                for physics in self.steps.values()
+                for load in STEP_LOADS
+                for policy in POLICIES
+            ],
+            "Factors": [replace(cell, high_priority_factor=f) for cell in middle for f in self.factors],
+            "Devices": [replace(cell, devices=count) for cell in middle for count in self.devices],
+            "Figure 11": [
+                mixed(load, fio, policy, mode)
+                for mode, policy in itertools.product(MODES, POLICIES)
+                for fio in MIXES.values()
+                for load in self.loads
+            ],
+            "Rates": [case for sweep in self.sweeps for policy in POLICIES for case in sweep.cases(policy)],
+        }
+        wanted = NEEDED.get(figure, (figure,)) if figure else tuple(parts)
+        cases = dict.fromkeys(case for part in wanted for case in parts[part])
+        return [seeded(case, seed) for case in cases for seed in range(self.seeds)]
+
+    def _table(self, scenario: MixScenario) -> list[NvmeCase]:
+        """The cells of a scenario's table."""
+        return [
             base(scenario, load, policy, infrastructure, mode)
-            for mode, scenario in itertools.product(SOURCES, SHARES)
+            for mode in SOURCES
             for load in self.loads
             for infrastructure in INFRASTRUCTURES
             for policy in POLICIES
-        ]
-        tables += [
-            NvmeCase(NvmeLoad("high_bandwidth", load, 0, physics=physics), policy)
-            for physics in self.steps.values()
-            for load in STEP_LOADS
-            for policy in POLICIES
-        ]
-        rates = [case for sweep in self.sweeps for policy in POLICIES for case in sweep.cases(policy)]
-        cases = (*tables, *self._figure_cases(), *FASTER.values(), *rates)
-        return [seeded(case, seed) for case in cases for seed in range(self.seeds)]
-
-    def _figure_cases(self) -> list[NvmeCase]:
-        return [
-            case
-            for mode in MODES
-            for policy in POLICIES
-            for case in (
-                *(base(s, 0.7, policy, mode=mode, high_priority_factor=factor) for s in SHARES for factor in self.factors),
-                *(base(s, 0.7, policy, mode=mode, devices=count) for s in SHARES for count in self.devices),
-                *(mixed(load, fio, policy, mode) for fio in MIXES.values() for load in self.loads),
-            )
         ]
 
 

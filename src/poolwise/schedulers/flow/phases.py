@@ -57,11 +57,12 @@ def solve_gangs(state: Round, jobs: IntArray) -> tuple[RoundPlacement, BoolArray
     """Solve until no job is placed in part; returns also (n_job,) which were withdrawn.
 
     Only the partly placed job that has waited least (ties: highest id) is withdrawn, then all phases are solved without it:
-    other jobs may become whole with what it held. Withdrawing all at once could repeat for ever, with the same jobs each time.
+    other jobs may become whole with what it held. Withdrawing all at once could repeat for ever, with the same jobs each time;
+    where a round is not to `solve_again`, that is done.
     """
     withdrawn = np.zeros(len(state.jobs), dtype=np.bool_)
     outcome = solve_phases(state, jobs)
-    for _ in range(len(jobs) - 1):
+    for _ in range(len(jobs) - 1 if state.options.solve_again else 0):
         if not outcome.part.any():
             break
         withdrawn[np.flatnonzero(outcome.part)[-1]] = True  # jobs stand in the order of the queue

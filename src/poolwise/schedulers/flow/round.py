@@ -33,6 +33,7 @@ class Options:
     local_first: bool = True
     aggregated: bool = True
     solver: FlowSolver = "ortools"
+    solve_again: bool = True
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,7 +104,12 @@ class Round:
         return merged(gang, wait, *columns)
 
     def names(self, groups: KeyColumns, classes: KeyColumns, places: Sequence[KeyColumns]) -> IntArray:
-        """(n_node,) names of a graph's nodes (see `Graph`): hashes of what groups, classes, places are."""
+        """(n_node,) names of a graph's nodes (see `Graph`): hashes of what groups, classes, places are.
+
+        None where no residual graph is kept: nobody asks for them.
+        """
+        if not self.kept:
+            return np.zeros(0, dtype=np.int64)
         first = named(0, *groups)
         parts = [named(3 + k, *columns) for k, columns in enumerate(places)]
         return np.concatenate([first, named(1, *classes), *parts, named(2, first), np.zeros(1, dtype=np.int64)])

@@ -69,11 +69,17 @@ class FlowScheduler(Scheduler):
     local_first
         The first phase prefers nodes with enough free devices of their own (False: the paper's, which does not look at them).
     every_s
-        Seconds between rounds; a round is also made whenever something ends. 0: at every event.
+        Seconds between rounds. 0: at every event.
+    at_ends
+        A round is also made whenever something ends, between those of `every_s`.
     admission
         What happens behind a job that does not fit what is free in total: see `admission.admit`.
     patience_s
         A job that has waited longer is not overtaken any more: no younger job starts before it.
+    solve_again
+        Where a job was placed in part, everything is solved again without it, so that others may complete with what it held
+        (False: Algorithm 2 of the paper as printed, in which it waits for the next round; the same gangs may then stand in each
+        other's way for ever).
     aggregated
         Merge tasks and machines that are alike (False: the same optimum on a much larger graph).
     solver
@@ -87,8 +93,10 @@ class FlowScheduler(Scheduler):
     kinds: tuple[str, ...] = ()
     local_first: bool = True
     every_s: float = 0.0
+    at_ends: bool = True
     admission: Admission = "prefix"
     patience_s: float = 3600.0
+    solve_again: bool = True
     aggregated: bool = True
     solver: FlowSolver | Literal["kept"] = "ortools"
 
@@ -116,7 +124,7 @@ class FlowScheduler(Scheduler):
 
             kept = {phase: NamedFlow() for phase in (NODES, *layout.kinds)}
         solver: FlowSolver = "ortools" if self.solver == "kept" else self.solver
-        options = Options(cost, self.pooled, self.local_first, self.aggregated, solver)
+        options = Options(cost, self.pooled, self.local_first, self.aggregated, solver, self.solve_again)
         return FlowDispatcher(self, options, layout, shapes, IdleMachine(shapes, self.pooled), kept)
 
 
@@ -200,7 +208,8 @@ class FlowDispatcher(Dispatcher):
 
     def _due(self, snapshot: Snapshot) -> bool:
         """Whether it is time for a round."""
-        return Rounds(self.scheduler.every_s).due(snapshot.now) or snapshot.freed_at == snapshot.now
+        ended = self.scheduler.at_ends and snapshot.freed_at == snapshot.now
+        return ended or Rounds(self.scheduler.every_s).due(snapshot.now)
 
     def _admission(self, queue: Queue, snapshot: Snapshot) -> tuple[IntArray, IntArray, BoolArray, BoolArray]:
         """What jobs ask for, (n_queued, n_resource), what is free of it, (n_resource,), who is let in, and who is patient."""
