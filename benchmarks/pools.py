@@ -11,7 +11,7 @@ from benchmarks import naive_pools
 from benchmarks.case import Figures, case, peak_mb, seconds
 from benchmarks.workloads import LOCAL_MIB, TIB, overloaded, perlmutter, perlmutter_jobs, with_slowdown, write_naive
 from poolwise.engines import Result, simulate
-from poolwise.engines.list_scheduling.loading import load_all as load
+from poolwise.engines.list_scheduling.loading import load_all
 from poolwise.model import Machine, Schedule, Workload
 from poolwise.performance.remote_memory import RemoteMemory
 from poolwise.registry import make
@@ -27,7 +27,7 @@ def fast(machine: Machine, workload: Workload, order: str, engine: str = "compil
 
 def against_naive(pool_tib: int, order: str = "fm") -> Figures:
     """Seconds of the yardstick over those of the compiled engine; the schedules must be the same."""
-    load()
+    load_all()
     machine, workload = perlmutter(pool_tib), perlmutter_jobs()
     with tempfile.TemporaryDirectory() as folder:
         write_naive(workload, Path(folder) / "jobs.csv")
@@ -56,7 +56,7 @@ def perlmutter_8() -> Figures:
 @case("lublin-100k", seconds=("<=", 2.0), added_mb=("<=", 200))
 def lublin() -> Figures:
     """100,000 jobs of the Lublin-Feitelson model at load 1.5, flat machine, FCFS and EASY: a queue of tens of thousands."""
-    load()
+    load_all()
     workload = generate("lublin", jobs=100_000, nodes=128, load=1.5)
     before = peak_mb()
     spent, _ = seconds(lambda: fast(Machine.flat(128), workload, "fcfs"))
@@ -68,7 +68,7 @@ def throughput(load: float, slowed: bool = False) -> Figures:
 
     The load counts node-seconds with local memory only, as the generator does; `slowed`: with the slowdown by remote memory.
     """
-    load()
+    load_all()
     machine = perlmutter(28)
     growth = with_slowdown(perlmutter_jobs(100_000), machine)
     workload = perlmutter_jobs(1_000_000, load=load / growth if slowed else load)
@@ -106,12 +106,13 @@ def growth(machine: Machine, order: str) -> Figures:
 
     It is the slope of a straight line through the logarithms, by least squares.
     """
-    load()
+    load_all()
     figures: Figures = {}
     waiting, cost = [], []
     for jobs in (400, 4_000, 40_000, 400_000):  # about a quarter of them wait when one starts
         workload = overloaded(jobs, max(1, 40_000 // jobs), remote=machine.local_memory > 0)
-        workload.log10_nodes, workload.log10_submit, workload.log10_requested  # noqa: B018  # computed before the clock runs
+        table = workload.table
+        table.log10_nodes, table.log10_submit, table.log10_requested  # noqa: B018  # computed before the clock runs
         spent, result = seconds(lambda w=workload: fast(machine, w, order), repeat=3)
         waiting.append(mean_waiting(result.schedule))
         cost.append(1e6 * spent / (2 * len(workload)))

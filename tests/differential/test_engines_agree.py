@@ -14,7 +14,9 @@ from poolwise.engines.list_scheduling import columns
 from poolwise.model import Machine, Workload
 from poolwise.performance.remote_memory import RemoteMemory
 from poolwise.policies.backfill.easy import Easy
+from poolwise.policies.order.areas import SmallestArea
 from poolwise.policies.order.capped import Capped
+from poolwise.policies.order.priorities import FCFS, FM, SJF
 from poolwise.registry import make
 from poolwise.schedulers.list import ListScheduler
 from poolwise.traces.generators import generate
@@ -67,6 +69,23 @@ def test_caps_and_orders_beside_the_head_in_the_index(deep: int, monkeypatch: py
     for seed in range(7000 + deep, 7090 + deep):
         capped = Capped(OWN[seed % len(OWN)], (0.0, 5.0, 60.0)[seed % 3], (0.0, 0.1, 0.5, 2.0)[seed % 4])
         compare(seed, ("none", "easy", "easy", "apart", "apart", "easy_no_extra"), orders=[capped])
+
+
+@pytest.mark.parametrize("patience_s", [0.0, 1800.0, 7200.0])
+@pytest.mark.parametrize("backfill", [Easy(), Easy(order=SJF()), Easy(order=FM())])
+def test_caps_in_the_index_are_those_of_scans(patience_s: float, backfill: Easy, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With scarce pools, where a start may let in who was refused before it: nobody has a second turn in a pass."""
+    workload = generate("perlmutter_like", jobs=3000, load=1.1, hungry=True, seed=7)
+    machine = Machine.of_racks(6, 256, local=65_536, pool=4 << 20)
+    found = []
+    for deep in (0, 10_000):
+        monkeypatch.setattr(columns, "DEEP_QUEUE", deep)
+        how = ListScheduler(Capped(SmallestArea(), patience_s, 0.2 * (patience_s > 0)), backfill)
+        found.append(simulate(machine, workload, how, truth=RemoteMemory(), engine="compiled").schedule)
+    assert difference(*found) == ""
+    if patience_s == 0 and backfill == Easy():
+        fcfs = simulate(machine, workload, ListScheduler(FCFS(), backfill), truth=RemoteMemory(), engine="compiled").schedule
+        assert difference(found[0], fcfs) == ""
 
 
 @pytest.mark.parametrize("deep", [0, 8, 10_000])

@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 from poolwise.arrays import BoolArray, IntArray, blocks
 from poolwise.kernels.list_scheduling.state import Tree
 
-GRADES = 8, 64, 32
-"""Grades of remote memory, nodes and length."""
-GRADE_BITS = 14
+GRADES = 16, 64, 32
+"""Grades of nodes, remote memory and length."""
+GRADE_BITS = 15
 """Bits that number all combinations of grades."""
 SAMPLE = 4096
 """Jobs from which the bounds between grades are taken."""
@@ -31,12 +31,12 @@ def plant(n_job: int) -> Tree:
 def lay_out(nodes: IntArray, remote: IntArray, length: IntArray, able: BoolArray) -> Tree:
     """Return an empty tree for jobs with these demands, (n_job,) each; only able ones will be put into it.
 
-    Paths are in the order of grades of remote memory, then of nodes, then of length, then of rows; grades are quantiles of
+    Paths are in the order of grades of nodes, then of remote memory, then of length, then of rows; grades are quantiles of
     the able jobs. (Of the orders and of the space-filling curves tried, this had the least nodes looked at in a search.)
     """
     step = len(able) // SAMPLE + 1
     some = np.flatnonzero(able[::step]) * step
-    graded = [(demand, _bounds(demand[some], count)) for demand, count in zip((remote, nodes, length), GRADES, strict=True)]
+    graded = [(demand, _bounds(demand[some], count)) for demand, count in zip((nodes, remote, length), GRADES, strict=True)]
     tree = plant(len(able))
     for rows in blocks(len(able)):
         code = np.zeros(len(able[rows]), dtype=np.int64)
