@@ -86,7 +86,7 @@ def test_methods_are_found_by_name_or_file(tmp_path):
     assert set(registry.names("methods")) == known
     for name in known:  # each in the file of its name
         assert type(find_method(name)).__module__ == f"poolwise.batch.methods.{name.replace('-', '_')}"
-    with pytest.raises(InputError, match="known: .*seed"):
+    with pytest.raises(InputError, match=r"known: .*seed"):
         find_method("place", sed=1)
     with pytest.raises(UnknownNameError, match="did you mean 'place'"):
         find_method("plase")
