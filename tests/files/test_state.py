@@ -163,23 +163,24 @@ def test_what_is_wrong_is_told_with_its_place(tmp_path: Path, file: str, old: st
         read_state(tmp_path / "s")
 
 
+@pytest.mark.parametrize("named", [True, False])
 @pytest.mark.parametrize(
     ("file", "other", "said"),
     [
-        ("waiting.csv", "waiting.csv", "waiting.csv, line 3, field 'id': job [0-9]+ is already in line 2"),
-        ("running.csv", "running.csv", "running.csv, line 3, field 'id': job [0-9]+ is already in line 2"),
-        ("waiting.csv", "running.csv", "waiting.csv, line 3, field 'id': job [0-9]+ is in running.csv as well"),
+        ("waiting.csv", "waiting.csv", "is already in line 2"),
+        ("running.csv", "running.csv", "is already in line 2"),
+        ("waiting.csv", "running.csv", "is in running.csv as well"),
     ],
 )
-def test_no_two_jobs_have_one_id(tmp_path: Path, file: str, other: str, said: str) -> None:
+def test_no_two_jobs_are_known_by_the_same(tmp_path: Path, file: str, other: str, said: str, named: bool) -> None:
     folder = tmp_path / "s"
-    write_state(state_on(rich(), 5), folder)
-    taken = (folder / other).read_text().splitlines()[1].split(",")[1]
+    write_state(state_on(rich(), 5, named), folder)
+    taken = (folder / other).read_text().splitlines()[1].split(",")[0]
     header, first, second, *rest = (folder / file).read_text().splitlines()
-    assert header.startswith("name,id,")
-    name, _, *others = second.split(",")
-    (folder / file).write_text("\n".join([header, first, ",".join([name, taken, *others]), *rest]) + "\n")
-    with pytest.raises(InputError, match=said):
+    assert header.startswith("name,id," if named else "id,")
+    (folder / file).write_text("\n".join([header, first, ",".join([taken, *second.split(",")[1:]]), *rest]) + "\n")
+    field = "name" if named else "id"
+    with pytest.raises(InputError, match=f"{file}, line 3, field '{field}': job {taken} {said}"):
         read_state(folder)
 
 

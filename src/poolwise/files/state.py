@@ -141,7 +141,7 @@ def read_state(folder: Path) -> MachineState:
     if facts.waiting:
         source = _source(folder / WAITING, facts.waiting, facts.named)
         tables.append(_jobs(source, facts.named))
-        _check_apart(tables, source)
+        _check_apart(tables, source, facts.named)
     jobs = _together(tables, origin)
     runs = zip(range(facts.running), starts.tolist(), places, strict=True)
     try:
@@ -168,7 +168,10 @@ def _source(path: Path, rows: int, named: bool) -> Source:
 
 def _jobs(source: Source, named: bool) -> JobTable:
     whole, asked, attributes = read_job_columns(source, _BESIDE)
-    check_unique(source, whole["id"], "id")
+    if named:
+        _check_names(source)
+    else:
+        check_unique(source, whole["id"], "id")
     return JobTable(
         whole["id"],
         whole["submit_ns"],
@@ -181,12 +184,22 @@ def _jobs(source: Source, named: bool) -> JobTable:
     )
 
 
-def _check_apart(tables: list[JobTable], waiting: Source) -> None:
-    """Raise InputError for a job that is at work and waits: `--job` and every answer name jobs by their ids."""
-    at_work = np.isin(tables[-1].id, tables[0].id) if len(tables) > 1 else np.zeros(0, dtype=bool)
-    for row in np.flatnonzero(at_work)[:1].tolist():
-        problem = f"job {int(tables[-1].id[row])} is in {RUNNING} as well"
-        raise waiting.error(row, "id", problem, "keep one row of each job")
+def _check_names(source: Source) -> None:
+    """Raise InputError if two rows have the same name: where jobs have names, their ids say nothing."""
+    first: dict[str, int] = {}
+    for row, name in enumerate(source.texts(_NAME).tolist()):
+        if first.setdefault(name, row) != row:
+            problem = f"job {name} is already in {source.place(first[name])}"
+            raise source.error(row, _NAME, problem, "keep one row of each job")
+
+
+def _check_apart(tables: list[JobTable], waiting: Source, named: bool) -> None:
+    """Raise InputError for a job that is at work and waits: `--job` and every answer name jobs by their names, or ids."""
+    at_work = {tables[0].name(row) for row in range(len(tables[0]))} if len(tables) > 1 else set()
+    for row in range(len(tables[-1])):
+        if (name := tables[-1].name(row)) in at_work:
+            problem = f"job {name} is in {RUNNING} as well"
+            raise waiting.error(row, _NAME if named else "id", problem, "keep one row of each job")
 
 
 def _together(tables: list[JobTable], origin: int) -> JobTable:
