@@ -180,7 +180,7 @@ def test_no_two_jobs_are_known_by_the_same(tmp_path: Path, file: str, other: str
     assert header.startswith("name,id," if named else "id,")
     (folder / file).write_text("\n".join([header, first, ",".join([taken, *second.split(",")[1:]]), *rest]) + "\n")
     field = "name" if named else "id"
-    with pytest.raises(InputError, match=f"{file}, line 3, field '{field}': job {taken} {said}"):
+    with pytest.raises(InputError, match=f"{file}, line 3, field '{field}': job {taken.strip(chr(34))} {said}"):
         read_state(folder)
 
 
