@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tempfile
+from math import inf
 from pathlib import Path
 
 import numpy as np
@@ -19,9 +20,9 @@ from poolwise.schedulers.list import ListScheduler
 from poolwise.traces.generators import generate
 
 
-def fast(machine: Machine, workload: Workload, order: str, engine: str = "compiled") -> Result:
-    """One run under EASY."""
-    how = ListScheduler(make("orders", order), make("backfills", "easy"))
+def fast(machine: Machine, workload: Workload, order: str, engine: str = "compiled", backfill: str = "easy") -> Result:
+    """One run under EASY, or another backfilling."""
+    how = ListScheduler(make("orders", order), make("backfills", backfill))
     return simulate(machine, workload, how, truth=RemoteMemory(), engine=engine)
 
 
@@ -51,6 +52,22 @@ def perlmutter_28() -> Figures:
 def perlmutter_8() -> Figures:
     """The same with 8 TiB a rack: memory is short, the queue longer."""
     return against_naive(8)
+
+
+@case("conservative", fm=("<=", 20.0), fcfs=("<=", 20.0))
+def conservative() -> Figures:
+    """20,000 jobs, load 0.9, 28 TiB a rack: conservative backfilling over EASY, by turns, and its seconds."""
+    load_all()
+    machine, workload = perlmutter(28), perlmutter_jobs(20_000, load=0.9)
+    figures: Figures = {}
+    for order in ("fm", "fcfs"):
+        spent = {"easy": inf, "conservative": inf}
+        for _ in range(3):
+            for backfill, least in spent.items():
+                once, _ = seconds(lambda order=order, backfill=backfill: fast(machine, workload, order, backfill=backfill))
+                spent[backfill] = min(least, once)
+        figures |= {order: spent["conservative"] / spent["easy"], f"{order}_seconds": spent["conservative"]}
+    return figures
 
 
 @case("lublin-100k", seconds=("<=", 2.0), added_mb=("<=", 200))

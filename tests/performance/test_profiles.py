@@ -74,6 +74,16 @@ def test_an_unknown_profile_is_told_the_nearest():
 
 
 @settings(deadline=None)
+@given(seconds=st.lists(st.floats(0.1, 1e4), min_size=4, max_size=4))
+@example(seconds=[2.25198, 23.623, 58.3727, 61.0768])
+def test_a_fitted_profile_is_convex_when_it_is_read_again(seconds, tmp_path_factory):
+    measured = CompletionTimes("one", np.array([0.0, 0.25, 0.5, 0.75]), np.ones(4), np.array(seconds))
+    file = tmp_path_factory.mktemp("fit") / "profiles.csv"
+    file.write_text(to_csv([fit(measured).profile]))
+    read = read_profiles(file)["one"]
+    assert read.is_convex and read.is_monotone
+
+
 @given(curves(convex=True))
 def test_a_convex_curve_is_found_again_from_its_points(profile):
     found = fit(CompletionTimes("p", SHARES, np.ones(7), 10 * (1 + profile.at(SHARES))))

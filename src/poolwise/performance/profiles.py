@@ -19,7 +19,7 @@ from poolwise.arrays import FloatArray
 from poolwise.errors import InputError, UnknownNameError
 
 TOLERANCE = 1e-9
-"""Slopes closer than this are the same slope: rounding errors of reading and fitting make no curve concave."""
+"""Share of a slowdown that is taken for rounding, of reading and fitting: it makes no curve concave."""
 
 
 @dataclass(frozen=True)
@@ -72,12 +72,17 @@ class Profile:
     @property
     def is_monotone(self) -> bool:
         """Whether more remote memory never helps."""
-        return bool((self.slopes >= -TOLERANCE).all())
+        return bool((self.slopes >= -self._rounding).all())
 
     @property
     def is_convex(self) -> bool:
-        """Whether each further share costs at least as much as the one before."""
-        return bool((np.diff(self.slopes) >= -TOLERANCE).all())
+        """Whether each further share costs at least as much as the one before, as far as rounded numbers say so."""
+        return bool((np.diff(self.slopes) >= -self._rounding).all())
+
+    @property
+    def _rounding(self) -> float:
+        """By how much a slope may be off where slowdowns are written with ten digits, as `profile fit` writes them."""
+        return float(TOLERANCE * max(1.0, np.abs(self.slowdown).max()) / np.diff(self.remote).min())
 
     def at(self, remote: ArrayLike) -> FloatArray:
         """Slowdown P^m at shares of remote memory, (...,); beyond the last knot the last slope goes on."""
