@@ -19,6 +19,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from benchmarks.memory_agent_table import COLUMNS, WAYS, to_table
 from poolwise.measuring.conditions import conditions
@@ -40,6 +41,8 @@ LONGEST_S = 150.0
 STATIC, DYNAMIC = 0.75, 0.25
 """Energy of a module when on, and that added at full load: of its maximum, Sefati et al., section II-A."""
 CORES = 3
+LOOSER = (1.0, 1.25, 1.5, 2.0, 3.0, 4.0, 6.0, 8.0)
+"""Times the tolerances that the static plan is made for: the first for which there is one."""
 
 
 @dataclass(frozen=True)
@@ -227,16 +230,32 @@ def plan(folder: Path, peaks: dict[str, int]) -> dict[str, int]:
     text = [file.read_text().splitlines() for file in files]
     (folder / "measured.csv").write_text("\n".join([text[0][0], *(line for lines in text for line in lines[1:])]) + "\n")
     _poolwise(["profile", "fit", str(folder / "measured.csv"), "--out", str(folder / "profiles.csv")])
-    lines = ['version = 1\ntheta = "relative"\neta = 0.5\nremote = "4 GiB"\nprofiles = "profiles.csv"']
-    lines.append(f'[[module]]\nname = "node"\ncores = {CORES}\nfrequency = 1.0\nmemory = "{MEMORY_MIB} MiB"')
-    lines.append(f"static = {STATIC}\ndynamic = {DYNAMIC}")
-    for one in RUNS:
-        lines.append(f'[[workload]]\nname = "{one.name}"\ncores = 1\nfrequency = 1.0\nmemory = "{peaks[one.name]} MiB"')
-        lines.append(f'tolerance = {one.tolerance}\nprofile = "{one.name}"')
-    (folder / "batch.toml").write_text("\n".join(lines) + "\n")
-    said = json.loads(_poolwise(["place", str(folder / "batch.toml"), "--method", "place", "--json"]))
-    (folder / "plan.json").write_text(json.dumps(said, indent=1))
+    for factor in LOOSER:
+        lines = ['version = 1\ntheta = "relative"\neta = 0.5\nremote = "4 GiB"\nprofiles = "profiles.csv"']
+        lines.append(f'[[module]]\nname = "node"\ncores = {CORES}\nfrequency = 1.0\nmemory = "{MEMORY_MIB} MiB"')
+        lines.append(f"static = {STATIC}\ndynamic = {DYNAMIC}")
+        for one in RUNS:
+            lines.append(f'[[workload]]\nname = "{one.name}"\ncores = 1\nfrequency = 1.0\nmemory = "{peaks[one.name]} MiB"')
+            lines.append(f'tolerance = {factor * one.tolerance}\nprofile = "{one.name}"')
+        (folder / "batch.toml").write_text("\n".join(lines) + "\n")
+        if (said := _placed(folder / "batch.toml")) is not None:
+            break
+        print(f"static: no plan keeps slowdowns within {factor:g} times the tolerances", flush=True)
+    else:
+        raise RuntimeError("no plan, however loose")
+    (folder / "plan.json").write_text(json.dumps({"times_the_tolerances": factor, **said}, indent=1))
     return {row["name"]: int(row["local_mib"]) for row in said["workloads"]}
+
+
+def _placed(batch: Path) -> dict[str, Any] | None:
+    """The plan of a batch; None where there is none that places all."""
+    words = [sys.executable, "-m", "poolwise", "place", str(batch), "--method", "place", "--json"]
+    done = subprocess.run(words, check=False, stdout=subprocess.PIPE, text=True)
+    if done.returncode == 3:
+        return None
+    done.check_returncode()
+    found: dict[str, Any] = json.loads(done.stdout)
+    return found
 
 
 def _poolwise(words: list[str]) -> str:

@@ -17,12 +17,24 @@ def test_the_table_is_that_of_the_runs() -> None:
     assert to_table(ROWS) in (FOLDER / "memory-agent.md").read_text(encoding="utf-8")
 
 
-def test_the_agent_alone_kept_all_tolerances() -> None:
-    def kept(way: str) -> bool:
-        rows = [row for row in ROWS if row["way"] == way]
-        return all(row["ended"] == "done" and float(row["slowdown"]) <= float(row["tolerance"]) for row in rows)
+def beyond(way: str, workload: str) -> list[float]:
+    """By how much each run was slower than is tolerated."""
+    rows = [row for row in ROWS if (row["way"], row["workload"]) == (way, workload)]
+    return [float(row["slowdown"]) - float(row["tolerance"]) for row in rows]
 
-    assert [kept(way) for way in WAYS] == [False, False, True]
+
+def test_what_the_page_says_of_the_agent() -> None:
+    rows = {way: [row for row in ROWS if row["way"] == way] for way in WAYS}
+    assert all(row["ended"] == "done" for row in rows["agent"]) and len(rows["agent"]) == 9
+    for column in ("makespan_s", "energy"):
+        most = {way: max(float(row[column]) for row in rows[way]) for way in WAYS}
+        assert most["agent"] == min(most.values())
+    assert max(beyond("agent", "kmeans_phases")) <= 0
+    gradients, search = beyond("agent", "conjugate_gradient"), beyond("agent", "graph_search")
+    assert (round(min(gradients), 2), round(max(gradients), 2)) == (0.03, 0.12)
+    assert (round(min(search), 2), round(max(search), 2)) == (0.05, 0.15)
+    assert {row["ended"] for row in rows["static"] if row["workload"] == "graph_search"} == {"killed"}
+    assert (min(int(row["moves"]) for row in rows["agent"]), max(int(row["moves"]) for row in rows["agent"])) == (19, 29)
 
 
 def row(run: int, way: str, workload: str, slowdown: float, ended: str = "done") -> dict[str, object]:
