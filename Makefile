@@ -1,4 +1,4 @@
-# Everything runs in .venv, which `make setup` builds from pinned versions. Only Python 3.11 or newer and make are needed.
+# Everything runs in .venv, which `make setup` builds from pinned versions. Only Python 3.11.5 or newer and make are needed.
 PYTHON ?= python3
 BIN := .venv/bin
 
@@ -13,7 +13,7 @@ help: ## list the targets
 setup: .venv/ready ## build .venv with pinned versions
 
 .venv/ready: pyproject.toml constraints.txt
-	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "Poolwise needs Python 3.11 or newer; set PYTHON=..." >&2; exit 1; }
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11, 5))' || { echo "The pinned tools need Python 3.11.5 or newer; set PYTHON=..." >&2; exit 1; }
 	$(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt pip hatchling editables
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --no-build-isolation --editable '.[dev]'
