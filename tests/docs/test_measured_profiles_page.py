@@ -21,9 +21,9 @@ def test_the_table_is_that_of_the_rows() -> None:
 
 
 def test_the_model_is_too_high_and_the_faults_are_near() -> None:
-    assert min(ratios("by_model", "5")) >= 1.5 and max(ratios("by_model", "5")) < 1.85
-    assert min(ratios("by_model", "20")) >= 2.35 and max(ratios("by_model", "20")) < 2.65
-    assert all(abs(ratio - 1) <= 0.12 for added in ("5", "20") for ratio in ratios("by_faults", added))
+    assert min(ratios("by_model", "5")) >= 1.5 and max(ratios("by_model", "5")) < 2.15
+    assert min(ratios("by_model", "20")) >= 2.3 and max(ratios("by_model", "20")) < 3.4
+    assert all(abs(ratio - 1) <= 0.15 for added in ("5", "20") for ratio in ratios("by_faults", added))
 
 
 def test_the_whole_cost_of_a_page_in() -> None:
@@ -32,9 +32,9 @@ def test_the_whole_cost_of_a_page_in() -> None:
         for row in ROWS
         if row["added_us"] == "0" and float(row["remote"]) >= 0.5
     ]
-    assert round(min(costs)) == 19 and round(max(costs)) == 25
+    assert round(min(costs)) == 17 and round(max(costs)) == 25
 
 
 def test_what_5_us_make_at_three_quarters() -> None:
     high = {(row["program"], row["added_us"]): float(row["slowdown"]) for row in ROWS if row["remote"] == "0.75"}
-    assert all(1.2 < high[program, "5"] / high[program, "0"] < 1.35 for program, _ in high)
+    assert all(1.3 < high[program, "5"] / high[program, "0"] < 1.4 for program, _ in high)
