@@ -121,3 +121,32 @@ def test_a_name_is_registered_once(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(ValueError, match="'mine' is registered twice in orders"):
         keep(str)
     assert registry._registered["orders"] == {"mine": Path}
+
+
+OWN = """
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Base:
+    power: float = 1.0
+    kind = "static"
+
+    def priority(self, queue, snapshot):
+        return -queue.table.requested_s[queue.jobs] ** self.power
+
+
+class Mine(Base):
+    def __init__(self, steepness):
+        super().__init__(power=2 * steepness)
+"""
+
+
+def test_a_class_with_an_initialiser_of_its_own_takes_what_that_takes(tmp_path: Path) -> None:
+    (tmp_path / "own.py").write_text(OWN)
+    mine = f"{tmp_path / 'own.py'}:Mine"
+    assert registry.make("orders", mine, steepness=2.0).power == 4.0
+    with pytest.raises(UnknownNameError, match="'power'"):
+        registry.make("orders", mine, power=2.0)
+    with pytest.raises(InputError, match="steepness"):
+        registry.make("orders", mine)

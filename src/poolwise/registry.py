@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
+import inspect
 import pkgutil
 import sys
 from collections.abc import Callable, Mapping
-from dataclasses import fields, is_dataclass
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from typing import Any, TypeVar, get_args
@@ -94,8 +94,8 @@ def make(group: str, name: str, /, **settings: Any) -> Any:
         if settings:
             raise InputError(f"'{name}' is configured already and takes no settings", field=next(iter(settings)))
         return found
-    known = [one.name for one in fields(found) if one.init] if is_dataclass(found) else [*settings]
-    if foreign := [key for key in settings if key not in known]:
+    known, taken = _named(found), inspect.signature(found).parameters.values()
+    if not any(one.kind is one.VAR_KEYWORD for one in taken) and (foreign := [key for key in settings if key not in known]):
         raise UnknownNameError.of(f"setting of {group.rstrip('s')} '{name}':", foreign[0], known, field=foreign[0])
     try:
         return found(**settings)
@@ -137,8 +137,14 @@ def _check_contract(group: str, found: Any) -> None:
         raise InputError(problem, file=place[0], line=place[1], field="kind", remedy=remedy)
 
 
+def _named(found: type) -> list[str]:
+    """Names of the settings that a class takes."""
+    taken = inspect.signature(found).parameters.values()
+    return [one.name for one in taken if one.kind not in (one.VAR_POSITIONAL, one.VAR_KEYWORD)]
+
+
 def _settings(found: type) -> str:
-    known = [k for k in getattr(found, "__dataclass_fields__", {})]
+    known = _named(found)
     return f"its settings: {', '.join(known)}" if known else "it takes no settings"
 
 
