@@ -2,6 +2,7 @@
 
 import itertools
 from fractions import Fraction
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -9,7 +10,7 @@ from hypothesis import strategies as st
 
 from poolwise.errors import InputError
 from poolwise.live.kubernetes.allocate import Devices, allocate, part_of
-from poolwise.live.kubernetes.devices import DeviceUsage, Inventory, Part
+from poolwise.live.kubernetes.devices import DeviceId, DeviceUsage, Inventory, Part
 from poolwise.live.kubernetes.objects import (
     Capacity,
     CapacityRequests,
@@ -26,10 +27,13 @@ from poolwise.live.kubernetes.objects import (
     ExactRequest,
     Meta,
     Node,
+    NodeSelector,
     PublishedDevice,
     RequestPolicy,
+    Requirement,
     ResourceClaim,
     ResourceSlice,
+    SelectorTerm,
     SliceSpec,
 )
 
@@ -94,6 +98,31 @@ def test_devices_are_found_exactly_where_there_is_a_way(
         assert not set(ids) & set(usage.whole)
 
 
+@given(
+    st.lists(st.booleans(), min_size=1, max_size=6), st.sets(st.integers(0, 5)), st.permutations(range(6)), st.integers(0, 6)
+)
+def test_preferred_devices_come_first(accepted: list[bool], taken: set[int], order: list[int], many: int) -> None:
+    """Then all others, by name; what is taken, not accepted or not there is passed over."""
+    there = inventory(*(PublishedDevice(name=f"g{k}", attributes={"good": {"bool": good}}) for k, good in enumerate(accepted)))
+    usage, preferred = DeviceUsage(), [DeviceId("d", "p", f"g{k}") for k in order[:many]]
+    for k in taken:
+        usage.hold(f"other{k}", [Part(DeviceId("d", "p", f"g{k}"))])
+    devices = Devices(there, usage, {"x": kind("x", 'device.attributes["d"].good')})
+    found = allocate([claim("c", wants("r", "x"))], NODE, devices, preferred)
+    usable = [k for k in range(len(accepted)) if accepted[k] and k not in taken]
+    expected = next((k for k in (*order[:many], *usable) if k in usable), None)
+    assert (None if isinstance(found, str) else found[0][0].device.id.name) == (None if expected is None else f"g{expected}")
+    every = DeviceRequest(name="r", exactly=ExactRequest(device_class_name="x", allocation_mode="All"))
+    all_of_them = allocate([claim("c", every)], NODE, devices, preferred)
+    assert isinstance(all_of_them, str) == (not any(accepted) or len(usable) < sum(accepted))
+
+
+def test_a_request_for_one_device_too_many_is_short_at_once() -> None:
+    there = inventory(*(PublishedDevice(name=f"g{k:02d}") for k in range(20)))
+    found = allocate([claim("c", wants("r", "x", count=21))], NODE, Devices(there, DeviceUsage(), {"x": kind("x")}))
+    assert found == "too few free devices of x serve node n0"
+
+
 def test_the_first_alternative_that_is_there() -> None:
     there, usage = inventory(PublishedDevice(name="a"), PublishedDevice(name="b")), DeviceUsage()
     classes = {"x": kind("x", "false"), "y": kind("y")}
@@ -154,6 +183,38 @@ def test_a_pool_counts_when_all_its_slices_are_there() -> None:
     assert {id.name for id in found.devices} == {"a2"}
     found.put(slice("a", 2, 1), deleted=True)
     assert not list(found.on(NODE)) or {id.name for id in found.devices} == set()
+
+
+_racks = st.sampled_from(["a", "b", "c"])
+_slices = st.tuples(
+    st.integers(0, 3),  # pool, by which a slice is named too
+    st.one_of(st.none(), st.integers(0, 2), st.lists(_racks, min_size=1, max_size=2)),  # every node, a node, racks
+    st.integers(0, 3),  # devices
+    st.booleans(),  # taken away
+)
+
+
+@given(st.lists(st.tuples(_slices, st.lists(_racks, min_size=3, max_size=3)), min_size=1, max_size=8))
+def test_what_serves_a_node_is_what_says_so(steps: list[tuple[tuple[int, Any, int, bool], list[str]]]) -> None:
+    """Held against asking every device, while slices come and go and nodes move to other racks."""
+    found = Inventory()
+    for (pool, where, many, gone), racks in steps:
+        need = Requirement(key="rack", operator="In", values=where if isinstance(where, list) else [])
+        spec = SliceSpec(
+            driver="d",
+            pool=DevicePool(name=f"p{pool}"),
+            all_nodes=where is None,
+            node_name=f"n{where}" if isinstance(where, int) else None,
+            node_selector=NodeSelector(node_selector_terms=[SelectorTerm(match_expressions=[need])])
+            if isinstance(where, list)
+            else None,
+            devices=[PublishedDevice(name=f"g{k}") for k in range(many)],
+        )
+        found.put(ResourceSlice(metadata=Meta(name=f"s{pool}"), spec=spec), deleted=gone)
+        for k, rack in enumerate(racks):
+            node = Node(metadata=Meta(name=f"n{k}", labels={"rack": rack}))
+            serving = sorted((d for d in found.devices.values() if d.serves(node)), key=lambda d: (d.node_name is None, d.id))
+            assert list(found.on(node)) == serving
 
 
 def test_functions_that_are_lacking_are_refused() -> None:

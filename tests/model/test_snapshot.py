@@ -157,6 +157,7 @@ def compare(view: Snapshot, reference: Reference, time: int) -> None:
     for owner in range(4):
         assert [view.run(n).start for n in view.occupants(owner)] == reference.occupants(owner, time)
     assert len(list(view.runs())) == sum(end > time for end, _ in reference.ends())
+    assert view.n_run == len(list(view.runs()))
     expected = sorted({end for end, _ in reference.ends() if end > time})
     for block in (1, 256):
         found = list(view.futures(block))

@@ -96,7 +96,7 @@ class LiveMetrics:
         for name in self._classes:
             self._queue.labels(name).set(waiting[name])
         snapshot = done.snapshot
-        self._runs.set(sum(1 for _ in snapshot.runs()))
+        self._runs.set(snapshot.n_run)
         for column, resource in enumerate(snapshot.machine.resources):
             free = int(snapshot.free[:, column].sum())
             self._capacity.labels(resource).set(int(snapshot.capacity[:, column].sum()))

@@ -165,6 +165,11 @@ class Snapshot:
         """Names which runs are where, a key for caches of performance models; None in states that are imagined."""
         return self._runs.arrangement if not self._extra and self._ended is None else None
 
+    @property
+    def n_run(self) -> int:
+        """Number of runs at work, imagined ones among them."""
+        return len(self._runs) + len(self._extra) if self._ended is None else sum(1 for _ in self.runs())
+
     def runs(self) -> Iterator[Run]:
         """Iterate over the runs at work, imagined ones last."""
         yield from (run for run in self._runs if not self._gone(run))

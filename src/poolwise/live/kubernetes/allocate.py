@@ -6,7 +6,7 @@ A search with backtracking: requests in the order of the claims, alternatives in
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from fractions import Fraction
@@ -62,18 +62,44 @@ class Devices:
     classes: Mapping[str, DeviceClass]
     avoided: Mapping[DeviceId, int] = field(default_factory=dict)
 
-    def candidates(self, wanted: ExactRequest, node: Node) -> Iterator[tuple[Published, Part]]:
-        """Devices on a node that a request accepts, whether they are free or not, and what it would have of each."""
+    def on(self, node: Node, preferred: Iterable[DeviceId] = ()) -> Iterator[Published]:
+        """Devices that serve a node: the preferred ones in their order, then its own, then the others by name."""
+        known = self.inventory.devices
+        first = {id: known[id] for id in preferred if id in known and known[id].serves(node)}
+        yield from first.values()
+        yield from (device for device in self.inventory.on(node) if device.id not in first)
+
+    def part(self, wanted: ExactRequest, device: Published) -> Part | None:
+        """What a request would have of a device, whether it is free or not; None where the request does not accept it."""
         kind = self.classes.get(wanted.device_class_name)
-        if kind is None:
-            return
-        for device in self.inventory.on(node):
-            if kept_off(device.device.taints, wanted.tolerations) is not None or device.id in self.avoided:
-                continue
-            if device.described.selected(kind.spec.selectors) and device.described.selected(wanted.selectors):
-                part = part_of(device, wanted)
-                if part is not None:
-                    yield device, part
+        if kind is None or kept_off(device.device.taints, wanted.tolerations) is not None or device.id in self.avoided:
+            return None
+        if not device.described.selected(kind.spec.selectors) or not device.described.selected(wanted.selectors):
+            return None
+        return part_of(device, wanted)
+
+
+class _Options:
+    """Devices that a request accepts on a node, looked at one after the other when they are asked for."""
+
+    def __init__(self, found: Iterator[tuple[Published, Part]]) -> None:
+        self._found, self._seen = found, list[tuple[Published, Part]]()
+
+    def __getitem__(self, k: int) -> tuple[Published, Part]:
+        return self._seen[k]
+
+    def has(self, many: int) -> bool:
+        """Whether there are so many."""
+        while len(self._seen) < many:
+            if (one := next(self._found, None)) is None:
+                return False
+            self._seen.append(one)
+        return True
+
+    def count(self) -> int:
+        """How many there are."""
+        self._seen += self._found
+        return len(self._seen)
 
 
 def part_of(device: Published, wanted: ExactRequest) -> Part | None:
@@ -121,8 +147,7 @@ def allocate(
 
     Raises InputError for an expression that cannot be read.
     """
-    rank = {id: k for k, id in enumerate(preferred)}
-    search = _Search(node, devices, rank)
+    search = _Search(node, devices, preferred)
     wishes = [(claim, request) for claim in claims for request in claim.spec.devices.requests]
     try:
         found = search.solve(wishes)
@@ -138,7 +163,7 @@ def allocate(
 class _Search:
     node: Node
     devices: Devices
-    rank: Mapping[DeviceId, int]
+    preferred: Sequence[DeviceId]
     taken: list[tuple[ResourceClaim, ChosenDevice]] = field(default_factory=list)
     shortage: str = ""
     steps: int = 0
@@ -150,32 +175,39 @@ class _Search:
         (claim, request), rest = wishes[0], wishes[1:]
         for wanted in request.alternatives:
             name = request.name if request.exactly is not None else f"{request.name}/{wanted.name}"
-            options = list(self.devices.candidates(wanted, self.node))
-            options.sort(key=lambda option: self.rank.get(option[0].id, len(self.rank)))  # stable
-            count = len(options) if wanted.allocation_mode == "All" else wanted.count
-            if count and self._choose(claim, name, wanted, options, count, rest):
+            every = wanted.allocation_mode == "All"
+            options = _Options(self._accepted(wanted, every))
+            count = options.count() if every else wanted.count
+            if count and self._choose(claim, name, wanted, options, 0, count, rest):
                 return True
         if not self.shortage:
             classes = " or ".join(wanted.device_class_name for wanted in request.alternatives)
             self.shortage = f"too few free devices of {classes} serve node {self.node.metadata.name}"
         return False
 
+    def _accepted(self, wanted: ExactRequest, taken: bool) -> Iterator[tuple[Published, Part]]:
+        """What a request accepts; of devices that somebody has all of only where it wants every device, `taken` or not."""
+        for device in self.devices.on(self.node, self.preferred):
+            if (taken or device.id not in self.devices.usage.whole) and (part := self.devices.part(wanted, device)) is not None:
+                yield device, part
+
     def _choose(
         self,
         claim: ResourceClaim,
         name: str,
         wanted: ExactRequest,
-        options: Sequence[tuple[Published, Part]],
+        options: _Options,
+        k: int,
         count: int,
         rest: Sequence[tuple[ResourceClaim, DeviceRequest]],
     ) -> bool:
-        """Choose `count` more of the options, and go on with the rest."""
+        """Choose `count` more of the options from the k-th on, and go on with the rest."""
         if not count:
             return self.solve(rest)
         usage = self.devices.usage
-        for k, (device, part) in enumerate(options):
-            if len(options) - k < count:
-                return False
+        while options.has(k + count):
+            device, part = options[k]
+            k += 1
             self.steps += 1
             if self.steps > _STEPS:
                 self.shortage = f"no devices were found within {_STEPS:,} tries"
@@ -185,7 +217,7 @@ class _Search:
                 continue
             usage.take(claim.metadata.uid, part)
             self.taken.append((claim, one))
-            if self._choose(claim, name, wanted, options[k + 1 :], count - 1, rest):
+            if self._choose(claim, name, wanted, options, k, count - 1, rest):
                 return True
             self.taken.pop()
             usage.give(claim.metadata.uid, part)

@@ -7,6 +7,7 @@ from typing import Any
 
 import aiohttp
 import msgspec
+from yarl import URL
 
 from poolwise.errors import PoolwiseError
 from poolwise.live.kubernetes.access import Access
@@ -85,7 +86,7 @@ class Client:
         try:
             async with self._session.request(
                 method,
-                self.access.server + path,
+                self._url(path),
                 data=data,
                 params=params or None,
                 headers=self._headers(content if data is not None else ""),
@@ -103,7 +104,7 @@ class Client:
         self.requests += 1
         try:
             async with self._session.get(
-                self.access.server + path,
+                self._url(path),
                 params=params,
                 headers=self._headers(""),
                 timeout=aiohttp.ClientTimeout(total=None, sock_connect=self.timeout, sock_read=quiet),
@@ -119,6 +120,9 @@ class Client:
                         rest = [line]
         except (aiohttp.ClientError, TimeoutError, OSError) as problem:
             raise ApiError(0, type(problem).__name__, str(problem)) from problem
+
+    def _url(self, path: str) -> URL:
+        return URL(self.access.server + path, encoded=True)  # names of Kubernetes need no quoting, which takes time
 
     def _headers(self, content: str) -> dict[str, str]:
         headers = {"Accept": "application/json"}

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from bisect import insort
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import NamedTuple
+
+import msgspec
 
 from poolwise.live.kubernetes.nodes import selects
 from poolwise.live.kubernetes.objects import AllocatedDevice, Node, NodeSelector, PublishedDevice, ResourceSlice
@@ -70,6 +72,43 @@ class Published:
         return self.device.allow_multiple_allocations
 
 
+class WideDevices:
+    """Devices that serve more than one node. Whom they serve is asked once for all that say it in the same words."""
+
+    def __init__(self) -> None:
+        self._by_words: dict[bytes, dict[DeviceId, Published]] = {}
+        self._on: dict[str, tuple[Mapping[str, str], Sequence[Published]]] = {}  # node -> its labels, what serves it
+        self._lists: dict[tuple[bytes, ...], Sequence[Published]] = {}  # one for all nodes of a rack
+
+    def add(self, device: Published) -> None:
+        """Add a device."""
+        self._by_words.setdefault(msgspec.json.encode(device.selector), {})[device.id] = device
+        self._forget()
+
+    def remove(self, pool: PoolId) -> None:
+        """Remove the devices of a pool."""
+        for words, devices in list(self._by_words.items()):
+            for id in [id for id in devices if id[:2] == pool]:
+                del devices[id]
+            if not devices:
+                del self._by_words[words]
+        self._forget()
+
+    def on(self, node: Node) -> Sequence[Published]:
+        """Devices that serve a node, by name."""
+        known = self._on.get(node.metadata.name)
+        if known is None or known[0] != node.metadata.labels:
+            words = tuple(w for w, devices in self._by_words.items() if next(iter(devices.values())).serves(node))
+            if words not in self._lists:
+                self._lists[words] = sorted((d for w in words for d in self._by_words[w].values()), key=lambda d: d.id)
+            known = self._on[node.metadata.name] = node.metadata.labels, self._lists[words]
+        return known[1]
+
+    def _forget(self) -> None:
+        self._on.clear()
+        self._lists.clear()
+
+
 class Inventory:
     """The devices of all complete pools, kept up with slices as they come and go.
 
@@ -88,7 +127,7 @@ class Inventory:
         self._slices: dict[PoolId, dict[str, ResourceSlice]] = {}
         self._pool_of: dict[str, PoolId] = {}
         self._local: dict[str, list[Published]] = {}  # by node
-        self._wide: list[Published] = []
+        self._wide = WideDevices()
         self._counters_of: dict[PoolId, set[CounterId]] = {}
 
     def put(self, slice: ResourceSlice, deleted: bool = False) -> None:
@@ -107,7 +146,7 @@ class Inventory:
     def on(self, node: Node) -> Iterator[Published]:
         """Devices that serve a node, its own first, then by name."""
         yield from self._local.get(node.metadata.name, ())
-        yield from (device for device in self._wide if device.serves(node))
+        yield from self._wide.on(node)
 
     def _rebuild(self, pool: PoolId) -> None:
         """Read a pool anew."""
@@ -115,8 +154,10 @@ class Inventory:
         for device in gone:
             del self.devices[device.id]
         for node in {device.node_name for device in gone}:
-            where = self._wide if node is None else self._local[node]
-            where[:] = [device for device in where if device.id[:2] != pool]
+            if node is None:
+                self._wide.remove(pool)
+            else:
+                self._local[node][:] = [device for device in self._local[node] if device.id[:2] != pool]
         for counter in self._counters_of.pop(pool, ()):
             del self.counters[counter]
         slices = self._slices.get(pool, {})
@@ -150,8 +191,10 @@ class Inventory:
             )
             self.devices[found.id] = found
             self.pools.setdefault(pool, []).append(found)
-            where = self._wide if found.node_name is None else self._local.setdefault(found.node_name, [])
-            insort(where, found, key=lambda device: device.id)
+            if found.node_name is None:
+                self._wide.add(found)
+            else:
+                insort(self._local.setdefault(found.node_name, []), found, key=lambda device: device.id)
 
 
 class Part(NamedTuple):
