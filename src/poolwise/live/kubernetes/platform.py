@@ -91,8 +91,8 @@ class KubernetesPlatform:
         self.continued = continued if continued is not None else Continuation()
         self.mirror = Mirror(name)
         self._sync()
-        self.units = PodUnits(self.mirror)
         self.clock = LiveClock(self.continued.epoch or self._first())
+        self.units = PodUnits(self.mirror, self.clock)
         self.state = ClusterState(self.mirror, scheduler, layout if layout is not None else ClusterLayout(), self.clock.epoch)
         believed = estimate if estimate is not None else Ideal()
         self.runs = PodRuns(self.mirror, self.units, self.state, writes, self.clock, believed)
@@ -272,7 +272,7 @@ class KubernetesPlatform:
             events.append(Wake())
         for claim in self.units.take_lacking():
             self.writes.make(claim)
-        if notes := self.units.take_notes():
+        if notes := self.units.notes.take():
             self.writes.note(self.mirror, notes)
         return events
 
@@ -334,5 +334,5 @@ class KubernetesPlatform:
 
     def _reject(self, row: int, reason: str) -> None:
         job = self._by_row[row]
-        self.units.leave(job.pods, reason)
+        self.units.notes.leave(job.pods, reason)
         self.units.end(job)

@@ -8,9 +8,11 @@ from datetime import datetime
 
 from poolwise.errors import InputError
 from poolwise.live.kubernetes.allocate import unsupported
+from poolwise.live.kubernetes.clock import LiveClock
 from poolwise.live.kubernetes.demand import KIND, PodDemand, claim_keys, group_of, unsupported_fields
 from poolwise.live.kubernetes.extended import ExtendedClaim, extended_claim
 from poolwise.live.kubernetes.mirror import Mirror
+from poolwise.live.kubernetes.notes import PodNotes
 from poolwise.live.kubernetes.objects import Pod, ResourceClaim
 from poolwise.units import SECOND
 
@@ -71,16 +73,14 @@ class PodUnits:
     Attributes
     ----------
     of_pod : key of a pod -> its job
-    notes : key of a pod that is left alone -> why
+    notes : why pods are left alone
     in_part : group of which some pods have a node while more are needed to start -> those pods
     """
 
-    def __init__(self, mirror: Mirror) -> None:
-        self.mirror = mirror
+    def __init__(self, mirror: Mirror, clock: LiveClock) -> None:
+        self.mirror, self.notes = mirror, PodNotes(clock)
         self.of_pod: dict[str, PodJob] = {}
-        self.notes: dict[str, str] = {}
         self.in_part: dict[str, list[str]] = {}
-        self._new_notes: set[str] = set()
         self._lacking: list[ExtendedClaim] = []
         self._asked: dict[str, str] = {}  # pod whose claim for extended resources is being made -> its uid
         self._whole: set[str] = set()  # groups that were whole once
@@ -119,18 +119,6 @@ class PodUnits:
         """Bring jobs up to date with some claims."""
         return self.settle({pod for claim in claims for pod in self._wants.pop(claim, ())})
 
-    def leave(self, keys: Iterable[str], why: str) -> None:
-        """Leave pods alone."""
-        for key in keys:
-            if self.notes.get(key) != why:
-                self.notes[key] = why
-                self._new_notes.add(key)
-
-    def take_notes(self) -> dict[str, str]:
-        """Pods that are left alone for a reason that is new, and why."""
-        new, self._new_notes = self._new_notes, set()
-        return {key: self.notes[key] for key in sorted(new) if key in self.notes}
-
     def take_lacking(self) -> list[ExtendedClaim]:
         """Claims that are to be made before their pods can be scheduled."""
         lacking, self._lacking = self._lacking, []
@@ -138,7 +126,7 @@ class PodUnits:
 
     def settle_noted(self) -> Settled:
         """Look again at the pods that were left alone."""
-        return self.settle(list(self.notes))
+        return self.settle(list(self.notes.why))
 
     def adopt(self, pod: Pod) -> PodJob:
         """Make the job of a pod that has a node already; what it asks for that is not supported, somebody else has kept."""
@@ -154,7 +142,7 @@ class PodUnits:
             pod.metadata.annotations.get(KIND, ""),
         )
         self.of_pod[pod.metadata.key] = job
-        self.notes.pop(pod.metadata.key, None)
+        self.notes.forget(pod.metadata.key)
         return job
 
     def end(self, job: PodJob) -> None:
@@ -170,7 +158,7 @@ class PodUnits:
             done.withdrawn.append(job)
             job = None
         if pod is None:
-            self.notes.pop(key, None)
+            self.notes.forget(key)
         elif job is None and (made := self._form(pod.metadata.key, [pod])) is not None:
             done.arrived.append(made)
 
@@ -190,19 +178,19 @@ class PodUnits:
                 done.withdrawn.append(job)
         for key in members:
             if key not in waiting:
-                self.notes.pop(key, None)
+                self.notes.forget(key)
         free = [pod for key, pod in waiting.items() if key not in self.of_pod]
         started = sum(self._at_work(key) for key in members)
         lacking = self.size(group) - started
         if any(self.of_pod[key].run is None for key in waiting if key in self.of_pod):
-            self.leave((pod.metadata.key for pod in free), f"its group {group} starts first")
+            self.notes.leave((pod.metadata.key for pod in free), f"its group {group} starts first", settling=True)
         elif lacking <= 0:
             for pod in free:
                 if (made := self._form(pod.metadata.key, [pod])) is not None:
                     done.arrived.append(made)
         elif len(free) < lacking:
             said = f"its group {group} starts when {lacking} pods are there, {len(free)} are"
-            self.leave((pod.metadata.key for pod in free), said)
+            self.notes.leave((pod.metadata.key for pod in free), said, settling=True)
         elif (made := self._form(group if not started else f"{group}+{started}", free)) is not None:
             done.arrived.append(made)
 
@@ -243,10 +231,10 @@ class PodUnits:
             demands = [self.mirror.demand(pod) for pod in pods]
             demand = _most(demands, name)
         except _NotYet as why:
-            self.leave((pod.metadata.key for pod in pods), str(why))
+            self.notes.leave((pod.metadata.key for pod in pods), str(why), settling=True)
             return None
         except InputError as problem:
-            self.leave((pod.metadata.key for pod in pods), problem.message)
+            self.notes.leave((pod.metadata.key for pod in pods), problem.message)
             return None
         first = max(pods, key=lambda pod: pod.spec.priority)
         job = PodJob(
@@ -262,7 +250,7 @@ class PodUnits:
         )
         for key in job.pods:
             self.of_pod[key] = job
-            self.notes.pop(key, None)
+            self.notes.forget(key)
         return job
 
     def _claims(self, pod: Pod) -> tuple[str, ...]:
