@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from poolwise.errors import InputError
 from poolwise.files.configured import models_of, scheduler_of
+from poolwise.files.document import Document, Origin
 from poolwise.performance.remote_memory import RemoteMemory
 from poolwise.policies.order.priorities import F1, FM
 from poolwise.schedulers.list import ListScheduler
@@ -232,6 +233,23 @@ def test_an_error_in_a_setting_says_so(folder):
     with pytest.raises(InputError, match="no such path") as caught:
         load(folder / "study.toml", {"machine.pool.memori.memory": "1 GiB"})
     assert "machine.pool.memory.memory" in caught.value.remedy
+
+
+def test_keys_with_dots_are_reached_as_they_stand(tmp_path):
+    """As those of a search's `[space]` are; where a table has such a key and a way of tables, the key goes first."""
+    file = tmp_path / "search.toml"
+    file.write_text('[space]\n"scheduler.order.rise" = { least = 1.0, most = 2.0 }\n"a.b" = 1\na = { b = 2, c = 3 }\n')
+    document = Document.read(file)
+    document.set("space.scheduler.order.rise.least", 1.5, Origin("--set"))
+    document.set("space.a.b", 4, Origin("--set"))
+    document.set("space.a.c", 5, Origin("--set"))
+    assert document.tables["space"] == {"scheduler.order.rise": {"least": 1.5, "most": 2.0}, "a.b": 4, "a": {"b": 2, "c": 5}}
+    assert document.get("space.scheduler.order.rise.most") == 2.0
+    error = document.error(("space", "scheduler.order.rise", "least"), "is too small")
+    assert error.line is None and "--set: is too small" in str(error)
+    assert document.error(("space", "scheduler.order.rise", "most"), "is too small").line == 2
+    with pytest.raises(InputError, match="no such path"):
+        document.set("space.scheduler.order.fall.least", 1.0, Origin("--set"))
 
 
 def test_an_unknown_shipped_study_lists_what_there_is():

@@ -35,7 +35,8 @@ class Document:
 
     A dotted path leads to a value: "machine.pool.memory.memory" is the key `memory` of the `[[machine.pool]]` entry whose
     `name` is "memory". A path that goes on below a plain string turns that string into a table with this `name`, so that
-    "scheduler.order.as_printed" reaches a setting of the order that was given by name only.
+    "scheduler.order.as_printed" reaches a setting of the order that was given by name only. Keys that have dots themselves,
+    as those of a search's `[space]` do, are reached as they stand: "space.order.theta.low" is `low` of "order.theta".
 
     Attributes
     ----------
@@ -80,7 +81,9 @@ class Document:
     def get(self, path: str) -> Any:
         """Return the value at a dotted path; raises UnknownNameError for a key that is not there."""
         value: Any = self.tables
-        for part in path.split("."):
+        parts = path.split(".")
+        while parts:
+            part, parts = _first(value, parts)
             value = _child(value, part)
             if value is None:
                 raise self._no_path(path, Origin("get"))
@@ -92,9 +95,10 @@ class Document:
         Raises UnknownNameError where the path leads through a table that does not exist; a new key of an existing table is
         accepted here and judged when the document is validated.
         """
-        *way, last = path.split(".")
         table: Any = self.tables
-        for part in way:
+        last, rest = _first(table, path.split("."))
+        while rest:
+            part = last
             inner = _child(table, part)
             if inner is None and isinstance(table, dict) and table is self.tables:
                 inner = table.setdefault(part, {})
@@ -104,6 +108,7 @@ class Document:
             if not isinstance(inner, dict | list):
                 raise self._no_path(path, origin)
             table = inner
+            last, rest = _first(table, rest)
         if isinstance(table, list) and _child(table, last) is None:
             raise self._no_path(path, origin)
         _put(table, last, value)
@@ -179,6 +184,14 @@ class Document:
             if dotted.startswith(f"{here}."):
                 return part.file, locate.line_of(part.lines, path[depth:]), None
         return self.file, locate.line_of(self.lines, path), None
+
+
+def _first(value: Any, parts: list[str]) -> tuple[str, list[str]]:
+    """The first key of a path that leads on from a value, which may have dots where the value has such a key, and the rest."""
+    many = 1
+    if isinstance(value, dict):
+        many = next((k for k in range(len(parts), 1, -1) if ".".join(parts[:k]) in value), 1)
+    return ".".join(parts[:many]), parts[many:]
 
 
 def _child(value: Any, part: str) -> Any:
