@@ -10,7 +10,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from fractions import Fraction
+from functools import lru_cache
 from typing import Any
+
+import msgspec
 
 from poolwise.errors import InputError
 from poolwise.live.kubernetes.devices import DeviceId, DeviceUsage, Inventory, Part, Published
@@ -104,19 +107,29 @@ class _Options:
 
 def part_of(device: Published, wanted: ExactRequest) -> Part | None:
     """What a request has of a device: all of it, or the amounts that its policies make of the request; None if too little."""
-    asked = wanted.capacity.requests
-    if asked.keys() - device.device.capacity.keys():
+    amounts = _amounts(device.capacity, _asked(wanted), device.shared)
+    return None if amounts is None else Part(device.id, amounts if device.shared else None)
+
+
+def _asked(wanted: ExactRequest) -> tuple[tuple[str, str], ...]:
+    return tuple(sorted(wanted.capacity.requests.items()))
+
+
+@lru_cache(maxsize=2**16)
+def _amounts(capacity: bytes, asked: tuple[tuple[str, str], ...], shared: bool) -> tuple[tuple[str, Fraction], ...] | None:
+    """What is taken of each capacity of a device that is shared, () of one that is not; None if it has too little."""
+    has, wanted = msgspec.json.decode(capacity, type=dict[str, Capacity]), dict(asked)
+    if wanted.keys() - has.keys():
         return None
-    if not device.shared:
-        enough = all(parse_quantity(device.device.capacity[k].value) >= parse_quantity(v) for k, v in asked.items())
-        return Part(device.id) if enough else None
+    if not shared:
+        return () if all(parse_quantity(has[name].value) >= parse_quantity(text) for name, text in asked) else None
     amounts = []
-    for name, capacity in sorted(device.device.capacity.items()):
-        amount = _rounded(capacity, asked.get(name))
-        if amount is None or amount > parse_quantity(capacity.value):
+    for name, one in sorted(has.items()):
+        amount = _rounded(one, wanted.get(name))
+        if amount is None or amount > parse_quantity(one.value):
             return None
         amounts.append((name, amount))
-    return Part(device.id, tuple(amounts))
+    return tuple(amounts)
 
 
 def _rounded(capacity: Capacity, asked: str | None) -> Fraction | None:
@@ -185,11 +198,22 @@ class _Search:
             self.shortage = f"too few free devices of {classes} serve node {self.node.metadata.name}"
         return False
 
-    def _accepted(self, wanted: ExactRequest, taken: bool) -> Iterator[tuple[Published, Part]]:
-        """What a request accepts; of devices that somebody has all of only where it wants every device, `taken` or not."""
+    def _accepted(self, wanted: ExactRequest, every: bool) -> Iterator[tuple[Published, Part]]:
+        """What a request accepts; unless it wants every device, without what others have left too little of.
+
+        What this request itself has chosen by then are other devices, so that none is left out that it could have.
+        """
+        usage, asked = self.devices.usage, _asked(wanted)
         for device in self.devices.on(self.node, self.preferred):
-            if (taken or device.id not in self.devices.usage.whole) and (part := self.devices.part(wanted, device)) is not None:
-                yield device, part
+            request = device.capacity, asked
+            if not every and (device.id in usage.whole or request in usage.too_much.get(device.id, ())):
+                continue
+            if (part := self.devices.part(wanted, device)) is None:
+                continue
+            if not every and part.amounts and not device.counters and not usage.fits(device, part, self.devices.inventory):
+                usage.too_much.setdefault(device.id, set()).add(request)
+                continue
+            yield device, part
 
     def _choose(
         self,

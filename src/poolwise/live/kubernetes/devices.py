@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import insort
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import NamedTuple
@@ -51,6 +51,7 @@ class Published:
     node_name, selector : the one node, or those nodes, that it serves; every node where both are None
     described : the same for expressions
     counters : what it takes of counters while it is in use
+    capacity : its capacities as JSON, by which devices that have the same are known
     """
 
     id: DeviceId
@@ -59,6 +60,7 @@ class Published:
     selector: NodeSelector | None
     described: DescribedDevice
     counters: Mapping[CounterId, Fraction]
+    capacity: bytes
 
     def serves(self, node: Node) -> bool:
         """Whether it can be used on a node."""
@@ -82,16 +84,15 @@ class WideDevices:
 
     def add(self, device: Published) -> None:
         """Add a device."""
-        self._by_words.setdefault(msgspec.json.encode(device.selector), {})[device.id] = device
+        self._by_words.setdefault(_words(device), {})[device.id] = device
         self._forget()
 
-    def remove(self, pool: PoolId) -> None:
-        """Remove the devices of a pool."""
-        for words, devices in list(self._by_words.items()):
-            for id in [id for id in devices if id[:2] == pool]:
-                del devices[id]
-            if not devices:
-                del self._by_words[words]
+    def remove(self, device: Published) -> None:
+        """Remove a device."""
+        alike = self._by_words[_words(device)]
+        del alike[device.id]
+        if not alike:
+            del self._by_words[_words(device)]
         self._forget()
 
     def on(self, node: Node) -> Sequence[Published]:
@@ -109,6 +110,10 @@ class WideDevices:
         self._lists.clear()
 
 
+def _words(device: Published) -> bytes:
+    return msgspec.json.encode(device.selector)
+
+
 class Inventory:
     """The devices of all complete pools, kept up with slices as they come and go.
 
@@ -117,13 +122,14 @@ class Inventory:
     Attributes
     ----------
     devices, counters : all of them
-    pools : the devices of each pool
+    users : counter -> the devices that take of it while they are in use
     """
 
     def __init__(self) -> None:
         self.devices: dict[DeviceId, Published] = {}
         self.counters: dict[CounterId, Fraction] = {}
-        self.pools: dict[PoolId, list[Published]] = {}
+        self.users: dict[CounterId, list[Published]] = {}
+        self._pools: dict[PoolId, list[Published]] = {}
         self._slices: dict[PoolId, dict[str, ResourceSlice]] = {}
         self._pool_of: dict[str, PoolId] = {}
         self._local: dict[str, list[Published]] = {}  # by node
@@ -148,16 +154,22 @@ class Inventory:
         yield from self._local.get(node.metadata.name, ())
         yield from self._wide.on(node)
 
+    def rivals(self, device: Published) -> list[Published]:
+        """Devices that share counters with one, that one among them."""
+        found = {other.id: other for counter in device.counters for other in self.users.get(counter, ())}
+        return list(({device.id: device} | found).values())
+
     def _rebuild(self, pool: PoolId) -> None:
         """Read a pool anew."""
-        gone = self.pools.pop(pool, [])
+        gone = self._pools.pop(pool, [])
+        for counter in {counter for device in gone for counter in device.counters}:
+            del self.users[counter]  # they are of this pool, as all that share them
         for device in gone:
             del self.devices[device.id]
-        for node in {device.node_name for device in gone}:
-            if node is None:
-                self._wide.remove(pool)
-            else:
-                self._local[node][:] = [device for device in self._local[node] if device.id[:2] != pool]
+            if device.node_name is None:
+                self._wide.remove(device)
+        for node in {device.node_name for device in gone if device.node_name is not None}:
+            self._local[node][:] = [device for device in self._local[node] if device.id[:2] != pool]
         for counter in self._counters_of.pop(pool, ()):
             del self.counters[counter]
         slices = self._slices.get(pool, {})
@@ -188,9 +200,12 @@ class Inventory:
                     for use in device.consumes_counters
                     for name, amount in use.counters.items()
                 },
+                msgspec.json.encode(device.capacity),
             )
             self.devices[found.id] = found
-            self.pools.setdefault(pool, []).append(found)
+            self._pools.setdefault(pool, []).append(found)
+            for counter in found.counters:
+                self.users.setdefault(counter, []).append(found)
             if found.node_name is None:
                 self._wide.add(found)
             else:
@@ -221,12 +236,14 @@ class DeviceUsage:
     whole : device -> claims that have all of it; more than one is a fault of whoever allocated
     shares : device -> claims that have a part of it
     consumed : device -> capacity -> amount taken
+    too_much : device -> requests that its capacity left no room for, forgotten whenever what is taken of it changes
     """
 
     claims: dict[str, tuple[Part, ...]] = field(default_factory=dict)
     whole: dict[DeviceId, set[str]] = field(default_factory=dict)
     shares: dict[DeviceId, set[str]] = field(default_factory=dict)
     consumed: dict[DeviceId, dict[str, Fraction]] = field(default_factory=dict)
+    too_much: dict[DeviceId, set[Hashable]] = field(default_factory=dict)
 
     def hold(self, claim: str, parts: Iterable[Part]) -> None:
         """Let a claim have devices, in place of what it had."""
@@ -244,6 +261,7 @@ class DeviceUsage:
 
     def take(self, claim: str, part: Part) -> None:
         """Count a part as taken."""
+        self.too_much.pop(part.id, None)
         holders = self.whole if part.amounts is None else self.shares
         holders.setdefault(part.id, set()).add(claim)
         if part.amounts:
@@ -253,6 +271,7 @@ class DeviceUsage:
 
     def give(self, claim: str, part: Part) -> None:
         """Count a part as given back."""
+        self.too_much.pop(part.id, None)
         holders = self.whole if part.amounts is None else self.shares
         mine = holders.get(part.id, set())
         mine.discard(claim)
@@ -280,12 +299,14 @@ class DeviceUsage:
         return device.id in self.shares or self.counters_left(device, inventory)
 
     def counters_left(self, device: Published, inventory: Inventory) -> bool:
-        """Whether the counters that a device takes are left by the others of its pool."""
-        if not device.counters:
-            return True
-        left = {counter: inventory.counters.get(counter, Fraction(0)) for counter in device.counters}
-        for other in inventory.pools.get(device.id[:2], ()):
-            if other.id != device.id and self.busy(other.id):
-                for counter in left.keys() & other.counters.keys():
-                    left[counter] -= other.counters[counter]
-        return all(left[counter] >= amount for counter, amount in device.counters.items())
+        """Whether the counters that a device takes are left by the others that share them."""
+        return all(
+            inventory.counters.get(counter, Fraction(0))
+            - sum(
+                other.counters[counter]
+                for other in inventory.users.get(counter, ())
+                if other.id != device.id and self.busy(other.id)
+            )
+            >= amount
+            for counter, amount in device.counters.items()
+        )

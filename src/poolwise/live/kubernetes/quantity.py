@@ -45,6 +45,7 @@ _UNITS = {"cpu": millicores, "memory": mebibytes, "space": mebibytes, "storage":
 _BYTES = ("ephemeral-storage", "hugepages-")
 
 
+@lru_cache(maxsize=4096)
 def counted(resource: str, text: str) -> Fraction:
     """An amount of a resource in the unit in which engines count it: millicores, MiB, MB/s, else a number."""
     unit = mebibytes if resource.startswith(_BYTES) else _UNITS.get(resource, parse_quantity)

@@ -194,10 +194,7 @@ class ClusterState:
         if device is None:
             return []
         changed = []
-        same = [device]
-        if device.counters:
-            same = self.mirror.inventory.pools[id[:2]]
-        for one in same:
+        for one in self.mirror.inventory.rivals(device):
             if (owner := self.shape.device_owner.get(one.id)) is not None:
                 row = self.held[owner] + self._left(one, owner)
                 if not np.array_equal(self.capacity[owner], row):
