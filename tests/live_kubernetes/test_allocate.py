@@ -117,6 +117,49 @@ def test_preferred_devices_come_first(accepted: list[bool], taken: set[int], ord
     assert isinstance(all_of_them, str) == (not any(accepted) or len(usable) < sum(accepted))
 
 
+_demands = st.lists(st.tuples(st.integers(0, 9), st.integers(1, 2)), min_size=1, max_size=2)
+
+
+@given(
+    st.lists(st.integers(4, 12), min_size=1, max_size=4),
+    st.lists(st.one_of(_demands, st.integers(0, 5)), min_size=1, max_size=12),
+)
+def test_what_is_remembered_of_shared_devices_changes_nothing(
+    sizes: list[int], steps: list[list[tuple[int, int]] | int]
+) -> None:
+    """Claims come, each with requests of (amount, devices), and go; held against usage that remembers nothing."""
+    there = inventory(
+        *(
+            PublishedDevice(name=f"g{k}", allow_multiple_allocations=True, capacity={"x": Capacity(value=str(size))})
+            for k, size in enumerate(sizes)
+        )
+    )
+    usage, classes = DeviceUsage(), {"k": kind("k")}
+    for step, what in enumerate(steps):
+        if isinstance(what, int):
+            usage.release(f"c{what}")
+            continue
+        requests = [
+            DeviceRequest(
+                name=f"r{i}",
+                exactly=ExactRequest(
+                    device_class_name="k", count=count, capacity=CapacityRequests(requests={"x": str(amount)})
+                ),
+            )
+            for i, (amount, count) in enumerate(what)
+        ]
+        fresh = DeviceUsage()
+        for uid, parts in usage.claims.items():
+            fresh.hold(uid, parts)
+        one = claim(f"c{step}", *requests)
+        found, expected = (allocate([one], NODE, Devices(there, used, classes)) for used in (usage, fresh))
+        assert isinstance(found, str) == isinstance(expected, str)
+        if not isinstance(found, str) and not isinstance(expected, str):
+            assert [(c.request, c.part) for c in found[0]] == [(c.request, c.part) for c in expected[0]]
+            usage.hold(one.metadata.uid, [c.part for c in found[0]])
+        assert all(sum(used.values()) <= sizes[int(id.name[1:])] for id, used in usage.consumed.items())
+
+
 def test_a_request_for_one_device_too_many_is_short_at_once() -> None:
     there = inventory(*(PublishedDevice(name=f"g{k:02d}") for k in range(20)))
     found = allocate([claim("c", wants("r", "x", count=21))], NODE, Devices(there, DeviceUsage(), {"x": kind("x")}))

@@ -63,6 +63,34 @@ def mixed(nodes: int) -> list[dict[str, Any]]:
     ]
 
 
+def partitions(nodes: int) -> list[dict[str, Any]]:
+    """Eight devices on each node, each to be had whole, in two halves or seven parts, with counters that these share."""
+    names, kind = _names(nodes), make.device_class("gpu", "gpu.example")
+    kind["spec"]["selectors"][0]["cel"]["expression"] += ' && device.attributes["gpu.example"].profile == "1g"'
+    return [
+        kind,
+        make.template("gpu", make.exactly("gpu")),
+        *(make.node(name, cpu="96", memory="1Ti") for name in names),
+        *(one for name in names for one in _partitioned(name)),
+    ]
+
+
+def drives(nodes: int) -> list[dict[str, Any]]:
+    """A drive for each node, fifty in a box, that all nodes reach; claims ask for a fourth of a drive's bandwidth."""
+    asked = {"requests": {"bandwidth": "2Gi", "space": "500Gi"}}
+    size = {
+        "bandwidth": {"value": "8Gi", "requestPolicy": {"default": "1Gi", "validRange": {"min": "512Mi", "step": "512Mi"}}},
+        "space": {"value": "4Ti", "requestPolicy": {"default": "100Gi", "validRange": {"min": "1Gi"}}},
+    }
+    box = [{"name": f"nvme-{k}", "allowMultipleAllocations": True, "capacity": size} for k in range(50)]
+    return [
+        make.device_class("nvme", "nvme.example"),
+        make.template("gpu", make.exactly("nvme", capacity=asked)),
+        *_racked(nodes),
+        *(make.devices("nvme.example", f"box-{k}", *box) for k in range(max(1, nodes // 50))),
+    ]
+
+
 def _names(nodes: int) -> list[str]:
     return [f"n{k:04d}" for k in range(nodes)]
 
@@ -92,3 +120,32 @@ def _described(row: int, device: int) -> dict[str, Any]:
         "numa": {"int": device // 4},
     }
     return {"name": f"gpu-{device}", "attributes": said, "capacity": {"memory": {"value": "80Gi"}}}
+
+
+def _partitioned(node: str) -> list[dict[str, Any]]:
+    """Two slices: the counters of a node's devices, and their partitions."""
+
+    def part(gpu: int, name: str, profile: str, memory: int, parts: range) -> dict[str, Any]:
+        counters = {"memory": {"value": f"{memory}Gi"}, **{f"part-{k}": {"value": "1"} for k in parts}}
+        uses = [{"counterSet": f"gpu-{gpu}", "counters": counters}]
+        return {"name": name, "attributes": {"profile": {"string": profile}}, "consumesCounters": uses}
+
+    found = []
+    for gpu in range(8):
+        found.append(part(gpu, f"gpu-{gpu}", "all", 80, range(7)))
+        found += [part(gpu, f"gpu-{gpu}-half-{k}", "3g", 40, range(4 * k, min(4 * k + 4, 7))) for k in range(2)]
+        found += [part(gpu, f"gpu-{gpu}-part-{k}", "1g", 10, range(k, k + 1)) for k in range(7)]
+    size = {"memory": {"value": "80Gi"}, **{f"part-{k}": {"value": "1"} for k in range(7)}}
+    shared = {"sharedCounters": [{"name": f"gpu-{gpu}", "counters": size} for gpu in range(8)]}
+    slices = []
+    for name, content in (("counters", shared), ("parts", {"devices": found})):
+        pool = {"name": node, "generation": 1, "resourceSliceCount": 2}
+        slices.append(
+            {
+                "apiVersion": "resource.k8s.io/v1",
+                "kind": "ResourceSlice",
+                "metadata": {"name": f"{node}-{name}"},
+                "spec": {"driver": "gpu.example", "pool": pool, "nodeName": node, **content},
+            }
+        )
+    return slices

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from bisect import insort
+from collections import Counter
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -234,14 +235,14 @@ class DeviceUsage:
     ----------
     claims : uid of a claim -> what it has
     whole : device -> claims that have all of it; more than one is a fault of whoever allocated
-    shares : device -> claims that have a part of it
+    shares : device -> claims that have parts of it, and how many
     consumed : device -> capacity -> amount taken
     too_much : device -> requests that its capacity left no room for, forgotten whenever what is taken of it changes
     """
 
     claims: dict[str, tuple[Part, ...]] = field(default_factory=dict)
-    whole: dict[DeviceId, set[str]] = field(default_factory=dict)
-    shares: dict[DeviceId, set[str]] = field(default_factory=dict)
+    whole: dict[DeviceId, Counter[str]] = field(default_factory=dict)
+    shares: dict[DeviceId, Counter[str]] = field(default_factory=dict)
     consumed: dict[DeviceId, dict[str, Fraction]] = field(default_factory=dict)
     too_much: dict[DeviceId, set[Hashable]] = field(default_factory=dict)
 
@@ -263,7 +264,7 @@ class DeviceUsage:
         """Count a part as taken."""
         self.too_much.pop(part.id, None)
         holders = self.whole if part.amounts is None else self.shares
-        holders.setdefault(part.id, set()).add(claim)
+        holders.setdefault(part.id, Counter())[claim] += 1
         if part.amounts:
             used = self.consumed.setdefault(part.id, {})
             for name, amount in part.amounts:
@@ -273,10 +274,12 @@ class DeviceUsage:
         """Count a part as given back."""
         self.too_much.pop(part.id, None)
         holders = self.whole if part.amounts is None else self.shares
-        mine = holders.get(part.id, set())
-        mine.discard(claim)
+        mine = holders[part.id]
+        mine[claim] -= 1
+        if not mine[claim]:
+            del mine[claim]
         if not mine:
-            holders.pop(part.id, None)
+            del holders[part.id]
         if part.amounts:
             used = self.consumed[part.id]
             for name, amount in part.amounts:

@@ -77,7 +77,7 @@ def _doubles(devices: Iterable[DeviceId], mirror: Mirror, runs: PodRuns) -> tupl
     given_back: list[tuple[ResourceClaim, str]] = []
     evicted: list[Pod] = []
     for device in devices:
-        holders = mirror.usage.whole.get(device, set())
+        holders = mirror.usage.whole.get(device, ())
         if len(holders) < 2:
             continue
         claims = [claim for claim in mirror.claims.values() if claim.metadata.uid in holders]
