@@ -259,7 +259,9 @@ def decided(nodes: int, pods: int, layout: Layout = layouts.local) -> float:
     made = PlayedCluster(*(one for one in objects if one is not template))
 
     def add(name: str) -> None:
-        made.add(make.claim(name, *template["spec"]["spec"]["devices"]["requests"]))
+        claim = make.claim(name, *template["spec"]["spec"]["devices"]["requests"])
+        claim["metadata"]["ownerReferences"] = [{"apiVersion": "v1", "kind": "Pod", "name": name, "uid": name}]  # of a template
+        made.add(claim)
         made.add(make.pod(name, seconds=None, claims={"g": {"resourceClaimName": name}}))
 
     add("first")

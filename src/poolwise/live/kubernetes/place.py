@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence, Set
 from dataclasses import dataclass
 
+import msgspec
+
 from poolwise.errors import InputError
 from poolwise.live.kubernetes.allocate import ChosenDevice, Devices, allocate, allocation_of
 from poolwise.live.kubernetes.devices import DeviceId, Part
@@ -41,12 +43,17 @@ class NoRoom(Exception):
     """A start does not fit."""
 
 
-def place(start: Start, job: PodJob, mirror: Mirror, state: ClusterState) -> Placed | str:
+Vain = dict[bytes, str]
+"""What pods ask for that found no room on any node -> why. It holds for as long as nothing is given back: within one plan."""
+
+
+def place(start: Start, job: PodJob, mirror: Mirror, state: ClusterState, vain: Vain) -> Placed | str:
     """Put the pods of a job where a decision says, and assume their devices; or say why that cannot be.
 
-    Of the devices that claims may have, those that the decision names come first.
+    Of the devices that claims may have, those that the decision names come first. What finds no room is added to `vain`, so
+    that of a thousand pods that ask for the same only the first is tried on every node.
     """
-    placing = _Placing(start, job, mirror, state)
+    placing = _Placing(start, job, mirror, state, vain)
     try:
         return placing.place()
     except NoRoom as why:
@@ -59,7 +66,7 @@ def place(start: Start, job: PodJob, mirror: Mirror, state: ClusterState) -> Pla
 
 def resume(found: Begun, job: PodJob, mirror: Mirror, state: ClusterState) -> Placed | str:
     """Go on with pods where another process meant them to be, and with the rest wherever there is room; or say why not."""
-    placing = _Placing(Start(job.row, (), Placement.of(())), job, mirror, state)
+    placing = _Placing(Start(job.row, (), Placement.of(())), job, mirror, state, {})
     try:
         return placing.go_on(found)
     except NoRoom as why:
@@ -77,8 +84,8 @@ def undo(held: Sequence[str], mirror: Mirror) -> None:
 
 
 class _Placing:
-    def __init__(self, start: Start, job: PodJob, mirror: Mirror, state: ClusterState) -> None:
-        self.start, self.job, self.mirror, self.state = start, job, mirror, state
+    def __init__(self, start: Start, job: PodJob, mirror: Mirror, state: ClusterState, vain: Vain) -> None:
+        self.start, self.job, self.mirror, self.state, self.vain = start, job, mirror, state, vain
         self.devices = Devices(mirror.inventory, mirror.usage, mirror.classes, state.avoided)
         self.held: list[str] = []
         self.taken: dict[str, dict[str, int]] = {}  # node -> what pods of this start take
@@ -128,12 +135,28 @@ class _Placing:
 
         Where the devices of its claims do not serve that one, the first other node will do: policies know devices by type.
         """
+        if self.vain and (why := self.vain.get(self._asked(task))):
+            raise NoRoom(why)
+        alone = not self.taken and not self.held
         try:
             return self._start_on(task, pod, name)
         except NoRoom:
             if self.state.shape.view == "whole" or not self.job.claims[task]:
                 raise
+        try:
             return self._start_anywhere(task, pod, {name})
+        except NoRoom as problem:
+            if alone and (asked := self._asked(task)):  # the pods of its own group have not taken what it lacks
+                self.vain[asked] = str(problem)
+            raise
+
+    def _asked(self, task: int) -> bytes:
+        """What a pod and its claims ask for, in words; b"" without claims, and where one has devices already, or will."""
+        claims = [self.mirror.claims.get(key) for key in self.job.claims[task]]
+        if not claims or any(claim is None or claim.metadata.uid in self.mirror.usage.claims for claim in claims):
+            return b""
+        demand = self.job.demand
+        return msgspec.json.encode((demand.amounts, demand.where, [claim.spec for claim in claims if claim is not None]))
 
     def _start_anywhere(self, task: int, pod: Pod, besides: Set[str]) -> tuple[PodStart, list[Part]]:
         """Put a pod on the first node where there is room for it."""

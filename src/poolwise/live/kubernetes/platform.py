@@ -152,11 +152,11 @@ class KubernetesPlatform:
         committed: list[Decision] = []
         rejected: list[tuple[Decision, str]] = []
         started: list[tuple[Start, int]] = []
-        before = self.runs.snapshot()
+        before, vain = self.runs.snapshot(), dict[bytes, str]()
         for decision in plan.decisions:
             match decision:
                 case Start(job):
-                    found = self.runs.start(decision, self._by_row.get(job), before)
+                    found = self.runs.start(decision, self._by_row.get(job), before, vain)
                     if isinstance(found, str):
                         rejected.append((decision, found))
                         continue

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from poolwise.interfaces import PerformanceModel
 from poolwise.live.kubernetes.clock import LiveClock
 from poolwise.live.kubernetes.mirror import Mirror
-from poolwise.live.kubernetes.place import Placed, place, resume, undo
+from poolwise.live.kubernetes.place import Placed, Vain, place, resume, undo
 from poolwise.live.kubernetes.recovery import Begun, begun
 from poolwise.live.kubernetes.starts import NotBound
 from poolwise.live.kubernetes.state import ClusterState
@@ -86,8 +86,11 @@ class PodRuns:
 
     # Decisions
 
-    def start(self, start: Start, job: PodJob | None, before: Snapshot) -> int | str:
-        """Assume a start, decided of the state `before`; returns the number of its run, or why it cannot be."""
+    def start(self, start: Start, job: PodJob | None, before: Snapshot, vain: Vain) -> int | str:
+        """Assume a start, decided of the state `before`; returns the number of its run, or why it cannot be.
+
+        `vain` is what other starts of the plan have found out.
+        """
         if job is None or job.run is not None:
             return "tasks are not waiting"
         if self._state.shape.view == "shared" and len(start.tasks) < len(job.pods):
@@ -98,7 +101,7 @@ class PodRuns:
         if (left := begun(job, self._mirror)) is not None:
             self._give_back(left)
             return "devices of an earlier attempt are given back first"
-        placed = place(start, job, self._mirror, self._state)
+        placed = place(start, job, self._mirror, self._state, vain)
         if isinstance(placed, str):
             return placed
         number = self._begin(job, placed, self._clock.now, before)

@@ -1,0 +1,70 @@
+"""Pods whose claims find no devices on any node: of those that ask for the same, one is tried in a plan."""
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from poolwise.live.kubernetes import place
+from poolwise.policies.backfill.none import NoBackfill
+from poolwise.policies.placement.nodes.placement import EmptiestNodes
+from poolwise.schedulers.list import ListScheduler
+from tests.helpers.played_cluster import Driven, PlayedCluster
+from tests.live.kubernetes import objects as make
+
+
+def driven_on(sizes: list[int]) -> Driven:
+    """Nodes with so many devices each; claims without an owner, which policies do not know, are tried when their pods start."""
+    made = PlayedCluster(make.device_class("gpu", "gpu.example"), *(make.node(f"n{k}", cpu="3") for k in range(len(sizes))))
+    for k, size in enumerate(sizes):
+        made.add(make.devices("gpu.example", f"n{k}", *({"name": f"g{i}"} for i in range(size)), node=f"n{k}"))
+    return made.open(ListScheduler(backfill=NoBackfill(), placement=EmptiestNodes()))
+
+
+def add(driven: Driven, name: str, devices: int, group: str = "", size: int = 1) -> None:
+    labels = {"pod-group.scheduling.sigs.k8s.io": group, "pod-group.scheduling.sigs.k8s.io/min-available": str(size)}
+    driven.cluster.add(make.claim(name, make.exactly("gpu", count=devices)))
+    uses = {"g": {"resourceClaimName": name}}
+    driven.cluster.add(make.pod(name, claims=uses, labels=labels if group else {}))
+
+
+def test_one_of_many_is_tried_on_every_node(monkeypatch: pytest.MonkeyPatch) -> None:
+    tries, allocate = [0], place.allocate
+
+    def counted(*given, **more):
+        tries[0] += 1
+        return allocate(*given, **more)
+
+    driven = driven_on([1] * 10)
+    monkeypatch.setattr(place, "allocate", counted)
+    for k in range(200):
+        add(driven, f"p{k:03d}", 1)
+    driven.settle()
+    assert len(driven.nodes()) == 10 and tries[0] <= 200
+    tries[0] = 0
+    driven.cluster.finish("default/p000")
+    driven.settle()
+    assert tries[0] <= 30  # some passes, each with ten tries in vain
+
+
+_groups = st.lists(st.lists(st.integers(1, 3), min_size=1, max_size=3), min_size=1, max_size=8)
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.lists(st.integers(0, 3), min_size=1, max_size=4), st.lists(_groups, min_size=1, max_size=2))
+def test_trying_all_of_them_changes_nothing(sizes: list[int], rounds: list[list[list[int]]]) -> None:
+    """Groups of pods that ask for some devices each, held against trying each pod on every node."""
+
+    def nodes(remembers: bool) -> list[dict[str, str]]:
+        found = []
+        with pytest.MonkeyPatch.context() as patch:
+            if not remembers:
+                patch.setattr(place._Placing, "_asked", lambda *_: b"")
+            driven = driven_on(sizes)
+            for turn, groups in enumerate(rounds):
+                for k, wishes in enumerate(groups):
+                    for i, wish in enumerate(wishes):
+                        add(driven, f"r{turn}-{k}-{i}", wish, f"r{turn}-{k}" if len(wishes) > 1 else "", len(wishes))
+                found.append(driven.settle().nodes())
+        return found
+
+    assert nodes(True) == nodes(False)
