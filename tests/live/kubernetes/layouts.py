@@ -27,17 +27,10 @@ def local(nodes: int) -> list[dict[str, Any]]:
 
 def described(nodes: int) -> list[dict[str, Any]]:
     """Eight devices on each node, with the attributes that drivers of GPUs publish, and a class that looks at one of them."""
-    names, kind = _names(nodes), make.device_class("gpu", "gpu.example")
-    kind["spec"]["selectors"][0]["cel"]["expression"] += ' && device.attributes["gpu.example"].type == "gpu"'
-    return [
-        kind,
-        make.template("gpu", make.exactly("gpu")),
-        *(make.node(name, cpu="96", memory="1Ti") for name in names),
-        *(
-            make.devices("gpu.example", name, *(_described(row, k) for k in range(8)), node=name)
-            for row, name in enumerate(names)
-        ),
-    ]
+    found = _large(nodes, 'type == "gpu"')
+    for row, name in enumerate(_names(nodes)):
+        found.append(make.devices("gpu.example", name, *(_described(row, k) for k in range(8)), node=name))
+    return found
 
 
 def fabric(nodes: int) -> list[dict[str, Any]]:
@@ -65,14 +58,7 @@ def mixed(nodes: int) -> list[dict[str, Any]]:
 
 def partitions(nodes: int) -> list[dict[str, Any]]:
     """Eight devices on each node, each to be had whole, in two halves or seven parts, with counters that these share."""
-    names, kind = _names(nodes), make.device_class("gpu", "gpu.example")
-    kind["spec"]["selectors"][0]["cel"]["expression"] += ' && device.attributes["gpu.example"].profile == "1g"'
-    return [
-        kind,
-        make.template("gpu", make.exactly("gpu")),
-        *(make.node(name, cpu="96", memory="1Ti") for name in names),
-        *(one for name in names for one in _partitioned(name)),
-    ]
+    return [*_large(nodes, 'profile == "1g"'), *(one for name in _names(nodes) for one in _partitioned(name))]
 
 
 def drives(nodes: int) -> list[dict[str, Any]]:
@@ -89,6 +75,14 @@ def drives(nodes: int) -> list[dict[str, Any]]:
         *_racked(nodes),
         *(make.devices("nvme.example", f"box-{k}", *box) for k in range(max(1, nodes // 50))),
     ]
+
+
+def _large(nodes: int, condition: str) -> list[dict[str, Any]]:
+    """Large nodes, and claims on devices of which an attribute holds."""
+    kind = make.device_class("gpu", "gpu.example")
+    kind["spec"]["selectors"][0]["cel"]["expression"] += f' && device.attributes["gpu.example"].{condition}'
+    large = (make.node(name, cpu="96", memory="1Ti") for name in _names(nodes))
+    return [kind, make.template("gpu", make.exactly("gpu")), *large]
 
 
 def _names(nodes: int) -> list[str]:
