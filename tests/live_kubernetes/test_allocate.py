@@ -228,6 +228,22 @@ def test_a_pool_counts_when_all_its_slices_are_there() -> None:
     assert not list(found.on(NODE)) or {id.name for id in found.devices} == set()
 
 
+def test_a_pool_in_which_two_devices_have_one_name_does_not_count() -> None:
+    """The API server looks at each slice by itself."""
+    found = Inventory()
+
+    def slice(name: str, device: str) -> ResourceSlice:
+        pool = DevicePool(name="p", generation=1, resource_slice_count=2)
+        spec = SliceSpec(driver="d", pool=pool, all_nodes=True, devices=[PublishedDevice(name=device)])
+        return ResourceSlice(metadata=Meta(name=name), spec=spec)
+
+    found.put(slice("a", "g0"))
+    found.put(slice("b", "g0"))
+    assert not found.devices and not list(found.on(NODE))
+    found.put(slice("b", "g1"))
+    assert [device.id.name for device in found.on(NODE)] == ["g0", "g1"]
+
+
 _racks = st.sampled_from(["a", "b", "c"])
 _slices = st.tuples(
     st.integers(0, 3),  # pool, by which a slice is named too

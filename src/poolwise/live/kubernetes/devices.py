@@ -118,7 +118,7 @@ def _words(device: Published) -> bytes:
 class Inventory:
     """The devices of all complete pools, kept up with slices as they come and go.
 
-    A pool whose slices are not all there, and slices of an older generation, do not count.
+    A pool whose slices are not all there or give two devices one name, and slices of an older generation, do not count.
 
     Attributes
     ----------
@@ -178,7 +178,8 @@ class Inventory:
             self._slices.pop(pool, None)
         newest = max((s.spec.pool.generation for s in slices.values()), default=0)
         whole = [s for s in slices.values() if s.spec.pool.generation == newest]
-        if whole and len(whole) == whole[0].spec.pool.resource_slice_count:
+        names = [device.name for slice in whole for device in slice.spec.devices]
+        if whole and len(whole) == whole[0].spec.pool.resource_slice_count and len(set(names)) == len(names):
             for slice in whole:
                 self._publish(slice, pool)
 
