@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 import numpy as np
 
 from poolwise.arrays import IntArray
 from poolwise.interfaces import Scheduler
+from poolwise.live.kubernetes.demand import shareable
 from poolwise.live.kubernetes.mirror import Mirror
 from poolwise.live.kubernetes.quantity import needed
 from poolwise.live.kubernetes.shape import (
@@ -117,12 +119,19 @@ class JobColumns:
     def _asked(self, job: PodJob) -> dict[str, int]:
         """What one task of a job asks for: of a node, and devices by type.
 
-        Claims that pods can share are left to the start: whoever comes later needs no devices for them.
+        Where pods of a group claim different amounts it is the least of them: the start, which knows each pod, decides then.
         """
-        asked = {"cores": 0, **job.demand.amounts}
-        for key in job.claims[0]:
+        first, *others = (self._claimed(keys, job.unmet) for keys in job.claims)
+        asked = Counter({"cores": 0, **job.demand.amounts})
+        asked.update({name: min([amount, *(claimed[name] for claimed in others)]) for name, amount in first.items()})
+        return asked
+
+    def _claimed(self, keys: Sequence[str], unmet: Collection[str]) -> Counter[str]:
+        """Devices by type that claims of a pod ask for; none where pods may share a claim that is not one of those `unmet`."""
+        asked = Counter[str]()
+        for key in keys:
             claim = self._mirror.claims.get(key)
-            if claim is not None and not any(owner.kind == "Pod" for owner in claim.metadata.owner_references):
+            if claim is not None and key not in unmet and shareable(claim):
                 continue
             for request in claim.spec.devices.requests if claim is not None else ():
                 best = request.alternatives[0]
@@ -133,9 +142,9 @@ class JobColumns:
                 if BANDWIDTH in amounts or STORAGE in amounts or "space" in amounts:
                     for name, text in amounts.items():
                         known = BANDWIDTH if name == BANDWIDTH else STORAGE
-                        asked[known] = asked.get(known, 0) + best.count * needed(name, text)
+                        asked[known] += best.count * needed(name, text)
                 elif MEMORY in amounts:
-                    asked["pool"] = asked.get("pool", 0) + best.count * needed(MEMORY, amounts[MEMORY])
+                    asked["pool"] += best.count * needed(MEMORY, amounts[MEMORY])
                 else:
-                    asked[kind] = asked.get(kind, 0) + best.count
+                    asked[kind] += best.count
         return asked

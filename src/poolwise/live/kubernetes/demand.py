@@ -9,7 +9,7 @@ from math import ceil
 
 from poolwise.errors import InputError
 from poolwise.live.kubernetes.nodes import Where
-from poolwise.live.kubernetes.objects import Container, Pod
+from poolwise.live.kubernetes.objects import Container, Pod, ResourceClaim
 from poolwise.live.kubernetes.quantity import counted
 from poolwise.units import SECOND, UNKNOWN, parse
 
@@ -127,6 +127,11 @@ def claim_keys(pod: Pod) -> tuple[str, ...] | str:
     if (extended := pod.status.extended_resource_claim_status) is not None:
         found.append(f"{pod.metadata.namespace}/{extended.resource_claim_name}")
     return tuple(found)
+
+
+def shareable(claim: ResourceClaim) -> bool:
+    """Whether several pods may name a claim: it was not made for one of them, from a template."""
+    return not any(owner.kind == "Pod" for owner in claim.metadata.owner_references)
 
 
 def group_of(pod: Pod) -> tuple[str, int] | None:

@@ -295,15 +295,16 @@ class KubernetesPlatform:
     def _settle(self, settled: list[Settled], adopted: list[PodJob], shape: bool) -> list[Event]:
         """Add and remove jobs; where the machine changes, everything is built anew and jobs are renumbered."""
         arrived = [job for part in settled for job in part.arrived if self.units.of_pod.get(job.pods[0]) is job]
-        withdrawn = [job for part in settled for job in part.withdrawn]
+        altered = [now for part in settled for _, now in part.altered if self.units.of_pod.get(now.pods[0]) is now]
+        withdrawn = [job for part in settled for job in (*part.withdrawn, *(before for before, _ in part.altered))]
         events: list[Event] = [Withdrawn(job.row) for job in withdrawn if job.row >= 0]
         self.runs.over_rows += len(withdrawn)
-        new = sorted((*arrived, *adopted), key=lambda job: (job.submitted, job.name))
-        for job in new:
+        for job in (*arrived, *adopted):
             known = self.continued.draw(job.name)
             job.submitted = min(job.submitted, self.clock.epoch + self.clock.now)  # where the server's clock is ahead
             job.draw = self._next_draw if known is None else known
             self._next_draw += known is None
+        new = sorted((*arrived, *adopted, *altered), key=lambda job: (job.submitted, job.name))
         crowded = self.runs.over_rows >= SPARE_ROWS + len(self.units.of_pod)
         if shape or crowded or (new and not self.state.add_jobs(new)):
             begun = time.monotonic()

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass, field
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from poolwise.errors import InputError
 from poolwise.live.kubernetes.allocate import unsupported
 from poolwise.live.kubernetes.clock import LiveClock
-from poolwise.live.kubernetes.demand import KIND, PodDemand, claim_keys, group_of, unsupported_fields
+from poolwise.live.kubernetes.demand import KIND, PodDemand, claim_keys, group_of, shareable, unsupported_fields
 from poolwise.live.kubernetes.extended import ExtendedClaim, extended_claim
 from poolwise.live.kubernetes.mirror import Mirror
 from poolwise.live.kubernetes.notes import PodNotes
@@ -28,6 +29,7 @@ class PodJob:
     uids : uid of each
     demand : what each of them takes at most
     claims : keys of the claims of each
+    unmet : key -> uid of those that several pods may share and that have no devices yet: the job needs devices for them
     submitted : ns since 1970
     class_name, priority : its priority class, and the number that this stands for: the highest of its pods
     kind : what kind of work it does, "" where nobody said
@@ -46,6 +48,7 @@ class PodJob:
     class_name: str
     priority: int = 0
     kind: str = ""
+    unmet: Mapping[str, str] = field(default_factory=dict)
     row: int = -1
     draw: int = 0
     run: int | None = None
@@ -61,10 +64,12 @@ class Settled:
     ----------
     arrived : jobs that wait from now on
     withdrawn : jobs that were waiting, and wait no longer
+    altered : jobs that wait for something else than before, each in place of the one that comes first
     """
 
     arrived: list[PodJob] = field(default_factory=list)
     withdrawn: list[PodJob] = field(default_factory=list)
+    altered: list[tuple[PodJob, PodJob]] = field(default_factory=list)
 
 
 class PodUnits:
@@ -87,6 +92,7 @@ class PodUnits:
         self._members: dict[str, set[str]] = {}  # group -> pods
         self._group: dict[str, tuple[str, int]] = {}  # pod -> group, its size by labels
         self._wants: dict[str, set[str]] = {}  # claim -> pods that wait for it to be there
+        self._sharers: dict[str, set[str]] = {}  # claim that pods may share -> pods that have jobs
 
     def jobs(self) -> set[PodJob]:
         """All jobs."""
@@ -116,8 +122,16 @@ class PodUnits:
         return done
 
     def settle_claims(self, claims: Iterable[str]) -> Settled:
-        """Bring jobs up to date with some claims."""
-        return self.settle({pod for claim in claims for pod in self._wants.pop(claim, ())})
+        """Bring jobs up to date with some claims: those that pods waited for, and those that have got devices or lost them."""
+        claims = list(claims)
+        done = self.settle({pod for claim in claims for pod in self._wants.pop(claim, ())})
+        for key in sorted({pod for claim in claims for pod in self._sharers.get(claim, ())}):
+            job = self.of_pod[key]
+            if job.run is None and (unmet := self._unmet(job.claims)) != job.unmet:
+                now = replace(job, unmet=unmet, row=-1)
+                self.of_pod.update(dict.fromkeys(now.pods, now))
+                done.altered.append((job, now))
+        return done
 
     def take_lacking(self) -> list[ExtendedClaim]:
         """Claims that are to be made before their pods can be scheduled."""
@@ -147,9 +161,14 @@ class PodUnits:
 
     def end(self, job: PodJob) -> None:
         """Forget a job."""
-        for key in job.pods:
+        for key, claims in zip(job.pods, job.claims, strict=True):
             if self.of_pod.get(key) is job:
                 del self.of_pod[key]
+                for claim in claims:
+                    if claim in self._sharers:
+                        self._sharers[claim].discard(key)
+                        if not self._sharers[claim]:
+                            del self._sharers[claim]
 
     def _one(self, key: str, done: Settled) -> None:
         pod, job = self.mirror.waits(key), self.of_pod.get(key)
@@ -247,11 +266,21 @@ class PodUnits:
             first.spec.priority_class_name or "none",
             first.spec.priority,
             first.metadata.annotations.get(KIND, ""),
+            self._unmet(claims),
         )
-        for key in job.pods:
+        for key, keys in zip(job.pods, job.claims, strict=True):
             self.of_pod[key] = job
             self.notes.forget(key)
+            for claim in keys:
+                if shareable(self.mirror.claims[claim]):
+                    self._sharers.setdefault(claim, set()).add(key)
         return job
+
+    def _unmet(self, each: Sequence[Sequence[str]]) -> dict[str, str]:
+        """Of the claims of a job's pods, those that may be shared and have no devices yet; but not what its own pods share."""
+        named = Counter(key for keys in each for key in keys)
+        found = ((key, self.mirror.claims.get(key)) for key, pods in named.items() if pods == 1)
+        return {key: claim.metadata.uid for key, claim in found if claim and shareable(claim) and not claim.status.allocation}
 
     def _claims(self, pod: Pod) -> tuple[str, ...]:
         """Keys of a pod's claims; raises where it cannot be scheduled, or not yet."""
