@@ -25,6 +25,7 @@ from poolwise.live.kubernetes.shape import (
     knows,
 )
 from poolwise.live.kubernetes.units import PodJob
+from poolwise.live.logs import say
 from poolwise.model import JobTable
 
 
@@ -45,11 +46,13 @@ class JobColumns:
         self._mirror, self._scheduler, self._epoch = mirror, scheduler, epoch
         self._shape, self._classes = Shape.of_nothing(), dict[str, str]()
         self._columns: tuple[str, ...] = ()
-        self._known: dict[str, bool] = {}
+        self._known: dict[str, bool] = {}  # of the machine as it is
+        self._told: set[str] = set()
 
     def anew(self, shape: Shape, classes: Mapping[str, str], jobs: Sequence[PodJob], edition: int) -> JobTable:
         """Make a table with the columns that these jobs need; `classes` says of what type the devices of each class are."""
         self._shape, self._classes = shape, dict(classes)
+        self._known.clear()
         self._columns = self._resources(jobs)
         return self.table(jobs, edition)
 
@@ -114,6 +117,9 @@ class JobColumns:
             return False  # nothing can be placed: it is asked when there are nodes again
         if name not in self._known:
             self._known[name] = knows(self._scheduler, self._shape.machine, name)
+            if not self._known[name] and name not in self._told:
+                self._told.add(name)
+                say("not counted by the scheduler", resource=name, then="whether there is room is found when pods start")
         return self._known[name]
 
     def _asked(self, job: PodJob) -> dict[str, int]:

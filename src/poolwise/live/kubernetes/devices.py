@@ -85,15 +85,15 @@ class WideDevices:
 
     def add(self, device: Published) -> None:
         """Add a device."""
-        self._by_words.setdefault(_words(device), {})[device.id] = device
+        self._by_words.setdefault(words_of(device), {})[device.id] = device
         self._forget()
 
     def remove(self, device: Published) -> None:
         """Remove a device."""
-        alike = self._by_words[_words(device)]
+        alike = self._by_words[words_of(device)]
         del alike[device.id]
         if not alike:
-            del self._by_words[_words(device)]
+            del self._by_words[words_of(device)]
         self._forget()
 
     def on(self, node: Node) -> Sequence[Published]:
@@ -111,8 +111,9 @@ class WideDevices:
         self._lists.clear()
 
 
-def _words(device: Published) -> bytes:
-    return msgspec.json.encode(device.selector)
+def words_of(device: Published) -> bytes:
+    """What says which nodes a device serves: those that say the same serve the same."""
+    return msgspec.json.encode((device.node_name, device.selector))
 
 
 class Inventory:

@@ -12,7 +12,7 @@ from poolwise.arrays import BoolArray
 from poolwise.errors import InputError
 from poolwise.interfaces import Scheduler
 from poolwise.live.kubernetes.demand import NAMES
-from poolwise.live.kubernetes.devices import DeviceId, Inventory, Published
+from poolwise.live.kubernetes.devices import DeviceId, Inventory, Published, words_of
 from poolwise.live.kubernetes.nodes import Where
 from poolwise.live.kubernetes.objects import Node
 from poolwise.live.kubernetes.quantity import offered
@@ -142,6 +142,7 @@ class _Builder:
         self.links: dict[str, int] = {}
         names = sorted({self._rack_name(node) for node in parts.nodes})
         self.rack = {name: k for k, name in enumerate(names)}
+        self.rack_served: dict[bytes, int] = {}
 
     def shape(self) -> Shape:
         if self.view == "shared":
@@ -215,9 +216,12 @@ class _Builder:
                 self.devices[owner] = device.id
 
     def _rack_of(self, device: Published) -> int:
-        """The one rack that a device serves, -1 for several."""
-        served = {self._rack_name(node) for node in self.parts.nodes if device.serves(node)}
-        return self.rack[next(iter(served))] if len(served) == 1 else -1
+        """The one rack that a device serves, -1 for several; asked once for all that serve the same nodes."""
+        words = words_of(device)
+        if words not in self.rack_served:
+            served = {self._rack_name(node) for node in self.parts.nodes if device.serves(node)}
+            self.rack_served[words] = self.rack[next(iter(served))] if len(served) == 1 else -1
+        return self.rack_served[words]
 
     def _sets(self, n_owner: int, owner_of: Mapping[str, int]) -> tuple[dict[Where, str], dict[str, BoolArray]]:
         """Sets of nodes on which pods may run. A group of whole nodes is in a set if all of them are."""
@@ -272,7 +276,7 @@ def knows(scheduler: Scheduler, machine: Machine, resource: str) -> bool:
 
     Of devices it must also know those that stand in no node, where there are any.
     """
-    mine = np.array([machine.kind[k] == Kind.DEVICE and machine.type[k] == resource for k in range(machine.n_owner)], np.bool_)
+    mine = (machine.kind == Kind.DEVICE) & (np.array(machine.type) == resource)
     if (mine & (machine.home < 0)).any():
         capacity = machine.capacity.copy()
         capacity[mine & (machine.home >= 0)] = 0

@@ -132,8 +132,9 @@ class ClusterState:
             self.add(replace(run, job=rows[run.job], placement=Placement.of(kept)))
         for name in self.shape.node_owner:
             self.look_at(name)
-        for device in self.shape.device_owner:
-            self.look_at_device(device)
+        for id, owner in self.shape.device_owner.items():
+            if (device := self.mirror.inventory.devices.get(id)) is not None:
+                self._look_at(device, owner)
         self.look_at_links()
 
     # Jobs
@@ -193,13 +194,14 @@ class ClusterState:
         device = self.mirror.inventory.devices.get(id)
         if device is None:
             return []
-        changed = []
-        for one in self.mirror.inventory.rivals(device):
-            if (owner := self.shape.device_owner.get(one.id)) is not None:
-                row = self.held[owner] + self._left(one, owner)
-                if not np.array_equal(self.capacity[owner], row):
-                    self.capacity[owner] = row
-                    changed.append(owner)
+        rivals = ((one, self.shape.device_owner.get(one.id)) for one in self.mirror.inventory.rivals(device))
+        return [owner for one, owner in rivals if owner is not None and self._look_at(one, owner)]
+
+    def _look_at(self, device: Published, owner: int) -> bool:
+        """Count anew what is free of one device; whether that has changed."""
+        row = self.held[owner] + self._left(device, owner)
+        changed = not np.array_equal(self.capacity[owner], row)
+        self.capacity[owner] = row
         return changed
 
     def _left(self, device: Published, owner: int) -> IntArray:

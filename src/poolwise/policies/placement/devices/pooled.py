@@ -20,6 +20,7 @@ from poolwise.policies.placement.nvme.minimize_fragmentation import NvmeMinimize
 from poolwise.registry import register
 
 DEVICES = "devices"
+EVERY_NODE, NO_NODE = -1, -2
 
 
 @register("placements", "pooled")
@@ -106,8 +107,9 @@ class Pooled(CompletionPolicy):
         able &= (local >= self.least(np.array([job.memory]))[0]) & (_memory(free[None], layout)[0] >= job.memory)
         for kind, owners in layout.kinds.items():
             if wanted := job.request(kind):
-                there = free[owners, layout.device_column] > 0
-                able &= (layout.reach[kind] & there).sum(axis=1) >= wanted
+                serves = layout.serves[kind][free[owners, layout.device_column] > 0]
+                own = np.bincount(serves[serves >= 0], minlength=len(layout.nodes))
+                able &= own + np.count_nonzero(serves == EVERY_NODE) >= wanted
         return able
 
     def _place(self, job: Job, snapshot: Snapshot, able: BoolArray, devices: tuple[int, ...]) -> Placement | Refusal:
@@ -154,9 +156,10 @@ class Pooled(CompletionPolicy):
             pool = int(layout.pool[np.searchsorted(layout.nodes, node)])
             rows.append((0, pool, layout.memory, job.memory - local))
         for kind in layout.kinds:
-            chosen = devices or layout.nearest(machine, node, kind, free)
-            mine = [device for device in chosen if machine.type[device] == kind][: job.request(kind)]
-            rows += [(0, device, layout.device_column, 1) for device in mine]
+            if wanted := job.request(kind):
+                mine = [device for device in devices if machine.type[device] == kind]
+                chosen = mine[:wanted] if devices else layout.nearest(machine, node, kind, free, wanted)
+                rows += [(0, device, layout.device_column, 1) for device in chosen]
         return Placement.of(rows)
 
 
@@ -185,14 +188,14 @@ class PooledLayout(SharedNodes):
     ----------
     pool : (n_node,) memory pool of each node: its rack's, else the machine's, -1 without
     kinds : type of device -> (n_device,) owners, of the types that are taken whole (those without bandwidth and storage)
-    reach : type -> (n_node, n_device) which devices serve which node
+    serves : type -> (n_device,) position of the node that each device serves; `EVERY_NODE`, or `NO_NODE` where its own has left
     nvme : (n_nvme,) the other devices
     cores, memory, device_column, storage : columns, -1 where the machine has none
     """
 
     pool: IntArray
     kinds: dict[str, IntArray]
-    reach: dict[str, BoolArray]
+    serves: dict[str, IntArray]
     nvme: IntArray
     cores: int
     memory: int
@@ -208,10 +211,13 @@ class PooledLayout(SharedNodes):
         """Whether a device serves a node."""
         return int(machine.home[device]) in (-1, node)
 
-    def nearest(self, machine: Machine, node: int, kind: str, free: IntArray) -> list[int]:
-        """Free devices of a type that serve a node: its own, those of its rack, others."""
-        owners = [o for o in self.kinds[kind].tolist() if free[o, self.device_column] > 0 and self.reaches(machine, node, o)]
-        return sorted(owners, key=lambda o: (machine.home[o] != node, machine.rack[o] != machine.rack[node], o))
+    def nearest(self, machine: Machine, node: int, kind: str, free: IntArray, most: int) -> list[int]:
+        """So many free devices of a type that serve a node: its own, those of its rack, others, the lowest first."""
+        owners, home = self.kinds[kind], machine.home[self.kinds[kind]]
+        able = owners[(free[owners, self.device_column] > 0) & ((home == -1) | (home == node))]
+        ranked = np.lexsort((able, machine.rack[able] != machine.rack[node], machine.home[able] != node))
+        found: list[int] = able[ranked[:most]].tolist()
+        return found
 
 
 @lru_cache(maxsize=8)  # a machine is compared by identity
@@ -219,18 +225,24 @@ def pooled_layout(machine: Machine) -> PooledLayout:
     """Read a machine; raises InputError for one without shared nodes that have cores and memory."""
     shared = shared_nodes(machine, *_ON_NODES)
     is_nvme = np.isin(shared.type, shared.type[shared.having(*_ON_NVME)])  # also those that have left
-    kinds, home = shared.only(~is_nvme).by_type(), machine.home
+    kinds = shared.only(~is_nvme).by_type()
     return PooledLayout(
         **vars(shared),
         pool=shared.pools("memory"),
         kinds=kinds,
-        reach={k: (home[own] == -1)[None, :] | (home[own][None, :] == shared.nodes[:, None]) for k, own in kinds.items()},
+        serves={kind: _serves(machine.home[owners], shared.nodes) for kind, owners in kinds.items()},
         nvme=shared.devices[is_nvme],
         cores=shared.column("cores"),
         memory=shared.column("memory"),
         device_column=shared.column(DEVICES),
         storage=shared.column("storage"),
     )
+
+
+def _serves(home: IntArray, nodes: IntArray) -> IntArray:
+    """(n_device,) position of the node that each device serves, of the (n_device,) nodes in which they are."""
+    place = np.minimum(np.searchsorted(nodes, home), len(nodes) - 1)
+    return np.where(home == -1, EVERY_NODE, np.where(nodes[place] == home, place, NO_NODE))
 
 
 _ON_NODES, _ON_NVME = ("cores", "memory"), ("bandwidth", "storage")
