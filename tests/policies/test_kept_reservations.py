@@ -7,7 +7,7 @@ from typing import ClassVar
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from poolwise.arrays import FloatArray
@@ -140,15 +140,17 @@ class Watched(Scheduler, Dispatcher):
     def schedule(self, queue: Queue, snapshot: Snapshot, changes: Changes) -> Plan:
         before = {job: kept.start for job, kept in self.promises.kept.items()}
         plan = self.opened.schedule(queue, snapshot, changes)
+        if any(isinstance(decision, Reject) for decision in plan.decisions):
+            return plan  # it is asked again
         for job, kept in self.promises.kept.items():
             assert snapshot.now < kept.start <= before.get(job, kept.start)
             self.first.setdefault(job, kept.start)
-        if not any(isinstance(decision, Reject) for decision in plan.decisions):  # else it is asked again
-            assert len(self.promises.kept) + len(plan.decisions) >= len(queue), "every job that waits has its promise"
+        assert len(self.promises.kept) + len(plan.decisions) >= len(queue), "every job that waits has its promise"
         return plan
 
 
 @settings(max_examples=60, deadline=None)
+@example([(0, 1, 1, 1)] * 8 + [(1, 3, 1, 1)], [0] * 8 + [200], SJF())
 @given(
     overestimated(), st.lists(st.sampled_from((0, 64, 90, 128, 200)), min_size=9, max_size=9), st.sampled_from((SJF(), FM()))
 )

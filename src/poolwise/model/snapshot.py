@@ -82,6 +82,7 @@ class Snapshot:
     __slots__ = (
         "_ended",
         "_extra",
+        "_on_owner",
         "_progress",
         "_real",
         "_runs",
@@ -125,6 +126,7 @@ class Snapshot:
         self.in_use = in_use
         self._runs, self._progress = runs, progress
         self._extra: tuple[Run, ...] = ()
+        self._on_owner: dict[int, tuple[int, ...]] | None = None  # owner -> imagined runs that touch it, once it was asked for
         self._ended: int | None = None  # runs expected to end by then are gone
         self._real = now  # the platform's present time, against which overdue runs are judged
 
@@ -184,7 +186,12 @@ class Snapshot:
         if self._ended is None and not self._extra:
             return tuple(self._runs.occupants(owner))
         here = tuple(n for n in self._runs.occupants(owner) if self._ended is None or not self._gone(self._runs[n]))
-        return here + tuple(run.id for run in self._extra if owner in self._touched(run))
+        if self._on_owner is None:
+            self._on_owner = {}
+            for run in self._extra:
+                for touched in self._touched(run):
+                    self._on_owner[touched] = (*self._on_owner.get(touched, ()), run.id)
+        return here + self._on_owner.get(owner, ())
 
     def work_left(self, number: int) -> float:
         """Reference-speed ns that a run is expected still to need: its work less what is believed done, at least 0."""

@@ -74,7 +74,7 @@ class DeviceShares(PlacementPolicy):
 
     def _known(self, layout: ShareLayout) -> tuple[str, ...]:
         """What jobs may ask for."""
-        return (*layout.names, self.resource, "nodes")
+        return (*layout.names, *((self.resource,) if layout.share >= 0 else ()), "nodes")
 
     def screen(self, jobs: IntArray, free: IntArray, snapshot: Snapshot) -> BoolArray:
         """(k,) False where no node has what one task asks for and reaches its devices."""
