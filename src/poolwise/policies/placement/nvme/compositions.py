@@ -158,15 +158,16 @@ class Compositions:
             residents[-1].end = self._end_with(residents[-1], len(devices), len(residents))
         self._compose(tuple(devices), node, residents)
 
-    def _read(self, devices: Iterable[int]) -> None:
+    def _read(self, devices: list[int]) -> None:
         snapshot, columns = self.snapshot, [self.layout.bandwidth, self.layout.storage]
+        self._room.update(zip(devices, snapshot.free[np.ix_(devices, columns)].tolist(), strict=True))
+        free: list[int] = []
         for device in devices:
-            self._room[device] = snapshot.free[device, columns].tolist()
             if device in self._of:
                 continue
             numbers = [n for n in snapshot.occupants(device) if device in snapshot.run(n).placement.owners()]
             if not numbers:
-                self.free.add(device, snapshot)
+                free.append(device)
                 continue
             owners = snapshot.run(numbers[0]).placement.owners()
             node = next(o for o in owners if o in self._node)
@@ -180,6 +181,7 @@ class Compositions:
                     else snapshot.run(resident.number).expected_end
                 )
             self._compose(composed, node, residents)
+        self.free.add(free, snapshot)
 
     def _end_with(self, resident: Resident, size: int, sharers: int) -> int:
         """Expected end of a resident from now on with a constant number of sharers."""

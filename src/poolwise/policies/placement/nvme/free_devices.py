@@ -6,6 +6,8 @@ from bisect import bisect_left, insort
 from collections.abc import Iterator
 from itertools import combinations_with_replacement
 
+import numpy as np
+
 from poolwise.model import Snapshot
 from poolwise.policies.placement.nvme.layout import DeviceLayout
 from poolwise.policies.placement.nvme.need import Need
@@ -29,14 +31,16 @@ class FreeDevices:
         self._free: list[dict[DeviceSize, list[int]]] = [{} for _ in layout.inside]
         self._size: dict[int, DeviceSize] = {}
 
-    def add(self, device: int, snapshot: Snapshot) -> None:
-        """Put a device on the list."""
+    def add(self, devices: list[int], snapshot: Snapshot) -> None:
+        """Put devices on the list."""
         layout, capacity = self.layout, snapshot.capacity
-        place, fabric = layout.place[device], layout.fabric[layout.place[device]]
-        size = (int(capacity[device, layout.bandwidth]), int(capacity[device, layout.storage]))
-        self._limit[place] = int(capacity[fabric, layout.bandwidth]) if fabric >= 0 else -1
-        self._size[device] = size
-        insort(self._free[place].setdefault(size, []), device)
+        sizes = capacity[np.ix_(devices, [layout.bandwidth, layout.storage])].tolist()
+        for device, (bandwidth, storage) in zip(devices, sizes, strict=True):
+            size = self._size[device] = bandwidth, storage
+            insort(self._free[layout.place[device]].setdefault(size, []), device)
+        for place in {layout.place[device] for device in devices}:
+            fabric = layout.fabric[place]
+            self._limit[place] = int(capacity[fabric, layout.bandwidth]) if fabric >= 0 else -1
 
     def remove(self, device: int) -> None:
         """Take a device off the list if it is there."""
