@@ -1,7 +1,7 @@
 """Pods whose claims find no devices on any node: of those that ask for the same, one is tried in a plan."""
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from poolwise.live.kubernetes import place
@@ -12,11 +12,17 @@ from tests.helpers.played_cluster import Driven, PlayedCluster
 from tests.live.kubernetes import objects as make
 
 
-def driven_on(sizes: list[int]) -> Driven:
-    """Nodes with so many devices each; claims without an owner, which policies do not know, are tried when their pods start."""
-    made = PlayedCluster(make.device_class("gpu", "gpu.example"), *(make.node(f"n{k}", cpu="3") for k in range(len(sizes))))
-    for k, size in enumerate(sizes):
-        made.add(make.devices("gpu.example", f"n{k}", *({"name": f"g{i}"} for i in range(size)), node=f"n{k}"))
+def driven_on(sizes: list[int], racks: list[int]) -> Driven:
+    """Nodes with so many devices each, in racks by turns that have so many, which placements on nodes do not count."""
+    names = [f"n{k}" for k in range(len(sizes))]
+    made = PlayedCluster(
+        make.device_class("gpu", "gpu.example"), *(make.node(name, cpu="3", rack=f"r{k % 2}") for k, name in enumerate(names))
+    )
+    for name, size in zip(names, sizes, strict=True):
+        if size:
+            made.add(make.devices("gpu.example", name, *({"name": f"g{i}"} for i in range(size)), node=name))
+    for k, size in enumerate(racks):
+        made.add(make.devices("gpu.example", f"r{k}", *({"name": f"g{i}"} for i in range(size)), rack=f"r{k}"))
     return made.open(ListScheduler(backfill=NoBackfill(), placement=EmptiestNodes()))
 
 
@@ -34,7 +40,7 @@ def test_one_of_many_is_tried_on_every_node(monkeypatch: pytest.MonkeyPatch) -> 
         tries[0] += 1
         return allocate(*given, **more)
 
-    driven = driven_on([1] * 10)
+    driven = driven_on([1] * 10, [0, 0])
     monkeypatch.setattr(place, "allocate", counted)
     for k in range(200):
         add(driven, f"p{k:03d}", 1)
@@ -46,12 +52,44 @@ def test_one_of_many_is_tried_on_every_node(monkeypatch: pytest.MonkeyPatch) -> 
     assert tries[0] <= 30  # some passes, each with ten tries in vain
 
 
+def test_one_of_many_is_tried_on_one_node_of_each_rack(monkeypatch: pytest.MonkeyPatch) -> None:
+    tries, allocate = [0], place.allocate
+
+    def counted(*given, **more):
+        tries[0] += 1
+        return allocate(*given, **more)
+
+    driven = driven_on([0] * 40, [3, 3])
+    for k in range(6):
+        add(driven, f"f{k}", 1)
+    assert len(driven.settle().nodes()) == 6
+    monkeypatch.setattr(place, "allocate", counted)
+    add(driven, "more", 1)
+    driven.settle()
+    assert len(driven.nodes()) == 6 and 0 < tries[0] <= 2 * driven.loop.result.passes
+
+
 _groups = st.lists(st.lists(st.integers(1, 3), min_size=1, max_size=3), min_size=1, max_size=8)
 
 
+def test_a_claim_that_is_being_deleted_says_nothing_of_others() -> None:
+    driven = driven_on([0, 0], [2, 2])
+    leaving = make.claim("a", make.exactly("gpu"))
+    leaving["metadata"]["deletionTimestamp"] = "2026-11-22T12:00:00Z"
+    driven.cluster.add(leaving)
+    driven.cluster.add(make.pod("a", claims={"g": {"resourceClaimName": "a"}}))
+    add(driven, "b", 1)
+    assert set(driven.settle().nodes()) == {"b"}
+
+
 @settings(max_examples=40, deadline=None)
-@given(st.lists(st.integers(0, 3), min_size=1, max_size=4), st.lists(_groups, min_size=1, max_size=2))
-def test_trying_all_of_them_changes_nothing(sizes: list[int], rounds: list[list[list[int]]]) -> None:
+@example([0], [2, 0], [[[1, 2], [2]]])
+@given(
+    st.lists(st.integers(0, 2), min_size=1, max_size=5),
+    st.lists(st.integers(0, 4), min_size=2, max_size=2),
+    st.lists(_groups, min_size=1, max_size=2),
+)
+def test_trying_all_of_them_changes_nothing(sizes: list[int], racks: list[int], rounds: list[list[list[int]]]) -> None:
     """Groups of pods that ask for some devices each, held against trying each pod on every node."""
 
     def nodes(remembers: bool) -> list[dict[str, str]]:
@@ -59,7 +97,7 @@ def test_trying_all_of_them_changes_nothing(sizes: list[int], rounds: list[list[
         with pytest.MonkeyPatch.context() as patch:
             if not remembers:
                 patch.setattr(place._Placing, "_asked", lambda *_: b"")
-            driven = driven_on(sizes)
+            driven = driven_on(sizes, racks)
             for turn, groups in enumerate(rounds):
                 for k, wishes in enumerate(groups):
                     for i, wish in enumerate(wishes):

@@ -156,6 +156,13 @@ class Inventory:
         yield from self._local.get(node.metadata.name, ())
         yield from self._wide.on(node)
 
+    def served(self, node: Node) -> int | None:
+        """Name the devices that serve a node, the same for all nodes that they serve; None where it has devices of its own.
+
+        It holds until a slice or the labels of a node change.
+        """
+        return None if self._local.get(node.metadata.name) else id(self._wide.on(node))
+
     def rivals(self, device: Published) -> list[Published]:
         """Devices that share counters with one, that one among them."""
         found = {other.id: other for counter in device.counters for other in self.users.get(counter, ())}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence, Set
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import msgspec
 
@@ -43,8 +43,18 @@ class NoRoom(Exception):
     """A start does not fit."""
 
 
-Vain = dict[bytes, str]
-"""What pods ask for that found no room on any node -> why. It holds for as long as nothing is given back: within one plan."""
+@dataclass(frozen=True)
+class Vain:
+    """What found no room, and why. It holds for as long as nothing is given back: within one plan.
+
+    Attributes
+    ----------
+    everywhere : what a pod asks for, on any node
+    served : what a pod asks for, of the devices that serve a node (`Inventory.served`)
+    """
+
+    everywhere: dict[bytes, str] = field(default_factory=dict)
+    served: dict[tuple[bytes, int], str] = field(default_factory=dict)
 
 
 def place(start: Start, job: PodJob, mirror: Mirror, state: ClusterState, vain: Vain) -> Placed | str:
@@ -66,7 +76,7 @@ def place(start: Start, job: PodJob, mirror: Mirror, state: ClusterState, vain: 
 
 def resume(found: Begun, job: PodJob, mirror: Mirror, state: ClusterState) -> Placed | str:
     """Go on with pods where another process meant them to be, and with the rest wherever there is room; or say why not."""
-    placing = _Placing(Start(job.row, (), Placement.of(())), job, mirror, state, {})
+    placing = _Placing(Start(job.row, (), Placement.of(())), job, mirror, state, Vain())
     try:
         return placing.go_on(found)
     except NoRoom as why:
@@ -121,7 +131,7 @@ class _Placing:
             pod = self.mirror.waits(key)
             if task not in starts and pod is not None:
                 taken = {start.node for start in starts.values()} if whole else set()
-                starts[task], parts[task] = self._start_anywhere(task, pod, taken)
+                starts[task], parts[task] = self._start_anywhere(task, pod, taken, self._asked(task))
         rows = [
             row
             for task, start in sorted(starts.items())
@@ -135,50 +145,58 @@ class _Placing:
 
         Where the devices of its claims do not serve that one, the first other node will do: policies know devices by type.
         """
-        if self.vain and (why := self.vain.get(self._asked(task))):
+        asked = self._asked(task)
+        if why := self.vain.everywhere.get(asked):
             raise NoRoom(why)
         alone = not self.taken and not self.held
         try:
-            return self._start_on(task, pod, name)
+            return self._start_on(task, pod, name, asked)
         except NoRoom:
             if self.state.shape.view == "whole" or not self.job.claims[task]:
                 raise
         try:
-            return self._start_anywhere(task, pod, {name})
+            return self._start_anywhere(task, pod, {name}, asked)
         except NoRoom as problem:
-            if alone and (asked := self._asked(task)):  # the pods of its own group have not taken what it lacks
-                self.vain[asked] = str(problem)
+            if alone and asked:  # the pods of its own group have not taken what it lacks
+                self.vain.everywhere[asked] = str(problem)
             raise
 
     def _asked(self, task: int) -> bytes:
-        """What a pod and its claims ask for, in words; b"" without claims, and where one has devices already, or will."""
-        claims = [self.mirror.claims.get(key) for key in self.job.claims[task]]
-        if not claims or any(claim is None or claim.metadata.uid in self.mirror.usage.claims for claim in claims):
-            return b""
-        demand = self.job.demand
-        return msgspec.json.encode((demand.amounts, demand.where, [claim.spec for claim in claims if claim is not None]))
+        """What a pod and its claims ask for, in words; b"" without claims, and where devices are not all that one may lack."""
+        specs = []
+        for key in self.job.claims[task]:
+            claim = self.mirror.claims.get(key)
+            if claim is None or claim.metadata.deletion_timestamp or claim.metadata.uid in self.mirror.usage.claims:
+                return b""
+            specs.append(claim.spec)
+        return msgspec.json.encode((self.job.demand.amounts, self.job.demand.where, specs)) if specs else b""
 
-    def _start_anywhere(self, task: int, pod: Pod, besides: Set[str]) -> tuple[PodStart, list[Part]]:
+    def _start_anywhere(self, task: int, pod: Pod, besides: Set[str], asked: bytes) -> tuple[PodStart, list[Part]]:
         """Put a pod on the first node where there is room for it."""
         why: NoRoom | None = None
         for name in sorted(self.state.shape.node_owner.keys() - besides):
             if self.state.shape.view == "shared" or self.is_free(name):
                 try:
-                    return self._start_on(task, pod, name)
+                    return self._start_on(task, pod, name, asked)
                 except NoRoom as problem:
                     why = problem
         raise why if why is not None else NoRoom("no other node is free")
 
-    def _start_on(self, task: int, pod: Pod, name: str) -> tuple[PodStart, list[Part]]:
+    def _start_on(self, task: int, pod: Pod, name: str, asked: bytes) -> tuple[PodStart, list[Part]]:
         node = self.mirror.nodes.get(name)
         if node is None:
             raise NoRoom(f"node {name} is gone")
+        served = self.mirror.inventory.served(node) if asked else None
+        if served is not None and (why := self.vain.served.get((asked, served))):
+            raise NoRoom(why)
         self.fits(node)
         try:
             parts, writes, nominate = self._claims(task, pod, node)
-        except NoRoom:
+        except NoRoom as problem:
             for resource, amount in self.job.demand.amounts.items():
                 self.taken[name][resource] -= amount
+            if served is not None and not self.held:
+                self.vain.served[asked, served] = str(problem)
             raise
         return PodStart(pod, name, tuple(writes), nominate), parts
 

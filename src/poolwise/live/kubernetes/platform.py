@@ -12,6 +12,7 @@ from poolwise.live.kubernetes.clock import LiveClock
 from poolwise.live.kubernetes.devices import DeviceId
 from poolwise.live.kubernetes.link import ClusterNews, Stopped, Told
 from poolwise.live.kubernetes.mirror import Mirror
+from poolwise.live.kubernetes.place import Vain
 from poolwise.live.kubernetes.renumbering import renumbered_once
 from poolwise.live.kubernetes.runs import LONGEST_RETRY, PodRuns
 from poolwise.live.kubernetes.shape import ClusterLayout, usable
@@ -152,7 +153,7 @@ class KubernetesPlatform:
         committed: list[Decision] = []
         rejected: list[tuple[Decision, str]] = []
         started: list[tuple[Start, int]] = []
-        before, vain = self.runs.snapshot(), dict[bytes, str]()
+        before, vain = self.runs.snapshot(), Vain()
         for decision in plan.decisions:
             match decision:
                 case Start(job):
