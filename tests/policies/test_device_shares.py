@@ -54,6 +54,13 @@ def pods(rows, tasks=1) -> Workload:
     )
 
 
+def test_shares_are_asked_for_where_there_are_any() -> None:
+    asking = pods([(1, 1, 1, 500, ())])
+    DeviceShares().check(cluster([(4, 4, 1, 0)]), asking.table)
+    with pytest.raises(InputError, match="asks for gpu_milli"):
+        DeviceShares().check(gpu_nodes(), asking.table)
+
+
 def obvious(policy, machine, free, row):
     """(node, devices, amount) by trying every node and looking at every device, None where nothing fits."""
     cores, memory, count, each, spec = row

@@ -1,9 +1,11 @@
+from contextlib import nullcontext
+
 import numpy as np
 import pytest
 
 from poolwise.engines import simulate
 from poolwise.errors import InputError
-from poolwise.model import Changes, Queue, Refusal, Snapshot
+from poolwise.model import Changes, JobTable, Queue, Refusal, Snapshot
 from poolwise.model.runs import RunTable
 from poolwise.performance.bandwidth_sharing import BandwidthSharing
 from poolwise.policies.backfill.none import NoBackfill
@@ -54,6 +56,15 @@ def test_pooling_lets_the_third_job_of_figure_1_start_at_once():
 
     assert start_of_third(0) == 900  # attached to node 0: J1 has to end first
     assert start_of_third(-1) == 2
+
+
+@pytest.mark.parametrize("kind", [CompositionScheduler, ListScheduler])
+def test_what_compositions_do_not_take_is_refused_beforehand(kind):
+    scheduler, what, one = kind(FCFS(), placement=NvmeMinimizeFragmentation()), machine(), np.ones(2, dtype=np.int64)
+    for name, asks in (("storage", False), ("gpu", True)):
+        jobs = JobTable(one, one - 1, one * SECOND, one, {"cores": one, name: np.array([0, 2])}, {})
+        with pytest.raises(InputError, match="asks for gpu, of which placements on compositions") if asks else nullcontext():
+            scheduler.check(what, jobs)
 
 
 def test_first_fit_never_takes_a_device_in_use_nor_several():

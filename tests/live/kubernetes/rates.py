@@ -22,8 +22,14 @@ from typing import Any
 import numpy as np
 import pytest
 
+from poolwise.cli.live import named_scheduler
+from poolwise.interfaces import Scheduler
 from poolwise.policies.backfill.none import NoBackfill
+from poolwise.policies.order.priorities import FCFS
+from poolwise.policies.placement.devices.pooled import Pooled
 from poolwise.policies.placement.nodes.placement import EmptiestNodes
+from poolwise.policies.placement.nvme.minimize_fragmentation import NvmeMinimizeFragmentation
+from poolwise.schedulers.composition import CompositionScheduler
 from poolwise.schedulers.list import ListScheduler
 from tests.helpers.played_cluster import PlayedCluster
 from tests.live.kubernetes import layouts
@@ -227,6 +233,15 @@ def test_what_waits_costs_nothing_while_nothing_happens(plane: ControlPlane, tmp
 
 
 LAYOUTS = [layouts.local, layouts.described, layouts.partitions, layouts.fabric, layouts.mixed, layouts.drives]
+ON_NODES = ListScheduler(backfill=NoBackfill(), placement=EmptiestNodes())
+DEVICES_TOO = ListScheduler(backfill=NoBackfill(), placement=Pooled())
+DRIVES = CompositionScheduler(FCFS(), NvmeMinimizeFragmentation())
+DECIDED = [
+    *((layout, ON_NODES, "nodes") for layout in LAYOUTS),
+    *((layout, DEVICES_TOO, "pooled") for layout in (layouts.local, layouts.described, layouts.fabric, layouts.mixed)),
+    *((layout, named_scheduler("catalog:drmaestro"), "drmaestro") for layout in (layouts.local, layouts.fabric, layouts.mixed)),
+    (layouts.drives, DRIVES, "composition"),
+]
 DECIDING = """
 import resource, sys, time
 from tests.live.kubernetes.rates import decided
@@ -235,7 +250,7 @@ print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)
 """
 
 
-def decided(nodes: int, pods: int, layout: Layout = layouts.local) -> float:
+def decided(nodes: int, pods: int, layout: Layout = layouts.local, scheduler: Scheduler = ON_NODES) -> float:
     """Ms of CPU that deciding takes a pod, on a cluster in memory with a claim each, and taking in what comes of it.
 
     Twenty pods come at a time, as passes see them where many arrive.
@@ -251,7 +266,7 @@ def decided(nodes: int, pods: int, layout: Layout = layouts.local) -> float:
         made.add(make.pod(name, seconds=None, claims={"g": {"resourceClaimName": name}}))
 
     add("first")
-    driven = made.open(ListScheduler(backfill=NoBackfill(), placement=EmptiestNodes()))
+    driven = made.open(scheduler)
     made.started.clear()
     made.binds, taken = False, 0.0
     for first in range(0, pods, 20):
@@ -267,10 +282,10 @@ def decided(nodes: int, pods: int, layout: Layout = layouts.local) -> float:
     return taken
 
 
-@pytest.mark.parametrize("layout", LAYOUTS, ids=lambda one: one.__name__)
-def test_deciding_takes_less_than_a_millisecond_a_pod(layout: Layout) -> None:
-    taken = decided(500, 1000, layout)
-    print(f"\n{taken:.2f} ms of CPU a pod")
+@pytest.mark.parametrize(("layout", "scheduler", "name"), DECIDED, ids=lambda one: getattr(one, "__name__", one))
+def test_deciding_takes_less_than_a_millisecond_a_pod(layout: Layout, scheduler: Scheduler, name: str) -> None:
+    taken = decided(500, 1000, layout, scheduler)
+    print(f"\n{taken:.2f} ms of CPU a pod, {name} on {layout.__name__}")
     assert taken < 1.0
 
 

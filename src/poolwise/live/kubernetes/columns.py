@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence, Set
 
 import numpy as np
 
@@ -107,9 +107,10 @@ class JobColumns:
 
     def _resources(self, jobs: Sequence[PodJob]) -> tuple[str, ...]:
         """Names of the requests of jobs that the scheduler looks after."""
-        if self._shape.view == "whole":
-            return (NODES, MEMORY)
         asked = {name for job in jobs for name, amount in self._asked(job).items() if amount}
+        if self._shape.view == "whole":
+            self._tell(asked - {"cores", MEMORY, "pods", "pool"})
+            return (NODES, MEMORY)
         return ("cores", *sorted(name for name in asked if name != "cores" and self._looked_after(name)))
 
     def _looked_after(self, name: str) -> bool:
@@ -117,10 +118,15 @@ class JobColumns:
             return False  # nothing can be placed: it is asked when there are nodes again
         if name not in self._known:
             self._known[name] = knows(self._scheduler, self._shape.machine, name)
-            if not self._known[name] and name not in self._told:
-                self._told.add(name)
-                say("not counted by the scheduler", resource=name, then="whether there is room is found when pods start")
+            if not self._known[name]:
+                self._tell({name})
         return self._known[name]
+
+    def _tell(self, names: Set[str]) -> None:
+        """Log once of each resource that the scheduler does not count."""
+        for name in sorted(names - self._told):
+            say("not counted by the scheduler", resource=name, then="whether there is room is found when pods start")
+        self._told |= names
 
     def _asked(self, job: PodJob) -> dict[str, int]:
         """What one task of a job asks for: of a node, and devices by type.

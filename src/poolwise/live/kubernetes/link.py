@@ -168,6 +168,8 @@ class ClusterLink:
         match what:
             case Seen(ResourceClaim() as claim, deleted):
                 self.reservations.saw(claim, deleted)
+            case Synced(kind, keys) if kind is ResourceClaim:
+                self.reservations.keep(keys)
             case Seen(Node() as node, deleted):
                 change = self.binder.gone.add if deleted else self.binder.gone.discard
                 change(node.metadata.name)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Set
 from typing import Any
 from weakref import WeakValueDictionary
 
@@ -35,13 +36,18 @@ class Reservations:
         self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
     def saw(self, claim: ResourceClaim, deleted: bool) -> None:
-        """Take notice of a claim."""
+        """Take notice of a claim; a watch may tell of a version before the one that a write has answered."""
         if deleted:
             self._claims.pop(claim.metadata.uid, None)
-        else:
+        elif (known := self._claims.get(claim.metadata.uid)) is None or not _is_older(claim, known):
             self._claims[claim.metadata.uid] = claim
         if (event := self._seen.get(claim.metadata.uid)) is not None:
             event.set()
+
+    def keep(self, keys: Set[str]) -> None:
+        """Take notice of the claims that there are, after a watch began anew."""
+        for claim in [claim for claim in self._claims.values() if claim.metadata.key not in keys]:
+            self.saw(claim, deleted=True)
 
     async def reserve(self, start: PodStart, write: ClaimWrite) -> ResourceClaim:
         """Give a claim its devices, and reserve it for a pod."""
@@ -77,7 +83,10 @@ class Reservations:
         status: dict[str, Any] = {"reservedFor": [*users, mine]}
         if has is None:
             status["allocation"] = write.allocation
-        return _decoded(await self._writer.patch(f"{path}/status", {"metadata": _version(claim), "status": status}, CLAIM))
+        now = _decoded(await self._writer.patch(f"{path}/status", {"metadata": _version(claim), "status": status}, CLAIM))
+        if now.metadata.uid in self._claims:  # it has not been deleted meanwhile
+            self.saw(now, deleted=False)
+        return now
 
     async def attached(self, claim: ResourceClaim) -> None:
         """Wait until the binding conditions of all devices hold."""
@@ -125,6 +134,12 @@ class Reservations:
 
 def _version(claim: ResourceClaim) -> dict[str, Any]:
     return {"resourceVersion": claim.metadata.resource_version, "uid": claim.metadata.uid}
+
+
+def _is_older(claim: ResourceClaim, other: ResourceClaim) -> bool:
+    """Whether a version of a claim is older than another. Versions are numbers that grow: Kubernetes says so since 1.35."""
+    versions = claim.metadata.resource_version, other.metadata.resource_version
+    return all(version.isdigit() for version in versions) and int(versions[0]) < int(versions[1])
 
 
 def _decoded(body: bytes) -> ResourceClaim:

@@ -4,10 +4,16 @@ from __future__ import annotations
 
 from typing import ClassVar, Protocol, runtime_checkable
 
+import numpy as np
+
+from poolwise.errors import InputError
 from poolwise.interfaces import PlacementPolicy
-from poolwise.model import Job, Placement, Refusal, Snapshot
+from poolwise.model import Job, JobTable, Machine, Placement, Refusal, Snapshot
 from poolwise.policies.placement.nvme.compositions import Candidate, Compositions
 from poolwise.policies.placement.nvme.need import Need
+
+_TAKEN = ("cores", "bandwidth", "storage", "nodes")
+"""What composition policies take of a machine; each job one node."""
 
 
 @runtime_checkable
@@ -18,6 +24,17 @@ class CompositionPolicy(PlacementPolicy, Protocol):
     def counts_waiting(self) -> bool:
         """Whether `choose` depends on what else is waiting (`Compositions.waiting`)."""
         return False
+
+    def check(self, machine: Machine, jobs: JobTable) -> None:
+        """Raise InputError for requests besides cores, bandwidth and storage, of which nothing would be taken."""
+        for name, amounts in jobs.requests.items():
+            if name not in _TAKEN and amounts.any():
+                job = int(jobs.id[np.argmax(amounts > 0)])
+                raise InputError(
+                    f"job {job} asks for {name}, of which placements on compositions take nothing",
+                    field=name,
+                    remedy='choose placement = "pooled", which takes whatever a datacenter has',
+                )
 
     def choose(self, need: Need, view: Compositions) -> Placement | Refusal:
         """Find nodes and devices for a workload; late ones carry no deadline (`Need.at`)."""
