@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
+import numpy as np
+
 from poolwise.errors import PolicyError
 from poolwise.interfaces import Dispatcher, Platform, Scheduler
 from poolwise.model import (
@@ -33,6 +35,8 @@ from poolwise.model import (
 )
 
 Observer = Callable[[EventBatch, CommitResult, Queue], None]
+ROUNDS = 16
+"""So often a dispatcher is asked in one pass, each time without the jobs that the platform has set aside by then."""
 
 
 @dataclass
@@ -90,6 +94,7 @@ class Loop:
     Attributes
     ----------
     queue : the jobs that wait
+    aside : row -> why, of those that the platform set aside in the last pass (`CommitResult.aside`)
     dispatcher : the one that is open; None before the first pass
     result : what has been seen so far
     """
@@ -98,6 +103,7 @@ class Loop:
         self.platform, self.scheduler, self.seed = platform, scheduler, seed
         self.continued = continued
         self.queue, self.result = Queue(platform.table), LoopResult()
+        self.aside: dict[int, str] = {}
         self.dispatcher: Dispatcher | None = None
         self._opened_on: tuple[Machine, int] | None = None
         self._told: set[int] = set()  # jobs whose arrival was reported, so that a second report changes nothing
@@ -116,19 +122,22 @@ class Loop:
         if batch.events and all(isinstance(event, Started) for event in batch.events):
             return CommitResult()
         changes = self._absorb(batch)
+        self.aside = {}
         outcome = self._schedule(changes)
         rejected = frozenset(d.job for d in outcome.committed if isinstance(d, Reject))
         if outcome.committed and all(isinstance(d, Reject | Resize) for d in outcome.committed) and not outcome.rejected:
             rest = replace(changes.beside(rejected), resized=tuple(self._resized))
             self._resized = []
             if rest != Changes():
-                after = self._schedule(rest)
-                outcome = CommitResult(
-                    (*outcome.committed, *after.committed), after.rejected, (*outcome.started, *after.started)
-                )
+                outcome = outcome.then(self._schedule(rest))
         self.queue.count_pass()
         self.result.passes += 1
         return outcome
+
+    @property
+    def considered(self) -> Queue:
+        """The jobs that wait and are not set aside."""
+        return self.queue.only(np.setdiff1d(self.queue.jobs, list(self.aside))) if self.aside else self.queue
 
     def open(self) -> Dispatcher:
         """Discard the dispatcher, if there is one, and open another on the machine as it is now."""
@@ -139,13 +148,25 @@ class Loop:
         return self.dispatcher
 
     def _schedule(self, changes: Changes) -> CommitResult:
-        """Make one pass: ask the dispatcher and commit what it says."""
+        """Ask the dispatcher and commit what it says; where that sets jobs aside, ask again, so that they hold up nobody."""
+        outcome = after = self._ask(changes)
+        for _ in range(ROUNDS - 1):
+            if not after.aside or self.aside.keys() >= set(self.queue.jobs.tolist()):
+                break
+            rest = Changes(started=tuple(self._started), refused=tuple(self._refused))
+            self._started, self._refused = [], []
+            after = self._ask(rest)
+            outcome = outcome.then(after)
+        return outcome
+
+    def _ask(self, changes: Changes) -> CommitResult:
+        """Ask the dispatcher about the jobs that are not set aside, and commit what it says."""
         snapshot = self.platform.snapshot()
         dispatcher = self.dispatcher
         known = self._opened_on
         if dispatcher is None or known is None or known[0] is not snapshot.machine or known[1] != snapshot.table.edition:
             dispatcher = self.open()
-        plan = dispatcher.schedule(self.queue, snapshot, changes)
+        plan = dispatcher.schedule(self.considered, snapshot, changes)
         self._check(plan)
         outcome = self.platform.commit(plan)
         for decision in outcome.committed:
@@ -160,6 +181,7 @@ class Loop:
         self._started.extend(outcome.started)
         self._refused.extend((d, why) for d, why in outcome.rejected if isinstance(d, Start))
         self.result.refused.extend(outcome.rejected)
+        self.aside.update(outcome.aside)
         return outcome
 
     def _check(self, plan: Plan) -> None:

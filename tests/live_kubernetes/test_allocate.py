@@ -163,7 +163,7 @@ def test_what_is_remembered_of_shared_devices_changes_nothing(
 def test_a_request_for_one_device_too_many_is_short_at_once() -> None:
     there = inventory(*(PublishedDevice(name=f"g{k:02d}") for k in range(20)))
     found = allocate([claim("c", wants("r", "x", count=21))], NODE, Devices(there, DeviceUsage(), {"x": kind("x")}))
-    assert found == "too few free devices of x serve node n0"
+    assert found == "too few free devices of x that its claim accepts serve node n0"
 
 
 def test_the_first_alternative_that_is_there() -> None:

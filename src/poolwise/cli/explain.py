@@ -112,15 +112,16 @@ def _explain_live(name: str, cluster: ClusterName, partition: str | None, schedu
     from poolwise.cli.live import named_scheduler
     from poolwise.cli.output import print_json, print_sentences
     from poolwise.live.platform import LiveView
-    from poolwise.live.waits import why_waits
-    from poolwise.model import Changes, Reject
+    from poolwise.live.waits import WaitReasons
+    from poolwise.loop import Loop
 
-    chosen, view = named_scheduler(scheduler), LiveView.of(see(cluster, partition, scheduler))
-    job, dispatcher = view.find(name), view.open(chosen)
-    plan = dispatcher.schedule(view.queue, view.snapshot, Changes())
-    found = why_waits(dispatcher, job, view.queue, view.snapshot, plan)
-    rejected = next((d.reason for d in plan.decisions if isinstance(d, Reject) and d.job == job), "")
-    text = found.text if found is not None else rejected or "it can start now"
+    platform, chosen = see(cluster, partition, scheduler), named_scheduler(scheduler)
+    loop = Loop(platform, chosen)
+    loop.take(next(iter(platform.events())))  # a platform that is only seen refuses to start anything
+    snapshot = platform.snapshot()
+    rejected = {snapshot.table.name(row): why for row, why in loop.result.rejected.items()}
+    found = None if name in rejected else WaitReasons(chosen, loop, snapshot).of(LiveView(loop.queue, snapshot).find(name))
+    text = found.text if found is not None else rejected.get(name, "it can start now")
     if json:
         facts = (
             {}

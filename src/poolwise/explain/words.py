@@ -59,6 +59,7 @@ def held_by(rule: Rule, resource: str) -> str:
         Rule.WARM_UP: "for the end of the warm-up",
         Rule.POSTPONED: "for a better place or time",
         Rule.ROUND: "for the next round",
+        Rule.ASIDE: "for something that the scheduler does not count",
         Rule.UNSAID: "for reasons that the scheduler does not give",
     }[rule]
 

@@ -51,6 +51,8 @@ class RecordedPasses:
                 submitted = epoch + int(told.submit[event.job])
                 lines.append({"kind": "submitted", "job": told.name(event.job), "time": submitted})
         for decision in (*done.outcome.committed, *(refused for refused, _ in done.outcome.rejected)):
+            if isinstance(decision, Start) and decision.job in done.outcome.aside:
+                continue  # it could not be
             if isinstance(decision, Start) and (name := table.name(decision.job)) not in self._decided:
                 self._decided.add(name)
                 lines.append({"kind": "decided", "job": name, "time": now, "placement": placed(decision, done.snapshot)})

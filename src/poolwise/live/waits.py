@@ -14,6 +14,7 @@ from poolwise.interfaces import Dispatcher, Scheduler, reason_of
 from poolwise.live.logs import say
 from poolwise.live.metrics import LiveMetrics
 from poolwise.live.platform import LivePlatform, Pass
+from poolwise.loop import Loop
 from poolwise.model import Changes, Machine, Plan, Queue, Reason, Rule, Snapshot
 from poolwise.units import SECOND, format_memory
 
@@ -53,6 +54,31 @@ def why_waits(dispatcher: Dispatcher, job: int, queue: Queue, snapshot: Snapshot
     return WaitSentence(reason, fits, after, _sentence(reason, fits, after, job, snapshot))
 
 
+class WaitReasons:
+    """Says why jobs wait after a pass.
+
+    Parameters
+    ----------
+    scheduler
+        The one of the pass; asked by a dispatcher of its own.
+    loop
+        What it has left.
+    snapshot
+        The state after it.
+    """
+
+    def __init__(self, scheduler: Scheduler, loop: Loop, snapshot: Snapshot) -> None:
+        self._aside, self._queue, self._snapshot = loop.aside, loop.considered, snapshot
+        self._dispatcher = scheduler.open(snapshot.machine, loop.seed)
+        self._plan = self._dispatcher.schedule(self._queue, snapshot, Changes())
+
+    def of(self, job: int) -> WaitSentence | None:
+        """Say it of a job (row); None where it could start, or is rejected, now."""
+        if (why := self._aside.get(job)) is not None:
+            return WaitSentence(Reason(Rule.ASIDE, why), None, None, why)
+        return why_waits(self._dispatcher, job, self._queue, self._snapshot, self._plan)
+
+
 class TellsWhy:
     """Tells users why their jobs wait: the first of the queue, at intervals, and only what is new.
 
@@ -89,13 +115,12 @@ class TellsWhy:
         if now < self._next and (not new or now < self._next - 0.9 * self._interval):
             return
         self._next = now + self._interval
-        dispatcher = self._scheduler.open(snapshot.machine, done.loop.seed)
-        plan = dispatcher.schedule(queue, snapshot, Changes())
+        reasons = WaitReasons(self._scheduler, done.loop, snapshot)
         waiting: dict[str, str] = {}
         for job in queue.jobs[: self._most].tolist():
             name = snapshot.table.name(job)
             try:
-                found = why_waits(dispatcher, job, queue, snapshot, plan)
+                found = reasons.of(job)
             except PolicyError as error:  # the scheduler cannot account for its own plan: others are told, and it goes on
                 say("unexplained", logging.ERROR, job=name, why=str(error))
                 continue

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 
 from poolwise.arrays import IntArray
 from poolwise.model.placement import Placement, Refusal
@@ -101,8 +102,20 @@ class CommitResult:
     rejected : (decision, reason); a start that no longer fits changes nothing
     started : (start, run number) of the starts among the committed; what they take is held from now on, though the run
         may still have to become real
+    aside : row -> why, of jobs that lack something which no scheduler counts, and will for as long as nothing changes: the
+        others are decided about once more without them
     """
 
     committed: tuple[Decision, ...] = ()
     rejected: tuple[tuple[Decision, str], ...] = ()
     started: tuple[tuple[Start, int], ...] = ()
+    aside: Mapping[int, str] = field(default_factory=dict)
+
+    def then(self, after: CommitResult) -> CommitResult:
+        """Return the result of this commit and the next one of the same pass."""
+        return CommitResult(
+            (*self.committed, *after.committed),
+            (*self.rejected, *after.rejected),
+            (*self.started, *after.started),
+            {**self.aside, **after.aside},
+        )

@@ -18,6 +18,7 @@ class Rule(StrEnum):
     WARM_UP = "warm-up"  # other jobs fill the machine first
     POSTPONED = "postponed"  # there is room for it, but the scheduler waits for a better place or time
     ROUND = "round"  # the scheduler plans at intervals
+    ASIDE = "aside"  # it asks for what no scheduler counts, and the cluster does not have that free
     UNSAID = "unsaid"  # a scheduler of your own that gives no reason
 
 

@@ -195,7 +195,7 @@ class _Search:
                 return True
         if not self.shortage:
             classes = " or ".join(wanted.device_class_name for wanted in request.alternatives)
-            self.shortage = f"too few free devices of {classes} serve node {self.node.metadata.name}"
+            self.shortage = f"too few free devices of {classes} that its claim accepts serve node {self.node.metadata.name}"
         return False
 
     def _accepted(self, wanted: ExactRequest, every: bool) -> Iterator[tuple[Published, Part]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable
 from functools import lru_cache
 
 import msgspec
@@ -50,7 +50,7 @@ def _is_number(text: str) -> bool:
     return text.removeprefix("-").isdigit()
 
 
-def kept_off(taints: Iterable[Taint], tolerations: Sequence[Toleration]) -> Taint | None:
+def kept_off(taints: Iterable[Taint], tolerations: Collection[Toleration]) -> Taint | None:
     """The first taint that keeps off whoever has these tolerations, None where there is none."""
     return next((t for t in taints if t.effect in _KEEPS_OFF and not any(_tolerates(o, t) for o in tolerations)), None)
 

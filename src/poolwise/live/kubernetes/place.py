@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence, Set
+from collections.abc import Callable, Iterable, Sequence, Set
 from dataclasses import dataclass, field
 
 import msgspec
@@ -31,21 +31,41 @@ class Placed:
     nodes : node of each pod
     placement : what the run holds
     held : uid of the claims that were given devices
+    moved : whether a pod is on another node than was decided, since the devices there do not serve it
     """
 
     pods: tuple[PodStart, ...]
     nodes: tuple[str, ...]
     placement: Placement
     held: tuple[str, ...]
+    moved: bool = False
+
+
+@dataclass(frozen=True)
+class Refused:
+    """A start that does not fit.
+
+    Attributes
+    ----------
+    why : in words
+    lasting : whether it will not fit for as long as nothing is given back, and nothing comes
+    """
+
+    why: str
+    lasting: bool = False
 
 
 class NoRoom(Exception):
     """A start does not fit."""
 
 
+class NotNow(NoRoom):
+    """A start does not fit yet; what it waits for is under way."""
+
+
 @dataclass(frozen=True)
 class Vain:
-    """What found no room, and why. It holds for as long as nothing is given back: within one plan.
+    """What found no room, and why. It holds for as long as nothing is given back: from what was told to what is told next.
 
     Attributes
     ----------
@@ -57,34 +77,48 @@ class Vain:
     served: dict[tuple[bytes, int], str] = field(default_factory=dict)
 
 
-def place(start: Start, job: PodJob, mirror: Mirror, state: ClusterState, vain: Vain) -> Placed | str:
+def place(start: Start, job: PodJob, mirror: Mirror, state: ClusterState, vain: Vain) -> Placed | Refused:
     """Put the pods of a job where a decision says, and assume their devices; or say why that cannot be.
 
     Of the devices that claims may have, those that the decision names come first. What finds no room is added to `vain`, so
     that of a thousand pods that ask for the same only the first is tried on every node.
     """
-    placing = _Placing(start, job, mirror, state, vain)
-    try:
-        return placing.place()
-    except NoRoom as why:
-        undo(placing.held, mirror)
-        return str(why)
-    except InputError as problem:
-        undo(placing.held, mirror)
-        return problem.message
+    return _tried(_Placing(start, job, mirror, state, vain), _Placing.place)
 
 
-def resume(found: Begun, job: PodJob, mirror: Mirror, state: ClusterState) -> Placed | str:
+def resume(found: Begun, job: PodJob, mirror: Mirror, state: ClusterState) -> Placed | Refused:
     """Go on with pods where another process meant them to be, and with the rest wherever there is room; or say why not."""
-    placing = _Placing(Start(job.row, (), Placement.of(())), job, mirror, state, Vain())
+    nowhere = Start(job.row, (), Placement.of(()))
+    return _tried(_Placing(nowhere, job, mirror, state, Vain()), lambda placing: placing.go_on(found))
+
+
+def _tried(placing: _Placing, how: Callable[[_Placing], Placed]) -> Placed | Refused:
+    """Put pods somewhere; what was assumed is taken back where that fails."""
     try:
-        return placing.go_on(found)
-    except NoRoom as why:
-        undo(placing.held, mirror)
-        return str(why)
+        return how(placing)
+    except NoRoom as problem:
+        undo(placing.held, placing.mirror)
+        return Refused(str(problem), not isinstance(problem, NotNow))
     except InputError as problem:
-        undo(placing.held, mirror)
-        return problem.message
+        undo(placing.held, placing.mirror)
+        return Refused(problem.message, True)
+
+
+def alike(jobs: Iterable[PodJob], mirror: Mirror, vain: Vain) -> dict[int, str]:
+    """Row -> why, of the jobs of one pod that ask for what was found nowhere."""
+    found = ((job.row, vain.everywhere.get(words_asked(job, 0, mirror))) for job in jobs if len(job.pods) == 1)
+    return {row: why for row, why in found if why is not None}
+
+
+def words_asked(job: PodJob, task: int, mirror: Mirror) -> bytes:
+    """What a pod and its claims ask for, in words; b"" without claims, and where devices are not all that one may lack."""
+    specs = []
+    for key in job.claims[task]:
+        claim = mirror.claims.get(key)
+        if claim is None or claim.metadata.deletion_timestamp or claim.metadata.uid in mirror.usage.claims:
+            return b""
+        specs.append(claim.spec)
+    return msgspec.json.encode((job.demand.amounts, job.demand.where, specs)) if specs else b""
 
 
 def undo(held: Sequence[str], mirror: Mirror) -> None:
@@ -99,6 +133,7 @@ class _Placing:
         self.devices = Devices(mirror.inventory, mirror.usage, mirror.classes, state.avoided)
         self.held: list[str] = []
         self.taken: dict[str, dict[str, int]] = {}  # node -> what pods of this start take
+        self.moved = False
 
     def place(self) -> Placed:
         rows: list[tuple[int, int, int, int]] = []
@@ -108,11 +143,11 @@ class _Placing:
         for task, (key, name) in enumerate(zip(self.job.pods, nodes, strict=True)):
             pod = self.mirror.waits(key)
             if pod is None:
-                raise NoRoom(f"pod {key} is gone")
+                raise NotNow(f"pod {key} is gone")
             start, parts = self._start(task, pod, name)
             rows += self.state.rows_of(0 if whole else task, start.node, self.job.demand.amounts, parts)
             pods.append(start)
-        return Placed(tuple(pods), tuple(start.node for start in pods), Placement.of(rows), tuple(self.held))
+        return Placed(tuple(pods), tuple(start.node for start in pods), Placement.of(rows), tuple(self.held), self.moved)
 
     def go_on(self, found: Begun) -> Placed:
         if not any(found.starts):
@@ -131,7 +166,8 @@ class _Placing:
             pod = self.mirror.waits(key)
             if task not in starts and pod is not None:
                 taken = {start.node for start in starts.values()} if whole else set()
-                starts[task], parts[task] = self._start_anywhere(task, pod, taken, self._asked(task))
+                asked = words_asked(self.job, task, self.mirror)
+                starts[task], parts[task] = self._start_anywhere(task, pod, taken, asked)
         rows = [
             row
             for task, start in sorted(starts.items())
@@ -145,31 +181,28 @@ class _Placing:
 
         Where the devices of its claims do not serve that one, the first other node will do: policies know devices by type.
         """
-        asked = self._asked(task)
+        asked = words_asked(self.job, task, self.mirror)
         if why := self.vain.everywhere.get(asked):
             raise NoRoom(why)
         alone = not self.taken and not self.held
         try:
             return self._start_on(task, pod, name, asked)
-        except NoRoom:
+        except NotNow:
+            raise
+        except NoRoom as problem:
             if self.state.shape.view == "whole" or not self.job.claims[task]:
                 raise
+            here = problem
+        self.moved = True
         try:
             return self._start_anywhere(task, pod, {name}, asked)
-        except NoRoom as problem:
-            if alone and asked:  # the pods of its own group have not taken what it lacks
-                self.vain.everywhere[asked] = str(problem)
+        except NotNow:
             raise
-
-    def _asked(self, task: int) -> bytes:
-        """What a pod and its claims ask for, in words; b"" without claims, and where devices are not all that one may lack."""
-        specs = []
-        for key in self.job.claims[task]:
-            claim = self.mirror.claims.get(key)
-            if claim is None or claim.metadata.deletion_timestamp or claim.metadata.uid in self.mirror.usage.claims:
-                return b""
-            specs.append(claim.spec)
-        return msgspec.json.encode((self.job.demand.amounts, self.job.demand.where, specs)) if specs else b""
+        except NoRoom:
+            why = f"{here}, and no other node will do"
+            if alone and asked:  # the pods of its own group have not taken what it lacks
+                self.vain.everywhere[asked] = why
+            raise NoRoom(why) from None
 
     def _start_anywhere(self, task: int, pod: Pod, besides: Set[str], asked: bytes) -> tuple[PodStart, list[Part]]:
         """Put a pod on the first node where there is room for it."""
@@ -178,6 +211,8 @@ class _Placing:
             if self.state.shape.view == "shared" or self.is_free(name):
                 try:
                     return self._start_on(task, pod, name, asked)
+                except NotNow:
+                    raise
                 except NoRoom as problem:
                     why = problem
         raise why if why is not None else NoRoom("no other node is free")
@@ -185,7 +220,7 @@ class _Placing:
     def _start_on(self, task: int, pod: Pod, name: str, asked: bytes) -> tuple[PodStart, list[Part]]:
         node = self.mirror.nodes.get(name)
         if node is None:
-            raise NoRoom(f"node {name} is gone")
+            raise NotNow(f"node {name} is gone")
         served = self.mirror.inventory.served(node) if asked else None
         if served is not None and (why := self.vain.served.get((asked, served))):
             raise NoRoom(why)
@@ -246,7 +281,7 @@ class _Placing:
         for key in self.job.claims[task]:
             claim = self.mirror.claims.get(key)
             if claim is None or claim.metadata.deletion_timestamp:
-                raise NoRoom(f"claim {key} is gone")
+                raise NotNow(f"claim {key} is gone")
             claims.append(claim)
         missing = [c for c in claims if c.metadata.uid not in self.mirror.usage.claims and c.spec.devices.requests]
         for claim in claims:
@@ -256,7 +291,7 @@ class _Placing:
             if allocation is not None and not selects(allocation.node_selector, node):
                 raise NoRoom(f"the devices of claim {claim.metadata.key} cannot be used on node {node.metadata.name}")
             if allocation is None and claim.metadata.uid not in self.held and claim.spec.devices.requests:
-                raise NoRoom(f"claim {claim.metadata.key} is being given devices")
+                raise NotNow(f"claim {claim.metadata.key} is being given devices")
         found = allocate(missing, node, self.devices, self._preferred(task))
         if isinstance(found, str):
             raise NoRoom(found)

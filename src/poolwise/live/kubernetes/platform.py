@@ -12,7 +12,7 @@ from poolwise.live.kubernetes.clock import LiveClock
 from poolwise.live.kubernetes.devices import DeviceId
 from poolwise.live.kubernetes.link import ClusterNews, Stopped, Told
 from poolwise.live.kubernetes.mirror import Mirror
-from poolwise.live.kubernetes.place import Vain
+from poolwise.live.kubernetes.place import Refused, Vain, alike
 from poolwise.live.kubernetes.renumbering import renumbered_once
 from poolwise.live.kubernetes.runs import LONGEST_RETRY, PodRuns
 from poolwise.live.kubernetes.shape import ClusterLayout, usable
@@ -104,6 +104,7 @@ class KubernetesPlatform:
         self._rest_until = 0.0  # of the monotonic clock
         self._news_until = 0
         self._by_row: dict[int, PodJob] = {}
+        self._vain = Vain()  # since something was told last
         self._upkeep = Upkeep(self.mirror, self.units, self.state, self.runs, writes, self.clock, gang_limit)
         self.clock.tick()
         self._pending += self._absorb([])
@@ -153,13 +154,15 @@ class KubernetesPlatform:
         committed: list[Decision] = []
         rejected: list[tuple[Decision, str]] = []
         started: list[tuple[Start, int]] = []
-        before, vain = self.runs.snapshot(), Vain()
+        before, aside = self.runs.snapshot(), dict[int, str]()
         for decision in plan.decisions:
             match decision:
                 case Start(job):
-                    found = self.runs.start(decision, self._by_row.get(job), before, vain)
-                    if isinstance(found, str):
-                        rejected.append((decision, found))
+                    found = self.runs.start(decision, self._by_row.get(job), before, self._vain)
+                    if isinstance(found, Refused):
+                        rejected.append((decision, found.why))
+                        if found.lasting:
+                            aside[job] = found.why
                         continue
                     started.append((decision, found))
                 case Stop(number, _, reason):
@@ -178,7 +181,14 @@ class KubernetesPlatform:
         if rejected:  # by what no policy sees, such as devices of a kind that it does not know
             self._refused = True
             self.clock.retry(LONGEST_RETRY)
-        return CommitResult(tuple(committed), tuple(rejected), tuple(started))
+        if aside:
+            aside |= alike(self.units.waiting(), self.mirror, self._vain)
+        return CommitResult(tuple(committed), tuple(rejected), tuple(started), aside)
+
+    def lacking(self, starts: Iterable[Start]) -> dict[int, str]:
+        """Row -> why, of the jobs that a commit of some starts would set aside."""
+        known = ((start, self._by_row[start.job]) for start in starts if start.job in self._by_row)
+        return self.runs.lacking((start, job) for start, job in known if any(job.claims))
 
     # LivePlatform
 
@@ -244,6 +254,7 @@ class KubernetesPlatform:
     def _absorb(self, told: Sequence[Told]) -> list[Event]:
         """Apply news; returns the events that the loop must be told, those of old rows first."""
         rang = self.clock.ring()  # before anything wants a pass later
+        self._vain = Vain()
         events: list[Event] = []
         for what in told:
             match what:

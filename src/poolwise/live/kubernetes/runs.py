@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from poolwise.interfaces import PerformanceModel
 from poolwise.live.kubernetes.clock import LiveClock
 from poolwise.live.kubernetes.mirror import Mirror
-from poolwise.live.kubernetes.place import Placed, Vain, place, resume, undo
+from poolwise.live.kubernetes.place import Placed, Refused, Vain, alike, place, resume, undo
 from poolwise.live.kubernetes.recovery import Begun, begun
 from poolwise.live.kubernetes.starts import NotBound
 from poolwise.live.kubernetes.state import ClusterState
@@ -86,27 +86,41 @@ class PodRuns:
 
     # Decisions
 
-    def start(self, start: Start, job: PodJob | None, before: Snapshot, vain: Vain) -> int | str:
+    def start(self, start: Start, job: PodJob | None, before: Snapshot, vain: Vain) -> int | Refused:
         """Assume a start, decided of the state `before`; returns the number of its run, or why it cannot be.
 
         `vain` is what other starts of the plan have found out.
         """
         if job is None or job.run is not None:
-            return "tasks are not waiting"
+            return Refused("tasks are not waiting")
         if self._state.shape.view == "shared" and len(start.tasks) < len(job.pods):
-            return "the pods of a group start together"
+            return Refused("the pods of a group start together", True)
         if (wait := job.not_before - time.monotonic_ns()) > 0:
             self._clock.retry(wait)
-            return f"tried again in {wait / SECOND:.1f} s"
+            return Refused(f"tried again in {wait / SECOND:.1f} s")
         if (left := begun(job, self._mirror)) is not None:
             self._give_back(left)
-            return "devices of an earlier attempt are given back first"
+            return Refused("devices of an earlier attempt are given back first")
         placed = place(start, job, self._mirror, self._state, vain)
-        if isinstance(placed, str):
+        if isinstance(placed, Refused):
             return placed
+        if placed.moved:  # where the policy had it, there is room left that it does not know of
+            self._clock.retry(0)
         number = self._begin(job, placed, self._clock.now, before)
         self._writes.start(number, placed.pods)
         return number
+
+    def lacking(self, starts: Iterable[tuple[Start, PodJob]]) -> dict[int, str]:
+        """Row -> why, of the starts that could not be for as long as nothing changes; nothing is kept of the others."""
+        found, held, vain = dict[int, str](), list[str](), Vain()
+        for start, job in starts:
+            placed = place(start, job, self._mirror, self._state, vain)
+            if isinstance(placed, Placed):
+                held += placed.held
+            elif placed.lasting:
+                found[job.row] = placed.why
+        undo(held, self._mirror)
+        return found | alike(self._units.waiting(), self._mirror, vain) if found else {}
 
     def stop(self, number: int, reason: str) -> str:
         """Have the pods of a run evicted; returns why that cannot be, "" where it can."""
@@ -136,8 +150,8 @@ class PodRuns:
         if found is None:
             return
         placed = resume(found, job, self._mirror, self._state)
-        if isinstance(placed, str):
-            say("not gone on with", job=job.name, why=placed)
+        if isinstance(placed, Refused):
+            say("not gone on with", job=job.name, why=placed.why)
             self._give_back(found)
         else:
             self._writes.start(self._begin(job, placed, self._clock.now, self.snapshot()), placed.pods)

@@ -16,7 +16,8 @@ class ShadowKubernetes(KubernetesPlatform):
             (decision, "shadow mode") for decision in plan.decisions if isinstance(decision, Start | Stop)
         )
         rest = tuple(decision for decision in plan.decisions if not isinstance(decision, Start | Stop))
-        return CommitResult(super().commit(Plan(rest, plan.wake_at)).committed, refused)
+        committed = super().commit(Plan(rest, plan.wake_at)).committed
+        return CommitResult(committed, refused, (), self.lacking(plan.starts))
 
     def go_on(self, job: PodJob) -> None:
         """Leave what somebody else has begun to them."""

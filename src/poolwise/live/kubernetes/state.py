@@ -13,7 +13,7 @@ from poolwise.live.kubernetes.columns import JobColumns
 from poolwise.live.kubernetes.devices import DeviceId, Part, Published
 from poolwise.live.kubernetes.mirror import Mirror
 from poolwise.live.kubernetes.nodes import Where, kept_off
-from poolwise.live.kubernetes.objects import Toleration
+from poolwise.live.kubernetes.objects import ResourceClaim, Toleration
 from poolwise.live.kubernetes.quantity import needed
 from poolwise.live.kubernetes.shape import (
     BANDWIDTH,
@@ -77,7 +77,7 @@ class ClusterState:
         self.busy: dict[str, dict[str, PodJob]] = {}
         self.avoided: dict[DeviceId, int] = {}
         self.traffic: FloatArray | None = None
-        self._tolerated: list[Toleration] = []
+        self._tolerated = frozenset[Toleration]()
 
     @property
     def free(self) -> IntArray:
@@ -102,13 +102,7 @@ class ClusterState:
         mirror = self.mirror
         nodes = [node for _, node in sorted(mirror.nodes.items()) if usable(node)]
         self.types, self.classes = device_types(mirror)
-        self._tolerated = [
-            toleration
-            for claim in mirror.claims.values()
-            for request in claim.spec.devices.requests
-            for wanted in request.alternatives
-            for toleration in wanted.tolerations
-        ]
+        self._tolerated = tolerations(mirror.claims.values())
         said = sorted(wheres, key=lambda where: (where.labels, where.selector, where.tolerations))
         parts = ClusterParts(nodes, mirror.inventory, self.types, said, mirror.links)
         if self.view is None:
@@ -140,14 +134,21 @@ class ClusterState:
     # Jobs
 
     def add_jobs(self, jobs: Sequence[PodJob]) -> bool:
-        """Append jobs to the table; False where it has no column, or no set of nodes, for something that they ask for."""
-        if not self._columns.can_hold(jobs):
+        """Append jobs to the table.
+
+        False where it has no column, or no set of nodes, for something that they ask for, or they tolerate what nobody did.
+        """
+        if not self._columns.can_hold(jobs) or not self._tolerations(jobs) <= self._tolerated:
             return False
         first = len(self.table)
         for k, job in enumerate(jobs):
             job.row = first + k
         self.table.append(self._columns.table(jobs, self.table.edition))
         return True
+
+    def _tolerations(self, jobs: Iterable[PodJob]) -> frozenset[Toleration]:
+        keys = (key for job in jobs for keys in job.claims for key in keys)
+        return tolerations(claim for key in keys if (claim := self.mirror.claims.get(key)) is not None)
 
     # Amounts
 
@@ -284,3 +285,9 @@ class ClusterState:
         run = self.runs.remove(number)
         run.placement.take_from(self.held)
         return run
+
+
+def tolerations(claims: Iterable[ResourceClaim]) -> frozenset[Toleration]:
+    """The taints of devices that claims tolerate."""
+    requests = (request for claim in claims for request in claim.spec.devices.requests)
+    return frozenset(one for request in requests for wanted in request.alternatives for one in wanted.tolerations)

@@ -98,6 +98,10 @@ class PodUnits:
         """All jobs."""
         return set(self.of_pod.values())
 
+    def waiting(self) -> set[PodJob]:
+        """Jobs that have no run."""
+        return {job for job in self.of_pod.values() if job.run is None}
+
     def settle(self, pods: Iterable[str]) -> Settled:
         """Bring jobs up to date with some pods."""
         done, groups = Settled(), set[str]()
