@@ -195,12 +195,22 @@ class Raising(RackPlacement):
         return super().place(job, snapshot)
 
 
+@dataclass(frozen=True)
+class Careless(RackPlacement):
+    def place(self, job: Job, snapshot: Snapshot) -> Placement | Refusal:
+        return super().place(job, snapshot)
+
+    def alike(self, machine: Machine, table: JobTable) -> np.ndarray:
+        return np.zeros(len(table), dtype=np.int64)
+
+
 @pytest.mark.parametrize(
     ("placement", "name", "says"),
     [
         (Over(), "places only into what is free", "does not fit"),
         (Stingy(), "gives a job all its nodes", "nodes and got"),
         (Strict(), "screens out only what it cannot place", "says no to the job"),
+        (Careless(), "answers alike for jobs that it calls alike", "another answer for the job"),
         (Raising(), "raises for no job, whatever it asks for", "it raised: what is that?"),
         (Contrary(), "places on the empty machine what it places on a busy one", "refused by the empty machine"),
     ],

@@ -23,6 +23,7 @@ from poolwise.interfaces import (
     opened,
     rule_of,
 )
+from poolwise.interfaces.placement import alike_of, says_alike
 from poolwise.model import Changes, JobTable, Placement, Queue, Refusal, Snapshot, Start
 from poolwise.model.runs import RunTable
 from poolwise.policies.backfill.none import NoBackfill
@@ -36,6 +37,7 @@ FITS = "places only into what is free"
 ENOUGH = "gives a job all its nodes"
 EMPTY = "places on the empty machine what it places on a busy one"
 SCREEN = "screens out only what it cannot place"
+ALIKE = "answers alike for jobs that it calls alike"
 REFUSES = "raises for no job, whatever it asks for"
 NOWHERE = "something that no machine has"
 CHOICE = "starts each waiting job at most once, within what is free"
@@ -104,14 +106,19 @@ def check_placement(placement: PlacementPolicy, case: Case | None = None) -> tup
     One that states a rule (`PlacementPolicy.rule`) runs racks once more, by the kernels that know the rule.
     """
     stated = () if rule_of(placement) is None else (RULE,)
-    findings = Findings(RUNS, PICKLES, DETERMINISTIC, UNCHANGED, FITS, ENOUGH, EMPTY, SCREEN, REFUSES, *stated)
+    says = (ALIKE,) if says_alike(placement) else ()
+    findings = Findings(RUNS, PICKLES, DETERMINISTIC, UNCHANGED, FITS, ENOUGH, EMPTY, SCREEN, REFUSES, *says, *stated)
 
     def visit(queue: Queue, snapshot: Snapshot, changes: Changes) -> None:
         before = state(queue, snapshot)
         placed = []
+        numbers, answers = alike_of(placement, snapshot.machine, snapshot.table), dict[int, Placement | Refusal]()
         for row in queue.jobs.tolist():
             job = snapshot.table.job(row)
             found = placement.place(job, snapshot)
+            if numbers is not None:
+                same = answers.setdefault(int(numbers[row]), found) == found
+                findings.require(ALIKE, same, f"another answer for the job in row {row} than for one of the same number")
             for other in (placement, copy):
                 findings.require(DETERMINISTIC, other.place(job, snapshot) == found, f"two placements for the job in row {row}")
             placed.append(not isinstance(found, Refusal))

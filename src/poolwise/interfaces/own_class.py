@@ -19,7 +19,7 @@ def rule_of(policy: _Ruled[T]) -> T | None:
     return policy.rule() if "rule" in vars(type(policy)) else None
 
 
-def speaks_for(kind: type, decides: str) -> bool:
-    """Whether the `why` of a class stands in the class of the method that decides, or in one derived from it."""
-    deciding, saying = (next(c for c in kind.__mro__ if name in vars(c)) for name in (decides, "why"))
-    return issubclass(saying, deciding)
+def speaks_for(kind: type, decides: str, says: str = "why") -> bool:
+    """Whether what a class says stands in the class of the method that decides, or in one derived from it."""
+    deciding, saying = (next(c for c in kind.__mro__ if name in vars(c)) for name in (decides, says))
+    return deciding in saying.__mro__

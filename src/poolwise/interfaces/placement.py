@@ -7,6 +7,7 @@ from typing import ClassVar, Protocol
 import numpy as np
 
 from poolwise.arrays import BoolArray, IntArray
+from poolwise.interfaces.own_class import speaks_for
 from poolwise.model import Job, JobTable, Machine, Placement, Refusal, Snapshot
 from poolwise.model.rules import RackRule
 
@@ -44,6 +45,23 @@ class PlacementPolicy(Protocol):
         """
         return np.ones(np.broadcast_shapes((len(jobs),), (len(free),)), dtype=np.bool_)
 
+    def alike(self, machine: Machine, table: JobTable) -> IntArray | None:
+        """(n_job,) numbers, the same only for jobs that `place` answers alike in every state; None, the default, if not known.
+
+        A job keeps its number when others arrive. Ask by `alike_of`: it speaks for the `place` that it stands beside.
+        """
+        return None
+
     def rule(self) -> RackRule | None:
         """Describe what `place` does, so that fast engines can do it (`rule_of`); None if no such rule describes it."""
         return None
+
+
+def says_alike(policy: PlacementPolicy) -> bool:
+    """Whether a placement says which jobs it answers alike, and places as the class does which its `alike` is from."""
+    return type(policy).alike is not PlacementPolicy.alike and speaks_for(type(policy), "place", "alike")
+
+
+def alike_of(policy: PlacementPolicy, machine: Machine, table: JobTable) -> IntArray | None:
+    """(n_job,) numbers, the same only for jobs that a placement answers alike; None where it does not say (`says_alike`)."""
+    return policy.alike(machine, table) if says_alike(policy) else None

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections import Counter as Tally
-
+import numpy as np
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
+from poolwise.arrays import IntArray
 from poolwise.live.platform import LivePlatform, Pass
-from poolwise.model import Ended, Kind, Outcome, Snapshot, Start, Started, Wait
+from poolwise.model import Ended, Kind, Outcome, Queue, Snapshot, Start, Started, Wait
 from poolwise.units import SECOND
 
 MIB = 2**20
@@ -50,7 +50,8 @@ class LiveMetrics:
         self._last = Gauge("poolwise_last_pass_timestamp_seconds", "Time of the last pass", registry=at)
         self.leader = Gauge("poolwise_leader", "1 while this process decides", registry=at)
         self._decided: dict[int, int] = {}  # run -> ns at which it was decided
-        self._classes: set[str] = set()
+        self._classes: dict[str, int] = {}  # class -> its number
+        self._class_of, self._edition = np.zeros(0, dtype=np.int64), -1  # by row of the job table of that edition
 
     def see(self, done: Pass) -> None:
         """Count a pass."""
@@ -91,10 +92,9 @@ class LiveMetrics:
 
     def _look(self, done: Pass) -> None:
         """Show what waits and what is free."""
-        waiting = Tally(self._platform.class_of(job) for job in done.loop.queue.jobs.tolist())
-        self._classes |= waiting.keys()
-        for name in self._classes:
-            self._queue.labels(name).set(waiting[name])
+        waiting = self._class_numbers(done.loop.queue)
+        for number, name in enumerate(self._classes):
+            self._queue.labels(name).set(int(np.count_nonzero(waiting == number)))
         snapshot = done.snapshot
         self._runs.set(snapshot.n_run)
         for column, resource in enumerate(snapshot.machine.resources):
@@ -103,6 +103,18 @@ class LiveMetrics:
             self._free.labels(resource).set(free)
             self._stranded.labels(resource).set(free if len(done.loop.queue) else 0)
         self._pools(snapshot)
+
+    def _class_numbers(self, queue: Queue) -> IntArray:
+        """(n_queued,) number of the class of each job that waits; each is asked for once."""
+        if self._edition != queue.table.edition:
+            self._class_of, self._edition = np.zeros(0, dtype=np.int64), queue.table.edition
+        if len(self._class_of) < len(queue.table):
+            self._class_of = np.concatenate([self._class_of, np.full(len(queue.table), -1)])
+        jobs = queue.jobs
+        for job in jobs[self._class_of[jobs] < 0].tolist():
+            self._class_of[job] = self._classes.setdefault(self._platform.class_of(job), len(self._classes))
+        found: IntArray = self._class_of[jobs]
+        return found
 
     def _pools(self, snapshot: Snapshot) -> None:
         machine = snapshot.machine

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from poolwise.arrays import BoolArray, FloatArray
+from poolwise.arrays import BoolArray, FloatArray, IntArray
 from poolwise.interfaces import (
     AdmissionPolicy,
     BackfillPolicy,
@@ -21,6 +21,7 @@ from poolwise.interfaces import (
     checked_priorities,
     opened,
 )
+from poolwise.interfaces.placement import alike_of
 from poolwise.model import (
     Changes,
     Decision,
@@ -98,7 +99,7 @@ class ListDispatcher(Dispatcher):
     def schedule(self, queue: Queue, snapshot: Snapshot, changes: Changes) -> Plan:
         """Reject jobs that may never run or do not fit the empty machine, or else choose starts."""
         barred = self.barred.refusals(queue, snapshot, self.scheduler.admission.never)
-        never = self.fitting.refusals(queue, snapshot, self._refusal)
+        never = self.fitting.refusals(queue, snapshot, self._refusal, self._alike)
         rejects = {job: refusal.reason for job, refusal in barred.items()}
         if not snapshot.may_grow:
             rejects = {**{job: f"{NEVER_FITS}: {refusal.reason}" for job, refusal in never.items()}, **rejects}
@@ -183,6 +184,9 @@ class ListDispatcher(Dispatcher):
             if again:
                 shown, chosen = considered, starts[k:]
         return shown, chosen
+
+    def _alike(self, snapshot: Snapshot) -> IntArray | None:
+        return alike_of(self.scheduler.placement, snapshot.machine, snapshot.table)
 
     def _refusal(self, job: int, empty: Snapshot) -> Refusal | None:
         found = self.scheduler.placement.place(empty.table.job(job), empty)

@@ -12,8 +12,10 @@ from poolwise.errors import InputError
 from poolwise.interfaces import PlacementPolicy
 from poolwise.model import Job, JobTable, Kind, Machine, Placement, Refusal, Snapshot
 from poolwise.model.shared_nodes import SharedNodes, shared_nodes
+from poolwise.own_code import place_of
 from poolwise.policies.placement.devices.completion import CompletionPolicy
 from poolwise.policies.placement.devices.requests import check_requests, foreign_request
+from poolwise.policies.placement.kinds import once_a_kind, request_kinds
 from poolwise.policies.placement.nvme.composition import CompositionPolicy, refused
 from poolwise.policies.placement.nvme.compositions import Compositions
 from poolwise.policies.placement.nvme.minimize_fragmentation import NvmeMinimizeFragmentation
@@ -71,14 +73,29 @@ class Pooled(CompletionPolicy):
 
     def screen(self, jobs: IntArray, free: IntArray, snapshot: Snapshot) -> BoolArray:
         """(k,) False where no node has the cores and the memory, or the machine not the devices or the capacity."""
-        layout, workload = pooled_layout(snapshot.machine), snapshot.table
-        cores = free[:, layout.nodes, layout.cores] >= workload.request("cores")[jobs][:, None]
-        fits: BoolArray = np.any(cores & (_memory(free, layout) >= workload.memory[jobs][:, None]), axis=1)
-        for kind, owners in layout.kinds.items():
-            fits &= (free[:, owners, layout.device_column] > 0).sum(axis=1) >= workload.request(kind)[jobs]
-        if layout.storage >= 0:
-            fits &= np.maximum(free[:, layout.nvme, layout.storage], 0).sum(axis=1) >= workload.request("storage")[jobs]
-        return fits
+        layout, table = pooled_layout(snapshot.machine), snapshot.table
+        cores, memory = free[:, layout.nodes, layout.cores], _memory(free, layout)
+        devices = {k: (free[:, owners, layout.device_column] > 0).sum(axis=1) for k, owners in layout.kinds.items()}
+        storage = None if layout.storage < 0 else np.maximum(free[:, layout.nvme, layout.storage], 0).sum(axis=1)
+
+        def fits(jobs: IntArray) -> BoolArray:
+            here = (cores >= table.request("cores")[jobs][:, None]) & (memory >= table.memory[jobs][:, None])
+            able: BoolArray = np.any(here, axis=1)
+            for kind, free_ones in devices.items():
+                able &= free_ones >= table.request(kind)[jobs]
+            if storage is not None:
+                able &= storage >= table.request("storage")[jobs]
+            return able
+
+        return fits(jobs) if len(free) > 1 else once_a_kind(jobs, lambda: request_kinds(snapshot.machine, table), fits)
+
+    def alike(self, machine: Machine, table: JobTable) -> IntArray | None:
+        """(n_job,) numbers of jobs that ask for the same, and for no NVMe: of that more matters, such as deadlines."""
+        if place_of(self.nvme) is not None:
+            return None
+        composed = (table.request("bandwidth") > 0) | (table.request("storage") > 0)
+        found: IntArray = np.where(composed, -1 - np.arange(len(table)), request_kinds(machine, table))
+        return found
 
     def whole_devices(self, machine: Machine) -> dict[str, IntArray]:
         """Type of device -> (n,) owners: all devices without bandwidth and storage."""

@@ -12,10 +12,11 @@ import numpy as np
 
 from poolwise.arrays import BoolArray, IntArray
 from poolwise.interfaces import PlacementPolicy
-from poolwise.model import Job, Machine, Placement, Refusal, Snapshot
+from poolwise.model import Job, JobTable, Machine, Placement, Refusal, Snapshot
 from poolwise.model.eligibility import eligible_nodes
 from poolwise.model.rules import PoolScope as PoolScope
 from poolwise.model.rules import RackRule
+from poolwise.policies.placement.kinds import request_kinds
 from poolwise.registry import register
 
 
@@ -102,6 +103,10 @@ class RackPlacement(PlacementPolicy):
             offer = np.where(remote[:, None] > 0, np.minimum(nodes, pool // np.maximum(remote, 1)[:, None]), nodes)
             fits[ask] = offer.sum(axis=1) >= n
         return fits
+
+    def alike(self, machine: Machine, table: JobTable) -> IntArray | None:
+        """(n_job,) numbers of jobs that ask for the same."""
+        return request_kinds(machine, table)
 
     def rule(self) -> RackRule:
         """These racks, and which pools a node may use."""

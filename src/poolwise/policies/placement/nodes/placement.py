@@ -22,6 +22,7 @@ from poolwise.interfaces import PlacementPolicy
 from poolwise.model import Job, JobTable, Machine, Placement, Refusal, Snapshot
 from poolwise.model.eligibility import eligible_nodes
 from poolwise.policies.placement.devices.requests import check_requests, foreign_request
+from poolwise.policies.placement.kinds import once_a_kind, request_kinds
 from poolwise.policies.placement.nodes.layout import MEMORY, NODES, NodeLayout, node_layout
 from poolwise.registry import register
 
@@ -113,11 +114,20 @@ class NodePlacement(PlacementPolicy):
     def screen(self, jobs: IntArray, free: IntArray, snapshot: Snapshot) -> BoolArray:
         """(k,) False where fewer nodes than there are parts have all that one asks for, each with the whole of its pool."""
         layout, table = node_layout(snapshot.machine), snapshot.table
-        able = eligible_nodes(snapshot.machine, table, jobs, layout.nodes)
-        for name, offered in (*layout.offers(free), (MEMORY, layout.local(free) + layout.pooled(free))):
-            able = able & (offered >= table.request(name)[jobs][:, None])
-        fits: BoolArray = able.sum(axis=1) >= table.nodes[jobs]
-        return fits
+        offers = (*layout.offers(free), (MEMORY, layout.local(free) + layout.pooled(free)))
+
+        def fits(jobs: IntArray) -> BoolArray:
+            able = eligible_nodes(snapshot.machine, table, jobs, layout.nodes)
+            for name, offered in offers:
+                able = able & (offered >= table.request(name)[jobs][:, None])
+            enough: BoolArray = able.sum(axis=1) >= table.nodes[jobs]
+            return enough
+
+        return fits(jobs) if len(free) > 1 else once_a_kind(jobs, lambda: request_kinds(snapshot.machine, table), fits)
+
+    def alike(self, machine: Machine, table: JobTable) -> IntArray | None:
+        """(n_job,) numbers of jobs that ask for the same."""
+        return request_kinds(machine, table)
 
 
 def _candidates(job: Job, eligible: BoolArray, free: IntArray, layout: NodeLayout) -> Candidates:
