@@ -87,9 +87,15 @@ class PlayedCluster:
 
     def open(self, scheduler: Scheduler, kind: type[KubernetesPlatform] = KubernetesPlatform, **options: Any) -> "Driven":
         """Begin to schedule what is there."""
+        return Driven(self, self.platform(scheduler, kind, **options), scheduler)
+
+    def platform(
+        self, scheduler: Scheduler, kind: type[KubernetesPlatform] = KubernetesPlatform, **options: Any
+    ) -> KubernetesPlatform:
+        """See what is there."""
         for one in (Node, DeviceClass, ResourceSlice, ResourceClaim, Pod):
             self.told.put(Synced(one, frozenset(key for known, key in self.objects if known is one)))
-        return Driven(self, kind(self, "poolwise", scheduler, self, **options), scheduler)
+        return kind(self, "poolwise", scheduler, self, **options)
 
     # Writes
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from poolwise.cli.console import warn
 from poolwise.cli.live import named_scheduler, needs
+from poolwise.errors import InputError
 
 if TYPE_CHECKING:
     from poolwise.live.platform import LivePlatform
@@ -52,7 +53,10 @@ def _kubernetes(name: str | None, scheduler: str | None) -> LivePlatform:
     try:
         link.open()
         wanted = named_scheduler(scheduler) if scheduler else ListScheduler(placement=FirstNodes())
-        return ShadowKubernetes(link, name if name is not None else "poolwise", wanted, ShadowWrites())
+        seen = ShadowKubernetes(link, name if name is not None else "poolwise", wanted, ShadowWrites())
+        if not seen.has_nodes:
+            raise InputError("the cluster has no nodes that jobs could run on", field="--cluster", remedy="add a node")
+        return seen
     finally:
         link.close()
 

@@ -257,7 +257,8 @@ class _Placing:
     def is_free(self, name: str) -> bool:
         """Whether nobody but daemons uses a node."""
         used = any(key in self.state.ours for key in self.mirror.on_node.get(name, ())) or name in self.state.busy
-        return not used and not self.state.taken_by_others(name) and self.job.demand.where.allows(self.mirror.nodes[name])
+        free = not used and name not in self.state.shape.barred and not self.state.taken_by_others(name)
+        return free and self.job.demand.where.allows(self.mirror.nodes[name])
 
     def fits(self, node: Node) -> None:
         """Check a node against the pods that are there and on their way."""

@@ -123,24 +123,32 @@ class KubernetesPlatform:
     def events(self) -> Iterator[EventBatch]:
         """Yield what happens until the run is stopped; the first batch tells all that waits."""
         self.clock.tick()
+        if not self.has_nodes:
+            say("no nodes yet", waiting=len(self.units.waiting()))
+            for told in self._news():
+                self._pending += self._absorb(told)
+                if self.has_nodes:
+                    break
+            else:
+                return
         first = [Arrival(job.row) for job in self._in_order() if job.run is None]
         pending, self._pending = self._pending, []
         yield EventBatch(self.clock.now, (*(e for e in pending if not isinstance(e, Arrival | Renumbered)), *first))
-        while not self._stop_asked:
-            told = self._gather()
-            if self._stopped is not None:
-                if self._stopped.reason:
-                    raise PoolwiseError(self._stopped.reason)
-                return
+        for told in self._news():
             if (batch := self.batch(told)) is not None:
                 self._go_on_telling(batch)
                 yield batch
+
+    @property
+    def has_nodes(self) -> bool:
+        """Whether there is a node that jobs could run on."""
+        return bool(self.state.shape.nodes)
 
     def batch(self, told: Sequence[Told]) -> EventBatch | None:
         """Take in news; returns what the loop must be told, None where that is nothing, or there is no machine yet."""
         self.clock.tick()
         self._pending += self._absorb(told)
-        if not self._pending or not self.state.shape.nodes:
+        if not self._pending or not self.has_nodes:
             return None
         pending, self._pending = renumbered_once(self._pending), []
         return EventBatch(self.clock.now, tuple(pending))
@@ -237,6 +245,17 @@ class KubernetesPlatform:
             self.clock.retry(int(0.11 * INTERVAL * SECOND))
         elif now < self._news_until:
             self.clock.retry(self._news_until - now)
+
+    def _news(self) -> Iterator[list[Told]]:
+        """Yield what is told, until the run is stopped; raises PoolwiseError where that has a reason."""
+        while not self._stop_asked:
+            told = self._gather()
+            self._stopped = next((what for what in told if isinstance(what, Stopped)), self._stopped)
+            if self._stopped is not None:
+                if self._stopped.reason:
+                    raise PoolwiseError(self._stopped.reason)
+                return
+            yield told
 
     def _gather(self) -> list[Told]:
         """Wait for news, or for the time at which a pass is due, and take all that is there."""

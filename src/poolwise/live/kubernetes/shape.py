@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -24,6 +25,8 @@ from poolwise.performance.ideal import Ideal
 RACK_LABEL = "topology.kubernetes.io/rack"
 BANDWIDTH, STORAGE, DEVICES, MEMORY, NODES = "bandwidth", "storage", "devices", "memory", "nodes"
 _SPACE = ("space", "storage")
+ALIKE = 1.05
+"""Nodes that pods take whole are of one kind where one has at most so many times the memory of the other."""
 CONSTRAINT, PRIORITY, CLASS, KIND = "constraint", "priority", "class", "kind"
 """Columns of the job table: set of nodes, priority, its negative, by which the order `classes` goes, and kind of work."""
 NodeView = Literal["shared", "whole"]
@@ -60,6 +63,8 @@ class Shape:
     types : device -> type of the devices among which jobs choose
     sets : what pods say of nodes -> name of the set of nodes, empty where it is all
     links : name of a node -> owner that is its link
+    barred : of nodes that pods take whole, those that no pod may have now
+    left_out : name of a node or device -> why it is no part of a machine of whole nodes
     """
 
     machine: Machine
@@ -71,6 +76,8 @@ class Shape:
     types: Mapping[DeviceId, str] = field(default_factory=dict)
     sets: Mapping[Where, str] = field(default_factory=dict)
     links: Mapping[str, int] = field(default_factory=dict)
+    barred: Set[str] = frozenset()
+    left_out: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
     def of_nothing(cls) -> Shape:
@@ -143,6 +150,8 @@ class _Builder:
         names = sorted({self._rack_name(node) for node in parts.nodes})
         self.rack = {name: k for k, name in enumerate(names)}
         self.rack_served: dict[bytes, int] = {}
+        self.left_out: dict[str, str] = {}
+        self.barred: set[str] = set()
 
     def shape(self) -> Shape:
         if self.view == "shared":
@@ -163,6 +172,8 @@ class _Builder:
             self.parts.types,
             sets,
             self.links,
+            self.barred,
+            self.left_out,
         )
 
     def _rack_name(self, node: Node) -> str:
@@ -200,20 +211,60 @@ class _Builder:
         self.devices[owner] = device.id
 
     def _whole(self) -> None:
-        racks: dict[str, dict[tuple[int, int], list[Node]]] = {}
+        racks: dict[str, list[Node]] = {}
         for node in self.parts.nodes:
-            has = amounts_offered(node)
-            racks.setdefault(self._rack_name(node), {}).setdefault((has.get("cores", 0), has.get(MEMORY, 0)), []).append(node)
-        for name in sorted(racks):
-            for k, ((cores, memory), nodes) in enumerate(sorted(racks[name].items())):
-                label = f"{name or 'cluster'}.nodes" + (f".{k}" if k else "")
-                owner = self.build.whole_nodes(label, len(nodes), rack=self.rack[name], memory=memory, cores=cores)
-                self.nodes[owner] = tuple(node.metadata.name for node in nodes)
-        for device in sorted(self.parts.inventory.devices.values(), key=lambda device: device.id):
-            if is_pool(device):
-                amount = offered(MEMORY, device.device.capacity[MEMORY].value)
-                owner = self.build.pool(str(device.id), rack=self._rack_of(device), memory=amount)
+            racks.setdefault(self._rack_name(node), []).append(node)
+        self.barred |= self._forbidden()
+        for name, nodes in sorted(racks.items()):
+            cores, memory = self._common(nodes)
+            owner = self.build.whole_nodes(
+                f"{name or 'cluster'}.nodes", len(nodes), rack=self.rack[name], memory=memory, cores=cores
+            )
+            self.nodes[owner] = tuple(node.metadata.name for node in nodes)
+            for node in nodes:
+                has = amounts_offered(node)
+                if has.get("cores", 0) < cores or has.get(MEMORY, 0) < memory:
+                    self.left_out[node.metadata.name] = f"it has less than most nodes of rack '{name}'"
+        self.barred |= self.left_out.keys()
+        self._pools()
+
+    def _pools(self) -> None:
+        """The largest pool of memory of each rack."""
+        pools = [device for device in self.parts.inventory.devices.values() if is_pool(device)]
+        sizes = {device.id: offered(MEMORY, device.device.capacity[MEMORY].value) for device in pools}
+        served: set[int] = set()
+        for device in sorted(pools, key=lambda device: (-sizes[device.id], device.id)):
+            rack = self._rack_of(device)
+            if rack < 0:
+                self.left_out[str(device.id)] = "it does not serve the nodes of one rack"
+            elif rack in served:
+                self.left_out[str(device.id)] = "its rack has another pool of memory"
+            else:
+                served.add(rack)
+                owner = self.build.pool(str(device.id), rack=rack, memory=sizes[device.id])
                 self.devices[owner] = device.id
+
+    def _forbidden(self) -> set[str]:
+        """Names of nodes on which no pod that is known may run, such as cordoned ones."""
+        wheres = list(self.parts.wheres) or [Where()]
+        return {node.metadata.name for node in self.parts.nodes if not any(where.allows(node) for where in wheres)}
+
+    def _common(self, nodes: Sequence[Node]) -> tuple[int, int]:
+        """Cores and memory by which the nodes of a rack count: the least of those that most of them are like.
+
+        Nodes of one kind differ by what their systems keep for themselves. One that has more counts as if it had not.
+        """
+        usable = [node for node in nodes if node.metadata.name not in self.barred] or nodes
+        by_cores: dict[int, list[int]] = {}
+        for node in usable:
+            has = amounts_offered(node)
+            by_cores.setdefault(has.get("cores", 0), []).append(has.get(MEMORY, 0))
+        found: list[tuple[int, int, int]] = []
+        for cores, sizes in by_cores.items():
+            sizes.sort()
+            found += [(bisect_right(sizes, int(size * ALIKE)) - bisect_left(sizes, size), cores, size) for size in sizes]
+        _, cores, memory = max(found)
+        return cores, memory
 
     def _rack_of(self, device: Published) -> int:
         """The one rack that a device serves, -1 for several; asked once for all that serve the same nodes."""
@@ -232,7 +283,7 @@ class _Builder:
             allowed = np.zeros(n_owner, dtype=np.bool_)
             allowed[list(self.nodes)] = True
             for node in self.parts.nodes:
-                if not where.allows(node):
+                if node.metadata.name not in self.barred and not where.allows(node):
                     allowed[owner_of[node.metadata.name]] = False
             if allowed[list(self.nodes)].all():
                 sets[where] = ""
@@ -252,15 +303,18 @@ def view_for(scheduler: Scheduler, parts: ClusterParts, layout: ClusterLayout) -
     """
     if layout.view is not None:
         return layout.view
-    problems: list[InputError] = []
+    problems: dict[NodeView, InputError] = {}
     views: tuple[NodeView, ...] = ("shared", "whole")
     for view in views:
         try:
             _try(scheduler, shape_of(parts, layout, view).machine, probe({"nodes" if view == "whole" else "cores": 1}))
             return view
         except InputError as problem:
-            problems.append(problem)
-    raise problems[0]
+            problems[view] = problem
+    if problems["shared"].field == problems["whole"].field:
+        raise problems["shared"]
+    said = "; ".join(f"with nodes that are {view}: {problem.message}" for view, problem in problems.items())
+    raise InputError(f"the scheduler can work on this cluster neither way: {said}", field="--scheduler")
 
 
 def _try(scheduler: Scheduler, machine: Machine, table: JobTable) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
@@ -34,6 +35,7 @@ from poolwise.live.kubernetes.shape import (
 )
 from poolwise.live.kubernetes.types import device_types
 from poolwise.live.kubernetes.units import PodJob
+from poolwise.live.logs import say
 from poolwise.model import Placement, Run
 from poolwise.model.runs import RunTable
 
@@ -105,9 +107,13 @@ class ClusterState:
         self._tolerated = tolerations(mirror.claims.values())
         said = sorted(wheres, key=lambda where: (where.labels, where.selector, where.tolerations))
         parts = ClusterParts(nodes, mirror.inventory, self.types, said, mirror.links)
-        if self.view is None:
+        if self.view is None and nodes:
             self.view = view_for(self.scheduler, parts, self.layout)
-        return shape_of(parts, self.layout, self.view)
+        shape = shape_of(parts, self.layout, self.view or "shared")
+        for name, why in sorted(shape.left_out.items()):
+            if self.shape.left_out.get(name) != why:
+                say("left out", logging.WARNING, name=name, why=why)
+        return shape
 
     def _renew(self, before: Shape, rows: Mapping[int, int]) -> None:
         """Count runs and capacities on the machine as it is now; owners are found again by their names."""
@@ -169,7 +175,7 @@ class ClusterState:
             return False
         row = self.shape.machine.capacity[owner].copy()
         if self.shape.view == "whole":
-            taken = sum(self.taken_by_others(name) for name in self.shape.nodes[owner])
+            taken = sum(self._lost(name) for name in self.shape.nodes[owner])
             row[self.shape.column(NODES)] -= taken
         else:
             for key, amounts in self.mirror.on_node.get(node, {}).items():
@@ -181,6 +187,12 @@ class ClusterState:
         changed = not np.array_equal(self.capacity[owner], row)
         self.capacity[owner] = row
         return changed
+
+    def _lost(self, node: str) -> bool:
+        """Whether no run of ours has a whole node, or can have it."""
+        if node in self.shape.barred:
+            return node not in self.busy and not any(key in self.ours for key in self.mirror.on_node.get(node, ()))
+        return self.taken_by_others(node)
 
     def taken_by_others(self, node: str) -> bool:
         """Whether pods that are not ours, and belong to no daemon, ask for something of a node."""

@@ -170,7 +170,9 @@ class Compositions:
                 free.append(device)
                 continue
             owners = snapshot.run(numbers[0]).placement.owners()
-            node = next(o for o in owners if o in self._node)
+            node = next((o for o in owners if o in self._node), None)
+            if node is None:
+                continue  # it has left the machine, and its run is still to end: nobody may join, and nothing is free
             residents = [Resident(self.need(snapshot.run(n).job), n, 0) for n in numbers]
             composed = tuple(o for o in owners if o in self.layout.place)
             for resident in residents:
