@@ -12,10 +12,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from poolwise.cli.live import named_scheduler
+from poolwise.errors import PoolwiseError
 from poolwise.interfaces import Scheduler
 from poolwise.live.kubernetes import state
+from poolwise.live.kubernetes.link import Stopped
 from poolwise.live.kubernetes.objects import Node, Pod, ResourceClaim, ResourceSlice
 from poolwise.live.waits import WaitReasons
+from poolwise.loop import Loop
 from poolwise.policies.backfill.easy import Easy
 from poolwise.policies.order.priorities import FCFS
 from poolwise.policies.placement.devices.pooled import Pooled
@@ -272,3 +275,17 @@ def test_whatever_comes_and_goes_it_goes_on(name: str, random: Random) -> None:
     changing = Changing(SCHEDULERS[name], random)
     for _ in range(20):
         changing.step()
+
+
+def test_a_link_that_fails_ends_the_run_at_once() -> None:
+    """What was told before is taken in; then nothing more is waited for."""
+    made = PlayedCluster(make.node("n0"))
+    platform = made.platform(SCHEDULERS["nodes"])
+    loop, events = Loop(platform, SCHEDULERS["nodes"]), platform.events()
+    loop.take(next(events))
+    made.add(make.pod("p", seconds=None))
+    made.told.put(Stopped("the API server is gone"))
+    loop.take(next(events))
+    assert len(made.started) == 1
+    with pytest.raises(PoolwiseError, match="the API server is gone"):
+        next(events)

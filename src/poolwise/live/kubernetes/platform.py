@@ -249,13 +249,11 @@ class KubernetesPlatform:
     def _news(self) -> Iterator[list[Told]]:
         """Yield what is told, until the run is stopped; raises PoolwiseError where that has a reason."""
         while not self._stop_asked:
-            told = self._gather()
-            self._stopped = next((what for what in told if isinstance(what, Stopped)), self._stopped)
             if self._stopped is not None:
                 if self._stopped.reason:
                     raise PoolwiseError(self._stopped.reason)
                 return
-            yield told
+            yield self._gather()
 
     def _gather(self) -> list[Told]:
         """Wait for news, or for the time at which a pass is due, and take all that is there."""
