@@ -32,6 +32,7 @@ class FakeSlurm:
     ----------
     jobs : by name, pending and at work
     down : nodes that are drained
+    cpus : CPUs of each node
     ran : name -> nodes on which it was started
     stubborn : jobs that are not started however often they are released
     """
@@ -39,6 +40,7 @@ class FakeSlurm:
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.jobs: dict[str, SlurmJob] = {}
         self.down: set[str] = set()
+        self.cpus = {f"n{k}": 16 for k in range(8)}
         self.ran: dict[str, tuple[str, ...]] = {}
         self.marks: dict[str, str] = {}
         self.stubborn: set[str] = set()
@@ -52,7 +54,7 @@ class FakeSlurm:
         monkeypatch.setattr(place, "ScontrolSession", lambda: self)
 
     def read(self) -> ClusterReading:
-        nodes = {f"n{k}": SlurmNode(f"n{k}", f"n{k}" not in self.down, 16, NODE, ()) for k in range(8)}
+        nodes = {name: SlurmNode(name, name not in self.down, cpus, NODE, ()) for name, cpus in self.cpus.items()}
         return ClusterReading(tuple(self.jobs.values()), nodes, {"pool_rack0": 100, "pool_rack1": 100, "matlab": 5})
 
     def ask(self, *command: str) -> str:
@@ -93,7 +95,7 @@ class FakeSlurm:
         """Start pending jobs that nobody holds and whose nodes and licences are free."""
         for job in list(self.jobs.values()):
             busy = {node for other in self.jobs.values() for node in other.allocated}
-            free = [f"n{k}" for k in range(8) if f"n{k}" not in busy | self.down]
+            free = [name for name in self.cpus if name not in busy | self.down]
             if job.state != "PENDING" or job.held or job.name in self.stubborn:
                 continue
             nodes = [node for node in free if node in job.required] if job.required else free

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from poolwise.live.slurm import following
 from poolwise.live.slurm.following import SlurmSettings
 from poolwise.live.slurm.place import PlacePlatform
 from poolwise.loop import Loop
@@ -85,6 +86,26 @@ def test_what_cannot_be_placed_is_given_back_with_the_reason(slurm: FakeSlurm) -
     driven.step()
     assert "not enough free nodes" in slurm.comments["1"] and "'much' is not a quantity" in slurm.comments["2"]
     assert {name for name, job in slurm.jobs.items() if job.held} == set() and slurm.jobs["3"].required
+
+
+def test_what_makes_no_machine_does_not_end_the_run(slurm: FakeSlurm, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nodes of another kind in a rack: the old machine is kept without those that changed, until they make one again."""
+    said: list[str] = []
+    monkeypatch.setattr(following, "say", lambda event, *_, **__: said.append(event))
+    driven = Driven(slurm)
+    slurm.cpus |= {"n0": 8, "n1": 32, "n99": 16}
+    slurm.jobs = {str(k): a_job(str(k), nodes=3) for k in (1, 2, 3)}
+    for _ in range(3):
+        driven.step()
+        slurm.start_released()
+    assert sorted(slurm.ran.values()) == [("n1", "n2", "n3"), ("n4", "n5", "n6")]
+    assert said.count("machine kept as it was") == 1 and "machine" not in said
+    slurm.cpus = dict.fromkeys([f"n{k}" for k in range(8)], 32)
+    for _ in range(3):
+        driven.step()
+        slurm.start_released()
+    assert len(slurm.ran) == 2 and "machine" in said
+    assert driven.platform.snapshot().capacity[driven.platform.layout.machine.owner("rack0.nodes"), 0] == 4
 
 
 def test_holds_of_users_and_other_partitions_are_left_alone(slurm: FakeSlurm) -> None:

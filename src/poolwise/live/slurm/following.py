@@ -107,6 +107,7 @@ class SlurmFollower(ABC):
         self._run_of: dict[str, int] = {}  # name -> run, of jobs that are at work or were committed
         self._count, self._freed_at = 0, -1
         self._wake_at: int | None = None
+        self._no_machine = ""  # why what is there now makes no machine
         self.unreadable: dict[str, InputError] = {}
         self.aside: set[str] = set()  # jobs that the scheduler has rejected, or that were given back
         self._runs = RunTable(self.layout.machine.capacity.size)
@@ -190,11 +191,21 @@ class SlurmFollower(ABC):
         return (*events, *self.finish_reading())
 
     def _machine_changes(self) -> list[Event]:
-        """Make the machine anew if it is another one; what is there now follows in `_account`."""
+        """Make the machine anew if it is another one; what is there now follows in `_account`.
+
+        Where what is there makes no machine, the old one is kept without the nodes that have changed.
+        """
         if self.layout.fits(self.reading):
             return []
         racks = read_racks(self.reading.nodes)
-        self.layout = SlurmLayout.of(self.settings.partition, self.reading, racks, self.settings.whole, self.settings.unit)
+        try:
+            layout = SlurmLayout.of(self.settings.partition, self.reading, racks, self.settings.whole, self.settings.unit)
+        except InputError as error:  # jobs at work and those that fit what is left must not suffer from it
+            if str(error) != self._no_machine:
+                say("machine kept as it was", logging.ERROR, why=str(error))
+            self._no_machine = str(error)
+            return []
+        self.layout, self._no_machine = layout, ""
         say("machine", nodes=len(self.reading.nodes), racks=len(set(racks.values())))
         runs, self._runs = list(self._runs), RunTable(self.layout.machine.capacity.size)
         empty = Placement.of([])

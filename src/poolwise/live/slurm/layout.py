@@ -100,19 +100,26 @@ class SlurmLayout:
         machine = self.machine
         capacity: IntArray = machine.capacity.copy()
         for name in self.nodes:
-            here = reading.nodes.get(name)
-            if (here is not None and here.usable) or name in busy:
+            if self.has(name, reading) or name in busy:
                 continue
             if self.whole:
                 capacity[self.owner[name], machine.resource("nodes")] -= 1
             else:
                 capacity[self.owner[name]] = 0
         for licence, owner in self.pools.items():
-            capacity[owner, machine.resource("memory")] = reading.licences.get(licence, 0) * self.unit
+            column = machine.resource("memory")
+            capacity[owner, column] = min(reading.licences.get(licence, 0) * self.unit, machine.capacity[owner, column])
         for licence, owners in self.devices.items():
             for owner in owners[reading.licences.get(licence, 0) :]:
                 capacity[owner] = 0
         return capacity
+
+    def has(self, name: str, reading: ClusterReading) -> bool:
+        """Whether a node can be used, and is no less than it was when the machine was built."""
+        node, here = self.nodes.get(name), reading.nodes.get(name)
+        if node is None or here is None:
+            return False
+        return here.usable and here.cpus >= node.cpus and here.memory >= node.memory
 
     def placements(self, gangs: Mapping[str, tuple[SlurmJob, ...]]) -> dict[str, Placement]:
         """Where jobs at work are; those that have nothing of this machine are left out.

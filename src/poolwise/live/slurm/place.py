@@ -158,7 +158,7 @@ class PlacePlatform(SlurmPlatform):
 
     def _free_nodes(self) -> set[str]:
         """Names of nodes that nobody has; where jobs share nodes, all that are usable."""
-        usable = {name for name, node in self.reading.nodes.items() if node.usable}
+        usable = {name for name in self.reading.nodes if self.layout.has(name, self.reading)}
         if not self.settings.whole:
             return usable
         taken = {node for job in self.reading.jobs for node in job.allocated}
