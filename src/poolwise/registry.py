@@ -164,7 +164,7 @@ def load(reference: str) -> Any:
             sys.modules[module_name] = module
             try:
                 spec.loader.exec_module(module)
-            except Exception as error:
+            except (Exception, SystemExit) as error:
                 del sys.modules[module_name]
                 said = failure_in(error) or repr(error)
                 raise InputError(f"it cannot be imported: {said}", file=where, remedy="correct the file") from error

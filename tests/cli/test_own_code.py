@@ -100,6 +100,7 @@ class Mine:
         8,
     ),
     "syntax": ("class Mine(:\n", "cannot be imported", None),
+    "exits": ("import sys\n\nsys.exit(7)\n", "cannot be imported: exits.py, line", None),
 }
 
 

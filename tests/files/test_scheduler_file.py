@@ -229,3 +229,14 @@ def test_what_is_wrong_with_a_slurm_conf_is_said_before_anything_runs(tmp_path, 
     with pytest.raises(InputError) as caught:
         load_scheduler(tmp_path / "mine.toml")
     assert said in str(caught.value)
+
+
+def test_a_file_of_the_current_folder_is_not_taken_for_one_beside(tmp_path, monkeypatch):
+    (tmp_path / "inner").mkdir()
+    (tmp_path / "inner" / "mine.toml").write_text("version = 1\norder = { name = 'multifactor', conf = 'slurm.conf' }\n")
+    (tmp_path / "slurm.conf").write_text("PriorityType=priority/multifactor\n")
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(InputError, match=r"mine\.toml, line 2, field .order.: slurm\.conf is in the current folder, not beside"):
+        load_scheduler(Path("inner/mine.toml"))
+    (tmp_path / "inner" / "slurm.conf").write_text("PriorityType=priority/multifactor\n")
+    assert load_scheduler(Path("inner/mine.toml")).order.settings["conf"] == str(tmp_path / "inner" / "slurm.conf")

@@ -109,9 +109,17 @@ def _replaced(value: Any, change: Callable[[str], Any]) -> Any:
 
 
 def _path(text: str, folder: Path) -> str:
-    """The full path of a file that a string names (with its ending); any other string as it is."""
+    """The full path of a file in a folder that a string names (with its ending); any other string as it is.
+
+    Raises InputError where there is none, but one in the current folder: which of them is meant must not depend on that.
+    """
     path = folder / text
-    return str(path.resolve()) if path.suffix and path.is_file() else text
+    if not path.suffix or path.is_file():
+        return str(path.resolve()) if path.suffix else text
+    if not Path(text).is_absolute() and Path(text).is_file():
+        problem = f"{text} is in the current folder, not beside the file that names it"
+        raise InputError(problem, remedy=f"move it, or write {Path(text).resolve()}")
+    return text
 
 
 def _digest(text: str) -> str:

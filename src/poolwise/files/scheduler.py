@@ -30,11 +30,14 @@ def resolve(section: Section, document: Document, path: tuple[str, ...] = ()) ->
     """
     folders = {key: document.place((*path, key))[0].parent for key in (*PARTS, "settings")}
     named = {key: getattr(section, key) for key in PARTS}
-    found: dict[str, Any] = {key: choice.beside(folders[key]) for key, choice in named.items() if choice is not None}
+    found: dict[str, Any] = {}
     problems = Problems()
-    for key, choice in found.items():
+    for key, choice in named.items():
+        if choice is None:
+            continue
         with problems.attempt(), document.placing(*path, key):
-            made = choice.make(PARTS[key])
+            found[key] = choice.beside(folders[key])
+            made = found[key].make(PARTS[key])
             if PARTS[key] in ("orders", "backfills") and hasattr(made, "open"):
                 made.open()  # reads its files, such as slurm.conf: what is wrong there is told before anything runs
     with problems.attempt(), document.placing(*path, "kind"):

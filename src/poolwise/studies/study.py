@@ -350,12 +350,14 @@ class _Resolver:
         with problems.attempt():
             scheduler = scheduler_file.resolve(file.scheduler, document, ("scheduler",))
         named = {"model": file.performance.model, "estimate_model": file.performance.estimate_model}
-        found = {key: choice.beside(document.file.parent) for key, choice in named.items() if choice is not None}
-        performance = file.performance.model_copy(update=found)
-        for key, choice in found.items():
-            with problems.attempt(), document.placing("performance", key):
-                choice.make("models")
+        found: dict[str, Choice] = {}
+        for key, choice in named.items():
+            if choice is not None:
+                with problems.attempt(), document.placing("performance", key):
+                    found[key] = choice.beside(document.file.parent)
+                    found[key].make("models")
         problems.finish()
+        performance = file.performance.model_copy(update=found)
         with document.placing("performance"):
             models_of(performance, 0)
         return scheduler, performance
@@ -364,8 +366,8 @@ class _Resolver:
         """What says which memory jobs use; one with a seed gets the cell's unless the study gives one."""
         if file.workload.memory_use is None:
             return None
-        choice = file.workload.memory_use.beside(document.file.parent)
         with document.placing("workload", "memory_use"):
+            choice = file.workload.memory_use.beside(document.file.parent)
             made = choice.make("memory_uses")
         seeded = "seed" in getattr(made, "__dataclass_fields__", {}) and "seed" not in choice.settings
         return Choice(name=choice.name, **{**choice.settings, **({"seed": seed} if seeded else {})})
