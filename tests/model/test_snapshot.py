@@ -3,10 +3,12 @@
 from dataclasses import dataclass
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from poolwise.model import Machine, Placement, Run, Snapshot, Workload
+from poolwise.model import snapshot as snapshots
 from poolwise.model.runs import RunTable
 from poolwise.model.snapshot import OVERDUE
 from poolwise.performance.ideal import Ideal
@@ -159,8 +161,11 @@ def compare(view: Snapshot, reference: Reference, time: int) -> None:
     assert len(list(view.runs())) == sum(end > time for end, _ in reference.ends())
     assert view.n_run == len(list(view.runs()))
     expected = sorted({end for end, _ in reference.ends() if end > time})
-    for block in (1, 256):
-        found = list(view.futures(block))
+    assert view.ends().tolist() == expected
+    for block, wide in ((1, 1024), (256, 1024), (16, 1)):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(snapshots, "WIDE", wide)
+            found = [(ends, free.copy()) for ends, free in view.futures(block)]
         assert [end for ends, _ in found for end in ends.tolist()] == expected
         for ends, free in found:
             for k, end in enumerate(ends.tolist()):

@@ -10,6 +10,7 @@ from poolwise.interfaces import BackfillPolicy, PlacementPolicy
 from poolwise.model import Job, Machine, Placement, Queue, Refusal, Run, Snapshot, Start, Workload
 from poolwise.model.runs import RunTable
 from poolwise.performance.remote_memory import RemoteMemory
+from poolwise.policies.backfill import easy
 from poolwise.policies.backfill.conservative import Conservative
 from poolwise.policies.backfill.easy import Easy, EasyNoExtra, reservation
 from poolwise.policies.backfill.none import NoBackfill, start_in_order
@@ -69,10 +70,10 @@ State = tuple[Snapshot, np.ndarray, np.ndarray, RackPlacement]
 
 @settings(max_examples=150, deadline=None)
 @given(states(), st.sampled_from((Easy(), EasyNoExtra())))
-def test_easy_leaves_the_reserved_start_of_the_head_no_later(state: State, easy: Easy) -> None:
+def test_easy_leaves_the_reserved_start_of_the_head_no_later(state: State, chosen: Easy) -> None:
     snapshot, jobs, priority, placement = state
     in_order, head, begun = start_in_order(waiting(snapshot, jobs), priority, snapshot, placement)
-    starts = list(easy.select(waiting(snapshot, jobs), priority, snapshot, placement))
+    starts = list(chosen.select(waiting(snapshot, jobs), priority, snapshot, placement))
     assert starts[: len(in_order)] == in_order
     end = after(snapshot, starts)
     assert (end.free >= 0).all()
@@ -136,6 +137,21 @@ def test_screening_changes_no_decision(state: State, backfill: BackfillPolicy) -
     ]
     said = [[(start.job, start.placement.rows()) for start in starts] for starts in chosen]
     assert said[0] == said[1]
+
+
+@settings(max_examples=150, deadline=None)
+@given(states(), st.booleans())
+def test_a_reservation_is_the_same_on_a_wide_machine(state: State, screens: bool) -> None:
+    snapshot, jobs, _, placement = state
+    queue = waiting(snapshot, jobs)
+    policy = placement if screens else Unscreened(placement)
+    for job in jobs.tolist():
+        found = []
+        for wide in (1, 10**9):
+            with pytest.MonkeyPatch.context() as patch:
+                patch.setattr(easy, "WIDE", wide)
+                found.append(reservation(queue.job(job), snapshot, policy))
+        assert found[0].now == found[1].now and np.array_equal(found[0].free, found[1].free)
 
 
 def test_a_placement_that_is_not_monotone_is_told_apart_from_lost_capacity() -> None:

@@ -11,6 +11,8 @@ from poolwise.model.eligibility import eligible_owners, eligible_sets
 from poolwise.model.runs import RunTable
 from poolwise.model.shared_nodes import shared_nodes
 from poolwise.performance.ideal import Ideal
+from poolwise.policies.placement.devices.requests import foreign_request
+from poolwise.policies.placement.nodes.layout import node_layout
 from poolwise.registry import make
 from tests.helpers.node_machines import machine, random_jobs, random_machine
 
@@ -161,3 +163,28 @@ def test_tasks_may_share_a_node_and_parts_may_not():
     ]  # fmt: skip
     parts = Workload.of(np.zeros(1), np.ones(1), requests={"cores": np.full(1, 4), "nodes": np.full(1, 3)})
     assert isinstance(POLICIES["first_fit"].place(parts.job(0), seen(on, parts)), Refusal)
+
+
+@pytest.mark.parametrize("pooled", [False, True])
+def test_tasks_are_screened_by_the_room_for_all_of_them(pooled):
+    """Exactly, where memory comes from the nodes alone; with pools none that could be placed is screened out."""
+    kept, refused = 0, 0
+    for seed in range(300):
+        g = np.random.default_rng(seed)
+        on = random_machine(g, 5)
+        requests = {"cores": g.integers(0, 4, 8), "memory": g.integers(0, 40, 8) * pooled, "gpu": g.integers(0, 2, 8)}
+        jobs = Workload.of(np.zeros(8), np.ones(8), tasks=g.integers(1, 9, 8), requests=requests)
+        free = busy(g, on)
+        state = seen(on, jobs, free)
+        for row in range(8):
+            screened = bool(POLICIES["first_fit"].screen(np.array([row]), free[None], state)[0])
+            for policy in POLICIES.values():
+                placed = isinstance(policy.place(jobs.job(row), state), Placement)
+                assert screened or not placed
+                assert pooled or placed == screened or foreign_request(jobs.job(row), node_layout(on).known)
+            kept, refused = kept + screened, refused + (not screened)
+        several = np.stack([free, on.capacity])
+        for row in range(8):
+            one_by_one = [bool(POLICIES["first_fit"].screen(np.array([row]), each[None], state)[0]) for each in several]
+            assert POLICIES["first_fit"].screen(np.array([row]), several, state).tolist() == one_by_one
+    assert kept > 200 and refused > 200

@@ -184,15 +184,10 @@ def _lent(job: int, snapshot: Snapshot) -> str:
 def _first_fit(dispatcher: Dispatcher, job: int, queue: Queue, snapshot: Snapshot) -> tuple[int | None, int | None]:
     """When the job would be started if it alone waited (ns), and the job whose end makes room."""
     alone = queue.only(np.array([job], dtype=np.int64))
-    tried = 0
-    for ends, _ in snapshot.futures():
-        for end in ends.tolist():
-            plan = dispatcher.schedule(alone, snapshot.at(end), Changes())
-            if plan.starts:
-                return end, _last(snapshot, end)
-            tried += 1
-            if tried == ENDS:
-                return None, None
+    for end in snapshot.ends()[:ENDS].tolist():
+        plan = dispatcher.schedule(alone, snapshot.at(end), Changes())
+        if plan.starts:
+            return end, _last(snapshot, end)
     return None, None
 
 

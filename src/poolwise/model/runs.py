@@ -82,9 +82,13 @@ class RunTable:
     def released(self, slots: IntArray) -> IntArray:
         """(k, n_cell) amounts that the runs in (k,) slots give back when they end."""
         out = np.zeros((len(slots), self.n_cell), dtype=np.int64)
-        rows = np.broadcast_to(np.arange(len(slots))[:, None], (len(slots), self._cell.shape[1]))
-        np.add.at(out, (rows, self._cell[slots]), self._amount[slots])
+        cells = np.arange(len(slots))[:, None] * self.n_cell + self._cell[slots]
+        np.add.at(out.reshape(-1), cells.reshape(-1), self._amount[slots].reshape(-1))
         return out
+
+    def give_back(self, slots: IntArray, free: IntArray) -> None:
+        """Add what the runs in (k,) slots give back when they end to (n_cell,) free amounts."""
+        np.add.at(free, self._cell[slots].reshape(-1), self._amount[slots].reshape(-1))
 
     def add(self, run: Run, cells: IntArray, sensitive: Iterable[int]) -> None:
         """Insert a run; `cells` (n_row,) are the cells of its placement rows, `sensitive` what its work's speed depends on."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
+from itertools import pairwise
 from typing import Protocol
 
 import numpy as np
@@ -18,6 +19,9 @@ from poolwise.model.placement import Placement
 from poolwise.model.run import Fetch, Run
 from poolwise.model.runs import RunTable
 from poolwise.units import HORIZON, OVERDUE, with_slowdown
+
+WIDE = 1024
+"""Cells from which on rows are added up one after the other: down the columns that takes three times as long."""
 
 
 class Estimate(Protocol):
@@ -303,7 +307,7 @@ class Snapshot:
         if self._ended is not None:
             due &= self._expected(self._runs.ends) > self._ended
         if due.any():
-            free += self._runs.released(self._runs.slots[due]).sum(axis=0).reshape(free.shape)
+            self._runs.give_back(self._runs.slots[due], free.reshape(-1))
         stay = []
         for run in self._extra:
             if run.expected_end <= time:
@@ -336,27 +340,47 @@ class Snapshot:
         carry = self.free.reshape(-1)
         for low in range(0, len(order), block):
             part = order[low : low + block]
-            delta = np.zeros((len(part), table.n_cell), dtype=np.int64)
             known = part < len(slots)
-            if known.any():
+            if known.all():
+                delta = table.released(slots[part])
+            else:
+                delta = np.zeros((len(part), table.n_cell), dtype=np.int64)
                 delta[known] = table.released(slots[part[known]])
             for row in np.flatnonzero(~known & (part < n_run)).tolist():
                 placement = self._extra[int(part[row]) - len(slots)].placement
                 np.add.at(delta[row], placement.owner * shape[1] + placement.resource, placement.amount)
-            free = np.cumsum(delta, axis=0)
-            free += carry
-            carry = free[-1]
+            free = _added_up(delta, carry)
+            carry = free[-1].copy()
             times = ends[part]
             following = ends[order[low + block]] if low + block < len(order) else -1
             last = np.append(times[1:] != times[:-1], following != times[-1])  # all releases of one instant together
             if last.any():
-                yield times[last], free[last].reshape(-1, *shape)
+                yield times[last], (free if last.all() else free[last]).reshape(-1, *shape)
+
+    def ends(self) -> IntArray:
+        """(k,) distinct expected ends, and ends of windows, ascending: those of `futures`."""
+        known = self._expected(self._runs.ends)
+        if self._ended is not None:
+            known = known[known > self._ended]
+        imagined = [run.expected_end for run in self._extra]
+        windows = [window.end for window in self.machine.windows if window.end > self.now]
+        return np.unique(np.concatenate([known, np.array([*imagined, *windows], dtype=np.int64)]))
 
     def _expected(self, ends: IntArray) -> IntArray:
         """Move overdue ends to now + 1 s."""
         if len(ends) and int(ends[0]) <= self._real:
             return np.where(ends <= self._real, self._real + OVERDUE, ends)
         return ends
+
+
+def _added_up(delta: IntArray, carry: IntArray) -> IntArray:
+    """(k, n_cell) sums of `carry` (n_cell,) and the rows up to each; `delta` itself is changed."""
+    delta[0] += carry
+    if delta.shape[1] < WIDE:
+        return np.cumsum(delta, axis=0, out=delta)
+    for before, row in pairwise(delta):
+        row += before
+    return delta
 
 
 def _read_only(array: IntArray) -> IntArray:

@@ -112,15 +112,16 @@ class PodRuns:
 
     def lacking(self, starts: Iterable[tuple[Start, PodJob]]) -> dict[int, str]:
         """Row -> why, of the starts that could not be for as long as nothing changes; nothing is kept of the others."""
-        found, held, vain = dict[int, str](), list[str](), Vain()
+        found, held, vain, room = dict[int, str](), list[str](), Vain(), set[PodJob]()
         for start, job in starts:
             placed = place(start, job, self._mirror, self._state, vain)
             if isinstance(placed, Placed):
                 held += placed.held
+                room.add(job)
             elif placed.lasting:
                 found[job.row] = placed.why
         undo(held, self._mirror)
-        return found | alike(self._units.waiting(), self._mirror, vain) if found else {}
+        return found | alike(self._units.waiting() - room, self._mirror, vain) if found else {}
 
     def stop(self, number: int, reason: str) -> str:
         """Have the pods of a run evicted; returns why that cannot be, "" where it can."""

@@ -5,6 +5,7 @@ Source: Lifka 1995; the definition that is tested is that of the specs of the me
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
@@ -137,6 +138,10 @@ class Easy(BackfillPolicy):
         return BackfillRule("head", self.extra)
 
 
+WIDE = 8192
+"""Amounts of a machine from which on states are not looked at many at once."""
+
+
 def _as_tried(queue: Queue, priority: FloatArray, tried: FloatArray, starts: Sequence[Start]) -> FloatArray:
     """(n_queued,) priorities that follow both orders: by the queue's up to the head, by `tried` behind it."""
     ranked = np.argsort(-priority, kind="stable")
@@ -164,6 +169,8 @@ class EasyNoExtra(Easy):
 def reservation(head: Job, state: Snapshot, placement: PlacementPolicy) -> Snapshot:
     """Find the state at the head's shadow time; the state after the last release if the head fits at none."""
     row = np.array([head.index], dtype=np.int64)
+    if state.free.size >= WIDE:
+        return _reservation_on_a_wide_machine(head, row, state, placement)
     last = state.now
     for ends, free in state.futures():
         last = int(ends[-1])
@@ -172,3 +179,20 @@ def reservation(head: Job, state: Snapshot, placement: PlacementPolicy) -> Snaps
             if not isinstance(placement.place(head, then), Refusal):
                 return then
     return state.at(last)
+
+
+def _reservation_on_a_wide_machine(head: Job, row: IntArray, state: Snapshot, placement: PlacementPolicy) -> Snapshot:
+    """Find the same by bisection of the ends at which the head may fit: more free is never screened out where less is not.
+
+    States of which each is as large as the machine are looked at one by one, not a thousand of them.
+    """
+    ends = state.ends()
+
+    def may_fit(end: int) -> bool:
+        return bool(placement.screen(row, state.at(end).free[None], state)[0])
+
+    for end in ends[bisect_left(range(len(ends)), True, key=lambda k: may_fit(int(ends[k]))) :].tolist():
+        then = state.at(end)
+        if placement.screen(row, then.free[None], state)[0] and not isinstance(placement.place(head, then), Refusal):
+            return then
+    return state.at(int(ends[-1])) if len(ends) else state.at(state.now)

@@ -112,7 +112,10 @@ class NodePlacement(PlacementPolicy):
         return Refusal("not enough pool memory beside the free nodes", MEMORY, job.memory * job.nodes, there)
 
     def screen(self, jobs: IntArray, free: IntArray, snapshot: Snapshot) -> BoolArray:
-        """(k,) False where fewer nodes than there are parts have all that one asks for, each with the whole of its pool."""
+        """(k,) False where fewer nodes than there are parts have all that one asks for, each with the whole of its pool.
+
+        Of several tasks, False where the nodes have room for fewer of them.
+        """
         layout, table = node_layout(snapshot.machine), snapshot.table
         offers = (*layout.offers(free), (MEMORY, layout.local(free) + layout.pooled(free)))
 
@@ -120,7 +123,14 @@ class NodePlacement(PlacementPolicy):
             able = eligible_nodes(snapshot.machine, table, jobs, layout.nodes)
             for name, offered in offers:
                 able = able & (offered >= table.request(name)[jobs][:, None])
+            tasks = table.tasks[jobs]
             enough: BoolArray = able.sum(axis=1) >= table.nodes[jobs]
+            if (tasks > 1).any():
+                room = np.where(able, tasks[:, None], 0)
+                for name, offered in offers:
+                    asked = table.request(name)[jobs][:, None]
+                    room = np.where(asked > 0, np.minimum(room, np.maximum(offered, 0) // np.maximum(asked, 1)), room)
+                enough &= room.sum(axis=1) >= tasks
             return enough
 
         return fits(jobs) if len(free) > 1 else once_a_kind(jobs, lambda: request_kinds(snapshot.machine, table), fits)
