@@ -85,9 +85,16 @@ def test_a_start_that_was_begun_is_finished_at_the_same_node(how: str) -> None:
     assert driven.nodes() == {"p": "n1"} and has(driven, "c") == ["g1"] and not driven.cluster.given_back
 
 
-@pytest.mark.parametrize("why", ["the node is gone", "the node is full", "nothing says which node"])
+def test_a_start_of_which_nothing_says_where_is_finished_where_its_devices_can_be_used() -> None:
+    claim = with_devices(make.claim("c", make.exactly("gpu")), "g1", pods=("p",))
+    full = on(make.pod("full", cpu="4", schedulerName="somebody-else"), "n0")
+    driven = cluster(claim, known(make.pod("p", claims=GPU), "p"), full).open(FIRST_FIT)
+    assert driven.nodes() == {"full": "n0", "p": "n1"} and has(driven, "c") == ["g1"] and not driven.cluster.given_back
+
+
+@pytest.mark.parametrize("why", ["the node is gone", "the node is full"])
 def test_a_start_that_cannot_be_finished_is_undone(why: str) -> None:
-    node = {"the node is gone": "n9", "the node is full": "n1", "nothing says which node": ""}[why]
+    node = {"the node is gone": "n9", "the node is full": "n1"}[why]
     claim = with_devices(make.claim("c", make.exactly("gpu")), "g1", pods=("p",), node=node)
     other = on(make.pod("other", cpu="4", schedulerName="somebody-else"), "n1")
     driven = cluster(claim, known(make.pod("p", claims=GPU), "p"), other).open(FIRST_FIT)

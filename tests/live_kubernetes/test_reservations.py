@@ -10,6 +10,7 @@ from poolwise.live.kubernetes.objects import Allocation, Pod, ResourceClaim
 from poolwise.live.kubernetes.reserve import Reservations
 from poolwise.live.kubernetes.starts import ClaimWrite, PodStart, StartFailed
 from poolwise.live.kubernetes.writer import Writer
+from poolwise.live.kubernetes.writes import ClusterWrites
 from tests.live.kubernetes import objects as make
 from tests.live_kubernetes.test_recovery import known
 
@@ -67,3 +68,34 @@ def test_a_claim_that_went_while_nobody_watched_is_not_awaited() -> None:
             await asyncio.wait_for(waiting, 1.0)
 
     asyncio.run(go())
+
+
+class OneLink:
+    """Does what is to be done when a test says so."""
+
+    def __init__(self, fails: bool) -> None:
+        self.todo: list[Any] = []
+        self.released: list[str] = []
+        self.reservations, self.fails = self, fails
+
+    def do(self, work: Any) -> None:
+        self.todo.append(work)
+
+    async def release(self, claim: ResourceClaim, consumer: str) -> None:
+        self.released.append(consumer)
+        if self.fails:
+            raise StartFailed("the API server is gone")
+
+
+@pytest.mark.parametrize("fails", [False, True])
+def test_a_reservation_is_not_ended_twice_at_a_time(fails: bool) -> None:
+    link = OneLink(fails)
+    writes = ClusterWrites(link, "poolwise")  # type: ignore[arg-type]
+    for consumer in ("p", "p", "q"):
+        writes.give_back(claim(1), consumer)
+    for work in link.todo:
+        asyncio.run(work)
+    assert link.released == ["p", "q"]
+    writes.give_back(claim(2), "p")
+    asyncio.run(link.todo[-1])
+    assert link.released == ["p", "q", "p"]

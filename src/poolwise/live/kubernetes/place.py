@@ -150,7 +150,7 @@ class _Placing:
         return Placed(tuple(pods), tuple(start.node for start in pods), Placement.of(rows), tuple(self.held), self.moved)
 
     def go_on(self, found: Begun) -> Placed:
-        if not any(found.starts):
+        if not any(found.starts) and not all(consumer for _, consumer in found.reserved):
             raise NoRoom("nothing says where its pods were to be")
         whole = self.state.shape.view == "whole"
         starts: dict[int, PodStart] = {}

@@ -54,6 +54,7 @@ class ClusterWrites:
     def __init__(self, link: ClusterLink, name: str) -> None:
         self._link, self._name = link, name
         self._said: dict[str, tuple[str, str]] = {}  # pod -> uid, words
+        self._giving: set[tuple[str, str]] = set()  # claim and pod (uid) whose reservation is being ended
 
     def start(self, run: int, pods: Sequence[PodStart]) -> None:
         """Make a start real."""
@@ -67,8 +68,10 @@ class ClusterWrites:
             self._link.do(self._evict(pod, reason))
 
     def give_back(self, claim: ResourceClaim, consumer: str) -> None:
-        """End a reservation."""
-        self._link.do(self._give_back(claim, consumer))
+        """End a reservation; nothing is written twice at a time."""
+        if (what := (claim.metadata.uid, consumer)) not in self._giving:
+            self._giving.add(what)
+            self._link.do(self._give_back(claim, consumer))
 
     def make(self, claim: ExtendedClaim) -> None:
         """Make a claim, and write to its pod that it is there."""
@@ -93,6 +96,8 @@ class ClusterWrites:
             await self._link.reservations.release(claim, consumer)
         except (ApiError, StartFailed) as error:
             say("not given back", claim=claim.metadata.key, error=str(error))
+        finally:
+            self._giving.discard((claim.metadata.uid, consumer))
 
     async def _make(self, claim: ExtendedClaim) -> None:
         """Try until it is made or the pod is gone: a quota, or a right that is missing, may be mended."""
