@@ -6,7 +6,7 @@ The last two rows are the work of `upkeep`.
 |---|---|
 | a claim with a finalizer only | nothing |
 | with devices, reserved for nobody | the devices are given back |
-| reserved for a pod without a node | it is bound where it was meant to be, else where they can be used; else they are given back |
+| reserved for a pod without a node | it is bound where it was meant to be, else where they serve; else they are given back |
 | a pod with a node | a run |
 | a gang of which a part has devices | it is started with these, the rest wherever there is room; else they are given back |
 | a gang of which a part has nodes | the rest is started; after a time limit the part is evicted |
