@@ -31,7 +31,7 @@ from tests.live.kubernetes.faulty import FaultyServer, Trouble, faulty
 SCALE = int(os.environ.get("POOLWISE_LIVE_FAULTS", "1"))
 SEEDS = [int(seed) for seed in os.environ.get("POOLWISE_LIVE_SEEDS", "1").split()]
 TALLY = os.environ.get("POOLWISE_LIVE_TALLY")
-PODS = 54
+PODS = 68
 WRITES = 12
 """Most writes a pod that a case may take, with all that is begun, undone and told again; without faults they are 5."""
 LABEL = "pod-group.scheduling.sigs.k8s.io"
@@ -119,7 +119,7 @@ def survive(plane: ControlPlane, server: FaultyServer, folder: Path, pods: int, 
 CASES = {
     "answers": Trouble(conflict=0.2, busy=0.2, broken=0.2, slow=0.1),
     "network": Trouble(unsent=0.25, unanswered=0.25, cut=0.05, gone=0.5),
-    "killed": Trouble(kill_every=23, conflict=0.02),
+    "killed": Trouble(kill_every=11, conflict=0.02),
     "all": Trouble(0.12, 0.1, 0.1, 0.1, 0.12, 0.1, 0.02, 0.5, 41),
 }
 
