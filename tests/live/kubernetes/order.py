@@ -186,10 +186,13 @@ def run(
 
 
 def drawn(state: MachineState, scheduler: str) -> tuple[list[int], list[int]]:
-    """Arrivals and lengths (ns) under which jobs wait and no two events are simulated within a commit of each other."""
+    """Arrivals and lengths (ns) under which jobs wait and no two events are simulated within a commit of each other.
+
+    Pods arrive at whole seconds: Kubernetes says when one was created in whole seconds, and priorities follow from that.
+    """
     for seed in range(1000):
         draw = np.random.default_rng(seed)
-        arrivals = np.cumsum(draw.uniform(0.7, 1.6, JOBS))
+        arrivals = np.cumsum(draw.choice([1, 1, 1, 2], JOBS))
         submit, lengths = ((at * SECOND).astype(np.int64).tolist() for at in (arrivals, draw.integers(30, 90, JOBS) / 10))
         schedule = run(state, scheduler, submit, [int(length + OVERHEAD_S * SECOND) for length in lengths], lengths)
         events = np.sort([*submit, *schedule.end.tolist()])
@@ -206,7 +209,7 @@ def played(
     with scheduling(cluster, scheduler, "--record", str(file), "--state", str(file.parent / "kept")):
         cluster.wait(lambda: file.exists() and file.stat().st_size > 0, 30, "the scheduler is up")
         time.sleep(2)
-        begun = time.time_ns()
+        begun = -(-time.time_ns() // SECOND) * SECOND
         for k, (at, length) in enumerate(zip(arrivals, lengths, strict=True)):
             pod = json.dumps(case.pod(k, length / SECOND))
             time.sleep(max(0.0, (begun + at - time.time_ns()) / SECOND))
