@@ -89,8 +89,8 @@ class OneLink:
 
 @pytest.mark.parametrize("fails", [False, True])
 def test_a_reservation_is_not_ended_twice_at_a_time(fails: bool) -> None:
-    link = OneLink(fails)
-    writes = ClusterWrites(link, "poolwise")  # type: ignore[arg-type]
+    link: Any = OneLink(fails)
+    writes = ClusterWrites(link, "poolwise")
     for consumer in ("p", "p", "q"):
         writes.give_back(claim(1), consumer)
     for work in link.todo:

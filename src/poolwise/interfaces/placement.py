@@ -32,6 +32,8 @@ class PlacementPolicy(Protocol):
     def screen(self, jobs: IntArray, free: IntArray, snapshot: Snapshot) -> BoolArray:
         """Filter out what `place` would surely refuse; exactness is not needed, a false False is an error.
 
+        What is let through stays so with more free: backfills look for the first such state by bisection.
+
         Parameters
         ----------
         jobs

@@ -19,6 +19,9 @@ from poolwise.policies.backfill.none import start_in_order
 from poolwise.policies.backfill.passed_over import PassedOver
 from poolwise.registry import register
 
+WIDE = 8192
+"""Amounts of a machine from which on states are not looked at many at once."""
+
 
 @register("backfills", "easy")
 @dataclass(frozen=True)
@@ -136,10 +139,6 @@ class Easy(BackfillPolicy):
     def rule(self) -> BackfillRule:
         """EASY, with or without the second condition."""
         return BackfillRule("head", self.extra)
-
-
-WIDE = 8192
-"""Amounts of a machine from which on states are not looked at many at once."""
 
 
 def _as_tried(queue: Queue, priority: FloatArray, tried: FloatArray, starts: Sequence[Start]) -> FloatArray:

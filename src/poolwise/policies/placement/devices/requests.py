@@ -18,13 +18,15 @@ def foreign_request(job: Job, known: Collection[str]) -> Refusal | None:
     return None
 
 
-def check_requests(jobs: JobTable, known: Collection[str]) -> None:
-    """Raise InputError for the first job that `foreign_request` refuses."""
+def check_requests(
+    jobs: JobTable, known: Collection[str], why: str = "the machine has none where jobs are placed", remedy: str = ""
+) -> None:
+    """Raise InputError for the first job that asks for something else, of which `why` says what becomes (`foreign_request`)."""
     for name, amounts in jobs.requests.items():
         if name not in known and amounts.any():
             job = int(jobs.id[np.argmax(amounts > 0)])
             raise InputError(
-                f"job {job} asks for {name}, of which the machine has none where jobs are placed",
+                f"job {job} asks for {name}, of which {why}",
                 field=name,
-                remedy=f"there is: {', '.join(known)}",
+                remedy=remedy or f"there is: {', '.join(known)}",
             )

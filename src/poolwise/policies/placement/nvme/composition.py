@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from typing import ClassVar, Protocol, runtime_checkable
 
-import numpy as np
-
-from poolwise.errors import InputError
 from poolwise.interfaces import PlacementPolicy
 from poolwise.model import Job, JobTable, Machine, Placement, Refusal, Snapshot
+from poolwise.policies.placement.devices.requests import check_requests
 from poolwise.policies.placement.nvme.compositions import Candidate, Compositions
 from poolwise.policies.placement.nvme.need import Need
 
@@ -27,14 +25,8 @@ class CompositionPolicy(PlacementPolicy, Protocol):
 
     def check(self, machine: Machine, jobs: JobTable) -> None:
         """Raise InputError for requests besides cores, bandwidth and storage, of which nothing would be taken."""
-        for name, amounts in jobs.requests.items():
-            if name not in _TAKEN and amounts.any():
-                job = int(jobs.id[np.argmax(amounts > 0)])
-                raise InputError(
-                    f"job {job} asks for {name}, of which placements on compositions take nothing",
-                    field=name,
-                    remedy='choose placement = "pooled", which takes whatever a datacenter has',
-                )
+        remedy = 'choose placement = "pooled", which takes whatever a datacenter has'
+        check_requests(jobs, _TAKEN, "placements on compositions take nothing", remedy)
 
     def choose(self, need: Need, view: Compositions) -> Placement | Refusal:
         """Find nodes and devices for a workload; late ones carry no deadline (`Need.at`)."""
